@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledger holds the facts that Moorage decides on: which volumes exist,
+// where they are attached, what the nodes report, who wants them where, and
+// what has been written down about it. It draws no conclusions; those are the
+// arbiter's.
+//
+// Facts come in as events (Ledger.Apply), in any order across objects; an
+// event that is older than what is known is ignored. Facts go out as a
+// Snapshot: immutable, made in constant time, safe for parallel use.
+//
+// The package imports the standard library only, starts no goroutines, reads
+// no clock and has no randomness: the same events give the same ledger.
+//
+// The central record is the Place, a volume at a node. A Place exists as long
+// as anything is known to bind the two: a VolumeAttachment, an entry in the
+// node's volumesAttached or volumesInUse, a bound pod, a ticket.
+//
+//	Invariant: NodeDriver.Used = |{v : v.Driver = d ∧ Place(v, n) exists}|
+//
+// so that a slot is counted once however many facts claim it, from the first
+// of them to the last.
+package ledger

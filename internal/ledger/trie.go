@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"iter"
+	"math/bits"
+)
+
+// trie is a persistent map from K to *V: a hash array mapped trie. A copy of
+// the root is a snapshot. A writer passes its generation: what it made in
+// that generation it may change in place, all else it copies on the way down.
+// Raising the generation therefore freezes everything that exists.
+//
+// The hash is seedless, so that iteration order is the same in every run.
+type trie[K comparable, V any] struct {
+	root *branch[K, V]
+	size int
+	hash func(K) uint64
+	key  func(*V) K
+}
+
+const (
+	branchBits = 5
+	branchMask = 1<<branchBits - 1
+	hashBits   = 64
+)
+
+// branch is an inner node. Invariant: slot i of the 32 is a value (in leafs),
+// a deeper branch (in kids) or empty; never two of them. Beyond the last bits
+// of the hash, collided holds the values whose hashes are all equal.
+type branch[K comparable, V any] struct {
+	gen      uint64
+	leafBits uint32
+	kidBits  uint32
+	leafs    []*V
+	kids     []*branch[K, V]
+}
+
+func newTrie[K comparable, V any](hash func(K) uint64, key func(*V) K) trie[K, V] {
+	return trie[K, V]{hash: hash, key: key}
+}
+
+// get returns the value of k, or nil.
+func (t *trie[K, V]) get(k K) *V {
+	h := t.hash(k)
+	b := t.root
+	for shift := 0; b != nil; shift += branchBits {
+		if shift >= hashBits {
+			return b.collision(k, t.key)
+		}
+		bit := uint32(1) << (h >> shift & branchMask)
+		if b.leafBits&bit != 0 {
+			if v := b.leafs[bits.OnesCount32(b.leafBits&(bit-1))]; t.key(v) == k {
+				return v
+			}
+			return nil
+		}
+		if b.kidBits&bit == 0 {
+			return nil
+		}
+		b = b.kids[bits.OnesCount32(b.kidBits&(bit-1))]
+	}
+	return nil
+}
+
+func (b *branch[K, V]) collision(k K, key func(*V) K) *V {
+	for _, v := range b.leafs {
+		if key(v) == k {
+			return v
+		}
+	}
+	return nil
+}
+
+// put sets the value of key(v) to v.
+func (t *trie[K, V]) put(gen uint64, v *V) {
+	k := t.key(v)
+	var added bool
+	t.root, added = t.insert(t.root, gen, 0, t.hash(k), k, v)
+	if added {
+		t.size++
+	}
+}
+
+func (t *trie[K, V]) insert(b *branch[K, V], gen uint64, shift int, h uint64, k K, v *V) (*branch[K, V], bool) {
+	b = b.own(gen)
+	if shift >= hashBits {
+		for i, old := range b.leafs {
+			if t.key(old) == k {
+				b.leafs[i] = v
+				return b, false
+			}
+		}
+		b.leafs = append(b.leafs, v)
+		return b, true
+	}
+	bit := uint32(1) << (h >> shift & branchMask)
+	kid := bits.OnesCount32(b.kidBits & (bit - 1))
+	if b.kidBits&bit != 0 {
+		next, added := t.insert(b.kids[kid], gen, shift+branchBits, h, k, v)
+		b.kids[kid] = next
+		return b, added
+	}
+	leaf := bits.OnesCount32(b.leafBits & (bit - 1))
+	if b.leafBits&bit == 0 {
+		b.leafs = insertAt(b.leafs, leaf, v)
+		b.leafBits |= bit
+		return b, true
+	}
+	old := b.leafs[leaf]
+	oldKey := t.key(old)
+	if oldKey == k {
+		b.leafs[leaf] = v
+		return b, false
+	}
+	// Two values share this slot: both move one level down.
+	deeper, _ := t.insert(nil, gen, shift+branchBits, t.hash(oldKey), oldKey, old)
+	deeper, _ = t.insert(deeper, gen, shift+branchBits, h, k, v)
+	b.leafs = removeAt(b.leafs, leaf)
+	b.leafBits &^= bit
+	b.kids = insertAt(b.kids, kid, deeper)
+	b.kidBits |= bit
+	return b, true
+}
+
+// del removes k.
+func (t *trie[K, V]) del(gen uint64, k K) {
+	if t.get(k) == nil {
+		return
+	}
+	t.root = t.remove(t.root, gen, 0, t.hash(k), k)
+	t.size--
+}
+
+// remove returns b without k, or nil when nothing is left. k is in b.
+func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k K) *branch[K, V] {
+	b = b.own(gen)
+	if shift >= hashBits {
+		for i, v := range b.leafs {
+			if t.key(v) == k {
+				b.leafs = removeAt(b.leafs, i)
+				break
+			}
+		}
+		return b.orNil()
+	}
+	bit := uint32(1) << (h >> shift & branchMask)
+	if b.leafBits&bit != 0 {
+		b.leafs = removeAt(b.leafs, bits.OnesCount32(b.leafBits&(bit-1)))
+		b.leafBits &^= bit
+		return b.orNil()
+	}
+	kid := bits.OnesCount32(b.kidBits & (bit - 1))
+	if next := t.remove(b.kids[kid], gen, shift+branchBits, h, k); next != nil {
+		b.kids[kid] = next
+		return b
+	}
+	b.kids = removeAt(b.kids, kid)
+	b.kidBits &^= bit
+	return b.orNil()
+}
+
+func (b *branch[K, V]) orNil() *branch[K, V] {
+	if len(b.leafs) == 0 && len(b.kids) == 0 {
+		return nil
+	}
+	return b
+}
+
+// own returns a branch that generation gen may change.
+func (b *branch[K, V]) own(gen uint64) *branch[K, V] {
+	switch {
+	case b == nil:
+		return &branch[K, V]{gen: gen}
+	case b.gen == gen:
+		return b
+	}
+	c := *b
+	c.gen = gen
+	c.leafs = append(make([]*V, 0, len(b.leafs)), b.leafs...)
+	c.kids = append(make([]*branch[K, V], 0, len(b.kids)), b.kids...)
+	return &c
+}
+
+// all iterates over the values, in the order of their hashes.
+func (t *trie[K, V]) all() iter.Seq[*V] {
+	return func(yield func(*V) bool) { t.root.walk(yield) }
+}
+
+func (b *branch[K, V]) walk(yield func(*V) bool) bool {
+	if b == nil {
+		return true
+	}
+	for _, v := range b.leafs {
+		if !yield(v) {
+			return false
+		}
+	}
+	for _, kid := range b.kids {
+		if !kid.walk(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// insertAt and removeAt grow by exactly one: branches are many and small.
+func insertAt[T any](s []T, i int, v T) []T {
+	out := make([]T, len(s)+1)
+	copy(out, s[:i])
+	out[i] = v
+	copy(out[i+1:], s[i:])
+	return out
+}
+
+func removeAt[T any](s []T, i int) []T {
+	if len(s) == 1 {
+		return nil
+	}
+	out := make([]T, len(s)-1)
+	copy(out, s[:i])
+	copy(out[i:], s[i+1:])
+	return out
+}
+
+// hashStrings mixes its arguments, eight bytes at a time. It is not meant to
+// resist an attacker: keys that collide cost a scan of the collided ones.
+func hashStrings(a, b string) uint64 {
+	h := mixString(0x9e3779b97f4a7c15, a)
+	h = mixString(h^0xff51afd7ed558ccd, b)
+	h ^= h >> 32
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>29
+}
+
+func mixString(h uint64, s string) uint64 {
+	for len(s) >= 8 {
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		h = mixWord(h, w)
+		s = s[8:]
+	}
+	w := uint64(len(s))
+	for i := 0; i < len(s); i++ {
+		w = w<<8 | uint64(s[i])
+	}
+	return mixWord(h, w)
+}
+
+func mixWord(h, w uint64) uint64 {
+	hi, lo := bits.Mul64(h^w, 0x9fb21c651e98df25)
+	return bits.RotateLeft64(hi^lo, 23) + w
+}

@@ -1,0 +1,28 @@
+package warm
+
+import (
+	_ "github.com/container-storage-interface/spec/lib/go/csi"
+	_ "github.com/google/cadvisor/lib/model"
+	_ "github.com/gorilla/mux"
+	_ "github.com/kubernetes-csi/csi-lib-utils/connection"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/spf13/cobra"
+	_ "go.etcd.io/etcd/server/v3/embed"
+	_ "google.golang.org/grpc"
+	_ "k8s.io/api/core/v1"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/dynamic"
+	_ "k8s.io/csi-translation-lib"
+	_ "k8s.io/cri-client/pkg/fake"
+	_ "k8s.io/kubectl/pkg/cmd"
+	_ "k8s.io/kube-scheduler/framework"
+	_ "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	_ "k8s.io/kubernetes/pkg/kubemark"
+	_ "pgregory.net/rapid"
+	_ "sigs.k8s.io/yaml"
+	_ "k8s.io/kubernetes/pkg/kubelet/cm"
+	_ "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
+)
