@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// AttachPolicy says how volumes of a driver are attached and detached. One with
+// a storageClassName is for that class's volumes and comes before one without.
+// Of two for the same pair the older one counts, then the smaller name. Without
+// any, everything is as users know it from Kubernetes: see WithDefaults.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=attachpolicies,scope=Cluster,shortName=ap,categories=moorage
+// +kubebuilder:printcolumn:name="Driver",type=string,JSONPath=`.spec.driver`
+// +kubebuilder:printcolumn:name="StorageClass",type=string,JSONPath=`.spec.storageClassName`
+// +kubebuilder:printcolumn:name="BindAfter",type=string,JSONPath=`.spec.bindAfter`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type AttachPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the policy.
+	Spec AttachPolicySpec `json:"spec"`
+}
+
+// AttachPolicyList is a list of AttachPolicies.
+//
+// +kubebuilder:object:root=true
+type AttachPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []AttachPolicy `json:"items"`
+}
+
+// BindAfter says how far a pod's volumes must be before the pod is bound.
+// +kubebuilder:validation:Enum=Granted;Attached
+type BindAfter string
+
+// How far volumes must be before a bind.
+const (
+	// BindAfterGranted binds once the slots are reserved and the volumes free or
+	// promised: the attach runs while the kubelet gets ready.
+	BindAfterGranted BindAfter = "Granted"
+	// BindAfterAttached binds once the volumes are attached, so that a failing
+	// attach sends the pod to another node.
+	BindAfterAttached BindAfter = "Attached"
+)
+
+// ControllerDownAction says what becomes of pods that wait for a grant while no
+// controller is there to give it.
+// +kubebuilder:validation:Enum=Wait;BindUngranted
+type ControllerDownAction string
+
+// What to do while no controller leads.
+const (
+	ControllerDownWait          ControllerDownAction = "Wait"
+	ControllerDownBindUngranted ControllerDownAction = "BindUngranted"
+)
+
+// MissingDriverAction says what a node is good for whose CSINode does not list
+// the driver.
+// +kubebuilder:validation:Enum=Wait;Allow
+type MissingDriverAction string
+
+// What to do with a node where the driver is not registered.
+const (
+	// MissingDriverWait: there is no slot at the node until the driver is there.
+	MissingDriverWait MissingDriverAction = "Wait"
+	// MissingDriverAllow: the node has no limit, as for kube-scheduler.
+	MissingDriverAllow MissingDriverAction = "Allow"
+)
+
+// EmptyAccessModes says what a volume without access modes is taken for, such
+// as an inline one.
+// +kubebuilder:validation:Enum=Shared;Exclusive
+type EmptyAccessModes string
+
+// What a volume without access modes is taken for.
+const (
+	EmptyAccessModesShared    EmptyAccessModes = "Shared"
+	EmptyAccessModesExclusive EmptyAccessModes = "Exclusive"
+)
+
+// AttachPolicySpec is how volumes of a driver are handled. An absent field means
+// what Kubernetes does. Durations are written as Go does, such as 6m or 1h30m.
+type AttachPolicySpec struct {
+	// driver is the CSI driver's name, after translation of in-tree volumes; for
+	// iSCSI and FC the plugin's name, such as kubernetes.io/iscsi.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Driver string `json:"driver"`
+
+	// storageClassName narrows the policy to volumes of one StorageClass.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// bindAfter says how far a pod's volumes must be before the pod is bound.
+	// Default Granted.
+	// +optional
+	BindAfter BindAfter `json:"bindAfter,omitempty"`
+
+	// slots lowers the number of volumes per node.
+	// +optional
+	Slots *SlotPolicy `json:"slots,omitempty"`
+
+	// detachDelay keeps an attachment that nobody wants any more for this long,
+	// so that a restarting pod finds its volume there. It is given up at once when
+	// anyone wants the volume or the slot, and on drain, deletion or shutdown of
+	// the node. Default 0s.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('24h')",message="detachDelay is 24h at most: choose a shorter one"
+	DetachDelay *metav1.Duration `json:"detachDelay,omitempty"`
+
+	// forceDetach says when a volume leaves a node that is not Ready without the
+	// kubelet's word.
+	// +optional
+	ForceDetach *ForceDetachPolicy `json:"forceDetach,omitempty"`
+
+	// workers is how many attaches and detaches of the driver may be under way at
+	// once. Without it there is no limit, as in the attach/detach controller.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	Workers *int32 `json:"workers,omitempty"`
+
+	// grantTimeout is how long the scheduler keeps a pod waiting for its grant
+	// before it tries another node. Default 30s; below the scheduling framework's
+	// own limit of 15m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) < duration('15m')",message="grantTimeout is above 0s and below 15m, where the scheduling framework itself gives up"
+	GrantTimeout *metav1.Duration `json:"grantTimeout,omitempty"`
+
+	// onControllerDown says what becomes of pods that wait for a grant while no
+	// controller leads. Default Wait.
+	// +optional
+	OnControllerDown ControllerDownAction `json:"onControllerDown,omitempty"`
+
+	// missingDriver says what a node is good for whose CSINode does not list the
+	// driver. Default Wait.
+	// +optional
+	MissingDriver MissingDriverAction `json:"missingDriver,omitempty"`
+
+	// emptyAccessModes says what a volume without access modes is taken for.
+	// Default Shared, as in the attach/detach controller.
+	// +optional
+	EmptyAccessModes EmptyAccessModes `json:"emptyAccessModes,omitempty"`
+
+	// liveMigration says that the driver can have an exclusive volume at two
+	// nodes for as long as a ticket of type LiveMigration asks for it.
+	// +optional
+	LiveMigration bool `json:"liveMigration,omitempty"`
+}
+
+// SlotPolicy lowers the number of a driver's volumes per node. It never raises
+// what the node's CSINode states.
+type SlotPolicy struct {
+	// max is the most volumes of the driver that a node shall have; it matters
+	// where it is below the CSINode's count, or where that states none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Max *int32 `json:"max,omitempty"`
+
+	// headroom slots of each node are left free, for volumes that others attach.
+	// Default 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Headroom *int32 `json:"headroom,omitempty"`
+}
+
+// ForceDetachPolicy says when a volume leaves a node that is not Ready without
+// the kubelet's word. A Ready node is never forced.
+type ForceDetachPolicy struct {
+	// afterPodGone is how long after the last pod object that used the volume at
+	// the node is gone. Default 6m, as in the attach/detach controller.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="afterPodGone is above 0s: leave it out for the default of 6m"
+	AfterPodGone *metav1.Duration `json:"afterPodGone,omitempty"`
+
+	// afterUnreachable is how long after the node became unreachable, whether its
+	// pods are gone or not. Only for nodes that are known to be dead by then:
+	// nothing fences them. Never, if absent.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="afterUnreachable is 1m or more: leave it out to never detach from an unreachable node whose pods are not gone"
+	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
+}

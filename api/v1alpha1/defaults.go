@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What an absent field of an AttachPolicy means.
+const (
+	// DefaultAfterPodGone is the attach/detach controller's wait for an unmount
+	// (kubernetes pkg/controller/volume/attachdetach, 6 minutes).
+	DefaultAfterPodGone = 6 * time.Minute
+	// DefaultGrantTimeout is how long a pod waits for its grant at one node.
+	DefaultGrantTimeout = 30 * time.Second
+	// MaxGrantTimeout is the scheduling framework's own limit, never reached
+	// (kubernetes pkg/scheduler/framework/runtime, 15 minutes).
+	MaxGrantTimeout = 15 * time.Minute
+)
+
+// WithDefaults returns a copy in which every field that has a default is set:
+// everything but storageClassName, slots.max, workers and
+// forceDetach.afterUnreachable, whose absence means that there is no such limit
+// or rule. Called on a nil pointer it returns the defaults of a driver without
+// a policy. Safe for parallel use.
+func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
+	var out AttachPolicySpec
+	if in != nil {
+		in.DeepCopyInto(&out)
+	}
+	setDefault(&out.BindAfter, BindAfterGranted)
+	setDefault(&out.OnControllerDown, ControllerDownWait)
+	setDefault(&out.MissingDriver, MissingDriverWait)
+	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
+	setDefault(&out.DetachDelay, &metav1.Duration{})
+	setDefault(&out.GrantTimeout, &metav1.Duration{Duration: DefaultGrantTimeout})
+	setDefault(&out.Slots, &SlotPolicy{})
+	setDefault(&out.Slots.Headroom, new(int32))
+	setDefault(&out.ForceDetach, &ForceDetachPolicy{})
+	setDefault(&out.ForceDetach.AfterPodGone, &metav1.Duration{Duration: DefaultAfterPodGone})
+	return out
+}
+
+// setDefault sets *field to value where it is unset.
+func setDefault[T comparable](field *T, value T) {
+	var unset T
+	if *field == unset {
+		*field = value
+	}
+}

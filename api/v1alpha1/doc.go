@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1alpha1 is the API of Moorage, group moorage.dev, version v1alpha1:
+// VolumeTicket (a request that volumes be at a node), VolumeHold (who holds an
+// exclusive volume), AttachPolicy (how volumes of a driver are handled) and
+// VolumeStatus, the JSON of an annotation on pods.
+//
+// It holds types, names, defaults and the validation that the API server runs
+// (structural schema and CEL, as markers on the fields). It has no behaviour
+// and does no I/O. What a custom resource's own rules can't see, such as owner
+// references and namespaces, is checked by ValidatingAdmissionPolicies in the
+// chart; docs/decisions/0002-ticket-owner-validation.md says which and why.
+//
+// +kubebuilder:object:generate=true
+// +groupName=moorage.dev
+package v1alpha1

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels and annotations.
+const (
+	// LabelEnforce on a Namespace, with value "true", opts its pods in to
+	// Moorage's scheduling.
+	LabelEnforce = "moorage.dev/enforce"
+
+	// AnnotationVolumeStatus on a Pod holds a VolumeStatus as JSON. The webhook
+	// stamps a placeholder at creation; afterwards the controller alone writes it.
+	AnnotationVolumeStatus = "moorage.dev/volume-status"
+
+	// AnnotationTransitions on a VolumeAttachment holds the volume's transitions
+	// number (decimal) for which it was made: the fencing token.
+	AnnotationTransitions = "moorage.dev/transitions"
+
+	// AnnotationConfirmed on a VolumeAttachment gets a new value before its
+	// volume is put (back) into node.status.volumesAttached. The write raises the
+	// resource version, so any DELETE still in flight with the older version as
+	// its precondition fails.
+	AnnotationConfirmed = "moorage.dev/confirmed"
+
+	// LabelManagedBy with value ManagedBy marks the objects that Moorage made.
+	// What does not carry it is never deleted by Moorage.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedBy      = "moorage"
+)
+
+// Names of processes, as they appear in pod.spec.schedulerName, in Leases and
+// as field managers.
+const (
+	SchedulerName  = "moorage-scheduler"
+	ControllerName = "moorage-controller"
+	WebhookName    = "moorage-webhook"
+)
+
+// Condition types.
+const (
+	// TicketGranted is a VolumeTicket's condition: the slots are reserved at its
+	// node, and each of its exclusive volumes is there, or free, or promised.
+	TicketGranted = "Granted"
+	// TicketSatisfied is a VolumeTicket's condition: each of its volumes is
+	// attached at its node.
+	TicketSatisfied = "Satisfied"
+
+	// HoldAttached is a VolumeHold's condition: the volume's VolumeAttachment at
+	// the holder's node says attached.
+	HoldAttached = "Attached"
+	// HoldDetachPending is a VolumeHold's condition: nobody wants the volume at
+	// its node any more, and the detach is not over. Its reason says what it
+	// waits for.
+	HoldDetachPending = "DetachPending"
+	// HoldSafeToDetach is a VolumeHold's condition: the kubelet of the holder's
+	// node does not report the volume as in use, and no pod there wants it.
+	HoldSafeToDetach = "SafeToDetach"
+
+	// PodSafeToMount is a Pod's condition that sums up its VolumeStatus: True
+	// when every attachable volume of the pod is safe to mount.
+	PodSafeToMount = "moorage.dev/SafeToMount"
+)
+
+// Reasons that belong to the API itself. All others are the arbiter's codes,
+// listed in docs/reasons.md.
+const (
+	// ReasonPending: the controller has not looked yet. The webhook's
+	// placeholder says so of each volume.
+	ReasonPending = "Pending"
+	// ReasonGranted and ReasonSatisfied are those of a True condition.
+	ReasonGranted   = "Granted"
+	ReasonSatisfied = "Satisfied"
+	// ReasonVolumeWait is the reason of PodScheduled=False for a wait that no
+	// new node could lift. It is deliberately not Unschedulable, on which a
+	// cluster autoscaler would add nodes.
+	ReasonVolumeWait = "VolumeWait"
+)
+
+// PodTicketName returns the name of a pod's reservation: its UID, so that a
+// pod has one at most and one of a pod's namesake is never taken for its own.
+func PodTicketName(podUID types.UID) string { return string(podUID) }
+
+// volumeHoldNameBytes of the digest are kept: 160 bits, which fit a table
+// column and are far from any accidental collision. Readers compare spec.driver
+// and spec.handle, so a collision would be noticed and not merged.
+const volumeHoldNameBytes = 20
+
+// VolumeHoldName returns the name of the VolumeHold of a volume, given its CSI
+// driver (or in-tree plugin name) and volume handle. It is deterministic, so
+// that create is a claim on the volume: a second one gets AlreadyExists. The
+// driver's length goes into the digest, so that no two pairs share an input.
+func VolumeHoldName(driver, handle string) string {
+	digest := sha256.New()
+	var size [8]byte
+	binary.BigEndian.PutUint64(size[:], uint64(len(driver)))
+	digest.Write(size[:])
+	digest.Write([]byte(driver))
+	digest.Write([]byte(handle))
+	return "vh-" + hex.EncodeToString(digest.Sum(nil)[:volumeHoldNameBytes])
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// VolumeHold is the record of one volume that is or was held exclusively, or
+// has something to report. Its name is VolumeHoldName(driver, handle). Only the
+// controller writes it. There is no status subresource, so that a new one is a
+// single write; holder and next change by compare-and-swap on the resource
+// version.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=volumeholds,scope=Cluster,shortName=vh,categories=moorage
+// +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.status.summary.volume`
+// +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.status.summary.claim`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.holder.node`
+// +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.status.summary.holder`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.summary.state`
+// +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.summary.waiting`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type VolumeHold struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the volume's identity. It never changes.
+	Spec VolumeHoldSpec `json:"spec"`
+
+	// status is who holds the volume and who is next.
+	// +optional
+	Status VolumeHoldStatus `json:"status,omitempty"`
+}
+
+// VolumeHoldList is a list of VolumeHolds.
+//
+// +kubebuilder:object:root=true
+type VolumeHoldList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []VolumeHold `json:"items"`
+}
+
+// VolumeHoldSpec is a volume's identity. Two PersistentVolumes with the same
+// pair are one volume.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a hold is of one volume for ever: the controller makes another one for another volume"
+type VolumeHoldSpec struct {
+	// driver is the CSI driver's name, after translation of in-tree volumes; for
+	// iSCSI and FC the plugin's name, such as kubernetes.io/iscsi.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Driver string `json:"driver"`
+
+	// handle is the driver's own identifier of the volume.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Handle string `json:"handle"`
+}
+
+// VolumeHoldStatus is who holds a volume and who is next.
+type VolumeHoldStatus struct {
+	// persistentVolumes are the names of the PersistentVolumes with this driver
+	// and handle, sorted; none for an inline volume. At most 256 are listed.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=253
+	PersistentVolumes []string `json:"persistentVolumes,omitempty"`
+
+	// holder is the node that has the volume, and the tickets it has it for.
+	// Absent when the volume is free.
+	// +optional
+	Holder *Holder `json:"holder,omitempty"`
+
+	// next is to whom the volume is promised, as soon as the holder's detach is
+	// over. Absent when it is promised to nobody.
+	// +optional
+	Next *NextHolder `json:"next,omitempty"`
+
+	// transitions rises whenever the volume changes its node, as leaseTransitions
+	// does in a Lease, and serves as a fencing token. It never falls while a
+	// PersistentVolume or VolumeAttachment of the volume exists.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Transitions int64 `json:"transitions,omitempty"`
+
+	// conditions are Attached, DetachPending and SafeToDetach.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// forceDetach is present while a rule for a forced detach is being timed.
+	// +optional
+	ForceDetach *ForceDetachProgress `json:"forceDetach,omitempty"`
+
+	// summary is what kubectl get shows: derived from the rest, for people.
+	// Programs read the other fields.
+	// +optional
+	Summary *HoldSummary `json:"summary,omitempty"`
+}
+
+// Holder is the node that has a volume, and for whom.
+type Holder struct {
+	// node is the Node's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+
+	// nodeUID is the UID of the Node object for which the volume was granted. A
+	// Node of the same name with another UID is another node: nothing that it
+	// doesn't report says that the volume is not in use.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// requesters are the tickets that claim the volume at the node, by UID. None
+	// when nobody does any more and the volume is not detached yet. At most 256
+	// are listed.
+	// +optional
+	// +listType=map
+	// +listMapKey=uid
+	// +kubebuilder:validation:MaxItems=256
+	Requesters []TicketReference `json:"requesters,omitempty"`
+}
+
+// NextHolder is the node and the ticket to which a volume is promised.
+type NextHolder struct {
+	// node is the Node's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+
+	// nodeUID is the UID of the Node object.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// ticket is the one to which the volume is promised.
+	// +required
+	Ticket TicketReference `json:"ticket"`
+}
+
+// TicketKind says what a ticket is.
+// +kubebuilder:validation:Enum=Pod;VolumeTicket
+type TicketKind string
+
+// The kinds of tickets: a bound pod is its own ticket, every other one is an
+// object.
+const (
+	TicketKindPod          TicketKind = "Pod"
+	TicketKindVolumeTicket TicketKind = "VolumeTicket"
+)
+
+// TicketReference names a ticket: a VolumeTicket, or a pod that is its own.
+//
+// +structType=atomic
+type TicketReference struct {
+	// kind of the object.
+	// +required
+	Kind TicketKind `json:"kind"`
+
+	// namespace of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// uid of the object.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	UID types.UID `json:"uid"`
+}
+
+// ForceDetachRule is a rule by which a volume may be detached without the
+// kubelet's word that it is not in use.
+// +kubebuilder:validation:Enum=OutOfService;AfterPodGone;AfterUnreachable
+type ForceDetachRule string
+
+// The rules for a forced detach. The node is not Ready in any of them.
+const (
+	// ForceDetachOutOfService: the node has the out-of-service taint.
+	ForceDetachOutOfService ForceDetachRule = "OutOfService"
+	// ForceDetachAfterPodGone: AttachPolicy forceDetach.afterPodGone.
+	ForceDetachAfterPodGone ForceDetachRule = "AfterPodGone"
+	// ForceDetachAfterUnreachable: AttachPolicy forceDetach.afterUnreachable.
+	ForceDetachAfterUnreachable ForceDetachRule = "AfterUnreachable"
+)
+
+// ForceDetachProgress is how far a rule's time has run. Seconds that a process
+// saw pass are kept and not a time of day, since clocks of different machines
+// are never compared.
+type ForceDetachProgress struct {
+	// rule that is being timed.
+	// +required
+	Rule ForceDetachRule `json:"rule"`
+
+	// elapsedSeconds that controllers have seen pass so far.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ElapsedSeconds int64 `json:"elapsedSeconds,omitempty"`
+}
+
+// HoldState is a VolumeHold in one word, for the STATE column.
+type HoldState string
+
+// The states that the summary of a hold can show.
+const (
+	HoldStateFree          HoldState = "Free"
+	HoldStateAttaching     HoldState = "Attaching"
+	HoldStateAttached      HoldState = "Attached"
+	HoldStateDetachPending HoldState = "DetachPending"
+	HoldStateDetaching     HoldState = "Detaching"
+	HoldStateUnknown       HoldState = "Unknown"
+)
+
+// HoldSummary is what kubectl get volumeholds shows.
+type HoldSummary struct {
+	// volume is the PersistentVolume's name, or the handle of an inline volume.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Volume string `json:"volume,omitempty"`
+
+	// claim is the claim's namespace/name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Claim string `json:"claim,omitempty"`
+
+	// holder is the namespace/name of the requester, and how many more there are.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Holder string `json:"holder,omitempty"`
+
+	// state in one word.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	State HoldState `json:"state,omitempty"`
+
+	// waiting is who waits for the volume, and where.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Waiting string `json:"waiting,omitempty"`
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// VolumeStatus is the value of the annotation moorage.dev/volume-status of a
+// pod: where each of its attachable volumes is. It is for people and tools, and
+// never says more than the node's status does, which is what the kubelet obeys.
+type VolumeStatus struct {
+	// Volumes are those of pod.spec.volumes that can be attachable, in its order.
+	Volumes []PodVolumeStatus `json:"volumes"`
+}
+
+// PodVolumeStatus is where one volume of a pod is.
+type PodVolumeStatus struct {
+	// Name is the volume's name in pod.spec.volumes.
+	Name string `json:"name"`
+	// Claim is the name of the claim; empty for inline volumes.
+	Claim string `json:"claim,omitempty"`
+	// PersistentVolume is what the claim is bound to; empty for inline volumes
+	// and while it is not bound.
+	PersistentVolume string `json:"persistentVolume,omitempty"`
+	// Node is where the volume is, or is going to be for this pod.
+	Node string `json:"node,omitempty"`
+	// SafeToMount: the volume is attached at the pod's node, and the node's
+	// status says so.
+	SafeToMount bool `json:"safeToMount"`
+	// SafeToDetach: the kubelet no longer reports the volume as in use.
+	SafeToDetach bool `json:"safeToDetach"`
+	// Transitions is the volume's fencing token; 0 if it is not exclusive.
+	Transitions int64 `json:"transitions,omitempty"`
+	// Reason is one of the codes in docs/reasons.md.
+	Reason string `json:"reason,omitempty"`
+	// Message says what the reason means here, and what would change it.
+	Message string `json:"message,omitempty"`
+}
+
+// ParseVolumeStatus reads the annotation's value. Its error says that the value
+// is not a VolumeStatus; unknown fields are ignored, so that a newer writer
+// does not break an older reader.
+func ParseVolumeStatus(annotation string) (VolumeStatus, error) {
+	var status VolumeStatus
+	if err := json.Unmarshal([]byte(annotation), &status); err != nil {
+		return VolumeStatus{}, fmt.Errorf("annotation %s is not a VolumeStatus: %w", AnnotationVolumeStatus, err)
+	}
+	return status, nil
+}
+
+// Annotation returns the annotation's value. Equal statuses give equal bytes,
+// so that a writer can tell by comparison whether there is anything to write.
+func (s VolumeStatus) Annotation() (string, error) {
+	if s.Volumes == nil {
+		s.Volumes = []PodVolumeStatus{}
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("encode VolumeStatus: %w", err)
+	}
+	return string(raw), nil
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// VolumeTicket is a request of one requester that volumes be at a node. It is
+// granted as a whole or not at all. A pod that is bound is its own ticket, so
+// that a VolumeTicket of type Pod exists only while its pod is not: it is the
+// pod's reservation, named by the pod's UID and owned by it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=volumetickets,scope=Namespaced,shortName=vt,categories=moorage
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type VolumeTicket struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is asked for. It never changes.
+	Spec VolumeTicketSpec `json:"spec"`
+
+	// status is written by the controller alone.
+	// +optional
+	Status VolumeTicketStatus `json:"status,omitempty"`
+}
+
+// VolumeTicketList is a list of VolumeTickets.
+//
+// +kubebuilder:object:root=true
+type VolumeTicketList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []VolumeTicket `json:"items"`
+}
+
+// VolumeTicketSpec is what a ticket asks for.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ticket's spec never changes: delete the ticket and create another one"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Pod' || !has(self.ttlSeconds)",message="a ticket of type Pod lives as long as its pod: leave ttlSeconds out"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Pod' || has(self.scheduler)",message="a ticket of type Pod names its scheduler: set spec.scheduler to the schedulerName whose Lease stands behind it"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Pod' || self.volumes.all(v, !has(v.podVolume))",message="only a ticket of type Pod can name a podVolume: name a claim instead"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Pod' || self.volumes.all(v, !has(v.persistentVolume))",message="a ticket of type Pod names claims and pod volumes: name the claim instead of its PersistentVolume"
+type VolumeTicketSpec struct {
+	// type says what the volumes are needed for; the ticket's priority follows
+	// from it.
+	// +required
+	Type TicketType `json:"type"`
+
+	// nodeName is the node at which the volumes shall be.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName"`
+
+	// scheduler is the schedulerName of the pod that the ticket reserves for:
+	// who wrote the ticket, and whose Lease stands behind it. Required for type
+	// Pod.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Scheduler string `json:"scheduler,omitempty"`
+
+	// volumes are granted together or not at all. The list is atomic: it is
+	// written once, by one writer, and never merged.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	Volumes []TicketVolume `json:"volumes"`
+
+	// ttlSeconds ends a ticket this long after the controller first saw it,
+	// counted by the controller's own clock. A ticket without an owner must have
+	// it; one of type Pod can't.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2592000
+	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
+}
+
+// TicketVolume names one volume, in exactly one of three ways.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.claim) ? 1 : 0) + (has(self.persistentVolume) ? 1 : 0) + (has(self.podVolume) ? 1 : 0) == 1",message="name exactly one of claim, persistentVolume and podVolume"
+// +structType=atomic
+type TicketVolume struct {
+	// claim is a PersistentVolumeClaim of the ticket's namespace.
+	// +optional
+	Claim *ClaimReference `json:"claim,omitempty"`
+
+	// persistentVolume is the name of a PersistentVolume without a claim. Only
+	// tickets in Moorage's own namespace may name one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	PersistentVolume string `json:"persistentVolume,omitempty"`
+
+	// podVolume is the name, in pod.spec.volumes, of an inline volume of the pod
+	// that owns the ticket.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	PodVolume string `json:"podVolume,omitempty"`
+}
+
+// ClaimReference names a PersistentVolumeClaim of the ticket's namespace.
+//
+// +structType=atomic
+type ClaimReference struct {
+	// name of the claim.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// uid of the claim. If given, a claim of the same name with another UID is
+	// not the one that is meant.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// VolumeTicketStatus is what became of a ticket.
+type VolumeTicketStatus struct {
+	// conditions are Granted and Satisfied. The reason of a False one is the
+	// arbiter's code, its message says what would change it.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// volumes are what the spec's volumes turned out to be.
+	// +optional
+	// +listType=map
+	// +listMapKey=claim
+	// +listMapKey=persistentVolume
+	// +listMapKey=podVolume
+	// +kubebuilder:validation:MaxItems=256
+	Volumes []TicketVolumeStatus `json:"volumes,omitempty"`
+
+	// epoch is the leaseTransitions of the controller's Lease under which the
+	// ticket was last looked at. A new leader writes its own into every ungranted
+	// ticket before it grants any, so that a commit which an older leader still
+	// has in flight fails on the resource version. It never falls.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Epoch int64 `json:"epoch,omitempty"`
+
+	// ttlElapsedSeconds is how much of spec.ttlSeconds controllers have counted
+	// so far, so that a restart of the controller does not start it over.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TTLElapsedSeconds int64 `json:"ttlElapsedSeconds,omitempty"`
+}
+
+// TicketVolumeStatus is one volume of a ticket. Its identity is the triple
+// claim, persistentVolume, podVolume: each is the empty string where it does
+// not apply, since the keys of a list-map are required or have a default.
+type TicketVolumeStatus struct {
+	// claim is the name of the claim, if the spec names one.
+	// +optional
+	// +default=""
+	// +kubebuilder:validation:MaxLength=253
+	Claim string `json:"claim,omitempty"`
+
+	// persistentVolume is the PersistentVolume that the claim is bound to, or
+	// that the spec names. Empty for inline volumes and claims not bound yet.
+	// +optional
+	// +default=""
+	// +kubebuilder:validation:MaxLength=253
+	PersistentVolume string `json:"persistentVolume,omitempty"`
+
+	// podVolume is the name of the pod's inline volume, if the spec names one.
+	// +optional
+	// +default=""
+	// +kubebuilder:validation:MaxLength=63
+	PodVolume string `json:"podVolume,omitempty"`
+
+	// transitions is the volume's fencing token for which the ticket was
+	// granted; 0 for volumes that are not exclusive.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Transitions int64 `json:"transitions,omitempty"`
+}
