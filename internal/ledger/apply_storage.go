@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
+	rec := l.pv(p.Name)
+	if rec.exists && !Newer(p.Version, rec.Version) {
+		return
+	}
+	was := rec.Volume
+	rec.PersistentVolume, rec.exists = p, true
+	if was != p.Volume {
+		l.unlistPV(t, was, p.Name)
+	}
+	if !p.Volume.IsZero() {
+		v := l.volume(p.Volume)
+		if i, found := slices.BinarySearch(v.PVs, p.Name); !found {
+			v.PVs = insertAt(v.PVs, i, p.Name)
+		}
+		v.Access = l.access(v)
+		t.volume(p.Volume)
+	}
+	if was != p.Volume {
+		l.resolveAgain(now, t, rec)
+	}
+}
+
+func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
+	if l.world.pvs.get(e.Name) == nil {
+		return
+	}
+	rec := l.pv(e.Name)
+	was := rec.Volume
+	rec.PersistentVolume, rec.exists = PersistentVolume{Name: e.Name}, false
+	l.unlistPV(t, was, e.Name)
+	// Attachments stay with the volume they were made for: it is still there.
+	for _, key := range rec.claims {
+		l.claimChanged(now, t, key)
+	}
+	for _, id := range rec.tickets {
+		l.placeTicket(now, t, id)
+	}
+	l.sweepPV(rec)
+}
+
+// unlistPV takes a PersistentVolume's name off the volume it named.
+func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
+	if v.IsZero() || l.world.volumes.get(v) == nil {
+		return
+	}
+	rec := l.volume(v)
+	rec.PVs = drop(rec.PVs, name)
+	rec.Access = l.access(rec)
+	t.volume(v)
+	l.sweep(rec)
+}
+
+// access is the most restrictive access of the volume's PersistentVolumes.
+// The order of the constants is the order of restriction. A volume whose
+// last PersistentVolume went keeps what it had.
+func (l *Ledger) access(v *Volume) Access {
+	if len(v.PVs) == 0 {
+		return v.Access
+	}
+	most := AccessUnknown
+	for _, name := range v.PVs {
+		if pv := l.world.pvs.get(name); pv != nil && pv.exists {
+			most = max(most, pv.Access)
+		}
+	}
+	return most
+}
+
+// resolveAgain places anew everything that names a PersistentVolume.
+func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
+	for _, key := range rec.claims {
+		l.claimChanged(now, t, key)
+	}
+	for _, id := range rec.tickets {
+		l.placeTicket(now, t, id)
+	}
+	for _, name := range rec.attachments {
+		l.placeAttachment(now, t, name)
+	}
+}
+
+func (c Claim) apply(l *Ledger, now time.Time, t *Touched) {
+	rec := l.claim(c.Key)
+	if rec.exists && !Newer(c.Version, rec.Version) {
+		return
+	}
+	old := rec.Claim
+	rec.Claim, rec.exists = c, true
+	l.relinkClaim(c.Key, old.PersistentVolume, c.PersistentVolume)
+	l.claimChanged(now, t, c.Key)
+}
+
+func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
+	if l.world.claims.get(e.Key) == nil {
+		return
+	}
+	rec := l.claim(e.Key)
+	l.relinkClaim(e.Key, rec.PersistentVolume, "")
+	rec.Claim, rec.exists = Claim{Key: e.Key}, false
+	l.claimChanged(now, t, e.Key)
+	l.sweepClaim(rec)
+}
+
+func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
+	if was == is {
+		return
+	}
+	if was != "" {
+		rec := l.pv(was)
+		rec.claims = drop(rec.claims, key)
+		l.sweepPV(rec)
+	}
+	if is != "" {
+		rec := l.pv(is)
+		rec.claims = add(rec.claims, key)
+	}
+}
+
+// claimChanged places anew the pods and tickets that refer to a claim.
+func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
+	rec := l.world.claims.get(key)
+	if rec == nil {
+		return
+	}
+	if v, _ := l.resolveClaim(rec); !v.IsZero() {
+		t.volume(v)
+	}
+	for _, uid := range rec.pods {
+		l.placePod(now, t, uid)
+	}
+	for _, id := range rec.tickets {
+		l.placeTicket(now, t, id)
+	}
+}
+
+func (c StorageClass) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.classes.get(c.Name)
+	if old != nil && !Newer(c.Version, old.Version) {
+		return
+	}
+	l.world.classes.put(l.gen, &c)
+	if old == nil || old.Driver != c.Driver {
+		l.classChanged(now, t, c.Name)
+	}
+}
+
+func (e StorageClassGone) apply(l *Ledger, now time.Time, t *Touched) {
+	if l.world.classes.get(e.Name) == nil {
+		return
+	}
+	l.world.classes.del(l.gen, e.Name)
+	l.classChanged(now, t, e.Name)
+}
+
+// classChanged places anew what refers to a class's unbound claims. Classes
+// change rarely, so all claims are looked at.
+func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
+	var keys []ClaimKey
+	for rec := range l.world.claims.all() {
+		if rec.exists && rec.Class == class && !rec.Bound {
+			keys = append(keys, rec.Key)
+		}
+	}
+	for _, key := range keys {
+		l.claimChanged(now, t, key)
+	}
+}
+
+func (d Driver) apply(l *Ledger, _ time.Time, t *Touched) {
+	old := l.world.drivers.get(d.Name)
+	if old != nil && !Newer(d.Version, old.Version) {
+		return
+	}
+	l.world.drivers.put(l.gen, &d)
+	l.driverChanged(t, d.Name, old == nil && d.AttachRequired || old != nil && old.AttachRequired == d.AttachRequired)
+}
+
+func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
+	old := l.world.drivers.get(e.Name)
+	if old == nil {
+		return
+	}
+	l.world.drivers.del(l.gen, e.Name)
+	l.driverChanged(t, e.Name, old.AttachRequired)
+}
+
+func (l *Ledger) driverChanged(t *Touched, driver string, same bool) {
+	if same {
+		return
+	}
+	for v := range l.world.volumes.all() {
+		if v.ID.Driver == driver {
+			t.Volumes = append(t.Volumes, v.ID)
+		}
+	}
+}
+
+func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
+	old := l.world.policies.get(p.Name)
+	if old != nil && !Newer(p.Version, old.Version) {
+		return
+	}
+	l.world.policies.put(l.gen, &p)
+	l.driverChanged(t, p.Driver, false)
+	if old != nil && old.Driver != p.Driver {
+		l.driverChanged(t, old.Driver, false)
+	}
+}
+
+func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
+	if old := l.world.policies.get(e.Name); old != nil {
+		l.world.policies.del(l.gen, e.Name)
+		l.driverChanged(t, old.Driver, false)
+	}
+}
+
+// claim and pv return a record for change, making it if it is new.
+func (l *Ledger) claim(key ClaimKey) *claimRecord {
+	old := l.world.claims.get(key)
+	if old != nil && old.gen == l.gen {
+		return old
+	}
+	rec := &claimRecord{Claim: Claim{Key: key}}
+	if old != nil {
+		*rec = *old
+	}
+	rec.gen = l.gen
+	l.world.claims.put(l.gen, rec)
+	return rec
+}
+
+func (l *Ledger) pv(name string) *pvRecord {
+	old := l.world.pvs.get(name)
+	if old != nil && old.gen == l.gen {
+		return old
+	}
+	rec := &pvRecord{PersistentVolume: PersistentVolume{Name: name}}
+	if old != nil {
+		*rec = *old
+	}
+	rec.gen = l.gen
+	l.world.pvs.put(l.gen, rec)
+	return rec
+}
+
+func (l *Ledger) sweepClaim(rec *claimRecord) {
+	if rec.idle() {
+		l.world.claims.del(l.gen, rec.Key)
+	}
+}
+
+func (l *Ledger) sweepPV(rec *pvRecord) {
+	if rec.idle() {
+		l.world.pvs.del(l.gen, rec.Name)
+	}
+}

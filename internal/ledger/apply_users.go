@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.pods.get(p.UID)
+	if old != nil {
+		if !Newer(p.Version, old.Version) {
+			return
+		}
+		p.at = old.at
+		l.unlinkPod(old)
+		if old.Node != p.Node {
+			l.leavePod(now, t, old)
+			p.at = nil
+		}
+	}
+	l.world.pods.put(l.gen, &p)
+	l.linkPod(&p)
+	l.placePod(now, t, p.UID)
+	for _, v := range p.at {
+		t.volume(v) // its phase may have changed
+	}
+	l.podSettlesTicket(now, t, &p)
+}
+
+func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.pods.get(e.UID)
+	if old == nil {
+		return
+	}
+	l.unlinkPod(old)
+	l.leavePod(now, t, old)
+	l.world.pods.del(l.gen, e.UID)
+	id := TicketID{old.Namespace, e.UID}
+	if ticket := l.world.tickets.get(id); ticket != nil {
+		if ticket.Ghost {
+			TicketReleased{id}.apply(l, now, t)
+		}
+		t.ticket(id)
+	}
+}
+
+// podSettlesTicket lets a bound pod end its reservation's ghost: it counts by
+// itself. A reservation that names the pod's inline volumes is placed again.
+func (l *Ledger) podSettlesTicket(now time.Time, t *Touched, p *Pod) {
+	id := TicketID{p.Namespace, p.UID}
+	ticket := l.world.tickets.get(id)
+	if ticket == nil {
+		return
+	}
+	if ticket.Ghost && p.Node != "" {
+		TicketReleased{id}.apply(l, now, t)
+		return
+	}
+	l.placeTicket(now, t, id)
+	t.ticket(id)
+}
+
+func (l *Ledger) linkPod(p *Pod) {
+	for _, v := range p.Volumes {
+		if v.Claim != "" {
+			rec := l.claim(ClaimKey{p.Namespace, v.Claim})
+			rec.pods = add(rec.pods, p.UID)
+		}
+	}
+}
+
+func (l *Ledger) unlinkPod(p *Pod) {
+	for _, v := range p.Volumes {
+		if v.Claim != "" {
+			rec := l.claim(ClaimKey{p.Namespace, v.Claim})
+			rec.pods = drop(rec.pods, p.UID)
+			l.sweepClaim(rec)
+		}
+	}
+}
+
+// placePod makes the pod a user of exactly the places its volumes lead to.
+func (l *Ledger) placePod(now time.Time, t *Touched, uid string) {
+	p := l.world.pods.get(uid)
+	if p == nil {
+		return
+	}
+	at := l.podPlaces(p)
+	if slices.Equal(at, p.at) {
+		return
+	}
+	l.moveUser(now, t, User{Pod: uid}, p.Node, p.at, at)
+	moved := *p
+	moved.at = at
+	l.world.pods.put(l.gen, &moved)
+}
+
+// podPlaces lists the volumes that a bound, unfinished pod uses. When a claim
+// or PersistentVolume it named has vanished, it keeps the volumes it had:
+// missing evidence frees nothing.
+func (l *Ledger) podPlaces(p *Pod) []VolumeID {
+	if p.Node == "" || p.Phase == PodFinished {
+		return nil
+	}
+	at := make([]VolumeID, 0, len(p.Volumes))
+	lost := false
+	for _, v := range p.Volumes {
+		id, link := l.world.resolvePod(p, v)
+		lost = lost || link == LinkMissing || link == LinkLost
+		if !id.IsZero() && !slices.Contains(at, id) {
+			at = append(at, id)
+		}
+	}
+	for _, id := range p.at {
+		if lost && id.IsReal() && !slices.Contains(at, id) {
+			at = append(at, id)
+		}
+	}
+	return at
+}
+
+func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
+	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
+}
+
+// moveUser makes u a user of the volumes in is, and no longer of those only
+// in was.
+func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is []VolumeID) {
+	for _, v := range is {
+		if !slices.Contains(was, v) {
+			l.at(now, t, v, n, func(p *Place) { p.Users = add(p.Users, u) })
+		}
+	}
+	for _, v := range was {
+		if !slices.Contains(is, v) {
+			l.at(now, t, v, n, func(p *Place) { p.Users = drop(p.Users, u) })
+		}
+	}
+}
+
+func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.tickets.get(k.ID)
+	k.Ghost, k.at = false, nil
+	if old != nil {
+		if old.UID == k.UID && !Newer(k.Version, old.Version) {
+			return
+		}
+		l.unlinkTicket(old)
+		if old.Node == k.Node {
+			k.at = old.at
+		} else {
+			l.moveUser(now, t, User{Ticket: k.ID}, old.Node, old.at, nil)
+			l.queueTicket(t, old, false)
+		}
+	}
+	l.world.tickets.put(l.gen, &k)
+	l.linkTicket(&k)
+	l.placeTicket(now, t, k.ID)
+	l.queueTicket(t, &k, k.Phase == TicketPending)
+	for _, v := range k.at {
+		t.volume(v)
+	}
+	t.ticket(k.ID)
+}
+
+func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.tickets.get(e.ID)
+	if old == nil || old.Ghost {
+		return
+	}
+	pod := l.world.pods.get(old.Pod)
+	counted := pod != nil && pod.Node != ""
+	if old.Type != TypePod || old.Phase == TicketRefused || counted {
+		TicketReleased(e).apply(l, now, t)
+		return
+	}
+	ghost := *old
+	ghost.Ghost = true
+	l.world.tickets.put(l.gen, &ghost)
+	l.queueTicket(t, &ghost, false)
+	t.ticket(e.ID)
+}
+
+func (e TicketReleased) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.tickets.get(e.ID)
+	if old == nil {
+		return
+	}
+	l.unlinkTicket(old)
+	l.moveUser(now, t, User{Ticket: e.ID}, old.Node, old.at, nil)
+	l.queueTicket(t, old, false)
+	l.world.tickets.del(l.gen, e.ID)
+	t.ticket(e.ID)
+}
+
+// queueTicket keeps the node's list of pending tickets.
+func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
+	n := l.world.nodes.get(k.Node)
+	if n != nil && slices.Contains(n.Tickets, k.ID) == pending || n == nil && !pending {
+		return
+	}
+	rec := l.node(k.Node)
+	if pending {
+		rec.Tickets = add(rec.Tickets, k.ID)
+	} else {
+		rec.Tickets = drop(rec.Tickets, k.ID)
+		l.sweepNode(rec)
+	}
+	t.node(k.Node)
+}
+
+// placeTicket makes the ticket a user of exactly the places its volumes lead
+// to. A refused ticket uses nothing.
+func (l *Ledger) placeTicket(now time.Time, t *Touched, id TicketID) {
+	k := l.world.tickets.get(id)
+	if k == nil {
+		return
+	}
+	var at []VolumeID
+	if k.Phase != TicketRefused {
+		for _, v := range k.Volumes {
+			if vol, _ := l.world.resolveTicket(k, v); !vol.IsZero() && !slices.Contains(at, vol) {
+				at = append(at, vol)
+			}
+		}
+	}
+	if slices.Equal(at, k.at) {
+		return
+	}
+	l.moveUser(now, t, User{Ticket: id}, k.Node, k.at, at)
+	moved := *k
+	moved.at = at
+	l.world.tickets.put(l.gen, &moved)
+	t.ticket(id)
+}
+
+func (l *Ledger) linkTicket(k *Ticket) {
+	for _, v := range k.Volumes {
+		switch {
+		case v.Claim != "":
+			rec := l.claim(ClaimKey{k.ID.Namespace, v.Claim})
+			rec.tickets = add(rec.tickets, k.ID)
+		case v.PersistentVolume != "":
+			rec := l.pv(v.PersistentVolume)
+			rec.tickets = add(rec.tickets, k.ID)
+		}
+	}
+}
+
+func (l *Ledger) unlinkTicket(k *Ticket) {
+	for _, v := range k.Volumes {
+		switch {
+		case v.Claim != "":
+			rec := l.claim(ClaimKey{k.ID.Namespace, v.Claim})
+			rec.tickets = drop(rec.tickets, k.ID)
+			l.sweepClaim(rec)
+		case v.PersistentVolume != "":
+			rec := l.pv(v.PersistentVolume)
+			rec.tickets = drop(rec.tickets, k.ID)
+			l.sweepPV(rec)
+		}
+	}
+}

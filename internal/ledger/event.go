@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "time"
+
+// Event is one fact to take in: an object as it is now, an object that is
+// gone, or a proof that this process made. The types that implement it are
+// the facts of this package and the types below.
+type Event interface {
+	apply(l *Ledger, now time.Time, t *Touched)
+}
+
+// The objects that are gone.
+type (
+	// PodGone says that no pod with this UID exists.
+	PodGone struct{ UID string }
+	// ClaimGone says that the claim does not exist.
+	ClaimGone struct{ Key ClaimKey }
+	// PersistentVolumeGone says that the PersistentVolume does not exist.
+	PersistentVolumeGone struct{ Name string }
+	// StorageClassGone says that the class does not exist.
+	StorageClassGone struct{ Name string }
+	// DriverGone says that the CSIDriver does not exist.
+	DriverGone struct{ Name string }
+	// NodeGone says that the Node does not exist.
+	NodeGone struct{ Name NodeName }
+	// NodeDriversGone says that the CSINode does not exist.
+	NodeDriversGone struct{ Node NodeName }
+	// AttachmentGone says that the VolumeAttachment does not exist.
+	AttachmentGone struct{ Name string }
+	// PolicyGone says that the AttachPolicy does not exist.
+	PolicyGone struct{ Name string }
+	// HoldGone says that the volume has no VolumeHold.
+	HoldGone struct{ Volume VolumeID }
+	// TicketGone says that the VolumeTicket does not exist. The reservation
+	// of a pod that is not known to be bound or gone lives on as a ghost.
+	TicketGone struct{ ID TicketID }
+	// TicketReleased ends a ticket and its ghost: a consistent read has
+	// shown the pod gone or unbound, or this process deletes the ticket
+	// because the bound pod counts by itself.
+	TicketReleased struct{ ID TicketID }
+)
+
+// HoldSeen is a VolumeHold as it is.
+type HoldSeen struct {
+	Volume VolumeID
+	Hold   Hold
+}
+
+// Unreported is the proof that one write showed the volume not in use at the
+// node and, from then on, not reported as attached there.
+type Unreported struct {
+	Volume       VolumeID
+	Node         NodeName
+	UID, Version string // of the VolumeAttachment as known before the write; empty without one
+}
+
+// Unwanted is the proof that a consistent list of the node's pods, made after
+// the write behind Unreported, showed no unfinished pod that wants the volume.
+type Unwanted struct {
+	Volume       VolumeID
+	Node         NodeName
+	UID, Version string
+}
+
+// Touched names what an event may have changed the decisions on.
+type Touched struct {
+	Volumes []VolumeID
+	Nodes   []NodeName // slots, limits, health
+	Tickets []TicketID
+}
+
+func (t *Touched) volume(v VolumeID) {
+	if v.IsZero() {
+		return
+	}
+	for _, w := range t.Volumes {
+		if w == v {
+			return
+		}
+		if len(t.Volumes) > 64 { // a node's or driver's worth: duplicates cost less than the search
+			break
+		}
+	}
+	t.Volumes = append(t.Volumes, v)
+}
+
+func (t *Touched) node(n NodeName) {
+	if n == "" {
+		return
+	}
+	for _, m := range t.Nodes {
+		if m == n {
+			return
+		}
+	}
+	t.Nodes = append(t.Nodes, n)
+}
+
+func (t *Touched) ticket(id TicketID) {
+	for _, x := range t.Tickets {
+		if x == id {
+			return
+		}
+	}
+	t.Tickets = append(t.Tickets, id)
+}

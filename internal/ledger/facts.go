@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "time"
+
+// Access says how many nodes or pods a volume may serve at once.
+type Access uint8
+
+const (
+	// AccessUnknown: no PersistentVolume of the volume has been seen. Unknown
+	// is treated as exclusive to a node.
+	AccessUnknown Access = iota
+	// AccessUnset: the PersistentVolume names no access mode. Kubernetes lets
+	// such a volume be attached to many nodes; a policy may say otherwise.
+	AccessUnset
+	// AccessMany: ReadWriteMany or ReadOnlyMany is among the modes.
+	AccessMany
+	// AccessNode: ReadWriteOnce, one node at a time.
+	AccessNode
+	// AccessPod: ReadWriteOncePod, one pod at a time.
+	AccessPod
+	// AccessConflict: ReadOnlyMany together with ReadWriteOnce, which
+	// csi-lib-utils' accessmodes refuses: no attacher can ever attach it.
+	AccessConflict
+)
+
+func (a Access) String() string {
+	return [...]string{"unknown", "unset", "many", "node", "pod", "conflict"}[a]
+}
+
+// PersistentVolume is what matters of a PersistentVolume.
+type PersistentVolume struct {
+	Name, UID, Version string
+	Volume             VolumeID
+	Access             Access
+	Class              string
+	Claim              ClaimKey // spec.claimRef, zero when unclaimed
+	Deleting           bool
+}
+
+// Claim is what matters of a PersistentVolumeClaim.
+type Claim struct {
+	Key              ClaimKey
+	UID, Version     string
+	PersistentVolume string // spec.volumeName
+	Bound            bool   // phase Bound
+	Lost             bool   // phase Lost
+	Deleting         bool
+	Class            string
+	Access           Access // of the claim's spec; of use while it is unbound
+	OwnerPod         string // UID of the pod that owns a generic ephemeral claim
+	SelectedNode     NodeName
+}
+
+// StorageClass is what matters of a StorageClass.
+type StorageClass struct {
+	Name, Version string
+	Driver        string // provisioner
+	WaitForFirst  bool   // volumeBindingMode WaitForFirstConsumer
+}
+
+// Driver is what matters of a CSIDriver. A driver without the object needs
+// attachments (pkg/volume/csi/csi_plugin.go).
+type Driver struct {
+	Name, Version  string
+	AttachRequired bool
+}
+
+// PodPhase is how far a pod has come, as far as its volumes are concerned.
+type PodPhase uint8
+
+const (
+	// PodLive: it runs, or will.
+	PodLive PodPhase = iota
+	// PodTerminating: it is being deleted, and a container may still run. A
+	// pod being deleted of which no container status is known is
+	// terminating, not finished.
+	PodTerminating
+	// PodFinished: Succeeded, Failed, or being deleted with every container
+	// reported terminated. It wants nothing any more; what it used may still
+	// be mounted.
+	PodFinished
+)
+
+func (p PodPhase) String() string { return [...]string{"live", "terminating", "finished"}[p] }
+
+// Pod is what matters of a Pod.
+type Pod struct {
+	UID, Version    string
+	Namespace, Name string
+	Node            NodeName // empty until it is bound
+	Phase           PodPhase
+	Created         int64 // creationTimestamp, seconds; for order among equals only
+	Mirror          bool
+	Volumes         []PodVolume
+
+	at []VolumeID // where Volumes led when last resolved; zero where nowhere
+}
+
+// PodVolume is a volume of a pod that may need an attachment.
+type PodVolume struct {
+	Name      string
+	Claim     string   // claim in the pod's namespace, or empty
+	Ephemeral bool     // generic ephemeral: the claim must belong to the pod
+	Inline    VolumeID // inline volume, already translated to its driver
+	ReadOnly  bool
+}
+
+// TicketPhase is what became of a ticket.
+type TicketPhase uint8
+
+const (
+	// TicketPending: not decided. Its scheduler counts it; a grant doesn't.
+	TicketPending TicketPhase = iota
+	// TicketGranted: condition Granted is True.
+	TicketGranted
+	// TicketRefused: condition Granted is False.
+	TicketRefused
+)
+
+func (p TicketPhase) String() string { return [...]string{"pending", "granted", "refused"}[p] }
+
+// Ticket is what matters of a VolumeTicket.
+type Ticket struct {
+	ID           TicketID
+	UID, Version string
+	Type         TicketType
+	Node         NodeName
+	Scheduler    string
+	Pod          string // UID of the pod it reserves for, of type Pod
+	PodName      string
+	Created      int64 // creationTimestamp, seconds
+	TTLSeconds   int64 // 0: none
+	Epoch        int64
+	Phase        TicketPhase
+	Reason       string // of condition Granted
+	Volumes      []TicketVolume
+	// Ghost says that the object is gone, but still counts: nobody has yet
+	// seen its pod gone, unbound or bound on its own account.
+	Ghost bool
+
+	at []VolumeID
+}
+
+// TicketVolume names one volume of a ticket; exactly one field is set, but
+// for ClaimUID, which goes with Claim.
+type TicketVolume struct {
+	Claim, ClaimUID  string
+	PersistentVolume string
+	PodVolume        string
+}
+
+// Attachment is what matters of a VolumeAttachment.
+type Attachment struct {
+	Name, UID, Version string
+	Driver             string // spec.attacher
+	Node               NodeName
+	PersistentVolume   string   // spec.source.persistentVolumeName
+	Inline             VolumeID // of spec.source.inlineVolumeSpec
+	Attached           bool
+	Deleting           bool
+	Ours               bool   // carries Moorage's label
+	Transitions        int64  // Moorage's annotation, 0 when absent
+	NodeID             string // annotation csi.alpha.kubernetes.io/node-id
+	AttachError        CallError
+	DetachError        CallError
+
+	at VolumeID
+}
+
+// CallError is a VolumeError: what the driver said last.
+type CallError struct {
+	Code    int32 // gRPC code; 0 when none was recorded
+	Message string
+}
+
+// IsZero says whether there is no error.
+func (e CallError) IsZero() bool { return e == CallError{} }
+
+// ResourceExhausted is gRPC code 8, with which a driver says that a node has
+// no room for another volume (CSI specification, ControllerPublishVolume).
+const ResourceExhausted = 8
+
+// Readiness is the node's condition Ready.
+type Readiness uint8
+
+const (
+	// ReadyUnknown: the condition is Unknown or absent, or the Node is gone.
+	ReadyUnknown Readiness = iota
+	// ReadyFalse: the kubelet says it is not ready.
+	ReadyFalse
+	// ReadyTrue: the kubelet says it is ready.
+	ReadyTrue
+)
+
+func (r Readiness) String() string { return [...]string{"unknown", "notready", "ready"}[r] }
+
+// NodeState is what matters of a Node.
+type NodeState struct {
+	Name         NodeName
+	UID, Version string
+	Ready        Readiness
+	OutOfService bool // taint node.kubernetes.io/out-of-service
+	Managed      bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
+	Draining     bool // spec.unschedulable, or being deleted
+	// Reporting says that this Node object's own kubelet has written a
+	// status, so that an empty InUse means that nothing is in use. A new
+	// object of an old name starts without it.
+	Reporting bool
+	InUse     []VolumeID // status.volumesInUse
+	Reported  []VolumeID // status.volumesAttached
+}
+
+// NodeDrivers is what matters of a CSINode.
+type NodeDrivers struct {
+	Node    NodeName
+	Version string
+	Drivers []DriverOnNode
+}
+
+// DriverOnNode is one driver's entry in a CSINode.
+type DriverOnNode struct {
+	Name, NodeID string
+	Limit        int32 // allocatable.count; NoLimit when it is absent
+}
+
+// NoLimit is the limit of a driver that states none.
+const NoLimit int32 = -1
+
+// Hold is what matters of a VolumeHold.
+type Hold struct {
+	Version     string // empty: not written yet
+	Node        NodeName
+	NodeUID     string
+	Requesters  []string
+	NextNode    NodeName
+	NextTicket  string // who Next is promised to: a ticket's ID or a pod's UID
+	Transitions int64
+	Volumes     []string // names of the PersistentVolumes, sorted
+	State       string
+	Reason      string
+	Message     string
+	Waiting     int32 // requesters that wait for the volume
+	Force       Force
+}
+
+// Force is how far a forced detach has come. Elapsed was seen by one process
+// and survives it here, so that no two clocks are compared.
+type Force struct {
+	Rule    string
+	Elapsed time.Duration
+}
+
+// Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
+// defaults.
+type Policy struct {
+	Name, Version     string
+	Driver, Class     string // Class empty: all of the driver
+	BindAfterAttached bool
+	MaxSlots          *int32
+	Headroom          int32
+	DetachDelay       time.Duration
+	AfterPodGone      *time.Duration // nil: 6 minutes; negative: never
+	AfterUnreachable  *time.Duration // nil: never
+	AllowNoDriver     bool           // a node without the driver counts as unlimited
+	EmptyIsExclusive  bool           // no access modes: one node at a time
+	LiveMigration     bool           // the driver may attach to two nodes
+	Workers           int
+	GrantTimeout      time.Duration
+	BindUngranted     bool // onControllerDown
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Ledger takes facts in. Its methods are safe for parallel use; writers wait
+// for each other, and readers use snapshots.
+type Ledger struct {
+	mu    sync.Mutex
+	gen   uint64
+	world world
+}
+
+// world is the whole of the facts: what a Snapshot copies.
+type world struct {
+	volumes     trie[VolumeID, Volume]
+	nodes       trie[NodeName, Node]
+	pods        trie[string, Pod]
+	claims      trie[ClaimKey, claimRecord]
+	pvs         trie[string, pvRecord]
+	classes     trie[string, StorageClass]
+	drivers     trie[string, Driver]
+	attachments trie[string, Attachment]
+	tickets     trie[TicketID, Ticket]
+	policies    trie[string, Policy]
+}
+
+// New returns an empty ledger.
+func New() *Ledger {
+	one := func(s string) uint64 { return hashStrings(s, "") }
+	return &Ledger{gen: 1, world: world{
+		volumes:     newTrie(func(v VolumeID) uint64 { return hashStrings(v.Handle, v.Driver) }, func(v *Volume) VolumeID { return v.ID }),
+		nodes:       newTrie(func(n NodeName) uint64 { return one(string(n)) }, func(n *Node) NodeName { return n.Name }),
+		pods:        newTrie(one, func(p *Pod) string { return p.UID }),
+		claims:      newTrie(func(c ClaimKey) uint64 { return hashStrings(c.Name, c.Namespace) }, func(c *claimRecord) ClaimKey { return c.Key }),
+		pvs:         newTrie(one, func(p *pvRecord) string { return p.Name }),
+		classes:     newTrie(one, func(c *StorageClass) string { return c.Name }),
+		drivers:     newTrie(one, func(d *Driver) string { return d.Name }),
+		attachments: newTrie(one, func(a *Attachment) string { return a.Name }),
+		tickets:     newTrie(func(t TicketID) uint64 { return hashStrings(t.Name, t.Namespace) }, func(t *Ticket) TicketID { return t.ID }),
+		policies:    newTrie(one, func(p *Policy) string { return p.Name }),
+	}}
+}
+
+// Apply takes one event in and says what it touched. It is idempotent; an
+// object older than the one known is ignored. now is the caller's clock: the
+// ledger keeps it only to tell how long something has lasted.
+func (l *Ledger) Apply(now time.Time, e Event) Touched {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var t Touched
+	e.apply(l, now, &t)
+	return t
+}
+
+// Snapshot returns the facts as they are, in constant time.
+func (l *Ledger) Snapshot() Snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gen++
+	return Snapshot{world: l.world}
+}
+
+// ErrAssumed says that Assume met a ticket that is known otherwise.
+var ErrAssumed = errors.New("ticket is already known with other contents")
+
+// Assume counts own tickets whose writes are in flight: all, or none when one
+// of them is already known for another node. Assuming the same ticket again
+// does nothing.
+func (l *Ledger) Assume(now time.Time, tickets ...Ticket) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range tickets {
+		if old := l.world.tickets.get(t.ID); old != nil && old.Node != t.Node && !old.Ghost {
+			return fmt.Errorf("%w: %s is for node %s, not %s", ErrAssumed, t.ID, old.Node, t.Node)
+		}
+	}
+	var touched Touched
+	for _, t := range tickets {
+		if old := l.world.tickets.get(t.ID); old == nil || old.Ghost {
+			t.apply(l, now, &touched)
+		}
+	}
+	return nil
+}
+
+// Forget stops counting own tickets: the write failed for certain, or the
+// object was deleted by us.
+func (l *Ledger) Forget(now time.Time, ids ...TicketID) Touched {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var t Touched
+	for _, id := range ids {
+		TicketReleased{id}.apply(l, now, &t)
+	}
+	return t
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// at changes the place of v at n, making it first and removing it after as
+// needed, and keeps the node's books in step.
+func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*Place)) {
+	if v.IsZero() || n == "" {
+		return
+	}
+	vol := l.volume(v)
+	i, found := slices.BinarySearchFunc(vol.Places, n, func(p Place, n NodeName) int { return cmp.Compare(p.Node, n) })
+	var before Place
+	if found {
+		before = vol.Places[i]
+	} else {
+		vol.Places = insertAt(vol.Places, i, Place{Node: n})
+	}
+	change(&vol.Places[i])
+	after := &vol.Places[i]
+	switch {
+	case len(after.Users) > 0:
+		after.Idle, after.SawLeave = time.Time{}, false
+	case !found || len(before.Users) > 0:
+		after.Idle, after.SawLeave = now, found
+	}
+	reported, inUse := after.Reported, after.InUse
+	gone := after.Empty()
+	if gone {
+		vol.Places = removeAt(vol.Places, i)
+		l.sweep(vol)
+	}
+	t.volume(v)
+	if found == !gone && before.Reported == reported && before.InUse == inUse {
+		return
+	}
+	node := l.node(n)
+	node.reported += count(reported) - count(before.Reported)
+	node.inUse += count(inUse) - count(before.InUse)
+	switch {
+	case !found && !gone:
+		node.enter(v)
+		t.node(n)
+	case found && gone:
+		node.leave(v)
+		t.node(n)
+		l.sweepNode(node)
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (n *Node) enter(v VolumeID) {
+	i, found := slices.BinarySearchFunc(n.At, v, compareVolumes)
+	if found {
+		return
+	}
+	n.At = slices.Insert(n.At, i, v)
+	n.ownDriver(v.Driver).Used++
+}
+
+func (n *Node) leave(v VolumeID) {
+	i, found := slices.BinarySearchFunc(n.At, v, compareVolumes)
+	if !found {
+		return
+	}
+	n.At = slices.Delete(n.At, i, i+1)
+	n.ownDriver(v.Driver).Used--
+}
+
+func compareVolumes(a, b VolumeID) int {
+	if c := cmp.Compare(a.Driver, b.Driver); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Handle, b.Handle)
+}
+
+// ownDriver returns the driver's entry for change, making it if it is new. n
+// is already owned, and so are its slices.
+func (n *Node) ownDriver(name string) *NodeDriver {
+	i, found := slices.BinarySearchFunc(n.Drivers, name, func(d NodeDriver, name string) int { return cmp.Compare(d.Name, name) })
+	if !found {
+		n.Drivers = slices.Insert(n.Drivers, i, NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}})
+	}
+	return &n.Drivers[i]
+}
+
+// volume returns the record of v for change, making it if it is new.
+func (l *Ledger) volume(v VolumeID) *Volume {
+	old := l.world.volumes.get(v)
+	if old != nil && old.gen == l.gen {
+		return old
+	}
+	rec := &Volume{ID: v, gen: l.gen}
+	if old != nil {
+		*rec = *old
+		rec.gen = l.gen
+		rec.Places = slices.Clone(old.Places)
+	}
+	l.world.volumes.put(l.gen, rec)
+	return rec
+}
+
+// sweep removes the record of a volume of which nothing is known any more.
+func (l *Ledger) sweep(v *Volume) {
+	if len(v.Places) == 0 && len(v.PVs) == 0 && v.Hold == nil {
+		l.world.volumes.del(l.gen, v.ID)
+	}
+}
+
+// node returns the record of n for change, making it if it is new.
+func (l *Ledger) node(n NodeName) *Node {
+	old := l.world.nodes.get(n)
+	if old != nil && old.gen == l.gen {
+		return old
+	}
+	rec := &Node{NodeState: NodeState{Name: n}, gen: l.gen}
+	if old != nil {
+		*rec = *old
+		rec.gen = l.gen
+		rec.Drivers = slices.Clone(old.Drivers)
+		rec.At = slices.Clone(old.At)
+	}
+	l.world.nodes.put(l.gen, rec)
+	return rec
+}
+
+// sweepNode removes the record of a node that is gone and holds nothing.
+func (l *Ledger) sweepNode(n *Node) {
+	if !n.Exists && !n.CSINode && len(n.At) == 0 && len(n.Tickets) == 0 {
+		l.world.nodes.del(l.gen, n.Name)
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// Link says how far a reference led.
+type Link uint8
+
+const (
+	// LinkVolume: to a volume.
+	LinkVolume Link = iota
+	// LinkUnbound: to a claim that isn't bound yet; the volume stands for it.
+	LinkUnbound
+	// LinkNone: to storage that needs no attachment by design, such as NFS.
+	LinkNone
+	// LinkMissing: the claim does not exist, or is not the one meant.
+	LinkMissing
+	// LinkLost: the claim's PersistentVolume is lost or does not exist.
+	LinkLost
+)
+
+func (k Link) String() string {
+	return [...]string{"volume", "unbound", "none", "missing", "lost"}[k]
+}
+
+func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.world.resolveClaim(rec) }
+
+// resolveClaim follows a claim to its volume.
+func (w *world) resolveClaim(rec *claimRecord) (VolumeID, Link) {
+	switch {
+	case rec == nil || !rec.exists:
+		return VolumeID{}, LinkMissing
+	case rec.Lost:
+		return VolumeID{}, LinkLost
+	case !rec.Bound || rec.PersistentVolume == "":
+		driver := ""
+		if class := w.classes.get(rec.Class); class != nil {
+			driver = class.Driver
+		}
+		if driver == "" {
+			return VolumeID{}, LinkUnbound
+		}
+		return UnboundClaim(driver, rec.UID), LinkUnbound
+	}
+	pv := w.pvs.get(rec.PersistentVolume)
+	switch {
+	case pv == nil || !pv.exists:
+		return VolumeID{}, LinkLost
+	case pv.Volume.IsZero():
+		return VolumeID{}, LinkNone
+	}
+	return pv.Volume, LinkVolume
+}
+
+// resolvePod follows one volume of a pod.
+func (w *world) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
+	if v.Claim == "" {
+		if v.Inline.IsZero() {
+			return VolumeID{}, LinkNone
+		}
+		return v.Inline, LinkVolume
+	}
+	rec := w.claims.get(ClaimKey{p.Namespace, v.Claim})
+	if v.Ephemeral && rec != nil && rec.exists && rec.OwnerPod != p.UID {
+		return VolumeID{}, LinkMissing
+	}
+	return w.resolveClaim(rec)
+}
+
+// resolveTicket follows one volume of a ticket.
+func (w *world) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
+	switch {
+	case v.Claim != "":
+		rec := w.claims.get(ClaimKey{t.ID.Namespace, v.Claim})
+		if rec != nil && rec.exists && v.ClaimUID != "" && rec.UID != v.ClaimUID {
+			return VolumeID{}, LinkMissing
+		}
+		return w.resolveClaim(rec)
+	case v.PersistentVolume != "":
+		pv := w.pvs.get(v.PersistentVolume)
+		switch {
+		case pv == nil || !pv.exists:
+			return VolumeID{}, LinkLost
+		case pv.Volume.IsZero():
+			return VolumeID{}, LinkNone
+		}
+		return pv.Volume, LinkVolume
+	}
+	if p := w.pods.get(t.Pod); p != nil {
+		for _, pv := range p.Volumes {
+			if pv.Name == v.PodVolume {
+				return w.resolvePod(p, pv)
+			}
+		}
+	}
+	return VolumeID{}, LinkMissing
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+)
+
+// Snapshot is the facts at one instant. It is immutable, safe for parallel
+// use, and costs nothing to keep. Records that it returns are shared: read
+// only.
+type Snapshot struct {
+	world world
+	delta *Delta
+}
+
+// Delta is what a dry run adds to and takes from the facts: pods that are
+// tried at a node, and pods that would be preempted.
+type Delta struct {
+	Added   map[string]NodeName // UID of a pod -> where it is tried
+	Removed map[string]bool     // UIDs of pods
+}
+
+// With returns the snapshot as seen by a dry run. d is not copied.
+func (s Snapshot) With(d *Delta) Snapshot {
+	s.delta = d
+	return s
+}
+
+// Delta returns the dry run of With, or nil.
+func (s Snapshot) Delta() *Delta { return s.delta }
+
+// Volume returns what is known of a volume, or nil.
+func (s Snapshot) Volume(v VolumeID) *Volume { return s.world.volumes.get(v) }
+
+// Node returns what is known of a node, or nil.
+func (s Snapshot) Node(n NodeName) *Node { return s.world.nodes.get(n) }
+
+// Pod returns a pod by UID, or nil.
+func (s Snapshot) Pod(uid string) *Pod { return s.world.pods.get(uid) }
+
+// Ticket returns a ticket, or nil.
+func (s Snapshot) Ticket(id TicketID) *Ticket { return s.world.tickets.get(id) }
+
+// Claim returns a claim, or nil when it does not exist.
+func (s Snapshot) Claim(key ClaimKey) *Claim {
+	if rec := s.world.claims.get(key); rec != nil && rec.exists {
+		return &rec.Claim
+	}
+	return nil
+}
+
+// ClaimPods returns the UIDs of the pods that refer to a claim, which may be
+// missing.
+func (s Snapshot) ClaimPods(key ClaimKey) []string {
+	if rec := s.world.claims.get(key); rec != nil {
+		return rec.pods
+	}
+	return nil
+}
+
+// PersistentVolume returns a PersistentVolume, or nil when it does not exist.
+func (s Snapshot) PersistentVolume(name string) *PersistentVolume {
+	if rec := s.world.pvs.get(name); rec != nil && rec.exists {
+		return &rec.PersistentVolume
+	}
+	return nil
+}
+
+// StorageClass returns a class, or nil.
+func (s Snapshot) StorageClass(name string) *StorageClass { return s.world.classes.get(name) }
+
+// AttachRequired says whether the driver's volumes need attachments. Without
+// a CSIDriver object they do.
+func (s Snapshot) AttachRequired(driver string) bool {
+	d := s.world.drivers.get(driver)
+	return d == nil || d.AttachRequired
+}
+
+// Attachment returns a VolumeAttachment by name, or nil.
+func (s Snapshot) Attachment(name string) *Attachment { return s.world.attachments.get(name) }
+
+// AttachmentVolume returns the volume that a known attachment is of.
+func (s Snapshot) AttachmentVolume(name string) VolumeID {
+	if a := s.world.attachments.get(name); a != nil {
+		return a.at
+	}
+	return VolumeID{}
+}
+
+// Policies iterates over the policies, in no order that means anything.
+func (s Snapshot) Policies() iter.Seq[*Policy] { return s.world.policies.all() }
+
+// Volumes iterates over the volumes, in the order of their hashes.
+func (s Snapshot) Volumes() iter.Seq[*Volume] { return s.world.volumes.all() }
+
+// Nodes iterates over the nodes, in the order of their hashes.
+func (s Snapshot) Nodes() iter.Seq[*Node] { return s.world.nodes.all() }
+
+// Pods iterates over the pods, in the order of their hashes.
+func (s Snapshot) Pods() iter.Seq[*Pod] { return s.world.pods.all() }
+
+// Tickets iterates over the tickets, in the order of their hashes.
+func (s Snapshot) Tickets() iter.Seq[*Ticket] { return s.world.tickets.all() }
+
+// Size is the number of volumes known.
+func (s Snapshot) Size() int { return s.world.volumes.size }
+
+// PodAt returns the volumes a bound, unfinished pod uses. Read only.
+func (s Snapshot) PodAt(uid string) []VolumeID {
+	if p := s.world.pods.get(uid); p != nil {
+		return p.at
+	}
+	return nil
+}
+
+// TicketAt returns the volumes that count for a ticket. Read only.
+func (s Snapshot) TicketAt(id TicketID) []VolumeID {
+	if t := s.world.tickets.get(id); t != nil {
+		return t.at
+	}
+	return nil
+}
+
+// ResolvePod follows one volume of a pod, which need not be known.
+func (s Snapshot) ResolvePod(p *Pod, v PodVolume) (VolumeID, Link) { return s.world.resolvePod(p, v) }
+
+// ResolveTicket follows one volume of a ticket, which need not be known.
+func (s Snapshot) ResolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
+	return s.world.resolveTicket(t, v)
+}
+
+// AttachmentName is the name of the VolumeAttachment of a volume at a node:
+// "csi-" and the SHA-256 of handle, driver and node name
+// (pkg/volume/csi/csi_attacher.go, getAttachmentName).
+func AttachmentName(v VolumeID, n NodeName) string {
+	h := sha256.New()
+	h.Write([]byte(v.Handle))
+	h.Write([]byte(v.Driver))
+	h.Write([]byte(n))
+	return "csi-" + hex.EncodeToString(h.Sum(nil))
+}
