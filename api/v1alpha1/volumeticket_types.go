@@ -75,6 +75,7 @@ type VolumeTicketSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.map(v, has(v.claim) ? 'c/' + v.claim.name : has(v.podVolume) ? 'v/' + v.podVolume : has(v.persistentVolume) ? 'p/' + v.persistentVolume : '').distinct().size() == self.size()",message="name each volume once: leave the second entry out"
 	Volumes []TicketVolume `json:"volumes"`
 
 	// ttlSeconds ends a ticket this long after the controller first saw it,

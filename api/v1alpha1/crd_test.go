@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// crd is one CustomResourceDefinition as the API server would serve it.
+type crd struct {
+	v1         *apiextensionsv1.CustomResourceDefinition
+	structural *structuralschema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// crdDir is where controller-gen writes them.
+const crdDir = "../../charts/moorage/crds"
+
+// loadCRDs reads and compiles every CRD, keyed by kind. It fails on one that
+// the API server would refuse, for its structure or for the cost of its rules.
+func loadCRDs(t *testing.T) map[string]crd {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(crdDir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRDs in %s (%v): run hack/generate", crdDir, err)
+	}
+	crds := map[string]crd{}
+	for _, file := range files {
+		loaded := loadCRD(t, file)
+		crds[loaded.v1.Spec.Names.Kind] = loaded
+	}
+	return crds
+}
+
+func loadCRD(t *testing.T, file string) crd {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v1 := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(raw, v1); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(v1)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&v1.Spec)
+	internal := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(v1, internal, nil); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	internal.Status.StoredVersions = []string{internal.Spec.Versions[0].Name}
+	if errs := crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal); len(errs) > 0 {
+		t.Fatalf("%s: the API server refuses it: %v", file, errs.ToAggregate())
+	}
+	// Conversion to the internal type hoists a schema that all versions share.
+	props := internal.Spec.Validation
+	if props == nil {
+		props = internal.Spec.Versions[0].Schema
+	}
+	structural, err := structuralschema.NewStructural(props.OpenAPIV3Schema)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	schema, _, err := validation.NewSchemaValidator(props.OpenAPIV3Schema)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return crd{
+		v1:         v1,
+		structural: structural,
+		schema:     schema,
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}
+}
+
+// admit does to an object what the API server does on create (old nil) and
+// update: it prunes unknown fields, applies defaults and validates.
+func (c crd) admit(obj, old map[string]any) field.ErrorList {
+	pruning.Prune(obj, c.structural, true)
+	defaulting.Default(obj, c.structural)
+	errs := validation.ValidateCustomResource(nil, obj, c.schema)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, obj)...)
+	if len(errs) > 0 {
+		return errs
+	}
+	var oldObj any
+	if old != nil {
+		oldObj = old
+	}
+	ruleErrs, _ := c.rules.Validate(context.Background(), nil, c.structural, obj, oldObj, celconfig.RuntimeCELCostBudget)
+	return ruleErrs
+}
+
+// asMap returns the JSON form of an object of the API's types.
+func asMap(t *testing.T, obj any) map[string]any {
+	t.Helper()
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+func TestTicketValidation(t *testing.T) {
+	ticketCRD := loadCRDs(t)[v1alpha1.KindVolumeTicket]
+	tests := []struct {
+		name   string
+		change func(*v1alpha1.VolumeTicket)
+		// wants are parts of the refusal; none means that it is admitted.
+		wants []string
+	}{
+		{name: "a pod's", change: func(*v1alpha1.VolumeTicket) {}},
+		{name: "a person's", change: func(v *v1alpha1.VolumeTicket) {
+			v.Spec.Type, v.Spec.Scheduler, v.Spec.TTLSeconds = v1alpha1.TicketManual, "", new(int64(60))
+		}},
+		{name: "an inline volume of the pod", change: func(v *v1alpha1.VolumeTicket) {
+			v.Spec.Volumes = append(v.Spec.Volumes, v1alpha1.TicketVolume{PodVolume: "cache"})
+		}},
+		{name: "no node", change: func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName = "" },
+			wants: []string{"spec.nodeName"}},
+		{name: "no type", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Type = "" },
+			wants: []string{"spec.type", "Restore"}},
+		{name: "unknown type", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Type = "Urgent" },
+			wants: []string{"spec.type", "Restore"}},
+		{name: "no volumes", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = nil },
+			wants: []string{"spec.volumes"}},
+		{name: "empty volumes", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = []v1alpha1.TicketVolume{} },
+			wants: []string{"spec.volumes", "at least 1"}},
+		{name: "a volume that names nothing", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = []v1alpha1.TicketVolume{{}} },
+			wants: []string{"spec.volumes[0]", "name exactly one of"}},
+		{name: "a volume that names two", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].PodVolume = "cache" },
+			wants: []string{"spec.volumes[0]", "name exactly one of"}},
+		{name: "a volume twice", change: func(v *v1alpha1.VolumeTicket) {
+			v.Spec.Volumes = append(v.Spec.Volumes, v.Spec.Volumes[0])
+		}, wants: []string{"spec.volumes", "each volume once"}},
+		{name: "a claim twice, under two UIDs", change: func(v *v1alpha1.VolumeTicket) {
+			v.Spec.Volumes = append(v.Spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "other"}})
+		}, wants: []string{"spec.volumes", "each volume once"}},
+	{name: "a claim without a name", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].Claim.Name = "" },
+			wants: []string{"claim.name"}},
+		{name: "a pod's with a ttl", change: func(v *v1alpha1.VolumeTicket) { v.Spec.TTLSeconds = new(int64(60)) },
+			wants: []string{"leave ttlSeconds out"}},
+		{name: "a pod's without a scheduler", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Scheduler = "" },
+			wants: []string{"set spec.scheduler"}},
+		{name: "a pod's for a PersistentVolume", change: func(v *v1alpha1.VolumeTicket) {
+			v.Spec.Volumes = []v1alpha1.TicketVolume{{PersistentVolume: "pv-9"}}
+		}, wants: []string{"name the claim"}},
+		{name: "a person's for an inline volume", change: func(v *v1alpha1.VolumeTicket) {
+			v.Spec.Type = v1alpha1.TicketManual
+			v.Spec.Volumes = []v1alpha1.TicketVolume{{PodVolume: "cache"}}
+		}, wants: []string{"only a ticket of type Pod can name a podVolume"}},
+		{name: "ttl of nothing", change: func(v *v1alpha1.VolumeTicket) {
+			v.Spec.Type, v.Spec.TTLSeconds = v1alpha1.TicketManual, new(int64(0))
+		}, wants: []string{"spec.ttlSeconds"}},
+		{name: "the most volumes there can be", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = volumes(256) }},
+		{name: "more volumes than a node can have", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = volumes(257) },
+			wants: []string{"spec.volumes", "256"}},
+		{name: "two conditions of one type", change: func(v *v1alpha1.VolumeTicket) {
+			condition := metav1.Condition{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: "Granted", LastTransitionTime: metav1.Unix(1, 0)}
+			v.Status.Conditions = []metav1.Condition{condition, condition}
+		}, wants: []string{"status.conditions[1]", "Duplicate"}},
+		{name: "a status volume twice", change: func(v *v1alpha1.VolumeTicket) {
+			v.Status.Volumes = []v1alpha1.TicketVolumeStatus{{Claim: "data"}, {Claim: "data", Transitions: 7}}
+		}, wants: []string{"status.volumes[1]", "Duplicate"}},
+		{name: "status volumes named in each way", change: func(v *v1alpha1.VolumeTicket) {
+			v.Status.Volumes = []v1alpha1.TicketVolumeStatus{{Claim: "data"}, {PodVolume: "data"}, {PersistentVolume: "data"}}
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			ticket := podTicket()
+			test.change(ticket)
+			checkRefusal(t, ticketCRD.admit(asMap(t, ticket), nil).ToAggregate(), test.wants)
+		})
+	}
+}
+
+// A ticket stands for what was granted: nobody changes it into another one.
+func TestTicketSpecNeverChanges(t *testing.T) {
+	ticketCRD := loadCRDs(t)[v1alpha1.KindVolumeTicket]
+	for name, change := range map[string]func(*v1alpha1.VolumeTicket){
+		"node":   func(v *v1alpha1.VolumeTicket) { v.Spec.NodeName = "worker-3" },
+		"volume": func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].Claim.Name = "other" },
+		"uid":    func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].Claim.UID = "" },
+		"type":   func(v *v1alpha1.VolumeTicket) { v.Spec.Type = v1alpha1.TicketUpgrade },
+	} {
+		changed := podTicket()
+		change(changed)
+		err := ticketCRD.admit(asMap(t, changed), asMap(t, podTicket())).ToAggregate()
+		t.Run(name, func(t *testing.T) { checkRefusal(t, err, []string{"delete the ticket and create another one"}) })
+	}
+	granted := podTicket()
+	granted.Status.Epoch = 3
+	if err := ticketCRD.admit(asMap(t, granted), asMap(t, podTicket())).ToAggregate(); err != nil {
+		t.Errorf("a change of status is refused: %v", err)
+	}
+}
+
+func TestHoldValidation(t *testing.T) {
+	holdCRD := loadCRDs(t)[v1alpha1.KindVolumeHold]
+	tests := []struct {
+		name   string
+		change func(*v1alpha1.VolumeHold)
+		wants  []string
+	}{
+		{name: "held and promised", change: func(*v1alpha1.VolumeHold) {}},
+		{name: "free", change: func(v *v1alpha1.VolumeHold) { v.Status = v1alpha1.VolumeHoldStatus{} }},
+		{name: "no driver", change: func(v *v1alpha1.VolumeHold) { v.Spec.Driver = "" }, wants: []string{"spec.driver"}},
+		{name: "no handle", change: func(v *v1alpha1.VolumeHold) { v.Spec.Handle = "" }, wants: []string{"spec.handle"}},
+		{name: "holder without a node", change: func(v *v1alpha1.VolumeHold) { v.Status.Holder.Node = "" },
+			wants: []string{"status.holder.node"}},
+		{name: "a requester twice", change: func(v *v1alpha1.VolumeHold) {
+			v.Status.Holder.Requesters = append(v.Status.Holder.Requesters, v.Status.Holder.Requesters[0])
+		}, wants: []string{"status.holder.requesters[1]", "Duplicate"}},
+		{name: "a PersistentVolume twice", change: func(v *v1alpha1.VolumeHold) {
+			v.Status.PersistentVolumes = []string{"pv-7", "pv-7"}
+		}, wants: []string{"status.persistentVolumes[1]", "Duplicate"}},
+		{name: "a rule of its own", change: func(v *v1alpha1.VolumeHold) {
+			v.Status.ForceDetach = &v1alpha1.ForceDetachProgress{Rule: "Impatience"}
+		}, wants: []string{"status.forceDetach.rule", "OutOfService"}},
+		{name: "negative transitions", change: func(v *v1alpha1.VolumeHold) { v.Status.Transitions = -1 },
+			wants: []string{"status.transitions"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			hold := heldVolume()
+			test.change(hold)
+			checkRefusal(t, holdCRD.admit(asMap(t, hold), nil).ToAggregate(), test.wants)
+		})
+	}
+	moved := heldVolume()
+	moved.Spec.Handle = "vol-2"
+	checkRefusal(t, holdCRD.admit(asMap(t, moved), asMap(t, heldVolume())).ToAggregate(), []string{"one volume for ever"})
+}
+
+func TestPolicyValidation(t *testing.T) {
+	policyCRD := loadCRDs(t)[v1alpha1.KindAttachPolicy]
+	duration := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	tests := []struct {
+		name   string
+		change func(*v1alpha1.AttachPolicySpec)
+		wants  []string
+	}{
+		{name: "nothing but the driver", change: func(*v1alpha1.AttachPolicySpec) {}},
+		{name: "the defaults", change: func(s *v1alpha1.AttachPolicySpec) { *s = s.WithDefaults() }},
+		{name: "no driver", change: func(s *v1alpha1.AttachPolicySpec) { s.Driver = "" }, wants: []string{"spec.driver"}},
+		{name: "grant timeout of the framework", change: func(s *v1alpha1.AttachPolicySpec) { s.GrantTimeout = duration(15 * time.Minute) },
+			wants: []string{"spec.grantTimeout", "below 15m"}},
+		{name: "grant timeout just below", change: func(s *v1alpha1.AttachPolicySpec) { s.GrantTimeout = duration(15*time.Minute - time.Millisecond) }},
+		{name: "no grant timeout", change: func(s *v1alpha1.AttachPolicySpec) { s.GrantTimeout = duration(0) },
+			wants: []string{"spec.grantTimeout", "above 0s"}},
+		{name: "negative delay", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachDelay = duration(-time.Second) },
+			wants: []string{"spec.detachDelay"}},
+		{name: "delay for ever", change: func(s *v1alpha1.AttachPolicySpec) { s.DetachDelay = duration(25 * time.Hour) },
+			wants: []string{"spec.detachDelay", "choose a shorter one"}},
+		{name: "forced at once", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterPodGone: duration(0)}
+		}, wants: []string{"spec.forceDetach.afterPodGone", "leave it out"}},
+		{name: "unreachable for a moment", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: duration(time.Second)}
+		}, wants: []string{"spec.forceDetach.afterUnreachable", "1m or more"}},
+		{name: "no workers", change: func(s *v1alpha1.AttachPolicySpec) { s.Workers = new(int32(0)) }, wants: []string{"spec.workers"}},
+		{name: "negative slots", change: func(s *v1alpha1.AttachPolicySpec) { s.Slots = &v1alpha1.SlotPolicy{Max: new(int32(-1))} },
+			wants: []string{"spec.slots.max"}},
+		{name: "unknown bindAfter", change: func(s *v1alpha1.AttachPolicySpec) { s.BindAfter = "Hoped" },
+			wants: []string{"spec.bindAfter", "Granted"}},
+		{name: "unknown onControllerDown", change: func(s *v1alpha1.AttachPolicySpec) { s.OnControllerDown = "Panic" },
+			wants: []string{"spec.onControllerDown", "Wait"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			policy := &v1alpha1.AttachPolicy{
+				TypeMeta:   typeMeta(v1alpha1.KindAttachPolicy),
+				ObjectMeta: metav1.ObjectMeta{Name: "disk"},
+				Spec:       v1alpha1.AttachPolicySpec{Driver: "disk.example.com"},
+			}
+			test.change(&policy.Spec)
+			checkRefusal(t, policyCRD.admit(asMap(t, policy), nil).ToAggregate(), test.wants)
+		})
+	}
+}
+
+// A duration that the Go type can't read would break every informer of the
+// kind, so that the schema must refuse it.
+func TestPolicyDurationsAreReadable(t *testing.T) {
+	policyCRD := loadCRDs(t)[v1alpha1.KindAttachPolicy]
+	for _, text := range []string{"", "soon", "5", "1 second", "1d", "PT5M", "9999999999h"} {
+		obj := map[string]any{
+			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindAttachPolicy,
+			"metadata": map[string]any{"name": "disk"},
+			"spec":     map[string]any{"driver": "disk.example.com", "detachDelay": text},
+		}
+		if err := policyCRD.admit(obj, nil).ToAggregate(); err == nil {
+			t.Errorf("detachDelay %q is admitted", text)
+		}
+	}
+}
+
+func podTicket() *v1alpha1.VolumeTicket {
+	return &v1alpha1.VolumeTicket{
+		TypeMeta:   typeMeta(v1alpha1.KindVolumeTicket),
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: v1alpha1.PodTicketName("6f1c")},
+		Spec: v1alpha1.VolumeTicketSpec{
+			Type: v1alpha1.TicketPod, NodeName: "worker-2", Scheduler: v1alpha1.SchedulerName,
+			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "41d3"}}},
+		},
+	}
+}
+
+func heldVolume() *v1alpha1.VolumeHold {
+	return &v1alpha1.VolumeHold{
+		TypeMeta:   typeMeta(v1alpha1.KindVolumeHold),
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName("disk.example.com", "vol-1")},
+		Spec:       v1alpha1.VolumeHoldSpec{Driver: "disk.example.com", Handle: "vol-1"},
+		Status: v1alpha1.VolumeHoldStatus{
+			PersistentVolumes: []string{"pv-7"},
+			Holder: &v1alpha1.Holder{Node: "worker-1", NodeUID: "n1", Requesters: []v1alpha1.TicketReference{
+				{Kind: v1alpha1.TicketKindPod, Namespace: "shop", Name: "db-0", UID: "p0"}}},
+			Next: &v1alpha1.NextHolder{Node: "worker-2", Ticket: v1alpha1.TicketReference{
+				Kind: v1alpha1.TicketKindVolumeTicket, Namespace: "shop", Name: "6f1c", UID: "t1"}},
+			Transitions: 7,
+			ForceDetach: &v1alpha1.ForceDetachProgress{Rule: v1alpha1.ForceDetachAfterPodGone, ElapsedSeconds: 12},
+			Summary: &v1alpha1.HoldSummary{Volume: "pv-7", Claim: "shop/data", Holder: "shop/db-0",
+				State: v1alpha1.HoldStateDetachPending, Waiting: "shop/db-1 at worker-2"},
+		},
+	}
+}
+
+func volumes(n int) []v1alpha1.TicketVolume {
+	out := make([]v1alpha1.TicketVolume, n)
+	for i := range out {
+		name := fmt.Sprintf("%s-%03d", strings.Repeat("x", 249), i)
+		out[i] = v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: name, UID: "41d3"}}
+	}
+	return out
+}
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// checkRefusal wants err to be nil if wants is empty, and else to say each of
+// wants.
+func checkRefusal(t *testing.T, err error, wants []string) {
+	t.Helper()
+	if len(wants) == 0 {
+		if err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		return
+	}
+	if err == nil {
+		t.Fatalf("admitted; want a refusal that says %q", wants)
+	}
+	for _, want := range wants {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the refusal %q does not say %q", err, want)
+		}
+	}
+}
