@@ -1,0 +1,82 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+
+{{/*
+The names of objects are fixed, not derived from the release: there is one
+Moorage in a cluster, and the policies and the webhook name its service accounts.
+*/}}
+
+{{/* Labels of every object; the argument is a dict of root and component. */}}
+{{- define "moorage.labels" -}}
+app.kubernetes.io/name: moorage
+app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/part-of: moorage
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- end }}
+
+{{/* What a component's pods are selected by. */}}
+{{- define "moorage.selector" -}}
+app.kubernetes.io/name: moorage
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* The image of a component. */}}
+{{- define "moorage.image" -}}
+{{ .root.Values.image.registry }}/moorage-{{ .component }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
+{{/* The user name of the controller's service account, as policies see it. */}}
+{{- define "moorage.controllerUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:moorage-controller
+{{- end }}
+
+{{/* What the pods of every component have in common, as the restricted pod
+security standard asks. */}}
+{{- define "moorage.podSecurity" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "moorage.selector" . | nindent 14 }}
+{{- end }}
+
+{{- define "moorage.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{/*
+CEL: the volumes of a pod that can be attachable. Claims and generic ephemeral
+volumes may turn out not to be; inline ones are those that Kubernetes migrates to
+CSI, and iSCSI and FC, which are attached without a call. webhook/pod has the
+same list in Go, and a test holds the two together.
+*/}}
+{{- define "moorage.attachable" -}}
+has(v.persistentVolumeClaim) || has(v.ephemeral) || has(v.gcePersistentDisk) || has(v.awsElasticBlockStore) || has(v.cinder) || has(v.azureDisk) || has(v.azureFile) || has(v.vsphereVolume) || has(v.portworxVolume) || has(v.iscsi) || has(v.fc)
+{{- end }}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests embeds the plain YAML that hack/render makes from the chart:
+//
+//   - crds.yaml: the CustomResourceDefinitions
+//   - rbac.yaml: service accounts, roles and bindings, for each component
+//   - policies.yaml: the ValidatingAdmissionPolicies and their bindings
+//   - webhook.yaml: the MutatingWebhookConfiguration
+//   - deploy.yaml: certificate, services, configuration and Deployments
+//
+// A cluster that runs the processes elsewhere, as the sandbox does, applies all
+// but deploy.yaml and points webhook.yaml at its own address. Everything is made
+// for the namespace moorage-system, which must exist.
+package manifests
+
+import "embed"
+
+// Namespace is the one that the manifests are rendered for.
+const Namespace = "moorage-system"
+
+// FS holds the files named in the package's documentation, at its root. It is
+// read-only and safe for parallel use.
+//
+//go:embed *.yaml
+var FS embed.FS
