@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import "github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+
+// Apply folds an entry of the log into the state and ends the operation that it
+// belongs to. Entries that change nothing in the cloud are passed over.
+func (s *State) Apply(e diskapi.Entry) {
+	switch e.Phase {
+	case diskapi.Applied:
+		s.end(keyOf(diskapi.Request{Call: e.Call, Volume: e.Volume, Node: e.Node, Args: e.Args}))
+		s.applyCall(e)
+	case diskapi.Noted:
+		s.applyNote(e)
+	}
+}
+
+func (s *State) applyCall(e diskapi.Entry) {
+	switch e.Call {
+	case diskapi.CreateVolume:
+		s.disks[e.Volume] = &disk{
+			Disk: diskapi.Disk{Volume: e.Volume, Name: e.Name, SizeBytes: e.SizeBytes},
+			at:   map[string]diskapi.Attachment{},
+		}
+		s.byName[e.Name] = e.Volume
+	case diskapi.DeleteVolume:
+		if d, ok := s.disks[e.Volume]; ok {
+			delete(s.byName, d.Name)
+			delete(s.disks, e.Volume)
+		}
+	case diskapi.ControllerPublish:
+		s.attach(e)
+	case diskapi.ControllerUnpublish:
+		s.detach(e.Volume, e.Node)
+	case diskapi.NodeGetInfo:
+		s.nodes[e.Node] = &diskapi.Node{ID: e.Node, Name: e.Name, Slots: e.Slots}
+	}
+}
+
+func (s *State) attach(e diskapi.Entry) {
+	d, ok := s.disks[e.Volume]
+	if !ok {
+		return
+	}
+	if _, ok := d.at[e.Node]; !ok {
+		s.attached[e.Node]++
+	}
+	d.at[e.Node] = diskapi.Attachment{
+		Volume: e.Volume, Node: e.Node, AccessMode: e.AccessMode, ReadOnly: e.ReadOnly, Context: e.Context,
+	}
+}
+
+func (s *State) detach(volume, node string) {
+	d, ok := s.disks[volume]
+	if !ok {
+		return
+	}
+	if _, ok := d.at[node]; ok {
+		delete(d.at, node)
+		s.attached[node]--
+	}
+}
+
+func (s *State) applyNote(e diskapi.Entry) {
+	n, ok := s.nodes[e.Node]
+	if !ok {
+		return
+	}
+	switch e.Call {
+	case diskapi.SetSlots:
+		n.Slots = e.Slots
+	case diskapi.FenceNode:
+		n.Fenced = true
+		n.Boot++
+	case diskapi.UnfenceNode:
+		n.Fenced = false
+	}
+}

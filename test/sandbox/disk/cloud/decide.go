@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// Do says what the service is to do with a call.
+type Do int
+
+// What there is to do.
+const (
+	// Refuse: answer Code and Message.
+	Refuse Do = iota
+	// Answer: nothing is to change; answer success with the Answer's fields.
+	Answer
+	// Start: carry the operation out, then apply Effect and answer.
+	Start
+	// Join: wait for the operation Joined to end, then decide again.
+	Join
+)
+
+// Decision is what the cloud makes of a call.
+type Decision struct {
+	Do      Do
+	Code    codes.Code
+	Message string
+	// Effect is the entry (without number and time) that a started operation
+	// applies when it is done. For Answer it holds what to answer.
+	Effect diskapi.Entry
+	// Joined is the ID of the operation to wait for.
+	Joined uint64
+}
+
+func refuse(code codes.Code, format string, args ...any) Decision {
+	return Decision{Do: Refuse, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func settled(e diskapi.Entry, detail string) Decision {
+	e.Detail = detail
+	return Decision{Do: Answer, Effect: e}
+}
+
+// Decide looks at the call with the given ID and marks it as pending if it is
+// to be started: the caller must end it with Apply or Cancel.
+func (s *State) Decide(id uint64, r diskapi.Request) Decision {
+	if p, busy := s.pending[keyOf(r)]; busy {
+		if p.call == r.Call {
+			return Decision{Do: Join, Joined: p.id}
+		}
+		return refuse(codes.Aborted, "%s (call %d) is going on for volume %q at node %q, try again when it is over", p.call, p.id, r.Volume, r.Node)
+	}
+	d := s.rule(id, r)
+	if d.Do == Start {
+		s.begin(keyOf(r), pending{id: id, call: r.Call, mode: r.AccessMode})
+	}
+	return d
+}
+
+func (s *State) rule(id uint64, r diskapi.Request) Decision {
+	switch r.Call {
+	case diskapi.CreateVolume:
+		return s.create(id, r)
+	case diskapi.DeleteVolume:
+		return s.delete(r)
+	case diskapi.ControllerPublish:
+		return s.publish(id, r)
+	case diskapi.ControllerUnpublish:
+		return s.unpublish(r)
+	case diskapi.NodeStage, diskapi.NodePublish:
+		return s.use(r)
+	case diskapi.NodeUnstage, diskapi.NodeUnpublish:
+		return Decision{Do: Start, Effect: effect(r)}
+	case diskapi.NodeGetInfo:
+		return s.register(r)
+	case diskapi.ValidateVolumeCapabilities, diskapi.ControllerGetVolume:
+		return s.lookup(r)
+	case diskapi.ListVolumes:
+		return settled(effect(r), "")
+	}
+	return refuse(codes.Unimplemented, "%s is not a call of this service", r.Call)
+}
+
+// Cancel ends an operation that was started without an effect.
+func (s *State) Cancel(r diskapi.Request) { s.end(keyOf(r)) }
+
+func (s *State) begin(k key, p pending) {
+	s.pending[k] = p
+	if p.call == diskapi.ControllerPublish {
+		s.attached[k.node]++
+	}
+}
+
+func (s *State) end(k key) {
+	p, ok := s.pending[k]
+	if !ok {
+		return
+	}
+	delete(s.pending, k)
+	if p.call == diskapi.ControllerPublish {
+		s.attached[k.node]--
+	}
+}
+
+// keyOf gives node calls keys of their own: they run at the node and do not
+// exclude what the cloud does.
+func keyOf(r diskapi.Request) key {
+	switch r.Call {
+	case diskapi.CreateVolume:
+		return key{name: r.Name}
+	case diskapi.NodeGetInfo:
+		return key{node: r.Node}
+	case diskapi.NodeStage, diskapi.NodeUnstage, diskapi.NodePublish, diskapi.NodeUnpublish:
+		return key{volume: r.Volume, node: r.Node, name: "node:" + r.Path}
+	}
+	return key{volume: r.Volume, node: r.Node}
+}
+
+func effect(r diskapi.Request) diskapi.Entry {
+	return diskapi.Entry{Phase: diskapi.Applied, Call: r.Call, Volume: r.Volume, Node: r.Node, Args: r.Args}
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// DefaultSizeBytes is the size of a disk that is created without one.
+const DefaultSizeBytes = 1 << 30
+
+// HandlePrefix begins every volume handle.
+const HandlePrefix = "vol-"
+
+// HandleFor derives a volume handle from a disk's name and the call that makes
+// it, so that a replay gives the same handle and a name used again another one.
+func HandleFor(name string, id uint64) string {
+	sum := sha256.Sum256([]byte(strconv.FormatUint(id, 10) + "/" + name))
+	return HandlePrefix + hex.EncodeToString(sum[:8])
+}
+
+func (s *State) create(id uint64, r diskapi.Request) Decision {
+	if r.Name == "" {
+		return refuse(codes.InvalidArgument, "name is empty: a disk is created under a name")
+	}
+	if r.SizeBytes == 0 {
+		r.SizeBytes = DefaultSizeBytes
+	}
+	if volume, ok := s.byName[r.Name]; ok {
+		d := s.disks[volume]
+		if d.SizeBytes < r.SizeBytes {
+			return refuse(codes.AlreadyExists, "disk %q exists with %d bytes, %d were asked for", r.Name, d.SizeBytes, r.SizeBytes)
+		}
+		e := effect(r)
+		e.Volume, e.SizeBytes = volume, d.SizeBytes
+		return settled(e, "existed already")
+	}
+	e := effect(r)
+	e.Volume = HandleFor(r.Name, id)
+	return Decision{Do: Start, Effect: e}
+}
+
+func (s *State) delete(r diskapi.Request) Decision {
+	d, ok := s.disks[r.Volume]
+	if !ok {
+		return settled(effect(r), "did not exist")
+	}
+	for node := range d.at {
+		return refuse(codes.FailedPrecondition, "volume %s is attached to node %s, unpublish it first", r.Volume, node)
+	}
+	for k, p := range s.pending {
+		if k.volume == r.Volume && p.call == diskapi.ControllerPublish {
+			return refuse(codes.FailedPrecondition, "volume %s is being attached to node %s, unpublish it first", r.Volume, k.node)
+		}
+	}
+	return Decision{Do: Start, Effect: effect(r)}
+}
+
+func (s *State) lookup(r diskapi.Request) Decision {
+	if _, ok := s.disks[r.Volume]; !ok {
+		return refuse(codes.NotFound, "volume %q does not exist", r.Volume)
+	}
+	return settled(effect(r), "")
+}

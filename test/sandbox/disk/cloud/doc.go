@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cloud is the model of a cloud's block storage: disks, instances with
+// slots, and which disk is attached where. It is pure: Decide looks at a call
+// and the state and says what is to be done, Apply folds a log entry into the
+// state. Waiting, logging and answering are the service's.
+//
+// It answers as the CSI specification asks and as block storage clouds do:
+//
+//   - Publish is idempotent; with another access mode or read-only flag than the
+//     disk is attached with it answers AlreadyExists.
+//   - An exclusive disk that is attached, being attached or being detached
+//     elsewhere: FailedPrecondition. A node without a free slot:
+//     ResourceExhausted. Unknown disk or node: NotFound. (Lenient: both are
+//     attached nevertheless.)
+//   - Unpublish is idempotent; of an unknown disk or node it is a success.
+//   - An operation that is going on for the same disk and node: the same call
+//     joins it, another one gets Aborted.
+//   - Deleting an attached disk: FailedPrecondition.
+//   - Staging needs the device at the node: Internal without.
+package cloud

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/service"
+)
+
+// serviceOptions are the flags of the disk service.
+type serviceOptions struct {
+	listen        string
+	csiEndpoint   string
+	kubeconfig    string
+	driver        string
+	slots         int
+	attachLatency time.Duration
+	detachLatency time.Duration
+	stateDir      string
+	lenient       bool
+	listVolumes   bool
+	getVolume     bool
+}
+
+// NewServiceCommand returns the command that runs the disk service until it is
+// interrupted, terminated, or its context ends.
+func NewServiceCommand() *cobra.Command {
+	var o serviceOptions
+	cmd := &cobra.Command{
+		Use:   "disk-service",
+		Short: "Run the simulated disk service with its CSI controller and its judge",
+		Long: `Run the simulated disk service: a cloud's block storage that any CSI sidecar can
+use, with faults that can be set while it runs, and a judge of all calls it gets.
+Its state outlives the process: started again with the same --state-dir it has the
+disks, attachments, faults and log that it had.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return o.run(ctx)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the admin API")
+	f.StringVar(&o.csiEndpoint, "csi-endpoint", "", "unix socket of the CSI Identity and Controller services, such as unix:///run/csi.sock (required)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the provisioner; without it there is none")
+	f.StringVar(&o.driver, "driver", DefaultDriver, "CSI driver name")
+	f.IntVar(&o.slots, "slots", 8, "volumes that a node can attach, unless the node says otherwise")
+	f.DurationVar(&o.attachLatency, "attach-latency", 0, "how long an attach takes")
+	f.DurationVar(&o.detachLatency, "detach-latency", 0, "how long a detach takes")
+	f.StringVar(&o.stateDir, "state-dir", "", "folder of the journal (required)")
+	f.BoolVar(&o.lenient, "lenient", false, "attach exclusive disks twice and past the limit instead of refusing, leaving it to the judge")
+	f.BoolVar(&o.listVolumes, "list-volumes", false, "offer LIST_VOLUMES and LIST_VOLUMES_PUBLISHED_NODES")
+	f.BoolVar(&o.getVolume, "get-volume", false, "offer GET_VOLUME")
+	return cmd
+}
+
+func (o serviceOptions) run(ctx context.Context) error {
+	s, err := service.New(service.Config{
+		StateDir: o.stateDir, Slots: o.slots, Lenient: o.lenient,
+		Latencies: map[diskapi.Call]time.Duration{
+			diskapi.ControllerPublish: o.attachLatency, diskapi.ControllerUnpublish: o.detachLatency,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("disk service: %w", err)
+	}
+	err = o.serve(ctx, s)
+	return errors.Join(err, s.Close())
+}
+
+// serve runs the servers until ctx ends or one of them fails.
+func (o serviceOptions) serve(ctx context.Context, s *service.Service) error {
+	driver, err := csidriver.New(csidriver.Config{Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume}, s)
+	if err != nil {
+		return fmt.Errorf("disk service: %w", err)
+	}
+	csiListener, err := listenUnix(o.csiEndpoint)
+	if err != nil {
+		return err
+	}
+	adminListener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("admin API: %w: choose another --listen", err), csiListener.Close())
+	}
+	csiServer := grpc.NewServer()
+	driver.Register(csiServer)
+	admin := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 2)
+	go func() { failed <- csiServer.Serve(csiListener) }()
+	go func() { failed <- admin.Serve(adminListener) }()
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		err = fmt.Errorf("disk service: %w", err)
+	}
+	csiServer.Stop()
+	return errors.Join(err, admin.Close())
+}
+
+// listenUnix listens on a socket, replacing one that a killed process left.
+func listenUnix(endpoint string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(endpoint, "unix://")
+	if !ok || !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("csi-endpoint %q is no unix socket: use unix:///absolute/path.sock", endpoint)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove the old CSI socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on the CSI socket: %w", err)
+	}
+	return l, nil
+}

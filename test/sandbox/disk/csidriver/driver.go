@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csidriver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// Version is the vendor version that the driver states.
+const Version = "1.0.0"
+
+// Backend carries calls out. Its methods are safe for parallel use.
+type Backend interface {
+	// Do takes a call; a refusal is an Answer.
+	Do(ctx context.Context, r diskapi.Request) diskapi.Answer
+	// Disks returns every disk, sorted by handle.
+	Disks() []diskapi.Disk
+}
+
+// Config sets up a Driver.
+type Config struct {
+	// Name is the driver's name, as in CSIDriver and StorageClass.
+	Name string
+	// ListVolumes offers LIST_VOLUMES and LIST_VOLUMES_PUBLISHED_NODES, which
+	// makes external-attacher compare its attachments with the cloud's.
+	ListVolumes bool
+	// GetVolume offers GET_VOLUME.
+	GetVolume bool
+}
+
+// Driver serves Identity and Controller. It is safe for parallel use.
+type Driver struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedControllerServer
+	config  Config
+	backend Backend
+}
+
+// New returns a driver in front of a backend.
+func New(c Config, b Backend) (*Driver, error) {
+	if c.Name == "" {
+		return nil, errors.New("driver name is empty: use a name such as disk.moorage.dev")
+	}
+	return &Driver{config: c, backend: b}, nil
+}
+
+// Register adds the driver's services to a gRPC server.
+func (d *Driver) Register(s grpc.ServiceRegistrar) {
+	csi.RegisterIdentityServer(s, d)
+	csi.RegisterControllerServer(s, d)
+}
+
+// GetPluginInfo names the driver.
+func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: d.config.Name, VendorVersion: Version}, nil
+}
+
+// GetPluginCapabilities says that there is a Controller service.
+func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
+		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{
+			Type: csi.PluginCapability_Service_CONTROLLER_SERVICE,
+		}},
+	}}}, nil
+}
+
+// Probe says that the driver is ready.
+func (d *Driver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
+}
+
+// ControllerGetCapabilities lists what the driver can do.
+func (d *Driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	rpcs := []csi.ControllerServiceCapability_RPC_Type{
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
+		csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
+		csi.ControllerServiceCapability_RPC_PUBLISH_READONLY,
+		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	}
+	if d.config.ListVolumes {
+		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_LIST_VOLUMES,
+			csi.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES)
+	}
+	if d.config.GetVolume {
+		rpcs = append(rpcs, csi.ControllerServiceCapability_RPC_GET_VOLUME)
+	}
+	out := &csi.ControllerGetCapabilitiesResponse{}
+	for _, rpc := range rpcs {
+		out.Capabilities = append(out.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: rpc}},
+		})
+	}
+	return out, nil
+}
+
+// ask hands a call to the backend and turns a refusal into a gRPC error.
+func (d *Driver) ask(ctx context.Context, r diskapi.Request) (diskapi.Answer, error) {
+	a := d.backend.Do(ctx, r)
+	return a, AnswerError(a)
+}
+
+// AnswerError is the gRPC error that an answer stands for; nil for success.
+func AnswerError(a diskapi.Answer) error {
+	code, err := diskapi.ParseCode(a.Code)
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	return status.Error(code, a.Message)
+}

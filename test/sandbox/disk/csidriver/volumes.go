@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csidriver
+
+import (
+	"context"
+	"sort"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/cloud"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// CreateVolume makes a disk, or finds the one of this name.
+func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if r.GetName() == "" {
+		return nil, missing("name")
+	}
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return nil, missing("volume_capabilities")
+	}
+	if r.GetVolumeContentSource() != nil {
+		return nil, status.Error(codes.InvalidArgument, "volume_content_source: snapshots and clones are not simulated")
+	}
+	size := r.GetCapacityRange().GetRequiredBytes()
+	if limit := r.GetCapacityRange().GetLimitBytes(); limit > 0 && limit < size {
+		return nil, status.Errorf(codes.OutOfRange, "limit_bytes %d is below required_bytes %d", limit, size)
+	}
+	a, err := d.ask(ctx, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: r.GetName(), SizeBytes: size}})
+	if err != nil {
+		return nil, err
+	}
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: a.Volume, CapacityBytes: a.SizeBytes}}, nil
+}
+
+// DeleteVolume deletes a disk; one that doesn't exist is a success.
+func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, missing("volume_id")
+	}
+	if _, err := d.ask(ctx, diskapi.Request{Call: diskapi.DeleteVolume, Volume: r.GetVolumeId()}); err != nil {
+		return nil, err
+	}
+	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// ValidateVolumeCapabilities confirms every capability of a disk that exists.
+func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, missing("volume_id")
+	}
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return nil, missing("volume_capabilities")
+	}
+	if _, err := d.ask(ctx, diskapi.Request{Call: diskapi.ValidateVolumeCapabilities, Volume: r.GetVolumeId()}); err != nil {
+		return nil, err
+	}
+	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
+		VolumeContext: r.GetVolumeContext(), VolumeCapabilities: r.GetVolumeCapabilities(), Parameters: r.GetParameters(),
+	}}, nil
+}
+
+// ListVolumes lists disks by handle, with the nodes they are attached to. The
+// token for the next page is the last handle of this one.
+func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+	if !d.config.ListVolumes {
+		return nil, status.Error(codes.Unimplemented, "this driver does not offer LIST_VOLUMES")
+	}
+	if r.GetMaxEntries() < 0 {
+		return nil, status.Error(codes.InvalidArgument, "max_entries is negative")
+	}
+	after := r.GetStartingToken()
+	if after != "" && !strings.HasPrefix(after, cloud.HandlePrefix) {
+		return nil, status.Errorf(codes.Aborted, "starting_token %q is none that this driver gave", after)
+	}
+	if _, err := d.ask(ctx, diskapi.Request{Call: diskapi.ListVolumes}); err != nil {
+		return nil, err
+	}
+	disks, next := page(d.backend.Disks(), after, int(r.GetMaxEntries()))
+	out := &csi.ListVolumesResponse{NextToken: next}
+	for _, disk := range disks {
+		out.Entries = append(out.Entries, &csi.ListVolumesResponse_Entry{
+			Volume: volume(disk),
+			Status: &csi.ListVolumesResponse_VolumeStatus{PublishedNodeIds: nodesOf(disk)},
+		})
+	}
+	return out, nil
+}
+
+// page returns at most limit disks (0: all) whose handle is larger than after,
+// and the token for what follows.
+func page(disks []diskapi.Disk, after string, limit int) (part []diskapi.Disk, next string) {
+	disks = disks[sort.Search(len(disks), func(i int) bool { return disks[i].Volume > after }):]
+	if limit == 0 || len(disks) <= limit {
+		return disks, ""
+	}
+	return disks[:limit], disks[limit-1].Volume
+}
+
+// ControllerGetVolume returns one disk.
+func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
+	if !d.config.GetVolume {
+		return nil, status.Error(codes.Unimplemented, "this driver does not offer GET_VOLUME")
+	}
+	if r.GetVolumeId() == "" {
+		return nil, missing("volume_id")
+	}
+	if _, err := d.ask(ctx, diskapi.Request{Call: diskapi.ControllerGetVolume, Volume: r.GetVolumeId()}); err != nil {
+		return nil, err
+	}
+	for _, disk := range d.backend.Disks() {
+		if disk.Volume == r.GetVolumeId() {
+			return &csi.ControllerGetVolumeResponse{
+				Volume: volume(disk),
+				Status: &csi.ControllerGetVolumeResponse_VolumeStatus{PublishedNodeIds: nodesOf(disk)},
+			}, nil
+		}
+	}
+	return nil, status.Errorf(codes.NotFound, "volume %q was deleted meanwhile", r.GetVolumeId())
+}
+
+func volume(d diskapi.Disk) *csi.Volume {
+	return &csi.Volume{VolumeId: d.Volume, CapacityBytes: d.SizeBytes}
+}
+
+func nodesOf(d diskapi.Disk) []string {
+	var nodes []string
+	for _, a := range d.Attached {
+		nodes = append(nodes, a.Node)
+	}
+	return nodes
+}
+
+func missing(field string) error {
+	return status.Errorf(codes.InvalidArgument, "%s is missing", field)
+}

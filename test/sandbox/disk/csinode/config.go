@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csinode
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// maxSocketPath is the longest path that a unix socket can have on Linux, in bytes.
+const maxSocketPath = 107
+
+// Config sets up a Plugin.
+type Config struct {
+	// Driver is the CSI driver's name.
+	Driver string
+	// NodeName is the Kubernetes node's name. The node's CSI ID is
+	// diskapi.NodeID of it.
+	NodeName string
+	// MaxVolumes is how many volumes the node can attach, told to the service
+	// when the node announces itself for the first time; 0 leaves it to the
+	// service's default. Later changes are made at the service.
+	MaxVolumes int
+	// KubeletRoot is the kubelet's root folder.
+	KubeletRoot string
+	// ServiceURL is the address of the disk service's admin API.
+	ServiceURL string
+	// Logger takes what the kubelet can't be told; slog.Default() if nil.
+	Logger *slog.Logger
+}
+
+// Validate returns an error that says which field is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	for field, value := range map[string]string{
+		"Driver": c.Driver, "NodeName": c.NodeName, "KubeletRoot": c.KubeletRoot, "ServiceURL": c.ServiceURL,
+	} {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("%s is empty", field))
+		}
+	}
+	if c.MaxVolumes < 0 {
+		errs = append(errs, fmt.Errorf("MaxVolumes is %d: it must not be negative", c.MaxVolumes))
+	}
+	for _, path := range []string{c.csiSocket(), c.registrySocket()} {
+		if len(path) > maxSocketPath {
+			errs = append(errs, fmt.Errorf("socket path %s has %d bytes, %d are allowed: choose a shorter KubeletRoot", path, len(path), maxSocketPath))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) pluginDir() string  { return filepath.Join(c.KubeletRoot, "plugins", c.Driver) }
+func (c Config) csiSocket() string  { return filepath.Join(c.pluginDir(), "csi.sock") }
+func (c Config) stateFile() string  { return filepath.Join(c.pluginDir(), "staged.json") }
+func (c Config) nodeID() string     { return diskapi.NodeID(c.NodeName) }
+func (c Config) api() client.Client { return client.Client{BaseURL: c.ServiceURL} }
+func (c Config) registrySocket() string {
+	return filepath.Join(c.KubeletRoot, "plugins_registry", c.Driver+"-reg.sock")
+}
+
+func (c Config) logger() *slog.Logger {
+	if c.Logger != nil {
+		return c.Logger
+	}
+	return slog.Default()
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package csinode is the node part of the CSI driver: what a DaemonSet runs on
+// every node. It serves Identity and Node on <root>/plugins/<driver>/csi.sock
+// and registers with the kubelet over a socket in <root>/plugins_registry.
+//
+//	reads    the kubelet's gRPC requests; its own file of staged volumes
+//	decides  nothing about disks: every call is told to the disk service, whose
+//	         faults, log and judge so see node and controller calls in one order
+//	writes   target folders and files of NodePublish, and the file of staged
+//	         volumes, which outlives the process as mounts outlive a real one
+//
+// # What it does without a device
+//
+// NodeStage mounts nothing; it notes the volume in the file. NodePublish makes
+// the target, a folder for a mounted volume and an empty file for a block one,
+// and NodeUnpublish removes it. What is done already succeeds again.
+//
+// # Reboot
+//
+// The service counts how often a node was fenced. A plugin that starts and finds
+// a higher count than its file has knows that the machine was switched off, and
+// forgets what was staged, as mounts are gone after a boot.
+package csinode

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csinode
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// GetPluginInfo names the driver.
+func (p *Plugin) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: p.config.Driver, VendorVersion: csidriver.Version}, nil
+}
+
+// GetPluginCapabilities lists none: the node part has no Controller service.
+func (p *Plugin) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{}, nil
+}
+
+// Probe says that the plugin is ready.
+func (p *Plugin) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
+}
+
+// NodeGetCapabilities lists what the node part can do.
+func (p *Plugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	out := &csi.NodeGetCapabilitiesResponse{}
+	for _, rpc := range []csi.NodeServiceCapability_RPC_Type{
+		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
+		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	} {
+		out.Capabilities = append(out.Capabilities, &csi.NodeServiceCapability{
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: rpc}},
+		})
+	}
+	return out, nil
+}
+
+// NodeGetInfo announces the node to the service and answers with the slots that
+// the service has for it.
+func (p *Plugin) NodeGetInfo(ctx context.Context, _ *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	a, err := p.ask(ctx, diskapi.Request{
+		Call: diskapi.NodeGetInfo,
+		Args: diskapi.Args{Name: p.config.NodeName, Slots: p.config.MaxVolumes},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &csi.NodeGetInfoResponse{NodeId: p.config.nodeID(), MaxVolumesPerNode: int64(a.Slots)}, nil
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csinode
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// NodeStageVolume notes the volume as staged, once the service agrees.
+func (p *Plugin) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	if err := required("volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
+	if r.GetVolumeCapability() == nil {
+		return nil, status.Error(codes.InvalidArgument, "volume_capability is missing")
+	}
+	if err := p.checkBoot(ctx); err != nil {
+		return nil, err
+	}
+	want := volume{StagingPath: r.GetStagingTargetPath(), Context: r.GetPublishContext()}
+	have, again := p.staged.get(r.GetVolumeId())
+	if again && have.StagingPath != want.StagingPath {
+		return nil, status.Errorf(codes.AlreadyExists, "volume %s is staged at %s", r.GetVolumeId(), have.StagingPath)
+	}
+	again = again && maps.Equal(have.Context, want.Context)
+	if _, err := p.ask(ctx, diskapi.Request{
+		Call: diskapi.NodeStage, Volume: r.GetVolumeId(),
+		Args: diskapi.Args{
+			Path: want.StagingPath, Context: want.Context, Again: again,
+			AccessMode: r.GetVolumeCapability().GetAccessMode().GetMode().String(),
+		},
+	}); err != nil {
+		return nil, err
+	}
+	if err := p.staged.put(r.GetVolumeId(), want); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &csi.NodeStageVolumeResponse{}, nil
+}
+
+// NodeUnstageVolume forgets a staged volume, once the service agrees.
+func (p *Plugin) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if err := required("volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
+	if err := p.checkBoot(ctx); err != nil {
+		return nil, err
+	}
+	_, have := p.staged.get(r.GetVolumeId())
+	if _, err := p.ask(ctx, diskapi.Request{
+		Call: diskapi.NodeUnstage, Volume: r.GetVolumeId(),
+		Args: diskapi.Args{Path: r.GetStagingTargetPath(), Again: !have},
+	}); err != nil {
+		return nil, err
+	}
+	if err := p.staged.remove(r.GetVolumeId()); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &csi.NodeUnstageVolumeResponse{}, nil
+}
+
+// NodePublishVolume makes the target, once the service agrees.
+func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if err := required("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
+	if r.GetVolumeCapability() == nil {
+		return nil, status.Error(codes.InvalidArgument, "volume_capability is missing")
+	}
+	if err := p.checkBoot(ctx); err != nil {
+		return nil, err
+	}
+	_, statErr := os.Lstat(r.GetTargetPath())
+	_, isStaged := p.staged.get(r.GetVolumeId())
+	if _, err := p.ask(ctx, diskapi.Request{
+		Call: diskapi.NodePublish, Volume: r.GetVolumeId(),
+		Args: diskapi.Args{
+			Path: r.GetTargetPath(), Context: r.GetPublishContext(), ReadOnly: r.GetReadonly(),
+			Again: statErr == nil, NotStaged: !isStaged,
+			AccessMode: r.GetVolumeCapability().GetAccessMode().GetMode().String(),
+		},
+	}); err != nil {
+		return nil, err
+	}
+	if err := makeTarget(r.GetTargetPath(), r.GetVolumeCapability().GetBlock() != nil); err != nil {
+		return nil, status.Errorf(codes.Internal, "make the target: %v", err)
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// NodeUnpublishVolume removes the target, once the service agrees.
+func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if err := required("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath()); err != nil {
+		return nil, err
+	}
+	if err := p.checkBoot(ctx); err != nil {
+		return nil, err
+	}
+	_, statErr := os.Lstat(r.GetTargetPath())
+	if _, err := p.ask(ctx, diskapi.Request{
+		Call: diskapi.NodeUnpublish, Volume: r.GetVolumeId(),
+		Args: diskapi.Args{Path: r.GetTargetPath(), Again: errors.Is(statErr, fs.ErrNotExist)},
+	}); err != nil {
+		return nil, err
+	}
+	// Not RemoveAll: a folder that isn't empty holds something that isn't ours.
+	if err := os.Remove(r.GetTargetPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, status.Errorf(codes.Internal, "remove the target: %v", err)
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// makeTarget makes a folder, or an empty file where a block device would be.
+func makeTarget(path string, block bool) error {
+	if !block {
+		return os.MkdirAll(path, 0o750)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// ask tells the service of a call at this node. A service that can't be reached
+// is Unavailable, which the kubelet takes as "may have happened".
+func (p *Plugin) ask(ctx context.Context, r diskapi.Request) (diskapi.Answer, error) {
+	r.Node = p.config.nodeID()
+	a, err := p.service.Do(ctx, r)
+	if err != nil {
+		return a, status.Error(codes.Unavailable, err.Error())
+	}
+	return a, csidriver.AnswerError(a)
+}
+
+// checkBoot compares the boot count once in the life of the process: a machine
+// that is switched off takes the process with it.
+func (p *Plugin) checkBoot(ctx context.Context) error {
+	p.bootMu.Lock()
+	defer p.bootMu.Unlock()
+	if p.bootSet {
+		return nil
+	}
+	n, err := p.service.Node(ctx, p.config.nodeID())
+	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		// Not announced yet: it was never fenced either.
+		err = nil
+	}
+	if err != nil {
+		return status.Errorf(codes.Unavailable, "ask the disk service about node %s: %v", p.config.NodeName, err)
+	}
+	if err := p.staged.booted(n.Boot); err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	p.bootSet = true
+	return nil
+}
+
+// required takes pairs of a field's name and its value.
+func required(pairs ...string) error {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			return status.Errorf(codes.InvalidArgument, "%s is missing", pairs[i])
+		}
+	}
+	return nil
+}

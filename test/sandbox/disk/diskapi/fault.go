@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diskapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Action says what a fault does to a call that it hits.
+type Action string
+
+// The actions. "Effect" is the change of the cloud's state.
+const (
+	// Fail answers an error; no effect.
+	Fail Action = "fail"
+	// FailAfter lets the call take effect and then answers an error: a lie,
+	// after which the caller must not believe that nothing happened.
+	FailAfter Action = "fail-after"
+	// Delay holds the call back before its effect, then goes on as usual.
+	Delay Action = "delay"
+	// Hang holds the call before its effect until the fault is cleared, and
+	// then goes on as usual. A caller that gives up first leaves no effect.
+	Hang Action = "hang"
+	// HangAfter lets the call take effect and then holds the answer until the
+	// fault is cleared or the caller gives up.
+	HangAfter Action = "hang-after"
+	// Ignore answers success; no effect.
+	Ignore Action = "ignore"
+)
+
+// Fault makes calls go wrong. Of the faults that match a call, the one set
+// first hits it; the others don't see it.
+type Fault struct {
+	// ID is given by the service when the fault is set.
+	ID string `json:"id,omitempty"`
+	// Calls are the calls it can hit; at least one.
+	Calls []Call `json:"calls"`
+	// Volume and Node narrow it to a volume handle and a node ID. Empty is any.
+	Volume string `json:"volume,omitempty"`
+	Node   string `json:"node,omitempty"`
+	Action Action `json:"action"`
+	// Code is the gRPC code's name for Fail and FailAfter.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+	// DelayMs is how long Delay holds a call, in milliseconds.
+	DelayMs int64 `json:"delayMs,omitempty"`
+	// Times is how many calls it hits before it is spent; 0 is until cleared.
+	Times int `json:"times,omitempty"`
+	// Skip lets that many matching calls pass before the first hit.
+	Skip int `json:"skip,omitempty"`
+	// Probability is the share of matching calls that it hits, in (0, 1];
+	// 0 means 1. Which calls are hit follows from Seed alone.
+	Probability float64 `json:"probability,omitempty"`
+	Seed        uint64  `json:"seed,omitempty"`
+}
+
+// Validate returns an error that says which field is wrong and what it may be.
+func (f Fault) Validate() error {
+	var errs []error
+	if len(f.Calls) == 0 {
+		errs = append(errs, fmt.Errorf("calls is empty: name at least one of %v", CSICalls()))
+	}
+	for _, c := range f.Calls {
+		if !slices.Contains(CSICalls(), c) {
+			errs = append(errs, fmt.Errorf("calls: %q is no call: use one of %v", c, CSICalls()))
+		}
+	}
+	errs = append(errs, f.validateAction(), f.validateCounts())
+	return errors.Join(errs...)
+}
+
+func (f Fault) validateAction() error {
+	switch f.Action {
+	case Fail, FailAfter:
+		c, err := ParseCode(f.Code)
+		if err != nil {
+			return fmt.Errorf("code: %w", err)
+		}
+		if c == codes.OK {
+			return errors.New("code: OK is no failure: use action ignore to answer success without effect")
+		}
+	case Delay:
+		if f.DelayMs <= 0 {
+			return errors.New("delayMs must be positive for action delay")
+		}
+	case Hang, HangAfter, Ignore:
+	default:
+		return fmt.Errorf("action %q is unknown: use fail, fail-after, delay, hang, hang-after or ignore", f.Action)
+	}
+	return nil
+}
+
+func (f Fault) validateCounts() error {
+	if f.Times < 0 || f.Skip < 0 {
+		return errors.New("times and skip must not be negative")
+	}
+	if f.Probability < 0 || f.Probability > 1 {
+		return fmt.Errorf("probability %v is outside 0..1", f.Probability)
+	}
+	return nil
+}
+
+// Matches reports whether the fault concerns the request, regardless of how
+// often it has hit already.
+func (f Fault) Matches(call Call, volume, node string) bool {
+	return slices.Contains(f.Calls, call) &&
+		(f.Volume == "" || f.Volume == volume) &&
+		(f.Node == "" || f.Node == node)
+}
+
+// FaultStatus is a fault and what it did so far.
+type FaultStatus struct {
+	Fault
+	// Seen counts the matching calls, Hits those that went wrong.
+	Seen int `json:"seen"`
+	Hits int `json:"hits"`
+}

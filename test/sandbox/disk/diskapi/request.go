@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diskapi
+
+// Request is a CSI call as it reaches the service: from its own CSI endpoint,
+// or from a node plugin over the admin API.
+type Request struct {
+	Call   Call   `json:"call"`
+	Volume string `json:"volume,omitempty"`
+	Node   string `json:"node,omitempty"`
+	Args
+}
+
+// Answer is what the service says to a Request. A refusal is an Answer, not an
+// error: an error means that the service could not be asked.
+type Answer struct {
+	// ID is the sequence number of the call's arrival in the log.
+	ID uint64 `json:"id"`
+	// Code is the gRPC code's name; "OK" for success.
+	Code    string `json:"code"`
+	Message string `json:"message,omitempty"`
+	// Volume and SizeBytes are set for CreateVolume.
+	Volume    string `json:"volume,omitempty"`
+	SizeBytes int64  `json:"sizeBytes,omitempty"`
+	// Context is the publish context of ControllerPublish.
+	Context map[string]string `json:"context,omitempty"`
+	// Slots is set for NodeGetInfo.
+	Slots int `json:"slots,omitempty"`
+}
+
+// Problem is the body of an admin API answer that is not a success.
+type Problem struct {
+	// Message says what was wrong and what to do about it.
+	Message string `json:"message"`
+}

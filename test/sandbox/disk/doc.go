@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package disk is the sandbox's simulated disk service: a cloud's block storage
+// with its CSI driver, which can be made to fail and which judges its callers.
+// It imports nothing of Moorage outside this folder (a test enforces it): what
+// judges Moorage must not share its code or its mistakes.
+//
+// This package is the front door; each part is a package of its own:
+//
+//	diskapi      the vocabulary: calls, log entries, faults, violations
+//	cloud        pure: disks, nodes, attachments; what is done with a call
+//	faults       pure: which call goes wrong
+//	judge        pure: which rule a history of calls breaks
+//	journal      the log on disk, from which everything else is replayed
+//	service      the service: all of these together, and the admin API
+//	csidriver    CSI Identity and Controller over gRPC
+//	csinode      CSI Identity and Node over gRPC, registered with a kubelet
+//	provisioner  claims to disks, as external-provisioner does
+//	client       the admin API's client
+//
+// What is simulated is the disk; the API is not: requests come in over CSI gRPC
+// sockets from the same callers as in a real cluster.
+package disk

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// Judge folds the log into violations. It is for serial use.
+type Judge struct {
+	nodes      map[string]*node
+	places     map[string]map[string]*place // volume -> node -> place
+	violations []diskapi.Violation
+	open       map[uint64][]int // call -> indexes of its violations, until it returns
+}
+
+type node struct {
+	slots  int // as last announced; 0 is not known
+	fenced bool
+	// fencedAt is the entry that last declared the node dead.
+	fencedAt uint64
+	// volumes are those that are at the node.
+	volumes map[string]struct{}
+}
+
+// New returns a judge that has seen nothing.
+func New() *Judge {
+	return &Judge{
+		nodes:  map[string]*node{},
+		places: map[string]map[string]*place{},
+		open:   map[uint64][]int{},
+	}
+}
+
+// Violations returns all violations in the order in which they were seen. Those
+// of a call that has not returned yet are pending and change when it does.
+func (j *Judge) Violations() []diskapi.Violation { return slices.Clone(j.violations) }
+
+// Count returns the number of violations.
+func (j *Judge) Count() int { return len(j.violations) }
+
+// Staged returns the nodes that may have the volume staged or published, sorted.
+func (j *Judge) Staged(volume string) []string {
+	var out []string
+	for n, p := range j.places[volume] {
+		if p.inUse() {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Observe takes the next entry of the log.
+func (j *Judge) Observe(e diskapi.Entry) {
+	switch e.Phase {
+	case diskapi.Arrived:
+		j.arrived(e)
+	case diskapi.Applied:
+		j.applied(e)
+	case diskapi.Returned:
+		j.returned(e)
+		j.settle(e)
+	case diskapi.Noted:
+		j.noted(e)
+	}
+	if e.Volume != "" && e.Node != "" {
+		j.reindex(e.Volume, e.Node)
+	}
+}
+
+func (j *Judge) node(id string) *node {
+	n, ok := j.nodes[id]
+	if !ok {
+		n = &node{volumes: map[string]struct{}{}}
+		j.nodes[id] = n
+	}
+	return n
+}
+
+func (j *Judge) place(volume, node string) *place {
+	at := j.places[volume]
+	if at == nil {
+		at = map[string]*place{}
+		j.places[volume] = at
+	}
+	p, ok := at[node]
+	if !ok {
+		p = &place{targets: map[string]*use{}}
+		at[node] = p
+	}
+	return p
+}
+
+// reindex keeps node.volumes in step with the place, and drops places about
+// which there is nothing left to say.
+func (j *Judge) reindex(volume, id string) {
+	p, ok := j.places[volume][id]
+	if !ok {
+		return
+	}
+	if p.at() {
+		j.node(id).volumes[volume] = struct{}{}
+	} else {
+		delete(j.node(id).volumes, volume)
+	}
+	if p.idle() {
+		delete(j.places[volume], id)
+		if len(j.places[volume]) == 0 {
+			delete(j.places, volume)
+		}
+	}
+}
+
+func (j *Judge) report(e diskapi.Entry, rule diskapi.Rule, format string, args ...any) {
+	v := diskapi.Violation{
+		Seq: e.Seq, Time: e.Time, Rule: rule, Call: e.Call, Volume: e.Volume, Node: e.Node,
+		Attempt: diskapi.Pending, Message: fmt.Sprintf(format, args...),
+	}
+	if e.Phase == diskapi.Arrived {
+		j.open[e.ID] = append(j.open[e.ID], len(j.violations))
+	} else {
+		v.Attempt = diskapi.Happened
+	}
+	j.violations = append(j.violations, v)
+}
+
+// settle writes what came of a call into the violations that its arrival made.
+func (j *Judge) settle(e diskapi.Entry) {
+	attempt := diskapi.InDoubt
+	switch e.Outcome {
+	case diskapi.OK:
+		attempt = diskapi.Happened
+	case diskapi.Refused:
+		attempt = diskapi.AttemptRefused
+	}
+	for _, i := range j.open[e.ID] {
+		j.violations[i].Attempt = attempt
+	}
+	delete(j.open, e.ID)
+}
+
+func (j *Judge) noted(e diskapi.Entry) {
+	switch e.Call {
+	case diskapi.FenceNode:
+		n := j.node(e.Node)
+		n.fenced, n.fencedAt = true, e.Seq
+		for _, at := range j.places {
+			if p, ok := at[e.Node]; ok {
+				p.powerOff()
+			}
+		}
+	case diskapi.UnfenceNode:
+		j.node(e.Node).fenced = false
+	case diskapi.Finish:
+		j.finish(e)
+	}
+}
+
+func (j *Judge) finish(e diskapi.Entry) {
+	for _, volume := range slices.Sorted(maps.Keys(j.places)) {
+		for _, id := range slices.Sorted(maps.Keys(j.places[volume])) {
+			if left := j.places[volume][id].leftovers(); len(left) > 0 {
+				e.Volume, e.Node = volume, id
+				j.report(e, diskapi.Leftover, "at the end of the run volume %s is still %s at node %s",
+					volume, strings.Join(left, " and "), id)
+			}
+		}
+	}
+}
+
+// others returns the places of a volume at other nodes where it is, by node.
+func (j *Judge) others(volume, id string) []string {
+	var out []string
+	for n, p := range j.places[volume] {
+		if n != id && p.at() {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, cmp.Compare)
+	return out
+}

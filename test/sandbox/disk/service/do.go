@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/cloud"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// result is what a call came to, before it is logged.
+type result struct {
+	outcome diskapi.Outcome
+	code    codes.Code
+	message string
+	// made holds the fields to answer on success.
+	made diskapi.Entry
+}
+
+// Do takes a call and returns when it is over or ctx ends. The arrival is logged
+// before anything else happens, the answer before it is given.
+func (s *Service) Do(ctx context.Context, r diskapi.Request) diskapi.Answer {
+	s.mu.Lock()
+	fault, _ := s.book.Hit(r.Call, subject(r), r.Node)
+	arrival := s.record(diskapi.Entry{
+		Phase: diskapi.Arrived, Call: r.Call, Volume: r.Volume, Node: r.Node, FaultID: fault.ID, Args: r.Args,
+	})
+	err := s.appendErr
+	s.mu.Unlock()
+	if err != nil {
+		return diskapi.Answer{Code: codes.Unavailable.String(), Message: err.Error()}
+	}
+	return s.answer(arrival, s.carryOut(ctx, arrival.ID, r, fault))
+}
+
+// subject is what a fault's volume is compared with: the handle, or the name of
+// a disk that has none yet.
+func subject(r diskapi.Request) string {
+	if r.Call == diskapi.CreateVolume {
+		return r.Name
+	}
+	return r.Volume
+}
+
+// carryOut lets the fault, if there is one, have its way before and after the
+// operation.
+func (s *Service) carryOut(ctx context.Context, id uint64, r diskapi.Request, f diskapi.Fault) result {
+	switch f.Action {
+	case diskapi.Fail:
+		return faulted(f)
+	case diskapi.Ignore:
+		return pretend(id, r)
+	case diskapi.Delay:
+		if err := s.pause(ctx, time.Duration(f.DelayMs)*time.Millisecond); err != nil {
+			return abandoned(err)
+		}
+	case diskapi.Hang:
+		if err := s.hold(ctx, f.ID); err != nil {
+			return abandoned(err)
+		}
+	}
+	res := s.operate(ctx, id, r)
+	if res.outcome != diskapi.OK {
+		return res
+	}
+	switch f.Action {
+	case diskapi.FailAfter:
+		return faulted(f)
+	case diskapi.HangAfter:
+		if err := s.hold(ctx, f.ID); err != nil {
+			return abandoned(err)
+		}
+	}
+	return res
+}
+
+func faulted(f diskapi.Fault) result {
+	// Set faults are validated; an unknown code from an old journal is Unknown.
+	code, err := diskapi.ParseCode(f.Code)
+	if err != nil {
+		code = codes.Unknown
+	}
+	message := f.Message
+	if message == "" {
+		message = "injected by " + f.ID
+	}
+	return result{outcome: diskapi.Failed, code: code, message: message}
+}
+
+// pretend is the answer of a call that had no effect and says it had.
+func pretend(id uint64, r diskapi.Request) result {
+	e := diskapi.Entry{Volume: r.Volume, Detail: "nothing was done", Args: r.Args}
+	switch r.Call {
+	case diskapi.CreateVolume:
+		e.Volume = cloud.HandleFor(r.Name, id)
+	case diskapi.ControllerPublish:
+		e.Context = cloud.PublishContext(id, r.Volume)
+	}
+	return result{outcome: diskapi.OK, made: e}
+}
+
+func abandoned(err error) result {
+	code := codes.Canceled
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	case errors.Is(err, errStopping):
+		code = codes.Unavailable
+	}
+	return result{outcome: diskapi.Abandoned, code: code, message: err.Error()}
+}
+
+// answer logs the end of a call and turns it into its answer.
+func (s *Service) answer(arrival diskapi.Entry, res result) diskapi.Answer {
+	e := diskapi.Entry{
+		ID: arrival.ID, Phase: diskapi.Returned, Call: arrival.Call,
+		Volume: arrival.Volume, Node: arrival.Node, FaultID: arrival.FaultID,
+		Outcome: res.outcome, Code: res.code.String(), Detail: res.message,
+		Args: diskapi.Args{Path: arrival.Path, Name: arrival.Name, Again: arrival.Again},
+	}
+	a := diskapi.Answer{ID: e.ID, Code: e.Code, Message: res.message}
+	if res.outcome == diskapi.OK {
+		e.Volume, e.Detail = res.made.Volume, res.made.Detail
+		e.Slots, e.SizeBytes = res.made.Slots, res.made.SizeBytes
+		a.Volume, a.SizeBytes, a.Slots = e.Volume, e.SizeBytes, e.Slots
+		if e.Call == diskapi.ControllerPublish {
+			e.Context, a.Context = res.made.Context, res.made.Context
+		}
+	}
+	s.mu.Lock()
+	s.record(e)
+	s.mu.Unlock()
+	return a
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/cloud"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/faults"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/journal"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/judge"
+)
+
+// Config sets up a Service.
+type Config struct {
+	// StateDir holds the journal; it is created if missing.
+	StateDir string
+	// Slots is how many disks a node can have attached unless it says otherwise.
+	Slots int
+	// Lenient attaches what a cloud would refuse; see cloud.Config.
+	Lenient bool
+	// Latencies is how long the cloud takes for an operation that changes
+	// something, until SetLatency says otherwise.
+	Latencies map[diskapi.Call]time.Duration
+	// Now is the clock of the log; time.Now if nil.
+	Now func() time.Time
+}
+
+// Validate returns an error that says which field is wrong.
+func (c Config) Validate() error {
+	if c.StateDir == "" {
+		return errors.New("state-dir is empty: name a folder for the journal")
+	}
+	if c.Slots < 1 {
+		return fmt.Errorf("slots is %d: a node must be able to attach at least one volume", c.Slots)
+	}
+	for call, d := range c.Latencies {
+		if d < 0 {
+			return fmt.Errorf("latency of %s is %s: it must not be negative", call, d)
+		}
+	}
+	return nil
+}
+
+// Service is a running disk service. All methods are safe for parallel use.
+type Service struct {
+	now  func() time.Time
+	life context.Context // ends with Close
+	stop context.CancelFunc
+	work sync.WaitGroup // operations that the cloud is carrying out
+
+	// mu guards everything below. Invariant: the state of cloud, book, judge,
+	// latency and stats is the fold of entries, and entries is what the
+	// journal holds.
+	mu        sync.Mutex
+	journal   *journal.Journal
+	entries   []diskapi.Entry
+	cloud     *cloud.State
+	book      faults.Book
+	judge     *judge.Judge
+	latency   map[diskapi.Call]time.Duration
+	stats     map[diskapi.Call]*diskapi.CallStats
+	unclosed  map[uint64]diskapi.Entry // calls that have not returned, by ID
+	grown     chan struct{}            // closed and replaced with each entry
+	cleared   chan struct{}            // closed and replaced when faults are cleared
+	inFlight  map[uint64]chan struct{} // operations in flight, closed at their end
+	appendErr error                    // the journal failed: nothing is taken any more
+}
+
+// New opens the journal, replays it, and ends the calls that the last process
+// left open.
+func New(c Config) (*Service, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	j, entries, err := journal.Open(c.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		now: c.Now, journal: j,
+		cloud:    cloud.New(cloud.Config{Slots: c.Slots, Lenient: c.Lenient}),
+		judge:    judge.New(),
+		latency:  map[diskapi.Call]time.Duration{},
+		stats:    map[diskapi.Call]*diskapi.CallStats{},
+		unclosed: map[uint64]diskapi.Entry{},
+		grown:    make(chan struct{}), cleared: make(chan struct{}),
+		inFlight: map[uint64]chan struct{}{},
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	for call, d := range c.Latencies {
+		s.latency[call] = d
+	}
+	s.life, s.stop = context.WithCancel(context.Background())
+	s.replay(entries)
+	if s.appendErr != nil {
+		return nil, errors.Join(s.appendErr, j.Close())
+	}
+	return s, nil
+}
+
+// Close ends what is going on without applying it, and closes the journal.
+func (s *Service) Close() error {
+	s.stop()
+	s.work.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.appendErr == nil {
+		s.appendErr = errors.New("the disk service is stopped")
+	}
+	return s.journal.Close()
+}
