@@ -261,7 +261,12 @@ func (e HoldGone) apply(l *Ledger, _ time.Time, t *Touched) {
 }
 
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
-	l.prove(now, t, e.Volume, e.Node, Proof{ProofUnreported, e.UID, e.Version})
+	if l.prove(now, t, e.Volume, e.Node, Proof{ProofUnreported, e.UID, e.Version}) {
+		l.at(now, t, e.Volume, e.Node, func(p *Place) {
+			p.Reported = false
+			p.InUse = p.InUse && e.Forced
+		})
+	}
 }
 
 func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
@@ -269,26 +274,22 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 // prove records a proof about a place that is still as it was when the proof
-// began. A proof never skips a stage.
-func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, proof Proof) {
+// began, and says whether it did. A proof never skips a stage.
+func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, proof Proof) bool {
 	p := l.world.volumes.get(v).Place(n)
 	if p == nil {
-		return
+		return false
 	}
 	uid, version := "", ""
 	if a := p.Canonical(); a != nil {
 		uid, version = a.UID, a.Version
 	}
 	if uid != proof.UID || version != proof.Version {
-		return
+		return false
 	}
 	if proof.Stage == ProofUnwanted && p.Proof != (Proof{ProofUnreported, uid, version}) {
-		return
+		return false
 	}
-	l.at(now, t, v, n, func(p *Place) {
-		p.Proof = proof
-		if proof.Stage == ProofUnreported {
-			p.Reported, p.InUse = false, false
-		}
-	})
+	l.at(now, t, v, n, func(p *Place) { p.Proof = proof })
+	return true
 }

@@ -54,6 +54,8 @@ type Unreported struct {
 	Volume       VolumeID
 	Node         NodeName
 	UID, Version string // of the VolumeAttachment as known before the write; empty without one
+	// Forced: by a rule of force, whatever the node says of use.
+	Forced bool
 }
 
 // Unwanted is the proof that a consistent list of the node's pods, made after

@@ -233,17 +233,56 @@ type Hold struct {
 	Version     string // empty: not written yet
 	Node        NodeName
 	NodeUID     string
-	Requesters  []string
-	NextNode    NodeName
-	NextTicket  string // who Next is promised to: a ticket's ID or a pod's UID
+	Requesters  []Requester // for whom the node has it, sorted
+	Next        Promise
 	Transitions int64
-	Volumes     []string // names of the PersistentVolumes, sorted
-	State       string
-	Reason      string
-	Message     string
-	Waiting     int32 // requesters that wait for the volume
+	PVs         []string // names of the PersistentVolumes, sorted
+	State       HoldState
+	Reason      Code   // why State is DetachPending or Unknown
+	Message     string // the same in words
+	Waiting     []Requester
 	Force       Force
 }
+
+// Promise is to whom a volume goes as soon as its holder lets go. Zero: to
+// nobody.
+type Promise struct {
+	Node NodeName
+	To   Requester
+}
+
+// Requester is who asks for a volume: a pod, or a VolumeTicket.
+type Requester struct {
+	Ticket               bool // a VolumeTicket; otherwise a Pod
+	Namespace, Name, UID string
+}
+
+// IsZero says whether r names nobody.
+func (r Requester) IsZero() bool { return r == Requester{} }
+
+func (r Requester) String() string {
+	kind := "pod "
+	if r.Ticket {
+		kind = "ticket "
+	}
+	return kind + r.Namespace + "/" + r.Name
+}
+
+// HoldState is a VolumeHold in one word. A state that only passes by is not
+// written: an attach or detach that goes as it should changes Held or Free at
+// its end.
+type HoldState string
+
+// The states of a hold.
+const (
+	HoldFree          HoldState = "Free"          // at no node
+	HoldHeld          HoldState = "Held"          // granted to a node
+	HoldDetachPending HoldState = "DetachPending" // should leave its node and can't, see Reason
+	HoldUnknown       HoldState = "Unknown"       // at more than one node, or where it should not be
+)
+
+// Code names a reason; docs/reasons.md lists them all.
+type Code string
 
 // Force is how far a forced detach has come. Elapsed was seen by one process
 // and survives it here, so that no two clocks are compared.
@@ -269,4 +308,13 @@ type Policy struct {
 	Workers           int
 	GrantTimeout      time.Duration
 	BindUngranted     bool // onControllerDown
+}
+
+// PodUID is the pod a ticket reserves for; empty for other tickets and for
+// none at all.
+func (t *Ticket) PodUID() string {
+	if t == nil {
+		return ""
+	}
+	return t.Pod
 }

@@ -41,6 +41,9 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 		return
 	}
 	node := l.node(n)
+	if !node.Exists && node.NotReady.IsZero() {
+		node.NotReady = now
+	}
 	node.reported += count(reported) - count(before.Reported)
 	node.inUse += count(inUse) - count(before.InUse)
 	switch {

@@ -21,6 +21,7 @@ type Snapshot struct {
 type Delta struct {
 	Added   map[string]NodeName // UID of a pod -> where it is tried
 	Removed map[string]bool     // UIDs of pods
+	Granted TicketID            // a ticket taken as granted
 }
 
 // With returns the snapshot as seen by a dry run. d is not copied.

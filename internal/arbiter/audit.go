@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Violation is a broken invariant of DESIGN.md section 7: metric, event, and
+// nothing more is done to the volume.
+type Violation struct {
+	Invariant string // I1 … I9
+	Volume    ledger.VolumeID
+	Node      ledger.NodeName
+	Message   string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: %s at %s: %s", v.Invariant, v.Volume, v.Node, v.Message)
+}
+
+// Audit checks what must hold at every instant, whatever is under way. It
+// looks at all there is: for tests, and for checks at long intervals.
+func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
+	var found []Violation
+	for v := range s.Volumes() {
+		found = append(found, a.auditVolume(s, v, now)...)
+	}
+	for n := range s.Nodes() {
+		found = append(found, auditBooks(s, n)...)
+	}
+	slices.SortFunc(found, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Volume.Driver, b.Volume.Driver),
+			cmp.Compare(a.Volume.Handle, b.Volume.Handle), cmp.Compare(a.Node, b.Node))
+	})
+	return found
+}
+
+func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
+	var found []Violation
+	p := &planner{Arbiter: a, s: s, v: v, now: now, excl: exclusive(access(s, v, v.Access))}
+	attached, granted := 0, 0
+	for i := range v.Places {
+		place := &v.Places[i]
+		if len(place.Attachments) > 0 && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
+			attached++
+		}
+		if grantedTicket(s, place) && !p.migratesTo(place) && !fenced(s, v, place.Node, now) {
+			granted++
+		}
+		if a.reportedEarly(v, place) {
+			found = append(found, Violation{"I5", v.ID, place.Node, "reported as attached, and its attachment says otherwise"})
+		}
+	}
+	if p.excl && v.Access != ledger.AccessUnknown && attached > 1 {
+		found = append(found, Violation{"I1", v.ID, "", fmt.Sprintf("an exclusive volume has attachments at %d nodes", attached)})
+	}
+	if p.excl && v.Access != ledger.AccessUnknown && granted > 1 {
+		found = append(found, Violation{"I1", v.ID, "", fmt.Sprintf("an exclusive volume is granted at %d nodes", granted)})
+	}
+	return found
+}
+
+// grantedTicket says whether a ticket that lives is granted at a place.
+func grantedTicket(s ledger.Snapshot, p *ledger.Place) bool {
+	for _, u := range p.Users {
+		if t := s.Ticket(u.Ticket); u.Pod == "" && t != nil && t.Phase == ledger.TicketGranted && !t.Ghost {
+			if pod := s.Pod(t.Pod); pod != nil && pod.Phase != ledger.PodLive {
+				continue
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// reportedEarly says whether volumesAttached names a volume whose attachment
+// is there and has never been attached. One that is being deleted, or that
+// somebody deleted, was reported before.
+func (a Arbiter) reportedEarly(v *ledger.Volume, p *ledger.Place) bool {
+	va := p.Canonical()
+	return p.Reported && !v.ID.NoAttach() && va != nil && !va.Attached && !va.Deleting
+}
+
+// auditBooks compares a node's running counts with a count made anew.
+func auditBooks(s ledger.Snapshot, n *ledger.Node) []Violation {
+	var found []Violation
+	used := map[string]int32{}
+	for _, v := range n.At {
+		if s.Volume(v).Place(n.Name) == nil {
+			found = append(found, Violation{"I2", v, n.Name, "the node's books name a volume that has no place there"})
+		}
+		used[v.Driver]++
+	}
+	for _, d := range n.Drivers {
+		if d.Used != used[d.Name] {
+			found = append(found, Violation{"I2", ledger.VolumeID{Driver: d.Name}, n.Name,
+				fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[d.Name])})
+		}
+	}
+	return found
+}
+
+// Unsettled checks what must hold when nothing is under way any more: nothing
+// leaks (I6), nobody waits without a reason (I7), and whatever is attached
+// where it is wanted is reported (I4).
+func (a Arbiter) Unsettled(s ledger.Snapshot, now time.Time) []Violation {
+	var found []Violation
+	for v := range s.Volumes() {
+		if !v.ID.IsReal() {
+			continue
+		}
+		plan := a.Plan(s, v.ID, now)
+		for _, step := range plan.Steps {
+			found = append(found, Violation{"I6", v.ID, step.Node, "still to do: " + step.Do.String()})
+		}
+	}
+	for t := range s.Tickets() {
+		if t.Phase == ledger.TicketPending && !t.Ghost {
+			found = append(found, Violation{"I7", ledger.VolumeID{}, t.Node, "ticket " + t.ID.String() + " is neither granted nor refused"})
+		}
+	}
+	slices.SortFunc(found, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Volume.Handle, b.Volume.Handle), cmp.Compare(a.Message, b.Message))
+	})
+	return found
+}

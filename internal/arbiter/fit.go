@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Arbiter decides. The zero value is for Standalone mode.
+type Arbiter struct {
+	// Cooperative: kube-controller-manager's attach/detach controller runs
+	// too. It owns volumesAttached and detaches what bound pods leave.
+	Cooperative bool
+	// BeforeBind attaches for a granted ticket in Cooperative mode, too.
+	// Standalone always does.
+	BeforeBind bool
+}
+
+// Admissible says whether a request can be met at any node at all. Its
+// reasons concern claims and volumes, not nodes.
+func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
+	var reasons []Reason
+	for _, need := range r.Needs {
+		reasons = append(reasons, need.broken(s)...)
+	}
+	return refuse(reasons)
+}
+
+// broken says what is wrong with a need wherever it is to be met.
+func (n Need) broken(s ledger.Snapshot) []Reason {
+	reason := Reason{Volume: n.Volume, Claim: n.Name}
+	switch {
+	case n.Link == ledger.LinkMissing:
+		reason.Code = ClaimMissing
+	case n.Link == ledger.LinkLost:
+		reason.Code = ClaimLost
+	case n.Claim != nil && n.Claim.Deleting:
+		reason.Code = ClaimDeleting
+	case n.Link == ledger.LinkUnbound && !waitsForConsumer(s, n.Claim):
+		reason.Code = ClaimUnbound
+	default:
+		return n.brokenVolume(s, reason)
+	}
+	return []Reason{reason}
+}
+
+func waitsForConsumer(s ledger.Snapshot, c *ledger.Claim) bool {
+	if c == nil {
+		return false
+	}
+	class := s.StorageClass(c.Class)
+	return class != nil && class.WaitForFirst
+}
+
+func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
+	v := s.Volume(n.Volume)
+	if v == nil || !v.ID.IsReal() {
+		return nil
+	}
+	if v.Access == ledger.AccessConflict {
+		reason.Code = AccessModesConflict
+		return []Reason{reason}
+	}
+	for _, name := range v.PVs {
+		if pv := s.PersistentVolume(name); pv != nil && !pv.Deleting {
+			return nil
+		}
+	}
+	if len(v.PVs) > 0 {
+		reason.Code = VolumeDeleting
+		return []Reason{reason}
+	}
+	return nil
+}
+
+// Fit says whether a request may be placed at a node: what Filter asks. Every
+// ticket counts, granted or not. It costs the request's own volumes, however
+// many pods and attachments the node has.
+func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
+	return a.judge(view{s: s, r: r, n: n, now: now})
+}
+
+func (a Arbiter) judge(w view) Verdict {
+	var reasons []Reason
+	for _, need := range w.r.Needs {
+		reasons = append(reasons, need.broken(w.s)...)
+		if need.Volume.IsZero() || !w.s.AttachRequired(need.Volume.Driver) {
+			continue
+		}
+		reasons = append(reasons, w.free(need)...)
+	}
+	return refuse(append(reasons, w.room()...))
+}
+
+// Nodes narrows the nodes a request may go to: those where somebody living
+// holds its exclusive volumes. Not narrowed when nobody does (false). More
+// than one node in the reasons of Fit means that none will do.
+func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
+	w := view{s: s, r: r, now: now}
+	for _, need := range r.Needs {
+		v := s.Volume(need.Volume)
+		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) {
+			continue
+		}
+		for i := range v.Places {
+			p := &v.Places[i]
+			for _, u := range p.Users {
+				if w.claims(v, p, u) {
+					return p.Node, true
+				}
+			}
+		}
+	}
+	return "", false
+}

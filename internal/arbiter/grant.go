@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Grant decides on a whole ticket: all of its volumes, or none. With Allow
+// come the holds to write first, in the order of their names, each by
+// compare-and-swap; Granted=True, with the ticket's version, is the commit.
+//
+// A volume elsewhere that nobody living claims is promised to the ticket: the
+// grant does not wait for the detach.
+func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verdict, []Step) {
+	r := TicketRequest(s, t)
+	w := view{s: s, r: r, n: t.Node, now: now, granting: true}
+	verdict := a.judge(w)
+	if node := s.Node(t.Node); node == nil || !node.Exists {
+		verdict = refuse(append(verdict.Reasons, Reason{Code: NodeMissing, Node: t.Node}))
+	}
+	if !verdict.Allowed() {
+		return verdict, nil
+	}
+	granted := s.With(&ledger.Delta{Granted: t.ID})
+	var steps []Step
+	for _, need := range r.Needs {
+		v := s.Volume(need.Volume)
+		if v == nil || !v.ID.IsReal() || !s.AttachRequired(v.ID.Driver) {
+			continue
+		}
+		p := &planner{Arbiter: a, s: granted, v: v, now: now, excl: exclusive(access(s, v, need.Access))}
+		p.decideHold()
+		if p.excl && p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
+			reason := Reason{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: p.hold.Node}
+			return refuse([]Reason{reason}), nil
+		}
+		for _, step := range p.plan.Steps {
+			if step.Do == WriteHold {
+				steps = append(steps, step)
+			}
+		}
+	}
+	return allow(), steps
+}
+
+// Keeps says whether a granted ticket may keep its grant. It loses it when it
+// yields to somebody who was promised the volume, or when what it asked for
+// goes away.
+func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
+	var reasons []Reason
+	for _, need := range TicketRequest(s, t).Needs {
+		if broken := need.broken(s); len(broken) > 0 && broken[0].Code != ClaimUnbound {
+			reasons = append(reasons, broken...)
+			continue
+		}
+		v := s.Volume(need.Volume)
+		if v == nil || v.Hold == nil || !t.Type.Yields() {
+			continue
+		}
+		p := &planner{Arbiter: a, s: s, v: v, now: now, excl: exclusive(access(s, v, need.Access))}
+		if p.outranks(ledger.User{Ticket: t.ID}, t.Node) {
+			reasons = append(reasons, Reason{Code: Outranked, Volume: v.ID, Claim: need.Name, Node: v.Hold.Next.Node, Who: v.Hold.Next.To})
+		}
+	}
+	return refuse(reasons)
+}
+
+// Covered says whether a pod's reservation may end, because the bound pod
+// counts by itself: it is bound to the ticket's node, and each of its volumes
+// that needs one has its VolumeAttachment. gone says that the pod is no more.
+func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone bool) {
+	pod := s.Pod(t.Pod)
+	if pod == nil {
+		return false, true
+	}
+	if pod.Phase == ledger.PodFinished {
+		return true, false
+	}
+	if pod.Node == "" {
+		return false, false
+	}
+	if pod.Node != t.Node {
+		return true, false // bound elsewhere: the reservation is of no use
+	}
+	for _, need := range PodRequest(s, pod).Needs {
+		if need.Volume.IsZero() || need.Volume.NoAttach() || !s.AttachRequired(need.Volume.Driver) {
+			continue
+		}
+		if p := s.Volume(need.Volume).Place(pod.Node); p == nil || len(p.Attachments) == 0 {
+			return false, false
+		}
+	}
+	return true, false
+}
+
+// Satisfied says whether every volume of a ticket is at its node and safe to
+// mount, and else why not.
+func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
+	var reasons []Reason
+	for _, need := range TicketRequest(s, t).Needs {
+		if v := a.Explain(s, need, t.Node, now); !v.Allowed() {
+			reasons = append(reasons, v.Reasons...)
+		}
+	}
+	return refuse(reasons)
+}
+
+// Reserve makes the ticket that reserves a node for a pod: what the scheduler
+// assumes in Reserve and writes in Permit. Its ticket is empty when nothing of
+// the request needs an attachment.
+func (a Arbiter) Reserve(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeName, scheduler string, now time.Time) ([]ledger.Ticket, Verdict) {
+	r := PodRequest(s, pod)
+	verdict := a.Fit(s, r, n, now)
+	if !verdict.Allowed() || !r.Attachable(s) {
+		return nil, verdict
+	}
+	t := ledger.Ticket{
+		ID: r.Ticket, Type: ledger.TypePod, Node: n, Scheduler: scheduler,
+		Pod: pod.UID, PodName: pod.Name, Created: pod.Created,
+	}
+	for _, v := range pod.Volumes {
+		id, link := s.ResolvePod(pod, v)
+		if link == ledger.LinkNone || !id.IsZero() && !s.AttachRequired(id.Driver) {
+			continue
+		}
+		if v.Claim == "" {
+			t.Volumes = append(t.Volumes, ledger.TicketVolume{PodVolume: v.Name})
+			continue
+		}
+		volume := ledger.TicketVolume{Claim: v.Claim}
+		if c := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim}); c != nil {
+			volume.ClaimUID = c.UID
+		}
+		t.Volumes = append(t.Volumes, volume)
+	}
+	return []ledger.Ticket{t}, verdict
+}

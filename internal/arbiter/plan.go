@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Action is what a step does. Each is one write to the API, or one consistent
+// read, and carries its precondition.
+type Action uint8
+
+const (
+	// WriteHold creates the volume's VolumeHold (Expect empty) or replaces it
+	// at exactly the version Expect.
+	WriteHold Action = iota + 1
+	// DeleteHold deletes the VolumeHold at exactly the version Expect.
+	DeleteHold
+	// CreateAttachment creates the VolumeAttachment under its deterministic
+	// name; that it exists already is no error.
+	CreateAttachment
+	// Report puts the volume into volumesAttached, after proving that its
+	// attachment UID is attached, not being deleted, and newer than any
+	// delete in flight.
+	Report
+	// Unreport takes the volume out of volumesAttached, in a write that
+	// proves it is not in volumesInUse; under a Rule it proves instead the
+	// version of the Node at which the rule held; without a NodeUID, that the
+	// Node does not exist. Its success is told to the ledger as Unreported.
+	Unreport
+	// ConfirmUnwanted lists the node's pods, consistently and after the write
+	// of Unreport, and tells the ledger Unwanted, or what it found.
+	ConfirmUnwanted
+	// DeleteAttachment deletes the attachment at exactly UID and Version.
+	DeleteAttachment
+	// RemovePod deletes a terminating pod of an out-of-service node at once,
+	// as pod garbage collection would later.
+	RemovePod
+)
+
+func (a Action) String() string {
+	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
+		"confirm-unwanted", "delete-attachment", "remove-pod"}[a]
+}
+
+// Step is one thing to do.
+type Step struct {
+	Do     Action
+	Volume ledger.VolumeID
+	Node   ledger.NodeName
+
+	NodeUID     string      // Report, Unreport: of the Node
+	NodeVersion string      // Unreport under a Rule: of the Node
+	Rule        string      // Unreport: the rule of force, or empty
+	Attachment  string      // name of the VolumeAttachment
+	UID         string      // of the VolumeAttachment, or of the pod to remove
+	Version     string      // of the VolumeAttachment
+	PV          string      // CreateAttachment: the source; empty for an inline volume
+	NodeID      string      // CreateAttachment: the driver's name for the node
+	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
+	Hold        ledger.Hold // WriteHold
+	Expect      string      // WriteHold, DeleteHold: the version to replace
+}
+
+// Plan is what to do next about a volume. Steps may be done in parallel; what
+// must follow one of them is planned when its effect is seen.
+type Plan struct {
+	Steps []Step
+	// Recheck is when time alone would change the plan. Zero: it won't.
+	Recheck time.Time
+}
+
+// planner carries one Plan's state from stage to stage.
+type planner struct {
+	Arbiter
+	s    ledger.Snapshot
+	v    *ledger.Volume
+	now  time.Time
+	excl bool
+	hold ledger.Hold // as it should be
+	held bool        // the API already says so
+	plan Plan
+}
+
+// Plan says what to do next about one volume.
+func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan {
+	v := s.Volume(id)
+	if v == nil || !id.IsReal() {
+		return Plan{}
+	}
+	p := &planner{Arbiter: a, s: s, v: v, now: now}
+	p.excl = exclusive(access(s, v, v.Access))
+	p.decideHold()
+	for i := range v.Places {
+		place := &v.Places[i]
+		if p.wanted(place) {
+			p.acquire(place)
+		} else {
+			p.release(place)
+		}
+	}
+	return p.plan
+}
+
+func (p *planner) add(s Step) {
+	s.Volume = p.v.ID
+	p.plan.Steps = append(p.plan.Steps, s)
+}
+
+func (p *planner) recheck(in time.Duration) {
+	if at := p.now.Add(in); p.plan.Recheck.IsZero() || at.Before(p.plan.Recheck) {
+		p.plan.Recheck = at
+	}
+}
+
+// wanted says whether the volume is to be at a place: somebody there uses it,
+// and the volume is theirs.
+func (p *planner) wanted(place *ledger.Place) bool {
+	if p.excl && p.hold.Node != place.Node && !p.migratesTo(place) {
+		return false
+	}
+	return p.s.AttachRequired(p.v.ID.Driver) && p.claimed(place, false)
+}
+
+// migratesTo says whether a live migration may have the volume at a second
+// node.
+func (p *planner) migratesTo(place *ledger.Place) bool {
+	if !policyOf(p.s, p.v).LiveMigration {
+		return false
+	}
+	for _, u := range place.Users {
+		if t := p.s.Ticket(u.Ticket); t != nil && t.Type == ledger.TypeLiveMigration && stand(p.s, u) == living {
+			return true
+		}
+	}
+	return false
+}
+
+// claimed says whether anybody at a place has a right to the volume. promised
+// tickets, to which the hold gives it before their grant is written, count
+// when asked for.
+func (p *planner) claimed(place *ledger.Place, promised bool) bool {
+	if place == nil || fenced(p.s, p.v, place.Node, p.now) {
+		return false
+	}
+	for _, u := range place.Users {
+		switch stand(p.s, u) {
+		case living, leaving:
+			if !p.outranks(u, place.Node) {
+				return true
+			}
+		case asking:
+			if promised && p.named(u) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// outranks says whether a user must yield to somebody at another node.
+func (p *planner) outranks(u ledger.User, n ledger.NodeName) bool {
+	if t := p.s.Ticket(u.Ticket); u.Pod != "" || t == nil || !t.Type.Yields() || !p.excl {
+		return false
+	}
+	for i := range p.v.Places {
+		if p.v.Places[i].Node == n {
+			continue
+		}
+		for _, other := range p.v.Places[i].Users {
+			if stand(p.s, other) == living && yields(p.s, u, requestOf(p.s, other)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// named says whether the hold as written gives the volume to a user.
+func (p *planner) named(u ledger.User) bool {
+	if p.v.Hold == nil {
+		return false
+	}
+	who := requester(p.s, u)
+	if p.v.Hold.Next.To.UID == who.UID {
+		return true
+	}
+	for _, r := range p.v.Hold.Requesters {
+		if r.UID == who.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// physical says whether the volume may still be at a place, whoever wants it.
+func (p *planner) physical(place *ledger.Place) bool {
+	if len(place.Attachments) > 0 || place.Reported {
+		return true
+	}
+	// In use without an attachment: a kubelet that waits for one when it has
+	// a pod for it, else evidence that the volume is mounted all the same.
+	return place.InUse && unused(p.s, place) && !force(p.s, p.v, place, p.now).over()
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// acquire plans the next step that brings the volume to a place that wants it.
+func (p *planner) acquire(place *ledger.Place) {
+	node := p.s.Node(place.Node)
+	va := place.Canonical()
+	switch {
+	case p.v.ID.NoAttach():
+		if !place.Reported && managed(node) && len(p.elsewhere(place.Node)) == 0 {
+			p.report(node, place, nil)
+		}
+	case va == nil:
+		if p.mayCreate(node, place) {
+			p.create(node, place)
+		}
+	case va.Attached && !va.Deleting && !place.Reported && managed(node) && !p.Cooperative:
+		p.report(node, place, va)
+	}
+}
+
+func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
+
+func (p *planner) report(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	p.add(step)
+}
+
+// mayCreate says whether nothing is in the way of a new attachment: the hold
+// is written, the volume is nowhere else, and the driver is there to attach.
+func (p *planner) mayCreate(node *ledger.Node, place *ledger.Place) bool {
+	if !p.startable(place) || p.excl && !p.granted(place.Node) {
+		return false
+	}
+	return len(p.blockers(node, place)) == 0
+}
+
+// granted says whether the hold, as the API has it, gives the volume to a
+// node.
+func (p *planner) granted(n ledger.NodeName) bool {
+	return p.v.Hold != nil && p.v.Hold.Version != "" && (p.v.Hold.Node == n || p.migratesTo(p.v.Place(n)))
+}
+
+// startable says whether somebody at a place is far enough for an attach to
+// begin: in Cooperative mode a pod that is bound, unless asked otherwise.
+func (p *planner) startable(place *ledger.Place) bool {
+	if !p.Cooperative || p.BeforeBind {
+		return true
+	}
+	for _, u := range place.Users {
+		if u.Pod != "" && stand(p.s, u) >= leaving {
+			return true
+		}
+	}
+	return false
+}
+
+// blockers says what is in the way of a new attachment at a place.
+func (p *planner) blockers(node *ledger.Node, place *ledger.Place) []Reason {
+	reason := Reason{Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: place.Node, Driver: p.v.ID.Driver}
+	switch {
+	case node == nil || !node.Exists:
+		reason.Code = NodeMissing
+	case !node.Managed:
+		reason.Code = NodeUnmanaged
+	case !node.Driver(p.v.ID.Driver).Registered:
+		reason.Code = DriverNotRegistered
+	case p.v.Access == ledger.AccessConflict:
+		reason.Code = AccessModesConflict
+	case len(p.v.PVs) > 0 && p.source() == "":
+		reason.Code = VolumeDeleting
+	case len(p.v.PVs) == 0 && !p.inline():
+		reason.Code = ClaimLost
+	default:
+		if p.excl {
+			return p.elsewhere(place.Node)
+		}
+		return nil
+	}
+	return []Reason{reason}
+}
+
+// source is the PersistentVolume to attach: one that is not being deleted, a
+// claimed one first. Empty for an inline volume.
+func (p *planner) source() string {
+	best := ""
+	for _, name := range p.v.PVs {
+		pv := p.s.PersistentVolume(name)
+		if pv == nil || pv.Deleting {
+			continue
+		}
+		if pv.Claim.Name != "" {
+			return name
+		}
+		if best == "" {
+			best = name
+		}
+	}
+	return best
+}
+
+// inline says whether a pod names the volume in its own spec.
+func (p *planner) inline() bool {
+	for i := range p.v.Places {
+		for _, u := range p.v.Places[i].Users {
+			pod := p.s.Pod(u.Pod)
+			if pod == nil {
+				continue
+			}
+			for _, v := range pod.Volumes {
+				if v.Inline == p.v.ID {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// elsewhere says where else an exclusive volume may still be, and why.
+func (p *planner) elsewhere(n ledger.NodeName) []Reason {
+	if !p.excl || p.migratesTo(p.v.Place(n)) {
+		return nil
+	}
+	var reasons []Reason
+	for i := range p.v.Places {
+		if other := &p.v.Places[i]; other.Node != n && p.physical(other) {
+			reasons = append(reasons, stuckAt(p.Arbiter, p.s, p.v, other, p.now))
+		}
+	}
+	return reasons
+}
+
+func (p *planner) create(node *ledger.Node, place *ledger.Place) {
+	p.add(Step{
+		Do: CreateAttachment, Node: place.Node,
+		Attachment:  ledger.AttachmentName(p.v.ID, place.Node),
+		PV:          p.source(),
+		NodeID:      node.Driver(p.v.ID.Driver).NodeID,
+		Transitions: p.hold.Transitions,
+	})
+}
+
+// stuckAt says what keeps a volume at a place that it is to leave; Detaching
+// when nothing does.
+func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time) Reason {
+	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
+	va := place.Canonical()
+	switch {
+	case foreign(v.ID, place):
+		reason.Code, reason.Detail = ForeignAttachment, va.Name
+	case va != nil && va.Deleting:
+		if !va.DetachError.IsZero() {
+			reason.Code, reason.Detail, reason.GRPC = DetachFailed, va.DetachError.Message, va.DetachError.Code
+		}
+	case !unused(s, place) && !fenced(s, v, place.Node, now):
+		return stillUsed(s, v, place, now, reason)
+	default:
+		if verdict, _ := a.SafeToDetach(s, v, place, now); !verdict.Allowed() {
+			return verdict.First()
+		}
+	}
+	return reason
+}
+
+// stillUsed says who uses a volume at a place: somebody who lives, somebody
+// who is leaving, or somebody at a node that does not answer.
+func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time, reason Reason) Reason {
+	for _, u := range place.Users {
+		if stand(s, u) == living {
+			reason.Code, reason.Who = HeldElsewhere, requester(s, u)
+			return reason
+		}
+	}
+	reason.Code = InUse
+	if !ready(s.Node(place.Node)) {
+		reason.Code, reason.Seconds = NodeUnreachable, secondsLeft(force(s, v, place, now))
+	}
+	return reason
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// maxListed bounds the requesters that a VolumeHold lists.
+const maxListed = 256
+
+// decideHold settles who holds an exclusive volume and who is next, and plans
+// the write when the VolumeHold says otherwise.
+func (p *planner) decideHold() {
+	if !p.excl {
+		return
+	}
+	var was ledger.Hold
+	if p.v.Hold != nil {
+		was = *p.v.Hold
+	}
+	p.hold = p.nextHold(was)
+	p.held = sameHold(was, p.hold)
+	switch {
+	case p.held && p.v.Hold == nil:
+	case p.forgotten():
+		p.add(Step{Do: DeleteHold, Expect: was.Version})
+	case !p.held:
+		p.add(Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: was.Version})
+	}
+}
+
+// forgotten says whether nothing is left that the hold could be about.
+func (p *planner) forgotten() bool {
+	return p.v.Hold != nil && len(p.v.PVs) == 0 && len(p.v.Places) == 0
+}
+
+// nextHold is the hold as it should be.
+func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
+	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs}
+	h.Node = p.holder(was)
+	if h.Node != "" && h.Node != was.Node {
+		h.Transitions++
+	}
+	if h.Node == "" {
+		if h.Transitions > 0 {
+			h.State = ledger.HoldFree
+		}
+		return h
+	}
+	place := p.v.Place(h.Node)
+	h.Requesters = p.requesters(place, h.Node == was.Node, was)
+	if h.Node == was.Node {
+		h.NodeUID = was.NodeUID
+	} else if n := p.s.Node(h.Node); n != nil {
+		h.NodeUID = n.UID
+	}
+	if !p.living(place) {
+		h.Next = p.promise(was, h.Node)
+	}
+	h.Waiting = p.waiting(h.Node, h.Next.To)
+	p.describe(&h, place)
+	return h
+}
+
+// holder is the node that has the volume: the one that had it, as long as it
+// may still be there or somebody there claims it; then whoever it is promised
+// to; then whoever ranks first.
+func (p *planner) holder(was ledger.Hold) ledger.NodeName {
+	at := was.Node
+	if at == "" {
+		at = p.found()
+	}
+	if place := p.v.Place(at); place != nil && (p.physical(place) || p.claimed(place, true)) {
+		return at
+	}
+	if next := was.Next.Node; next != "" && p.claimed(p.v.Place(next), true) {
+		return next
+	}
+	// Nobody gets it while it may be anywhere else.
+	if at = p.found(); at != "" {
+		return at
+	}
+	_, node := p.best("")
+	return node
+}
+
+// found is a node where the volume is, though no hold says so: one with
+// somebody living there first, then one where it is attached.
+func (p *planner) found() ledger.NodeName {
+	var best *ledger.Place
+	score := -1
+	for i := range p.v.Places {
+		place := &p.v.Places[i]
+		if !p.physical(place) {
+			continue
+		}
+		points := 0
+		if p.living(place) {
+			points += 2
+		}
+		if a := place.Canonical(); a != nil && a.Attached && !a.Deleting {
+			points++
+		}
+		if points > score {
+			best, score = place, points
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.Node
+}
+
+// living says whether anybody at a place claims the volume and will stay.
+func (p *planner) living(place *ledger.Place) bool {
+	if place == nil || fenced(p.s, p.v, place.Node, p.now) {
+		return false
+	}
+	for _, u := range place.Users {
+		st := stand(p.s, u)
+		if (st == living || st == asking && p.named(u)) && !p.outranks(u, place.Node) {
+			return true
+		}
+	}
+	return false
+}
+
+// best is who of those living ranks first, at a node other than not.
+func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
+	var who ledger.User
+	var at ledger.NodeName
+	var first Request
+	for i := range p.v.Places {
+		place := &p.v.Places[i]
+		if place.Node == not || fenced(p.s, p.v, place.Node, p.now) {
+			continue
+		}
+		for _, u := range place.Users {
+			if stand(p.s, u) != living {
+				continue
+			}
+			if r := requestOf(p.s, u); at == "" || rank(r, first) < 0 {
+				who, at, first = u, place.Node, r
+			}
+		}
+	}
+	return who, at
+}
+
+// promise keeps the promise that was made while whoever has it is there, and
+// else makes one to who ranks first.
+func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
+	if next := was.Next; next.Node != "" && next.Node != holder {
+		if place := p.v.Place(next.Node); place != nil {
+			for _, u := range place.Users {
+				if st := stand(p.s, u); (st == living || st == asking) && requester(p.s, u).UID == next.To.UID {
+					return next
+				}
+			}
+		}
+	}
+	u, node := p.best(holder)
+	if node == "" {
+		return ledger.Promise{}
+	}
+	return ledger.Promise{Node: node, To: requester(p.s, u)}
+}
+
+// requesters lists for whom the node has the volume. When the last has left,
+// the list stays until the volume leaves, too: that is no news worth a write.
+func (p *planner) requesters(place *ledger.Place, stayed bool, was ledger.Hold) []ledger.Requester {
+	var list []ledger.Requester
+	if place != nil {
+		for _, u := range place.Users {
+			if st := stand(p.s, u); st >= leaving || st == asking && p.named(u) {
+				list = append(list, requester(p.s, u))
+			}
+		}
+	}
+	if len(list) == 0 && stayed {
+		return was.Requesters
+	}
+	return listed(list)
+}
+
+// waiting lists who claims the volume at other nodes, but for the next one.
+func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledger.Requester {
+	var list []ledger.Requester
+	for i := range p.v.Places {
+		if place := &p.v.Places[i]; place.Node != holder {
+			for _, u := range place.Users {
+				if who := requester(p.s, u); stand(p.s, u) == living && who.UID != next.UID {
+					list = append(list, who)
+				}
+			}
+		}
+	}
+	return listed(list)
+}
+
+// listed sorts requesters, drops doubles (a pod and its reservation), and
+// bounds them.
+func listed(list []ledger.Requester) []ledger.Requester {
+	slices.SortFunc(list, func(a, b ledger.Requester) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	list = slices.CompactFunc(list, func(a, b ledger.Requester) bool { return a.UID == b.UID })
+	if len(list) > maxListed {
+		list = list[:maxListed]
+	}
+	return list
+}
+
+// describe says in the hold what keeps the volume where it should not be.
+func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
+	h.State = ledger.HoldHeld
+	if place == nil || p.living(place) && h.Next.Node == "" {
+		return
+	}
+	stuck := stuckAt(p.Arbiter, p.s, p.v, place, p.now)
+	if stuck.Code == "" || h.Next.Node == "" && stuck.Code != NodeUnreachable && stuck.Code != DetachFailed {
+		return
+	}
+	if stuck.Code == Detaching || stuck.Code == InUse {
+		return // as it should be
+	}
+	h.State, h.Reason, h.Message = ledger.HoldDetachPending, stuck.Code, stuck.Message()
+	if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
+		h.Force = ledger.Force{Rule: f.Rule, Elapsed: f.Elapsed.Truncate(forceStep)}
+		p.recheck(min(f.Left, forceStep-f.Elapsed%forceStep))
+	}
+}
+
+// sameHold says whether two holds say the same.
+func sameHold(a, b ledger.Hold) bool {
+	return a.Node == b.Node && a.NodeUID == b.NodeUID && a.Next == b.Next &&
+		a.Transitions == b.Transitions && a.State == b.State && a.Reason == b.Reason &&
+		a.Message == b.Message && a.Force == b.Force &&
+		slices.Equal(a.Requesters, b.Requesters) && slices.Equal(a.Waiting, b.Waiting) &&
+		(slices.Equal(a.PVs, b.PVs) || b.Node == "")
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Kubernetes' own times, which apply where no policy says otherwise.
+const (
+	// DefaultAfterPodGone is how long after the last pod object of a node
+	// that is not ready its volumes are detached by force
+	// (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
+	DefaultAfterPodGone = 6 * time.Minute
+	// DefaultGrantTimeout is how long a scheduler waits in Permit.
+	DefaultGrantTimeout = 30 * time.Second
+	// never stands for a rule that is switched off.
+	never = time.Duration(-1)
+)
+
+// PolicyFor returns the policy that applies to a driver and a class: the one
+// for both, else the one for the driver, else the defaults. Of several that
+// match alike, the one with the smaller name.
+func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
+	var best *ledger.Policy
+	for p := range s.Policies() {
+		if p.Driver != driver || p.Class != "" && p.Class != class {
+			continue
+		}
+		if best == nil || p.Class != "" && best.Class == "" || p.Class == best.Class && p.Name < best.Name {
+			best = p
+		}
+	}
+	if best == nil {
+		return ledger.Policy{Driver: driver}
+	}
+	return *best
+}
+
+// policyOf returns the policy of a volume.
+func policyOf(s ledger.Snapshot, v *ledger.Volume) ledger.Policy {
+	class := ""
+	for _, name := range v.PVs {
+		if pv := s.PersistentVolume(name); pv != nil && pv.Class != "" {
+			class = pv.Class
+			break
+		}
+	}
+	return PolicyFor(s, v.ID.Driver, class)
+}
+
+func afterPodGone(p ledger.Policy) time.Duration {
+	if p.AfterPodGone == nil {
+		return DefaultAfterPodGone
+	}
+	return *p.AfterPodGone
+}
+
+func afterUnreachable(p ledger.Policy) time.Duration {
+	if p.AfterUnreachable == nil {
+		return never
+	}
+	return *p.AfterUnreachable
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The reasons that refuse a node or a grant.
+const (
+	NoFreeSlot          ledger.Code = "NoFreeSlot"          // the driver's limit at the node is reached
+	NodeExhausted       ledger.Code = "NodeExhausted"       // the driver said ResourceExhausted
+	AccessModesConflict ledger.Code = "AccessModesConflict" // ReadOnlyMany with ReadWriteOnce
+	ClaimMissing        ledger.Code = "ClaimMissing"
+	ClaimLost           ledger.Code = "ClaimLost"
+	ClaimDeleting       ledger.Code = "ClaimDeleting"
+	VolumeDeleting      ledger.Code = "VolumeDeleting"
+)
+
+// The reasons that wait.
+const (
+	ClaimUnbound        ledger.Code = "ClaimUnbound" // Immediate binding is under way
+	HeldElsewhere       ledger.Code = "HeldElsewhere"
+	UsedByOtherPod      ledger.Code = "UsedByOtherPod" // ReadWriteOncePod
+	DriverNotRegistered ledger.Code = "DriverNotRegistered"
+	NodeMissing         ledger.Code = "NodeMissing"
+	NodeUnmanaged       ledger.Code = "NodeUnmanaged"
+	NotGranted          ledger.Code = "NotGranted"
+	Attaching           ledger.Code = "Attaching"
+	AttachFailed        ledger.Code = "AttachFailed"
+	NotReported         ledger.Code = "NotReported" // attached, not yet in volumesAttached
+	Detaching           ledger.Code = "Detaching"
+	DetachFailed        ledger.Code = "DetachFailed"
+	InUse               ledger.Code = "InUse"
+	InUseUnknown        ledger.Code = "InUseUnknown"
+	NodeUnreachable     ledger.Code = "NodeUnreachable"
+	DetachDelayed       ledger.Code = "DetachDelayed"
+	ForeignAttachment   ledger.Code = "ForeignAttachment"
+	Outranked           ledger.Code = "Outranked"
+)
+
+// Codes lists every reason code, for docs/reasons.md and its test.
+func Codes() []ledger.Code {
+	return []ledger.Code{
+		NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting,
+		VolumeDeleting, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
+		NodeUnmanaged, NotGranted, Attaching, AttachFailed, NotReported, Detaching, DetachFailed,
+		InUse, InUseUnknown, NodeUnreachable, DetachDelayed, ForeignAttachment, Outranked,
+	}
+}
+
+// outcomeOf says whether a reason of this code denies or waits.
+func outcomeOf(c ledger.Code) Outcome {
+	switch c {
+	case NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting, VolumeDeleting:
+		return Deny
+	}
+	return Wait
+}
+
+// Message says the reason in words a user of Kubernetes understands.
+func (r Reason) Message() string {
+	volume := r.volume()
+	switch r.Code {
+	case NoFreeSlot:
+		return fmt.Sprintf("no free slot of driver %s (%d of %d used)", r.Driver, r.Used, r.Limit)
+	case NodeExhausted:
+		return fmt.Sprintf("driver %s has no room for another volume (it answered ResourceExhausted)", r.Driver)
+	case AccessModesConflict:
+		return fmt.Sprintf("%s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes", volume)
+	case ClaimMissing:
+		return fmt.Sprintf("claim %s does not exist, or belongs to someone else", r.Claim)
+	case ClaimLost:
+		return fmt.Sprintf("claim %s has lost its PersistentVolume", r.Claim)
+	case ClaimDeleting:
+		return fmt.Sprintf("claim %s is being deleted", r.Claim)
+	case VolumeDeleting:
+		return fmt.Sprintf("the PersistentVolume of %s is being deleted", volume)
+	case ClaimUnbound:
+		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
+	case HeldElsewhere, Outranked:
+		return fmt.Sprintf("can't take %s: %s holds it%s", volume, r.Node, r.forWhom())
+	case UsedByOtherPod:
+		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", volume, r.forWhom())
+	case DriverNotRegistered:
+		return fmt.Sprintf("driver %s is not registered", r.Driver)
+	case NodeMissing:
+		return fmt.Sprintf("node %s does not exist", r.Node)
+	case NodeUnmanaged:
+		return fmt.Sprintf("node %s has attach and detach left to its kubelet", r.Node)
+	case NotGranted:
+		return fmt.Sprintf("%s is not granted yet", volume)
+	}
+	return r.progress(volume)
+}
+
+// progress words the reasons of an attach or detach under way.
+func (r Reason) progress(volume string) string {
+	switch r.Code {
+	case Attaching:
+		return fmt.Sprintf("%s is being attached to %s", volume, r.Node)
+	case AttachFailed:
+		return fmt.Sprintf("attaching %s to %s failed and will be tried again: %s", volume, r.Node, r.Detail)
+	case NotReported:
+		return fmt.Sprintf("%s is attached to %s; its node status will say so at once", volume, r.Node)
+	case Detaching:
+		return fmt.Sprintf("%s is being detached from %s", volume, r.Node)
+	case DetachFailed:
+		return fmt.Sprintf("detaching %s from %s failed and will be tried again: %s", volume, r.Node, r.Detail)
+	case InUse:
+		return fmt.Sprintf("%s is still in use at %s: its kubelet reports it in volumesInUse", volume, r.Node)
+	case InUseUnknown:
+		return fmt.Sprintf("%s may be in use at %s: its kubelet has not reported since the node object was made", volume, r.Node)
+	case NodeUnreachable:
+		return fmt.Sprintf("%s may be in use at %s, which is not ready. %s", volume, r.Node, r.waysOut())
+	case DetachDelayed:
+		return fmt.Sprintf("%s is kept at %s for another %s, in case its pod comes back (detachDelay)", volume, r.Node, time.Duration(r.Seconds)*time.Second)
+	case ForeignAttachment:
+		return fmt.Sprintf("%s has a VolumeAttachment at %s that Moorage neither made nor can place: %s", volume, r.Node, r.Detail)
+	}
+	return string(r.Code)
+}
+
+// waysOut names what ends the wait for a node that is not ready.
+func (r Reason) waysOut() string {
+	var b strings.Builder
+	if r.Seconds > 0 {
+		fmt.Fprintf(&b, "It is detached by force in %s", time.Duration(r.Seconds)*time.Second)
+	} else {
+		b.WriteString("It waits for as long as pods of that node exist")
+	}
+	b.WriteString("; at once when the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
+	return b.String()
+}
+
+func (r Reason) forWhom() string {
+	if r.Who.IsZero() {
+		return ""
+	}
+	return " for " + r.Who.String()
+}
+
+func (r Reason) volume() string {
+	if r.Claim != "" {
+		return "volume " + r.Claim
+	}
+	return "volume " + r.Volume.String()
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Request is what somebody asks for: volumes, all at one node.
+type Request struct {
+	Who     ledger.Requester
+	Type    ledger.TicketType
+	Created int64 // for order among equals
+	// Pod is the UID of the pod asked for, Ticket the ticket that asks. A pod
+	// and its reservation are one requester: neither stands in the other's way.
+	Pod    string
+	Ticket ledger.TicketID
+	Needs  []Need // one for each volume, however often it is named
+}
+
+// Need is one volume of a request.
+type Need struct {
+	Name   string // the claim's or the pod volume's, for people
+	Volume ledger.VolumeID
+	Link   ledger.Link
+	Claim  *ledger.Claim // nil for inline volumes and unclaimed PersistentVolumes
+	Access ledger.Access // the claim's own, which counts until it is bound
+}
+
+// PodRequest makes the request of a pod, which need not be in the snapshot.
+func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
+	r := Request{
+		Who:  ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+		Type: ledger.TypePod, Created: p.Created,
+		Pod: p.UID, Ticket: ledger.TicketID{Namespace: p.Namespace, Name: p.UID},
+	}
+	for _, v := range p.Volumes {
+		id, link := s.ResolvePod(p, v)
+		need := Need{Name: v.Name, Volume: id, Link: link}
+		if v.Claim != "" {
+			need.Name = v.Claim
+			need.Claim = s.Claim(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim})
+		}
+		r.need(need)
+	}
+	return r
+}
+
+// TicketRequest makes the request of a ticket.
+func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
+	r := Request{
+		Who:  ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID},
+		Type: t.Type, Created: t.Created, Pod: t.Pod, Ticket: t.ID,
+	}
+	if t.Type == ledger.TypePod {
+		r.Who = ledger.Requester{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
+	}
+	for _, v := range t.Volumes {
+		id, link := s.ResolveTicket(t, v)
+		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link}
+		if v.Claim != "" {
+			need.Claim = s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim})
+		}
+		r.need(need)
+	}
+	return r
+}
+
+func (r *Request) need(n Need) {
+	if n.Link == ledger.LinkNone {
+		return
+	}
+	for i := range r.Needs {
+		if !n.Volume.IsZero() && r.Needs[i].Volume == n.Volume {
+			return
+		}
+	}
+	if n.Claim != nil {
+		n.Access = n.Claim.Access
+	}
+	r.Needs = append(r.Needs, n)
+}
+
+// Attachable says whether any need of the request may need an attachment. A
+// request without one is none of Moorage's business.
+func (r Request) Attachable(s ledger.Snapshot) bool {
+	for _, n := range r.Needs {
+		if n.Volume.IsZero() || s.AttachRequired(n.Volume.Driver) {
+			return true
+		}
+	}
+	return false
+}
+
+// owns says whether u is the requester itself.
+func (r Request) owns(u ledger.User) bool {
+	return u.Pod != "" && u.Pod == r.Pod || u.Pod == "" && u.Ticket == r.Ticket
+}
+
+// rank orders requests: the higher priority first, then the older, then the
+// smaller name. Negative: a before b.
+func rank(a, b Request) int {
+	switch {
+	case a.Type.Priority() != b.Type.Priority():
+		return b.Type.Priority() - a.Type.Priority()
+	case a.Created < b.Created:
+		return -1
+	case a.Created > b.Created:
+		return 1
+	}
+	return strings.Compare(a.Who.Namespace+"/"+a.Who.Name+"/"+a.Who.UID, b.Who.Namespace+"/"+b.Who.Name+"/"+b.Who.UID)
+}

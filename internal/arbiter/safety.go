@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The rules by which a volume may be detached without its kubelet's word. The
+// node is not Ready in any of them.
+const (
+	OutOfService     = "OutOfService"
+	AfterPodGone     = "AfterPodGone"
+	AfterUnreachable = "AfterUnreachable"
+)
+
+// forceStep is how finely the progress of a forced detach is told and kept:
+// finer would be a write for every tick.
+const forceStep = 30 * time.Second
+
+// forcing is how far a rule for a forced detach has come.
+type forcing struct {
+	Rule    string // empty: no rule applies
+	Elapsed time.Duration
+	Left    time.Duration // 0: its time is over
+}
+
+func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
+
+// ready says whether a node exists and is Ready. Only such a node is never
+// forced.
+func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledger.ReadyTrue }
+
+// force says which rule would detach the volume from a place by force, and
+// when: the one whose time is over first.
+func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) forcing {
+	n := s.Node(p.Node)
+	if ready(n) {
+		return forcing{}
+	}
+	if n != nil && n.Exists && n.OutOfService {
+		return forcing{Rule: OutOfService}
+	}
+	policy := policyOf(s, v)
+	var best forcing
+	if d := afterUnreachable(policy); d >= 0 && n != nil {
+		best = timing(AfterUnreachable, d, now.Sub(n.NotReady), v.Forced, !n.SawFail)
+	}
+	if d := afterPodGone(policy); d >= 0 && unused(s, p) && !p.Idle.IsZero() {
+		f := timing(AfterPodGone, d, now.Sub(p.Idle), v.Forced, !p.SawLeave)
+		if best.Rule == "" || f.Left < best.Left {
+			best = f
+		}
+	}
+	return best
+}
+
+// timing adds what an earlier process measured, when this one has not seen
+// the beginning.
+func timing(rule string, limit, seen time.Duration, earlier ledger.Force, continues bool) forcing {
+	if continues && earlier.Rule == rule {
+		seen += earlier.Elapsed
+	}
+	return forcing{Rule: rule, Elapsed: seen, Left: max(0, limit-seen)}
+}
+
+// unused says whether a place has no user but tickets that were never granted.
+func unused(s ledger.Snapshot, p *ledger.Place) bool {
+	for _, u := range p.Users {
+		if stand(s, u) >= leaving {
+			return false
+		}
+	}
+	return true
+}
+
+// fenced says whether what runs at a node no longer counts: the node is not
+// Ready and is out of service, or has been unreachable for as long as the
+// volume's policy says.
+func fenced(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) bool {
+	n := s.Node(name)
+	if ready(n) || n == nil {
+		return false
+	}
+	if n.Exists && n.OutOfService {
+		return true
+	}
+	d := afterUnreachable(policyOf(s, v))
+	return d >= 0 && timing(AfterUnreachable, d, now.Sub(n.NotReady), v.Forced, !n.SawFail).over()
+}
+
+// SafeToDetach says whether the volume may leave a node where nobody wants it
+// any more, and by which rule of force; none when the kubelet's own word will
+// do. Allow is not yet a licence to delete the VolumeAttachment: the steps of
+// Plan prove it against the API first.
+func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) (Verdict, string) {
+	n := s.Node(p.Node)
+	reason := Reason{Volume: v.ID, Claim: claimOf(s, v), Node: p.Node}
+	if n != nil && n.Exists && !n.Managed {
+		reason.Code = NodeUnmanaged
+		return refuse([]Reason{reason}), ""
+	}
+	f := force(s, v, p, now)
+	switch {
+	case f.over():
+		return allow(), f.Rule
+	case n == nil || !n.Exists:
+		reason.Code, reason.Seconds = NodeUnreachable, secondsLeft(f)
+	case !n.Reporting && n.Ready == ledger.ReadyTrue:
+		reason.Code = InUseUnknown
+	case !p.InUse && n.Reporting:
+		return allow(), ""
+	case n.Ready == ledger.ReadyTrue:
+		reason.Code = InUse
+	default:
+		reason.Code, reason.Seconds = NodeUnreachable, secondsLeft(f)
+	}
+	return refuse([]Reason{reason}), ""
+}
+
+// secondsLeft is told in steps, so that it does not change with every look.
+func secondsLeft(f forcing) int64 {
+	if f.Rule == "" {
+		return 0
+	}
+	step := int64(forceStep / time.Second)
+	left := int64((f.Left + time.Second - 1) / time.Second)
+	return (left + step - 1) / step * step
+}
+
+// SafeToMount says whether the volume may be mounted at a node: its
+// VolumeAttachment is attached, and the node's volumesAttached, which the
+// kubelet obeys, says so.
+func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName) bool {
+	p := s.Volume(id).Place(n)
+	switch {
+	case !s.AttachRequired(id.Driver):
+		return true
+	case p == nil || !p.Reported:
+		return false
+	case id.NoAttach():
+		return true
+	}
+	va := p.Canonical()
+	return va != nil && va.Attached && !va.Deleting
+}
+
+// claimOf names a volume for people: the claim of its first PersistentVolume,
+// or that PersistentVolume. Empty for an inline volume.
+func claimOf(s ledger.Snapshot, v *ledger.Volume) string {
+	for _, name := range v.PVs {
+		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
+			return pv.Claim.Name
+		}
+	}
+	if len(v.PVs) > 0 {
+		return v.PVs[0]
+	}
+	return ""
+}

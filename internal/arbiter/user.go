@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// standing is what a user of a place amounts to.
+type standing uint8
+
+const (
+	gone    standing = iota // not there any more, or taken away by a dry run
+	asking                  // a ticket that isn't granted
+	leaving                 // a pod that is terminating: it still uses, but claims nothing
+	living                  // a pod that runs or will, a granted ticket
+)
+
+// stand says what a user amounts to in a snapshot.
+func stand(s ledger.Snapshot, u ledger.User) standing {
+	if u.Pod != "" {
+		return standPod(s, u.Pod)
+	}
+	t := s.Ticket(u.Ticket)
+	if t == nil || t.Phase == ledger.TicketRefused {
+		return gone
+	}
+	if d := s.Delta(); d != nil && d.Removed[t.Pod] {
+		return gone
+	} else if d != nil && d.Granted == t.ID {
+		return living
+	}
+	if t.Phase == ledger.TicketPending && !t.Ghost {
+		return asking
+	}
+	return living
+}
+
+func standPod(s ledger.Snapshot, uid string) standing {
+	if d := s.Delta(); d != nil && d.Removed[uid] {
+		return gone
+	}
+	p := s.Pod(uid)
+	switch {
+	case p == nil || p.Phase == ledger.PodFinished:
+		return gone
+	case p.Phase == ledger.PodTerminating:
+		return leaving
+	}
+	return living
+}
+
+// requestOf makes the request behind a user, for its rank and its name.
+func requestOf(s ledger.Snapshot, u ledger.User) Request {
+	if u.Pod != "" {
+		if p := s.Pod(u.Pod); p != nil {
+			return PodRequest(s, p)
+		}
+		return Request{Type: ledger.TypePod, Who: ledger.Requester{UID: u.Pod}, Pod: u.Pod}
+	}
+	if t := s.Ticket(u.Ticket); t != nil {
+		return TicketRequest(s, t)
+	}
+	return Request{Ticket: u.Ticket}
+}
+
+// requester names a user.
+func requester(s ledger.Snapshot, u ledger.User) ledger.Requester {
+	if u.Pod != "" {
+		if p := s.Pod(u.Pod); p != nil {
+			return ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+		}
+		return ledger.Requester{UID: u.Pod}
+	}
+	if t := s.Ticket(u.Ticket); t != nil && t.Type == ledger.TypePod {
+		return ledger.Requester{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
+	} else if t != nil {
+		return ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
+	}
+	return ledger.Requester{Ticket: true, Namespace: u.Ticket.Namespace, Name: u.Ticket.Name}
+}
+
+// yields says whether a user gives way to a request: a ticket of a type that
+// yields, to a pod's priority or above.
+func yields(s ledger.Snapshot, u ledger.User, to Request) bool {
+	if u.Pod != "" {
+		return false
+	}
+	t := s.Ticket(u.Ticket)
+	return t != nil && t.Type.Yields() && to.Type.Priority() >= ledger.TypePod.Priority()
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Outcome is the answer in one word. The zero value is Deny, so that a verdict
+// nobody filled in permits nothing.
+type Outcome uint8
+
+const (
+	// Deny: not at this node as things are. Another node may do.
+	Deny Outcome = iota
+	// Wait: it will do once others let go or evidence comes in.
+	Wait
+	// Allow: it will do now.
+	Allow
+)
+
+func (o Outcome) String() string { return [...]string{"deny", "wait", "allow"}[o] }
+
+// Verdict is an answer and why. Reasons are sorted and without duplicates.
+type Verdict struct {
+	Outcome Outcome
+	Reasons []Reason
+}
+
+// Allowed says whether the answer is Allow.
+func (v Verdict) Allowed() bool { return v.Outcome == Allow }
+
+// First returns the reason that matters most, or the zero Reason.
+func (v Verdict) First() Reason {
+	if len(v.Reasons) == 0 {
+		return Reason{}
+	}
+	return v.Reasons[0]
+}
+
+func allow() Verdict { return Verdict{Outcome: Allow} }
+
+// refuse makes a verdict of reasons: Deny when one of them denies, else Wait;
+// Allow without any.
+func refuse(reasons []Reason) Verdict {
+	if len(reasons) == 0 {
+		return allow()
+	}
+	slices.SortStableFunc(reasons, compareReasons)
+	reasons = slices.Compact(reasons)
+	outcome := Wait
+	for _, r := range reasons {
+		if outcomeOf(r.Code) == Deny {
+			outcome = Deny
+		}
+	}
+	return Verdict{outcome, reasons}
+}
+
+// compareReasons puts what denies before what waits, then sorts by name.
+func compareReasons(a, b Reason) int {
+	return cmp.Or(
+		cmp.Compare(outcomeOf(a.Code), outcomeOf(b.Code)),
+		cmp.Compare(a.Code, b.Code),
+		cmp.Compare(a.Volume.Driver, b.Volume.Driver),
+		cmp.Compare(a.Volume.Handle, b.Volume.Handle),
+		cmp.Compare(a.Node, b.Node),
+		cmp.Compare(a.Claim, b.Claim),
+		cmp.Compare(a.Who.UID, b.Who.UID),
+	)
+}
+
+// Reason is one reason of a verdict or a wait. Which fields are set depends on
+// the code.
+type Reason struct {
+	Code    ledger.Code
+	Volume  ledger.VolumeID
+	Claim   string          // the claim's or the pod volume's name, for people
+	Node    ledger.NodeName // the node meant: the holder, or the one that is full
+	Driver  string
+	Who     ledger.Requester // who holds, or who is next
+	Used    int32            // slots
+	Limit   int32            // slots
+	GRPC    int32            // gRPC code of a driver's error
+	Detail  string           // a driver's own words
+	Seconds int64            // until a rule's time is over
+}
