@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make help` lists what there is.
+
+GO          ?= go
+BIN         := bin
+KUBERNETES  := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The Kubernetes components report the release they are; Moorage's its own.
+LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) \
+               -X github.com/moorage-dev/moorage/internal/report.Version=$(VERSION)
+SANDBOX     := $(BIN)/moorage-sandbox
+ATTACHER    := $(BIN)/csi-attacher
+COMPONENTS  := moorage-controller moorage-scheduler moorage-webhook
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(SANDBOX) $(ATTACHER) ## Build the sandbox: a real cluster and Moorage in one binary
+	@ls -sh $^
+
+.PHONY: binaries
+binaries: $(addprefix $(BIN)/,$(COMPONENTS)) ## Build the binaries that a cluster runs
+
+# Go knows better than make what is out of date, and is quick to say so.
+.PHONY: FORCE
+FORCE:
+
+$(SANDBOX): FORCE
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage-sandbox
+
+# external-attacher registers a feature gate that kube-apiserver registers
+# too, with another specification: it can't be in the same binary.
+$(ATTACHER): FORCE
+	@$(GO) build -ldflags '-s -w' -o $@ github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher
+
+$(BIN)/moorage-%: FORCE
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage-$*
+
+.PHONY: demo
+demo: build ## Watch Moorage do its work on a real cluster on this machine
+	@$(SANDBOX) demo
+
+.PHONY: sandbox
+sandbox: build ## Start a cluster to play with; Ctrl-C ends it
+	@$(SANDBOX) up
+
+.PHONY: test
+test: unit scenarios ## Run the unit tests and every scenario
+
+.PHONY: unit
+unit: ## Run the unit tests
+	$(GO) test ./...
+
+.PHONY: scenarios
+scenarios: build ## Run every scenario on real clusters
+	$(SANDBOX) run --all
+
+.PHONY: bench
+bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it
+	$(SANDBOX) bench $(if $(QUICK),--quick)
+
+.PHONY: verify
+verify: ## Check format, lint, import law and generated files
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) test ./internal/arch/...
+	hack/verify-generated
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs and manifests/
+	hack/generate
+	hack/render
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN)
