@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pod
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// Operation is one operation of a JSON Patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// PathSchedulerName is the path of the operation that changes the scheduler.
+const PathSchedulerName = "/spec/schedulerName"
+
+// Mutate returns what has to change in a new pod for Moorage to place it and to
+// report on its volumes; nothing if nothing has to. Applied to its own result it
+// returns nothing.
+//
+//   - Mirror pods are left alone: the kubelet owns them, and compares them with
+//     its manifest.
+//   - The scheduler changes only where it is the default one and has yet to be
+//     asked: never in a pod that names another scheduler or already has a node.
+//   - Pods without a volume that can be attachable are none of Moorage's business.
+//
+// The operations touch nothing else, so that what other webhooks did stays.
+func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return nil, nil
+	}
+	placeholder, err := Placeholder(pod)
+	if err != nil || placeholder == "" {
+		return nil, err
+	}
+	var patch []Operation
+	if isDefaultScheduler(pod.Spec.SchedulerName) && pod.Spec.NodeName == "" && pod.Spec.SchedulerName != schedulerName {
+		patch = append(patch, Operation{Op: "add", Path: PathSchedulerName, Value: schedulerName})
+	}
+	return append(patch, annotate(pod, v1alpha1.AnnotationVolumeStatus, placeholder)...), nil
+}
+
+// isDefaultScheduler reports whether a pod's author left the choice open. The
+// API server fills in the default before webhooks see the pod.
+func isDefaultScheduler(name string) bool {
+	return name == "" || name == corev1.DefaultSchedulerName
+}
+
+// annotate returns the operation that gives the pod an annotation. "add" on a
+// map that isn't there fails, and on the map as a whole replaces it, so that
+// which of the two it is depends on the pod.
+func annotate(pod *corev1.Pod, key, value string) []Operation {
+	if len(pod.Annotations) == 0 {
+		return []Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}
+	}
+	if current, ok := pod.Annotations[key]; ok && current == value {
+		return nil
+	}
+	return []Operation{{Op: "add", Path: "/metadata/annotations/" + escapePointer(key), Value: value}}
+}
+
+// escapePointer makes a map key a segment of a JSON Pointer (RFC 6901,
+// section 3: "~" before "/", or the escape itself would be escaped).
+func escapePointer(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
