@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command moorage-sandbox runs a real Kubernetes cluster on this machine, and
+// Moorage in it, against a simulated disk service that judges.
+package main
+
+import (
+	"maps"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/test/e2e"
+	"github.com/moorage-dev/moorage/test/sandbox/cli"
+	"github.com/moorage-dev/moorage/test/sandbox/disk"
+	"github.com/moorage-dev/moorage/test/sandbox/upstream"
+)
+
+func main() {
+	os.Exit(cli.Main(cli.Config{
+		Components: components(),
+		Scenarios:  e2e.Scenarios(),
+		Demo:       e2e.Demo(),
+	}))
+}
+
+// components are the processes that this binary can become.
+func components() map[string]func() *cobra.Command {
+	all := upstream.Commands()
+	maps.Copy(all, map[string]func() *cobra.Command{
+		"disk-service": disk.NewServiceCommand,
+	})
+	return all
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// Event is one request, as far as the level Metadata tells.
+type Event struct {
+	Stage     string  `json:"stage"`
+	Verb      string  `json:"verb"`
+	User      User    `json:"user"`
+	UserAgent string  `json:"userAgent"`
+	Object    *Object `json:"objectRef"`
+	// RequestURI is the path and query; the only name of what is not a
+	// resource.
+	RequestURI string    `json:"requestURI"`
+	Received   time.Time `json:"requestReceivedTimestamp"`
+	Finished   time.Time `json:"stageTimestamp"`
+	Response   struct {
+		Code    int    `json:"code"`
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	} `json:"responseStatus"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// User is who asked.
+type User struct {
+	Username string   `json:"username"`
+	Groups   []string `json:"groups"`
+}
+
+// Object is what was asked about.
+type Object struct {
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	APIGroup    string `json:"apiGroup"`
+	APIVersion  string `json:"apiVersion"`
+}
+
+// Path names the resource with its subresource, such as pods/status.
+func (o *Object) Path() string {
+	switch {
+	case o == nil:
+		return ""
+	case o.Subresource != "":
+		return o.Resource + "/" + o.Subresource
+	}
+	return o.Resource
+}
+
+const stageComplete = "ResponseComplete"
+
+// IsWrite says whether the request was one that changes something: answered,
+// and not a lease or an access review, which no object outlives.
+func (e Event) IsWrite() bool {
+	if e.Stage != stageComplete || e.Object == nil {
+		return false
+	}
+	switch e.Object.APIGroup {
+	case "coordination.k8s.io", "authentication.k8s.io", "authorization.k8s.io":
+		return false
+	}
+	if e.Object.Subresource == "token" {
+		return false
+	}
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// Denied says whether authorization or an admission policy refused the
+// request.
+func (e Event) Denied() bool {
+	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
+}
+
+// String is the event in one line.
+func (e Event) String() string {
+	what := e.RequestURI
+	if e.Object != nil {
+		what = e.Object.Path()
+		if e.Object.Namespace != "" {
+			what += " " + e.Object.Namespace + "/" + e.Object.Name
+		} else if e.Object.Name != "" {
+			what += " " + e.Object.Name
+		}
+	}
+	return fmt.Sprintf("%s %s %s by %s: %d %s", e.Received.Format("15:04:05.000"), e.Verb, what, e.User.Username, e.Response.Code, e.Response.Message)
+}
+
+// Reader reads a log that is still being written, from a position on. It is
+// not safe for parallel use.
+type Reader struct {
+	path   string
+	offset int64
+}
+
+// From returns a Reader of what is written from now on.
+func From(path string) (*Reader, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	return &Reader{path: path, offset: info.Size()}, nil
+}
+
+// Begin returns a Reader of the whole log.
+func Begin(path string) *Reader { return &Reader{path: path} }
+
+// Read returns the events since the Reader's position. Reading again returns
+// them again, with those that came meanwhile. A line that is being written is
+// left for the next time; a broken one is an error.
+func (r *Reader) Read() ([]Event, error) {
+	f, err := os.Open(r.path)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(r.offset, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	return Parse(f)
+}
+
+// Parse reads events as JSON lines. An unfinished last line is ignored.
+func Parse(in io.Reader) ([]Event, error) {
+	var out []Event
+	lines := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, fmt.Errorf("audit log: %w", err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var e Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return out, fmt.Errorf("audit log, line %d: %w", n, err)
+		}
+		out = append(out, e)
+	}
+}
+
+// Denied returns the denied requests of the users that match.
+func Denied(events []Event, match func(user string) bool) []Event {
+	var out []Event
+	for _, e := range events {
+		if e.Denied() && match(e.User.Username) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Write counts the writes of one user, with one verb, to one resource.
+type Write struct {
+	User     string `json:"user"`
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	Count    int    `json:"count"`
+	// Failed is how many of them were answered with an error.
+	Failed int `json:"failed,omitempty"`
+}
+
+// Writes counts the writes among events by user, resource and verb, in that
+// order.
+func Writes(events []Event) []Write {
+	type key struct{ user, resource, verb string }
+	counts := map[key]*Write{}
+	for _, e := range events {
+		if !e.IsWrite() {
+			continue
+		}
+		k := key{e.User.Username, e.Object.Path(), e.Verb}
+		w := counts[k]
+		if w == nil {
+			w = &Write{User: k.user, Verb: k.verb, Resource: k.resource}
+			counts[k] = w
+		}
+		w.Count++
+		if e.Response.Code >= 400 {
+			w.Failed++
+		}
+	}
+	out := make([]Write, 0, len(counts))
+	for _, w := range counts {
+		out = append(out, *w)
+	}
+	slices.SortFunc(out, func(a, b Write) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
+	})
+	return out
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is the command line of the sandbox: it starts clusters, runs
+// scenarios, injects faults and asks the judge. It reads flags and the control
+// sockets of running clusters, decides nothing, and writes to standard output
+// what was asked for (JSON with --json) and to standard error how it goes.
+package cli

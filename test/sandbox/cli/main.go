@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	basecli "k8s.io/component-base/cli"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// Config is what a program needs to say about itself to be a sandbox.
+type Config struct {
+	// Components are the commands of the multi-call binary by name, Kubernetes'
+	// and Moorage's. A command is built only in the process that runs it.
+	Components map[string]func() *cobra.Command
+	// Manifests holds Moorage's plain YAML manifests; nil means none.
+	Manifests fs.FS
+	// Scenarios can be run by name.
+	Scenarios []sandbox.Scenario
+	// Demo names the scenarios that `demo` plays, in order.
+	Demo []string
+}
+
+// Main runs the command line and returns the exit code: 0 only when everything
+// asked for was done and, for scenarios and the judge, every expectation held
+// and no violation was seen.
+func Main(config Config) int {
+	if len(os.Args) > 2 && os.Args[1] == sandbox.ComponentCommand {
+		return runComponent(config, os.Args[2], os.Args[3:])
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRootCommand(config)
+	if err := root.ExecuteContext(ctx); err != nil {
+		if !errors.Is(err, errReported) {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+		}
+		return 1
+	}
+	return 0
+}
+
+// errReported ends a command that has said itself what went wrong.
+var errReported = errors.New("reported")
+
+// runComponent turns this process into one component.
+func runComponent(config Config, name string, args []string) int {
+	build, ok := config.Components[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "Error: no component %q: there are %v\n", name, slices.Sorted(maps.Keys(config.Components)))
+		return 1
+	}
+	command := build()
+	command.SetArgs(args)
+	return basecli.Run(command)
+}
+
+// session is what the commands share: the program's configuration and the
+// flags of the root command.
+type session struct {
+	Config
+	dir  string
+	name string
+	json bool
+}
+
+func newRootCommand(config Config) *cobra.Command {
+	s := &session{Config: config}
+	root := &cobra.Command{
+		Use:   "moorage-sandbox",
+		Short: "A real Kubernetes cluster in one binary, with a simulated disk service as the judge",
+		Long: "A real etcd, kube-apiserver, kube-controller-manager, scheduler, kubelets, external-attacher and CSI driver,\n" +
+			"as processes of this machine, without a container engine. Pods mount volumes and don't run programs.",
+		SilenceUsage:     true,
+		SilenceErrors:    true,
+		TraverseChildren: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&s.dir, "dir", "", "folder for clusters (default "+sandbox.DefaultBaseDir()+")")
+	flags.StringVar(&s.name, "name", "", "name of the cluster (default: the only one, or a free one)")
+	flags.BoolVar(&s.json, "json", false, "print JSON")
+	root.AddCommand(
+		newUpCommand(s), newDownCommand(s), newStatusCommand(s), newKubectlCommand(s), newListCommand(s),
+		newRunCommand(s), newDemoCommand(s), newFaultCommand(s), newJudgeCommand(s),
+	)
+	return root
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk"
+)
+
+// printClusters writes running clusters for people.
+func printClusters(w io.Writer, running []sandbox.Info) error {
+	if len(running) == 0 {
+		_, err := fmt.Fprintln(w, "No sandbox is running. Start one with `up`.")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, info := range running {
+		fmt.Fprintf(t, "%s\t%s\t%d nodes\t%s\n", info.Name, info.Shape.Mode, info.Shape.Nodes, info.Kubeconfig)
+		for _, p := range info.Processes {
+			fmt.Fprintf(t, "  %s\t%s\tpid %d\tstarted %d times, last %s ago\n", p.Name, p.State, p.PID, p.Starts, time.Since(p.Started).Round(time.Second))
+		}
+		if len(info.Cut) > 0 {
+			fmt.Fprintf(t, "  cut off from the API server: %s\n", strings.Join(info.Cut, ", "))
+		}
+	}
+	return t.Flush()
+}
+
+// printScenarios writes what can be run.
+func printScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SCENARIO\tMODES\tWHAT HAPPENS")
+	for _, s := range scenarios {
+		modes := make([]string, len(s.Modes))
+		for i, m := range s.Modes {
+			modes[i] = string(m)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Name, strings.Join(modes, ", "), s.Doc)
+	}
+	return t.Flush()
+}
+
+// printFaults writes the disk service's faults.
+func printFaults(w io.Writer, faults []disk.FaultStatus) error {
+	if len(faults) == 0 {
+		_, err := fmt.Fprintln(w, "No fault is set.")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ID\tCALLS\tVOLUME\tNODE\tACTION\tCODE\tSEEN\tHITS")
+	for _, f := range faults {
+		fmt.Fprintf(t, "%s\t%v\t%s\t%s\t%s\t%s\t%d\t%d\n", f.ID, f.Calls, f.Volume, f.Node, f.Action, f.Code, f.Seen, f.Hits)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// shapeFlags are the flags that describe a cluster.
+type shapeFlags struct {
+	shape    sandbox.Shape
+	mode     string
+	attacher string
+	keep     bool
+}
+
+func (f *shapeFlags) add(fs *pflag.FlagSet) {
+	f.shape = sandbox.DefaultShape()
+	fs.StringVar(&f.mode, "mode", string(f.shape.Mode), "standalone, cooperative, upstream or upstream-tuned")
+	fs.IntVar(&f.shape.Nodes, "nodes", f.shape.Nodes, "number of nodes")
+	fs.IntVar(&f.shape.Slots, "slots", f.shape.Slots, "volumes that a node can attach")
+	fs.DurationVar(&f.shape.AttachLatency, "attach-latency", 0, "how long the disk service takes to attach")
+	fs.DurationVar(&f.shape.DetachLatency, "detach-latency", 0, "how long the disk service takes to detach")
+	fs.DurationVar(&f.shape.KubeletStatusInterval, "kubelet-status-interval", f.shape.KubeletStatusInterval,
+		"the kubelets' nodeStatusUpdateFrequency, which bounds how soon they mount")
+	f.addCommon(fs)
+}
+
+func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
+	fs.StringVar(&f.attacher, "attacher", "", "the csi-attacher binary (default: beside this one, or $"+sandbox.AttacherEnv+")")
+	fs.BoolVar(&f.keep, "keep", false, "keep the cluster's folder, with its logs")
+}
+
+// options combines the flags with the session's.
+func (s *session) options(f *shapeFlags) (sandbox.Options, error) {
+	o := sandbox.Options{
+		Shape: f.shape, Name: s.name, BaseDir: s.dir, Attacher: f.attacher, Keep: f.keep,
+		Manifests: s.Manifests, Components: slices.Collect(maps.Keys(s.Components)),
+		Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
+	}
+	if f.mode != "" {
+		mode, err := sandbox.ParseMode(f.mode)
+		if err != nil {
+			return o, err
+		}
+		o.Mode = mode
+	}
+	return o, nil
+}
+
+func newUpCommand(s *session) *cobra.Command {
+	var f shapeFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a cluster, print its kubeconfig's path and run until interrupted",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.up(cmd.Context(), &f, cmd.OutOrStdout()) },
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (s *session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
+	options, err := s.options(f)
+	if err != nil {
+		return err
+	}
+	cluster, err := sandbox.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		err = printJSON(out, cluster.Info())
+	} else {
+		_, err = fmt.Fprintln(out, cluster.Kubeconfig())
+	}
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "Logs are in %s/logs. Ctrl-C stops the cluster.\n", cluster.Dir())
+		select {
+		case <-ctx.Done():
+		case <-cluster.StopRequested():
+		case <-cluster.Failed():
+			err = cluster.Failure()
+		}
+	}
+	if stopErr := cluster.Stop(); err == nil {
+		err = stopErr
+	}
+	return err
+}
+
+func newDownCommand(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop a cluster that `up` runs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			remote, err := sandbox.Find(cmd.Context(), s.dir, s.name)
+			if err != nil {
+				return err
+			}
+			return remote.Stop(cmd.Context())
+		},
+	}
+}
+
+func newStatusCommand(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "List the running clusters and their processes",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			running, err := sandbox.List(cmd.Context(), s.dir)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return printJSON(cmd.OutOrStdout(), running)
+			}
+			return printClusters(cmd.OutOrStdout(), running)
+		},
+	}
+}
+
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}

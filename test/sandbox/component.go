@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
+)
+
+// Component names, as `fault` and Cluster.Kill take them. Nodes are components
+// too, named by NodeName.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Attacher          = "csi-attacher"
+	DiskService       = "disk-service"
+	MoorageController = "moorage-controller"
+	MoorageScheduler  = "moorage-scheduler"
+	MoorageWebhook    = "moorage-webhook"
+)
+
+// NodeName is the name of the i-th node, counted from 1.
+func NodeName(i int) string { return fmt.Sprintf("worker-%d", i) }
+
+// component is one process of a cluster, as data.
+type component struct {
+	// name of the process.
+	name string
+	// command is the multi-call binary's command, the name if empty.
+	command string
+	// binary is set for a process that is not part of the multi-call binary.
+	binary string
+	// identity is how it talks to the API server; nil means it does not.
+	identity *Identity
+	// args are its flags. The kubeconfig that belongs to identity is where
+	// site.kubeconfig says.
+	args []string
+	// restart says that it is started again when it exits, as a kubelet would
+	// do with the container that it is in a real cluster.
+	restart bool
+}
+
+// spec is the process that a component becomes.
+func (c component) spec(s *site) supervise.Spec {
+	path, args := c.binary, c.args
+	if path == "" {
+		command := c.command
+		if command == "" {
+			command = c.name
+		}
+		path, args = s.options.Executable, slices.Concat([]string{ComponentCommand, command}, c.args)
+	}
+	return supervise.Spec{
+		Name: c.name, Path: path, Args: args, Dir: s.folder.path,
+		Env:     []string{"TMPDIR=" + s.tmp, "KUBECONFIG="},
+		LogPath: s.logPath(c.name),
+		Restart: c.restart,
+	}
+}
+
+// ComponentCommand is the hidden command of the multi-call binary that runs
+// one component: its first argument names the component, the others are the
+// component's own.
+const ComponentCommand = "component"
+
+// logPath is where a component's output goes.
+func (s *site) logPath(name string) string { return filepath.Join(s.logs, name+".log") }
+
+// identities lists who needs a token: every component that talks to the API
+// server, by component name.
+func identities(components []component) map[string]Identity {
+	out := map[string]Identity{}
+	for _, c := range components {
+		if c.identity != nil {
+			out[c.name] = *c.identity
+		}
+	}
+	return out
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+	diskclient "github.com/moorage-dev/moorage/test/sandbox/disk/client"
+)
+
+// Env is what a scenario sees: a cluster, a namespace of its own, and the
+// means to act, to wait and to look. Its methods are safe for parallel use
+// unless they say otherwise.
+type Env struct {
+	// Cluster gives access to processes and faults.
+	Cluster *Cluster
+	// Mode is the cluster's mode.
+	Mode Mode
+	// Namespace is the scenario's own. With Moorage it is labelled
+	// moorage.dev/enforce=true.
+	Namespace string
+	// Client and Dynamic have all rights.
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	// View is the observer; Eventually wakes up on its changes.
+	View *View
+	// Disk is the disk service: faults, log, violations.
+	Disk diskclient.Client
+	// Rand is seeded with Seed; a failing run is repeated with the same seed.
+	Rand *rand.Rand
+	Seed uint64
+	// Timeline collects when each stage of each pod's path was seen.
+	Timeline *Timeline
+	// Audit reads what the API server was asked since the scenario began.
+	Audit *audit.Reader
+	// Log prints one line about how the scenario goes.
+	Log func(format string, args ...any)
+}
+
+// EnforceLabel is the namespace label that opts in to Moorage's scheduling.
+const EnforceLabel = "moorage.dev/enforce"
+
+// Patience is how long Eventually waits. It is generous: a slow machine is no
+// failure, and a condition that holds returns at once.
+const Patience = 90 * time.Second
+
+// Eventually waits until check returns nil. It is called again whenever the
+// cluster changes, and must not block. After Patience, or when ctx ends or a
+// component dies, the error names what was awaited, check's last error and a
+// diagnosis of the whole cluster.
+func (e *Env) Eventually(ctx context.Context, what string, check func() error) error {
+	return e.EventuallyWithin(ctx, Patience, what, check)
+}
+
+// EventuallyWithin is Eventually with another patience.
+func (e *Env) EventuallyWithin(ctx context.Context, patience time.Duration, what string, check func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	go func() {
+		select {
+		case <-e.Cluster.Failed():
+			fail(e.Cluster.Failure())
+		case <-ctx.Done():
+		}
+	}()
+	var final error
+	err := e.View.Await(ctx, func() error {
+		err := check()
+		var stop *stopError
+		if errors.As(err, &stop) {
+			final = stop.err
+			return nil
+		}
+		return err
+	})
+	if final != nil {
+		err = final
+	}
+	if err == nil {
+		return nil
+	}
+	return &ExpectationError{What: what, Err: err, Diagnosis: e.Diagnose()}
+}
+
+// Never wraps an error that ends an Eventually at once: what was awaited can't
+// come any more.
+func Never(format string, args ...any) error { return &stopError{err: fmt.Errorf(format, args...)} }
+
+type stopError struct{ err error }
+
+func (e *stopError) Error() string { return e.err.Error() }
+func (e *stopError) Unwrap() error { return e.err }
+
+// ExpectationError is an expectation that did not hold.
+type ExpectationError struct {
+	// What was expected.
+	What string
+	// Err is why it does not hold.
+	Err error
+	// Diagnosis is the state of the cluster at that moment, for people.
+	Diagnosis string
+}
+
+// Error names the expectation and the reason, without the diagnosis.
+func (e *ExpectationError) Error() string { return e.What + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ExpectationError) Unwrap() error { return e.Err }
+
+// Expect returns an ExpectationError with a diagnosis unless ok.
+func (e *Env) Expect(ok bool, what, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return &ExpectationError{What: what, Err: fmt.Errorf(format, args...), Diagnosis: e.Diagnose()}
+}
+
+// createNamespace makes the scenario's namespace and waits for its default
+// service account, without which no pod is admitted.
+func (e *Env) createNamespace(ctx context.Context, scenario string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ToLower(scenario) + "-"}}
+	if e.Mode.Moorage() {
+		ns.Labels = map[string]string{EnforceLabel: "true"}
+	}
+	ns, err := e.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("namespace of the scenario: %w", err)
+	}
+	e.Namespace = ns.Name
+	return e.Eventually(ctx, "the namespace has a default service account", func() error {
+		_, err := e.Client.CoreV1().ServiceAccounts(e.Namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
+)
+
+// Everyone stands for every component that talks to the API server.
+const Everyone = "all"
+
+// Processes lists the cluster's processes by name.
+func (c *Cluster) Processes() []supervise.Status { return c.procs.Status() }
+
+// Kill ends a component or a node with SIGKILL and returns once it is gone.
+// Killing a node ends its kubelet, its CSI node plugin and its containers; its
+// folder stays, as a disk would.
+func (c *Cluster) Kill(ctx context.Context, name string) error {
+	c.touch()
+	return c.procs.Kill(ctx, name)
+}
+
+// PowerOff switches a node's machine off: its processes end, and the disk
+// service is told, as a cloud knows which machines run. What the node had
+// mounted is gone with it; what is attached stays attached.
+func (c *Cluster) PowerOff(ctx context.Context, node string) error {
+	if err := c.Kill(ctx, node); err != nil {
+		return err
+	}
+	return c.Disk().Fence(ctx, diskapi.NodeID(node))
+}
+
+// PowerOn boots a node that was switched off, with nothing mounted.
+func (c *Cluster) PowerOn(ctx context.Context, node string) error {
+	if err := c.Disk().Unfence(ctx, diskapi.NodeID(node)); err != nil {
+		return err
+	}
+	return c.StartAgain(node)
+}
+
+// StartAgain starts a component or a node that was killed, with the same
+// command line.
+func (c *Cluster) StartAgain(name string) error {
+	c.touch()
+	return c.procs.Start(name)
+}
+
+// Pause stops a component or a node with SIGSTOP: its connections stay open
+// and nobody answers.
+func (c *Cluster) Pause(name string) error {
+	c.touch()
+	return c.procs.Pause(name)
+}
+
+// Resume lets a paused component or node go on where it stopped.
+func (c *Cluster) Resume(name string) error { return c.procs.Resume(name) }
+
+// Cut drops everything between a component (or Everyone) and the API server,
+// both ways, without closing connections, as a broken network does. The
+// administrator's client is not affected.
+func (c *Cluster) Cut(name string) error {
+	c.touch()
+	return c.eachLink(name, func(component string) { c.site.links[component].Cut() })
+}
+
+// Restore ends a Cut: what was sent meanwhile is delivered.
+func (c *Cluster) Restore(name string) error {
+	return c.eachLink(name, func(component string) { c.site.links[component].Restore() })
+}
+
+func (c *Cluster) eachLink(name string, do func(component string)) error {
+	names := slices.Sorted(maps.Keys(c.site.links))
+	if name != Everyone {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("%s has no connection to the API server: use all, or one of %v", name, names)
+		}
+		names = []string{name}
+	}
+	for _, n := range names {
+		do(n)
+	}
+	return nil
+}
+
+// Components lists the names of all components and nodes.
+func (c *Cluster) Components() []string {
+	var names []string
+	for _, s := range c.procs.Status() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// touch remembers that something was done to the cluster that a later
+// scenario might notice.
+func (c *Cluster) touch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.touched = true
+}
+
+// Touched says whether a component was ever killed, paused or cut off. Such a
+// cluster is not given to another scenario.
+func (c *Cluster) Touched() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.touched
+}
+
+// Heal starts, resumes and reconnects everything that was killed, paused or
+// cut off.
+func (c *Cluster) Heal() error {
+	errs := []error{c.Restore(Everyone)}
+	for _, s := range c.procs.Status() {
+		switch s.State {
+		case supervise.Killed, supervise.Exited:
+			errs = append(errs, c.StartAgain(s.Name))
+		case supervise.Paused:
+			errs = append(errs, c.Resume(s.Name))
+		case supervise.Running:
+		}
+	}
+	return errors.Join(errs...)
+}

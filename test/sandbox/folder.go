@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxSocketPath is the longest path of a unix socket on Linux (sun_path has
+// 108 bytes, the last one zero).
+const maxSocketPath = 107
+
+// folder is the directory of one cluster. It is locked for as long as the
+// process that runs the cluster lives, so that a folder whose lock is free
+// belongs to nobody and can be removed.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// openFolder takes the folder of the named cluster, or of the first free name
+// if name is empty. Folders that killed clusters left behind are removed.
+func openFolder(base, name string) (*folder, error) {
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		return nil, fmt.Errorf("folder for clusters: %w", err)
+	}
+	removeStale(base)
+	if name != "" {
+		f, err := takeFolder(base, name)
+		if errors.Is(err, errInUse) {
+			return nil, fmt.Errorf("cluster %s runs already (folder %s): stop it, or choose another --name", name, filepath.Join(base, name))
+		}
+		return f, err
+	}
+	for i := 1; ; i++ {
+		name = "sandbox"
+		if i > 1 {
+			name = fmt.Sprintf("sandbox-%d", i)
+		}
+		if f, err := takeFolder(base, name); !errors.Is(err, errInUse) {
+			return f, err
+		}
+	}
+}
+
+// errInUse says that a living process holds the folder's lock.
+var errInUse = errors.New("folder is in use")
+
+// takeFolder locks and empties one folder. The lock file lies beside the
+// folder, so that removing the folder never frees a lock that is held.
+func takeFolder(base, name string) (*folder, error) {
+	lock, err := lockFile(filepath.Join(base, name+".lock"))
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(base, name)
+	if longest := longestSocket(path); len(longest) > maxSocketPath {
+		lock.Close()
+		return nil, fmt.Errorf("folder %s is too long for unix sockets (%d characters in %s, %d are allowed): choose a shorter --dir",
+			path, len(longest), longest, maxSocketPath)
+	}
+	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o755)); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("folder of the cluster: %w", err)
+	}
+	return &folder{path: path, lock: lock}, nil
+}
+
+// longestSocket is the longest socket path that a node makes in its folder.
+func longestSocket(path string) string {
+	return filepath.Join(path, "nodes", "worker-100", "plugins_registry", DriverName+"-reg.sock")
+}
+
+// lockFile takes an exclusive lock that the kernel frees when this process
+// ends, however it ends. Children don't inherit it.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock of the cluster: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errInUse
+		}
+		return nil, fmt.Errorf("lock of the cluster: %w", err)
+	}
+	return f, nil
+}
+
+// removeStale removes folders whose lock nobody holds, except those that were
+// kept on purpose.
+func removeStale(base string) {
+	locks, _ := filepath.Glob(filepath.Join(base, "*.lock"))
+	for _, path := range locks {
+		lock, err := lockFile(path)
+		if err != nil {
+			continue
+		}
+		dir := path[:len(path)-len(".lock")]
+		if _, err := os.Stat(filepath.Join(dir, keptMarker)); err != nil {
+			_ = os.RemoveAll(dir)
+			_ = os.Remove(path)
+		}
+		lock.Close()
+	}
+}
+
+// keptMarker names the file that marks a folder as kept by --keep.
+const keptMarker = "kept"
+
+// release gives the folder up. With keep it stays for reading until a cluster
+// of the same name starts.
+func (f *folder) release(keep bool) error {
+	defer f.lock.Close()
+	if keep {
+		return os.WriteFile(filepath.Join(f.path, keptMarker), nil, 0o644)
+	}
+	return errors.Join(os.RemoveAll(f.path), os.Remove(f.lock.Name()))
+}
+
+// mkdir makes a folder in the cluster's folder and returns its path.
+func (f *folder) mkdir(name string) (string, error) {
+	path := filepath.Join(f.path, name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return "", fmt.Errorf("folder of the cluster: %w", err)
+	}
+	return path, nil
+}
+
+func (f *folder) file(name string) string { return filepath.Join(f.path, name) }
+
+// name is the cluster's name.
+func (f *folder) name() string { return filepath.Base(f.path) }

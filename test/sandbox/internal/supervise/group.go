@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sort"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrUnknown is wrapped when no child of the given name was ever started.
+var ErrUnknown = errors.New("no such component")
+
+// Group supervises child processes. Its methods are safe for parallel use.
+type Group struct {
+	spawner *spawner
+
+	mu       sync.Mutex
+	children map[string]*child
+	closed   bool
+
+	failOnce sync.Once
+	failed   chan struct{}
+	failure  error
+}
+
+// child is one supervised process. Its fields are guarded by Group.mu.
+type child struct {
+	spec    Spec
+	cmd     *exec.Cmd
+	gone    chan struct{} // closed once the current process is reaped
+	state   State
+	started time.Time
+	starts  int
+	quick   int // quick exits in a row
+}
+
+// NewGroup returns an empty group. Close ends it.
+func NewGroup() *Group {
+	return &Group{
+		spawner:  newSpawner(),
+		children: map[string]*child{},
+		failed:   make(chan struct{}),
+	}
+}
+
+// Failed is closed when a child ended without being asked to. Failure then
+// says which one.
+func (g *Group) Failed() <-chan struct{} { return g.failed }
+
+// Failure is nil until Failed is closed, and an *ExitError afterwards.
+func (g *Group) Failure() error {
+	select {
+	case <-g.failed:
+		return g.failure
+	default:
+		return nil
+	}
+}
+
+// Launch starts a new child. The name must not be in use.
+func (g *Group) Launch(spec Spec) error {
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.children[spec.Name]; ok {
+		return fmt.Errorf("supervise: %s is there already", spec.Name)
+	}
+	c := &child{spec: spec}
+	if err := g.startLocked(c); err != nil {
+		return err
+	}
+	g.children[spec.Name] = c
+	return nil
+}
+
+// Start starts a child again that was killed or has exited. Starting one that
+// runs is an error.
+func (g *Group) Start(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, ok := g.children[name]
+	if !ok {
+		return fmt.Errorf("supervise: start %s: %w", name, ErrUnknown)
+	}
+	if c.state == Running || c.state == Paused {
+		return fmt.Errorf("supervise: start %s: it is %s", name, c.state)
+	}
+	c.quick = 0
+	return g.startLocked(c)
+}
+
+// Kill ends a child with SIGKILL, with everything in its process group, and
+// returns once it is reaped. Killing one that has ended is not an error.
+func (g *Group) Kill(ctx context.Context, name string) error {
+	g.mu.Lock()
+	c, ok := g.children[name]
+	if !ok {
+		g.mu.Unlock()
+		return fmt.Errorf("supervise: kill %s: %w", name, ErrUnknown)
+	}
+	gone := g.killLocked(c)
+	g.mu.Unlock()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("supervise: kill %s: %w", name, context.Cause(ctx))
+	}
+}
+
+// Pause stops a child with SIGSTOP: it keeps its sockets and its memory and
+// does nothing.
+func (g *Group) Pause(name string) error {
+	return g.signal(name, syscall.SIGSTOP, Running, Paused)
+}
+
+// Resume lets a paused child go on.
+func (g *Group) Resume(name string) error {
+	return g.signal(name, syscall.SIGCONT, Paused, Running)
+}
+
+func (g *Group) signal(name string, sig syscall.Signal, from, to State) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, ok := g.children[name]
+	if !ok {
+		return fmt.Errorf("supervise: %s: %w", name, ErrUnknown)
+	}
+	if c.state != from {
+		return fmt.Errorf("supervise: %s is %s, not %s", name, c.state, from)
+	}
+	if err := syscall.Kill(-c.cmd.Process.Pid, sig); err != nil {
+		return fmt.Errorf("supervise: send %v to %s: %w", sig, name, err)
+	}
+	c.state = to
+	return nil
+}
+
+// Status lists the children by name.
+func (g *Group) Status() []Status {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make([]Status, 0, len(g.children))
+	for name, c := range g.children {
+		s := Status{Name: name, State: c.state, Started: c.started, Starts: c.starts, Log: c.spec.LogPath}
+		if c.state == Running || c.state == Paused {
+			s.PID = c.cmd.Process.Pid
+		}
+		out = append(out, s)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Close kills every child and returns when all are reaped. The group can't be
+// used afterwards.
+func (g *Group) Close() {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	g.closed = true
+	var waits []<-chan struct{}
+	for _, c := range g.children {
+		waits = append(waits, g.killLocked(c))
+	}
+	g.mu.Unlock()
+	for _, gone := range waits {
+		<-gone
+	}
+	g.spawner.stop()
+}
+
+// killLocked sends SIGKILL and returns the channel that closes when the
+// process is reaped.
+func (g *Group) killLocked(c *child) <-chan struct{} {
+	if c.state == Running || c.state == Paused {
+		// ESRCH means it ended a moment ago; its reaper closes the channel.
+		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+	}
+	c.state = Killed
+	return c.gone
+}
+
+func (g *Group) startLocked(c *child) error {
+	if g.closed {
+		return fmt.Errorf("supervise: start %s: the sandbox is stopping", c.spec.Name)
+	}
+	log, err := os.OpenFile(c.spec.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("supervise: log of %s: %w", c.spec.Name, err)
+	}
+	defer log.Close() // the child has its own descriptor
+	cmd := exec.Command(c.spec.Path, c.spec.Args...)
+	cmd.Dir = c.spec.Dir
+	cmd.Env = append(os.Environ(), c.spec.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := g.spawner.start(cmd); err != nil {
+		return fmt.Errorf("supervise: start %s: %w", c.spec.Name, err)
+	}
+	c.cmd, c.gone, c.state, c.started = cmd, make(chan struct{}), Running, time.Now()
+	c.starts++
+	go g.reap(c, cmd, c.gone, c.started)
+	return nil
+}
+
+// reap waits for one process and decides what its end means.
+func (g *Group) reap(c *child, cmd *exec.Cmd, gone chan struct{}, started time.Time) {
+	err := cmd.Wait()
+	// What it left in its process group goes with it.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	defer close(gone)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.state == Killed || g.closed {
+		return
+	}
+	c.state = Exited
+	if time.Since(started) < QuickExit {
+		c.quick++
+	} else {
+		c.quick = 0
+	}
+	if c.spec.Restart && c.quick <= MaxQuickExits {
+		time.AfterFunc(restartDelay, func() { g.restart(c, cmd) })
+		return
+	}
+	reason := "exit status 0"
+	if err != nil {
+		reason = err.Error()
+	}
+	g.failOnce.Do(func() {
+		g.failure = &ExitError{Name: c.spec.Name, Reason: reason, Log: c.spec.LogPath}
+		close(g.failed)
+	})
+}
+
+// restart brings an exited child back, unless someone else acted on it first.
+func (g *Group) restart(c *child, ended *exec.Cmd) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || c.state != Exited || c.cmd != ended {
+		return
+	}
+	if err := g.startLocked(c); err != nil {
+		g.failOnce.Do(func() {
+			g.failure = err
+			close(g.failed)
+		})
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// cleanupPatience is how long everything a scenario made may take to go away:
+// upstream needs two status intervals of a kubelet and some backoff.
+const cleanupPatience = 4 * time.Minute
+
+// Leftovers returns nil when nothing of any pod, volume or attachment is left
+// in the cluster, and an error that names what is.
+func (e *Env) Leftovers() error {
+	var errs []error
+	note := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, pod := range e.View.Pods(e.Namespace) {
+		note("pod %s is still there", pod.Name)
+	}
+	for _, claim := range e.View.Claims(e.Namespace) {
+		note("claim %s is still there", claim.Name)
+	}
+	for _, a := range e.View.Attachments() {
+		note("a VolumeAttachment for %s is left (%s)", a.Spec.NodeName, attachmentState(a))
+	}
+	for _, n := range e.View.Nodes() {
+		if handles := attachedHandles(n); len(handles) > 0 {
+			note("%s has %v in volumesAttached", n.Name, sortedKeys(handles))
+		}
+		if handles := inUseHandles(n); len(handles) > 0 {
+			note("%s has %v in volumesInUse", n.Name, sortedKeys(handles))
+		}
+	}
+	for _, pv := range e.View.Volumes() {
+		note("PersistentVolume %s is left (%s)", pv.Name, pv.Status.Phase)
+	}
+	for _, ticket := range e.View.Tickets(e.Namespace) {
+		note("VolumeTicket %s is left", ticket.GetName())
+	}
+	return errors.Join(errs...)
+}
+
+// noDisksAttached asks the disk service itself.
+func (e *Env) noDisksAttached(ctx context.Context) error {
+	disks, err := e.Disk.Disks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, disk := range disks {
+		if len(disk.Attached)+len(disk.Staged) > 0 {
+			return fmt.Errorf("disk %s is attached at %d and staged at %d nodes", disk.Volume, len(disk.Attached), len(disk.Staged))
+		}
+	}
+	return nil
+}
+
+// cleanUp ends all faults, deletes the scenario's namespace and waits until
+// nothing is left.
+func (e *Env) cleanUp(ctx context.Context) error {
+	if err := errors.Join(e.Cluster.Heal(), e.Disk.ClearFaults(ctx)); err != nil {
+		return fmt.Errorf("end the faults: %w", err)
+	}
+	if e.Namespace == "" {
+		return nil
+	}
+	err := e.Client.CoreV1().Namespaces().Delete(ctx, e.Namespace, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the scenario's namespace: %w", err)
+	}
+	return e.EventuallyWithin(ctx, cleanupPatience, "nothing is left over", func() error {
+		if err := e.Leftovers(); err != nil {
+			return err
+		}
+		return e.noDisksAttached(ctx)
+	})
+}

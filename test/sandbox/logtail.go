@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"io"
+	"os"
+	"strings"
+)
+
+// tailBytes is how far back in a file tail looks.
+const tailBytes = 64 << 10
+
+// tail returns the last lines of a file, or why it can't.
+func tail(path string, lines int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "no log: " + err.Error()
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, err = f.Seek(max(0, size-tailBytes), io.SeekStart)
+		if err != nil {
+			return "no log: " + err.Error()
+		}
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return "no log: " + err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

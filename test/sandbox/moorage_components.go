@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+// moorageComponents lists Moorage's own processes: their commands are in the
+// multi-call binary, their rights are those of the service accounts in
+// Moorage's manifests. This is the one place that knows their flags.
+func moorageComponents(s *site) []component {
+	if !s.options.Mode.Moorage() {
+		return nil
+	}
+	return []component{
+		{
+			name:     MoorageWebhook,
+			identity: ptr(serviceAccount(MoorageNamespace, MoorageWebhook)),
+			restart:  true,
+			args: []string{
+				"--kubeconfig=" + s.kubeconfig(MoorageWebhook),
+				"--listen=" + s.webhookAddr,
+				"--tls-cert-file=" + s.webhookCert.cert,
+				"--tls-private-key-file=" + s.webhookCert.key,
+			},
+		},
+		{
+			name:     MoorageController,
+			identity: ptr(serviceAccount(MoorageNamespace, MoorageController)),
+			restart:  true,
+			args: []string{
+				"--kubeconfig=" + s.kubeconfig(MoorageController),
+				"--namespace=" + MoorageNamespace,
+				"--mode=" + string(s.options.Mode),
+			},
+		},
+		{
+			name:     MoorageScheduler,
+			identity: ptr(serviceAccount(MoorageNamespace, MoorageScheduler)),
+			restart:  true,
+			args: []string{
+				"--config=" + s.schedulerConfig,
+				"--secure-port=0",
+			},
+		},
+	}
+}
+
+// schedulerConfig is moorage-scheduler's configuration: the stock profile for
+// namespaces that did not opt in, and Moorage's, in which its plugin replaces
+// NodeVolumeLimits. One process, so that both profiles share one cache.
+const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: false
+clientConnection:
+  kubeconfig: %s
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: moorage-scheduler
+  plugins:
+    multiPoint:
+      enabled:
+      - name: VolumeHold
+    filter:
+      disabled:
+      - name: NodeVolumeLimits
+    preFilter:
+      disabled:
+      - name: NodeVolumeLimits
+`

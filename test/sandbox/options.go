@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// Shape is what a scenario can ask of its cluster. Two scenarios with equal
+// shapes may share one cluster.
+type Shape struct {
+	// Mode decides which components run.
+	Mode Mode `json:"mode"`
+	// Nodes is how many nodes there are, named worker-1 and so on.
+	Nodes int `json:"nodes"`
+	// Slots is how many volumes the driver allows on a node; 0 means the
+	// driver states no limit.
+	Slots int `json:"slots"`
+	// AttachLatency and DetachLatency are how long the disk service takes.
+	AttachLatency time.Duration `json:"attachLatency"`
+	DetachLatency time.Duration `json:"detachLatency"`
+	// KubeletStatusInterval is the kubelets' nodeStatusUpdateFrequency. It
+	// bounds how soon a kubelet reports volumesInUse, and so mounts.
+	KubeletStatusInterval time.Duration `json:"kubeletStatusInterval"`
+}
+
+// DefaultShape is three nodes with room for 25 volumes each, instant disks and
+// the kubelet's own status interval.
+func DefaultShape() Shape {
+	return Shape{Mode: Standalone, Nodes: 3, Slots: 25, KubeletStatusInterval: 10 * time.Second}
+}
+
+// Options describes a cluster to start.
+type Options struct {
+	Shape
+	// Name identifies the cluster among those of the same user; empty picks
+	// the first free one of sandbox, sandbox-2, …
+	Name string
+	// BaseDir holds a folder per cluster; empty means DefaultBaseDir. Unix
+	// sockets live in it, so its path has to be short.
+	BaseDir string
+	// Executable is the multi-call binary that components are started from;
+	// empty means the running one.
+	Executable string
+	// Attacher is the csi-attacher binary; empty means the environment
+	// variable MOORAGE_SANDBOX_ATTACHER, or csi-attacher beside Executable.
+	Attacher string
+	// Manifests holds Moorage's plain YAML manifests, applied in modes with
+	// Moorage. Nil means there are none.
+	Manifests fs.FS
+	// Components names the commands that Executable has. One that a mode
+	// needs and that isn't there is an error at the start.
+	Components []string
+	// Keep leaves the folder with all logs in place when the cluster stops.
+	Keep bool
+	// Progress receives one line per step while the cluster starts and stops.
+	Progress func(string)
+}
+
+var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
+
+// AttacherEnv names the environment variable that overrides where the
+// csi-attacher binary is.
+const AttacherEnv = "MOORAGE_SANDBOX_ATTACHER"
+
+// DefaultBaseDir is where the clusters of this user live.
+func DefaultBaseDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("moorage-sandbox-%d", os.Getuid()))
+}
+
+// Validate reports the first value that can't work and what would.
+func (o Options) Validate() error {
+	switch {
+	case o.Mode == Cooperative:
+		return errors.New("mode cooperative is not there yet: use standalone, upstream or upstream-tuned")
+	case o.Nodes < 1:
+		return fmt.Errorf("%d nodes: at least one is needed", o.Nodes)
+	case o.Slots < 0:
+		return fmt.Errorf("%d slots: use 0 for no limit, or a positive number", o.Slots)
+	case o.AttachLatency < 0 || o.DetachLatency < 0:
+		return errors.New("latencies can't be negative")
+	case o.KubeletStatusInterval < 100*time.Millisecond:
+		return fmt.Errorf("kubelet status interval %s: at least 100ms is needed", o.KubeletStatusInterval)
+	case o.Name != "" && !clusterName.MatchString(o.Name):
+		return fmt.Errorf("cluster name %q: use up to 32 lower-case letters, digits and dashes", o.Name)
+	}
+	if _, err := ParseMode(string(o.Mode)); err != nil {
+		return err
+	}
+	return nil
+}
+
+// complete fills in defaults. It returns an error when a binary is missing.
+func (o Options) complete() (Options, error) {
+	if o.BaseDir == "" {
+		o.BaseDir = DefaultBaseDir()
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.Executable == "" {
+		path, err := os.Executable()
+		if err != nil {
+			return o, fmt.Errorf("find the sandbox's own executable: %w", err)
+		}
+		o.Executable = path
+	}
+	if o.Attacher == "" {
+		o.Attacher = os.Getenv(AttacherEnv)
+	}
+	if o.Attacher == "" {
+		o.Attacher = filepath.Join(filepath.Dir(o.Executable), "csi-attacher")
+	}
+	if _, err := os.Stat(o.Attacher); err != nil {
+		return o, fmt.Errorf("csi-attacher is missing (%w): run `make build`, or name it with --attacher or %s", err, AttacherEnv)
+	}
+	return o, nil
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// Result is how a scenario went.
+type Result struct {
+	Scenario string `json:"scenario"`
+	Mode     Mode   `json:"mode"`
+	Passed   bool   `json:"passed"`
+	// Error is why it did not pass.
+	Error string `json:"error,omitempty"`
+	// Diagnosis is the state of the cluster when the expectation failed.
+	Diagnosis string `json:"diagnosis,omitempty"`
+	Seed      uint64 `json:"seed"`
+	// Seconds is how long it took, without the start of the cluster.
+	Seconds float64 `json:"seconds"`
+	// Violations are what the judge saw.
+	Violations []diskapi.Violation `json:"violations,omitempty"`
+	// Denied are calls of Moorage's that the API server refused.
+	Denied []string `json:"denied,omitempty"`
+	// Pods is the timeline of the scenario's pods.
+	Pods []PodTimes `json:"pods,omitempty"`
+}
+
+// Runner runs scenarios one after the other and keeps a cluster for the next
+// one where it can. It is not safe for parallel use.
+type Runner struct {
+	// Options are for every cluster; each scenario's shape replaces theirs.
+	Options Options
+	// Seed is given to every scenario.
+	Seed uint64
+	// Log prints one line about how it goes.
+	Log func(format string, args ...any)
+
+	cluster *Cluster
+}
+
+// Close stops the cluster that was kept.
+func (r *Runner) Close() error {
+	if r.cluster == nil {
+		return nil
+	}
+	err := r.cluster.Stop()
+	r.cluster = nil
+	return err
+}
+
+// Run runs one scenario in one mode. It never returns an error: what went
+// wrong is in the Result.
+func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
+	result := Result{Scenario: s.Name, Mode: mode, Seed: r.Seed}
+	if err := r.prepare(ctx, s, mode); err != nil {
+		result.Error = err.Error()
+		return result
+	}
+	began := time.Now()
+	err := r.play(ctx, s, &result)
+	result.Seconds = time.Since(began).Seconds()
+	result.Passed = err == nil
+	if err != nil {
+		result.Error = err.Error()
+		var expectation *ExpectationError
+		if errors.As(err, &expectation) {
+			result.Diagnosis = expectation.Diagnosis
+		}
+	}
+	if !result.Passed || s.Exclusive || r.cluster.Touched() {
+		if err := r.Close(); err != nil && result.Passed {
+			result.Passed, result.Error = false, err.Error()
+		}
+	}
+	return result
+}
+
+// prepare makes sure that there is a cluster of the scenario's shape.
+func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode) error {
+	shape := s.In(mode)
+	if r.cluster != nil && (r.cluster.Shape() != shape || s.Exclusive) {
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	if r.cluster != nil {
+		return nil
+	}
+	options := r.Options
+	options.Shape = shape
+	cluster, err := Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	r.cluster = cluster
+	return nil
+}
+
+// play runs the story, cleans up after it and asks the judges.
+func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
+	timeout := s.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	env, mark, err := r.env(ctx)
+	if err != nil {
+		return err
+	}
+	story, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the scenario is not over after %s", timeout))
+	defer cancel()
+	if err := env.createNamespace(story, s.Name); err != nil {
+		return err
+	}
+	if err := tell(story, s, env); err != nil {
+		result.Pods = env.Timeline.Pods()
+		return err
+	}
+	if err := env.cleanUp(ctx); err != nil {
+		return err
+	}
+	result.Pods = env.Timeline.Pods()
+	return env.judge(ctx, mark, result)
+}
+
+// tell runs the scenario's own code; a panic in it fails the scenario and not
+// the runner, which still has processes to stop.
+func tell(ctx context.Context, s Scenario, env *Env) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("scenario %s panicked: %v\n%s", s.Name, p, debug.Stack())
+		}
+	}()
+	return s.Run(ctx, env)
+}
+
+// env makes a scenario's environment; the number is the end of the disk
+// service's log so far.
+func (r *Runner) env(ctx context.Context) (*Env, uint64, error) {
+	c := r.cluster
+	mark, err := c.Disk().Mark(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	reader, err := audit.From(c.AuditLog())
+	if err != nil {
+		return nil, 0, err
+	}
+	env := &Env{
+		Cluster: c, Mode: c.Shape().Mode, Client: c.Client(), Dynamic: c.Dynamic(), View: c.View(), Disk: c.Disk(),
+		Rand: rand.New(rand.NewPCG(r.Seed, r.Seed)), Seed: r.Seed, Audit: reader, Log: r.Log,
+	}
+	env.Timeline = &Timeline{view: c.View(), namespace: func() string { return env.Namespace }}
+	return env, mark, nil
+}
+
+// judge asks the disk service for violations since mark, and the API server's
+// audit log for calls of Moorage's that were denied.
+func (e *Env) judge(ctx context.Context, mark uint64, result *Result) error {
+	violations, err := e.Disk.Finish(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the judge: %w", err)
+	}
+	for _, v := range violations {
+		if v.Seq > mark {
+			result.Violations = append(result.Violations, v)
+		}
+	}
+	if len(result.Violations) > 0 {
+		v := result.Violations[0]
+		return e.Expect(false, "the judge sees no violation", "%d violations, the first: %s: %s", len(result.Violations), v.Rule, v.Message)
+	}
+	events, err := e.Audit.Read()
+	if err != nil {
+		return err
+	}
+	for _, event := range audit.Denied(events, IsMoorage) {
+		result.Denied = append(result.Denied, event.String())
+	}
+	if len(result.Denied) > 0 {
+		return e.Expect(false, "no call of Moorage's is denied", "%d calls, the first: %s", len(result.Denied), result.Denied[0])
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Scenario is one story told on a cluster, with an outcome that it asserts.
+type Scenario struct {
+	// Name is what `run` takes: lower case, with dashes.
+	Name string
+	// Doc says in a sentence what happens and what is expected.
+	Doc string
+	// Modes are those in which it can run, the most telling first. Where
+	// upstream's outcome differs, Run asserts upstream's in those modes.
+	Modes []Mode
+	// Shape changes the cluster it needs; nil takes DefaultShape. The mode is
+	// set already and stays.
+	Shape func(*Shape)
+	// Exclusive scenarios get a cluster of their own, and nobody gets it
+	// afterwards.
+	Exclusive bool
+	// Timeout bounds Run; zero means DefaultTimeout.
+	Timeout time.Duration
+	// Run tells the story. It returns nil when every expectation held. What it
+	// made in its namespace is removed afterwards; the runner then checks that
+	// nothing is left over, that the judge saw no violation, and that no call
+	// of Moorage's was denied.
+	Run func(ctx context.Context, e *Env) error
+}
+
+// DefaultTimeout bounds a scenario that names no other.
+const DefaultTimeout = 4 * time.Minute
+
+// In returns the shape of the cluster that the scenario needs in a mode.
+func (s Scenario) In(mode Mode) Shape {
+	shape := DefaultShape()
+	shape.Mode = mode
+	if s.Shape != nil {
+		s.Shape(&shape)
+	}
+	shape.Mode = mode
+	return shape
+}
+
+// Supports says whether the scenario can run in a mode.
+func (s Scenario) Supports(mode Mode) bool { return slices.Contains(s.Modes, mode) }

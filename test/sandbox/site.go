@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox/internal/link"
+)
+
+// site is everything that exists before the first process starts: folders,
+// addresses, keys, tokens and configuration files.
+type site struct {
+	options Options
+	folder  *folder
+
+	logs, nodes, pki, kubeconfigs, tmp string
+
+	etcdAddr, etcdPeerAddr string
+	apiAddr, apiPort       string
+	diskAddr, csiSocket    string
+	webhookAddr            string
+
+	authority            *authority
+	apiCert, webhookCert keyPair
+	signingKey           string
+	tokenFile            string
+	auditPolicy          string
+	schedulerConfig      string
+
+	// links holds each component's connection to the API server.
+	links map[string]*link.Link
+}
+
+// auditRules makes the audit log the source of "API writes per pod" and of
+// denied calls. Leases of nodes and of Kubernetes itself are left out: they
+// are most of the writes and none of the news.
+const auditRules = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- level: None
+  userGroups: ["system:nodes", "system:serviceaccounts:kube-system", "system:masters"]
+  resources:
+  - group: coordination.k8s.io
+    resources: [leases]
+- level: None
+  users: ["system:apiserver"]
+- level: None
+  nonResourceURLs: ["/readyz*", "/livez*", "/healthz*", "/version*", "/openapi*", "/api", "/api/*", "/apis", "/apis/*"]
+- level: Metadata
+`
+
+// newSite prepares a cluster in its folder.
+func newSite(o Options, f *folder, now time.Time) (*site, error) {
+	s := &site{options: o, folder: f, links: map[string]*link.Link{}}
+	for _, step := range []func() error{
+		s.makeFolders, s.choosePorts, func() error { return s.makeKeys(now) }, s.writeConfig, s.issueTokens,
+	} {
+		if err := step(); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *site) makeFolders() error {
+	for name, path := range map[string]*string{
+		"logs": &s.logs, "nodes": &s.nodes, "pki": &s.pki, "kubeconfigs": &s.kubeconfigs, "tmp": &s.tmp,
+	} {
+		var err error
+		if *path, err = s.folder.mkdir(name); err != nil {
+			return err
+		}
+	}
+	for i := range s.options.Nodes {
+		if err := os.MkdirAll(filepath.Join(s.nodes, NodeName(i+1), "plugins_registry"), 0o755); err != nil {
+			return fmt.Errorf("folder of a node: %w", err)
+		}
+	}
+	s.csiSocket = s.folder.file("csi.sock")
+	s.tokenFile = s.folder.file("tokens.csv")
+	s.auditPolicy = s.folder.file("audit-policy.yaml")
+	s.schedulerConfig = s.folder.file("scheduler-config.yaml")
+	s.signingKey = filepath.Join(s.pki, "service-accounts.key")
+	return nil
+}
+
+func (s *site) choosePorts() error {
+	var p ports
+	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr} {
+		var err error
+		if *addr, err = p.next(); err != nil {
+			return err
+		}
+	}
+	var err error
+	s.apiPort, err = portOf(s.apiAddr)
+	return err
+}
+
+func (s *site) makeKeys(now time.Time) error {
+	var err error
+	if s.authority, err = newAuthority(s.pki, now); err != nil {
+		return err
+	}
+	if s.apiCert, err = s.authority.serve(APIServer, []string{"kubernetes.default.svc"}, now); err != nil {
+		return err
+	}
+	if s.webhookCert, err = s.authority.serve(MoorageWebhook, []string{MoorageWebhook + "." + MoorageNamespace + ".svc"}, now); err != nil {
+		return err
+	}
+	return newSigningKey(s.signingKey)
+}
+
+func (s *site) writeConfig() error {
+	for path, content := range map[string]string{
+		s.auditPolicy:     auditRules,
+		s.schedulerConfig: fmt.Sprintf(schedulerConfig, s.kubeconfig(MoorageScheduler)),
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return fmt.Errorf("configuration of the cluster: %w", err)
+		}
+	}
+	return nil
+}
+
+// issueTokens makes a token, a link and a kubeconfig for every component that
+// talks to the API server, and one without a link for the administrator.
+func (s *site) issueTokens() error {
+	var t tokens
+	token, err := t.issue(admin())
+	if err != nil {
+		return err
+	}
+	if err := writeKubeconfig(s.adminKubeconfig(), s.apiURL(), s.authority.PEM, token); err != nil {
+		return err
+	}
+	ids := identities(s.components())
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		token, err := t.issue(ids[name])
+		if err != nil {
+			return err
+		}
+		l, err := link.Open("127.0.0.1:0", s.apiAddr)
+		if err != nil {
+			return err
+		}
+		s.links[name] = l
+		if err := writeKubeconfig(s.kubeconfig(name), "https://"+l.Addr(), s.authority.PEM, token); err != nil {
+			return err
+		}
+	}
+	return t.write(s.tokenFile)
+}
+
+// components lists every process of the cluster, in the order of their start.
+func (s *site) components() []component {
+	return slices.Concat(upstreamComponents(s), moorageComponents(s))
+}
+
+func (s *site) apiURL() string { return "https://" + s.apiAddr }
+
+func (s *site) adminKubeconfig() string { return s.folder.file("kubeconfig") }
+
+// kubeconfig is the path of a component's kubeconfig.
+func (s *site) kubeconfig(name string) string { return filepath.Join(s.kubeconfigs, name) }
+
+// AuditLog is the path of the API server's audit log.
+func (s *site) AuditLog() string { return filepath.Join(s.logs, "audit.log") }
+
+func (s *site) close() {
+	for _, l := range s.links {
+		_ = l.Close()
+	}
+}

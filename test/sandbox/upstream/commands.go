@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"github.com/spf13/cobra"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+// Commands returns the commands of this package by component name. A command
+// is built only in the process that runs it: building two of them in one
+// process would register their flags and signal handlers twice.
+func Commands() map[string]func() *cobra.Command {
+	return map[string]func() *cobra.Command{
+		"etcd":                    newEtcdCommand,
+		"kube-apiserver":          apiserver.NewAPIServerCommand,
+		"kube-controller-manager": controllermanager.NewControllerManagerCommand,
+		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+		"node":                    newNodeCommand,
+	}
+}

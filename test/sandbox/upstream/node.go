@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	remote "k8s.io/cri-client/pkg"
+	fakeremote "k8s.io/cri-client/pkg/fake"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
+	"k8s.io/kubernetes/pkg/kubelet/cm"
+	"k8s.io/kubernetes/pkg/kubemark"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/csinode"
+)
+
+const (
+	// kubeletQPS and kubeletBurst are the real kubelet's defaults
+	// (kubeAPIQPS, kubeAPIBurst of KubeletConfiguration).
+	kubeletQPS   = 50
+	kubeletBurst = 100
+	// runtimeConnectTimeout bounds the connection to our own fake runtime.
+	runtimeConnectTimeout = 15 * time.Second
+)
+
+// nodeOptions are the flags of the node command.
+type nodeOptions struct {
+	name           string
+	kubeconfig     string
+	rootDir        string
+	statusInterval time.Duration
+	maxPods        int
+	driver         string
+	slots          int
+	diskURL        string
+}
+
+// newNodeCommand runs one node: a kubelet without containers and the CSI node
+// plugin of the disk service.
+func newNodeCommand() *cobra.Command {
+	var o nodeOptions
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "Run a kubelet without containers, and a CSI node plugin",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.name, "name", "", "name of the node")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
+	fs.StringVar(&o.rootDir, "root-dir", "", "the kubelet's folder; kept when the process is killed, so that volumes are reconstructed")
+	fs.DurationVar(&o.statusInterval, "status-interval", 10*time.Second, "the kubelet's nodeStatusUpdateFrequency")
+	fs.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
+	fs.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
+	fs.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
+	fs.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
+	return cmd
+}
+
+func (o nodeOptions) run(ctx context.Context) error {
+	if o.name == "" || o.kubeconfig == "" || o.rootDir == "" {
+		return errors.New("--name, --kubeconfig and --root-dir are needed")
+	}
+	failed := make(chan error, 1)
+	plugin, err := csinode.New(csinode.Config{
+		Driver: o.driver, NodeName: o.name, MaxVolumes: o.slots,
+		KubeletRoot: o.rootDir, ServiceURL: o.diskURL,
+	})
+	if err != nil {
+		return err
+	}
+	go func() { failed <- fmt.Errorf("CSI node plugin: %w", plugin.Run(ctx)) }()
+	kubelet, stop, err := o.kubelet(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	go kubelet.Run(ctx)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// kubelet puts the pieces of a hollow kubelet together. The returned function
+// stops its fake container runtime.
+func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func(), error) {
+	flags, config := o.settings()
+	client, heartbeat, err := o.clients(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	endpoint := "unix://" + filepath.Join(o.rootDir, "cri.sock")
+	fake := fakeremote.NewFakeRemoteRuntime()
+	if err := fake.Start(endpoint); err != nil {
+		return nil, nil, fmt.Errorf("start the fake container runtime: %w", err)
+	}
+	runtimeService, err := remote.NewRemoteRuntimeServiceBuilder().
+		WithEndpoint(endpoint).WithConnectionTimeout(runtimeConnectTimeout).Build(ctx)
+	if err != nil {
+		fake.Stop()
+		return nil, nil, fmt.Errorf("connect to the fake container runtime: %w", err)
+	}
+	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
+		&cadvisortest.Fake{NodeName: o.name}, fake.ImageService, runtimeService, cm.NewStubContainerManager())
+	// kubemark's fake prober would call pods Ready before their containers run.
+	kubelet.KubeletDeps.ProbeManager = nil
+	return kubelet, fake.Stop, nil
+}
+
+// settings starts from kubemark's configuration and sets back to the real
+// kubelet's behaviour what matters for volumes.
+func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletConfiguration) {
+	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
+		NodeName: o.name,
+		MaxPods:  o.maxPods,
+	})
+	flags.RootDirectory = o.rootDir
+	config.EnableControllerAttachDetach = true
+	config.FailCgroupV1 = false
+	config.RegistryPullQPS = 0
+	config.SerializeImagePulls = false
+	config.SyncFrequency.Duration = time.Minute
+	config.NodeStatusUpdateFrequency.Duration = o.statusInterval
+	config.EnableServer = false
+	config.ReadOnlyPort = 0
+	return flags, config
+}
+
+// clients returns the kubelet's ordinary client and the one for heartbeats,
+// which is not rate-limited and gives up before the next heartbeat is due.
+func (o nodeOptions) clients(config *kubeletconfig.KubeletConfiguration) (*kubernetes.Clientset, *kubernetes.Clientset, error) {
+	base, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("kubeconfig of the node: %w", err)
+	}
+	base.ContentType = runtime.ContentTypeProtobuf
+	base.UserAgent = "kubelet"
+	base.QPS, base.Burst = kubeletQPS, kubeletBurst
+	client, err := kubernetes.NewForConfig(base)
+	if err != nil {
+		return nil, nil, fmt.Errorf("client of the node: %w", err)
+	}
+	beat := rest.CopyConfig(base)
+	beat.QPS = -1
+	beat.Timeout = min(config.NodeStatusUpdateFrequency.Duration, time.Duration(config.NodeLeaseDurationSeconds)*time.Second)
+	heartbeat, err := kubernetes.NewForConfig(beat)
+	if err != nil {
+		return nil, nil, fmt.Errorf("heartbeat client of the node: %w", err)
+	}
+	return client, heartbeat, nil
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// DriverName is the CSI driver of the simulated disk service.
+const DriverName = "disk.moorage.dev"
+
+// Request limits of UpstreamTuned: high enough that they are never reached.
+const (
+	tunedQPS     = "1000"
+	tunedBurst   = "2000"
+	tunedWorkers = "200"
+)
+
+// upstreamComponents lists the processes that are Kubernetes, the CSI sidecar
+// or the disk service, in the order in which they start. The scheduler is
+// missing where Moorage's replaces it.
+func upstreamComponents(s *site) []component {
+	list := []component{
+		etcdComponent(s), diskComponent(s), apiServerComponent(s),
+		controllerManagerComponent(s), attacherComponent(s),
+	}
+	if s.options.Mode != Standalone {
+		list = append(list, schedulerComponent(s))
+	}
+	for i := range s.options.Nodes {
+		list = append(list, nodeComponent(s, NodeName(i+1)))
+	}
+	return list
+}
+
+func etcdComponent(s *site) component {
+	return component{name: Etcd, args: []string{
+		"--data-dir=" + s.folder.file("etcd"),
+		"--listen-client-url=http://" + s.etcdAddr,
+		"--listen-peer-url=http://" + s.etcdPeerAddr,
+	}}
+}
+
+func apiServerComponent(s *site) component {
+	return component{name: APIServer, args: []string{
+		"--etcd-servers=http://" + s.etcdAddr,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		"--secure-port=" + s.apiPort,
+		"--cert-dir=" + s.pki,
+		"--tls-cert-file=" + s.apiCert.cert,
+		"--tls-private-key-file=" + s.apiCert.key,
+		"--token-auth-file=" + s.tokenFile,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + s.signingKey,
+		"--service-account-signing-key-file=" + s.signingKey,
+		"--service-cluster-ip-range=10.0.0.0/24",
+		"--endpoint-reconciler-type=none",
+		"--allow-privileged=true",
+		"--profiling=false",
+		"--audit-policy-file=" + s.auditPolicy,
+		"--audit-log-path=" + s.AuditLog(),
+	}}
+}
+
+func controllerManagerComponent(s *site) component {
+	kubeconfig := s.kubeconfig(ControllerManager)
+	args := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--service-account-private-key-file=" + s.signingKey,
+		"--root-ca-file=" + s.authority.certPath(),
+		"--use-service-account-credentials=true",
+		"--leader-elect=false",
+		"--secure-port=0",
+	}
+	switch s.options.Mode {
+	case Standalone:
+		args = append(args, "--controllers=*,-persistentvolume-attach-detach-controller")
+	case UpstreamTuned:
+		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst)
+	}
+	return component{name: ControllerManager, identity: ptr(user("system:kube-controller-manager")), args: args, restart: true}
+}
+
+func schedulerComponent(s *site) component {
+	return component{name: Scheduler, identity: ptr(user("system:kube-scheduler")), restart: true, args: []string{
+		"--kubeconfig=" + s.kubeconfig(Scheduler),
+		"--leader-elect=false",
+		"--secure-port=0",
+	}}
+}
+
+// attacherComponent is the stock external-attacher. It exits when the driver
+// goes away and counts on being started again.
+func attacherComponent(s *site) component {
+	args := []string{
+		"--kubeconfig=" + s.kubeconfig(Attacher),
+		"--csi-address=" + s.csiSocket,
+		"--v=4",
+	}
+	if s.options.Mode == UpstreamTuned {
+		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst, "--worker-threads="+tunedWorkers)
+	}
+	return component{
+		name: Attacher, binary: s.options.Attacher, restart: true, args: args,
+		identity: ptr(serviceAccount(driverNamespace, "csi-attacher")),
+	}
+}
+
+func diskComponent(s *site) component {
+	return component{
+		name: DiskService, identity: ptr(serviceAccount(driverNamespace, "disk-service")),
+		args: []string{
+			"--listen=" + s.diskAddr,
+			"--csi-endpoint=unix://" + s.csiSocket,
+			"--kubeconfig=" + s.kubeconfig(DiskService),
+			"--driver=" + DriverName,
+			fmt.Sprintf("--slots=%d", s.options.Slots),
+			fmt.Sprintf("--attach-latency=%s", s.options.AttachLatency),
+			fmt.Sprintf("--detach-latency=%s", s.options.DetachLatency),
+			"--state-dir=" + s.folder.file("disks"),
+		},
+	}
+}
+
+func nodeComponent(s *site, name string) component {
+	return component{name: name, command: "node", identity: ptr(node(name)), args: []string{
+		"--name=" + name,
+		"--kubeconfig=" + s.kubeconfig(name),
+		"--root-dir=" + filepath.Join(s.nodes, name),
+		fmt.Sprintf("--status-interval=%s", s.options.KubeletStatusInterval),
+		"--driver=" + DriverName,
+		fmt.Sprintf("--slots=%d", s.options.Slots),
+		"--disk-url=http://" + s.diskAddr,
+	}}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AppLabel marks the pods of the builders' workloads.
+const AppLabel = "app"
+
+// Claim builds a claim of the given access mode; class disk (bound when the
+// first pod is placed) unless changed.
+func Claim(name string, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
+			StorageClassName: ptr("disk"),
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}
+}
+
+// PodSpec builds a pod with one container that mounts each claim. The image is
+// never pulled.
+func PodSpec(claims ...string) corev1.PodSpec {
+	spec := corev1.PodSpec{
+		AutomountServiceAccountToken:  ptr(false),
+		TerminationGracePeriodSeconds: ptr(int64(1)),
+		Containers:                    []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}},
+	}
+	for i, claim := range claims {
+		name := fmt.Sprintf("v%d", i)
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{
+			Name: name, MountPath: "/" + name,
+		})
+	}
+	return spec
+}
+
+// Pod builds a pod that mounts the claims.
+func Pod(name string, claims ...string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{AppLabel: name}},
+		Spec:       PodSpec(claims...),
+	}
+}
+
+// Deployment builds a Deployment of one replica that mounts the claims.
+func Deployment(name string, claims ...string) *appsv1.Deployment {
+	labels := map[string]string{AppLabel: name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       PodSpec(claims...),
+			},
+		},
+	}
+}
+
+// CreateClaim creates a claim in the scenario's namespace.
+func (e *Env) CreateClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	_, err := e.Client.CoreV1().PersistentVolumeClaims(e.Namespace).Create(ctx, claim, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create claim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// CreatePod creates a pod in the scenario's namespace.
+func (e *Env) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if _, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// DeletePod deletes a pod of the scenario's namespace gracefully.
+func (e *Env) DeletePod(ctx context.Context, name string) error {
+	if err := e.Client.CoreV1().Pods(e.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete pod %s: %w", name, err)
+	}
+	return nil
+}
+
+// CreateDeployment creates a Deployment in the scenario's namespace.
+func (e *Env) CreateDeployment(ctx context.Context, d *appsv1.Deployment) error {
+	if _, err := e.Client.AppsV1().Deployments(e.Namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create deployment %s: %w", d.Name, err)
+	}
+	return nil
+}
