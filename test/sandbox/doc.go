@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandbox runs a real Kubernetes cluster on this machine, without a
+// container engine, and tells scenarios on it.
+//
+// # What is real
+//
+// etcd, kube-apiserver with RBAC and audit, kube-controller-manager,
+// kube-scheduler or moorage-scheduler, kubelets (volume manager, CSI plugin,
+// plugin registration, node status), external-attacher and CSI over gRPC are
+// real. Containers are not: a pod is Running once its volumes are mounted and a
+// fake runtime says that its containers have started. The disks behind the CSI
+// driver are simulated by package disk, which judges every call it gets.
+//
+// # What it reads, who decides, what it writes
+//
+// Start reads Options, starts one process per component and node from a
+// multi-call binary, and waits for the nodes. Everything is in one folder per
+// cluster: keys, tokens, kubeconfigs, a log per component, the audit log.
+// Nothing here decides anything about volumes, and nothing of Moorage is
+// imported: its processes are commands of the multi-call binary (moorage_components.go
+// lists them), and its manifests are handed in.
+//
+// Each component talks to the API server under its own identity and through a
+// link of its own, so that it can be cut off alone. Killing the process that
+// runs the cluster, however it is done, ends all others.
+//
+// # Writing a scenario
+//
+// A Scenario names the modes and the shape of the cluster it needs; its Run
+// gets an Env:
+//
+//	func(ctx context.Context, e *sandbox.Env) error {
+//		if err := e.CreateClaim(ctx, sandbox.Claim("data", corev1.ReadWriteOnce)); err != nil {
+//			return err
+//		}
+//		if err := e.CreatePod(ctx, sandbox.Pod("db", "data")); err != nil {
+//			return err
+//		}
+//		return e.Eventually(ctx, "the pod runs", func() error { return e.Running("db") })
+//	}
+//
+// Act with the builders (Claim, Pod, Deployment, StatefulSet, …), with e.Client
+// or e.Dynamic; break things with e.Cluster (Kill, StartAgain, Pause, PowerOff,
+// Cut, …) and e.Disk (SetFault). Look at e.View, which are informer caches plus
+// the disk service's log (View.Calls), and at e.Timeline. Wait with
+// e.Eventually, never by time: its check is called whenever something changes,
+// and an expectation that does not come true carries a diagnosis of the whole
+// cluster. End a wait early with Never. To assert that something does not
+// happen, wait for what happens instead, then look at the history: View.Calls
+// has every call to the disk service, e.Audit every request to the API server.
+//
+// Don't clean up. After Run the Runner heals the cluster, deletes the
+// scenario's namespace, waits until nothing is left over (pods, claims,
+// volumes, attachments, entries of node.status, disks), and fails the scenario
+// if the judge saw a violation or a call of Moorage's was denied.
+package sandbox
