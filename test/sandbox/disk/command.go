@@ -16,13 +16,21 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/csidriver"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/provisioner"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/service"
 )
+
+// provisionWorkers is how many claims are provisioned at once.
+const provisionWorkers = 20
 
 // serviceOptions are the flags of the disk service.
 type serviceOptions struct {
@@ -105,16 +113,74 @@ func (o serviceOptions) serve(ctx context.Context, s *service.Service) error {
 	csiServer := grpc.NewServer()
 	driver.Register(csiServer)
 	admin := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 2)
-	go func() { failed <- csiServer.Serve(csiListener) }()
-	go func() { failed <- admin.Serve(adminListener) }()
+	parts := []func(context.Context) error{
+		func(context.Context) error { return csiServer.Serve(csiListener) },
+		func(context.Context) error { return admin.Serve(adminListener) },
+	}
+	if o.kubeconfig != "" {
+		parts = append(parts, o.provision)
+	}
+	err = runUntilFirst(ctx, parts, func() error {
+		csiServer.Stop()
+		return admin.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("disk service: %w", err)
+	}
+	return nil
+}
+
+// runUntilFirst runs the parts until ctx ends, which is no error, or the first
+// of them returns; then it stops them and waits for all.
+func runUntilFirst(ctx context.Context, parts []func(context.Context) error, stop func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { ended <- part(ctx) }()
+	}
+	var err error
+	running := len(parts)
 	select {
 	case <-ctx.Done():
-	case err = <-failed:
-		err = fmt.Errorf("disk service: %w", err)
+	case err = <-ended:
+		running--
 	}
-	csiServer.Stop()
-	return errors.Join(err, admin.Close())
+	cancel()
+	err = errors.Join(err, stop())
+	for range running {
+		// What the others say after they were stopped is not news.
+		<-ended
+	}
+	return err
+}
+
+// provision runs the provisioner against the service's own CSI endpoint, as a
+// sidecar would.
+func (o serviceOptions) provision(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("provisioner: read the kubeconfig: %w", err)
+	}
+	// The API server limits its clients by itself; a limit here would show up
+	// in measurements of others.
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("provisioner: %w", err)
+	}
+	conn, err := grpc.NewClient(o.csiEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("provisioner: CSI endpoint: %w", err)
+	}
+	defer conn.Close()
+	p, err := provisioner.New(provisioner.Config{
+		Driver: o.driver, Client: client, Volumes: csi.NewControllerClient(conn), Workers: provisionWorkers,
+	})
+	if err != nil {
+		return err
+	}
+	return p.Run(ctx)
 }
 
 // listenUnix listens on a socket, replacing one that a killed process left.

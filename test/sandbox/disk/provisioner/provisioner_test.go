@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+)
+
+// patience bounds the wait for what is sure to come.
+const patience = 30 * time.Second
+
+// disks is a driver that answers from a list of failures and tells the test of
+// each call.
+type disks struct {
+	csi.ControllerClient
+	created, deleted chan string
+	failCreate       chan error
+}
+
+func newDisks() *disks {
+	return &disks{created: make(chan string, 100), deleted: make(chan string, 100), failCreate: make(chan error, 100)}
+}
+
+func (d *disks) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest, _ ...grpc.CallOption) (*csi.CreateVolumeResponse, error) {
+	select {
+	case err := <-d.failCreate:
+		return nil, err
+	default:
+	}
+	d.created <- r.GetName()
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: "vol-of-" + r.GetName()}}, nil
+}
+
+func (d *disks) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest, _ ...grpc.CallOption) (*csi.DeleteVolumeResponse, error) {
+	d.deleted <- r.GetVolumeId()
+	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// run starts a provisioner in a cluster with these objects. written tells of
+// every write it makes, as "verb resource".
+func run(t *testing.T, d *disks, objects ...runtime.Object) (ctx context.Context, client kubernetes.Interface, written chan string) {
+	t.Helper()
+	c := fake.NewClientset(objects...)
+	written = make(chan string, 100)
+	c.PrependReactor("*", "*", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		if a.GetVerb() != "list" && a.GetVerb() != "watch" && a.GetVerb() != "get" {
+			written <- a.GetVerb() + " " + a.GetResource().Resource
+		}
+		return false, nil, nil
+	})
+	// The fake client drops what happens between a list and its watch, which a
+	// real API server does not: tell when a watch is open.
+	watched := make(chan string, 100)
+	c.PrependWatchReactor("*", func(a k8stesting.Action) (bool, watch.Interface, error) {
+		w, err := c.Tracker().Watch(a.GetResource(), a.GetNamespace())
+		watched <- a.GetResource().Resource
+		return true, w, err
+	})
+	p, err := New(Config{
+		Driver: driver, Client: c, Volumes: d, Workers: 1,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	for _, kind := range []string{"claims", "volumes", "classes", "attachments"} {
+		next(t, ctx, watched, "watch of "+kind)
+	}
+	return ctx, c, written
+}
+
+// next waits for the next value.
+func next(t *testing.T, ctx context.Context, c <-chan string, what string) string {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-ctx.Done():
+		t.Fatalf("no %s", what)
+		return ""
+	}
+}
+
+func TestClaimGetsADisk(t *testing.T) {
+	d := newDisks()
+	ctx, c, written := run(t, d, testClass(), testClaim())
+	if name := next(t, ctx, d.created, "disk"); name != "pvc-uid-1" {
+		t.Errorf("disk %q", name)
+	}
+	if w := next(t, ctx, written, "volume"); w != "create persistentvolumes" {
+		t.Errorf("wrote %q", w)
+	}
+	pv, err := c.CoreV1().PersistentVolumes().Get(ctx, "pvc-uid-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pv.Spec.CSI.VolumeHandle != "vol-of-pvc-uid-1" {
+		t.Errorf("handle %q", pv.Spec.CSI.VolumeHandle)
+	}
+}
+
+// TestFailedCreateIsTriedAgain also sees that the claim is told.
+func TestFailedCreateIsTriedAgain(t *testing.T) {
+	d := newDisks()
+	d.failCreate <- status.Error(codes.Unavailable, "not now")
+	ctx, _, written := run(t, d, testClass(), testClaim())
+	next(t, ctx, d.created, "second try")
+	seen := map[string]bool{}
+	for !seen["create events"] || !seen["create persistentvolumes"] {
+		seen[next(t, ctx, written, "event and volume")] = true
+	}
+}
+
+func released() *corev1.PersistentVolume {
+	pv := volumeFor(driver, testClaim(), testClass(), &csi.Volume{VolumeId: "vol-1"})
+	pv.UID = "pv-uid"
+	pv.Status.Phase = corev1.VolumeReleased
+	return pv
+}
+
+func TestReleasedVolumeIsReclaimed(t *testing.T) {
+	d := newDisks()
+	ctx, _, written := run(t, d, released())
+	if v := next(t, ctx, d.deleted, "deletion"); v != "vol-1" {
+		t.Errorf("deleted %q", v)
+	}
+	if w := next(t, ctx, written, "deletion"); w != "delete persistentvolumes" {
+		t.Errorf("wrote %q", w)
+	}
+}
+
+// TestAttachedVolumeIsNotReclaimed passes an attached volume through the queue
+// and sees the next one reclaimed before it. The one worker makes the order sure.
+func TestAttachedVolumeIsNotReclaimed(t *testing.T) {
+	d := newDisks()
+	attached := released()
+	attached.Name, attached.UID = "attached", "other-uid"
+	attached.Spec.CSI.VolumeHandle = "vol-attached"
+	va := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-1"},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: driver, NodeName: "worker-1",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &attached.Name},
+		},
+	}
+	ctx, c, _ := run(t, d, attached, va)
+	if _, err := c.CoreV1().PersistentVolumes().Create(ctx, released(), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if v := next(t, ctx, d.deleted, "deletion"); v != "vol-1" {
+		t.Fatalf("deleted %q while it is attached", v)
+	}
+	if err := c.StorageV1().VolumeAttachments().Delete(ctx, va.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if v := next(t, ctx, d.deleted, "second deletion"); v != "vol-attached" {
+		t.Errorf("deleted %q", v)
+	}
+}
+
+func TestConfigSaysWhatIsMissing(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("an empty config passes")
+	}
+}
