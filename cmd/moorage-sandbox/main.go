@@ -10,15 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moorage-dev/moorage/manifests"
 	"github.com/moorage-dev/moorage/test/e2e"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
 	"github.com/moorage-dev/moorage/test/sandbox/upstream"
+	"github.com/moorage-dev/moorage/webhook"
 )
 
 func main() {
 	os.Exit(cli.Main(cli.Config{
 		Components: components(),
+		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
 	}))
@@ -28,7 +31,8 @@ func main() {
 func components() map[string]func() *cobra.Command {
 	all := upstream.Commands()
 	maps.Copy(all, map[string]func() *cobra.Command{
-		"disk-service": disk.NewServiceCommand,
+		"disk-service":    disk.NewServiceCommand,
+		"moorage-webhook": webhook.NewCommand,
 	})
 	return all
 }

@@ -27,21 +27,28 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-//go:embed manifests/*.yaml
-var driverManifests embed.FS
+// ownManifests holds what the sandbox itself brings: the CSI driver, and what
+// Moorage's manifests take as given.
+//
+//go:embed manifests
+var ownManifests embed.FS
 
 // fieldManager names the sandbox in server-side apply.
 const fieldManager = "moorage-sandbox"
 
-// applied lists the kinds of Moorage's manifests that make sense here. The
-// others (Deployments, Services, certificates, …) describe how its processes
+// isApplied says whether a kind makes sense here. The others of Moorage's
+// manifests (Deployments, Services, certificates, …) describe how its processes
 // are run, and the sandbox runs them itself.
-var applied = []string{
-	"CustomResourceDefinition", "Namespace", "ServiceAccount", "PriorityClass",
-	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
-	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
-	"AttachPolicy",
+func isApplied(kind string) bool {
+	switch kind {
+	case "CustomResourceDefinition", "Namespace", "ServiceAccount", "PriorityClass", "CSIDriver", "StorageClass",
+		"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"AttachPolicy":
+		return true
+	}
+	return false
 }
 
 // applier puts manifests into the API server.

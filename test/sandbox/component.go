@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -45,15 +46,14 @@ type component struct {
 	restart bool
 }
 
+// commandName is the multi-call binary's command for the component.
+func (c component) commandName() string { return cmp.Or(c.command, c.name) }
+
 // spec is the process that a component becomes.
 func (c component) spec(s *site) supervise.Spec {
 	path, args := c.binary, c.args
 	if path == "" {
-		command := c.command
-		if command == "" {
-			command = c.name
-		}
-		path, args = s.options.Executable, slices.Concat([]string{ComponentCommand, command}, c.args)
+		path, args = s.options.Executable, slices.Concat([]string{ComponentCommand, c.commandName()}, c.args)
 	}
 	return supervise.Spec{
 		Name: c.name, Path: path, Args: args, Dir: s.folder.path,
@@ -70,6 +70,17 @@ const ComponentCommand = "component"
 
 // logPath is where a component's output goes.
 func (s *site) logPath(name string) string { return filepath.Join(s.logs, name+".log") }
+
+// checkComponents reports a command that the mode needs and the multi-call
+// binary doesn't have.
+func (s *site) checkComponents() error {
+	for _, c := range s.components() {
+		if c.binary == "" && s.options.Components != nil && !slices.Contains(s.options.Components, c.commandName()) {
+			return fmt.Errorf("mode %s needs %s, which is not part of this binary: use another mode", s.options.Mode, c.commandName())
+		}
+	}
+	return nil
+}
 
 // identities lists who needs a token: every component that talks to the API
 // server, by component name.

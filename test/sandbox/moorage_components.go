@@ -11,11 +11,9 @@ func moorageComponents(s *site) []component {
 	}
 	return []component{
 		{
-			name:     MoorageWebhook,
-			identity: ptr(serviceAccount(MoorageNamespace, MoorageWebhook)),
-			restart:  true,
+			name:    MoorageWebhook,
+			restart: true,
 			args: []string{
-				"--kubeconfig=" + s.kubeconfig(MoorageWebhook),
 				"--listen=" + s.webhookAddr,
 				"--tls-cert-file=" + s.webhookCert.cert,
 				"--tls-private-key-file=" + s.webhookCert.key,
@@ -45,11 +43,17 @@ func moorageComponents(s *site) []component {
 
 // schedulerConfig is moorage-scheduler's configuration: the stock profile for
 // namespaces that did not opt in, and Moorage's, in which its plugin replaces
-// NodeVolumeLimits. One process, so that both profiles share one cache.
+// NodeVolumeLimits. One process, so that both profiles share one cache. The
+// lease is short, so that one that was killed is soon back.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:
-  leaderElect: false
+  leaderElect: true
+  resourceNamespace: moorage-system
+  resourceName: moorage-scheduler
+  leaseDuration: 5s
+  renewDeadline: 3s
+  retryPeriod: 500ms
 clientConnection:
   kubeconfig: %s
 profiles:
@@ -59,10 +63,6 @@ profiles:
     multiPoint:
       enabled:
       - name: VolumeHold
-    filter:
-      disabled:
-      - name: NodeVolumeLimits
-    preFilter:
       disabled:
       - name: NodeVolumeLimits
 `

@@ -61,7 +61,7 @@ rules:
 func newSite(o Options, f *folder, now time.Time) (*site, error) {
 	s := &site{options: o, folder: f, links: map[string]*link.Link{}}
 	for _, step := range []func() error{
-		s.makeFolders, s.choosePorts, func() error { return s.makeKeys(now) }, s.writeConfig, s.issueTokens,
+		s.makeFolders, s.choosePorts, func() error { return s.makeKeys(now) }, s.checkComponents, s.writeConfig, s.issueTokens,
 	} {
 		if err := step(); err != nil {
 			s.close()

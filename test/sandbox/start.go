@@ -78,15 +78,6 @@ func (c *Cluster) launch(names ...string) error {
 		if !slices.Contains(names, component.name) {
 			continue
 		}
-		if component.binary == "" && c.options.Components != nil {
-			command := component.command
-			if command == "" {
-				command = component.name
-			}
-			if !slices.Contains(c.options.Components, command) {
-				return fmt.Errorf("mode %s needs %s, which this binary doesn't have yet: use another mode", c.options.Mode, command)
-			}
-		}
 		if err := c.procs.Launch(component.spec(c.site)); err != nil {
 			return err
 		}
@@ -129,18 +120,18 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 // applyManifests applies the driver's manifests and, in modes with Moorage,
 // Moorage's.
 func (c *Cluster) applyManifests(ctx context.Context) error {
-	sources := []fs.FS{driverManifests}
-	if c.options.Mode.Moorage() && c.options.Manifests != nil {
-		sources = append(sources, c.options.Manifests)
+	sources, err := c.manifests()
+	if err != nil {
+		return err
 	}
 	a := newApplier(c.client, c.dynamic)
-	for i, source := range sources {
+	for _, source := range sources {
 		objects, err := readManifests(source)
 		if err != nil {
 			return err
 		}
 		for _, o := range objects {
-			if i > 0 && !slices.Contains(applied, o.GetKind()) {
+			if !isApplied(o.GetKind()) {
 				continue
 			}
 			if err := redirectWebhooks(o, c.site.webhookAddr, c.site.authority.PEM); err != nil {
@@ -152,6 +143,26 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// manifests lists what is applied in the cluster's mode, in order.
+func (c *Cluster) manifests() ([]fs.FS, error) {
+	names := []string{"manifests/driver"}
+	if c.options.Mode.Moorage() {
+		names = append(names, "manifests/moorage")
+	}
+	var sources []fs.FS
+	for _, name := range names {
+		source, err := fs.Sub(ownManifests, name)
+		if err != nil {
+			return nil, fmt.Errorf("manifests of the sandbox: %w", err)
+		}
+		sources = append(sources, source)
+	}
+	if c.options.Mode.Moorage() && c.options.Manifests != nil {
+		sources = append(sources, c.options.Manifests)
+	}
+	return sources, nil
 }
 
 // observe starts the view. Its informers live as long as the cluster.

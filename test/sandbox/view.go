@@ -23,11 +23,18 @@ import (
 	diskclient "github.com/moorage-dev/moorage/test/sandbox/disk/client"
 )
 
-// Resources of Moorage's API, as the view reads them.
-var (
-	TicketResource = schema.GroupVersionResource{Group: "moorage.dev", Version: "v1alpha1", Resource: "volumetickets"}
-	HoldResource   = schema.GroupVersionResource{Group: "moorage.dev", Version: "v1alpha1", Resource: "volumeholds"}
-)
+// TicketResource is how VolumeTickets are read and written dynamically.
+func TicketResource() schema.GroupVersionResource { return moorageResource("volumetickets") }
+
+// HoldResource is how VolumeHolds are read dynamically.
+func HoldResource() schema.GroupVersionResource { return moorageResource("volumeholds") }
+
+// PolicyResource is how AttachPolicies are read and written dynamically.
+func PolicyResource() schema.GroupVersionResource { return moorageResource("attachpolicies") }
+
+func moorageResource(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "moorage.dev", Version: "v1alpha1", Resource: name}
+}
 
 // View is the cluster as an observer sees it: informer caches, and a signal
 // whenever they change. Its methods are safe for parallel use; the objects
@@ -67,8 +74,8 @@ func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Inter
 	}
 	if moorage {
 		own := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
-		v.tickets = own.ForResource(TicketResource).Informer()
-		v.holds = own.ForResource(HoldResource).Informer()
+		v.tickets = own.ForResource(TicketResource()).Informer()
+		v.holds = own.ForResource(HoldResource()).Informer()
 	}
 	if err := v.record(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-func newFaultCommand(s *session) *cobra.Command {
+func newFaultCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Break something in the running cluster, or mend it",
@@ -50,7 +50,7 @@ func newFaultCommand(s *session) *cobra.Command {
 	return cmd
 }
 
-func (s *session) processFault(ctx context.Context, action sandbox.FaultAction, target string) error {
+func (s *Session) processFault(ctx context.Context, action sandbox.FaultAction, target string) error {
 	remote, err := sandbox.Find(ctx, s.dir, s.name)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *session) processFault(ctx context.Context, action sandbox.FaultAction, 
 	return remote.Do(ctx, action, target)
 }
 
-func newHealCommand(s *session) *cobra.Command {
+func newHealCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   string(sandbox.ActionHeal),
 		Short: "Start, resume and reconnect everything, and clear all faults of the disk service",
@@ -77,7 +77,7 @@ func newHealCommand(s *session) *cobra.Command {
 }
 
 // newDiskFaultCommand makes attaches or detaches go wrong.
-func newDiskFaultCommand(s *session, name string, call diskapi.Call) *cobra.Command {
+func newDiskFaultCommand(s *Session, name string, call diskapi.Call) *cobra.Command {
 	f := disk.Fault{Calls: []diskapi.Call{call}}
 	var action, node string
 	var delay time.Duration
@@ -124,7 +124,7 @@ func newDiskFaultCommand(s *session, name string, call diskapi.Call) *cobra.Comm
 	return cmd
 }
 
-func newFaultListCommand(s *session) *cobra.Command {
+func newFaultListCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the disk service's faults and how often they hit",
@@ -146,7 +146,7 @@ func newFaultListCommand(s *session) *cobra.Command {
 	}
 }
 
-func newFaultClearCommand(s *session) *cobra.Command {
+func newFaultClearCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear [ID]",
 		Short: "Clear one fault of the disk service, or all",
@@ -165,7 +165,7 @@ func newFaultClearCommand(s *session) *cobra.Command {
 }
 
 // disk returns a client of the running cluster's disk service.
-func (s *session) disk(ctx context.Context) (disk.Client, error) {
+func (s *Session) disk(ctx context.Context) (disk.Client, error) {
 	remote, err := sandbox.Find(ctx, s.dir, s.name)
 	if err != nil {
 		return disk.Client{}, err

@@ -17,7 +17,7 @@ type verdict struct {
 	Violations []disk.Violation `json:"violations"`
 }
 
-func newJudgeCommand(s *session) *cobra.Command {
+func newJudgeCommand(s *Session) *cobra.Command {
 	var finish, quiet bool
 	var filter disk.Filter
 	cmd := &cobra.Command{
@@ -58,8 +58,8 @@ func newJudgeCommand(s *session) *cobra.Command {
 	return cmd
 }
 
-// pronounce prints a verdict; errReported if there are violations.
-func (s *session) pronounce(cmd *cobra.Command, v verdict, quiet bool) error {
+// pronounce prints a verdict; ErrReported if there are violations.
+func (s *Session) pronounce(cmd *cobra.Command, v verdict, quiet bool) error {
 	out := cmd.OutOrStdout()
 	if s.json {
 		if err := printJSON(out, v); err != nil {
@@ -77,7 +77,7 @@ func (s *session) pronounce(cmd *cobra.Command, v verdict, quiet bool) error {
 		}
 	}
 	if len(v.Violations) > 0 {
-		return errReported
+		return ErrReported
 	}
 	return nil
 }

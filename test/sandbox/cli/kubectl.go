@@ -16,7 +16,7 @@ import (
 
 // newKubectlCommand embeds kubectl, pointed at the running cluster. Everything
 // after the word kubectl is kubectl's.
-func newKubectlCommand(s *session) *cobra.Command {
+func newKubectlCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl …",
 		Short:              "Run kubectl against the running cluster",

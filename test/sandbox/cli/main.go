@@ -30,6 +30,8 @@ type Config struct {
 	Scenarios []sandbox.Scenario
 	// Demo names the scenarios that `demo` plays, in order.
 	Demo []string
+	// Commands are further commands, such as benchmarks.
+	Commands []func(*Session) *cobra.Command
 }
 
 // Main runs the command line and returns the exit code: 0 only when everything
@@ -43,7 +45,7 @@ func Main(config Config) int {
 	defer stop()
 	root := newRootCommand(config)
 	if err := root.ExecuteContext(ctx); err != nil {
-		if !errors.Is(err, errReported) {
+		if !errors.Is(err, ErrReported) {
 			fmt.Fprintln(os.Stderr, "Error:", err)
 		}
 		return 1
@@ -51,8 +53,9 @@ func Main(config Config) int {
 	return 0
 }
 
-// errReported ends a command that has said itself what went wrong.
-var errReported = errors.New("reported")
+// ErrReported ends a command that has said itself what went wrong: the exit
+// code is 1 and nothing more is printed.
+var ErrReported = errors.New("reported")
 
 // runComponent turns this process into one component.
 func runComponent(config Config, name string, args []string) int {
@@ -66,17 +69,29 @@ func runComponent(config Config, name string, args []string) int {
 	return basecli.Run(command)
 }
 
-// session is what the commands share: the program's configuration and the
-// flags of the root command.
-type session struct {
+// Session is what the commands share: the program's configuration and the
+// flags of the root command, which are set when a command runs.
+type Session struct {
 	Config
 	dir  string
 	name string
 	json bool
 }
 
+// JSON says whether output is to be JSON.
+func (s *Session) JSON() bool { return s.json }
+
+// Options returns what a cluster of the default shape is started with.
+func (s *Session) Options() sandbox.Options {
+	return sandbox.Options{
+		Shape: sandbox.DefaultShape(), Name: s.name, BaseDir: s.dir,
+		Manifests: s.Manifests, Components: slices.Collect(maps.Keys(s.Components)),
+		Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
+	}
+}
+
 func newRootCommand(config Config) *cobra.Command {
-	s := &session{Config: config}
+	s := &Session{Config: config}
 	root := &cobra.Command{
 		Use:   "moorage-sandbox",
 		Short: "A real Kubernetes cluster in one binary, with a simulated disk service as the judge",
@@ -94,5 +109,8 @@ func newRootCommand(config Config) *cobra.Command {
 		newUpCommand(s), newDownCommand(s), newStatusCommand(s), newKubectlCommand(s), newListCommand(s),
 		newRunCommand(s), newDemoCommand(s), newFaultCommand(s), newJudgeCommand(s),
 	)
+	for _, build := range config.Commands {
+		root.AddCommand(build(s))
+	}
 	return root
 }

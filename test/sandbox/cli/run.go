@@ -24,7 +24,7 @@ type runOptions struct {
 	timeline bool
 }
 
-func newListCommand(s *session) *cobra.Command {
+func newListCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the scenarios",
@@ -53,7 +53,7 @@ func describe(scenarios []sandbox.Scenario) []description {
 	return out
 }
 
-func newRunCommand(s *session) *cobra.Command {
+func newRunCommand(s *Session) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run SCENARIO…",
@@ -75,7 +75,7 @@ func newRunCommand(s *session) *cobra.Command {
 	return cmd
 }
 
-func newDemoCommand(s *session) *cobra.Command {
+func newDemoCommand(s *Session) *cobra.Command {
 	o := runOptions{timeline: true}
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -103,7 +103,7 @@ type job struct {
 }
 
 // jobs resolves what is to be run.
-func (s *session) jobs(names []string, o runOptions) ([]job, error) {
+func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 	chosen, err := s.choose(names, o.all)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *session) jobs(names []string, o runOptions) ([]job, error) {
 }
 
 // choose finds scenarios by name.
-func (s *session) choose(names []string, all bool) ([]sandbox.Scenario, error) {
+func (s *Session) choose(names []string, all bool) ([]sandbox.Scenario, error) {
 	if all {
 		if len(names) > 0 {
 			return nil, errors.New("name scenarios or use --all, not both")
@@ -171,8 +171,8 @@ type summary struct {
 	Results []sandbox.Result `json:"results"`
 }
 
-// run runs the jobs and reports; errReported if one failed.
-func (s *session) run(ctx context.Context, jobs []job, o runOptions, out io.Writer) error {
+// run runs the jobs and reports; ErrReported if one failed.
+func (s *Session) run(ctx context.Context, jobs []job, o runOptions, out io.Writer) error {
 	options, err := s.options(&o.cluster)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (s *session) run(ctx context.Context, jobs []job, o runOptions, out io.Writ
 		fmt.Fprintf(out, "%d passed, %d failed\n", sum.Passed, sum.Failed)
 	}
 	if sum.Failed > 0 || sum.Passed < len(jobs) {
-		return errReported
+		return ErrReported
 	}
 	return nil
 }

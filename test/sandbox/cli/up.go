@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -43,12 +41,9 @@ func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 }
 
 // options combines the flags with the session's.
-func (s *session) options(f *shapeFlags) (sandbox.Options, error) {
-	o := sandbox.Options{
-		Shape: f.shape, Name: s.name, BaseDir: s.dir, Attacher: f.attacher, Keep: f.keep,
-		Manifests: s.Manifests, Components: slices.Collect(maps.Keys(s.Components)),
-		Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
-	}
+func (s *Session) options(f *shapeFlags) (sandbox.Options, error) {
+	o := s.Options()
+	o.Shape, o.Attacher, o.Keep = f.shape, f.attacher, f.keep
 	if f.mode != "" {
 		mode, err := sandbox.ParseMode(f.mode)
 		if err != nil {
@@ -59,7 +54,7 @@ func (s *session) options(f *shapeFlags) (sandbox.Options, error) {
 	return o, nil
 }
 
-func newUpCommand(s *session) *cobra.Command {
+func newUpCommand(s *Session) *cobra.Command {
 	var f shapeFlags
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -71,7 +66,7 @@ func newUpCommand(s *session) *cobra.Command {
 	return cmd
 }
 
-func (s *session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
+func (s *Session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
 	options, err := s.options(f)
 	if err != nil {
 		return err
@@ -100,7 +95,7 @@ func (s *session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
 	return err
 }
 
-func newDownCommand(s *session) *cobra.Command {
+func newDownCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Stop a cluster that `up` runs",
@@ -115,7 +110,7 @@ func newDownCommand(s *session) *cobra.Command {
 	}
 }
 
-func newStatusCommand(s *session) *cobra.Command {
+func newStatusCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "List the running clusters and their processes",
