@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/manifests"
+)
+
+// Every pod meets the restricted pod security standard, with a root file system
+// that nobody writes.
+func TestPodsAreRestricted(t *testing.T) {
+	seen := 0
+	for _, object := range objects(t, "deploy.yaml") {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		seen++
+		var deployment appsv1.Deployment
+		decode(t, object, &deployment)
+		spec := deployment.Spec.Template.Spec
+		if security := spec.SecurityContext; security == nil || security.RunAsNonRoot == nil || !*security.RunAsNonRoot ||
+			security.SeccompProfile == nil || security.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: pod security context %+v", deployment.Name, security)
+		}
+		if spec.ServiceAccountName != deployment.Name || spec.HostNetwork || spec.HostPID || spec.HostIPC {
+			t.Errorf("%s runs as %s, or in the host's namespaces", deployment.Name, spec.ServiceAccountName)
+		}
+		for _, container := range spec.Containers {
+			security := container.SecurityContext
+			if security == nil || security.AllowPrivilegeEscalation == nil || *security.AllowPrivilegeEscalation ||
+				security.ReadOnlyRootFilesystem == nil || !*security.ReadOnlyRootFilesystem ||
+				security.Capabilities == nil || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+				t.Errorf("%s: container security context %+v", deployment.Name, security)
+			}
+			if container.LivenessProbe == nil || container.ReadinessProbe == nil || container.Resources.Requests == nil {
+				t.Errorf("%s has no probes or requests", deployment.Name)
+			}
+		}
+	}
+	if seen != 3 {
+		t.Errorf("there are %d Deployments, want 3", seen)
+	}
+}
+
+// NodeVolumeLimits beside Moorage's own count would count a pod's own
+// attachment twice; without a Lease nobody stands behind the scheduler's tickets.
+func TestSchedulerConfiguration(t *testing.T) {
+	var config corev1.ConfigMap
+	find(t, "deploy.yaml", "ConfigMap", "moorage-scheduler", &config)
+	var scheduler schedulerv1.KubeSchedulerConfiguration
+	if err := yaml.UnmarshalStrict([]byte(config.Data["scheduler.yaml"]), &scheduler); err != nil {
+		t.Fatal(err)
+	}
+	lease := scheduler.LeaderElection
+	if lease.LeaderElect == nil || !*lease.LeaderElect || lease.ResourceName != v1alpha1.SchedulerName || lease.ResourceNamespace != manifests.Namespace {
+		t.Errorf("the scheduler's Lease is %+v", lease)
+	}
+	if len(scheduler.Profiles) != 1 {
+		t.Fatalf("there are %d profiles: default-scheduler belongs to another process", len(scheduler.Profiles))
+	}
+	profile := scheduler.Profiles[0]
+	if *profile.SchedulerName != v1alpha1.SchedulerName {
+		t.Errorf("the profile is %s", *profile.SchedulerName)
+	}
+	if plugins := profile.Plugins.MultiPoint; len(plugins.Enabled) != 1 || plugins.Enabled[0].Name != "VolumeHold" ||
+		len(plugins.Disabled) != 1 || plugins.Disabled[0].Name != "NodeVolumeLimits" {
+		t.Errorf("the profile's plugins are %+v", plugins)
+	}
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/manifests"
+	"github.com/moorage-dev/moorage/webhook/pod"
+)
+
+const (
+	controllerUser = "system:serviceaccount:" + manifests.Namespace + ":moorage-controller"
+	kubelet        = "system:node:worker-1"
+	tenant         = "alice"
+)
+
+var (
+	nodes    = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	pods     = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	bindings = schema.GroupVersionResource{Version: "v1", Resource: "bindings"}
+	tickets  = v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceVolumeTickets)
+)
+
+// check wants a verdict to be a pass if want is empty, and else a denial that
+// says it.
+func check(t *testing.T, verdict, want string) {
+	t.Helper()
+	switch {
+	case want == "" && verdict != "":
+		t.Errorf("denied: %s", verdict)
+	case want != "" && !strings.Contains(verdict, want):
+		t.Errorf("the verdict is %q, want a denial that says %q", verdict, want)
+	}
+}
+
+func node(volumes ...string) *corev1.Node {
+	out := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
+	for _, name := range volumes {
+		out.Status.VolumesAttached = append(out.Status.VolumesAttached, corev1.AttachedVolume{Name: corev1.UniqueVolumeName(name)})
+	}
+	return out
+}
+
+func TestOnlyTheControllerWritesVolumesAttached(t *testing.T) {
+	policy := loadPolicy(t, "moorage-volumes-attached")
+	busy := node("v1")
+	busy.Status.VolumesInUse = []corev1.UniqueVolumeName{"v1"}
+	many := make([]string, 3000)
+	for i := range many {
+		many[i] = fmt.Sprintf("kubernetes.io/csi/disk.example.com^vol-%036d", i)
+	}
+	tests := []struct {
+		name        string
+		user        string
+		now, before *corev1.Node
+		want        string
+	}{
+		{"the controller adds", controllerUser, node("v1"), node(), ""},
+		{"the controller removes", controllerUser, node(), node("v1"), ""},
+		{"another adds", "system:kube-controller-manager", node("v1"), node(), "--controllers=*,-persistentvolume-attach-detach-controller"},
+		{"another removes", "system:serviceaccount:kube-system:attachdetach-controller", node(), node("v1"), "attachdetach-controller"},
+		{"another replaces", tenant, node("v2"), node("v1"), "volumesAttached"},
+		{"the kubelet reports volumesInUse", kubelet, busy, node("v1"), ""},
+		{"the kubelet registers", kubelet, node(), nil, ""},
+		{"the kubelet registers with volumes", kubelet, node("v1"), nil, "volumesAttached"},
+		{"3,000 volumes", kubelet, node(many...), node(many...), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := request{user: test.user, resource: nodes, kind: corev1.SchemeGroupVersion.WithKind("Node"), now: test.now}
+			if test.before != nil {
+				r.before, r.subresource = test.before, "status"
+			}
+			check(t, policy.judge(t, r), test.want)
+		})
+	}
+}
+
+func podWith(annotation string, volumes ...corev1.Volume) *corev1.Pod {
+	out := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0", Annotations: map[string]string{"team": "db"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "db"}}, Volumes: volumes},
+	}
+	if annotation != "" {
+		out.Annotations[v1alpha1.AnnotationVolumeStatus] = annotation
+	}
+	return out
+}
+
+func claim(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim-" + name}}}
+}
+
+func placeholder(t *testing.T, in *corev1.Pod) string {
+	t.Helper()
+	text, err := pod.Placeholder(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestOnlyTheControllerWritesVolumeStatus(t *testing.T) {
+	policy := loadPolicy(t, "moorage-volume-status")
+	stamp := placeholder(t, podWith("", claim("data")))
+	const mounted = `{"volumes":[{"name":"data","claim":"claim-data","safeToMount":true,"safeToDetach":false}]}`
+	tests := []struct {
+		name        string
+		user        string
+		subresource string
+		now, before *corev1.Pod
+		want        string
+	}{
+		{"created without", tenant, "", podWith("", claim("data")), nil, ""},
+		{"created with the placeholder", tenant, "", podWith(stamp, claim("data")), nil, ""},
+		{"created safe to mount", tenant, "", podWith(mounted, claim("data")), nil, "leave it out"},
+		{"created with another pod's placeholder", tenant, "", podWith(stamp, claim("other")), nil, "leave it out"},
+		{"created with a placeholder and no volume", tenant, "", podWith(stamp), nil, "leave it out"},
+		{"changed by its owner", tenant, "", podWith(mounted, claim("data")), podWith(stamp, claim("data")), "controller"},
+		{"removed by its owner", tenant, "", podWith("", claim("data")), podWith(mounted, claim("data")), "leave it as it is"},
+		{"set back to the placeholder", tenant, "", podWith(stamp, claim("data")), podWith(mounted, claim("data")), "controller"},
+		{"changed through the status", kubelet, "status", podWith(mounted, claim("data")), podWith(stamp, claim("data")), "controller"},
+		{"another change through the status", kubelet, "status", podWith(stamp, claim("data")), podWith(stamp, claim("data")), ""},
+		{"another change", tenant, "", podWith(mounted, claim("data")), podWith(mounted, claim("data")), ""},
+		{"the controller", controllerUser, "status", podWith(mounted, claim("data")), podWith(stamp, claim("data")), ""},
+		{"through a resize", tenant, "resize", podWith(mounted, claim("data")), podWith(stamp, claim("data")), "controller"},
+		{"through an ephemeral container", tenant, "ephemeralcontainers", podWith(mounted, claim("data")), podWith(stamp, claim("data")), "controller"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := request{user: test.user, namespace: "shop", resource: pods, subresource: test.subresource,
+				kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: test.now}
+			if test.before != nil {
+				r.before = test.before
+			}
+			check(t, policy.judge(t, r), test.want)
+		})
+	}
+}
+
+// A binding's annotations become the pod's.
+func TestBindingsCarryNoVolumeStatus(t *testing.T) {
+	policy := loadPolicy(t, "moorage-volume-status")
+	for annotation, want := range map[string]string{"": "", `{"volumes":[]}`: "controller"} {
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0"}, Target: corev1.ObjectReference{Kind: "Node", Name: "worker-1"}}
+		if annotation != "" {
+			binding.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: annotation}
+		}
+		r := request{user: "system:kube-scheduler", namespace: "shop", kind: corev1.SchemeGroupVersion.WithKind("Binding"), now: binding}
+		r.resource, r.subresource = pods, "binding"
+		check(t, policy.judge(t, r), want)
+		r.resource, r.subresource = bindings, ""
+		check(t, policy.judge(t, r), want)
+	}
+}
+
+// volumeKinds are sources of every kind that matters, and some that don't.
+func volumeKinds() []corev1.VolumeSource {
+	return []corev1.VolumeSource{
+		{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "a-claim.b"}},
+		{Ephemeral: &corev1.EphemeralVolumeSource{}},
+		{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "d"}},
+		{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "d"}},
+		{Cinder: &corev1.CinderVolumeSource{VolumeID: "d"}},
+		{AzureDisk: &corev1.AzureDiskVolumeSource{DiskName: "d"}},
+		{AzureFile: &corev1.AzureFileVolumeSource{ShareName: "d"}},
+		{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "d"}},
+		{PortworxVolume: &corev1.PortworxVolumeSource{VolumeID: "d"}},
+		{ISCSI: &corev1.ISCSIVolumeSource{IQN: "d"}},
+		{FC: &corev1.FCVolumeSource{}},
+		{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		{NFS: &corev1.NFSVolumeSource{Server: "n"}},
+		{CSI: &corev1.CSIVolumeSource{Driver: "d"}},
+		{HostPath: &corev1.HostPathVolumeSource{Path: "/"}},
+	}
+}
+
+// What the webhook stamps is what the policy takes, and the webhook is asked for
+// exactly the pods that it would stamp: Go and CEL have one list of volumes.
+func TestWebhookAndPoliciesAgree(t *testing.T) {
+	policy := loadPolicy(t, "moorage-volume-status")
+	asked := webhookMatcher(t)
+	kinds := volumeKinds()
+	rapid.Check(t, func(rt *rapid.T) {
+		var volumes []corev1.Volume
+		for i, kind := range rapid.SliceOfN(rapid.IntRange(0, len(kinds)-1), 0, 6).Draw(rt, "kinds") {
+			volumes = append(volumes, corev1.Volume{Name: fmt.Sprintf("v-%d", i), VolumeSource: kinds[kind]})
+		}
+		in := podWith("", volumes...)
+		r := request{user: tenant, namespace: "shop", resource: pods, kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: in}
+		stamp := placeholder(t, in)
+		if got, want := asked(r), stamp != ""; got != want {
+			rt.Errorf("the webhook is asked: %t, would stamp: %t", got, want)
+		}
+		r.now = podWith(stamp, volumes...)
+		if verdict := policy.judge(t, r); verdict != "" {
+			rt.Errorf("the placeholder %s is denied: %s", stamp, verdict)
+		}
+		r.now = podWith(stamp+" ", volumes...)
+		if verdict := policy.judge(t, r); verdict == "" {
+			rt.Errorf("%q is taken for the placeholder", stamp+" ")
+		}
+	})
+	mirror := podWith("", claim("data"))
+	mirror.Annotations[corev1.MirrorPodAnnotationKey] = "hash"
+	if asked(request{user: kubelet, namespace: "shop", resource: pods, kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: mirror}) {
+		t.Error("the webhook is asked about mirror pods")
+	}
+}
+
+// webhookMatcher returns whether the webhook's match conditions hold.
+func webhookMatcher(t *testing.T) func(request) bool {
+	t.Helper()
+	var configuration admissionregistrationv1.MutatingWebhookConfiguration
+	find(t, "webhook.yaml", "MutatingWebhookConfiguration", "moorage-webhook", &configuration)
+	hook := configuration.Webhooks[0]
+	filter := compiler(t).CompileCondition(conditions(hook.MatchConditions), cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
+	matcher := matchconditions.NewMatcher(filter, hook.FailurePolicy, "webhook", "admit", hook.Name)
+	return func(r request) bool {
+		result := matcher.Match(t.Context(), r.attributes(), nil, nil)
+		if result.Error != nil {
+			t.Fatalf("the match conditions can't be evaluated: %v", result.Error)
+		}
+		return result.Matches
+	}
+}
+
+func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
+	policy := loadPolicy(t, "moorage-tickets")
+	podOwner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "6f1c"}
+	otherOwner := metav1.OwnerReference{APIVersion: "snapshot.example.com/v1", Kind: "Snapshot", Name: "s", UID: "77aa"}
+	unclaimed := []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}, {PersistentVolume: "pv-9"}}
+	tests := []struct {
+		name      string
+		namespace string
+		typ       v1alpha1.TicketType
+		ttl       *int64
+		owners    []metav1.OwnerReference
+		volumes   []v1alpha1.TicketVolume
+		want      string
+	}{
+		{name: "a pod's, owned by the pod", typ: v1alpha1.TicketPod, owners: []metav1.OwnerReference{podOwner}},
+		{name: "a pod's, without an owner", typ: v1alpha1.TicketPod, want: "add an ownerReference to the pod"},
+		{name: "a pod's, owned by another", typ: v1alpha1.TicketPod, owners: []metav1.OwnerReference{otherOwner}, want: "add an ownerReference to the pod"},
+		{name: "a pod's, owned by a pod of another UID", typ: v1alpha1.TicketPod,
+			owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "0000"}}, want: "metadata.name to the pod's UID"},
+		{name: "a pod's, owned by the pod and another", typ: v1alpha1.TicketPod, owners: []metav1.OwnerReference{otherOwner, podOwner}},
+		{name: "a person's with an end", typ: v1alpha1.TicketManual, ttl: new(int64(60))},
+		{name: "a snapshot's with an owner", typ: v1alpha1.TicketSnapshot, owners: []metav1.OwnerReference{otherOwner}},
+		{name: "a person's without an end", typ: v1alpha1.TicketManual, want: "set spec.ttlSeconds, or add an ownerReference"},
+		{name: "an unclaimed volume of a tenant", typ: v1alpha1.TicketManual, ttl: new(int64(60)), volumes: unclaimed, want: "in the namespace " + manifests.Namespace},
+		{name: "an unclaimed volume of an administrator", namespace: manifests.Namespace, typ: v1alpha1.TicketManual, ttl: new(int64(60)), volumes: unclaimed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			ticket := &v1alpha1.VolumeTicket{
+				TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "6f1c", OwnerReferences: test.owners},
+				Spec: v1alpha1.VolumeTicketSpec{Type: test.typ, NodeName: "worker-1", TTLSeconds: test.ttl,
+					Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+			}
+			if test.namespace != "" {
+				ticket.Namespace = test.namespace
+			}
+			if test.volumes != nil {
+				ticket.Spec.Volumes = test.volumes
+			}
+			r := request{user: tenant, namespace: ticket.Namespace, resource: tickets,
+				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: ticket}
+			check(t, policy.judge(t, r), test.want)
+		})
+	}
+	// The garbage collector takes owners away from what it orphans.
+	orphaned := request{resource: tickets, now: &v1alpha1.VolumeTicket{}, before: &v1alpha1.VolumeTicket{}}
+	if policy.asked(orphaned) {
+		t.Error("the policy stands in the way of orphaning deletions")
+	}
+}
+
+// A policy without a binding that denies is a comment.
+func TestPoliciesAreBound(t *testing.T) {
+	bound := map[string]bool{}
+	for _, object := range objects(t, "policies.yaml") {
+		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
+			decode(t, object, &binding)
+			bound[binding.Spec.PolicyName] = len(binding.Spec.ValidationActions) == 1 && binding.Spec.ValidationActions[0] == admissionregistrationv1.Deny
+		}
+	}
+	for _, object := range objects(t, "policies.yaml") {
+		if object.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		var policy admissionregistrationv1.ValidatingAdmissionPolicy
+		decode(t, object, &policy)
+		if !bound[policy.Name] || policy.Spec.FailurePolicy == nil || *policy.Spec.FailurePolicy != admissionregistrationv1.Fail {
+			t.Errorf("policy %s does not deny, or fails open", policy.Name)
+		}
+		for _, validation := range policy.Spec.Validations {
+			if strings.Contains(validation.Message, "\n") || validation.Message == "" && validation.MessageExpression == "" {
+				t.Errorf("policy %s: the API server refuses the message %q", policy.Name, validation.Message)
+			}
+		}
+	}
+}

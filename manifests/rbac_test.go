@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/moorage-dev/moorage/manifests"
+)
+
+// grant is a rule and where it applies: a namespace, or "" for everywhere.
+type grant struct {
+	namespace string
+	rule      rbacv1.PolicyRule
+}
+
+// rights are what each service account of Moorage may do by Moorage's own
+// roles, and the names of Kubernetes' roles it is bound to.
+type rights struct {
+	grants map[string][]grant
+	system map[string][]string
+}
+
+func loadRights(t *testing.T) rights {
+	t.Helper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, object := range objects(t, "rbac.yaml") {
+		switch object.GetKind() {
+		case "ClusterRole", "Role":
+			var role rbacv1.ClusterRole
+			decode(t, object, &role)
+			rules[object.GetKind()+"/"+role.Name] = role.Rules
+		}
+	}
+	out := rights{grants: map[string][]grant{}, system: map[string][]string{}}
+	for _, object := range objects(t, "rbac.yaml") {
+		if !strings.HasSuffix(object.GetKind(), "Binding") {
+			continue
+		}
+		var binding rbacv1.ClusterRoleBinding
+		decode(t, object, &binding)
+		for _, subject := range binding.Subjects {
+			if subject.Kind != "ServiceAccount" || subject.Namespace != manifests.Namespace {
+				t.Errorf("%s %s gives rights to %+v", object.GetKind(), binding.Name, subject)
+			}
+			own, ok := rules[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]
+			if !ok {
+				out.system[subject.Name] = append(out.system[subject.Name], binding.RoleRef.Name)
+			}
+			for _, rule := range own {
+				out.grants[subject.Name] = append(out.grants[subject.Name], grant{object.GetNamespace(), rule})
+			}
+		}
+	}
+	return out
+}
+
+// may reports whether an account may do something; an empty name stands for any
+// object, and a namespace for one that is not Moorage's.
+func (r rights) may(account, verb, group, resource, namespace, name string) bool {
+	return slices.ContainsFunc(r.grants[account], func(g grant) bool {
+		return (g.namespace == "" || g.namespace == namespace) &&
+			slices.Contains(g.rule.Verbs, verb) && slices.Contains(g.rule.APIGroups, group) && slices.Contains(g.rule.Resources, resource) &&
+			(len(g.rule.ResourceNames) == 0 || slices.Contains(g.rule.ResourceNames, name))
+	})
+}
+
+func TestComponentsMayDoWhatTheyDo(t *testing.T) {
+	all := loadRights(t)
+	const own, elsewhere = manifests.Namespace, "shop"
+	tests := []struct {
+		account, verbs, group, resource, namespace, name string
+		want                                             bool
+	}{
+		{"moorage-controller", "get list watch", "", "nodes", "", "", true},
+		{"moorage-controller", "get list watch", "", "pods", elsewhere, "", true},
+		{"moorage-controller", "get list watch", "", "persistentvolumes", "", "", true},
+		{"moorage-controller", "get list watch", "", "persistentvolumeclaims", elsewhere, "", true},
+		{"moorage-controller", "get list watch", "storage.k8s.io", "csinodes", "", "", true},
+		{"moorage-controller", "get list watch", "storage.k8s.io", "csidrivers", "", "", true},
+		{"moorage-controller", "get list watch", "storage.k8s.io", "storageclasses", "", "", true},
+		{"moorage-controller", "get list watch create patch delete", "storage.k8s.io", "volumeattachments", "", "", true},
+		{"moorage-controller", "patch", "", "nodes/status", "", "", true},
+		{"moorage-controller", "patch", "", "pods/status", elsewhere, "", true},
+		{"moorage-controller", "get list watch delete", "moorage.dev", "volumetickets", elsewhere, "", true},
+		{"moorage-controller", "update patch", "moorage.dev", "volumetickets/status", elsewhere, "", true},
+		{"moorage-controller", "get list watch create update patch delete", "moorage.dev", "volumeholds", "", "", true},
+		{"moorage-controller", "get list watch", "moorage.dev", "attachpolicies", "", "", true},
+		{"moorage-controller", "create patch", "", "events", elsewhere, "", true},
+		{"moorage-controller", "create", "coordination.k8s.io", "leases", own, "", true},
+		{"moorage-controller", "get update", "coordination.k8s.io", "leases", own, "moorage-controller", true},
+		{"moorage-controller", "get list watch", "coordination.k8s.io", "leases", own, "moorage-scheduler", true},
+		{"moorage-scheduler", "get list watch create delete", "moorage.dev", "volumetickets", elsewhere, "", true},
+		{"moorage-scheduler", "get list watch", "moorage.dev", "volumeholds", "", "", true},
+		{"moorage-scheduler", "get list watch", "moorage.dev", "attachpolicies", "", "", true},
+		{"moorage-scheduler", "get update", "coordination.k8s.io", "leases", own, "moorage-scheduler", true},
+
+		// A grant is the controller's, a hold is the controller's, the status of
+		// an attachment is the attacher's.
+		{"moorage-scheduler", "update patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
+		{"moorage-scheduler", "update patch", "moorage.dev", "volumetickets", elsewhere, "", false},
+		{"moorage-scheduler", "create update patch delete", "moorage.dev", "volumeholds", "", "", false},
+		{"moorage-scheduler", "create delete", "storage.k8s.io", "volumeattachments", "", "", false},
+		{"moorage-controller", "create update patch", "moorage.dev", "volumetickets", elsewhere, "", false},
+		{"moorage-controller", "update patch", "storage.k8s.io", "volumeattachments/status", "", "", false},
+		{"moorage-controller", "get list watch", "", "secrets", own, "", false},
+		{"moorage-controller", "update patch", "", "pods", elsewhere, "", false},
+		{"moorage-controller", "create", "", "pods/binding", elsewhere, "", false},
+		{"moorage-controller", "update patch delete", "", "nodes", "", "", false},
+		{"moorage-controller", "update patch", "coordination.k8s.io", "leases", own, "moorage-scheduler", false},
+		{"moorage-controller", "get", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
+	}
+	for _, test := range tests {
+		for _, verb := range strings.Fields(test.verbs) {
+			if got := all.may(test.account, verb, test.group, test.resource, test.namespace, test.name); got != test.want {
+				t.Errorf("%s may %s %s/%s %q in %q: %t, want %t", test.account, verb, test.group, test.resource, test.name, test.namespace, got, test.want)
+			}
+		}
+	}
+	if len(all.grants["moorage-webhook"]) > 0 || len(all.system["moorage-webhook"]) > 0 {
+		t.Error("the webhook has rights, and talks to nobody")
+	}
+	if got := all.system["moorage-scheduler"]; !slices.Equal(got, []string{"system:kube-scheduler", "system:volume-scheduler", "extension-apiserver-authentication-reader"}) {
+		t.Errorf("the scheduler is bound to %v of Kubernetes' roles", got)
+	}
+	if got := all.system["moorage-controller"]; len(got) > 0 {
+		t.Errorf("the controller is bound to %v of Kubernetes' roles", got)
+	}
+}
+
+func TestNoWildcards(t *testing.T) {
+	for account, grants := range loadRights(t).grants {
+		for _, g := range grants {
+			if slices.Contains(slices.Concat(g.rule.Verbs, g.rule.Resources, g.rule.APIGroups), "*") || len(g.rule.NonResourceURLs) > 0 {
+				t.Errorf("%s has the rule %+v", account, g.rule)
+			}
+		}
+	}
+}
