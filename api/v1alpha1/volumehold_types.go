@@ -83,6 +83,14 @@ type VolumeHoldStatus struct {
 	// +optional
 	Next *NextHolder `json:"next,omitempty"`
 
+	// waiting are the tickets, other than next, that claim the volume at other
+	// nodes. At most 256 are listed.
+	// +optional
+	// +listType=map
+	// +listMapKey=uid
+	// +kubebuilder:validation:MaxItems=256
+	Waiting []TicketReference `json:"waiting,omitempty"`
+
 	// transitions rises whenever the volume changes its node, as leaseTransitions
 	// does in a Lease, and serves as a fencing token. It never falls while a
 	// PersistentVolume or VolumeAttachment of the volume exists.
@@ -228,6 +236,7 @@ type HoldState string
 // The states that the summary of a hold can show.
 const (
 	HoldStateFree          HoldState = "Free"
+	HoldStateHeld          HoldState = "Held"
 	HoldStateAttaching     HoldState = "Attaching"
 	HoldStateAttached      HoldState = "Attached"
 	HoldStateDetachPending HoldState = "DetachPending"

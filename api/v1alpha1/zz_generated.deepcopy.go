@@ -397,6 +397,11 @@ func (in *VolumeHoldStatus) DeepCopyInto(out *VolumeHoldStatus) {
 		*out = new(NextHolder)
 		**out = **in
 	}
+	if in.Waiting != nil {
+		in, out := &in.Waiting, &out.Waiting
+		*out = make([]TicketReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// AnnotationNodeID on a VolumeAttachment is where external-attacher keeps the
+// driver's name for the node, for the day its CSINode is gone
+// (pkg/controller/csi_handler.go).
+const AnnotationNodeID = "csi.alpha.kubernetes.io/node-id"
+
+// AttacherFinalizer is the finalizer of a driver's external-attacher on its
+// VolumeAttachments and PersistentVolumes: the driver's name with everything
+// but letters, digits and "-" replaced (pkg/controller/util.go).
+func AttacherFinalizer(driver string) string {
+	return "external-attacher/" + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
+			return r
+		}
+		return '-'
+	}, driver)
+}
+
+// Attachment makes a fact of a VolumeAttachment. The fact holds even with an
+// error, which says that its inline source is broken.
+func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
+	fact := ledger.Attachment{
+		Name: a.Name, UID: string(a.UID), Version: a.ResourceVersion,
+		Driver:   a.Spec.Attacher,
+		Node:     ledger.NodeName(a.Spec.NodeName),
+		Attached: a.Status.Attached,
+		Deleting: a.DeletionTimestamp != nil,
+		Ours:     a.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy,
+		NodeID:   a.Annotations[AnnotationNodeID],
+
+		AttachError: callError(a.Status.AttachError),
+		DetachError: callError(a.Status.DetachError),
+	}
+	if n, err := strconv.ParseInt(a.Annotations[v1alpha1.AnnotationTransitions], 10, 64); err == nil && n > 0 {
+		fact.Transitions = n
+	}
+	if a.Spec.Source.PersistentVolumeName != nil {
+		fact.PersistentVolume = *a.Spec.Source.PersistentVolumeName
+	}
+	var err error
+	if spec := a.Spec.Source.InlineVolumeSpec; spec != nil {
+		fact.Inline, err = volumeOfPV(&corev1.PersistentVolume{Spec: *spec})
+	}
+	return fact, err
+}
+
+func callError(e *storagev1.VolumeError) ledger.CallError {
+	if e == nil {
+		return ledger.CallError{}
+	}
+	fact := ledger.CallError{Message: e.Message}
+	if e.ErrorCode != nil {
+		fact.Code = *e.ErrorCode
+	}
+	if fact.IsZero() {
+		fact.Message = "the driver gave no message"
+	}
+	return fact
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// listed bounds the lists of a VolumeHold, as its schema does.
+const listed = 256
+
+// reasonUnknown is the reason of condition Attached when nobody can tell.
+const reasonUnknown = "Unknown"
+
+// Hold makes a fact of a VolumeHold. What HoldObject made of a hold becomes
+// that hold again.
+func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
+	status := &h.Status
+	fact := ledger.Hold{
+		Version:     h.ResourceVersion,
+		Transitions: status.Transitions,
+		PVs:         slices.Clone(status.PersistentVolumes),
+		Waiting:     requesters(status.Waiting),
+	}
+	if fact.Transitions > 0 {
+		fact.State = ledger.HoldFree
+	}
+	if status.Holder != nil {
+		fact.Node, fact.NodeUID = ledger.NodeName(status.Holder.Node), string(status.Holder.NodeUID)
+		fact.Requesters = requesters(status.Holder.Requesters)
+		fact.State = ledger.HoldHeld
+	}
+	if status.Next != nil {
+		fact.Next = ledger.Promise{Node: ledger.NodeName(status.Next.Node), To: requesterOf(status.Next.Ticket)}
+	}
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.HoldDetachPending); c != nil && c.Status == metav1.ConditionTrue {
+		fact.State, fact.Reason, fact.Message = ledger.HoldDetachPending, ledger.Code(c.Reason), c.Message
+	}
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.HoldAttached); c != nil && c.Status == metav1.ConditionUnknown {
+		fact.State, fact.Message = ledger.HoldUnknown, c.Message
+		if c.Reason != reasonUnknown {
+			fact.Reason = ledger.Code(c.Reason)
+		}
+	}
+	if f := status.ForceDetach; f != nil {
+		fact.Force = ledger.Force{Rule: string(f.Rule), Elapsed: time.Duration(f.ElapsedSeconds) * time.Second}
+	}
+	return ledger.HoldSeen{Volume: HoldVolume(h), Hold: fact}
+}
+
+// HoldVolume is the volume that a VolumeHold is about.
+func HoldVolume(h *v1alpha1.VolumeHold) ledger.VolumeID {
+	return volumeID(h.Spec.Driver, h.Spec.Handle)
+}
+
+// HoldContext is what HoldObject needs beside the hold itself.
+type HoldContext struct {
+	Volume ledger.VolumeID
+	Claim  ledger.ClaimKey      // for people; zero when there is none
+	Old    *v1alpha1.VolumeHold // as known last, for the times of its conditions; may be nil
+	Now    time.Time
+}
+
+// HoldObject makes the VolumeHold to write of a hold. Its resource version is
+// that of the hold, so that it replaces exactly what the hold was made of.
+func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
+	object := &v1alpha1.VolumeHold{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            v1alpha1.VolumeHoldName(c.Volume.Driver, c.Volume.Handle),
+			ResourceVersion: h.Version,
+			Labels:          map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+		},
+		Spec: v1alpha1.VolumeHoldSpec{Driver: c.Volume.Driver, Handle: c.Volume.Handle},
+		Status: v1alpha1.VolumeHoldStatus{
+			PersistentVolumes: bounded(h.PVs),
+			Transitions:       h.Transitions,
+			Waiting:           references(h.Waiting),
+			Summary:           summary(c, h),
+		},
+	}
+	status := &object.Status
+	if h.Node != "" {
+		status.Holder = &v1alpha1.Holder{Node: string(h.Node), NodeUID: types.UID(h.NodeUID), Requesters: references(h.Requesters)}
+	}
+	if h.Next.Node != "" && named(h.Next.To) {
+		status.Next = &v1alpha1.NextHolder{Node: string(h.Next.Node), Ticket: reference(h.Next.To)}
+	}
+	if h.Force.Rule != "" {
+		status.ForceDetach = &v1alpha1.ForceDetachProgress{
+			Rule: v1alpha1.ForceDetachRule(h.Force.Rule), ElapsedSeconds: int64(h.Force.Elapsed / time.Second),
+		}
+	}
+	conditions(c, h, status)
+	return object
+}
+
+// conditions sets the condition that the hold's state asks for, and keeps
+// the time of one that was there before.
+func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus) {
+	if c.Old != nil {
+		status.Conditions = slices.Clone(c.Old.Status.Conditions)
+	}
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.HoldAttached)
+	condition := metav1.Condition{
+		Reason: string(h.Reason), Message: h.Message, LastTransitionTime: metav1.NewTime(c.Now),
+	}
+	switch h.State {
+	case ledger.HoldDetachPending:
+		condition.Type, condition.Status = v1alpha1.HoldDetachPending, metav1.ConditionTrue
+	case ledger.HoldUnknown:
+		condition.Type, condition.Status = v1alpha1.HoldAttached, metav1.ConditionUnknown
+	}
+	if h.State != ledger.HoldDetachPending {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.HoldDetachPending)
+	}
+	if condition.Reason == "" {
+		condition.Reason = reasonUnknown
+	}
+	if condition.Type != "" {
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	if len(status.Conditions) == 0 {
+		status.Conditions = nil
+	}
+}
+
+func requesterOf(r v1alpha1.TicketReference) ledger.Requester {
+	return ledger.Requester{
+		Ticket: r.Kind == v1alpha1.TicketKindVolumeTicket, Namespace: r.Namespace, Name: r.Name, UID: string(r.UID),
+	}
+}
+
+func requesters(refs []v1alpha1.TicketReference) []ledger.Requester {
+	var list []ledger.Requester
+	for _, r := range refs {
+		list = append(list, requesterOf(r))
+	}
+	return list
+}
+
+func reference(r ledger.Requester) v1alpha1.TicketReference {
+	kind := v1alpha1.TicketKindPod
+	if r.Ticket {
+		kind = v1alpha1.TicketKindVolumeTicket
+	}
+	return v1alpha1.TicketReference{Kind: kind, Namespace: r.Namespace, Name: r.Name, UID: types.UID(r.UID)}
+}
+
+// named says whether a requester can be written: the API takes no other.
+func named(r ledger.Requester) bool { return r.Namespace != "" && r.Name != "" && r.UID != "" }
+
+func references(list []ledger.Requester) []v1alpha1.TicketReference {
+	var refs []v1alpha1.TicketReference
+	for _, r := range bounded(list) {
+		if named(r) {
+			refs = append(refs, reference(r))
+		}
+	}
+	return refs
+}
+
+func bounded[T any](list []T) []T { return slices.Clip(list[:min(len(list), listed)]) }

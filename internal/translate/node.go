@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// annotationManaged is written by kubelets that leave attach and detach to a
+// controller (pkg/volume/util, ControllerManagedAttachAnnotation).
+const annotationManaged = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+// Node makes a fact of a Node.
+func Node(n *corev1.Node) ledger.NodeState {
+	fact := ledger.NodeState{
+		Name: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
+		Ready:     readiness(n),
+		Draining:  n.Spec.Unschedulable || n.DeletionTimestamp != nil,
+		Reporting: reporting(n),
+		InUse:     make([]ledger.VolumeID, 0, len(n.Status.VolumesInUse)),
+		Reported:  make([]ledger.VolumeID, 0, len(n.Status.VolumesAttached)),
+	}
+	_, fact.Managed = n.Annotations[annotationManaged]
+	for _, taint := range n.Spec.Taints {
+		fact.OutOfService = fact.OutOfService || taint.Key == corev1.TaintNodeOutOfService
+	}
+	seen := make(map[ledger.VolumeID]bool, len(n.Status.VolumesInUse))
+	for _, name := range n.Status.VolumesInUse {
+		if v, ok := VolumeOf(name); ok && !seen[v] {
+			seen[v] = true
+			fact.InUse = append(fact.InUse, v)
+		}
+	}
+	clear(seen)
+	for _, attached := range n.Status.VolumesAttached {
+		if v, ok := VolumeOf(attached.Name); ok && !seen[v] {
+			seen[v] = true
+			fact.Reported = append(fact.Reported, v)
+		}
+	}
+	return fact
+}
+
+func readiness(n *corev1.Node) ledger.Readiness {
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			switch c.Status {
+			case corev1.ConditionTrue:
+				return ledger.ReadyTrue
+			case corev1.ConditionFalse:
+				return ledger.ReadyFalse
+			}
+		}
+	}
+	return ledger.ReadyUnknown
+}
+
+// reporting says whether this Node object's own kubelet has written its status
+// since it registered, so that an empty volumesInUse means that nothing is in
+// use. Evidence is a volume in use, which only kubelets write, or a condition
+// whose heartbeat is later than its transition. Both of its times are of one
+// clock, the kubelet's: registration makes them equal (pkg/kubelet,
+// initialNode), every later status write moves all heartbeats (nodestatus
+// setters), and the transition stays. What the node lifecycle controller
+// writes instead is Unknown, and is not looked at.
+//
+// Times have whole seconds. A kubelet that writes within the second of its
+// registration is believed at its next write, with its next change or after
+// nodeStatusReportFrequency.
+func reporting(n *corev1.Node) bool {
+	if len(n.Status.VolumesInUse) > 0 {
+		return true
+	}
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if c.Status != corev1.ConditionUnknown && kubeletCondition(c.Type) && c.LastHeartbeatTime.After(c.LastTransitionTime.Time) {
+			return true
+		}
+	}
+	return false
+}
+
+// kubeletCondition names the conditions that kubelets write; others, such as
+// NetworkUnavailable, are a network provider's.
+func kubeletCondition(t corev1.NodeConditionType) bool {
+	switch t {
+	case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
+		return true
+	}
+	return false
+}
+
+// NodeDrivers makes a fact of a CSINode.
+func NodeDrivers(n *storagev1.CSINode) ledger.NodeDrivers {
+	fact := ledger.NodeDrivers{Node: ledger.NodeName(n.Name), Version: n.ResourceVersion}
+	for i := range n.Spec.Drivers {
+		d := &n.Spec.Drivers[i]
+		driver := ledger.DriverOnNode{Name: d.Name, NodeID: d.NodeID, Limit: ledger.NoLimit}
+		if d.Allocatable != nil && d.Allocatable.Count != nil {
+			driver.Limit = max(0, *d.Allocatable.Count)
+		}
+		fact.Drivers = append(fact.Drivers, driver)
+	}
+	return fact
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Pod makes a fact of a Pod. The fact holds even with an error, which names
+// the volumes whose source is broken. Volumes that no container mounts count,
+// too: the attach/detach controller attaches them, though kubelets never
+// report them in use.
+func Pod(p *corev1.Pod) (ledger.Pod, error) {
+	fact := ledger.Pod{
+		UID: string(p.UID), Version: p.ResourceVersion,
+		Namespace: p.Namespace, Name: p.Name,
+		Node:    ledger.NodeName(p.Spec.NodeName),
+		Phase:   podPhase(p),
+		Created: p.CreationTimestamp.Unix(),
+	}
+	_, fact.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
+	var errs []error
+	for i := range p.Spec.Volumes {
+		v, ok, err := podVolume(p, &p.Spec.Volumes[i])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("pod %s/%s, volume %s: %w", p.Namespace, p.Name, p.Spec.Volumes[i].Name, err))
+		}
+		if ok {
+			fact.Volumes = append(fact.Volumes, v)
+		}
+	}
+	return fact, errors.Join(errs...)
+}
+
+// podVolume is false for volumes that are never attached.
+func podVolume(p *corev1.Pod, volume *corev1.Volume) (ledger.PodVolume, bool, error) {
+	v := ledger.PodVolume{Name: volume.Name}
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		v.Claim, v.ReadOnly = volume.PersistentVolumeClaim.ClaimName, volume.PersistentVolumeClaim.ReadOnly
+		return v, v.Claim != "", nil
+	case volume.Ephemeral != nil:
+		v.Claim, v.Ephemeral = p.Name+"-"+volume.Name, true
+		return v, true, nil
+	}
+	id, err := volumeOfInline(volume, p.Namespace)
+	v.Inline = id
+	return v, !id.IsZero(), err
+}
+
+// podPhase says how far a pod is as far as its volumes are concerned. A pod
+// that is being deleted is finished only when every container that it has is
+// reported terminated: one of which nothing is reported may run.
+func podPhase(p *corev1.Pod) ledger.PodPhase {
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+		return ledger.PodFinished
+	case p.DeletionTimestamp == nil:
+		return ledger.PodLive
+	case terminated(p):
+		return ledger.PodFinished
+	}
+	return ledger.PodTerminating
+}
+
+func terminated(p *corev1.Pod) bool {
+	status := &p.Status
+	if len(status.ContainerStatuses) < len(p.Spec.Containers) || len(status.ContainerStatuses) == 0 ||
+		len(status.InitContainerStatuses) < len(p.Spec.InitContainers) ||
+		len(status.EphemeralContainerStatuses) < len(p.Spec.EphemeralContainers) {
+		return false
+	}
+	for _, list := range [][]corev1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range list {
+			if list[i].State.Terminated == nil {
+				return false
+			}
+		}
+	}
+	return true
+}

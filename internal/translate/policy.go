@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Policy makes a fact of an AttachPolicy.
+func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
+	spec := &p.Spec
+	fact := ledger.Policy{
+		Name: p.Name, Version: p.ResourceVersion,
+		Driver: spec.Driver, Class: spec.StorageClassName,
+		BindAfterAttached: spec.BindAfter == v1alpha1.BindAfterAttached,
+		DetachDelay:       duration(spec.DetachDelay),
+		AllowNoDriver:     spec.MissingDriver == v1alpha1.MissingDriverAllow,
+		EmptyIsExclusive:  spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
+		LiveMigration:     spec.LiveMigration,
+		GrantTimeout:      duration(spec.GrantTimeout),
+		BindUngranted:     spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
+	}
+	if spec.Slots != nil {
+		fact.MaxSlots = spec.Slots.Max
+		if spec.Slots.Headroom != nil {
+			fact.Headroom = *spec.Slots.Headroom
+		}
+	}
+	if spec.ForceDetach != nil {
+		fact.AfterPodGone = optional(spec.ForceDetach.AfterPodGone)
+		fact.AfterUnreachable = optional(spec.ForceDetach.AfterUnreachable)
+	}
+	if spec.Workers != nil {
+		fact.Workers = int(*spec.Workers)
+	}
+	return fact
+}
+
+func duration(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}
+
+func optional(d *metav1.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return &d.Duration
+}

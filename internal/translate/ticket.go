@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Ticket makes a fact of a VolumeTicket. A condition Granted that is absent or
+// Unknown leaves it pending.
+func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
+	fact := ledger.Ticket{
+		ID:  ledger.TicketID{Namespace: t.Namespace, Name: t.Name},
+		UID: string(t.UID), Version: t.ResourceVersion,
+		Type:      ledger.TicketType(t.Spec.Type),
+		Node:      ledger.NodeName(t.Spec.NodeName),
+		Scheduler: t.Spec.Scheduler,
+		Created:   t.CreationTimestamp.Unix(),
+		Epoch:     t.Status.Epoch,
+	}
+	if t.Spec.TTLSeconds != nil {
+		fact.TTLSeconds = *t.Spec.TTLSeconds
+	}
+	if fact.Type == ledger.TypePod {
+		fact.Pod = t.Name
+		for _, owner := range t.OwnerReferences {
+			if owner.Kind == "Pod" && string(owner.UID) == t.Name {
+				fact.PodName = owner.Name
+			}
+		}
+	}
+	for i := range t.Spec.Volumes {
+		fact.Volumes = append(fact.Volumes, ticketVolume(&t.Spec.Volumes[i]))
+	}
+	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted); c != nil {
+		fact.Reason = c.Reason
+		switch c.Status {
+		case metav1.ConditionTrue:
+			fact.Phase = ledger.TicketGranted
+		case metav1.ConditionFalse:
+			fact.Phase = ledger.TicketRefused
+		}
+	}
+	return fact
+}
+
+func ticketVolume(v *v1alpha1.TicketVolume) ledger.TicketVolume {
+	fact := ledger.TicketVolume{PersistentVolume: v.PersistentVolume, PodVolume: v.PodVolume}
+	if v.Claim != nil {
+		fact.Claim, fact.ClaimUID = v.Claim.Name, string(v.Claim.UID)
+	}
+	return fact
+}

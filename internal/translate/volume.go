@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	csitranslation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Plugin names as the kubelet writes them (pkg/volume/{csi,iscsi,fc}).
+const (
+	csiPrefix   = "kubernetes.io/csi/"
+	pluginISCSI = "kubernetes.io/iscsi"
+	pluginFC    = "kubernetes.io/fc"
+)
+
+// ErrSource says that a volume's source is broken: nobody can tell which
+// volume is meant, and nobody will attach it.
+var ErrSource = errors.New("volume source names no volume")
+
+// UniqueName is the name of a volume in a node's volumesInUse and
+// volumesAttached: "kubernetes.io/csi/<driver>^<handle>", or
+// "<plugin>/<name>" for iSCSI and FC (pkg/volume/util, GetUniqueVolumeName).
+func UniqueName(v ledger.VolumeID) corev1.UniqueVolumeName {
+	if v.NoAttach() {
+		return corev1.UniqueVolumeName(v.Driver + "/" + v.Handle)
+	}
+	return corev1.UniqueVolumeName(csiPrefix + v.Driver + "^" + v.Handle)
+}
+
+// VolumeOf is the volume that a node's status names. It is false for names of
+// other plugins, which are none of Moorage's business. A handle may hold "^".
+func VolumeOf(name corev1.UniqueVolumeName) (ledger.VolumeID, bool) {
+	s := string(name)
+	if rest, ok := strings.CutPrefix(s, csiPrefix); ok {
+		driver, handle, ok := strings.Cut(rest, "^")
+		return volumeID(driver, handle), ok && !volumeID(driver, handle).IsZero()
+	}
+	for _, plugin := range []string{pluginISCSI, pluginFC} {
+		if rest, ok := strings.CutPrefix(s, plugin+"/"); ok && rest != "" {
+			return ledger.VolumeID{Driver: plugin, Handle: rest}, true
+		}
+	}
+	return ledger.VolumeID{}, false
+}
+
+// volumeID is zero unless both parts name something. NUL is in no handle; the
+// ledger uses it for handles of its own.
+func volumeID(driver, handle string) ledger.VolumeID {
+	if driver == "" || handle == "" || strings.Contains(handle, "\x00") {
+		return ledger.VolumeID{}
+	}
+	return ledger.VolumeID{Driver: driver, Handle: handle}
+}
+
+// volumeOfPV is the volume that a PersistentVolume names: zero without an
+// error for storage that is never attached, such as NFS.
+func volumeOfPV(pv *corev1.PersistentVolume) (ledger.VolumeID, error) {
+	source := &pv.Spec.PersistentVolumeSource
+	switch {
+	case source.CSI != nil:
+		return required(volumeID(source.CSI.Driver, source.CSI.VolumeHandle))
+	case source.ISCSI != nil:
+		return iscsi(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun), nil
+	case source.FC != nil:
+		return fc(source.FC)
+	}
+	translator := csitranslation.New()
+	if !translator.IsPVMigratable(pv) {
+		return ledger.VolumeID{}, nil
+	}
+	migrated, err := guarded(func() (*corev1.PersistentVolume, error) {
+		return translator.TranslateInTreePVToCSI(klog.Background(), pv)
+	})
+	if err != nil {
+		return ledger.VolumeID{}, err
+	}
+	return required(volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle))
+}
+
+// volumeOfInline is the volume that a pod names in its own spec: zero without
+// an error for storage that is never attached. CSI ephemeral volumes are made
+// by the node (pkg/volume/csi, CanAttach) and never attached.
+func volumeOfInline(volume *corev1.Volume, namespace string) (ledger.VolumeID, error) {
+	switch {
+	case volume.ISCSI != nil:
+		return iscsi(volume.ISCSI.TargetPortal, volume.ISCSI.IQN, volume.ISCSI.Lun), nil
+	case volume.FC != nil:
+		return fc(volume.FC)
+	}
+	migrated, err := migrateInline(volume, namespace)
+	if err != nil || migrated == nil {
+		return ledger.VolumeID{}, err
+	}
+	return required(volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle))
+}
+
+// InlineSource is the source of a VolumeAttachment for an inline volume of a
+// pod: the spec of the PersistentVolume it is translated to. Nil when the pod
+// names no such volume.
+func InlineSource(pod *corev1.Pod, v ledger.VolumeID) *corev1.PersistentVolumeSpec {
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		if id, err := volumeOfInline(volume, pod.Namespace); err != nil || id != v || v.NoAttach() {
+			continue
+		}
+		if migrated, err := migrateInline(volume, pod.Namespace); err == nil && migrated != nil {
+			return &migrated.Spec
+		}
+	}
+	return nil
+}
+
+// migrateInline is nil without an error for volumes that are not migrated.
+func migrateInline(volume *corev1.Volume, namespace string) (*corev1.PersistentVolume, error) {
+	translator := csitranslation.New()
+	if !translator.IsInlineMigratable(volume) {
+		return nil, nil
+	}
+	return guarded(func() (*corev1.PersistentVolume, error) {
+		return translator.TranslateInTreeInlineVolumeToCSI(klog.Background(), volume, namespace)
+	})
+}
+
+// guarded runs a translation of the library and makes an error of whatever
+// goes wrong in it.
+func guarded(translate func() (*corev1.PersistentVolume, error)) (pv *corev1.PersistentVolume, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			pv, err = nil, fmt.Errorf("%w: translating it to CSI failed: %v", ErrSource, r)
+		}
+	}()
+	pv, err = translate()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrSource, err)
+	case pv == nil || pv.Spec.CSI == nil:
+		return nil, fmt.Errorf("%w: its translation has no CSI source", ErrSource)
+	}
+	return pv, nil
+}
+
+func required(v ledger.VolumeID) (ledger.VolumeID, error) {
+	if v.IsZero() {
+		return v, fmt.Errorf("%w: driver or handle is empty", ErrSource)
+	}
+	return v, nil
+}
+
+// iscsi names an iSCSI volume (pkg/volume/iscsi/iscsi.go, GetVolumeName).
+func iscsi(portal, iqn string, lun int32) ledger.VolumeID {
+	return volumeID(pluginISCSI, fmt.Sprintf("%v:%v:%v", portal, iqn, lun))
+}
+
+// fc names a Fibre Channel volume (pkg/volume/fc/fc.go, GetVolumeName).
+func fc(source *corev1.FCVolumeSource) (ledger.VolumeID, error) {
+	switch {
+	case len(source.TargetWWNs) != 0 && source.Lun != nil:
+		return volumeID(pluginFC, fmt.Sprintf("%v:%v", source.TargetWWNs, *source.Lun)), nil
+	case len(source.WWIDs) != 0:
+		return volumeID(pluginFC, fmt.Sprintf("%v", source.WWIDs)), nil
+	}
+	return ledger.VolumeID{}, fmt.Errorf("%w: FC needs targetWWNs with a lun, or wwids", ErrSource)
+}
