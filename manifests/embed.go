@@ -6,11 +6,12 @@
 //   - rbac.yaml: service accounts, roles and bindings, for each component
 //   - policies.yaml: the ValidatingAdmissionPolicies and their bindings
 //   - webhook.yaml: the MutatingWebhookConfiguration
-//   - deploy.yaml: certificate, services, configuration and Deployments
+//   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
+//   - deploy.yaml: services, configuration and Deployments
 //
-// A cluster that runs the processes elsewhere, as the sandbox does, applies all
-// but deploy.yaml and points webhook.yaml at its own address. Everything is made
-// for the namespace moorage-system, which must exist.
+// A cluster that runs the processes elsewhere, as the sandbox does, applies the
+// first four and points webhook.yaml at its own address. Everything is made for
+// the namespace moorage-system, which must exist.
 package manifests
 
 import "embed"

@@ -92,11 +92,12 @@ func TestEverythingDecodes(t *testing.T) {
 	}
 	// Who applies the files one by one relies on what is in which.
 	want := map[string][]string{
-		"crds.yaml":     {"CustomResourceDefinition"},
-		"rbac.yaml":     {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"},
-		"policies.yaml": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"webhook.yaml":  {"MutatingWebhookConfiguration"},
-		"deploy.yaml":   {"Certificate", "ConfigMap", "Deployment", "Issuer", "PodDisruptionBudget", "Service"},
+		"crds.yaml":        {"CustomResourceDefinition"},
+		"rbac.yaml":        {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"},
+		"policies.yaml":    {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"webhook.yaml":     {"MutatingWebhookConfiguration"},
+		"deploy.yaml":      {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service"},
+		"certificate.yaml": {"Certificate", "Issuer"},
 	}
 	for file, got := range kinds {
 		if !slices.Equal(got, want[file]) {
