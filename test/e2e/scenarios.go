@@ -9,6 +9,8 @@ func Scenarios() []sandbox.Scenario {
 	return []sandbox.Scenario{
 		path(),
 		rollout(),
+		isolation(),
+		unprivileged(),
 	}
 }
 

@@ -44,6 +44,9 @@ type Env struct {
 	Timeline *Timeline
 	// Audit reads what the API server was asked since the scenario began.
 	Audit *audit.Reader
+	// Options are what the cluster was started with; for Bare scenarios, what
+	// to start one with.
+	Options Options
 	// Log prints one line about how the scenario goes.
 	Log func(format string, args ...any)
 }

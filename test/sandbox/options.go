@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -111,14 +112,27 @@ func (o Options) complete() (Options, error) {
 		}
 		o.Executable = path
 	}
-	if o.Attacher == "" {
-		o.Attacher = os.Getenv(AttacherEnv)
+	var err error
+	o.Attacher, err = o.AttacherPath()
+	return o, err
+}
+
+// AttacherPath is the csi-attacher binary that these options lead to, or an
+// error that says where to get one.
+func (o Options) AttacherPath() (string, error) {
+	path := cmp.Or(o.Attacher, os.Getenv(AttacherEnv))
+	if path == "" {
+		executable := o.Executable
+		if executable == "" {
+			var err error
+			if executable, err = os.Executable(); err != nil {
+				return "", fmt.Errorf("find the sandbox's own executable: %w", err)
+			}
+		}
+		path = filepath.Join(filepath.Dir(executable), "csi-attacher")
 	}
-	if o.Attacher == "" {
-		o.Attacher = filepath.Join(filepath.Dir(o.Executable), "csi-attacher")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("csi-attacher is missing (%w): run `make build`, or name it with --attacher or %s", err, AttacherEnv)
 	}
-	if _, err := os.Stat(o.Attacher); err != nil {
-		return o, fmt.Errorf("csi-attacher is missing (%w): run `make build`, or name it with --attacher or %s", err, AttacherEnv)
-	}
-	return o, nil
+	return path, nil
 }

@@ -65,8 +65,12 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 		result.Error = err.Error()
 		return result
 	}
+	play := r.play
+	if s.Bare {
+		play = r.playBare
+	}
 	began := time.Now()
-	err := r.play(ctx, s, &result)
+	err := play(ctx, s, &result)
 	result.Seconds = time.Since(began).Seconds()
 	result.Passed = err == nil
 	if err != nil {
@@ -76,7 +80,7 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 			result.Diagnosis = expectation.Diagnosis
 		}
 	}
-	if !result.Passed || s.Exclusive || r.cluster.Touched() {
+	if r.cluster != nil && (!result.Passed || s.Exclusive || r.cluster.Touched()) {
 		if err := r.Close(); err != nil && result.Passed {
 			result.Passed, result.Error = false, err.Error()
 		}
@@ -87,12 +91,12 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 // prepare makes sure that there is a cluster of the scenario's shape.
 func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode) error {
 	shape := s.In(mode)
-	if r.cluster != nil && (r.cluster.Shape() != shape || s.Exclusive) {
+	if r.cluster != nil && (r.cluster.Shape() != shape || s.Exclusive || s.Bare) {
 		if err := r.Close(); err != nil {
 			return err
 		}
 	}
-	if r.cluster != nil {
+	if r.cluster != nil || s.Bare {
 		return nil
 	}
 	options := r.Options
@@ -107,15 +111,11 @@ func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode) error {
 
 // play runs the story, cleans up after it and asks the judges.
 func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
-	timeout := s.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
-	}
 	env, mark, err := r.env(ctx)
 	if err != nil {
 		return err
 	}
-	story, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the scenario is not over after %s", timeout))
+	story, cancel := context.WithTimeoutCause(ctx, s.timeout(), fmt.Errorf("the scenario is not over after %s", s.timeout()))
 	defer cancel()
 	if err := env.createNamespace(story, s.Name); err != nil {
 		return err
@@ -130,6 +130,17 @@ func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
 	result.Pods = env.Timeline.Pods()
 	return env.judge(ctx, mark, result)
 }
+
+// playBare runs a story that starts its own clusters.
+func (r *Runner) playBare(ctx context.Context, s Scenario, result *Result) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout(), fmt.Errorf("the scenario is not over after %s", s.timeout()))
+	defer cancel()
+	env := &Env{Mode: result.Mode, Options: r.Options, Rand: r.rand(), Seed: r.Seed, Log: r.Log}
+	env.Options.Shape = s.In(result.Mode)
+	return tell(ctx, s, env)
+}
+
+func (r *Runner) rand() *rand.Rand { return rand.New(rand.NewPCG(r.Seed, r.Seed)) }
 
 // tell runs the scenario's own code; a panic in it fails the scenario and not
 // the runner, which still has processes to stop.
@@ -156,7 +167,7 @@ func (r *Runner) env(ctx context.Context) (*Env, uint64, error) {
 	}
 	env := &Env{
 		Cluster: c, Mode: c.Shape().Mode, Client: c.Client(), Dynamic: c.Dynamic(), View: c.View(), Disk: c.Disk(),
-		Rand: rand.New(rand.NewPCG(r.Seed, r.Seed)), Seed: r.Seed, Audit: reader, Log: r.Log,
+		Rand: r.rand(), Seed: r.Seed, Audit: reader, Options: c.options, Log: r.Log,
 	}
 	env.Timeline = &Timeline{view: c.View(), namespace: func() string { return env.Namespace }}
 	return env, mark, nil

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -23,6 +24,9 @@ type Scenario struct {
 	// Exclusive scenarios get a cluster of their own, and nobody gets it
 	// afterwards.
 	Exclusive bool
+	// Bare scenarios are about the sandbox itself: they get no cluster and
+	// start their own, from Env.Options.
+	Bare bool
 	// Timeout bounds Run; zero means DefaultTimeout.
 	Timeout time.Duration
 	// Run tells the story. It returns nil when every expectation held. What it
@@ -34,6 +38,8 @@ type Scenario struct {
 
 // DefaultTimeout bounds a scenario that names no other.
 const DefaultTimeout = 4 * time.Minute
+
+func (s Scenario) timeout() time.Duration { return cmp.Or(s.Timeout, DefaultTimeout) }
 
 // In returns the shape of the cluster that the scenario needs in a mode.
 func (s Scenario) In(mode Mode) Shape {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// nobody is the uid and gid that have no rights on any Linux distribution.
+const nobody = 65534
+
+// unprivileged guards that nothing in the sandbox needs root: no mounts, no
+// cgroups, no low ports.
+func unprivileged() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:  "unprivileged",
+		Doc:   "The whole sandbox runs under an unprivileged uid: scenario path passes there.",
+		Modes: []sandbox.Mode{sandbox.Upstream},
+		Bare:  true,
+		Run:   runUnprivileged,
+	}
+}
+
+func runUnprivileged(ctx context.Context, e *sandbox.Env) error {
+	home, err := os.MkdirTemp("", "moorage-nobody-")
+	if err != nil {
+		return fmt.Errorf("folder for nobody: %w", err)
+	}
+	defer os.RemoveAll(home)
+	binary, err := lend(e, home)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, binary, "run", "path", "--mode", string(e.Mode), "--dir", home)
+	cmd.Dir = home
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&out, os.Stderr)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if os.Getuid() == 0 {
+		if err := chown(home, nobody); err != nil {
+			return err
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	e.Log("running scenario path as uid %d", cmp.Or(os.Getuid(), nobody))
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("scenario path fails without privileges: %w\n%s", err, out.String())
+	}
+	if !strings.Contains(out.String(), "1 passed, 0 failed") {
+		return fmt.Errorf("scenario path did not run: %s", out.String())
+	}
+	return nil
+}
+
+// executableOf is the sandbox's multi-call binary.
+func executableOf(e *sandbox.Env) (string, error) {
+	if e.Options.Executable != "" {
+		return e.Options.Executable, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the sandbox's executable: %w", err)
+	}
+	return path, nil
+}
+
+// lend copies the two binaries to where everyone can read them; the originals
+// may lie in somebody's home.
+func lend(e *sandbox.Env, home string) (string, error) {
+	executable, err := executableOf(e)
+	if err != nil {
+		return "", err
+	}
+	attacher, err := e.Options.AttacherPath()
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(home, "moorage-sandbox")
+	return to, errors.Join(copyFile(executable, to), copyFile(attacher, filepath.Join(home, "csi-attacher")))
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("lend a binary: %w", err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return fmt.Errorf("lend a binary: %w", err)
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("lend a binary: %w", err)
+	}
+	return nil
+}
+
+// chown gives a folder and what is in it to a user.
+func chown(dir string, uid int) error {
+	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chown(path, uid, uid)
+	})
+}
