@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/manifests"
+	"github.com/moorage-dev/moorage/webhook"
 )
 
 // Every pod meets the restricted pod security standard, with a root file system
@@ -74,5 +75,14 @@ func TestSchedulerConfiguration(t *testing.T) {
 	if plugins := profile.Plugins.MultiPoint; len(plugins.Enabled) != 1 || plugins.Enabled[0].Name != "VolumeHold" ||
 		len(plugins.Disabled) != 1 || plugins.Disabled[0].Name != "NodeVolumeLimits" {
 		t.Errorf("the profile's plugins are %+v", plugins)
+	}
+}
+
+// A Deployment with a flag that its command does not know never starts.
+func TestWebhookKnowsItsFlags(t *testing.T) {
+	var deployment appsv1.Deployment
+	find(t, "deploy.yaml", "Deployment", "moorage-webhook", &deployment)
+	if err := webhook.NewCommand().ParseFlags(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
+		t.Error(err)
 	}
 }
