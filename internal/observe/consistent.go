@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// podPage is how many pods one request of a consistent list asks for.
+const podPage = 500
+
+// position is the version at which the pods are as they are now.
+func (o *Observer) position(ctx context.Context) (string, error) {
+	list, err := o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("list pods consistently: %w", err)
+	}
+	return list.ResourceVersion, nil
+}
+
+// listPods takes in all pods with one consistent list, for an informer that
+// began with an older state.
+func (o *Observer) listPods(ctx context.Context) error {
+	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		opts.ResourceVersion = "" // consistent, not from a cache
+		return o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, opts)
+	})
+	list.PageSize = podPage
+	err := list.EachListItem(ctx, metav1.ListOptions{}, func(pod runtime.Object) error {
+		o.Saw(pod)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list pods consistently: %w", err)
+	}
+	return nil
+}
+
+// resolveGhosts ends the reservations whose tickets somebody else deleted, by
+// consistent reads of their pods.
+func (o *Observer) resolveGhosts(ctx context.Context) {
+	for {
+		id, shutdown := o.ghosts.Get()
+		if shutdown {
+			return
+		}
+		if err := o.resolveGhost(ctx, id); err != nil {
+			klog.FromContext(ctx).Error(err, "A deleted ticket's pod can't be read; its reservation counts on", "ticket", id)
+			o.ghosts.AddRateLimited(id)
+		} else {
+			o.ghosts.Forget(id)
+		}
+		o.ghosts.Done(id)
+	}
+}
+
+func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) error {
+	ticket := o.Snapshot().Ticket(id)
+	if ticket == nil || !ticket.Ghost {
+		return nil
+	}
+	pod, err := o.ConfirmPod(ctx, id.Namespace, ticket.PodName, ticket.Pod)
+	if err == nil && (pod == nil || pod.Spec.NodeName == "") {
+		o.Apply(ledger.TicketReleased{ID: id})
+	}
+	return err
+}
+
+// ConfirmPod reads a pod as it is now, and takes in what it finds: nil without
+// an error when no pod of that UID exists.
+func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error) {
+	pods := o.config.Kube.CoreV1().Pods(namespace)
+	if name == "" {
+		return o.findPod(ctx, namespace, uid)
+	}
+	pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != uid:
+		o.Apply(ledger.PodGone{UID: uid})
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read pod %s/%s: %w", namespace, name, err)
+	}
+	o.Saw(pod)
+	return pod, nil
+}
+
+// findPod looks for a pod of which only the UID is known.
+func (o *Observer) findPod(ctx context.Context, namespace, uid string) (*corev1.Pod, error) {
+	list, err := o.config.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
+	}
+	for i := range list.Items {
+		if string(list.Items[i].UID) == uid {
+			o.Saw(&list.Items[i])
+			return &list.Items[i], nil
+		}
+	}
+	o.Apply(ledger.PodGone{UID: uid})
+	return nil, nil
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe feeds the ledger from the API server, and is the only cache
+// of its objects.
+//
+// Reads: Pods, PersistentVolumeClaims, PersistentVolumes, StorageClasses,
+// CSIDrivers, Nodes, CSINodes, VolumeAttachments, VolumeTickets, VolumeHolds
+// and AttachPolicies, with informers; single pods, and pods as a list, with
+// consistent reads. Decides: when enough has been seen to decide on, and which
+// of two answers is the newer one. Writes: nothing.
+//
+// A process that starts sees the tickets first, and then the pods as they are
+// after that: a reservation ends only when its pod counts by itself, so that
+// at no instant neither of the two is seen.
+//
+// What a process wrote itself is taken in from the answer (Saw), and not only
+// when the informer gets there. An answer that comes late must not bring back
+// an object that is gone: one that the informer has already passed is ignored,
+// and one that the informer passes without ever showing it is taken back.
+package observe

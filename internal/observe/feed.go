@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// sweepInterval is how often answers are looked at that no informer has
+// confirmed; it is the exception that one is still there by then.
+const sweepInterval = time.Second
+
+// feed is one kind's way into the ledger.
+type feed struct {
+	kind         Kind
+	observer     *Observer
+	informer     cache.SharedIndexInformer
+	registration cache.ResourceEventHandlerRegistration
+	seen         func(runtime.Object) (ledger.Event, error)
+	gone         func(metav1.Object) ledger.Event
+	byUID        bool // the ledger knows the kind by UID, not by name
+
+	// mu is held while an event of this kind is applied, so that informer and
+	// answers can't overtake each other between look and write.
+	mu sync.Mutex
+	// handled is the newest version that the informer has delivered.
+	handled string
+	// ahead holds the objects that an answer showed before the informer did.
+	ahead map[string]answer
+}
+
+type answer struct {
+	object runtime.Object
+	meta   metav1.Object
+	since  time.Time
+}
+
+// OnAdd takes in an object that the informer shows for the first time.
+func (f *feed) OnAdd(object any, _ bool) { f.deliver(nil, object) }
+
+// OnUpdate takes in an object that changed.
+func (f *feed) OnUpdate(old, object any) { f.deliver(old, object) }
+
+// OnDelete takes in that an object is gone.
+func (f *feed) OnDelete(object any) {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pass(m.GetResourceVersion())
+	if a, ok := f.ahead[key(m)]; ok && a.meta.GetUID() != m.GetUID() && !f.byUID {
+		return // another one of the same name is known already
+	}
+	delete(f.ahead, key(m))
+	f.applyGone(m)
+}
+
+func (f *feed) deliver(old, object any) {
+	current, ok := object.(runtime.Object)
+	if !ok {
+		return
+	}
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pass(m.GetResourceVersion())
+	if a, ok := f.ahead[key(m)]; ok && !ledger.Newer(a.meta.GetResourceVersion(), m.GetResourceVersion()) {
+		delete(f.ahead, key(m))
+	}
+	if before, err := meta.Accessor(old); old != nil && err == nil && before.GetUID() != m.GetUID() && f.byUID {
+		f.applyGone(before)
+	}
+	f.apply(current, m)
+}
+
+// saw takes an answer in, unless the informer has already delivered as much.
+func (f *feed) saw(object runtime.Object) {
+	m, err := meta.Accessor(object)
+	if err != nil || m.GetResourceVersion() == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	version := m.GetResourceVersion()
+	if f.handled != "" && !ledger.Newer(version, f.handled) {
+		return
+	}
+	if a, ok := f.ahead[key(m)]; ok && !ledger.Newer(version, a.meta.GetResourceVersion()) {
+		return
+	}
+	f.ahead[key(m)] = answer{object, m, f.observer.config.Now()}
+	f.apply(object, m)
+}
+
+// apply is serial for each feed: mu is held.
+func (f *feed) apply(object runtime.Object, m metav1.Object) {
+	event, err := f.seen(object)
+	if err != nil {
+		klog.Background().Error(err, "An object names a volume that nobody can attach", "kind", f.kind, "name", m.GetName(), "namespace", m.GetNamespace())
+	}
+	f.observer.Apply(event)
+}
+
+// applyGone is serial for each feed, too. A ticket may leave a ghost.
+func (f *feed) applyGone(m metav1.Object) {
+	f.observer.Apply(f.gone(m))
+	if f.kind == Tickets {
+		f.observer.ghosts.Add(ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()})
+	}
+}
+
+// pass notes how far the informer has come.
+func (f *feed) pass(version string) {
+	if f.handled == "" || ledger.Newer(version, f.handled) {
+		f.handled = version
+	}
+}
+
+// get returns the newest version known of an object.
+func (f *feed) get(key string) (runtime.Object, bool) {
+	if f == nil {
+		return nil, false
+	}
+	f.mu.Lock()
+	a, ok := f.ahead[key]
+	f.mu.Unlock()
+	stored, exists, err := f.informer.GetStore().GetByKey(key)
+	if err != nil || !exists {
+		return a.object, ok
+	}
+	object, isObject := stored.(runtime.Object)
+	if !isObject {
+		return a.object, ok
+	}
+	if m, err := meta.Accessor(object); ok && err == nil && ledger.Newer(a.meta.GetResourceVersion(), m.GetResourceVersion()) {
+		return a.object, true
+	}
+	return object, true
+}
+
+// settle takes back what answers showed and the informer has passed without
+// showing it: the object is gone, and no event will ever say so.
+func (f *feed) settle(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	position := f.informer.LastSyncResourceVersion()
+	for k, a := range f.ahead {
+		if now.Sub(a.since) < sweepInterval || ledger.Newer(a.meta.GetResourceVersion(), position) {
+			continue
+		}
+		delete(f.ahead, k)
+		if _, exists, err := f.informer.GetStore().GetByKey(k); err == nil && !exists {
+			f.applyGone(a.meta)
+		}
+	}
+}
+
+func (o *Observer) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			for _, f := range o.feeds {
+				f.settle(o.config.Now())
+			}
+		}
+	}
+}
+
+func key(m metav1.Object) string {
+	if m.GetNamespace() == "" {
+		return m.GetName()
+	}
+	return m.GetNamespace() + "/" + m.GetName()
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// Node returns the newest version known of a Node. Read only.
+func (o *Observer) Node(name ledger.NodeName) (*corev1.Node, bool) {
+	return object[*corev1.Node](o.feeds[Nodes], string(name))
+}
+
+// Pod returns the newest version known of a Pod. Read only.
+func (o *Observer) Pod(namespace, name string) (*corev1.Pod, bool) {
+	return object[*corev1.Pod](o.feeds[Pods], namespace+"/"+name)
+}
+
+// Attachment returns the newest version known of a VolumeAttachment. Read
+// only.
+func (o *Observer) Attachment(name string) (*storagev1.VolumeAttachment, bool) {
+	return object[*storagev1.VolumeAttachment](o.feeds[Attachments], name)
+}
+
+// Hold returns the newest version known of a volume's VolumeHold. Read only.
+func (o *Observer) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
+	return object[*v1alpha1.VolumeHold](o.feeds[Holds], v1alpha1.VolumeHoldName(v.Driver, v.Handle))
+}
+
+// Ticket returns the newest version known of a VolumeTicket. Read only.
+func (o *Observer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
+	return object[*v1alpha1.VolumeTicket](o.feeds[Tickets], id.Namespace+"/"+id.Name)
+}
+
+func object[T any](f *feed, key string) (T, bool) {
+	var none T
+	found, ok := f.get(key)
+	if !ok {
+		return none, false
+	}
+	typed, ok := found.(T)
+	return typed, ok
+}
+
+const attacherPrefix = "external-attacher/"
+
+// noteAttacher remembers which external-attachers have put their finalizer on
+// a PersistentVolume.
+func (o *Observer) noteAttacher(pv *corev1.PersistentVolume) {
+	for _, f := range pv.Finalizers {
+		if strings.HasPrefix(f, attacherPrefix) {
+			o.attacher.LoadOrStore(f, true)
+		}
+	}
+}
+
+// AttacherCalls says whether a driver's external-attacher is known to call the
+// driver and to remove its finalizers again: only such a one puts its
+// finalizer on PersistentVolumes. One for a driver without ControllerPublish
+// does neither (external-attacher pkg/controller/trivial_handler.go).
+func (o *Observer) AttacherCalls(driver string) bool {
+	_, ok := o.attacher.Load(translate.AttacherFinalizer(driver))
+	return ok
+}
