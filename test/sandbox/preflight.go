@@ -15,9 +15,10 @@ const (
 	// minFreeDisk is what a small cluster writes in its first minutes: etcd
 	// preallocates 64 MB of log, and the audit log grows with every request.
 	minFreeDisk = 512 << 20
-	// inotifyOther is how many inotify instances the components other than
-	// the nodes take; a node takes one, for its plugin registry.
-	inotifyOther = 2
+	// inotifyOther is how many inotify instances the cluster takes beside one
+	// per node for its plugin registry: kube-apiserver, kube-controller-manager,
+	// the webhook's and the scheduler's certificates, and static pods.
+	inotifyOther = 5
 )
 
 // preflight checks what would otherwise fail late or silently.

@@ -34,8 +34,8 @@ func (c *Cluster) start(ctx context.Context) error {
 		{"the API server", c.startAPIServer},
 		{"roles, storage classes and definitions", c.applyManifests},
 		{"observers", func(ctx context.Context) error { return c.observe(ctx, observe) }},
-		{fmt.Sprintf("controllers, scheduler and %d nodes", c.options.Nodes), c.startRest},
-		{"every node to be Ready with its driver", c.awaitNodes},
+		{fmt.Sprintf("%d nodes to be Ready with their driver", c.options.Nodes), c.startRest},
+		{"the node controller to let pods in", c.awaitSchedulable},
 	}
 	for _, step := range steps {
 		c.options.Progress(fmt.Sprintf("%5.1fs  %s", time.Since(began).Seconds(), step.what))
@@ -110,11 +110,18 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var code int
 		c.client.RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&code)
 		return code == http.StatusOK, nil
 	})
+	if err != nil {
+		return err
+	}
+	// kube-controller-manager asks for a token for each of its controllers
+	// before it starts any; at its client's default of 20 requests a second
+	// that takes five seconds, so it is given a head start.
+	return c.launch(ControllerManager)
 }
 
 // applyManifests applies the driver's manifests and, in modes with Moorage,
@@ -177,58 +184,74 @@ func (c *Cluster) observe(ctx, life context.Context) error {
 	return nil
 }
 
-// startRest starts everything that needs a working API server.
-func (c *Cluster) startRest(context.Context) error {
+// startRest starts everything else, and waits until every kubelet reports Ready
+// and its driver's limit.
+func (c *Cluster) startRest(ctx context.Context) error {
+	running := c.Components()
 	var names []string
 	for _, component := range c.site.components() {
-		switch component.name {
-		case Etcd, DiskService, APIServer:
-		default:
+		if !slices.Contains(running, component.name) {
 			names = append(names, component.name)
 		}
 	}
-	return c.launch(names...)
-}
-
-// awaitNodes waits until every kubelet reports Ready and its driver's limit.
-func (c *Cluster) awaitNodes(ctx context.Context) error {
-	return c.view.Await(ctx, func() error {
-		for i := range c.options.Nodes {
-			if err := c.nodeReady(NodeName(i + 1)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// nodeReady reports what a node still lacks.
-func (c *Cluster) nodeReady(name string) error {
-	missing := func(what string) error {
-		return fmt.Errorf("%s %s; its log is %s", name, what, c.site.logPath(name))
+	if err := c.launch(names...); err != nil {
+		return err
 	}
-	node := c.view.Node(name)
+	return c.view.Await(ctx, func() error { return c.eachNode(c.nodeReady) })
+}
+
+// awaitSchedulable waits until no node has a taint that keeps pods away.
+func (c *Cluster) awaitSchedulable(ctx context.Context) error {
+	return c.view.Await(ctx, func() error { return c.eachNode(c.nodeSchedulable) })
+}
+
+func (c *Cluster) nodeNames() []string {
+	names := make([]string, c.options.Nodes)
+	for i := range names {
+		names[i] = NodeName(i + 1)
+	}
+	return names
+}
+
+// eachNode returns the first complaint about a node.
+func (c *Cluster) eachNode(check func(name string) error) error {
+	for _, name := range c.nodeNames() {
+		if err := check(name); err != nil {
+			return fmt.Errorf("%s %w; its log is %s", name, err, c.site.logPath(name))
+		}
+	}
+	return nil
+}
+
+// nodeReady reports what a node's kubelet still lacks.
+func (c *Cluster) nodeReady(name string) error {
+	node, csi := c.view.Node(name), c.view.CSINode(name)
 	switch {
 	case node == nil:
-		return missing("has not registered itself")
+		return errors.New("has not registered itself")
 	case !IsReady(node):
-		return missing("is not Ready")
-	}
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == corev1.TaintNodeNotReady {
-			return missing("still has the taint " + taint.Key)
-		}
-	}
-	csi := c.view.CSINode(name)
-	if csi == nil {
-		return missing("has no CSINode")
+		return errors.New("is not Ready")
+	case csi == nil:
+		return errors.New("has no CSINode")
 	}
 	for _, driver := range csi.Spec.Drivers {
 		if driver.Name == DriverName {
 			return nil
 		}
 	}
-	return missing("has not registered driver " + DriverName)
+	return errors.New("has not registered driver " + DriverName)
+}
+
+// nodeSchedulable reports a taint that keeps pods away.
+func (c *Cluster) nodeSchedulable(name string) error {
+	node := c.view.Node(name)
+	if node == nil {
+		return errors.New("is gone")
+	}
+	if len(node.Spec.Taints) > 0 {
+		return errors.New("still has the taint " + node.Spec.Taints[0].Key)
+	}
+	return nil
 }
 
 // IsReady says whether a node's condition Ready is True.

@@ -126,8 +126,12 @@ func diskComponent(s *site) component {
 	}
 }
 
+// StaticPodNode is the node that runs static pods from the folder static-pods
+// in its folder. One is enough to try them; each costs an inotify instance.
+func StaticPodNode() string { return NodeName(1) }
+
 func nodeComponent(s *site, name string) component {
-	return component{name: name, command: "node", identity: ptr(node(name)), args: []string{
+	args := []string{
 		"--name=" + name,
 		"--kubeconfig=" + s.kubeconfig(name),
 		"--root-dir=" + filepath.Join(s.nodes, name),
@@ -135,5 +139,9 @@ func nodeComponent(s *site, name string) component {
 		"--driver=" + DriverName,
 		fmt.Sprintf("--slots=%d", s.options.Slots),
 		"--disk-url=http://" + s.diskAddr,
-	}}
+	}
+	if name == StaticPodNode() {
+		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))
+	}
+	return component{name: name, command: "node", identity: ptr(node(name)), args: args}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -43,6 +44,7 @@ type nodeOptions struct {
 	maxPods        int
 	driver         string
 	slots          int
+	staticPods     string
 	diskURL        string
 }
 
@@ -61,6 +63,7 @@ func newNodeCommand() *cobra.Command {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
 	fs.StringVar(&o.rootDir, "root-dir", "", "the kubelet's folder; kept when the process is killed, so that volumes are reconstructed")
 	fs.DurationVar(&o.statusInterval, "status-interval", 10*time.Second, "the kubelet's nodeStatusUpdateFrequency")
+	fs.StringVar(&o.staticPods, "static-pods", "", "folder of static pods; none if empty, which saves an inotify instance")
 	fs.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
 	fs.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
 	fs.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
@@ -71,6 +74,11 @@ func newNodeCommand() *cobra.Command {
 func (o nodeOptions) run(ctx context.Context) error {
 	if o.name == "" || o.kubeconfig == "" || o.rootDir == "" {
 		return errors.New("--name, --kubeconfig and --root-dir are needed")
+	}
+	for _, dir := range []string{filepath.Join(o.rootDir, "pod-logs"), o.staticPods} {
+		if err := os.MkdirAll(dir, 0o755); dir != "" && err != nil {
+			return fmt.Errorf("folder of the node: %w", err)
+		}
 	}
 	failed := make(chan error, 1)
 	plugin, err := csinode.New(csinode.Config{
@@ -128,7 +136,11 @@ func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletCo
 		NodeName: o.name,
 		MaxPods:  o.maxPods,
 	})
+	// kubemark makes a folder of its own in /tmp, whatever TMPDIR says.
+	_ = os.RemoveAll(flags.RootDirectory) // one empty folder at most is left
 	flags.RootDirectory = o.rootDir
+	config.StaticPodPath = o.staticPods
+	config.PodLogsDir = filepath.Join(o.rootDir, "pod-logs")
 	config.EnableControllerAttachDetach = true
 	config.FailCgroupV1 = false
 	config.RegistryPullQPS = 0
