@@ -71,6 +71,12 @@ func (w *world) start() {
 		}
 		w.stop = func() {}
 	}
+	w.connect(listen, socket)
+}
+
+// connect waits until the service answers on both of its addresses.
+func (w *world) connect(listen, socket string) {
+	w.t.Helper()
 	w.api = disk.Client{BaseURL: "http://" + listen}
 	conn := dial(w.t, socket)
 	w.controller, w.identity = csi.NewControllerClient(conn), csi.NewIdentityClient(conn)

@@ -67,3 +67,11 @@ type Violation struct {
 	Attempt Attempt   `json:"attempt"`
 	Message string    `json:"message"`
 }
+
+// Rules lists every rule.
+func Rules() []Rule {
+	return []Rule{
+		TwoNodes, OverLimit, UnpublishWhileStaged, StageBeforePublish, WrongNode, PublishContext,
+		PublishBeforeStage, UnstageWhilePublished, TwoPods, DeleteWhileAttached, FencedNode, Leftover,
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csinode
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestConfigSaysWhatIsWrong(t *testing.T) {
+	good := Config{Driver: "d", NodeName: "n", KubeletRoot: "/k", ServiceURL: "http://localhost"}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, edit := range map[string]func(*Config){
+		"Driver":      func(c *Config) { c.Driver = "" },
+		"NodeName":    func(c *Config) { c.NodeName = "" },
+		"KubeletRoot": func(c *Config) { c.KubeletRoot = "" },
+		"ServiceURL":  func(c *Config) { c.ServiceURL = "" },
+		"MaxVolumes":  func(c *Config) { c.MaxVolumes = -1 },
+		"shorter":     func(c *Config) { c.KubeletRoot = "/" + strings.Repeat("x", 100) },
+	} {
+		c := good
+		edit(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want it to name %s", err, want)
+		}
+	}
+}
+
+func TestStagedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "staged.json")
+	open := func() *staged {
+		s, err := openStaged(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	if err := s.put("v", volume{StagingPath: "/v"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.put("w", volume{StagingPath: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.remove("v"); err != nil {
+		t.Fatal(err)
+	}
+	s = open()
+	if _, ok := s.get("v"); ok {
+		t.Error("v is staged after it was removed")
+	}
+	if v, ok := s.get("w"); !ok || v.StagingPath != "/w" {
+		t.Errorf("w is %+v, %t", v, ok)
+	}
+	if err := s.booted(0); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.get("w"); !ok {
+		t.Error("w is gone without a reboot")
+	}
+	if err := s.booted(1); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := open().get("w"); ok {
+		t.Error("w is staged after a reboot")
+	}
+	if err := os.WriteFile(path, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStaged(path); err == nil {
+		t.Error("a damaged file is accepted")
+	}
+}

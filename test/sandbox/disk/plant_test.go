@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disk_test
+
+import (
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// planted is a broken rule: what is done over the sockets, and what the judge is
+// to say of it.
+type planted struct {
+	args    []string
+	plant   func(w *world, a, b *nodeUnderTest)
+	attempt diskapi.Attempt
+}
+
+// attach publishes a new volume and returns it with its publish context.
+func (w *world) attach(name string, n *nodeUnderTest) (volume string, publish map[string]string) {
+	w.t.Helper()
+	volume = w.create(name)
+	publish, err := w.publish(volume, n)
+	w.must(err)
+	return volume, publish
+}
+
+func plants() map[diskapi.Rule][]planted {
+	twice := func(w *world, a, b *nodeUnderTest) {
+		vol, _ := w.attach("v", a)
+		_, _ = w.publish(vol, b)
+	}
+	overfill := func(w *world, a, _ *nodeUnderTest) {
+		w.attach("v", a)
+		w.attach("w", a)
+		_, _ = w.publish(w.create("x"), a)
+	}
+	return map[diskapi.Rule][]planted{
+		diskapi.TwoNodes: {
+			{plant: twice, attempt: diskapi.AttemptRefused},
+			{plant: twice, attempt: diskapi.Happened, args: []string{"--lenient"}},
+		},
+		diskapi.OverLimit: {
+			{plant: overfill, attempt: diskapi.AttemptRefused},
+			{plant: overfill, attempt: diskapi.Happened, args: []string{"--lenient"}},
+		},
+		diskapi.UnpublishWhileStaged: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
+			vol, ctx := w.attach("v", a)
+			w.must(a.stage(vol, ctx))
+			w.must(w.unpublish(vol, a))
+		}}},
+		diskapi.StageBeforePublish: {{attempt: diskapi.AttemptRefused, plant: func(w *world, a, _ *nodeUnderTest) {
+			_ = a.stage(w.create("v"), nil)
+		}}},
+		diskapi.WrongNode: {{attempt: diskapi.AttemptRefused, plant: func(w *world, a, b *nodeUnderTest) {
+			vol, ctx := w.attach("v", a)
+			_ = b.stage(vol, ctx)
+		}}},
+		diskapi.PublishContext: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
+			vol, old := w.attach("v", a)
+			w.must(w.unpublish(vol, a))
+			_, err := w.publish(vol, a)
+			w.must(err)
+			w.must(a.stage(vol, old))
+		}}},
+		diskapi.PublishBeforeStage: {{attempt: diskapi.AttemptRefused, plant: func(w *world, a, _ *nodeUnderTest) {
+			vol, ctx := w.attach("v", a)
+			_ = a.mount(vol, ctx, writer())
+		}}},
+		diskapi.UnstageWhilePublished: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
+			vol, ctx := w.attach("v", a)
+			w.must(a.stage(vol, ctx))
+			w.must(a.mount(vol, ctx, writer()))
+			w.must(a.unstage(vol))
+		}}},
+		diskapi.TwoPods: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
+			vol, ctx := w.attach("v", a)
+			w.must(a.stage(vol, ctx))
+			single := capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)
+			w.must(a.mount(vol, ctx, single))
+			_, err := a.NodePublishVolume(w.ctx, &csi.NodePublishVolumeRequest{
+				VolumeId: vol, StagingTargetPath: a.staging(vol), TargetPath: a.target("second"),
+				PublishContext: ctx, VolumeCapability: single,
+			})
+			w.must(err)
+		}}},
+		diskapi.DeleteWhileAttached: {{attempt: diskapi.AttemptRefused, plant: func(w *world, a, _ *nodeUnderTest) {
+			vol, _ := w.attach("v", a)
+			_ = w.delete(vol)
+		}}},
+		diskapi.FencedNode: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
+			w.must(w.api.Fence(w.ctx, a.id()))
+			w.must(a.unstage("vol-none"))
+		}}},
+		diskapi.Leftover: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
+			w.attach("v", a)
+			_, err := w.api.Finish(w.ctx)
+			w.must(err)
+		}}},
+	}
+}
+
+// TestPlantedViolations breaks every rule over the real sockets and sees it, and
+// only it, reported.
+func TestPlantedViolations(t *testing.T) {
+	for _, rule := range diskapi.Rules() {
+		if len(plants()[rule]) == 0 {
+			t.Errorf("nothing breaks rule %s", rule)
+		}
+		for _, p := range plants()[rule] {
+			t.Run(string(rule)+" "+string(p.attempt), func(t *testing.T) {
+				w := newWorld(t, p.args...)
+				p.plant(w, w.node("worker-1", 2), w.node("worker-2", 2))
+				violations, err := w.api.Violations(w.ctx, 0)
+				w.must(err)
+				if len(violations) != 1 || violations[0].Rule != rule || violations[0].Attempt != p.attempt {
+					t.Errorf("want one %s (%s), got %+v", rule, p.attempt, violations)
+				}
+			})
+		}
+	}
+}
+
+// TestFencedNodeIsLetGo: a dead node's volume may be unpublished though it was
+// staged, and a node that boots again has nothing staged and may be used.
+func TestFencedNodeIsLetGo(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
+	vol, ctx := w.attach("v", a)
+	other, otherCtx := w.attach("w", a)
+	w.must(a.stage(vol, ctx))
+	w.must(a.stage(other, otherCtx))
+	a.stop()
+	w.must(w.api.Fence(w.ctx, a.id()))
+	w.must(w.unpublish(vol, a))
+	_, err := w.publish(vol, b)
+	w.must(err)
+
+	w.must(w.api.Unfence(w.ctx, a.id()))
+	a.start()
+	if err := a.mount(other, otherCtx, writer()); err == nil {
+		t.Error("a volume is still staged after the node was switched off")
+	}
+	violations, err := w.api.Violations(w.ctx, 0)
+	w.must(err)
+	if len(violations) != 1 || violations[0].Rule != diskapi.PublishBeforeStage {
+		t.Errorf("violations %+v, want only the mount without a stage", violations)
+	}
+}
