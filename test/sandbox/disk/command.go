@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -64,11 +65,11 @@ disks, attachments, faults and log that it had.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return o.run(ctx)
+			return o.run(ctx, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the admin API")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the admin API; with port 0 any free one, which the first line of output names")
 	f.StringVar(&o.csiEndpoint, "csi-endpoint", "", "unix socket of the CSI Identity and Controller services, such as unix:///run/csi.sock (required)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the provisioner; without it there is none")
 	f.StringVar(&o.driver, "driver", DefaultDriver, "CSI driver name")
@@ -82,7 +83,7 @@ disks, attachments, faults and log that it had.`,
 	return cmd
 }
 
-func (o serviceOptions) run(ctx context.Context) error {
+func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 	s, err := service.New(service.Config{
 		StateDir: o.stateDir, Slots: o.slots, Lenient: o.lenient,
 		Latencies: map[diskapi.Call]time.Duration{
@@ -92,12 +93,13 @@ func (o serviceOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("disk service: %w", err)
 	}
-	err = o.serve(ctx, s)
+	err = o.serve(ctx, s, out)
 	return errors.Join(err, s.Close())
 }
 
-// serve runs the servers until ctx ends or one of them fails.
-func (o serviceOptions) serve(ctx context.Context, s *service.Service) error {
+// serve listens, says where in one line on out, and runs the servers until ctx
+// ends or one of them fails.
+func (o serviceOptions) serve(ctx context.Context, s *service.Service, out io.Writer) error {
 	driver, err := csidriver.New(csidriver.Config{Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume}, s)
 	if err != nil {
 		return fmt.Errorf("disk service: %w", err)
@@ -110,6 +112,7 @@ func (o serviceOptions) serve(ctx context.Context, s *service.Service) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("admin API: %w: choose another --listen", err), csiListener.Close())
 	}
+	fmt.Fprintf(out, "admin http://%s csi %s\n", adminListener.Addr(), o.csiEndpoint)
 	csiServer := grpc.NewServer()
 	driver.Register(csiServer)
 	admin := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,14 +33,14 @@ func TestMain(m *testing.M) {
 func (w *world) spawn() *exec.Cmd {
 	w.t.Helper()
 	w.stop()
-	listen, socket := freeAddress(w.t), filepath.Join(w.dir, "csi.sock")
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=--listen %s --csi-endpoint unix://%s --state-dir %s",
-		asService, listen, socket, filepath.Join(w.dir, "state")))
+	child.Env = append(os.Environ(), asService+"="+strings.Join(w.serviceArgs(), " "))
 	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	w.must(err)
 	w.must(child.Start())
 	w.t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
-	w.connect(listen, socket)
+	w.connect(out)
 	return child
 }
 

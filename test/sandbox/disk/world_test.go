@@ -4,7 +4,9 @@ package disk_test
 
 import (
 	"context"
-	"net"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,15 +57,16 @@ func newWorld(t *testing.T, args ...string) *world {
 // start runs the service on the world's folder, again if it ran before.
 func (w *world) start() {
 	w.t.Helper()
-	listen := freeAddress(w.t)
-	socket := filepath.Join(w.dir, "csi.sock")
 	cmd := disk.NewServiceCommand()
-	cmd.SetArgs(append([]string{
-		"--listen", listen, "--csi-endpoint", "unix://" + socket, "--state-dir", filepath.Join(w.dir, "state"),
-	}, w.args...))
+	cmd.SetArgs(append(w.serviceArgs(), w.args...))
+	out, in := io.Pipe()
+	cmd.SetOut(in)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	go func() {
+		err := cmd.ExecuteContext(ctx)
+		ended <- errors.Join(err, in.CloseWithError(err))
+	}()
 	w.stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -71,23 +74,27 @@ func (w *world) start() {
 		}
 		w.stop = func() {}
 	}
-	w.connect(listen, socket)
+	w.connect(out)
 }
 
-// connect waits until the service answers on both of its addresses.
-func (w *world) connect(listen, socket string) {
+func (w *world) serviceArgs() []string {
+	return []string{"--csi-endpoint", "unix://" + filepath.Join(w.dir, "csi.sock"), "--state-dir", filepath.Join(w.dir, "state")}
+}
+
+// connect reads where the service listens and connects.
+func (w *world) connect(out io.Reader) {
 	w.t.Helper()
-	w.api = disk.Client{BaseURL: "http://" + listen}
+	var admin, socket string
+	if _, err := fmt.Fscanf(out, "admin %s csi unix://%s\n", &admin, &socket); err != nil {
+		w.t.Fatalf("the service does not say where it listens: %v", err)
+	}
+	w.api = disk.Client{BaseURL: admin}
 	conn := dial(w.t, socket)
 	w.controller, w.identity = csi.NewControllerClient(conn), csi.NewIdentityClient(conn)
-	if _, err := w.identity.Probe(w.ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
+	if _, err := w.identity.Probe(w.ctx, &csi.ProbeRequest{}); err != nil {
 		w.t.Fatalf("probe: %v", err)
 	}
-	for w.api.Healthy(w.ctx) != nil {
-		if w.ctx.Err() != nil {
-			w.t.Fatal("the admin API does not answer")
-		}
-	}
+	w.must(w.api.Healthy(w.ctx))
 }
 
 // node starts a node plugin and announces the node.
@@ -258,14 +265,4 @@ func dial(t *testing.T, socket string) *grpc.ClientConn {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
