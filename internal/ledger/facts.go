@@ -104,6 +104,7 @@ type PodVolume struct {
 	Claim     string   // claim in the pod's namespace, or empty
 	Ephemeral bool     // generic ephemeral: the claim must belong to the pod
 	Inline    VolumeID // inline volume, already translated to its driver
+	Access    Access   // of Inline; AccessUnknown is taken for exclusive
 	ReadOnly  bool
 }
 

@@ -16,14 +16,6 @@ type Snapshot struct {
 	delta *Delta
 }
 
-// Delta is what a dry run adds to and takes from the facts: pods that are
-// tried at a node, and pods that would be preempted.
-type Delta struct {
-	Added   map[string]NodeName // UID of a pod -> where it is tried
-	Removed map[string]bool     // UIDs of pods
-	Granted TicketID            // a ticket taken as granted
-}
-
 // With returns the snapshot as seen by a dry run. d is not copied.
 func (s Snapshot) With(d *Delta) Snapshot {
 	s.delta = d

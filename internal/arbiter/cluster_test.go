@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// cluster is the world that the tests of this package play in: the objects of
+// an API server, the kubelets, an attacher with its disks, and one controller
+// with its ledger. Everything is deterministic and happens when a method says
+// so.
+type cluster struct {
+	now     time.Time
+	version int
+	uids    map[string]int
+	arb     arbiter.Arbiter
+
+	// The API's objects, at their newest versions.
+	nodes       map[ledger.NodeName]ledger.NodeState
+	csinodes    map[ledger.NodeName]ledger.NodeDrivers
+	pvs         map[string]ledger.PersistentVolume
+	claims      map[ledger.ClaimKey]ledger.Claim
+	classes     map[string]ledger.StorageClass
+	drivers     map[string]ledger.Driver
+	pods        map[string]ledger.Pod // by UID
+	tickets     map[ledger.TicketID]ledger.Ticket
+	attachments map[string]ledger.Attachment
+	holds       map[ledger.VolumeID]ledger.Hold
+	policies    map[string]ledger.Policy
+
+	kubelets map[ledger.NodeName]*kubelet
+	disks    disks
+
+	// The controller's side.
+	ledger *ledger.Ledger
+	watch  []ledger.Event // seen by the API server, not yet by the controller
+	lag    bool           // events wait in watch until deliver
+
+	trace func(format string, args ...any)
+	judge *judge
+}
+
+func newCluster() *cluster {
+	c := &cluster{
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), uids: map[string]int{},
+		nodes: map[ledger.NodeName]ledger.NodeState{}, csinodes: map[ledger.NodeName]ledger.NodeDrivers{},
+		pvs: map[string]ledger.PersistentVolume{}, claims: map[ledger.ClaimKey]ledger.Claim{},
+		classes: map[string]ledger.StorageClass{}, drivers: map[string]ledger.Driver{},
+		pods: map[string]ledger.Pod{}, tickets: map[ledger.TicketID]ledger.Ticket{},
+		attachments: map[string]ledger.Attachment{}, holds: map[ledger.VolumeID]ledger.Hold{},
+		policies: map[string]ledger.Policy{}, kubelets: map[ledger.NodeName]*kubelet{},
+		disks:  newDisks(),
+		ledger: ledger.New(),
+		trace:  func(string, ...any) {},
+	}
+	c.judge = &judge{c: c}
+	return c
+}
+
+// next is the next resource version: one counter for all, as etcd's.
+func (c *cluster) next() string {
+	c.version++
+	return strconv.Itoa(c.version)
+}
+
+// uid makes a UID that tells of what it is: the n-th object of that name.
+func (c *cluster) uid(name string) string {
+	c.uids[name]++
+	return name + "." + strconv.Itoa(c.uids[name])
+}
+
+// seen hands an event to the controller, at once or when it is delivered.
+func (c *cluster) seen(e ledger.Event) {
+	if c.lag {
+		c.watch = append(c.watch, e)
+		return
+	}
+	c.ledger.Apply(c.now, e)
+}
+
+func (c *cluster) snapshot() ledger.Snapshot { return c.ledger.Snapshot() }
+
+// The writers: an object as it is to be, at a new version.
+
+func (c *cluster) putNode(n ledger.NodeState) {
+	n.Version = c.next()
+	n.InUse, n.Reported = slices.Clone(n.InUse), slices.Clone(n.Reported)
+	c.nodes[n.Name] = n
+	c.seen(n)
+}
+
+func (c *cluster) putDrivers(d ledger.NodeDrivers) {
+	d.Version = c.next()
+	c.csinodes[d.Node] = d
+	c.seen(d)
+}
+
+func (c *cluster) putPV(p ledger.PersistentVolume) {
+	p.Version = c.next()
+	c.pvs[p.Name] = p
+	c.seen(p)
+}
+
+func (c *cluster) putClaim(k ledger.Claim) {
+	k.Version = c.next()
+	c.claims[k.Key] = k
+	c.seen(k)
+}
+
+func (c *cluster) putPod(p ledger.Pod) {
+	p.Version = c.next()
+	c.pods[p.UID] = p
+	c.seen(p)
+}
+
+func (c *cluster) putTicket(t ledger.Ticket) {
+	t.Version = c.next()
+	c.tickets[t.ID] = t
+	c.seen(t)
+}
+
+func (c *cluster) putAttachment(a ledger.Attachment) {
+	a.Version = c.next()
+	c.attachments[a.Name] = a
+	c.seen(a)
+}
+
+func (c *cluster) putHold(v ledger.VolumeID, h ledger.Hold) {
+	h.Version = c.next()
+	c.holds[v] = h
+	c.seen(ledger.HoldSeen{Volume: v, Hold: h})
+}
+
+func (c *cluster) putPolicy(p ledger.Policy) {
+	p.Version = c.next()
+	c.policies[p.Name] = p
+	c.seen(p)
+}
+
+func (c *cluster) putClass(k ledger.StorageClass) {
+	k.Version = c.next()
+	c.classes[k.Name] = k
+	c.seen(k)
+}
+
+func (c *cluster) putDriver(d ledger.Driver) {
+	d.Version = c.next()
+	c.drivers[d.Name] = d
+	c.seen(d)
+}
+
+func (c *cluster) deletePod(uid string) {
+	delete(c.pods, uid)
+	c.seen(ledger.PodGone{UID: uid})
+}
+
+func (c *cluster) deleteTicket(id ledger.TicketID) {
+	delete(c.tickets, id)
+	c.seen(ledger.TicketGone{ID: id})
+}
+
+func (c *cluster) deleteAttachment(name string) {
+	delete(c.attachments, name)
+	c.seen(ledger.AttachmentGone{Name: name})
+}
+
+// restart replaces the controller by a new one, which lists everything anew.
+func (c *cluster) restart() {
+	c.watch = nil
+	c.ledger = ledger.New()
+	for _, e := range c.list() {
+		c.ledger.Apply(c.now, e)
+	}
+}
+
+// list is a consistent list of all objects, tickets before pods.
+func (c *cluster) list() []ledger.Event {
+	var all []ledger.Event
+	all = appendSorted(all, c.tickets, func(t ledger.Ticket) string { return t.ID.String() })
+	all = appendSorted(all, c.policies, func(p ledger.Policy) string { return p.Name })
+	all = appendSorted(all, c.classes, func(k ledger.StorageClass) string { return k.Name })
+	all = appendSorted(all, c.drivers, func(d ledger.Driver) string { return d.Name })
+	all = appendSorted(all, c.csinodes, func(d ledger.NodeDrivers) string { return string(d.Node) })
+	all = appendSorted(all, c.pvs, func(p ledger.PersistentVolume) string { return p.Name })
+	all = appendSorted(all, c.claims, func(k ledger.Claim) string { return k.Key.String() })
+	all = appendSorted(all, c.pods, func(p ledger.Pod) string { return p.UID })
+	all = appendSorted(all, c.attachments, func(a ledger.Attachment) string { return a.Name })
+	all = appendSorted(all, c.nodes, func(n ledger.NodeState) string { return string(n.Name) })
+	for _, v := range sortedVolumes(c.holds) {
+		all = append(all, ledger.HoldSeen{Volume: v, Hold: c.holds[v]})
+	}
+	return all
+}
+
+func appendSorted[K comparable, V ledger.Event](all []ledger.Event, objects map[K]V, name func(V) string) []ledger.Event {
+	list := slices.SortedFunc(maps.Values(objects), func(a, b V) int {
+		if name(a) < name(b) {
+			return -1
+		}
+		return 1
+	})
+	for _, o := range list {
+		all = append(all, o)
+	}
+	return all
+}
+
+func sortedVolumes[V any](m map[ledger.VolumeID]V) []ledger.VolumeID {
+	return slices.SortedFunc(maps.Keys(m), compareVolumes)
+}
+
+func compareVolumes(a, b ledger.VolumeID) int {
+	if a == b {
+		return 0
+	}
+	if a.Less(b) {
+		return -1
+	}
+	return 1
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// resolve follows a claim in the API's own objects, with no regard to what
+// the controller knows.
+func (c *cluster) resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
+	claim, ok := c.claims[key]
+	if !ok || !claim.Bound {
+		return ledger.VolumeID{}, false
+	}
+	pv, ok := c.pvs[claim.PersistentVolume]
+	return pv.Volume, ok && pv.Volume != ledger.VolumeID{}
+}
+
+// podVolumes are the volumes of a pod that need an attachment, as the API has
+// them.
+func (c *cluster) podVolumes(p ledger.Pod) []ledger.VolumeID {
+	var list []ledger.VolumeID
+	for _, v := range p.Volumes {
+		id, ok := v.Inline, v.Claim == ""
+		if !ok {
+			id, ok = c.resolve(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim})
+		}
+		if d, known := c.drivers[id.Driver]; ok && (!known || d.AttachRequired) && !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// isExclusive is the judge's own reading of access modes.
+func (c *cluster) isExclusive(v ledger.VolumeID) bool {
+	exclusive := false
+	for _, pv := range c.pvs {
+		if pv.Volume == v && pv.Access >= ledger.AccessNode {
+			exclusive = true
+		}
+	}
+	return exclusive
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The commands that make, change and delete objects.
+
+// node makes a node and its kubelet, or changes one. "new" makes it again
+// under a new UID; "driver" registers one driver there, see csinode.
+func (s *script) node(a args) {
+	name := ledger.NodeName(a.word(1))
+	n, exists := s.nodes[name]
+	if !exists || a.flag("new") {
+		n = ledger.NodeState{Name: name, UID: s.uid(string(name)), Ready: ledger.ReadyTrue, Managed: true, Reporting: !a.flag("new")}
+		if !exists && !a.flag("new") || a.flag("new") {
+			s.kubelets[name] = newKubelet()
+		}
+	}
+	switch a.get("ready", "") {
+	case "true":
+		n.Ready = ledger.ReadyTrue
+	case "false":
+		n.Ready = ledger.ReadyFalse
+	case "unknown":
+		n.Ready = ledger.ReadyUnknown
+	}
+	set := func(flag string, field *bool) {
+		if v, ok := a.keys[flag]; ok {
+			*field = v == "true"
+		}
+	}
+	set("oos", &n.OutOfService)
+	set("managed", &n.Managed)
+	set("draining", &n.Draining)
+	set("reporting", &n.Reporting)
+	s.putNode(n)
+	if a.keys["driver"] != "" {
+		s.csinode(a)
+	}
+}
+
+// csinode writes a CSINode: driver=NAME limit=N, or "gone".
+func (s *script) csinode(a args) {
+	name := ledger.NodeName(a.word(1))
+	if a.flag("gone") {
+		delete(s.csinodes, name)
+		s.seen(ledger.NodeDriversGone{Node: name})
+		return
+	}
+	d := ledger.NodeDrivers{Node: name}
+	for _, driver := range a.list("driver") {
+		d.Drivers = append(d.Drivers, ledger.DriverOnNode{
+			Name: driver, NodeID: a.get("id", "id-"+string(name)), Limit: int32(a.number("limit", int(ledger.NoLimit))),
+		})
+	}
+	s.putDrivers(d)
+}
+
+func accessMode(word string) ledger.Access {
+	switch word {
+	case "RWO":
+		return ledger.AccessNode
+	case "RWOP":
+		return ledger.AccessPod
+	case "RWX", "ROX":
+		return ledger.AccessMany
+	case "none":
+		return ledger.AccessUnset
+	case "RWO+ROX":
+		return ledger.AccessConflict
+	}
+	return ledger.AccessUnknown
+}
+
+// pv makes a PersistentVolume, and with claim=NAME its bound claim.
+func (s *script) pv(a args) {
+	name := a.word(1)
+	pv := s.pvs[name]
+	if pv.Name == "" {
+		pv = ledger.PersistentVolume{
+			Name: name, UID: s.uid(name), Access: accessMode(a.get("access", "RWO")), Class: a.get("class", ""),
+			Volume: ledger.VolumeID{Driver: a.get("driver", "disk"), Handle: a.get("handle", "h-"+name)},
+		}
+	}
+	pv.Deleting = a.flag("deleting")
+	if claim := a.get("claim", ""); claim != "" {
+		pv.Claim = ledger.ClaimKey{Namespace: namespace, Name: claim}
+		k := s.claims[pv.Claim]
+		if k.UID == "" {
+			k = ledger.Claim{Key: pv.Claim, UID: s.uid("claim-" + claim)}
+		}
+		k.Bound, k.PersistentVolume, k.Access, k.Class = true, name, pv.Access, pv.Class
+		s.putClaim(k)
+	}
+	s.putPV(pv)
+}
+
+// claim makes or changes a claim: "lost", "deleting".
+func (s *script) claim(a args) {
+	key := ledger.ClaimKey{Namespace: namespace, Name: a.word(1)}
+	k := s.claims[key]
+	if k.UID == "" {
+		k = ledger.Claim{Key: key, UID: s.uid("claim-" + key.Name), Class: a.get("class", ""), Access: accessMode(a.get("access", "RWO"))}
+	}
+	k.Lost, k.Deleting = a.flag("lost"), a.flag("deleting")
+	if k.Lost {
+		k.Bound = false
+	}
+	s.putClaim(k)
+}
+
+func (s *script) class(a args) {
+	s.putClass(ledger.StorageClass{Name: a.word(1), Driver: a.get("driver", "disk"), WaitForFirst: a.flag("wait")})
+}
+
+func (s *script) driver(a args) {
+	s.putDriver(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true"})
+}
+
+func (s *script) policy(a args) {
+	p := ledger.Policy{
+		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
+		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
+		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"),
+	}
+	if d := a.duration("detachDelay"); d != nil {
+		p.DetachDelay = *d
+	}
+	if n := a.number("max", -1); n >= 0 {
+		limit := int32(n)
+		p.MaxSlots = &limit
+	}
+	s.putPolicy(p)
+}
+
+// pod makes a pod, or another of the same name when the last is gone or
+// "again" says so; or changes one: phase=terminating|finished.
+func (s *script) pod(a args) {
+	name := a.word(1)
+	p, exists := s.podNamed(name)
+	if !exists || a.flag("again") {
+		p = ledger.Pod{UID: s.uid(name), Namespace: namespace, Name: name, Created: s.now.Unix(), Node: ledger.NodeName(a.get("node", ""))}
+		for _, claim := range append(a.list("claims"), a.list("claim")...) {
+			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "v-" + claim, Claim: claim})
+		}
+		for i, inline := range a.list("inline") {
+			id := s.volumeNamed(inline)
+			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: fmt.Sprintf("inline-%d", i), Inline: id, Access: accessMode(a.get("access", ""))})
+		}
+	}
+	switch a.get("phase", "") {
+	case "terminating":
+		p.Phase = ledger.PodTerminating
+	case "finished":
+		p.Phase = ledger.PodFinished
+	}
+	s.putPod(p)
+}
+
+// reserve lets the scheduler place a pod: node=NAME, or where Nodes, Fit and
+// Rank lead.
+func (s *script) reserve(a args) {
+	p, ok := s.podNamed(a.get("pod", a.word(1)))
+	if !ok {
+		s.trace("no such pod")
+		return
+	}
+	snap := s.snapshot()
+	at := ledger.NodeName(a.get("node", ""))
+	if at == "" {
+		at = s.choose(snap, p)
+	}
+	if at == "" {
+		s.trace("no node fits %s", p.Name)
+		return
+	}
+	tickets, v := s.arb.Reserve(snap, &p, at, "moorage-scheduler", s.now)
+	if !v.Allowed() {
+		s.trace("%s: %s%s", at, v.Outcome, because(v))
+		return
+	}
+	for _, t := range tickets {
+		t.UID = s.uid("ticket-" + p.UID)
+		s.trace("reserved %s for %s", at, p.Name)
+		s.putTicket(t)
+	}
+}
+
+func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
+	r := arbiter.PodRequest(snap, &p)
+	only, narrowed := s.arb.Nodes(snap, r, s.now)
+	best, score := ledger.NodeName(""), int64(-1)
+	for _, n := range sortedKeys(s.nodes) {
+		if narrowed && n != only || !s.arb.Fit(snap, r, n, s.now).Allowed() {
+			continue
+		}
+		if rank := s.arb.Rank(snap, r, n, arbiter.Weights{}); rank > score {
+			best, score = n, rank
+		}
+	}
+	return best
+}
+
+// ticket makes a ticket: NAME type=… node=… claims=…|pvs=…, or pod=NAME for a
+// reservation without asking Fit.
+func (s *script) ticket(a args) {
+	t := ledger.Ticket{
+		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
+		Node: ledger.NodeName(a.get("node", "")), Created: s.now.Unix(), Scheduler: a.get("scheduler", ""),
+	}
+	if p, ok := s.podNamed(a.get("pod", "")); ok {
+		t.ID.Name, t.Type, t.Pod, t.PodName = p.UID, ledger.TypePod, p.UID, p.Name
+		for _, v := range p.Volumes {
+			if v.Claim == "" {
+				t.Volumes = append(t.Volumes, ledger.TicketVolume{PodVolume: v.Name})
+				continue
+			}
+			key := ledger.ClaimKey{Namespace: namespace, Name: v.Claim}
+			t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim, ClaimUID: s.claims[key].UID})
+		}
+	}
+	for _, claim := range a.list("claims") {
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: claim})
+	}
+	for _, pv := range a.list("pvs") {
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{PersistentVolume: pv})
+	}
+	t.UID = s.uid("ticket-" + t.ID.Name)
+	s.putTicket(t)
+}
+
+// attachment makes a VolumeAttachment that Moorage did not: volume=PV node=…,
+// name=… for one under a name of its own.
+func (s *script) attachment(a args) {
+	v, n := s.volumeNamed(a.get("volume", "")), ledger.NodeName(a.get("node", ""))
+	va := ledger.Attachment{
+		Name: a.get("name", ledger.AttachmentName(v, n)), UID: s.uid("va"), Driver: a.get("driver", v.Driver), Node: n,
+		PersistentVolume: a.get("volume", ""), Attached: a.flag("attached"), NodeID: a.get("id", ""),
+	}
+	if strings.Contains(va.PersistentVolume, "^") {
+		va.PersistentVolume, va.Inline = "", v
+	}
+	if va.Attached {
+		s.disks.at[v] = map[ledger.NodeName]bool{n: true}
+	}
+	s.putAttachment(va)
+}
+
+func (s *script) bind(a args) {
+	p, _ := s.podNamed(a.get("pod", a.word(1)))
+	p.Node = ledger.NodeName(a.get("node", ""))
+	s.putPod(p)
+}
+
+// delete asks for a deletion: pod= (terminating, "force" for at once),
+// ticket=, node=, pv=, claim=, attachment= of PV at node, hold=.
+func (s *script) delete(a args) {
+	switch {
+	case a.keys["pod"] != "":
+		p, _ := s.podNamed(a.keys["pod"])
+		if a.flag("force") || p.Node == "" {
+			s.deletePod(p.UID)
+			return
+		}
+		p.Phase = ledger.PodTerminating
+		s.putPod(p)
+	case a.keys["ticket"] != "":
+		if t, ok := s.ticketNamed(a.keys["ticket"]); ok {
+			s.deleteTicket(t.ID)
+		}
+	case a.keys["attachment"] != "":
+		s.deleteVA(a)
+	case a.keys["node"] != "":
+		name := ledger.NodeName(a.keys["node"])
+		delete(s.nodes, name)
+		s.seen(ledger.NodeGone{Name: name})
+	case a.keys["pv"] != "":
+		delete(s.pvs, a.keys["pv"])
+		s.seen(ledger.PersistentVolumeGone{Name: a.keys["pv"]})
+	case a.keys["claim"] != "":
+		key := ledger.ClaimKey{Namespace: namespace, Name: a.keys["claim"]}
+		delete(s.claims, key)
+		s.seen(ledger.ClaimGone{Key: key})
+	case a.keys["hold"] != "":
+		v := s.volumeNamed(a.keys["hold"])
+		delete(s.holds, v)
+		s.seen(ledger.HoldGone{Volume: v})
+	case a.keys["driver"] != "":
+		delete(s.drivers, a.keys["driver"])
+		s.seen(ledger.DriverGone{Name: a.keys["driver"]})
+	}
+}
+
+// deleteVA is somebody else's delete of a VolumeAttachment.
+func (s *script) deleteVA(a args) {
+	name := a.keys["attachment"]
+	if n := a.keys["node"]; n != "" {
+		name = ledger.AttachmentName(s.volumeNamed(name), ledger.NodeName(n))
+	}
+	va, ok := s.attachments[name]
+	if !ok {
+		s.trace("no such attachment")
+		return
+	}
+	va.Deleting = true
+	s.putAttachment(va)
+}
+
+// kubelet stops, starts or reboots a node's kubelet.
+func (s *script) kubelet(a args) {
+	k := s.kubelets[ledger.NodeName(a.word(1))]
+	k.down = a.flag("down")
+	if a.flag("reboot") {
+		k.reboot()
+	}
+}
+
+// fail plants a fault: attach|detach volume=… code=…; "ok" takes it away.
+func (s *script) fail(a args) {
+	book, text := s.disks.failAttach, "the cloud said no"
+	if a.flag("detach") {
+		book = s.disks.failDetach
+	}
+	v := s.volumeNamed(a.get("volume", ""))
+	if a.flag("ok") {
+		delete(book, v)
+		return
+	}
+	book[v] = ledger.CallError{Code: int32(a.number("code", 13)), Message: text}
+}
+
+// reportNode writes a node's lists as somebody else might: inUse=, attached=.
+func (s *script) reportNode(a args) {
+	n := s.nodes[ledger.NodeName(a.word(1))]
+	list := func(key string, field *[]ledger.VolumeID) {
+		if _, ok := a.keys[key]; !ok {
+			return
+		}
+		*field = nil
+		for _, name := range a.list(key) {
+			*field = append(*field, s.volumeNamed(name))
+		}
+	}
+	list("inUse", &n.InUse)
+	list("attached", &n.Reported)
+	s.putNode(n)
+}
+
+// show prints what the controller knows: of a volume or a node.
+func (s *script) show(a args) {
+	snap := s.snapshot()
+	if name := a.keys["node"]; name != "" {
+		n := snap.Node(ledger.NodeName(name))
+		if n == nil {
+			s.trace("unknown")
+			return
+		}
+		for _, d := range n.Drivers {
+			s.trace("%s: used %d of %d registered=%t exhausted=%t", d.Name, d.Used, d.Limit, d.Registered, d.Exhausted)
+		}
+		return
+	}
+	v := snap.Volume(s.volumeNamed(a.get("volume", "")))
+	if v == nil {
+		s.trace("unknown")
+		return
+	}
+	if v.Hold != nil {
+		s.trace("hold: node=%s%s", v.Hold.Node, holdText(*v.Hold))
+	}
+	for i := range v.Places {
+		p := &v.Places[i]
+		s.trace("at %s: attachments=%d users=%d reported=%t inUse=%t proof=%s mount=%t", p.Node, len(p.Attachments), len(p.Users),
+			p.Reported, p.InUse, p.Proof.Stage, s.arb.SafeToMount(snap, v.ID, p.Node))
+	}
+}
