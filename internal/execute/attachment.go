@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// confirmed holds the UIDs of the attachments that this process created or
+// last wrote to and has sent no DELETE for since. A DELETE of an older process
+// that is still in flight names an older version of them, and fails.
+type confirmed struct {
+	mu   sync.Mutex
+	uids map[string]bool
+}
+
+func (c *confirmed) has(uid string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.uids[uid]
+}
+
+func (c *confirmed) set(uid string, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !is:
+		delete(c.uids, uid)
+	case c.uids == nil:
+		c.uids = map[string]bool{uid: true}
+	default:
+		c.uids[uid] = true
+	}
+}
+
+// Prune forgets the confirmed attachments that exist no more.
+func (e *Executor) Prune(s ledger.Snapshot) {
+	exists := map[string]bool{}
+	for v := range s.Volumes() {
+		for i := range v.Places {
+			for _, a := range v.Places[i].Attachments {
+				exists[a.UID] = true
+			}
+		}
+	}
+	e.confirmed.mu.Lock()
+	defer e.confirmed.mu.Unlock()
+	for uid := range e.confirmed.uids {
+		if !exists[uid] {
+			delete(e.confirmed.uids, uid)
+		}
+	}
+}
+
+// createAttachment creates the VolumeAttachment of a volume at a node. One
+// that exists already will do if it is of the same volume.
+func (e *Executor) createAttachment(ctx context.Context, step arbiter.Step) error {
+	object, err := e.newAttachment(step)
+	if err != nil {
+		return err
+	}
+	attachments := e.config.Kube.StorageV1().VolumeAttachments()
+	created, err := call(ctx, e, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
+		return attachments.Create(ctx, object, metav1.CreateOptions{})
+	})
+	if err == nil {
+		e.confirmed.set(string(created.UID), true)
+		e.config.Observer.Saw(created)
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create VolumeAttachment %s: %w", object.Name, err)
+	}
+	found, err := e.rereadAttachment(ctx, object.Name)
+	if err != nil {
+		return err
+	}
+	if found.Spec.Attacher != object.Spec.Attacher || found.Spec.NodeName != object.Spec.NodeName ||
+		!sameSource(found.Spec.Source, object.Spec.Source) {
+		return fmt.Errorf("VolumeAttachment %s exists and is of another volume: it takes a person to delete it", object.Name)
+	}
+	return nil
+}
+
+// sameSource says whether two attachments may be of one volume. Two names of
+// PersistentVolumes may: several can have one handle.
+func sameSource(a, b storagev1.VolumeAttachmentSource) bool {
+	if a.PersistentVolumeName != nil && b.PersistentVolumeName != nil {
+		return true
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func (e *Executor) newAttachment(step arbiter.Step) (*storagev1.VolumeAttachment, error) {
+	object := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        step.Attachment,
+			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+			Annotations: map[string]string{},
+		},
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: step.Volume.Driver, NodeName: string(step.Node)},
+	}
+	if step.Transitions > 0 {
+		object.Annotations[v1alpha1.AnnotationTransitions] = strconv.FormatInt(step.Transitions, 10)
+	}
+	// What the attacher would write first is written here already: one write,
+	// and one event that makes it look twice, less for each attach.
+	if step.NodeID != "" && e.config.Observer.AttacherCalls(step.Volume.Driver) {
+		object.Annotations[translate.AnnotationNodeID] = step.NodeID
+		object.Finalizers = []string{translate.AttacherFinalizer(step.Volume.Driver)}
+	}
+	if step.PV != "" {
+		object.Spec.Source.PersistentVolumeName = ptr.To(step.PV)
+		return object, nil
+	}
+	for pod := range e.podsOf(step) {
+		if spec := translate.InlineSource(pod, step.Volume); spec != nil {
+			object.Spec.Source.InlineVolumeSpec = spec
+			return object, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no pod names the inline volume any more", ErrStale)
+}
+
+// confirm gives an attachment a new annotation value, so that every DELETE
+// still in flight names an older version and fails, and proves by the answer
+// that none has succeeded.
+func (e *Executor) confirm(ctx context.Context, step arbiter.Step) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         step.UID,
+		"annotations": map[string]string{v1alpha1.AnnotationConfirmed: e.config.Token()},
+	}})
+	if err != nil {
+		return fmt.Errorf("encode the patch of VolumeAttachment %s: %w", step.Attachment, err)
+	}
+	written, err := call(ctx, e, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
+		return e.config.Kube.StorageV1().VolumeAttachments().Patch(ctx, step.Attachment, types.MergePatchType, patch, metav1.PatchOptions{})
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
+		return fmt.Errorf("%w: VolumeAttachment %s is not the one it was", ErrStale, step.Attachment)
+	case err != nil:
+		return fmt.Errorf("confirm VolumeAttachment %s: %w", step.Attachment, err)
+	}
+	e.config.Observer.Saw(written)
+	if string(written.UID) != step.UID || !written.Status.Attached || written.DeletionTimestamp != nil {
+		return fmt.Errorf("%w: VolumeAttachment %s is not attached for good", ErrStale, step.Attachment)
+	}
+	e.confirmed.set(step.UID, true)
+	return nil
+}
+
+// deleteAttachment deletes exactly the attachment that the proofs are about.
+func (e *Executor) deleteAttachment(ctx context.Context, step arbiter.Step) error {
+	e.confirmed.set(step.UID, false)
+	err := e.try(ctx, func(ctx context.Context) error {
+		return e.config.Kube.StorageV1().VolumeAttachments().Delete(ctx, step.Attachment, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(step.UID)), ResourceVersion: ptr.To(step.Version)},
+		})
+	})
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		if _, err := e.rereadAttachment(ctx, step.Attachment); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: VolumeAttachment %s has a newer version", ErrStale, step.Attachment)
+	}
+	return fmt.Errorf("delete VolumeAttachment %s: %w", step.Attachment, err)
+}
+
+// rereadAttachment takes in the attachment as it is now.
+func (e *Executor) rereadAttachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error) {
+	found, err := call(ctx, e, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
+		return e.config.Kube.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("%w: VolumeAttachment %s is gone", ErrStale, name)
+	case err != nil:
+		return nil, fmt.Errorf("read VolumeAttachment %s: %w", name, err)
+	}
+	e.config.Observer.Saw(found)
+	return found, nil
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"sync"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// batcher puts what comes in for a node while a request of that node is under
+// way into the next request. When none is, a request starts at once: the wait
+// is never longer than one request, and there is none when it is quiet.
+type batcher[T waiter] struct {
+	mu      sync.Mutex
+	pending map[ledger.NodeName][]T
+	busy    map[ledger.NodeName]bool
+}
+
+// waiter is an item of a batch, whose end somebody waits for.
+type waiter interface{ result() chan error }
+
+// add queues an item, and waits until a request that began after add has
+// settled it. send makes the request and settles every item of a batch.
+func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send func(context.Context, ledger.NodeName, []T)) error {
+	b.mu.Lock()
+	if b.pending == nil {
+		b.pending, b.busy = map[ledger.NodeName][]T{}, map[ledger.NodeName]bool{}
+	}
+	b.pending[node] = append(b.pending[node], item)
+	if !b.busy[node] {
+		b.busy[node] = true
+		go b.drain(ctx, node, send)
+	}
+	b.mu.Unlock()
+	select {
+	case err := <-item.result():
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (b *batcher[T]) drain(ctx context.Context, node ledger.NodeName, send func(context.Context, ledger.NodeName, []T)) {
+	for {
+		b.mu.Lock()
+		batch := b.pending[node]
+		delete(b.pending, node)
+		if len(batch) == 0 {
+			delete(b.busy, node)
+			b.mu.Unlock()
+			return
+		}
+		b.mu.Unlock()
+		send(ctx, node, batch)
+	}
+}

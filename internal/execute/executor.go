@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/observe"
+)
+
+// ErrStale says that a precondition did not hold: what was decided on has
+// changed. Nothing was written; the change is known to the ledger, or will be
+// in a moment. Decide anew.
+var ErrStale = errors.New("the facts have changed")
+
+// ErrNoLease says that a write was not begun, because its deadline would lie
+// outside the lease.
+var ErrNoLease = errors.New("the leader's lease is over")
+
+// Config is what an Executor works with.
+type Config struct {
+	// Kube and Moorage are the clients to write with. Their own timeout should
+	// be Timeout, which they tell the API server.
+	Kube    kubernetes.Interface
+	Moorage client.Interface
+	// Observer knows the objects, and learns what was answered.
+	Observer *observe.Observer
+	// Timeout bounds each request.
+	Timeout time.Duration
+	// Lease says until when this process may write; nil: for ever.
+	Lease func() time.Time
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+	// Token makes the values of the annotation that marks an attachment as
+	// confirmed. No two may be equal, in any process.
+	Token func() string
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Kube == nil || c.Moorage == nil {
+		errs = append(errs, errors.New("Kube and Moorage, the clients to write with, are needed"))
+	}
+	if c.Observer == nil {
+		errs = append(errs, errors.New("Observer is missing"))
+	}
+	if c.Timeout <= 0 {
+		errs = append(errs, fmt.Errorf("Timeout must be above 0, and is %s", c.Timeout))
+	}
+	if c.Token == nil {
+		errs = append(errs, errors.New("Token is missing"))
+	}
+	return errors.Join(errs...)
+}
+
+// Executor executes steps. It remembers only which attachments it has
+// confirmed, and which requests of a node are under way.
+type Executor struct {
+	config    Config
+	confirmed confirmed
+	nodes     batcher[*nodeChange]
+	lists     batcher[*podQuestion]
+}
+
+// New returns an Executor for one term of leadership: a new term starts
+// without memories.
+func New(config Config) (*Executor, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("execute: %w", err)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Lease == nil {
+		config.Lease = func() time.Time { return time.Time{} }
+	}
+	return &Executor{config: config}, nil
+}
+
+// Do executes a step and returns when its effect is known to the ledger.
+func (e *Executor) Do(ctx context.Context, step arbiter.Step) error {
+	if err := e.do(ctx, step); err != nil {
+		return fmt.Errorf("%s of %s: %w", step.Do, step.Volume, err)
+	}
+	return nil
+}
+
+func (e *Executor) do(ctx context.Context, step arbiter.Step) error {
+	switch step.Do {
+	case arbiter.WriteHold:
+		return e.writeHold(ctx, step)
+	case arbiter.DeleteHold:
+		return e.deleteHold(ctx, step)
+	case arbiter.CreateAttachment:
+		return e.createAttachment(ctx, step)
+	case arbiter.Report:
+		return e.report(ctx, step)
+	case arbiter.Unreport:
+		return e.changeNode(ctx, step)
+	case arbiter.ConfirmUnwanted:
+		return e.confirmUnwanted(ctx, step)
+	case arbiter.DeleteAttachment:
+		return e.deleteAttachment(ctx, step)
+	case arbiter.RemovePod:
+		return e.removePod(ctx, step)
+	}
+	return fmt.Errorf("step %d is not known", step.Do)
+}
+
+// bounded gives a request its deadline: the timeout, or the end of the lease
+// if that is sooner.
+func (e *Executor) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	now := e.config.Now()
+	deadline := now.Add(e.config.Timeout)
+	if lease := e.config.Lease(); !lease.IsZero() && lease.Before(deadline) {
+		deadline = lease
+	}
+	if !deadline.After(now) {
+		return nil, nil, ErrNoLease
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	return ctx, cancel, nil
+}
+
+// call makes one request within its deadline.
+func call[T any](ctx context.Context, e *Executor, request func(context.Context) (T, error)) (T, error) {
+	var none T
+	bounded, cancel, err := e.bounded(ctx)
+	if err != nil {
+		return none, err
+	}
+	defer cancel()
+	return request(bounded)
+}
+
+// try is call for requests without an answer worth having.
+func (e *Executor) try(ctx context.Context, request func(context.Context) error) error {
+	_, err := call(ctx, e, func(ctx context.Context) (struct{}, error) { return struct{}{}, request(ctx) })
+	return err
+}
+
+func (e *Executor) snapshot() ledger.Snapshot { return e.config.Observer.Snapshot() }

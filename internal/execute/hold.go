@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// writeHold creates a VolumeHold, or replaces it at exactly the version that
+// was decided on.
+func (e *Executor) writeHold(ctx context.Context, step arbiter.Step) error {
+	old, _ := e.config.Observer.Hold(step.Volume)
+	hold := step.Hold
+	hold.Version = step.Expect
+	object := translate.HoldObject(translate.HoldContext{
+		Volume: step.Volume, Claim: e.claimOf(step), Old: old, Now: e.config.Now(),
+	}, hold)
+	holds := e.config.Moorage.VolumeHolds()
+	written, err := call(ctx, e, func(ctx context.Context) (*v1alpha1.VolumeHold, error) {
+		if step.Expect == "" {
+			return holds.Create(ctx, object, metav1.CreateOptions{})
+		}
+		return holds.Update(ctx, object, metav1.UpdateOptions{})
+	})
+	switch {
+	case err == nil:
+		e.config.Observer.Saw(written)
+		return nil
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return e.rereadHold(ctx, step.Volume)
+	}
+	return fmt.Errorf("write VolumeHold %s: %w", object.Name, err)
+}
+
+// rereadHold takes in the hold as it is now.
+func (e *Executor) rereadHold(ctx context.Context, v ledger.VolumeID) error {
+	name := v1alpha1.VolumeHoldName(v.Driver, v.Handle)
+	hold, err := call(ctx, e, func(ctx context.Context) (*v1alpha1.VolumeHold, error) {
+		return e.config.Moorage.VolumeHolds().Get(ctx, name, metav1.GetOptions{})
+	})
+	switch {
+	case err == nil:
+		e.config.Observer.Saw(hold)
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read VolumeHold %s: %w", name, err)
+	}
+	return fmt.Errorf("%w: VolumeHold %s has another version", ErrStale, name)
+}
+
+func (e *Executor) deleteHold(ctx context.Context, step arbiter.Step) error {
+	name := v1alpha1.VolumeHoldName(step.Volume.Driver, step.Volume.Handle)
+	err := e.try(ctx, func(ctx context.Context) error {
+		return e.config.Moorage.VolumeHolds().Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{ResourceVersion: ptr.To(step.Expect)},
+		})
+	})
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return e.rereadHold(ctx, step.Volume)
+	}
+	return fmt.Errorf("delete VolumeHold %s: %w", name, err)
+}
+
+// claimOf is the claim that people know a volume by.
+func (e *Executor) claimOf(step arbiter.Step) ledger.ClaimKey {
+	s := e.snapshot()
+	for _, name := range step.Hold.PVs {
+		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
+			return pv.Claim
+		}
+	}
+	return ledger.ClaimKey{}
+}
