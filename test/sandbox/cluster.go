@@ -34,7 +34,8 @@ type Cluster struct {
 	cancel context.CancelCauseFunc // ends what observes the cluster
 
 	mu      sync.Mutex
-	touched bool
+	touched bool // a component was killed, paused or cut off
+	keep    bool // the folder is to be kept for reading
 	stopped bool
 }
 
@@ -42,9 +43,9 @@ type Cluster struct {
 var ErrStopped = errors.New("the sandbox is stopped")
 
 // Start starts a cluster and returns once every node is Ready and has its
-// driver registered. When it fails, or ctx ends first, nothing is left but,
-// with Options.Keep, the folder; the error names the log to read. The cluster
-// lives until Stop, not until ctx ends.
+// driver registered. When it fails, or ctx ends first, no process is left; the
+// error names the log to read, and the folder with the logs is kept for a day.
+// The cluster lives until Stop, not until ctx ends.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("sandbox options: %w", err)
@@ -64,16 +65,24 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.release(o.Keep))
 	}
-	c := &Cluster{options: o, site: s, folder: f, procs: supervise.NewGroup()}
+	c := &Cluster{options: o, site: s, folder: f, procs: supervise.NewGroup(), keep: o.Keep}
 	if err := c.start(ctx); err != nil {
-		err = c.explain(err)
-		return nil, errors.Join(err, c.Stop())
+		c.KeepLogs()
+		return nil, errors.Join(c.explain(err), c.Stop())
 	}
 	return c, nil
 }
 
+// KeepLogs makes Stop keep the cluster's folder for a day.
+func (c *Cluster) KeepLogs() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep = true
+}
+
 // Stop kills every process of the cluster and removes its folder, unless it is
-// to be kept. Stopping twice is not an error.
+// to be kept: because it was asked for, or because a component died. Stopping
+// twice is not an error.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	if c.stopped {
@@ -81,6 +90,7 @@ func (c *Cluster) Stop() error {
 		return nil
 	}
 	c.stopped = true
+	keep := c.keep || c.procs.Failure() != nil
 	c.mu.Unlock()
 	if c.cancel != nil {
 		c.cancel(ErrStopped)
@@ -90,7 +100,7 @@ func (c *Cluster) Stop() error {
 	}
 	c.procs.Close()
 	c.site.close()
-	if err := c.folder.release(c.options.Keep); err != nil {
+	if err := c.folder.release(keep); err != nil {
 		return fmt.Errorf("remove the cluster's folder: %w", err)
 	}
 	return nil

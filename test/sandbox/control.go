@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
@@ -90,6 +91,7 @@ func (c *Cluster) Info() Info {
 			info.Cut = append(info.Cut, name)
 		}
 	}
+	slices.Sort(info.Cut)
 	return info
 }
 

@@ -49,6 +49,10 @@ type Env struct {
 	Options Options
 	// Log prints one line about how the scenario goes.
 	Log func(format string, args ...any)
+	// Show prints resources of the scenario's namespace, and cluster-scoped
+	// ones, as kubectl get does. It is for people who watch; most runs print
+	// nothing.
+	Show func(ctx context.Context, resources ...string)
 }
 
 // EnforceLabel is the namespace label that opts in to Moorage's scheduling.

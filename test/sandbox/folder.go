@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // maxSocketPath is the longest path of a unix socket on Linux (sun_path has
@@ -40,6 +41,9 @@ func openFolder(base, name string) (*folder, error) {
 		name = "sandbox"
 		if i > 1 {
 			name = fmt.Sprintf("sandbox-%d", i)
+		}
+		if kept(filepath.Join(base, name)) {
+			continue
 		}
 		if f, err := takeFolder(base, name); !errors.Is(err, errInUse) {
 			return f, err
@@ -93,7 +97,7 @@ func lockFile(path string) (*os.File, error) {
 }
 
 // removeStale removes folders whose lock nobody holds, except those that were
-// kept on purpose.
+// kept for reading.
 func removeStale(base string) {
 	locks, _ := filepath.Glob(filepath.Join(base, "*.lock"))
 	for _, path := range locks {
@@ -102,7 +106,7 @@ func removeStale(base string) {
 			continue
 		}
 		dir := path[:len(path)-len(".lock")]
-		if _, err := os.Stat(filepath.Join(dir, keptMarker)); err != nil {
+		if !kept(dir) {
 			_ = os.RemoveAll(dir)
 			_ = os.Remove(path)
 		}
@@ -110,11 +114,21 @@ func removeStale(base string) {
 	}
 }
 
-// keptMarker names the file that marks a folder as kept by --keep.
-const keptMarker = "kept"
+const (
+	// keptMarker names the file that marks a folder as kept for reading.
+	keptMarker = "kept"
+	// keptFor is how long such a folder stays, unless a cluster of its name
+	// starts earlier.
+	keptFor = 24 * time.Hour
+)
 
-// release gives the folder up. With keep it stays for reading until a cluster
-// of the same name starts.
+// kept says whether a folder is still kept for reading.
+func kept(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, keptMarker))
+	return err == nil && time.Since(info.ModTime()) < keptFor
+}
+
+// release gives the folder up: it is removed, or kept for reading.
 func (f *folder) release(keep bool) error {
 	defer f.lock.Close()
 	if keep {

@@ -29,6 +29,9 @@ type Shape struct {
 	// KubeletStatusInterval is the kubelets' nodeStatusUpdateFrequency. It
 	// bounds how soon a kubelet reports volumesInUse, and so mounts.
 	KubeletStatusInterval time.Duration `json:"kubeletStatusInterval"`
+	// NodeMonitorGracePeriod is how long kube-controller-manager hears nothing
+	// from a node before it calls it NotReady; 0 is its default, 50 s.
+	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod,omitempty"`
 }
 
 // DefaultShape is three nodes with room for 25 volumes each, instant disks and
@@ -64,6 +67,9 @@ type Options struct {
 	Progress func(string)
 }
 
+// minGracePeriod lets a kubelet miss the renewal of its Lease once.
+const minGracePeriod = 20 * time.Second
+
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
 // AttacherEnv names the environment variable that overrides where the
@@ -88,6 +94,8 @@ func (o Options) Validate() error {
 		return errors.New("latencies can't be negative")
 	case o.KubeletStatusInterval < 100*time.Millisecond:
 		return fmt.Errorf("kubelet status interval %s: at least 100ms is needed", o.KubeletStatusInterval)
+	case o.NodeMonitorGracePeriod != 0 && o.NodeMonitorGracePeriod < minGracePeriod:
+		return fmt.Errorf("node monitor grace period %s: kubelets renew their Lease every 10s, so at least %s is needed", o.NodeMonitorGracePeriod, minGracePeriod)
 	case o.Name != "" && !clusterName.MatchString(o.Name):
 		return fmt.Errorf("cluster name %q: use up to 32 lower-case letters, digits and dashes", o.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -23,7 +24,9 @@ type Result struct {
 	Error string `json:"error,omitempty"`
 	// Diagnosis is the state of the cluster when the expectation failed.
 	Diagnosis string `json:"diagnosis,omitempty"`
-	Seed      uint64 `json:"seed"`
+	// Logs is the folder of the components' logs, kept when it did not pass.
+	Logs string `json:"logs,omitempty"`
+	Seed uint64 `json:"seed"`
 	// Seconds is how long it took, without the start of the cluster.
 	Seconds float64 `json:"seconds"`
 	// Violations are what the judge saw.
@@ -43,6 +46,8 @@ type Runner struct {
 	Seed uint64
 	// Log prints one line about how it goes.
 	Log func(format string, args ...any)
+	// Show prints resources as they are now; nil prints nothing.
+	Show func(ctx context.Context, e *Env, resources []string)
 
 	cluster *Cluster
 }
@@ -79,6 +84,10 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 		if errors.As(err, &expectation) {
 			result.Diagnosis = expectation.Diagnosis
 		}
+	}
+	if r.cluster != nil && !result.Passed {
+		result.Logs = filepath.Join(r.cluster.Dir(), "logs")
+		r.cluster.KeepLogs()
 	}
 	if r.cluster != nil && (!result.Passed || s.Exclusive || r.cluster.Touched()) {
 		if err := r.Close(); err != nil && result.Passed {
@@ -168,6 +177,11 @@ func (r *Runner) env(ctx context.Context) (*Env, uint64, error) {
 	env := &Env{
 		Cluster: c, Mode: c.Shape().Mode, Client: c.Client(), Dynamic: c.Dynamic(), View: c.View(), Disk: c.Disk(),
 		Rand: r.rand(), Seed: r.Seed, Audit: reader, Options: c.options, Log: r.Log,
+	}
+	env.Show = func(ctx context.Context, resources ...string) {
+		if r.Show != nil {
+			r.Show(ctx, env, resources)
+		}
 	}
 	env.Timeline = &Timeline{view: c.View(), namespace: func() string { return env.Namespace }}
 	return env, mark, nil

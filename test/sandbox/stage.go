@@ -2,6 +2,8 @@
 
 package sandbox
 
+import "slices"
+
 // Stage is a moment on the path of a pod and its volume, from the pod's
 // creation to the end of its attachment.
 type Stage string
@@ -36,6 +38,12 @@ const (
 	Unpublished         Stage = "unpublished"          // ControllerUnpublish was answered with success
 	Detached            Stage = "detached"             // the VolumeAttachment is gone
 )
+
+// Stages lists every stage: those of the way up, then those of the way back.
+func Stages() []Stage { return slices.Concat(upStages(), downStages()) }
+
+// OfMoorage says whether a stage does not exist in the upstream modes.
+func (s Stage) OfMoorage() bool { return s == Stamped || s == TicketWritten || s == Granted }
 
 // upStages lists the stages up to Running, downStages those of the way back.
 func upStages() []Stage {

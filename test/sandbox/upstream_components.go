@@ -76,6 +76,9 @@ func controllerManagerComponent(s *site) component {
 		"--leader-elect=false",
 		"--secure-port=0",
 	}
+	if grace := s.options.NodeMonitorGracePeriod; grace > 0 {
+		args = append(args, "--node-monitor-grace-period="+grace.String())
+	}
 	switch s.options.Mode {
 	case Standalone:
 		args = append(args, "--controllers=*,-persistentvolume-attach-detach-controller")

@@ -37,7 +37,7 @@ func newFaultCommand(s *Session) *cobra.Command {
 			Short: f.short,
 			Args:  cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return s.processFault(cmd.Context(), f.action, args[0])
+				return s.processFault(cmd, f.action, args[0])
 			},
 		})
 	}
@@ -50,12 +50,23 @@ func newFaultCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
-func (s *Session) processFault(ctx context.Context, action sandbox.FaultAction, target string) error {
-	remote, err := sandbox.Find(ctx, s.dir, s.name)
+// processFault carries a fault out and prints what became of the processes.
+func (s *Session) processFault(cmd *cobra.Command, action sandbox.FaultAction, target string) error {
+	remote, err := sandbox.Find(cmd.Context(), s.dir, s.name)
 	if err != nil {
 		return err
 	}
-	return remote.Do(ctx, action, target)
+	if err := remote.Do(cmd.Context(), action, target); err != nil {
+		return err
+	}
+	info, err := remote.Info(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return printJSON(cmd.OutOrStdout(), info)
+	}
+	return printProcesses(cmd.OutOrStdout(), info, target)
 }
 
 func newHealCommand(s *Session) *cobra.Command {
@@ -64,11 +75,11 @@ func newHealCommand(s *Session) *cobra.Command {
 		Short: "Start, resume and reconnect everything, and clear all faults of the disk service",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.processFault(cmd.Context(), sandbox.ActionHeal, ""); err != nil {
-				return err
-			}
 			client, err := s.disk(cmd.Context())
 			if err != nil {
+				return err
+			}
+			if err := s.processFault(cmd, sandbox.ActionHeal, ""); err != nil {
 				return err
 			}
 			return client.ClearFaults(cmd.Context())

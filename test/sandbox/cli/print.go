@@ -22,14 +22,35 @@ func printClusters(w io.Writer, running []sandbox.Info) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, info := range running {
 		fmt.Fprintf(t, "%s\t%s\t%d nodes\t%s\n", info.Name, info.Shape.Mode, info.Shape.Nodes, info.Kubeconfig)
-		for _, p := range info.Processes {
-			fmt.Fprintf(t, "  %s\t%s\tpid %d\tstarted %d times, last %s ago\n", p.Name, p.State, p.PID, p.Starts, time.Since(p.Started).Round(time.Second))
-		}
-		if len(info.Cut) > 0 {
-			fmt.Fprintf(t, "  cut off from the API server: %s\n", strings.Join(info.Cut, ", "))
-		}
+		writeProcesses(t, info, "")
 	}
 	return t.Flush()
+}
+
+// printProcesses writes the state of one process, of all without a name.
+func printProcesses(w io.Writer, info sandbox.Info, name string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if name == sandbox.Everyone {
+		name = ""
+	}
+	writeProcesses(t, info, name)
+	return t.Flush()
+}
+
+func writeProcesses(w io.Writer, info sandbox.Info, name string) {
+	for _, p := range info.Processes {
+		if name != "" && name != p.Name {
+			continue
+		}
+		pid := "no process"
+		if p.PID != 0 {
+			pid = fmt.Sprintf("pid %d", p.PID)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\tstarted %d times, last %s ago\n", p.Name, p.State, pid, p.Starts, time.Since(p.Started).Round(time.Second))
+	}
+	if len(info.Cut) > 0 {
+		fmt.Fprintf(w, "  cut off from the API server: %s\n", strings.Join(info.Cut, ", "))
+	}
 }
 
 // printScenarios writes what can be run.

@@ -240,5 +240,8 @@ func report(w io.Writer, r sandbox.Result, timeline bool) {
 	for _, d := range r.Denied {
 		fmt.Fprintf(w, "denied: %s\n", d)
 	}
+	if r.Logs != "" {
+		fmt.Fprintf(w, "The components' logs are kept in %s.\n", r.Logs)
+	}
 	fmt.Fprintf(w, "FAIL %s (%s) %.1f s, seed %d: %s\n", r.Scenario, r.Mode, r.Seconds, r.Seed, r.Error)
 }

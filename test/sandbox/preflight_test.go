@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeProc is a /proc with an inotify limit and one process that has some
+// instances open.
+func fakeProc(t *testing.T, limit string, open int) string {
+	t.Helper()
+	proc := t.TempDir()
+	for _, dir := range []string{"sys/fs/inotify", "42/fd"} {
+		if err := os.MkdirAll(filepath.Join(proc, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(proc, "sys/fs/inotify/max_user_instances"), []byte(limit+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i := range open {
+		if err := os.Symlink("anon_inode:inotify", filepath.Join(proc, "42/fd", string(rune('a'+i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return proc
+}
+
+func TestInotifyLimit(t *testing.T) {
+	proc := fakeProc(t, "16", 3)
+	if err := checkInotify(16-3-inotifyOther, proc, os.Getuid()); err != nil {
+		t.Fatalf("as many nodes as fit are refused: %v", err)
+	}
+	err := checkInotify(16-3-inotifyOther+1, proc, os.Getuid())
+	if err == nil || !strings.Contains(err.Error(), "fs.inotify.max_user_instances=") {
+		t.Fatalf("one node too many: %v", err)
+	}
+	if err := checkInotify(16-inotifyOther, proc, os.Getuid()+1); err != nil {
+		t.Fatalf("another user's instances count: %v", err)
+	}
+}
+
+func TestMissingCgroup(t *testing.T) {
+	if err := checkCgroup(filepath.Join(t.TempDir(), "cgroup")); err == nil || !strings.Contains(err.Error(), "mount") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestPortsAreFreeAndDifferent(t *testing.T) {
+	var p ports
+	seen := map[string]bool{}
+	for range 50 {
+		addr, err := p.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[addr] {
+			t.Fatalf("%s is given twice", addr)
+		}
+		seen[addr] = true
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatalf("%s is not free: %v", addr, err)
+		}
+		l.Close()
+	}
+}
