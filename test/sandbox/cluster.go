@@ -34,8 +34,9 @@ type Cluster struct {
 	cancel context.CancelCauseFunc // ends what observes the cluster
 
 	mu      sync.Mutex
-	touched bool // a component was killed, paused or cut off
-	keep    bool // the folder is to be kept for reading
+	touched bool            // a component was killed, paused or cut off
+	off     map[string]bool // nodes that are switched off
+	keep    bool            // the folder is to be kept for reading
 	stopped bool
 }
 

@@ -115,7 +115,7 @@ func (c *Cluster) Do(ctx context.Context, action FaultAction, target string) err
 	case ActionRestore:
 		return c.Restore(target)
 	case ActionHeal:
-		return c.Heal()
+		return c.Heal(ctx)
 	}
 	return fmt.Errorf("unknown fault %q", action)
 }

@@ -31,23 +31,58 @@ func (c *Cluster) Kill(ctx context.Context, name string) error {
 // service is told, as a cloud knows which machines run. What the node had
 // mounted is gone with it; what is attached stays attached.
 func (c *Cluster) PowerOff(ctx context.Context, node string) error {
+	if err := c.isNode(node); err != nil {
+		return err
+	}
 	if err := c.Kill(ctx, node); err != nil {
 		return err
 	}
-	return c.Disk().Fence(ctx, diskapi.NodeID(node))
+	if err := c.Disk().Fence(ctx, diskapi.NodeID(node)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.off == nil {
+		c.off = map[string]bool{}
+	}
+	c.off[node] = true
+	return nil
 }
 
 // PowerOn boots a node that was switched off, with nothing mounted.
 func (c *Cluster) PowerOn(ctx context.Context, node string) error {
+	if !c.isOff(node) {
+		return fmt.Errorf("%s is not switched off", node)
+	}
 	if err := c.Disk().Unfence(ctx, diskapi.NodeID(node)); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	delete(c.off, node)
+	c.mu.Unlock()
 	return c.StartAgain(node)
 }
 
+func (c *Cluster) isNode(name string) error {
+	if nodes := c.nodeNames(); !slices.Contains(nodes, name) {
+		return fmt.Errorf("%s is not a node: there are %v", name, nodes)
+	}
+	return nil
+}
+
+// isOff says whether a node is switched off.
+func (c *Cluster) isOff(node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.off[node]
+}
+
 // StartAgain starts a component or a node that was killed, with the same
-// command line.
+// command line. A node that was switched off needs PowerOn.
 func (c *Cluster) StartAgain(name string) error {
+	if c.isOff(name) {
+		return fmt.Errorf("%s is switched off: switch it on", name)
+	}
 	c.touch()
 	return c.procs.Start(name)
 }
@@ -114,17 +149,19 @@ func (c *Cluster) Touched() bool {
 	return c.touched
 }
 
-// Heal starts, resumes and reconnects everything that was killed, paused or
-// cut off.
-func (c *Cluster) Heal() error {
+// Heal starts, switches on, resumes and reconnects everything that was killed,
+// switched off, paused or cut off.
+func (c *Cluster) Heal(ctx context.Context) error {
 	errs := []error{c.Restore(Everyone)}
 	for _, s := range c.procs.Status() {
-		switch s.State {
-		case supervise.Killed, supervise.Exited:
-			errs = append(errs, c.StartAgain(s.Name))
-		case supervise.Paused:
+		switch {
+		case s.State == supervise.Paused:
 			errs = append(errs, c.Resume(s.Name))
-		case supervise.Running:
+		case s.State == supervise.Running:
+		case c.isOff(s.Name):
+			errs = append(errs, c.PowerOn(ctx, s.Name))
+		default:
+			errs = append(errs, c.StartAgain(s.Name))
 		}
 	}
 	return errors.Join(errs...)

@@ -64,7 +64,7 @@ func (e *Env) noDisksAttached(ctx context.Context) error {
 // cleanUp ends all faults, deletes the scenario's namespace and waits until
 // nothing is left.
 func (e *Env) cleanUp(ctx context.Context) error {
-	if err := errors.Join(e.Cluster.Heal(), e.Disk.ClearFaults(ctx)); err != nil {
+	if err := errors.Join(e.Cluster.Heal(ctx), e.Disk.ClearFaults(ctx)); err != nil {
 		return fmt.Errorf("end the faults: %w", err)
 	}
 	if e.Namespace == "" {
