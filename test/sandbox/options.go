@@ -55,6 +55,9 @@ type Options struct {
 	// Attacher is the csi-attacher binary; empty means the environment
 	// variable MOORAGE_SANDBOX_ATTACHER, or csi-attacher beside Executable.
 	Attacher string
+	// TuneAttacher raises external-attacher's request limits and workers in
+	// every mode, as UpstreamTuned does.
+	TuneAttacher bool
 	// Manifests holds Moorage's plain YAML manifests, applied in modes with
 	// Moorage. Nil means there are none.
 	Manifests fs.FS

@@ -104,7 +104,7 @@ func attacherComponent(s *site) component {
 		"--csi-address=" + s.csiSocket,
 		"--v=4",
 	}
-	if s.options.Mode == UpstreamTuned {
+	if s.options.Mode == UpstreamTuned || s.options.TuneAttacher {
 		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst, "--worker-threads="+tunedWorkers)
 	}
 	return component{
