@@ -4,9 +4,11 @@ package disk_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -69,16 +71,26 @@ func wantCalls(t *testing.T, w *world, volume string, want []diskapi.Call) {
 	}
 }
 
+// TestBlockVolumeGetsAFile: if block volumes are allowed; else they are refused
+// before anything was done.
 func TestBlockVolumeGetsAFile(t *testing.T) {
 	w := newWorld(t)
 	n := w.node("worker-1", 2)
-	vol := w.create("pvc-1")
-	ctx, err := w.publish(vol, n)
-	w.must(err)
-	w.must(n.stage(vol, ctx))
+	vol, ctx := w.attach("pvc-1", n)
 	block := writer()
 	block.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
-	w.must(os.MkdirAll(n.root+"/pods/1", 0o755))
+	stage := &csi.NodeStageVolumeRequest{
+		VolumeId: vol, StagingTargetPath: n.staging(vol), PublishContext: ctx, VolumeCapability: block,
+	}
+	_, err := n.NodeStageVolume(w.ctx, stage)
+	wantCode(t, err, codes.InvalidArgument)
+
+	n.stop()
+	n.block = true
+	n.start()
+	_, err = n.NodeStageVolume(w.ctx, stage)
+	w.must(err)
+	w.must(os.MkdirAll(filepath.Dir(n.target(vol)), 0o755))
 	w.must(n.mount(vol, ctx, block))
 	if fi, err := os.Stat(n.target(vol)); err != nil || !fi.Mode().IsRegular() {
 		t.Fatalf("target file: %v, %v", fi, err)

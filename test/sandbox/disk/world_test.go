@@ -111,6 +111,7 @@ type nodeUnderTest struct {
 	w     *world
 	name  string
 	slots int
+	block bool
 	root  string
 	csi.NodeClient
 	stop func()
@@ -122,7 +123,8 @@ func (n *nodeUnderTest) start() {
 	t := n.w.t
 	t.Helper()
 	p, err := disk.NewNodePlugin(disk.NodeConfig{
-		Driver: disk.DefaultDriver, NodeName: n.name, MaxVolumes: n.slots, KubeletRoot: n.root, ServiceURL: n.w.api.BaseURL,
+		Driver: disk.DefaultDriver, NodeName: n.name, MaxVolumes: n.slots, KubeletRoot: n.root,
+		ServiceURL: n.w.api.BaseURL, Block: n.block,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,9 @@ type Config struct {
 	KubeletRoot string
 	// ServiceURL is the address of the disk service's admin API.
 	ServiceURL string
+	// Block lets block volumes be staged; see the package documentation for
+	// why they are refused otherwise.
+	Block bool
 	// Logger takes what the kubelet can't be told; slog.Default() if nil.
 	Logger *slog.Logger
 }

@@ -16,6 +16,17 @@
 // the target, a folder for a mounted volume and an empty file for a block one,
 // and NodeUnpublish removes it. What is done already succeeds again.
 //
+// # Block volumes
+//
+// For a block volume a kubelet bind-mounts what NodePublish made and attaches a
+// loop device to it, whatever its own mounter is (k8s.io/kubernetes
+// pkg/volume/util/volumepathhandler). That needs a privileged kubelet; and as it
+// later recognises its mount by the device behind it, and here there is only a
+// file, it neither unmounts nor gets past it, and leaves the mount on the
+// machine. So NodeStage refuses block volumes, before anything was done, unless
+// Config.Block says that the caller is no kubelet. Attaching is the same for
+// them as for others and works.
+//
 // # Reboot
 //
 // The service counts how often a node was fenced. A plugin that starts and finds

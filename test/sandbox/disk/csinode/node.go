@@ -27,6 +27,9 @@ func (p *Plugin) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	if r.GetVolumeCapability() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume_capability is missing")
 	}
+	if r.GetVolumeCapability().GetBlock() != nil && !p.config.Block {
+		return nil, status.Errorf(codes.InvalidArgument, "volume %s: block volumes can be attached but not staged on simulated disks: use volumeMode Filesystem", r.GetVolumeId())
+	}
 	if err := p.checkBoot(ctx); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ type Provisioner struct {
 	attachments cache.Indexer
 	events      record.EventRecorder
 	broadcaster record.EventBroadcaster
+	// reclaimed holds the UIDs of volumes that were reclaimed and may still be
+	// in the cache: an own write in flight is not looked at again.
+	reclaimed sync.Map
 	// claimQueue holds namespace/name of claims, volumeQueue names of volumes.
 	claimQueue, volumeQueue workqueue.TypedRateLimitingInterface[string]
 }
@@ -81,12 +84,13 @@ func (p *Provisioner) watch() error {
 	core, storage := p.factory.Core().V1(), p.factory.Storage().V1()
 	_, errClaims := core.PersistentVolumeClaims().Informer().AddEventHandler(onChange(p.claimQueue.Add))
 	_, errVolumes := core.PersistentVolumes().Informer().AddEventHandler(onChange(p.volumeQueue.Add))
+	_, errForget := core.PersistentVolumes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: p.volumeGone})
 	_, errClasses := storage.StorageClasses().Informer().AddEventHandler(onChange(p.classChanged))
 	_, errGone := storage.VolumeAttachments().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		DeleteFunc: p.attachmentGone,
 	})
 	errIndex := storage.VolumeAttachments().Informer().AddIndexers(cache.Indexers{byVolume: indexByVolume})
-	return errors.Join(errClaims, errVolumes, errClasses, errGone, errIndex)
+	return errors.Join(errClaims, errVolumes, errForget, errClasses, errGone, errIndex)
 }
 
 // onChange calls add with the key of every object that appears or changes.
@@ -104,6 +108,16 @@ func onChange(add func(key string)) cache.ResourceEventHandler {
 func (p *Provisioner) classChanged(string) {
 	for _, key := range p.factory.Core().V1().PersistentVolumeClaims().Informer().GetStore().ListKeys() {
 		p.claimQueue.Add(key)
+	}
+}
+
+// volumeGone forgets a volume that has left the cache.
+func (p *Provisioner) volumeGone(obj any) {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	if pv, ok := obj.(*corev1.PersistentVolume); ok {
+		p.reclaimed.Delete(pv.UID)
 	}
 }
 

@@ -33,8 +33,12 @@ func handedTo(claim *corev1.PersistentVolumeClaim) string {
 }
 
 // reclaimable reports whether the volume's disk is to be deleted once nothing is
-// attached any more.
+// attached any more. A volume that is being deleted without our finalizer has no
+// disk any more: others' finalizers hold it.
 func reclaimable(driver string, pv *corev1.PersistentVolume) bool {
+	if pv.DeletionTimestamp != nil && !slices.Contains(pv.Finalizers, storagehelpers.PVDeletionProtectionFinalizer) {
+		return false
+	}
 	return pv.Status.Phase == corev1.VolumeReleased &&
 		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
 		pv.Annotations[storagehelpers.AnnDynamicallyProvisioned] == driver &&

@@ -155,6 +155,10 @@ func TestReclaimable(t *testing.T) {
 		"released and being deleted": {released(func(pv *corev1.PersistentVolume) {
 			pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}), true},
+		"reclaimed, held by others": {released(func(pv *corev1.PersistentVolume) {
+			pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			pv.Finalizers = []string{"kubernetes.io/pv-protection"}
+		}), false},
 		"bound": {released(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }), false},
 		"retained": {released(func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain

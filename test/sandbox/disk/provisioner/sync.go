@@ -90,7 +90,7 @@ func (p *Provisioner) syncVolume(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if !reclaimable(p.config.Driver, pv) {
+	if _, done := p.reclaimed.Load(pv.UID); done || !reclaimable(p.config.Driver, pv) {
 		return nil
 	}
 	attached, err := p.attachments.ByIndex(byVolume, name)
@@ -104,6 +104,7 @@ func (p *Provisioner) syncVolume(ctx context.Context, name string) error {
 		p.events.Event(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err.Error())
 		return err
 	}
+	p.reclaimed.Store(pv.UID, struct{}{})
 	return nil
 }
 
