@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/plugins/volumehold"
+)
+
+// NewCommand returns the command line of moorage-scheduler: kube-scheduler's
+// own, with the plugin VolumeHold at the disposal of its profiles. Each command
+// makes one scheduler.
+func NewCommand() *cobra.Command {
+	plugins := volumehold.NewFactory()
+	command := app.NewSchedulerCommand(app.WithPlugin(volumehold.Name,
+		func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+			made, err := plugins.New(ctx, args, handle)
+			if err != nil {
+				return nil, err
+			}
+			hold, ok := made.(*volumehold.VolumeHold)
+			if !ok {
+				return nil, fmt.Errorf("plugin %s is a %T", volumehold.Name, made)
+			}
+			return &checked{VolumeHold: hold, handle: handle}, nil
+		}))
+	command.Use = v1alpha1.SchedulerName
+	return command
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/api/config/v1alpha1"
+)
+
+// decode returns the plugin's args, complete and valid. kube-scheduler hands
+// the args of plugins that it does not know as they stand in its file; a field
+// that is not known is an error, and so is a value out of bounds.
+func decode(args runtime.Object) (v1alpha1.VolumeHoldArgs, error) {
+	var given v1alpha1.VolumeHoldArgs
+	switch args := args.(type) {
+	case nil:
+	case *v1alpha1.VolumeHoldArgs:
+		given = *args
+	case *runtime.Unknown:
+		if err := yaml.UnmarshalStrict(args.Raw, &given); err != nil {
+			return given, fmt.Errorf("args of plugin %s in pluginConfig: %w", Name, err)
+		}
+	default:
+		return given, fmt.Errorf("args of plugin %s in pluginConfig are a %T, want %s", Name, args, v1alpha1.KindVolumeHoldArgs)
+	}
+	full := given.WithDefaults()
+	if err := full.Validate(); err != nil {
+		return full, fmt.Errorf("args of plugin %s in pluginConfig: %w", Name, err)
+	}
+	return full, nil
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package volumehold is the kube-scheduler plugin VolumeHold: it places a pod
+// only where its volumes can follow, reserves their slots, and lets the pod be
+// bound once the controller has granted them. In its profiles it replaces
+// NodeVolumeLimits.
+//
+// Reads: the ledger, one snapshot for each decision. Decides: arbiter.Fit,
+// arbiter.Rank, arbiter.Reserve; the controller decides on the grant. Writes: a
+// VolumeTicket in Permit, and its deletion when a reservation comes to nothing.
+//
+// All profiles of a process share one core (see Factory): the ledger with its
+// reservations, the book of pods between Reserve and Bind, and the waker.
+//
+//	PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ PreBind ─▶ PostBind
+//	one snapshot per decision       assume in  write the  only for   the bound
+//	                                the ledger ticket,    claims     pod counts
+//	                                           wait for   bound      by itself
+//	                                           the grant  just now
+//
+// A pod that was refused is tried again by the waker, when a change that the
+// ledger has taken in lifts a refusal; see waker for why this is not left to
+// queueing hints.
+//
+// The package does without k8s.io/kubernetes, so that other schedulers can
+// build it in.
+package volumehold

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/observe"
+)
+
+// userAgent of the plugin's own requests, which are on VolumeTickets only.
+const userAgent = "moorage-scheduler/volumehold"
+
+// Limits of the plugin's own requests: one write for each pod with volumes, so
+// above what a kube-scheduler binds in a second.
+const (
+	requestsPerSecond = 500
+	requestBurst      = 1000
+)
+
+// Factory makes the plugins of one kube-scheduler process, one for each profile
+// that enables it. They share the ledger, as the profiles share the scheduler's
+// cache: a reservation of one counts for all.
+type Factory struct {
+	mu   sync.Mutex
+	core *core
+}
+
+// NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
+// (runtime.PluginFactory).
+func NewFactory() *Factory { return &Factory{} }
+
+// New makes the plugin of one profile. It connects to nothing: informers start
+// with the handle's factory, and everything else ends with ctx.
+func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+	typed, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := f.shared(ctx, h)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", Name, err)
+	}
+	return &VolumeHold{
+		core: shared, handle: h, profile: h.ProfileName(),
+		weights: arbiter.Weights{
+			Held: *typed.Weights.Held, Near: *typed.Weights.Near, Balance: *typed.Weights.Balance,
+		},
+		grantTimeout: typed.GrantTimeout.Duration,
+	}, nil
+}
+
+// shared returns the core of the process, and makes it for the first profile.
+func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.core != nil {
+		return f.core, nil
+	}
+	own := rest.CopyConfig(h.KubeConfig())
+	own.UserAgent, own.QPS, own.Burst, own.RateLimiter = userAgent, requestsPerSecond, requestBurst, nil
+	tickets, err := client.NewForConfig(own)
+	if err != nil {
+		return nil, err
+	}
+	observer, err := observe.New(observe.Config{Kube: h.ClientSet(), Moorage: tickets, Factory: h.SharedInformerFactory()})
+	if err != nil {
+		return nil, err
+	}
+	made := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h})
+	go observer.Run(ctx)
+	made.start(ctx)
+	f.core = made
+	return made, nil
+}

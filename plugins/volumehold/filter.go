@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Filter asks whether the pod's volumes can follow it to the node. It costs the
+// pod's own volumes, however many pods and attachments the node has.
+func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	c := stateOf(state)
+	if c == nil {
+		return nil
+	}
+	name := ledger.NodeName(node.Node().Name)
+	return nodeStatus(p.core.arbiter.Fit(c.view(), c.request, name, p.core.now()), name)
+}
+
+// PreScore skips pods without attachable volumes.
+func (p *VolumeHold) PreScore(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
+	if stateOf(state) == nil {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	return nil
+}
+
+// Score ranks a node from 0 to 100: where the volumes are comes first, then the
+// share of free slots.
+func (p *VolumeHold) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
+	c := stateOf(state)
+	if c == nil {
+		return 0, nil
+	}
+	return p.core.arbiter.Rank(c.snapshot, c.request, ledger.NodeName(node.Node().Name), p.weights), nil
+}
+
+// ScoreExtensions returns nil: Rank's scale is the framework's own, and says
+// the same in every cycle.
+func (p *VolumeHold) ScoreExtensions() fwk.ScoreExtensions { return nil }

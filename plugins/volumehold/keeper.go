@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// keeperWorkers read pods in parallel, which only leftovers need.
+const keeperWorkers = 4
+
+// keeper compares each ticket that changes in the ledger with the book, and
+// puts right what differs: a reservation that an older event has overwritten is
+// counted again, one whose pod counts by itself leaves the book, and a ticket
+// of ours that nobody here stands behind is withdrawn. It is level-triggered,
+// and safe for parallel use.
+type keeper struct {
+	core  *core
+	queue workqueue.TypedRateLimitingInterface[ledger.TicketID]
+
+	mu      sync.Mutex
+	leading map[string]bool // profiles of which pods are scheduled here
+}
+
+func newKeeper(c *core) *keeper {
+	return &keeper{
+		core:    c,
+		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ledger.TicketID]()),
+		leading: map[string]bool{},
+	}
+}
+
+// look has tickets looked at, soon.
+func (k *keeper) look(ids ...ledger.TicketID) {
+	for _, id := range ids {
+		k.queue.Add(id)
+	}
+}
+
+// lead notes that the process leads, and has the tickets looked at that an
+// earlier leader left for pods that it didn't bind. Calls but the first of a
+// profile cost one look into a map.
+func (k *keeper) lead(profile string) {
+	k.mu.Lock()
+	first := !k.leading[profile]
+	k.leading[profile] = true
+	k.mu.Unlock()
+	if !first {
+		return
+	}
+	for t := range k.core.facts.Snapshot().Tickets() {
+		if t.Scheduler == profile {
+			k.queue.Add(t.ID)
+		}
+	}
+}
+
+func (k *keeper) leads(profile string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.leading[profile]
+}
+
+// run keeps until ctx is done.
+func (k *keeper) run(ctx context.Context) {
+	var running sync.WaitGroup
+	for range keeperWorkers {
+		running.Go(func() {
+			for k.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	k.queue.ShutDown()
+	running.Wait()
+}
+
+func (k *keeper) next(ctx context.Context) bool {
+	id, shutdown := k.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer k.queue.Done(id)
+	if err := k.keep(ctx, id); err != nil {
+		klog.FromContext(ctx).Error(err, "A leftover reservation could not be checked, and will be tried again", "ticket", id)
+		k.queue.AddRateLimited(id)
+		return true
+	}
+	k.queue.Forget(id)
+	return true
+}
+
+// keep puts one ticket right. Its error is that of a read.
+func (k *keeper) keep(ctx context.Context, id ledger.TicketID) error {
+	s := k.core.facts.Snapshot()
+	ticket, pod := s.Ticket(id), s.Pod(id.Name)
+	bound := pod != nil && pod.Node != ""
+	if r := k.core.book.of(id.Name); r != nil {
+		if bound {
+			k.core.book.close(id.Name)
+			return nil
+		}
+		k.core.book.reassert(id.Name)
+		return nil
+	}
+	switch {
+	case ticket == nil, ticket.Ghost, ticket.Type != ledger.TypePod, bound:
+		return nil // ended, ending, or the controller's to end
+	case ticket.UID == "", !k.leads(ticket.Scheduler), k.core.writer.busy(id.Name):
+		return nil // not written, somebody else's, or being withdrawn
+	}
+	return k.leftover(ctx, ticket)
+}
+
+// leftover withdraws a ticket that nobody here stands behind, unless its pod
+// turns out to be bound. A ticket whose pod is gone ends with it.
+func (k *keeper) leftover(ctx context.Context, t *ledger.Ticket) error {
+	pod, err := k.core.facts.ConfirmPod(ctx, t.ID.Namespace, t.PodName, t.Pod)
+	if err != nil || pod == nil || pod.Spec.NodeName != "" {
+		return err
+	}
+	if k.core.book.of(t.ID.Name) != nil {
+		return nil // the pod has just been given a node; the ticket is replaced or taken over
+	}
+	klog.FromContext(ctx).Info("Withdrawing a reservation that nobody stands behind", "ticket", t.ID, "node", t.Node)
+	done := k.core.writer.withdrawByUID(k.core.process, t.ID, t.UID)
+	go func() {
+		<-done
+		k.core.touch(k.core.book.release(t.ID))
+	}()
+	return nil
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// Name of the plugin in a KubeSchedulerConfiguration.
+const Name = "VolumeHold"
+
+// VolumeHold is the plugin in one profile. The framework calls PreFilter to
+// Permit of one pod at a time, Filter and Score of it in parallel, and what
+// comes after in a goroutine for each pod; all methods are safe for that.
+type VolumeHold struct {
+	core         *core
+	handle       fwk.Handle
+	profile      string // schedulerName, and spec.scheduler of its tickets
+	weights      arbiter.Weights
+	grantTimeout time.Duration // where no policy says otherwise
+}
+
+var (
+	_ fwk.EnqueueExtensions   = &VolumeHold{}
+	_ fwk.PreFilterPlugin     = &VolumeHold{}
+	_ fwk.PreFilterExtensions = &VolumeHold{}
+	_ fwk.FilterPlugin        = &VolumeHold{}
+	_ fwk.PreScorePlugin      = &VolumeHold{}
+	_ fwk.ScorePlugin         = &VolumeHold{}
+	_ fwk.ReservePlugin       = &VolumeHold{}
+	_ fwk.PermitPlugin        = &VolumeHold{}
+	_ fwk.PreBindPlugin       = &VolumeHold{}
+	_ fwk.PostBindPlugin      = &VolumeHold{}
+	_ fwk.SignPlugin          = &VolumeHold{}
+)
+
+// Name returns Name.
+func (p *VolumeHold) Name() string { return Name }
+
+// factOf translates a pod. Volumes whose source is broken are not in it.
+func factOf(pod *corev1.Pod) ledger.Pod {
+	fact, _ := translate.Pod(pod)
+	return fact
+}

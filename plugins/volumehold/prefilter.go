@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// PreFilter resolves the pod's volumes, refuses the pod when no node at all
+// will do, and narrows the search to the node that holds an exclusive volume.
+// It skips pods without attachable volumes.
+func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	p.core.lead(p.profile)
+	fact, err := translate.Pod(pod)
+	if err != nil {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
+	}
+	if len(fact.Volumes) == 0 {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	snapshot, synced := p.core.waker.enter(pod, fact)
+	if !synced {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Moorage is still reading which volumes are where")
+	}
+	request := arbiter.PodRequest(snapshot, &fact)
+	if !request.Attachable(snapshot) {
+		p.core.waker.leave(pod.UID)
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if refusal := podStatus(p.core.arbiter.Admissible(snapshot, request)); refusal != nil {
+		return nil, refusal
+	}
+	state.Write(stateKey, &cycleState{snapshot: snapshot, request: request})
+	return p.narrow(snapshot, request)
+}
+
+// narrow names the one node where somebody living holds an exclusive volume of
+// the pod. When there is no such node any more, it says who holds it there:
+// the framework would only say that no node satisfied the plugin.
+func (p *VolumeHold) narrow(s ledger.Snapshot, r arbiter.Request) (*fwk.PreFilterResult, *fwk.Status) {
+	now := p.core.now()
+	holder, held := p.core.arbiter.Nodes(s, r, now)
+	if !held {
+		return nil, nil
+	}
+	if _, err := p.handle.SnapshotSharedLister().NodeInfos().Get(string(holder)); err != nil {
+		var elsewhere arbiter.Verdict
+		for _, reason := range p.core.arbiter.Fit(s, r, "", now).Reasons {
+			if reason.Node == holder {
+				elsewhere.Reasons = append(elsewhere.Reasons, reason)
+			}
+		}
+		return nil, podStatus(elsewhere)
+	}
+	return &fwk.PreFilterResult{NodeNames: sets.New(string(holder))}, nil
+}
+
+// PreFilterExtensions returns the plugin itself: preemption and nominated pods
+// are tried as a delta over the snapshot.
+func (p *VolumeHold) PreFilterExtensions() fwk.PreFilterExtensions { return p }
+
+// AddPod counts a pod at the node in this cycle.
+func (p *VolumeHold) AddPod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	if c := stateOf(state); c != nil && len(added.GetPod().Spec.Volumes) > 0 {
+		c.add(string(added.GetPod().UID), ledger.NodeName(node.Node().Name))
+	}
+	return nil
+}
+
+// RemovePod stops counting a pod at the node in this cycle.
+func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	if c := stateOf(state); c != nil && len(removed.GetPod().Spec.Volumes) > 0 {
+		c.remove(string(removed.GetPod().UID), ledger.NodeName(node.Node().Name))
+	}
+	return nil
+}
+
+// SignPod lets pods without volumes share scheduling results. It refuses those
+// with: what fits them depends on reservations that change with every pod, and
+// an exclusive volume fits no two of them alike.
+func (p *VolumeHold) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	if len(pod.Spec.Volumes) == 0 {
+		return nil, nil
+	}
+	if fact, err := translate.Pod(pod); err != nil || len(fact.Volumes) > 0 {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "the pod has volumes that may be attachable")
+	}
+	return nil, nil
+}

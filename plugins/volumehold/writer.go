@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// requestTimeout bounds one request, so that a server that hangs doesn't keep
+// the next write of the same pod waiting for ever.
+const requestTimeout = 10 * time.Second
+
+// errForeign says that the ticket's name is taken by somebody else's ticket.
+var errForeign = errors.New("a ticket of that name belongs to another scheduler")
+
+// writer creates and deletes VolumeTickets in the background. Its writes for
+// one pod happen one after the other, in the order in which they were asked
+// for: the ticket's name is the pod's UID, so that a second attempt's ticket
+// can only follow the first one's deletion. Safe for parallel use.
+type writer struct {
+	tickets client.Interface
+
+	mu   sync.Mutex
+	last map[string]chan struct{} // by pod UID: closed when the newest write is over
+}
+
+// attempt is one ticket that was to be written.
+type attempt struct {
+	done chan struct{} // closed when the write is over
+	// Set before done is closed.
+	ticket *v1alpha1.VolumeTicket // as it was written; nil with err
+	err    error
+	sent   bool // a request went out, so that the ticket may exist even with err
+}
+
+func newWriter(tickets client.Interface) *writer {
+	return &writer{tickets: tickets, last: map[string]chan struct{}{}}
+}
+
+// turn takes the next place in a pod's order of writes: before is closed when
+// it is its turn, and after is to be called when it is over.
+func (w *writer) turn(uid string) (before <-chan struct{}, after func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	previous := w.last[uid]
+	if previous == nil {
+		previous = make(chan struct{})
+		close(previous)
+	}
+	own := make(chan struct{})
+	w.last[uid] = own
+	return previous, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.last[uid] == own {
+			delete(w.last, uid)
+		}
+		close(own)
+	}
+}
+
+// busy says whether a write for a pod is under way or waits for its turn.
+func (w *writer) busy(uid string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last[uid] != nil
+}
+
+// create begins to write a ticket. When ctx is done before the request goes
+// out, none does; one that is under way is waited for, since what became of it
+// must be known.
+func (w *writer) create(ctx context.Context, t ledger.Ticket) *attempt {
+	a := &attempt{done: make(chan struct{})}
+	before, after := w.turn(t.ID.Name)
+	go func() {
+		defer after()
+		defer close(a.done)
+		<-before
+		if a.err = ctx.Err(); a.err != nil {
+			return
+		}
+		a.sent = true
+		a.ticket, a.err = w.write(ctx, objectOf(t))
+	}()
+	return a
+}
+
+// write creates a ticket. One that exists already is taken over when it asks
+// for the same, such as that of an earlier leader or of an answer that was
+// lost, and is else replaced.
+func (w *writer) write(ctx context.Context, wanted *v1alpha1.VolumeTicket) (*v1alpha1.VolumeTicket, error) {
+	tickets := w.tickets.VolumeTickets(wanted.Namespace)
+	var written *v1alpha1.VolumeTicket
+	err := retry(ctx, func(ctx context.Context) (bool, error) {
+		made, err := tickets.Create(ctx, wanted, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			written = made
+			return true, err
+		}
+		existing, err := tickets.Get(ctx, wanted.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case err != nil:
+			return false, err
+		case sameReservation(existing, wanted):
+			written = existing
+			return true, nil
+		case existing.Spec.Scheduler != wanted.Spec.Scheduler:
+			return false, fmt.Errorf("%w: %s", errForeign, existing.Spec.Scheduler)
+		}
+		_, err = w.delete(ctx, existing)
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return written, nil
+}
+
+// withdraw begins to delete what came of an attempt, and goes on until it is
+// known to be gone, or ctx is done. The channel it returns is closed then.
+func (w *writer) withdraw(ctx context.Context, id ledger.TicketID, a *attempt) <-chan struct{} {
+	done := make(chan struct{})
+	before, after := w.turn(id.Name)
+	go func() {
+		defer after()
+		defer close(done)
+		<-before
+		if a.ticket == nil && !a.sent {
+			return
+		}
+		w.remove(ctx, id, a.ticket)
+	}()
+	return done
+}
+
+// remove deletes a ticket until it is known to be gone. known is the ticket as
+// it was written; nil when what came of the write is not known, and whatever
+// has its name is meant.
+func (w *writer) remove(ctx context.Context, id ledger.TicketID, known *v1alpha1.VolumeTicket) {
+	tickets := w.tickets.VolumeTickets(id.Namespace)
+	err := persist(ctx, func(ctx context.Context) (bool, error) {
+		target := known
+		if target == nil {
+			found, err := tickets.Get(ctx, id.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			} else if err != nil {
+				return false, err
+			}
+			target = found
+		}
+		return w.delete(ctx, target)
+	})
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("A reservation was not withdrawn before the process ended", "ticket", id, "err", err)
+	}
+}
+
+// delete deletes just this ticket and says whether it is gone for certain.
+func (w *writer) delete(ctx context.Context, t *v1alpha1.VolumeTicket) (bool, error) {
+	err := w.tickets.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &t.UID},
+	})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return true, nil // a conflict: another ticket has the name by now
+	}
+	return false, err
+}
+
+// retry tries until it is done, fails, or ctx is done. Requests run to their
+// end or timeout even when ctx is done meanwhile.
+func retry(ctx context.Context, try wait.ConditionWithContextFunc) error {
+	return backoff().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		request, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		return try(request)
+	})
+}
+
+// persist is retry for what must not fail: errors are tried again, too.
+func persist(ctx context.Context, try wait.ConditionWithContextFunc) error {
+	return retry(ctx, func(request context.Context) (bool, error) {
+		done, err := try(request)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "A reservation could not be withdrawn, and will be tried again")
+		}
+		return done, nil
+	})
+}
+
+// backoff spaces attempts; at the cap it goes on.
+func backoff() wait.DelayFunc {
+	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}.DelayFunc()
+}
+
+// withdrawByUID begins to delete the ticket with this UID, of which no attempt
+// of this process is known.
+func (w *writer) withdrawByUID(ctx context.Context, id ledger.TicketID, uid string) <-chan struct{} {
+	return w.withdraw(ctx, id, &attempt{ticket: &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: types.UID(uid)},
+	}})
+}
