@@ -3,7 +3,7 @@
 package e2e
 
 import (
-	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,29 +22,23 @@ import (
 // ready, holds the volume.
 func rollout() sandbox.Scenario {
 	return sandbox.Scenario{
-		Name:  "rollout",
-		Doc:   "A Deployment with an RWO claim, maxSurge 1 and a soft spread constraint rolls out. Upstream: the new pod is bound to another node and never runs.",
-		Modes: []sandbox.Mode{sandbox.Upstream, sandbox.UpstreamTuned},
-		Run: func(ctx context.Context, e *sandbox.Env) error {
-			if err := e.CreateClaim(ctx, sandbox.Claim("data", corev1.ReadWriteOnce)); err != nil {
-				return err
+		Name: "rollout",
+		Doc: "A Deployment with an RWO claim, maxSurge 1 and a soft spread constraint rolls out and completes, because the new pod goes where the volume is. " +
+			"Upstream: the new pod is bound to another node and never runs.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream, sandbox.UpstreamTuned},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			s.claim("data")
+			s.deployment(rollingDeployment())
+			old := s.successor("the first pod runs", "web", s.isRunning)
+			s.say("%s runs on %s; rolling out a new version, which would rather be elsewhere", old.Name, old.Spec.NodeName)
+			s.rollOut("web")
+			if s.moorage() {
+				s.rollsOutWithItsVolume(old)
+			} else {
+				s.neverRollsOut(old)
 			}
-			if err := e.CreateDeployment(ctx, rollingDeployment()); err != nil {
-				return err
-			}
-			var old *corev1.Pod
-			if err := e.Eventually(ctx, "the first pod runs", func() (err error) {
-				old, err = onlyPod(e)
-				return err
-			}); err != nil {
-				return err
-			}
-			e.Log("%s runs on %s; rolling out a new version", old.Name, old.Spec.NodeName)
-			if err := rollOut(ctx, e); err != nil {
-				return err
-			}
-			return expectStuck(ctx, e, old)
-		},
+		}),
 	}
 }
 
@@ -69,73 +63,68 @@ func rollingDeployment() *appsv1.Deployment {
 	return d
 }
 
-// onlyPod returns the Deployment's one pod once it runs.
-func onlyPod(e *sandbox.Env) (*corev1.Pod, error) {
-	pods := e.PodsOf(sandbox.AppLabel, "web")
-	if len(pods) != 1 {
-		return nil, fmt.Errorf("there are %d pods", len(pods))
-	}
-	return pods[0], e.Running(pods[0].Name)
-}
+// isRunning is a successor's check.
+func (s *story) isRunning(pod *corev1.Pod) error { return s.Running(pod.Name) }
 
-// rollOut changes the Deployment's template.
-func rollOut(ctx context.Context, e *sandbox.Env) error {
+// rollOut changes a Deployment's template.
+func (s *story) rollOut(name string) {
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"version":"2"}}}}}`)
-	_, err := e.Client.AppsV1().Deployments(e.Namespace).Patch(ctx, "web", types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.Client.AppsV1().Deployments(s.Namespace).Patch(s.ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("roll out: %w", err)
+		s.must(fmt.Errorf("roll out %s: %w", name, err))
 	}
-	return nil
 }
 
-// expectStuck is upstream's outcome: the new pod is on another node and told
+// rollsOutWithItsVolume is Moorage's outcome: the new pod is on the old one's
+// node, and the volume never left it.
+func (s *story) rollsOutWithItsVolume(old *corev1.Pod) {
+	handle := s.handle("data")
+	fresh := s.successor("the new pod runs beside its volume", "web", func(pod *corev1.Pod) error {
+		if pod.Spec.NodeName != "" && pod.Spec.NodeName != old.Spec.NodeName {
+			return sandbox.Never("the new pod %s is on %s and the volume on %s", pod.Name, pod.Spec.NodeName, old.Spec.NodeName)
+		}
+		return s.Running(pod.Name)
+	}, old.UID)
+	s.say("%s runs on %s, too", fresh.Name, fresh.Spec.NodeName)
+	s.show("pods", "volumeholds")
+	s.until("the rollout is complete", func() error {
+		d := s.View.Deployment(s.Namespace, "web")
+		if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != 1 || d.Status.Replicas != 1 || d.Status.AvailableReplicas != 1 {
+			return fmt.Errorf("%d pods, %d of them new, %d available", d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas)
+		}
+		return s.PodGone(old.Name)
+	})
+	s.never(diskapi.ControllerUnpublish, handle, old.Spec.NodeName)
+	s.say("the rollout is complete, and the volume never left %s", old.Spec.NodeName)
+}
+
+// neverRollsOut is upstream's outcome: the new pod is on another node and told
 // why it can't run, the disk was never asked to go there, and the Deployment
 // itself gives the rollout up.
-func expectStuck(ctx context.Context, e *sandbox.Env, old *corev1.Pod) error {
-	handle, err := e.Handle("data")
-	if err != nil {
-		return err
-	}
-	var fresh *corev1.Pod
-	if err := e.Eventually(ctx, "the new pod is bound to another node", func() error {
-		for _, pod := range e.PodsOf(sandbox.AppLabel, "web") {
-			if pod.UID != old.UID && pod.Spec.NodeName != "" {
-				fresh = pod
-			}
-		}
-		switch {
-		case fresh == nil:
-			return fmt.Errorf("no new pod is bound yet")
-		case fresh.Spec.NodeName == old.Spec.NodeName:
-			return sandbox.Never("the new pod %s is on the old one's node %s", fresh.Name, old.Spec.NodeName)
+func (s *story) neverRollsOut(old *corev1.Pod) {
+	handle := s.handle("data")
+	fresh := s.successor("the new pod is bound to another node", "web", func(pod *corev1.Pod) error {
+		switch pod.Spec.NodeName {
+		case "":
+			return errors.New("it is not bound yet")
+		case old.Spec.NodeName:
+			return sandbox.Never("the new pod %s is on the old one's node %s", pod.Name, old.Spec.NodeName)
 		}
 		return nil
-	}); err != nil {
-		return err
-	}
-	e.Log("%s is bound to %s, away from its volume", fresh.Name, fresh.Spec.NodeName)
-	if err := e.Eventually(ctx, "the new pod is told that its volume is elsewhere", func() error {
-		if e.Event("Pod", fresh.Name, "FailedAttachVolume", "already used by pod(s) "+old.Name) == nil {
-			return fmt.Errorf("no such event yet")
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := e.Eventually(ctx, "the Deployment gives the rollout up", func() error {
-		for _, c := range e.View.Deployment(e.Namespace, "web").Status.Conditions {
+	}, old.UID)
+	s.say("%s is bound to %s, away from its volume", fresh.Name, fresh.Spec.NodeName)
+	s.toldInEvent(fresh.Name, "FailedAttachVolume", "Volume is already used by pod(s) "+old.Name)
+	s.show("pods", "volumeattachments")
+	s.until("the Deployment gives the rollout up", func() error {
+		for _, c := range s.View.Deployment(s.Namespace, "web").Status.Conditions {
 			if c.Type == appsv1.DeploymentProgressing && c.Reason == "ProgressDeadlineExceeded" {
 				return nil
 			}
 		}
-		return fmt.Errorf("it is still progressing")
-	}); err != nil {
-		return err
-	}
-	calls := e.View.Calls(diskapi.Filter{Call: diskapi.ControllerPublish, Volume: handle, Node: diskapi.NodeID(fresh.Spec.NodeName)})
-	if err := e.Expect(len(calls) == 0, "the volume is never published at the new node", "it was, %d times", len(calls)); err != nil {
-		return err
-	}
-	return e.Expect(e.Running(fresh.Name) != nil && e.Running(old.Name) == nil,
-		"the old pod runs and the new one doesn't", "old: %v, new: %v", e.Running(old.Name), e.Running(fresh.Name))
+		return errors.New("it is still progressing")
+	})
+	s.never(diskapi.ControllerPublish, handle, fresh.Spec.NodeName)
+	s.expect(s.Running(fresh.Name) != nil && s.Running(old.Name) == nil,
+		"the old pod runs and the new one doesn't", "old: %v, new: %v", s.Running(old.Name), s.Running(fresh.Name))
+	s.say("the Deployment has given up: ProgressDeadlineExceeded")
 }

@@ -5,16 +5,24 @@ package e2e
 import "github.com/moorage-dev/moorage/test/sandbox"
 
 // Scenarios lists every scenario, in the order in which they are worth reading.
+// Those that leave their cluster as they found it, and need the same one, stand
+// together, so that they share it.
 func Scenarios() []sandbox.Scenario {
 	return []sandbox.Scenario{
 		path(),
 		rollout(),
-		isolation(),
-		unprivileged(),
+		limit(),
+		handover(),
+		readd(),
+		readdHalf(),
+		readdKilled(),
+		fullNode(),
+		nodeFailure(),
+		nodeFailureWait(),
 	}
 }
 
 // Demo names the scenarios that the demo plays, in order.
 func Demo() []string {
-	return []string{"path", "rollout"}
+	return []string{"path", "rollout", "limit", "handover", "node-failure-wait", "node-failure"}
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// handover guards I1: the volume of a pod that moves to another node is
+// attached there only after the detach from the old one is over. The detach is
+// held up until the pod is bound to the new node and Moorage has had its say,
+// so that attaching too soon would show.
+func handover() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "handover",
+		Doc: "A StatefulSet's pod moves to another node: the old node's detach is over before the attach begins; transitions rises by one. " +
+			"Upstream: the same, without a number.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			s.statefulSet("db")
+			first := s.runs("db-0")
+			from, handle := first.Spec.NodeName, s.handle(dataOf("db-0"))
+			var before int64
+			if s.moorage() {
+				before = s.held(dataOf("db-0"), from)
+			}
+			s.say("db-0 runs on %s; it is cordoned, and the pod is evicted", from)
+			mend := s.hangDetach(handle)
+			s.cordon(from)
+			s.remove("db-0")
+			second := s.boundAgain("db-0", first)
+			to := second.Spec.NodeName
+			s.detachBegins(handle, from)
+			if s.moorage() {
+				s.promised(dataOf("db-0"), from, to)
+				s.show("pods", "volumeholds")
+			}
+			s.never(diskapi.ControllerPublish, handle, to)
+			s.say("%s has not let go, and %s waits; now it lets go", from, to)
+			mend()
+			s.runs("db-0")
+			s.detachedBefore(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, to)[0], from)
+			if s.moorage() {
+				after := s.held(dataOf("db-0"), to)
+				s.expect(after == before+1, "transitions rises by one", "it was %d and is %d", before, after)
+				s.say("db-0 runs on %s; transitions went from %d to %d", to, before, after)
+				s.show("volumeholds")
+			}
+			s.uncordon(from)
+		}),
+	}
+}
+
+// dataOf is the claim that a StatefulSet makes for a pod.
+func dataOf(pod string) string { return "data-" + pod }
+
+// boundAgain waits until a pod of the same name, but not the same one, is
+// bound.
+func (s *story) boundAgain(name string, before *corev1.Pod) *corev1.Pod {
+	var pod *corev1.Pod
+	s.until("another pod "+name+" is bound", func() error {
+		pod = s.View.Pod(s.Namespace, name)
+		switch {
+		case pod == nil || pod.UID == before.UID:
+			return errors.New("there is none yet")
+		case pod.Spec.NodeName == "":
+			return errors.New("it has no node")
+		}
+		return nil
+	})
+	return pod
+}
+
+// promised waits until the waiting pod is told where its volume still is, and
+// the hold names the next node.
+func (s *story) promised(claim, from, to string) {
+	s.until("the pod is told that its volume has to leave "+from, func() error {
+		pod := s.View.Pod(s.Namespace, "db-0")
+		if told(pod, "DetachFailed", "from "+from) == nil {
+			return nil // the detach is held up for longer than the attacher waits
+		}
+		return told(pod, "Detaching", "from "+from)
+	})
+	s.until("the VolumeHold promises the volume to "+to, func() error {
+		hold, err := s.hold(claim)
+		switch {
+		case err != nil:
+			return err
+		case hold.Status.Holder == nil || hold.Status.Holder.Node != from:
+			return fmt.Errorf("its holder is %v", hold.Status.Holder)
+		case hold.Status.Next == nil || hold.Status.Next.Node != to:
+			return fmt.Errorf("next is %v", hold.Status.Next)
+		}
+		return nil
+	})
+}

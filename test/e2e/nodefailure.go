@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// failingNodes is the cluster of the node-failure scenarios: a silent node is
+// called NotReady sooner than the default of 50 s.
+func failingNodes(shape *sandbox.Shape) {
+	threeByFour(shape)
+	shape.NodeMonitorGracePeriod = 20 * time.Second
+}
+
+// nodeFailure guards the way out of a dead node: once it has the out-of-service
+// taint, its volumes are detached without its kubelet's word.
+func nodeFailure() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "node-failure",
+		Doc: "A node is switched off and gets the out-of-service taint: its pods and volumes are elsewhere within seconds. " +
+			"Upstream: the same, after the next round of pod garbage collection.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Shape: failingNodes,
+		Run: tell(func(s *story) {
+			s.statefulSet("db")
+			first := s.runs("db-0")
+			from, handle := first.Spec.NodeName, s.handle(dataOf("db-0"))
+			var before int64
+			if s.moorage() {
+				before = s.held(dataOf("db-0"), from)
+			}
+			s.must(s.Cluster.PowerOff(s.ctx, from))
+			s.say("%s, where db-0 runs, is switched off", from)
+			s.nodeIs(from, false)
+			s.never(diskapi.ControllerUnpublish, handle, from)
+			s.say("%s is not Ready; nothing is detached on that ground alone; now it gets the out-of-service taint", from)
+			s.taint(from, outOfService())
+			second := s.boundAgain("db-0", first)
+			s.runs("db-0")
+			to := second.Spec.NodeName
+			s.say("db-0 runs on %s", to)
+			if s.moorage() {
+				after := s.held(dataOf("db-0"), to)
+				s.expect(after == before+1, "transitions rises by one", "it was %d and is %d", before, after)
+				s.show("pods", "volumeholds")
+			}
+			s.must(s.Cluster.PowerOn(s.ctx, from))
+			s.nodeIs(from, true)
+			s.untaint(from, outOfService())
+		}),
+	}
+}
+
+// evictedAtOnce lets a pod's node be unreachable for no longer than it takes to
+// notice; the default is five minutes.
+func evictedAtOnce(spec *corev1.PodSpec) {
+	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(0)),
+		})
+	}
+}
+
+// killedNode runs a Deployment's pod and kills its node; it returns once the
+// pod is evicted from it, which the dead kubelet does not learn, and the pod
+// that replaces it is bound to another node.
+func (s *story) killedNode() (old, replacement *corev1.Pod) {
+	s.claim("data")
+	d := sandbox.Deployment("web", "data")
+	evictedAtOnce(&d.Spec.Template.Spec)
+	s.deployment(d)
+	old = s.successor("the pod runs", "web", s.isRunning)
+	from := old.Spec.NodeName
+	s.must(s.Cluster.Kill(s.ctx, from))
+	s.say("the kubelet of %s, where %s runs, is killed; nobody knows what else is", from, old.Name)
+	s.nodeIs(from, false)
+	replacement = s.successor("a pod that replaces it is bound to another node", "web", func(pod *corev1.Pod) error {
+		return s.boundElsewhere(pod, from)
+	}, old.UID)
+	s.say("%s is Terminating for good, %s is bound to %s", old.Name, replacement.Name, replacement.Spec.NodeName)
+	return old, replacement
+}
+
+// bystander runs a pod with a volume of its own, so that whoever attaches is
+// seen to have been through its work since.
+func (s *story) bystander(node string) {
+	s.claim("other")
+	s.podAt(node, "bystander", "other")
+	s.runs("bystander")
+}
+
+// untouched fails unless a volume is where it was: the old pod is Terminating,
+// its VolumeAttachment is not being deleted, no detach was tried, nor an attach
+// elsewhere.
+func (s *story) untouched(old, replacement *corev1.Pod) {
+	from, to, handle := old.Spec.NodeName, replacement.Spec.NodeName, s.handle("data")
+	pod := s.View.Pod(s.Namespace, old.Name)
+	s.expect(pod != nil && pod.UID == old.UID && pod.DeletionTimestamp != nil, "the old pod is still Terminating", "it is %v", pod)
+	a := s.attachment("data", from)
+	s.expect(a != nil && a.DeletionTimestamp == nil, "its VolumeAttachment is there and not being deleted", "it is %v", a)
+	s.never(diskapi.ControllerUnpublish, handle, from)
+	s.never(diskapi.ControllerPublish, handle, to)
+	for _, e := range s.everyRequest() {
+		if e.Object.Path() == "volumeattachments" && e.Object.Name == a.Name && e.Verb == "delete" {
+			s.expect(false, "nobody has asked to delete the VolumeAttachment", "%s", e)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// nodeFailureWait guards I3 and I9: a volume of a node that does not answer is
+// not detached on that ground alone, for its pod may still write; and whoever
+// waits for it is told what for, and what would end it. In the end the node
+// comes back.
+func nodeFailureWait() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "node-failure-wait",
+		Doc: "A node's kubelet is killed, and nobody vouches that the node is off: the wait, its reason and the ways out are on the waiting pod and the VolumeHold, until the node is back. " +
+			"Upstream: nothing, for ever.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Shape: failingNodes,
+		Run: tell(func(s *story) {
+			old, replacement := s.killedNode()
+			if s.moorage() {
+				s.toldOfDeadNode(old.Spec.NodeName, replacement)
+			} else {
+				s.toldInEvent(replacement.Name, "FailedAttachVolume", "Waiting for detach")
+			}
+			s.bystander(replacement.Spec.NodeName)
+			s.untouched(old, replacement)
+			s.show("pods", "volumeattachments")
+			s.say("a pod that came later runs, and of the dead node's volume nothing was touched; now the node comes back")
+			s.must(s.Cluster.StartAgain(old.Spec.NodeName))
+			s.runs(replacement.Name)
+			s.say("%s runs on %s", replacement.Name, replacement.Spec.NodeName)
+		}),
+	}
+}
+
+// boundElsewhere returns nil when a pod has a node that is not this one.
+func (s *story) boundElsewhere(pod *corev1.Pod, node string) error {
+	switch pod.Spec.NodeName {
+	case "":
+		return errors.New("it has no node")
+	case node:
+		return sandbox.Never("it is bound to %s", node)
+	}
+	return nil
+}
+
+// toldOfDeadNode waits until the waiting pod and the hold say what is waited
+// for, and what would end it.
+func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
+	texts := []string{node + ", which is not ready", "when the node comes back", corev1.TaintNodeOutOfService}
+	s.until("the waiting pod is told of the dead node, and of the ways out", func() error {
+		return told(s.View.Pod(s.Namespace, waiting.Name), "NodeUnreachable", texts...)
+	})
+	s.until("the VolumeHold tells the same", func() error {
+		hold, err := s.hold("data")
+		if err != nil {
+			return err
+		}
+		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "NodeUnreachable", texts...)
+	})
+	status, err := volumeStatus(s.View.Pod(s.Namespace, waiting.Name))
+	s.must(err)
+	s.say("%s is told: %s", waiting.Name, status.Message)
+	s.show("pods", "volumeholds")
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// The disk service's words for a detach that fails.
+const diskBusy = "the disk is busy"
+
+// Where the pod of the readd scenarios comes back to.
+const readdNode = "worker-1"
+
+// readd guards the bug class that upstream fixed twice (kubernetes#72914,
+// kubernetes#88572): the detach of a volume fails while its pod comes back to
+// the same node; the volume has left volumesAttached and is never put back.
+// Here all detaches fail until a given moment.
+func readd() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:  "readd",
+		Doc:   "A pod comes back to its node while the detach fails and backs off: it is told why it waits, and runs once a detach succeeds and the volume is attached again.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			mend := s.detachFails()
+			s.podAt(readdNode, "db", "data")
+			s.toldOfFailure()
+			s.say("detaches work again")
+			mend()
+			s.attachedAgain()
+		}),
+	}
+}
+
+// readdKilled is readd with the controller killed between the failing detach
+// and the pod's return: what it knew of either is only what the API says.
+func readdKilled() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:  "readd-killed",
+		Doc:   "As readd, with the controller killed between the failing detach and the pod's return.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			mend := s.detachFails()
+			s.say("the controller is killed, and the pod comes back without it")
+			s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))
+			s.podAt(readdNode, "db", "data")
+			s.must(s.Cluster.StartAgain(sandbox.MoorageController))
+			s.toldOfFailure()
+			s.say("detaches work again")
+			mend()
+			s.attachedAgain()
+		}),
+	}
+}
+
+// readdHalf lets half of the detaches fail, and the pod come back at once each
+// time, until three of them have failed.
+func readdHalf() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:  "readd-half",
+		Doc:   "A pod comes back to its node again and again while half of the detaches fail: it runs each time.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			s.claim("data")
+			s.podAt(readdNode, "db", "data")
+			s.runs("db")
+			handle := s.handle("data")
+			s.breakCalls(diskapi.Fault{
+				Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: handle,
+				Action: diskapi.Fail, Code: "Internal", Message: diskBusy,
+				Probability: 0.5, Seed: s.Seed,
+			})
+			failed := func() int {
+				return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerUnpublish, Volume: handle, Outcome: diskapi.Failed}))
+			}
+			for round := 1; failed() < 3; round++ {
+				s.remove("db")
+				s.gone("db")
+				s.detachAsked(handle)
+				s.podAt(readdNode, "db", "data")
+				s.runs("db")
+				s.say("round %d: db runs again; %d detaches have failed so far", round, failed())
+			}
+		}),
+	}
+}
+
+// detachAsked waits until the detach was asked for since the last attach, so
+// that the pod never comes back before.
+func (s *story) detachAsked(handle string) {
+	s.until("the detach begins", func() error {
+		detaches := s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, readdNode)
+		attaches := s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, readdNode)
+		if len(detaches) == 0 || last(detaches).Seq < last(attaches).Seq {
+			return errors.New("it was not asked for since the last attach")
+		}
+		return nil
+	})
+}
+
+// detachFails runs a pod and deletes it; the detach of its volume fails, until
+// mended.
+func (s *story) detachFails() (mend func()) {
+	s.claim("data")
+	s.podAt(readdNode, "db", "data")
+	s.runs("db")
+	mend = s.breakCalls(diskapi.Fault{
+		Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: s.handle("data"),
+		Action: diskapi.Fail, Code: "Internal", Message: diskBusy,
+	})
+	s.remove("db")
+	s.gone("db")
+	s.until("the detach fails", func() error {
+		a := s.attachment("data", readdNode)
+		switch {
+		case a == nil:
+			return sandbox.Never("the VolumeAttachment is gone")
+		case a.DeletionTimestamp == nil || a.Status.DetachError == nil:
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	s.say("db is gone; its volume's detach fails (%s), and db comes back to %s", diskBusy, readdNode)
+	return mend
+}
+
+// toldOfFailure waits until the pod and the hold say what they wait for.
+func (s *story) toldOfFailure() {
+	texts := []string{"detaching volume data from " + readdNode + " failed and will be tried again", diskBusy}
+	s.until("the pod is told that the detach fails", func() error {
+		return told(s.View.Pod(s.Namespace, "db"), "DetachFailed", texts...)
+	})
+	s.until("the VolumeHold says that the detach fails", func() error {
+		hold, err := s.hold("data")
+		if err != nil {
+			return err
+		}
+		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "DetachFailed", texts...)
+	})
+	s.show("pods", "volumeholds")
+}
+
+// attachedAgain waits until the pod runs, with its volume attached anew and
+// back in volumesAttached.
+func (s *story) attachedAgain() {
+	s.runs("db")
+	handle := s.handle("data")
+	s.expect(s.ReportedAttached(readdNode, handle), "the volume is in volumesAttached", "it is not")
+	s.detachedBefore(last(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, readdNode)), readdNode)
+	s.say("db runs")
+}

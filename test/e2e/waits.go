@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// runs waits until a pod runs and returns it.
+func (s *story) runs(name string) *corev1.Pod {
+	s.until("pod "+name+" runs", func() error { return s.Running(name) })
+	return s.View.Pod(s.Namespace, name)
+}
+
+// allRun waits until all these pods run.
+func (s *story) allRun(what string, names ...string) {
+	s.until(what, func() error {
+		var errs []error
+		for _, name := range names {
+			errs = append(errs, s.Running(name))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// gone waits until a pod is no more.
+func (s *story) gone(name string) {
+	s.until("pod "+name+" is gone", func() error { return s.PodGone(name) })
+}
+
+// bound waits until a pod has a node, and returns it.
+func (s *story) bound(name string) *corev1.Pod {
+	var pod *corev1.Pod
+	s.until("pod "+name+" is bound", func() error {
+		pod = s.View.Pod(s.Namespace, name)
+		if pod == nil || pod.Spec.NodeName == "" {
+			return errors.New("it has no node")
+		}
+		return nil
+	})
+	return pod
+}
+
+// successor waits for a pod of an application that is not one of those before,
+// and returns it once check is content with it.
+func (s *story) successor(what, app string, check func(*corev1.Pod) error, before ...types.UID) *corev1.Pod {
+	var found *corev1.Pod
+	s.until(what, func() error {
+		for _, pod := range s.PodsOf(sandbox.AppLabel, app) {
+			if !slices.Contains(before, pod.UID) {
+				found = pod
+				return check(pod)
+			}
+		}
+		return errors.New("there is no such pod yet")
+	})
+	return found
+}
+
+// condition returns a pod's condition, or nil.
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	if pod == nil {
+		return nil
+	}
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// unscheduled returns nil when a pod is told, with the text in the message,
+// why it has no node.
+func unscheduled(pod *corev1.Pod, text string) error {
+	c := condition(pod, corev1.PodScheduled)
+	switch {
+	case c == nil || c.Status != corev1.ConditionFalse:
+		return errors.New("nothing is said of its scheduling")
+	case !strings.Contains(c.Message, text):
+		return fmt.Errorf("PodScheduled says %s: %s", c.Reason, c.Message)
+	}
+	return nil
+}
+
+// nodeIs waits until a node is Ready, or isn't.
+func (s *story) nodeIs(name string, ready bool) {
+	what := map[bool]string{true: " is Ready", false: " is not Ready"}[ready]
+	s.until(name+what, func() error {
+		if node := s.View.Node(name); node == nil || sandbox.IsReady(node) != ready {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// handle returns the volume behind a bound claim.
+func (s *story) handle(claim string) string {
+	handle, err := s.Handle(claim)
+	s.must(err)
+	return handle
+}
+
+// attachment returns the VolumeAttachment of a claim's volume at a node, or
+// nil.
+func (s *story) attachment(claim, node string) *storagev1.VolumeAttachment {
+	c := s.View.Claim(s.Namespace, claim)
+	if c == nil {
+		return nil
+	}
+	for _, a := range s.View.Attachments() {
+		if pv := a.Spec.Source.PersistentVolumeName; pv != nil && *pv == c.Spec.VolumeName && a.Spec.NodeName == node {
+			return a
+		}
+	}
+	return nil
+}
+
+// toldInEvent waits for an event of a pod.
+func (s *story) toldInEvent(pod, reason, text string) {
+	s.until(fmt.Sprintf("pod %s is told %s: %s", pod, reason, text), func() error {
+		if s.Event("Pod", pod, reason, text) == nil {
+			return errors.New("there is no such event yet")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// threeByFour is the cluster of most scenarios: three nodes with four slots
+// each. Kubelets report every second, so that a scenario does not spend its
+// time on their tick; the bench measures with the default of ten, too.
+func threeByFour(shape *sandbox.Shape) {
+	shape.Nodes, shape.Slots = 3, 4
+	shape.KubeletStatusInterval = time.Second
+}
+
+// claim creates a ReadWriteOnce claim, whose volume is made when its first pod
+// is placed.
+func (s *story) claim(name string) {
+	s.must(s.CreateClaim(s.ctx, sandbox.Claim(name, corev1.ReadWriteOnce)))
+}
+
+// pod creates a pod with one claim.
+func (s *story) pod(name, claim string) { s.must(s.CreatePod(s.ctx, sandbox.Pod(name, claim))) }
+
+// podAt creates a pod with one claim that may go to one node only.
+func (s *story) podAt(node, name, claim string) {
+	pod := sandbox.Pod(name, claim)
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	s.must(s.CreatePod(s.ctx, pod))
+}
+
+// remove deletes a pod gracefully.
+func (s *story) remove(name string) { s.must(s.DeletePod(s.ctx, name)) }
+
+// statefulSet creates a StatefulSet of one replica with a claim template.
+func (s *story) statefulSet(name string) {
+	labels := map[string]string{sandbox.AppLabel: name}
+	claim := sandbox.Claim("data", corev1.ReadWriteOnce)
+	spec := sandbox.PodSpec("data")
+	spec.Volumes = nil // the StatefulSet adds one per claim template
+	spec.Containers[0].VolumeMounts[0].Name = claim.Name
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.StatefulSetSpec{
+			ServiceName: name,
+			Replicas:    new(int32(1)),
+			Selector:    &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       spec,
+			},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*claim},
+		},
+	}
+	_, err := s.Client.AppsV1().StatefulSets(s.Namespace).Create(s.ctx, set, metav1.CreateOptions{})
+	if err != nil {
+		s.must(fmt.Errorf("create statefulset %s: %w", name, err))
+	}
+}
+
+// deployment creates a Deployment.
+func (s *story) deployment(d *appsv1.Deployment) { s.must(s.CreateDeployment(s.ctx, d)) }
+
+// cordon keeps new pods from a node.
+func (s *story) cordon(node string) {
+	s.changeNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+}
+
+// uncordon lets pods come again.
+func (s *story) uncordon(node string) {
+	s.changeNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+}
+
+// outOfService is how an administrator vouches that a node is switched off.
+func outOfService() corev1.Taint {
+	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+}
+
+// taint puts a taint on a node.
+func (s *story) taint(node string, taint corev1.Taint) {
+	s.changeNode(node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, taint) })
+}
+
+// untaint takes a taint off a node.
+func (s *story) untaint(node string, taint corev1.Taint) {
+	s.changeNode(node, func(n *corev1.Node) {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+	})
+}
+
+// changeNode reads, changes and writes a node until nobody writes in between.
+func (s *story) changeNode(name string, change func(*corev1.Node)) {
+	nodes := s.Client.CoreV1().Nodes()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := nodes.Get(s.ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(node)
+		_, err = nodes.Update(s.ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		s.must(fmt.Errorf("change node %s: %w", name, err))
+	}
+}
