@@ -3,7 +3,9 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,6 +32,37 @@ func preflight(o Options, base string) error {
 		return err
 	}
 	return checkInotify(o.Nodes, "/proc", os.Getuid())
+}
+
+// hostAddress is the address that the nodes report as theirs: one of this
+// machine that is not a loopback address, which a kubelet refuses. Told of
+// none, it would ask the DNS for its name at every status update.
+func hostAddress() (string, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("addresses of this machine: %w", err)
+	}
+	if ip := usableAddress(addrs); ip != nil {
+		return ip.String(), nil
+	}
+	return "", errors.New("this machine has only loopback addresses, and a kubelet refuses those: give it a network interface (a dummy one will do)")
+}
+
+// usableAddress returns the first address that a kubelet accepts as its own,
+// IPv4 before IPv6; nil if there is none.
+func usableAddress(addrs []net.Addr) net.IP {
+	var second net.IP
+	for _, addr := range addrs {
+		network, ok := addr.(*net.IPNet)
+		switch {
+		case !ok || !network.IP.IsGlobalUnicast():
+		case network.IP.To4() != nil:
+			return network.IP
+		case second == nil:
+			second = network.IP
+		}
+	}
+	return second
 }
 
 // checkDisk looks at the space that is free for us.

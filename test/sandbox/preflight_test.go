@@ -45,6 +45,22 @@ func TestInotifyLimit(t *testing.T) {
 	}
 }
 
+func TestNodesTakeAnAddressThatAKubeletAccepts(t *testing.T) {
+	ip := func(s string) net.Addr { return &net.IPNet{IP: net.ParseIP(s), Mask: net.CIDRMask(8, 32)} }
+	for name, c := range map[string]struct {
+		addrs []net.Addr
+		want  string
+	}{
+		"IPv4 first":   {[]net.Addr{ip("127.0.0.1"), ip("2001:db8::1"), ip("192.0.2.7"), ip("192.0.2.8")}, "192.0.2.7"},
+		"IPv6 at need": {[]net.Addr{ip("127.0.0.1"), ip("::1"), ip("fe80::1"), ip("2001:db8::1")}, "2001:db8::1"},
+		"none":         {[]net.Addr{ip("127.0.0.1"), ip("::1"), ip("fe80::1"), ip("169.254.1.1")}, "<nil>"},
+	} {
+		if got := usableAddress(c.addrs).String(); got != c.want {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
 func TestMissingCgroup(t *testing.T) {
 	if err := checkCgroup(filepath.Join(t.TempDir(), "cgroup")); err == nil || !strings.Contains(err.Error(), "mount") {
 		t.Fatalf("got %v", err)

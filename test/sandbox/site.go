@@ -25,6 +25,7 @@ type site struct {
 	apiAddr, apiPort       string
 	diskAddr, csiSocket    string
 	webhookAddr            string
+	nodeIP                 string
 
 	authority            *authority
 	apiCert, webhookCert keyPair
@@ -61,7 +62,7 @@ rules:
 func newSite(o Options, f *folder, now time.Time) (*site, error) {
 	s := &site{options: o, folder: f, links: map[string]*link.Link{}}
 	for _, step := range []func() error{
-		s.makeFolders, s.choosePorts, func() error { return s.makeKeys(now) }, s.checkComponents, s.writeConfig, s.issueTokens,
+		s.makeFolders, s.chooseAddresses, func() error { return s.makeKeys(now) }, s.checkComponents, s.writeConfig, s.issueTokens,
 	} {
 		if err := step(); err != nil {
 			s.close()
@@ -93,7 +94,7 @@ func (s *site) makeFolders() error {
 	return nil
 }
 
-func (s *site) choosePorts() error {
+func (s *site) chooseAddresses() error {
 	var p ports
 	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr} {
 		var err error
@@ -102,6 +103,9 @@ func (s *site) choosePorts() error {
 		}
 	}
 	var err error
+	if s.nodeIP, err = hostAddress(); err != nil {
+		return err
+	}
 	s.apiPort, err = portOf(s.apiAddr)
 	return err
 }

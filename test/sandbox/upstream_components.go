@@ -142,6 +142,7 @@ func nodeComponent(s *site, name string) component {
 		"--driver=" + DriverName,
 		fmt.Sprintf("--slots=%d", s.options.Slots),
 		"--disk-url=http://" + s.diskAddr,
+		"--node-ip=" + s.nodeIP,
 	}
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))

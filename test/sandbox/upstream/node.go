@@ -45,6 +45,7 @@ type nodeOptions struct {
 	driver         string
 	slots          int
 	staticPods     string
+	nodeIP         string
 	diskURL        string
 }
 
@@ -63,6 +64,7 @@ func newNodeCommand() *cobra.Command {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
 	fs.StringVar(&o.rootDir, "root-dir", "", "the kubelet's folder; kept when the process is killed, so that volumes are reconstructed")
 	fs.DurationVar(&o.statusInterval, "status-interval", 10*time.Second, "the kubelet's nodeStatusUpdateFrequency")
+	fs.StringVar(&o.nodeIP, "node-ip", "", "address of the node; without it the kubelet asks the DNS for its name at every status update")
 	fs.StringVar(&o.staticPods, "static-pods", "", "folder of static pods; none if empty, which saves an inotify instance")
 	fs.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
 	fs.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
@@ -139,6 +141,7 @@ func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletCo
 	// kubemark makes a folder of its own in /tmp, whatever TMPDIR says.
 	_ = os.RemoveAll(flags.RootDirectory) // one empty folder at most is left
 	flags.RootDirectory = o.rootDir
+	flags.NodeIP = o.nodeIP
 	config.StaticPodPath = o.staticPods
 	config.PodLogsDir = filepath.Join(o.rootDir, "pod-logs")
 	config.EnableControllerAttachDetach = true
