@@ -19,6 +19,9 @@ func Scenarios() []sandbox.Scenario {
 		fullNode(),
 		nodeFailure(),
 		nodeFailureWait(),
+		crash(),
+		unprivileged(),
+		isolation(),
 	}
 }
 

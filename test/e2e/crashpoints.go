@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// crashPoints lists every step of the path that a process of Moorage's or the
+// attacher makes. A victim that does not make both ends of its step is paused
+// beforehand, so that pods certainly stop there; a step that one process makes
+// alone is hit by looking.
+func crashPoints() []crashPoint {
+	return []crashPoint{
+		{
+			after: sandbox.Stamped, before: sandbox.TicketWritten,
+			victim: sandbox.MoorageScheduler, hold: paused(sandbox.MoorageScheduler),
+		},
+		{
+			after: sandbox.TicketWritten, before: sandbox.Granted,
+			victim: sandbox.MoorageController, hold: paused(sandbox.MoorageController),
+		},
+		{
+			after: sandbox.Granted, before: sandbox.Bound,
+			victim: sandbox.MoorageScheduler, hold: paused(sandbox.MoorageController), lead: grantWithoutScheduler,
+		},
+		{
+			after: sandbox.Granted, before: sandbox.AttachmentCreated,
+			victim: sandbox.MoorageController,
+		},
+		{
+			after: sandbox.AttachmentCreated, before: sandbox.PublishCalled,
+			victim: sandbox.Attacher, hold: paused(sandbox.Attacher),
+		},
+		{
+			after: sandbox.PublishCalled, before: sandbox.Published,
+			victim: sandbox.Attacher, hold: attachHangs, free: attachGoesOn,
+		},
+		{
+			after: sandbox.Published, before: sandbox.Attached,
+			victim: sandbox.Attacher,
+		},
+		{
+			after: sandbox.Attached, before: sandbox.Reported,
+			victim: sandbox.MoorageController, hold: attachHangs, lead: attachWithoutController,
+		},
+		{
+			after: sandbox.Reported, before: sandbox.Running,
+			victim: sandbox.MoorageController,
+		},
+	}
+}
+
+// paused stops a process beforehand.
+func paused(name string) func(*crashes) {
+	return func(c *crashes) { c.must(c.Cluster.Pause(name)) }
+}
+
+// grantWithoutScheduler lets tickets be granted while the scheduler that waits
+// for them is paused.
+func grantWithoutScheduler(c *crashes) {
+	wave := c.names[len(c.names)-1:]
+	c.until("a ticket is written", func() error { return c.reached(wave, sandbox.TicketWritten) })
+	c.must(c.Cluster.Pause(sandbox.MoorageScheduler))
+	c.must(c.Cluster.Resume(sandbox.MoorageController))
+}
+
+// attachWithoutController lets attaches succeed while the controller is paused.
+func attachWithoutController(c *crashes) {
+	wave := c.names[len(c.names)-1:]
+	c.until("an attach is asked for", func() error { return c.reached(wave, sandbox.PublishCalled) })
+	c.must(c.Cluster.Pause(sandbox.MoorageController))
+	attachGoesOn(c)
+}
+
+// attachHangs holds attaches before they take effect.
+func attachHangs(c *crashes) {
+	c.mend = c.breakCalls(diskapi.Fault{Calls: []diskapi.Call{diskapi.ControllerPublish}, Action: diskapi.Hang})
+}
+
+// attachGoesOn ends attachHangs.
+func attachGoesOn(c *crashes) { c.mend() }
