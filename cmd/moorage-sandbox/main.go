@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/manifests"
+	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/e2e"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
@@ -31,8 +32,9 @@ func main() {
 func components() map[string]func() *cobra.Command {
 	all := upstream.Commands()
 	maps.Copy(all, map[string]func() *cobra.Command{
-		"disk-service":    disk.NewServiceCommand,
-		"moorage-webhook": webhook.NewCommand,
+		"disk-service":      disk.NewServiceCommand,
+		"moorage-scheduler": scheduler.NewCommand,
+		"moorage-webhook":   webhook.NewCommand,
 	})
 	return all
 }
