@@ -2,7 +2,11 @@
 
 package diskapi
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Call names an RPC of the CSI specification, or something done to the service
 // through its admin API.
@@ -44,6 +48,14 @@ func CSICalls() []Call {
 		ValidateVolumeCapabilities, ListVolumes, ControllerGetVolume,
 		NodeStage, NodeUnstage, NodePublish, NodeUnpublish, NodeGetInfo,
 	}
+}
+
+// Validate returns an error if a fault or latency can't be set for the call.
+func (c Call) Validate() error {
+	if !slices.Contains(CSICalls(), c) {
+		return fmt.Errorf("%q is no call: use one of %v", c, CSICalls())
+	}
+	return nil
 }
 
 // Phase says which moment of a call an entry records.

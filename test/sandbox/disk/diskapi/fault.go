@@ -65,9 +65,7 @@ func (f Fault) Validate() error {
 		errs = append(errs, fmt.Errorf("calls is empty: name at least one of %v", CSICalls()))
 	}
 	for _, c := range f.Calls {
-		if !slices.Contains(CSICalls(), c) {
-			errs = append(errs, fmt.Errorf("calls: %q is no call: use one of %v", c, CSICalls()))
-		}
+		errs = append(errs, c.Validate())
 	}
 	errs = append(errs, f.validateAction(), f.validateCounts())
 	return errors.Join(errs...)

@@ -102,8 +102,7 @@ func (s *Service) faultSet(id string) bool {
 
 // SetLatency sets how long operations of one kind take from now on.
 func (s *Service) SetLatency(l diskapi.Latency) error {
-	probe := diskapi.Fault{Calls: []diskapi.Call{l.Call}, Action: diskapi.Hang}
-	if err := probe.Validate(); err != nil {
+	if err := l.Call.Validate(); err != nil {
 		return err
 	}
 	if l.LatencyMs < 0 {

@@ -104,13 +104,15 @@ func pretend(id uint64, r diskapi.Request) result {
 	return result{outcome: diskapi.OK, made: e}
 }
 
+// abandoned is the end of a call whose caller gave up, or whose service can't
+// go on.
 func abandoned(err error) result {
-	code := codes.Canceled
+	code := codes.Unavailable
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
-	case errors.Is(err, errStopping):
-		code = codes.Unavailable
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
 	}
 	return result{outcome: diskapi.Abandoned, code: code, message: err.Error()}
 }

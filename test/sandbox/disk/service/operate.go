@@ -32,8 +32,8 @@ func (s *Service) operate(ctx context.Context, id uint64, r diskapi.Request) res
 		case <-ctx.Done():
 			return abandoned(ctx.Err())
 		}
-		if s.life.Err() != nil {
-			return abandoned(errStopping)
+		if err := s.failure(); err != nil {
+			return abandoned(err)
 		}
 		if d.Do == cloud.Start {
 			return result{outcome: diskapi.OK, made: d.Effect}
@@ -46,8 +46,8 @@ func (s *Service) operate(ctx context.Context, id uint64, r diskapi.Request) res
 func (s *Service) begin(id uint64, r diskapi.Request) (d cloud.Decision, done <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.appendErr != nil {
-		return cloud.Decision{Do: cloud.Refuse, Code: codes.Unavailable, Message: s.appendErr.Error()}, nil
+	if err := s.failing(); err != nil {
+		return cloud.Decision{Do: cloud.Refuse, Code: codes.Unavailable, Message: err.Error()}, nil
 	}
 	d = s.cloud.Decide(id, r)
 	switch d.Do {
@@ -65,6 +65,21 @@ func (s *Service) begin(id uint64, r diskapi.Request) (d cloud.Decision, done <-
 		go s.complete(r, effect, latency, end)
 	}
 	return d, done
+}
+
+// failure returns why nothing can be carried out any more, or nil.
+func (s *Service) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failing()
+}
+
+// failing is failure for callers that hold mu.
+func (s *Service) failing() error {
+	if s.life.Err() != nil {
+		return errStopping
+	}
+	return s.appendErr
 }
 
 // complete carries a started operation to its end: applied when its latency is

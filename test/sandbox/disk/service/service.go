@@ -108,12 +108,14 @@ func New(c Config) (*Service, error) {
 
 // Close ends what is going on without applying it, and closes the journal.
 func (s *Service) Close() error {
-	s.stop()
+	s.mu.Lock()
+	s.stop() // under mu, so that no operation starts after it
+	s.mu.Unlock()
 	s.work.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.appendErr == nil {
-		s.appendErr = errors.New("the disk service is stopped")
+		s.appendErr = errStopping
 	}
 	return s.journal.Close()
 }
