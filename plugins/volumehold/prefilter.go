@@ -70,15 +70,15 @@ func (p *VolumeHold) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 // AddPod counts a pod at the node in this cycle.
 func (p *VolumeHold) AddPod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	if c := stateOf(state); c != nil && len(added.GetPod().Spec.Volumes) > 0 {
-		c.add(string(added.GetPod().UID), ledger.NodeName(node.Node().Name))
+		c.delta.Add(string(added.GetPod().UID), ledger.NodeName(node.Node().Name))
 	}
 	return nil
 }
 
-// RemovePod stops counting a pod at the node in this cycle.
-func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+// RemovePod stops counting a pod at its node in this cycle.
+func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
 	if c := stateOf(state); c != nil && len(removed.GetPod().Spec.Volumes) > 0 {
-		c.remove(string(removed.GetPod().UID), ledger.NodeName(node.Node().Name))
+		c.delta.Remove(string(removed.GetPod().UID))
 	}
 	return nil
 }

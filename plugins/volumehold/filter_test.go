@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// What becomes of each verdict, in the words that kube-scheduler puts behind
+// "0/3 nodes are available: 3 ".
+func TestVerdictsAsStatuses(t *testing.T) {
+	rwo, rwop, rwx := ledger.AccessNode, ledger.AccessPod, ledger.AccessMany
+	other := boundTo(podWith("other", "data"), "n2")
+	fill := all(disk("a", rwo), disk("b", rwo), one(attached("a", "n1"), attached("b", "n1")))
+	tests := []struct {
+		name    string
+		events  []ledger.Event
+		pod     *corev1.Pod
+		node    string
+		code    fwk.Code
+		message string
+	}{
+		{"free", disk("data", rwo), podWith("p", "data"), "n1", fwk.Success, ""},
+		{"no volumes", nil, podWith("p"), "n1", fwk.Success, ""},
+		{"full", all(disk("data", rwo), fill), podWith("p", "data"), "n1",
+			fwk.Unschedulable, "node(s) have no free slot of driver disk.example.com (2 of 2 used)"},
+		{"full with the pod's own attachment", all(fill, one(readyNode("n1"))), podWith("p", "a"), "n1", fwk.Success, ""},
+		{"full of shared volumes, too", all(disk("data", rwx), fill), podWith("p", "data"), "n1",
+			fwk.Unschedulable, "node(s) have no free slot of driver disk.example.com (2 of 2 used)"},
+		{"held elsewhere", all(disk("data", rwo), one(factOf(other))), podWith("p", "data"), "n1",
+			fwk.UnschedulableAndUnresolvable, "node(s) can't take volume data: n2 holds it for pod shop/other"},
+		{"held here", all(disk("data", rwo), one(factOf(other))), podWith("p", "data"), "n2", fwk.Success, ""},
+		{"one pod, here", all(disk("data", rwop), one(factOf(other))), podWith("p", "data"), "n2",
+			fwk.Unschedulable, "node(s) unfit: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/other"},
+		{"one pod, elsewhere", all(disk("data", rwop), one(factOf(other))), podWith("p", "data"), "n1",
+			fwk.UnschedulableAndUnresolvable, "node(s) unfit: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/other"},
+		{"its pods are going", all(disk("data", rwo), one(factOf(terminating(other)))), podWith("p", "data"), "n1", fwk.Success, ""},
+		{"driver not there", all(disk("data", rwo), one(ledger.NodeDriversGone{Node: "n1"})), podWith("p", "data"), "n1",
+			fwk.UnschedulableAndUnresolvable, "node(s) where driver disk.example.com is not registered"},
+		{"driver ran out of room", all(disk("data", rwo), disk("a", rwo), one(ledger.Attachment{
+			Name: "x", UID: "x", Driver: driver, Node: "n1", PersistentVolume: "pv-a", AttachError: ledger.CallError{Code: ledger.ResourceExhausted}})),
+			podWith("p", "data"), "n1",
+			fwk.Unschedulable, "node(s) where driver disk.example.com has no room for another volume (it answered ResourceExhausted)"},
+		{"no such claim", nil, podWith("p", "data"), "n1",
+			fwk.UnschedulableAndUnresolvable, "claim data does not exist, or belongs to someone else"},
+		{"modes that no attacher takes", disk("data", ledger.AccessConflict), podWith("p", "data"), "n1",
+			fwk.UnschedulableAndUnresolvable, "volume data has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes"},
+		{"bound on first use", pending("data"), podWith("p", "data"), "n1", fwk.Success, ""},
+		{"bound on first use, full", all(pending("data"), fill), podWith("p", "data"), "n1",
+			fwk.Unschedulable, "node(s) have no free slot of driver disk.example.com (2 of 2 used)"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, test.events...)
+			status := r.filter(test.pod, test.node)
+			if status.Code() != test.code || status.Message() != test.message {
+				t.Errorf("got %s %q,\nwant %s %q", status.Code(), status.Message(), test.code, test.message)
+			}
+		})
+	}
+}
+
+func TestPreFilterNarrowsToTheHolder(t *testing.T) {
+	r := newRig(t, disk("data", ledger.AccessNode)...)
+	_, result, status := r.prefilter(podWith("p", "data"))
+	if !status.IsSuccess() || !result.AllNodes() {
+		t.Fatalf("free volume: %v, narrowed to %v", status, result)
+	}
+	other := podWith("other", "data")
+	r.apply(factOf(boundTo(other, "n2")))
+	_, result, status = r.prefilter(podWith("p", "data"))
+	if !status.IsSuccess() || result.AllNodes() || !result.NodeNames.Has("n2") || len(result.NodeNames) != 1 {
+		t.Errorf("held at n2: %v, narrowed to %v", status, result)
+	}
+	r.apply(ledger.PodGone{UID: "uid-other"}, factOf(boundTo(podWith("gone", "data"), "n9")))
+	_, _, status = r.prefilter(podWith("p", "data"))
+	if want := "can't take volume data: n9 holds it for pod shop/gone"; status.Message() != want || status.Code() != fwk.UnschedulableAndUnresolvable {
+		t.Errorf("held at a node that is not there: %s %q, want %q", status.Code(), status.Message(), want)
+	}
+}
+
+func TestPodsWithoutAttachableVolumesAreSkipped(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Driver{Name: driver, AttachRequired: false}))...)
+	for _, pod := range []*corev1.Pod{podWith("none"), podWith("local", "data")} {
+		state, _, status := r.prefilter(pod)
+		if !status.IsSuccess() || !state.GetSkipFilterPlugins().Has(Name) {
+			t.Errorf("pod %s is not skipped: %v", pod.Name, status)
+		}
+		if status := r.RunReservePluginsReserve(t.Context(), state, pod, "n1"); !status.IsSuccess() {
+			t.Errorf("Reserve of pod %s: %v", pod.Name, status)
+		}
+		if _, status := r.RunPermitPlugins(t.Context(), state, pod, "n1"); !status.IsSuccess() {
+			t.Errorf("Permit of pod %s: %v", pod.Name, status)
+		}
+	}
+	if len(r.writes()) != 0 {
+		t.Errorf("tickets were written: %v", r.writes())
+	}
+}
+
+// A dry run of preemption takes pods away, and puts back those it can spare.
+func TestPreemptionCountsOnFreedSlots(t *testing.T) {
+	victim := boundTo(podWith("victim", "a"), "n1")
+	stays := boundTo(podWith("stays", "b"), "n1")
+	r := newRig(t, all(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), disk("data", ledger.AccessNode),
+		one(factOf(victim), factOf(stays)))...)
+	pod := podWith("p", "data")
+	state, _, _ := r.prefilter(pod)
+	filter := func(s fwk.CycleState) *fwk.Status { return r.RunFilterPlugins(t.Context(), s, pod, r.node("n1")) }
+	if filter(state).IsSuccess() {
+		t.Fatal("a full node is taken")
+	}
+	info, _ := framework.NewPodInfo(victim)
+	trial := state.Clone()
+	if status := r.RunPreFilterExtensionRemovePod(t.Context(), trial, pod, info, r.node("n1")); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	if status := filter(trial); !status.IsSuccess() {
+		t.Errorf("without the victim: %v", status)
+	}
+	if filter(state).IsSuccess() {
+		t.Error("the trial changed the state that it was cloned from")
+	}
+	if status := r.RunPreFilterExtensionAddPod(t.Context(), trial, pod, info, r.node("n1")); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	if filter(trial).IsSuccess() {
+		t.Error("the victim is back, and its slot still counts as free")
+	}
+}
+
+// A nominated pod counts at its node before it is bound.
+func TestNominatedPodsCount(t *testing.T) {
+	r := newRig(t, all(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), disk("data", ledger.AccessNode))...)
+	nominated := podWith("nominated", "a", "b")
+	r.apply(factOf(nominated))
+	pod := podWith("p", "data")
+	state, _, _ := r.prefilter(pod)
+	info, _ := framework.NewPodInfo(nominated)
+	if status := r.RunPreFilterExtensionAddPod(t.Context(), state, pod, info, r.node("n1")); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	status := r.RunFilterPlugins(t.Context(), state, pod, r.node("n1"))
+	if status.IsSuccess() || !strings.Contains(status.Message(), "2 of 2 used") {
+		t.Errorf("beside a nominated pod with two volumes: %v", status)
+	}
+	if status := r.RunFilterPlugins(t.Context(), state, pod, r.node("n2")); !status.IsSuccess() {
+		t.Errorf("at another node: %v", status)
+	}
+}
+
+func TestScorePrefersWhereTheVolumeIs(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), one(attached("data", "n2"), attached("a", "n3")))...)
+	pod := podWith("p", "data")
+	state, _, _ := r.prefilter(pod)
+	nodes := []fwk.NodeInfo{r.node("n1"), r.node("n2"), r.node("n3")}
+	if status := r.RunPreScorePlugins(t.Context(), state, pod, nodes); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	scores, status := r.RunScorePlugins(t.Context(), state, pod, nodes)
+	if !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	got := map[string]int64{}
+	for _, s := range scores {
+		got[s.Name] = s.TotalScore
+	}
+	if !(got["n2"] > got["n1"] && got["n1"] > got["n3"]) || got["n2"] > 100 || got["n3"] < 0 {
+		t.Errorf("scores are %v, want n2 (has the volume) over n1 (free) over n3 (half full), from 0 to 100", got)
+	}
+}
+
+func TestSignPod(t *testing.T) {
+	r := newRig(t)
+	config := podWith("config")
+	config.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}}
+	for pod, signed := range map[*corev1.Pod]bool{podWith("plain"): true, config: true, podWith("disk", "data"): false} {
+		if _, status := r.plugin.SignPod(t.Context(), pod); status.IsSuccess() != signed {
+			t.Errorf("pod %s: %v, want signed: %v", pod.Name, status, signed)
+		}
+	}
+}
+
+// Before the caches are complete nothing is placed; then it is tried again.
+func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
+	r := newRig(t, disk("data", ledger.AccessNode)...)
+	late := newWorld(t)
+	waker := newWaker(&core{facts: late, handle: r.plugin.handle, now: r.plugin.core.now})
+	r.plugin.core.waker, r.plugin.core.facts = waker, late
+	if _, _, status := r.prefilter(podWith("p", "data")); status.Code() != fwk.UnschedulableAndUnresolvable {
+		t.Errorf("before the caches are complete: %v", status)
+	}
+	go waker.run(t.Context())
+	close(late.synced)
+	eventually(t, "the pod to be woken", func() bool { return len(r.queue.names()) == 1 })
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+const (
+	driver  = "disk.example.com"
+	profile = "moorage-scheduler"
+)
+
+// patience is how long a test waits for what must come. It is no measure of
+// time: only a test that fails takes it.
+const patience = 30 * time.Second
+
+// world is a ledger, and the part of the API that the plugin sees, in the hands
+// of the test.
+type world struct {
+	t      *testing.T
+	ledger *ledger.Ledger
+
+	mu        sync.Mutex
+	subscribe []func(ledger.Touched)
+	synced    chan struct{}
+	tickets   map[string]*v1alpha1.VolumeTicket
+	pods      map[string]*corev1.Pod // by UID
+	version   int
+	log       []string // writes, in order
+	// fail, when set, decides on a request before it is done.
+	fail func(verb string, t *v1alpha1.VolumeTicket) error
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{
+		t: t, ledger: ledger.New(), synced: make(chan struct{}),
+		tickets: map[string]*v1alpha1.VolumeTicket{}, pods: map[string]*corev1.Pod{}, version: 100,
+	}
+	return w
+}
+
+func (w *world) Ledger() *ledger.Ledger           { return w.ledger }
+func (w *world) Snapshot() ledger.Snapshot        { return w.ledger.Snapshot() }
+func (w *world) Subscribe(f func(ledger.Touched)) { w.subscribe = append(w.subscribe, f) }
+func (w *world) Saw(o runtime.Object)             { w.apply(translate.Ticket(o.(*v1alpha1.VolumeTicket))) }
+func (w *world) WaitForSync(c context.Context) error {
+	select {
+	case <-w.synced:
+		return nil
+	case <-c.Done():
+		return c.Err()
+	}
+}
+func (w *world) HasSynced() bool {
+	select {
+	case <-w.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *world) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found, ok := w.tickets[id.String()]
+	return found, ok
+}
+
+func (w *world) ConfirmPod(_ context.Context, _, _, uid string) (*corev1.Pod, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pods[uid], nil
+}
+
+// apply has the ledger take events in and tells the plugin.
+func (w *world) apply(events ...ledger.Event) {
+	for _, e := range events {
+		touched := w.ledger.Apply(time.Now(), e)
+		for _, f := range w.subscribe {
+			f(touched)
+		}
+	}
+}
+
+// decide is the controller: it writes the condition Granted on the ticket that
+// exists, as an informer then shows it.
+func (w *world) decide(pod *corev1.Pod, status metav1.ConditionStatus, message string) {
+	w.t.Helper()
+	w.mu.Lock()
+	ticket := w.tickets[ticketID(pod).String()]
+	if ticket == nil {
+		w.mu.Unlock()
+		w.t.Fatalf("no ticket of pod %s to decide on", pod.Name)
+	}
+	ticket = ticket.DeepCopy()
+	w.version++
+	ticket.ResourceVersion = strconv.Itoa(w.version)
+	reason := v1alpha1.ReasonGranted
+	if status == metav1.ConditionFalse {
+		reason = "NoFreeSlot"
+	}
+	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: status, Reason: reason, Message: message}}
+	w.tickets[ticketID(pod).String()] = ticket
+	w.mu.Unlock()
+	w.apply(translate.Ticket(ticket))
+}
+
+// written waits for the ticket of a pod at a node.
+func (w *world) written(pod *corev1.Pod, node string) *v1alpha1.VolumeTicket {
+	w.t.Helper()
+	var found *v1alpha1.VolumeTicket
+	eventually(w.t, "the ticket of "+pod.Name+" at "+node, func() bool {
+		found, _ = w.Ticket(ticketID(pod))
+		return found != nil && found.Spec.NodeName == node
+	})
+	return found
+}
+
+func (w *world) writes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.log)
+}
+
+// tickets of a namespace: the part of client.Interface that the plugin uses.
+func (w *world) VolumeTickets(namespace string) client.VolumeTicketInterface {
+	return ticketClient{world: w, namespace: namespace}
+}
+func (w *world) VolumeHolds() client.VolumeHoldInterface      { panic("the plugin writes no holds") }
+func (w *world) AttachPolicies() client.AttachPolicyInterface { panic("the plugin writes no policies") }
+
+type ticketClient struct {
+	client.VolumeTicketInterface
+	world     *world
+	namespace string
+}
+
+func (c ticketClient) Create(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.CreateOptions) (*v1alpha1.VolumeTicket, error) {
+	if err := c.world.ask("create", t); err != nil {
+		return nil, err
+	}
+	w := c.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := c.namespace + "/" + t.Name
+	if w.tickets[key] != nil {
+		return nil, apierrors.NewAlreadyExists(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), t.Name)
+	}
+	made := t.DeepCopy()
+	w.version++
+	made.ResourceVersion, made.UID = strconv.Itoa(w.version), types.UID(fmt.Sprintf("ticket-%d", w.version))
+	w.tickets[key] = made
+	w.log = append(w.log, "create "+t.Spec.NodeName)
+	return made.DeepCopy(), nil
+}
+
+func (c ticketClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1alpha1.VolumeTicket, error) {
+	if err := c.world.ask("get", nil); err != nil {
+		return nil, err
+	}
+	if found, ok := c.world.Ticket(ledger.TicketID{Namespace: c.namespace, Name: name}); ok {
+		return found.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), name)
+}
+
+func (c ticketClient) Delete(_ context.Context, name string, opts metav1.DeleteOptions) error {
+	if err := c.world.ask("delete", nil); err != nil {
+		return err
+	}
+	w := c.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := c.namespace + "/" + name
+	switch found := w.tickets[key]; {
+	case found == nil:
+		return apierrors.NewNotFound(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), name)
+	case opts.Preconditions == nil || *opts.Preconditions.UID != found.UID:
+		return apierrors.NewConflict(v1alpha1.Resource(v1alpha1.ResourceVolumeTickets), name, fmt.Errorf("UID is %s", found.UID))
+	default:
+		delete(w.tickets, key)
+		w.log = append(w.log, "delete "+found.Spec.NodeName)
+	}
+	return nil
+}
+
+// ask runs the test's fail outside the lock, so that it may wait.
+func (w *world) ask(verb string, t *v1alpha1.VolumeTicket) error {
+	w.mu.Lock()
+	fail := w.fail
+	w.mu.Unlock()
+	if fail == nil {
+		return nil
+	}
+	return fail(verb, t)
+}
+
+func (w *world) failWith(fail func(string, *v1alpha1.VolumeTicket) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail = fail
+}
+
+// queue stands in for the scheduling queue: it lists who was woken.
+type queue struct {
+	mu    sync.Mutex
+	woken map[string]int // by pod name
+}
+
+func (q *queue) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range pods {
+		q.woken[p.Name]++
+	}
+}
+
+func (q *queue) names() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Sorted(maps.Keys(q.woken))
+}
+
+func (q *queue) reset() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	clear(q.woken)
+}
+
+// rig is the plugin in a real scheduling framework.
+type rig struct {
+	*world
+	framework.Framework
+	plugin *VolumeHold
+	queue  *queue
+	kube   *fake.Clientset
+}
+
+// newRig makes a framework whose only filter is the plugin, over nodes n1 to n3
+// (each with the driver and two slots) and what else the test applies.
+func newRig(t *testing.T, events ...ledger.Event) *rig {
+	t.Helper()
+	metrics.Register()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	r := &rig{world: newWorld(t), queue: &queue{woken: map[string]int{}}, kube: fake.NewClientset()}
+	factory := informers.NewSharedInformerFactory(r.kube, 0)
+	registry := frameworkruntime.Registry{
+		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+			made := newCore(ctx, config{Facts: r.world, Tickets: r.world, Handle: h})
+			args, err := decode(nil)
+			r.plugin = &VolumeHold{core: made, handle: h, profile: profile, grantTimeout: args.GrantTimeout.Duration}
+			return r.plugin, err
+		},
+	}
+	for name, plugin := range map[string]frameworkruntime.PluginFactory{
+		queuesort.Name: queuesort.New, defaultbinder.Name: defaultbinder.New,
+	} {
+		if err := registry.Register(name, plugin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plugins := &schedulerconfig.Plugins{MultiPoint: schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{
+		{Name: queuesort.Name}, {Name: Name, Weight: 1}, {Name: defaultbinder.Name},
+	}}}
+	nodes := []*corev1.Node{kubeNode("n1"), kubeNode("n2"), kubeNode("n3")}
+	made, err := frameworkruntime.NewFramework(ctx, registry,
+		&schedulerconfig.KubeSchedulerProfile{SchedulerName: profile, Plugins: plugins},
+		frameworkruntime.WithClientSet(r.kube), frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(nil, nodes)),
+		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
+		frameworkruntime.WithPodActivator(r.queue))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Framework = made
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	r.apply(slotsAt("n1", 2), slotsAt("n2", 2), slotsAt("n3", 2))
+	r.apply(events...)
+	close(r.synced)
+	r.plugin.core.start(ctx)
+	return r
+}
+
+// known makes pods known everywhere: to the lister, the ledger and the API.
+func (r *rig) known(pods ...*corev1.Pod) {
+	r.t.Helper()
+	for _, p := range pods {
+		if _, err := r.kube.CoreV1().Pods(p.Namespace).Create(r.t.Context(), p, metav1.CreateOptions{}); err != nil {
+			r.t.Fatal(err)
+		}
+		lister := r.SharedInformerFactory().Core().V1().Pods().Lister()
+		eventually(r.t, "pod "+p.Name+" in the lister", func() bool {
+			_, err := lister.Pods(p.Namespace).Get(p.Name)
+			return err == nil
+		})
+		r.mu.Lock()
+		r.pods[string(p.UID)] = p
+		r.mu.Unlock()
+		r.apply(factOf(p))
+	}
+}
+
+// prefilter runs PreFilter alone.
+func (r *rig) prefilter(pod *corev1.Pod) (fwk.CycleState, *fwk.PreFilterResult, *fwk.Status) {
+	state := framework.NewCycleState()
+	result, status, _ := r.RunPreFilterPlugins(r.t.Context(), state, pod)
+	return state, result, status
+}
+
+// filter runs PreFilter and Filter for one node.
+func (r *rig) filter(pod *corev1.Pod, node string) *fwk.Status {
+	r.t.Helper()
+	state, _, status := r.prefilter(pod)
+	if !status.IsSuccess() {
+		return status
+	}
+	return r.RunFilterPlugins(r.t.Context(), state, pod, r.node(node))
+}
+
+func (r *rig) node(name string) fwk.NodeInfo {
+	r.t.Helper()
+	info, err := r.SnapshotSharedLister().NodeInfos().Get(name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return info
+}
+
+// cycle is one pod's way from PreFilter to Permit at a node.
+type cycle struct {
+	rig   *rig
+	pod   *corev1.Pod
+	state fwk.CycleState
+	node  string
+}
+
+// reserve runs PreFilter, Filter and Reserve, which must succeed.
+func (r *rig) reserve(pod *corev1.Pod, node string) *cycle {
+	r.t.Helper()
+	state, _, status := r.prefilter(pod)
+	if status.IsSuccess() {
+		status = r.RunFilterPlugins(r.t.Context(), state, pod, r.node(node))
+	}
+	if status.IsSuccess() {
+		status = r.RunReservePluginsReserve(r.t.Context(), state, pod, node)
+	}
+	if !status.IsSuccess() {
+		r.t.Fatalf("pod %s at %s: %v", pod.Name, node, status)
+	}
+	return &cycle{r, pod, state, node}
+}
+
+// permit runs Permit and registers the pod as waiting, as the framework does.
+func (c *cycle) permit() *cycle {
+	c.rig.t.Helper()
+	waits, status := c.rig.RunPermitPlugins(c.rig.t.Context(), c.state, c.pod, c.node)
+	if !status.IsWait() {
+		c.rig.t.Fatalf("Permit of %s: %v", c.pod.Name, status)
+	}
+	c.rig.AddWaitingPod(c.pod, waits)
+	return c
+}
+
+// verdict waits for what becomes of the pod.
+func (c *cycle) verdict() *fwk.Status {
+	return c.rig.WaitOnPermit(c.rig.t.Context(), c.pod)
+}
+
+func (c *cycle) unreserve() {
+	c.rig.RunReservePluginsUnreserve(c.rig.t.Context(), c.state, c.pod, c.node)
+}
+
+func eventually(t *testing.T, what string, happens func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return happens(), nil
+	})
+	if err != nil {
+		t.Fatalf("waited for %s: %v", what, err)
+	}
+}
