@@ -12,6 +12,7 @@ import (
 
 	"github.com/moorage-dev/moorage/manifests"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
+	"github.com/moorage-dev/moorage/test/bench"
 	"github.com/moorage-dev/moorage/test/e2e"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
@@ -25,8 +26,11 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark},
 	}))
 }
+
+func benchmark(s *cli.Session) *cobra.Command { return bench.NewCommand(s) }
 
 // components are the processes that this binary can become.
 func components() map[string]func() *cobra.Command {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+const (
+	// DefaultNodes is how many nodes a case's pods are spread over.
+	DefaultNodes = 10
+	// spacing is the time between two pods that are spaced apart: longer than
+	// the 0.6 s which the stock attacher's request limit makes of an attach, so
+	// that pods don't queue behind each other, and no divisor of a status
+	// interval, so that every phase of the kubelets' ticks is met.
+	spacing = 1100 * time.Millisecond
+	// spacedPods is how many pods come one after the other.
+	spacedPods = 40
+)
+
+// Case is a load on a shape of cluster.
+type Case struct {
+	// Nodes is how many nodes there are.
+	Nodes int
+	// Pods is how many pods come, each with a volume of its own.
+	Pods int
+	// Every is the time from one pod to the next; zero means all at once.
+	Every time.Duration
+	// Attach is how long the disk service takes to attach, and to detach.
+	Attach time.Duration
+	// Status is the kubelets' nodeStatusUpdateFrequency.
+	Status time.Duration
+}
+
+// Cases lists what a whole benchmark measures: one pod at a time, 50 and 200 at
+// once, attach 0 s and 1 s, status interval 1 s and 10 s.
+func Cases() []Case {
+	var out []Case
+	for _, status := range []time.Duration{time.Second, 10 * time.Second} {
+		for _, attach := range []time.Duration{0, time.Second} {
+			for _, load := range []Case{{Pods: spacedPods, Every: spacing}, {Pods: 50}, {Pods: 200}} {
+				load.Nodes, load.Attach, load.Status = DefaultNodes, attach, status
+				out = append(out, load)
+			}
+		}
+	}
+	return out
+}
+
+// QuickCases is the cut that takes minutes.
+func QuickCases() []Case {
+	return []Case{{Nodes: DefaultNodes, Pods: 50, Status: time.Second}}
+}
+
+// Name identifies the case, such as burst-50/attach-0s/status-1s. The number of
+// nodes is named only where it is not DefaultNodes.
+func (c Case) Name() string {
+	load := "burst"
+	if c.Every > 0 {
+		load = "spaced"
+	}
+	name := fmt.Sprintf("%s-%d/attach-%s/status-%s", load, c.Pods, c.Attach, c.Status)
+	if c.Nodes != DefaultNodes {
+		name += fmt.Sprintf("/nodes-%d", c.Nodes)
+	}
+	return name
+}
+
+// Title says the same in words.
+func (c Case) Title() string {
+	load := fmt.Sprintf("%d pods at once", c.Pods)
+	if c.Every > 0 {
+		load = fmt.Sprintf("%d pods, one every %s", c.Pods, c.Every)
+	}
+	return fmt.Sprintf("%s over %d nodes, attach %s, status interval %s", load, c.Nodes, c.Attach, c.Status)
+}
+
+// Validate reports the first value that can't work.
+func (c Case) Validate() error {
+	switch {
+	case c.Pods < 1:
+		return fmt.Errorf("case of %d pods: at least one is needed", c.Pods)
+	case c.Every < 0:
+		return fmt.Errorf("case with a pod every %s: use 0 for all at once", c.Every)
+	}
+	options := sandbox.Options{Shape: c.shape(sandbox.Upstream)}
+	if err := options.Validate(); err != nil {
+		return fmt.Errorf("case %s: %w", c.Name(), err)
+	}
+	return nil
+}
+
+// shape is the cluster that the case needs. There are slots for all pods on one
+// node: limits are checked and never reached.
+func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
+	return sandbox.Shape{
+		Mode: mode, Nodes: c.Nodes, Slots: c.Pods,
+		AttachLatency: c.Attach, DetachLatency: c.Attach, KubeletStatusInterval: c.Status,
+	}
+}
+
+// Select returns the cases whose names match one of the patterns of path.Match,
+// in order; all if there is no pattern.
+func Select(cases []Case, patterns []string) ([]Case, error) {
+	if len(patterns) == 0 {
+		return cases, nil
+	}
+	var out []Case
+	for _, c := range cases {
+		for _, pattern := range patterns {
+			matched, err := path.Match(pattern, c.Name())
+			if err != nil {
+				return nil, fmt.Errorf("case pattern %q: %w", pattern, err)
+			}
+			if matched {
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	if len(out) == 0 {
+		names := ""
+		for _, c := range cases {
+			names += "\n  " + c.Name()
+		}
+		return nil, fmt.Errorf("no case matches %q: there are%s", patterns, names)
+	}
+	return out, nil
+}
+
+// caseJSON is a Case with durations that people can read.
+type caseJSON struct {
+	Name   string `json:"name"`
+	Nodes  int    `json:"nodes"`
+	Pods   int    `json:"pods"`
+	Every  string `json:"every"`
+	Attach string `json:"attach"`
+	Status string `json:"status"`
+}
+
+// MarshalJSON writes durations as Go does, such as "1.1s".
+func (c Case) MarshalJSON() ([]byte, error) {
+	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String()})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; the name follows from the rest.
+func (c *Case) UnmarshalJSON(data []byte) error {
+	var j caseJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	c.Nodes, c.Pods = j.Nodes, j.Pods
+	for text, d := range map[*string]*time.Duration{&j.Every: &c.Every, &j.Attach: &c.Attach, &j.Status: &c.Status} {
+		var err error
+		if *d, err = time.ParseDuration(*text); err != nil {
+			return fmt.Errorf("case %s: %w", j.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+const (
+	// dwell is how long pods live on once all run, and how long the API server
+	// is listened to once all is detached: writes that trail behind (an event,
+	// a status) are counted to the phase that caused them. A part of the load,
+	// not a wait for anything.
+	dwell = 2 * time.Second
+	// hands is how many requests a burst has under way at once.
+	hands = 20
+	// patience bounds each wait of a run: upstream takes two minutes for 200
+	// pods.
+	patience = 6 * time.Minute
+	// immediateClass binds claims before a pod comes.
+	immediateClass = "disk-immediate"
+)
+
+func podName(i int) string   { return fmt.Sprintf("pod-%03d", i) }
+func claimName(i int) string { return fmt.Sprintf("volume-%03d", i) }
+
+// scenario is one run as the sandbox plays it, with its clean-up and its judge.
+func scenario(c Case, mode sandbox.Mode, into *Run) sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:      "bench",
+		Doc:       c.Title(),
+		Modes:     []sandbox.Mode{mode},
+		Shape:     func(s *sandbox.Shape) { *s = c.shape(mode) },
+		Exclusive: true,
+		Timeout:   4 * patience,
+		Run:       func(ctx context.Context, e *sandbox.Env) error { return measure(ctx, e, c, into) },
+	}
+}
+
+// measure makes the load and fills in what was measured. What is known when
+// something fails is filled in too.
+func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
+	version, err := e.Client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("version of the API server: %w", err)
+	}
+	into.Kubernetes = version.GitVersion
+	if err := provision(ctx, e, c); err != nil {
+		return err
+	}
+	before, err := readCPU(e.Cluster)
+	if err != nil {
+		return err
+	}
+	w, loadErr := makeLoad(ctx, e, c)
+	after, err := readCPU(e.Cluster)
+	if err != nil {
+		return errors.Join(loadErr, err)
+	}
+	into.CPU = after.since(before)
+	return errors.Join(loadErr, collect(e, w, into))
+}
+
+// provision makes a claim per pod and waits until all are bound and known to be
+// unused.
+func provision(ctx context.Context, e *sandbox.Env, c Case) error {
+	err := pace(ctx, c.Pods, 0, func(ctx context.Context, i int) error {
+		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)
+		class := immediateClass
+		claim.Spec.StorageClassName = &class
+		return e.CreateClaim(ctx, claim)
+	})
+	if err != nil {
+		return err
+	}
+	return e.EventuallyWithin(ctx, patience, "all claims are bound", func() error {
+		bound := 0
+		for _, claim := range e.View.Claims(e.Namespace) {
+			if claim.Status.Phase != corev1.ClaimBound {
+				continue
+			}
+			if pv := e.View.Volume(claim.Spec.VolumeName); pv != nil && pv.Status.Phase == corev1.VolumeBound {
+				bound++
+			}
+		}
+		return errors.Join(missing(bound, c.Pods, "bound"), claimsSay(e, c, corev1.ConditionTrue))
+	})
+}
+
+// claimsSay looks at the condition Unused of all claims. Kubernetes writes it in
+// all modes, as slowly as kube-controller-manager's request limit makes it; a
+// phase is not over before, or its writes would be counted to the next.
+func claimsSay(e *sandbox.Env, c Case, unused corev1.ConditionStatus) error {
+	said := 0
+	for _, claim := range e.View.Claims(e.Namespace) {
+		for _, condition := range claim.Status.Conditions {
+			if condition.Type == corev1.PersistentVolumeClaimUnused && condition.Status == unused {
+				said++
+			}
+		}
+	}
+	return missing(said, c.Pods, "Unused="+string(unused))
+}
+
+// phases are the windows of a run's two halves.
+type phases struct{ attach, detach window }
+
+// makeLoad creates the pods, lets them run, and deletes them.
+func makeLoad(ctx context.Context, e *sandbox.Env, c Case) (phases, error) {
+	var w phases
+	w.attach.from = time.Now()
+	err := attachAll(ctx, e, c)
+	w.attach.to = time.Now()
+	w.detach.from = w.attach.to
+	if err == nil {
+		err = detachAll(ctx, e, c)
+	}
+	w.detach.to = time.Now()
+	return w, err
+}
+
+func attachAll(ctx context.Context, e *sandbox.Env, c Case) error {
+	err := pace(ctx, c.Pods, c.Every, func(ctx context.Context, i int) error {
+		return e.CreatePod(ctx, sandbox.Pod(podName(i), claimName(i)))
+	})
+	if err != nil {
+		return err
+	}
+	err = e.EventuallyWithin(ctx, patience, "all pods run", func() error {
+		running := 0
+		for _, pod := range e.View.Pods(e.Namespace) {
+			switch pod.Status.Phase {
+			case corev1.PodRunning:
+				running++
+			case corev1.PodFailed:
+				return sandbox.Never("pod %s failed: %s", pod.Name, pod.Status.Message)
+			}
+		}
+		return errors.Join(missing(running, c.Pods, "running"), claimsSay(e, c, corev1.ConditionFalse))
+	})
+	if err != nil {
+		return err
+	}
+	return rest(ctx, dwell)
+}
+
+func detachAll(ctx context.Context, e *sandbox.Env, c Case) error {
+	err := pace(ctx, c.Pods, c.Every, func(ctx context.Context, i int) error {
+		return e.DeletePod(ctx, podName(i))
+	})
+	if err != nil {
+		return err
+	}
+	err = e.EventuallyWithin(ctx, patience, "all volumes are detached", func() error {
+		left := len(e.View.Pods(e.Namespace)) + len(e.View.Attachments())
+		if left > 0 {
+			return fmt.Errorf("%d pods and VolumeAttachments are left", left)
+		}
+		return claimsSay(e, c, corev1.ConditionTrue)
+	})
+	if err != nil {
+		return err
+	}
+	return rest(ctx, dwell)
+}
+
+func missing(have, want int, what string) error {
+	if have < want {
+		return fmt.Errorf("%d of %d are %s", have, want, what)
+	}
+	return nil
+}
+
+// collect joins what the run left behind.
+func collect(e *sandbox.Env, w phases, into *Run) error {
+	events, err := e.Audit.Read()
+	if err != nil {
+		return err
+	}
+	evidence := evidence{pods: e.Timeline.Pods(), calls: e.View.Calls(diskapi.Filter{}), events: events}
+	pods := evidence.journeys(e.Namespace)
+	into.Samples = sample(pods)
+	into.AllRunning, into.AllDetached = spans(pods)
+	into.AttachWrites = writesIn(events, w.attach)
+	into.DetachWrites = writesIn(events, w.detach)
+	return nil
+}
+
+// pace calls do for 0 to n-1: one every so often, on the beat of a ticker and
+// whether or not the one before is done, or, without a pace, all at once with
+// hands of them at a time. It returns when all are done.
+func pace(ctx context.Context, n int, every time.Duration, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	beat, stop := beats(every)
+	defer stop()
+	free := make(chan struct{}, hands)
+	var wg sync.WaitGroup
+	for i := range n {
+		if i > 0 && beat != nil {
+			select {
+			case <-beat:
+			case <-ctx.Done():
+			}
+		}
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-free }()
+			if err := do(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// beats is a ticker's channel; nil without a pace.
+func beats(every time.Duration) (<-chan time.Time, func()) {
+	if every <= 0 {
+		return nil, func() {}
+	}
+	ticker := time.NewTicker(every)
+	return ticker.C, ticker.Stop
+}
+
+// rest lets time go by, as part of the load.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// starts records when each of n calls began, which take a second each.
+func starts(ctx context.Context, n int, every time.Duration) ([]time.Duration, error) {
+	began := time.Now()
+	var mu sync.Mutex
+	out := make([]time.Duration, n)
+	err := pace(ctx, n, every, func(_ context.Context, i int) error {
+		mu.Lock()
+		out[i] = time.Since(began)
+		mu.Unlock()
+		return rest(ctx, time.Second)
+	})
+	return out, err
+}
+
+func TestPaceKeepsTheBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := starts(t.Context(), 4, 300*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range got {
+			if want := time.Duration(i) * 300 * time.Millisecond; at != want {
+				t.Errorf("call %d began after %s, want %s: it must not wait for the one before", i, at, want)
+			}
+		}
+	})
+}
+
+func TestBurstIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := starts(t.Context(), 2*hands, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range got {
+			want := time.Duration(0)
+			if i >= hands {
+				want = time.Second
+			}
+			if at != want {
+				t.Errorf("call %d began after %s, want %s", i, at, want)
+			}
+		}
+	})
+}
+
+func TestPaceStopsAtTheFirstError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		var calls int
+		err := pace(t.Context(), 10, time.Second, func(_ context.Context, i int) error {
+			calls++
+			if i == 2 {
+				return broken
+			}
+			return nil
+		})
+		if !errors.Is(err, broken) || calls != 3 {
+			t.Errorf("%d calls and error %v; want 3 and %v", calls, err, broken)
+		}
+	})
+}
+
+func TestPaceEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		var calls int
+		err := pace(ctx, 10, time.Second, func(context.Context, int) error { calls++; return nil })
+		if !errors.Is(err, context.DeadlineExceeded) || calls != 3 {
+			t.Errorf("%d calls and error %v; want 3 and the deadline", calls, err)
+		}
+	})
+}

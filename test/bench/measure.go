@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// journey is when one pod and its volume reached each stage; a zero time is a stage
+// that was not seen. The package documentation says where each comes from.
+type journey struct {
+	created, bound, deleted                time.Time
+	publishCalled, publishReturned, staged time.Time
+	boundSeen, attached, reported          time.Time
+	running, gone, detached                time.Time
+}
+
+// Metric is a step of a pod's journey that is measured.
+type Metric struct {
+	// Key names it in result files.
+	Key string
+	// Title names it in tables.
+	Title string
+	// Headline says that it is what users wait for.
+	Headline bool
+	// between returns the step's two ends.
+	between func(journey) (from, to time.Time)
+}
+
+// BindingSeen is the metric that tells how far the observer's watch lags behind
+// the API server.
+const BindingSeen = "bindingSeen"
+
+// Metrics lists what is measured, in the order of tables.
+func Metrics() []Metric {
+	return []Metric{
+		{"boundToPublish", "bound → publish called", false, func(p journey) (time.Time, time.Time) { return p.bound, p.publishCalled }},
+		{"publishedToAttached", "publish returned → attached", false, func(p journey) (time.Time, time.Time) { return p.publishReturned, p.attached }},
+		{"attachedToReported", "attached → in volumesAttached", false, func(p journey) (time.Time, time.Time) { return p.attached, p.reported }},
+		{"publishedToStage", "publish returned → stage called", false, func(p journey) (time.Time, time.Time) { return p.publishReturned, p.staged }},
+		{"createdToRunning", "created → Running", true, func(p journey) (time.Time, time.Time) { return p.created, p.running }},
+		{"deletedToDetached", "deleted → detached", true, func(p journey) (time.Time, time.Time) { return p.deleted, p.detached }},
+		{BindingSeen, "(observer: binding answered → seen)", false, func(p journey) (time.Time, time.Time) { return p.bound, p.boundSeen }},
+	}
+}
+
+// evidence is everything a run leaves behind about its pods.
+type evidence struct {
+	// pods are the observer's.
+	pods []sandbox.PodTimes
+	// calls are the disk service's log.
+	calls []diskapi.Entry
+	// events are the audit log of the run.
+	events []audit.Event
+}
+
+// journeys joins the three sources into one journey per pod of the namespace.
+func (e evidence) journeys(namespace string) []journey {
+	asked := requestTimes(e.events, namespace)
+	called := callTimes(e.calls)
+	var out []journey
+	for _, pod := range e.pods {
+		if pod.Namespace != namespace {
+			continue
+		}
+		p := journey{
+			boundSeen: pod.At[sandbox.Bound], attached: pod.At[sandbox.Attached], reported: pod.At[sandbox.Reported],
+			running: pod.At[sandbox.Running], gone: pod.At[sandbox.Gone], detached: pod.At[sandbox.Detached],
+		}
+		r, c := asked[pod.Pod], called[pod.Volume]
+		p.created, p.bound, p.deleted = r.created, r.bound, r.deleted
+		p.publishCalled, p.publishReturned, p.staged = c.publishCalled, c.publishReturned, c.staged
+		out = append(out, p)
+	}
+	return out
+}
+
+// first sets a time that isn't set yet.
+func first(at *time.Time, to time.Time) {
+	if at.IsZero() {
+		*at = to
+	}
+}
+
+// requestTimes finds, by pod name, the requests that created, bound and deleted
+// the pods of a namespace.
+func requestTimes(events []audit.Event, namespace string) map[string]journey {
+	out := map[string]journey{}
+	for _, e := range events {
+		if !e.IsWrite() || e.Response.Code >= 300 || e.Object.Namespace != namespace || e.Object.Resource != "pods" {
+			continue
+		}
+		p := out[e.Object.Name]
+		switch e.Verb + " " + e.Object.Path() {
+		case "create pods":
+			first(&p.created, e.Received)
+		case "create pods/binding":
+			first(&p.bound, e.Finished)
+		case "delete pods":
+			first(&p.deleted, e.Received)
+		}
+		out[e.Object.Name] = p
+	}
+	return out
+}
+
+// callTimes finds, by volume, its first calls. A volume has one pod in its life.
+func callTimes(calls []diskapi.Entry) map[string]journey {
+	out := map[string]journey{}
+	for _, c := range calls {
+		p := out[c.Volume]
+		switch {
+		case c.Call == diskapi.ControllerPublish && c.Phase == diskapi.Arrived:
+			first(&p.publishCalled, c.Time)
+		case c.Call == diskapi.ControllerPublish && c.Done():
+			first(&p.publishReturned, c.Time)
+		case c.Call == diskapi.NodeStage && c.Phase == diskapi.Arrived:
+			first(&p.staged, c.Time)
+		}
+		out[c.Volume] = p
+	}
+	return out
+}
+
+// sample computes every metric of every pod. A step with an end that was not
+// seen gives no sample.
+func sample(pods []journey) map[string]Samples {
+	out := map[string]Samples{}
+	for _, m := range Metrics() {
+		var s Samples
+		for _, p := range pods {
+			if from, to := m.between(p); !from.IsZero() && !to.IsZero() {
+				s.add(to.Sub(from))
+			}
+		}
+		out[m.Key] = s
+	}
+	return out
+}
+
+// spans are how long the whole load took: until the last pod ran, and until the
+// last volume was detached, in milliseconds. Zero if nothing was seen.
+func spans(pods []journey) (running, detached float64) {
+	var created, ran, deleted, free time.Time
+	for _, p := range pods {
+		created, deleted = earlier(created, p.created), earlier(deleted, p.deleted)
+		ran, free = later(ran, p.running), later(free, p.detached)
+	}
+	return millis(created, ran), millis(deleted, free)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func millis(from, to time.Time) float64 {
+	if from.IsZero() || to.IsZero() {
+		return 0
+	}
+	return float64(to.Sub(from).Microseconds()) / 1000
+}
+
+// nodeUser begins the user names of kubelets, which are counted as one.
+const nodeUser = "system:node:"
+
+// userName is who a write is attributed to.
+func userName(user string) string {
+	if strings.HasPrefix(user, nodeUser) {
+		return nodeUser + "*"
+	}
+	return user
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what is rendered to the golden files and to docs/benchmarks.md")
+
+const document = "../../docs/benchmarks.md"
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -rewrite renews it):\n%s", file, got)
+	}
+}
+
+func TestRender(t *testing.T) {
+	golden(t, "testdata/render.golden", Render(sampleResult()))
+}
+
+// The document's numbers are those of the committed results, never typed.
+func TestDocumentShowsTheCommittedResults(t *testing.T) {
+	if *rewrite {
+		if err := RenderDocument(document, "results"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := withResults(string(text), "results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != want {
+		t.Error("docs/benchmarks.md does not show the results in test/bench/results: run `moorage-sandbox bench --render docs/benchmarks.md`")
+	}
+}
+
+func TestWithResults(t *testing.T) {
+	dir := t.TempDir()
+	const before, after = "# Title\n\n", "\n## After\n"
+	text := before + resultsBegin + "old numbers\n" + resultsEnd + after
+	got, err := withResults(text, dir)
+	if err != nil || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || strings.Contains(got, "old numbers") {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := sampleResult().Save(filepath.Join(dir, "a.json")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = withResults(text, dir); err != nil || !strings.Contains(got, renderFolded(sampleResult())) {
+		t.Errorf("the result is not in %q, %v", got, err)
+	}
+	if again, err := withResults(got, dir); err != nil || again != got {
+		t.Errorf("rendering twice gives %q, %v", again, err)
+	}
+	if _, err := withResults("no place for results", dir); err == nil {
+		t.Error("a document without a place for results is accepted")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := withResults(text, dir); err == nil {
+		t.Error("a file that is no result is accepted")
+	}
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Samples are durations in milliseconds, one per pod, in no particular order.
+type Samples []float64
+
+// minForP99 is the number of samples from which a 99th percentile means
+// something: below it is the maximum.
+const minForP99 = 100
+
+// add appends a duration, rounded to a microsecond, of which the audit log's
+// timestamps are no finer.
+func (s *Samples) add(d time.Duration) {
+	*s = append(*s, float64(d.Round(time.Microsecond).Microseconds())/1000)
+}
+
+// Percentile returns the nearest-rank percentile, 1 <= p <= 100, in milliseconds:
+// the smallest sample that at least p percent of all do not exceed. It is always
+// one of the samples, never interpolated. False if there are none, or, for p
+// from 99 on, fewer than 100.
+func (s Samples) Percentile(p int) (float64, bool) {
+	if len(s) == 0 || p < 1 || p > 100 || p >= 99 && len(s) < minForP99 {
+		return 0, false
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	rank := (p*len(sorted) + 99) / 100 // rounded up
+	return sorted[rank-1], true
+}
+
+// ratio is a : b; false where it says nothing, because one isn't positive.
+func ratio(a, b float64) (float64, bool) {
+	if a <= 0 || b <= 0 {
+		return 0, false
+	}
+	return a / b, true
+}
+
+// formatMillis writes milliseconds for people: three digits are enough.
+func formatMillis(ms float64) string {
+	switch size := math.Abs(ms); {
+	case size >= 9_995:
+		return fmt.Sprintf("%.1f s", ms/1000)
+	case size >= 999.5:
+		return fmt.Sprintf("%.2f s", ms/1000)
+	case size >= 9.95:
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.1f ms", ms)
+}
+
+// formatRatio writes a ratio for people.
+func formatRatio(r float64) string {
+	if r < 0.095 {
+		return fmt.Sprintf("%.3f", r)
+	}
+	return fmt.Sprintf("%.2f", r)
+}

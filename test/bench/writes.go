@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+)
+
+// loadUser is the sandbox's administrator, who makes the load.
+const loadUser = "sandbox-admin"
+
+// Write counts one kind of write in one phase of a run. The kubelets' are
+// counted as one user's, system:node:*.
+type Write = audit.Write
+
+// window is a part of a run: from its begin (included) to its end.
+type window struct{ from, to time.Time }
+
+func (w window) contains(t time.Time) bool { return !t.Before(w.from) && t.Before(w.to) }
+
+// writesIn counts the writes that the API server received in a window, without
+// the load's own.
+func writesIn(events []audit.Event, w window) []Write {
+	var in []audit.Event
+	for _, e := range events {
+		if e.User.Username == loadUser || !w.contains(e.Received) {
+			continue
+		}
+		e.User.Username = userName(e.User.Username)
+		in = append(in, e)
+	}
+	return audit.Writes(in)
+}
+
+// mergeWrites adds up lists of writes.
+func mergeWrites(lists ...[]Write) []Write {
+	type key struct{ user, verb, resource string }
+	sums := map[key]Write{}
+	for _, list := range lists {
+		for _, w := range list {
+			k := key{w.User, w.Verb, w.Resource}
+			sum := sums[k]
+			w.Count, w.Failed = w.Count+sum.Count, w.Failed+sum.Failed
+			sums[k] = w
+		}
+	}
+	out := make([]Write, 0, len(sums))
+	for _, w := range sums {
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b Write) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
+	})
+	return out
+}
+
+// total counts all writes of a list.
+func total(list []Write) int {
+	n := 0
+	for _, w := range list {
+		n += w.Count
+	}
+	return n
+}
