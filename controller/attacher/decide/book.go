@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Rules are what a Book decides by.
+type Rules struct {
+	// Driver is the name of the CSI driver.
+	Driver string
+	// Publishes: the driver has ControllerPublishVolume. Without it, being
+	// attached is only a note in the API.
+	Publishes bool
+	// Looks: the driver can say of one volume where it is published.
+	Looks bool
+	// Backoff is for failed calls and writes.
+	Backoff Backoff
+	// Random returns numbers in [0,1), for the backoff.
+	Random func() float64
+}
+
+// Validate reports every field that nothing can be decided by.
+func (r Rules) Validate() error {
+	var errs []error
+	if r.Driver == "" {
+		errs = append(errs, errors.New("the driver's name is empty"))
+	}
+	if r.Backoff.First <= 0 || r.Backoff.Max < r.Backoff.First {
+		errs = append(errs, errors.New("the first retry must come after more than 0 s, and no later than the largest interval"))
+	}
+	if r.Random == nil {
+		errs = append(errs, errors.New("there is no source of random numbers"))
+	}
+	return errors.Join(errs...)
+}
+
+// volume is what is known of a volume over all its attachments.
+type volume struct {
+	id      VolumeID
+	records []*record // sorted by name, UID
+	// fence is the newest transitions seen on any attachment.
+	fence int64
+}
+
+// Book is what the process knows of a driver's attachments. Its methods are
+// serial.
+type Book struct {
+	rules   Rules
+	records map[string]*record // by UID
+	volumes map[VolumeID]*volume
+	// unplaced are the attachments whose volume nobody can tell.
+	unplaced map[string]*record
+	// full are attachments that a node had no room for, by node.
+	full map[string]map[string]*record
+}
+
+// NewBook returns an empty Book.
+func NewBook(rules Rules) (*Book, error) {
+	if err := rules.Validate(); err != nil {
+		return nil, err
+	}
+	return &Book{
+		rules: rules, records: map[string]*record{}, volumes: map[VolumeID]*volume{},
+		unplaced: map[string]*record{}, full: map[string]map[string]*record{},
+	}, nil
+}
+
+// unplacedPrefix starts the VolumeID of an attachment whose volume nobody can
+// tell. NUL is in no handle.
+const unplacedPrefix = "\x00"
+
+// key is the VolumeID under which an attachment is decided on.
+func key(a *Attachment) VolumeID {
+	if a.Volume == "" {
+		return VolumeID(unplacedPrefix + a.UID)
+	}
+	return a.Volume
+}
+
+// place puts a record under its volume.
+func (b *Book) place(r *record) {
+	id := key(&r.Attachment)
+	v := b.volumes[id]
+	if v == nil {
+		v = &volume{id: id}
+		b.volumes[id] = v
+	}
+	i, _ := slices.BinarySearchFunc(v.records, r, compareRecords)
+	v.records = slices.Insert(v.records, i, r)
+	if r.Volume == "" {
+		b.unplaced[r.UID] = r
+	}
+	v.fence = max(v.fence, r.Transitions)
+}
+
+// unplace takes a record from its volume. A volume without any is kept for its
+// fence until Forget.
+func (b *Book) unplace(r *record) {
+	v := b.volumes[key(&r.Attachment)]
+	if v == nil {
+		return
+	}
+	v.records = slices.DeleteFunc(v.records, func(other *record) bool { return other == r })
+	delete(b.unplaced, r.UID)
+	if len(v.records) == 0 && v.fence == 0 {
+		delete(b.volumes, v.id)
+	}
+}
+
+// drop forgets a record.
+func (b *Book) drop(r *record) {
+	b.unplace(r)
+	delete(b.records, r.UID)
+	b.notFull(r)
+}
+
+// Forget drops the fence of a volume that no PersistentVolume names any more.
+func (b *Book) Forget(id VolumeID) {
+	if v := b.volumes[id]; v != nil && len(v.records) == 0 {
+		delete(b.volumes, id)
+	}
+}
+
+// Knows says whether the Book still has anything to decide for an attachment.
+func (b *Book) Knows(uid string) bool { return b.records[uid] != nil }
+
+// Len is the number of attachments in the Book.
+func (b *Book) Len() int { return len(b.records) }
+
+func compareRecords(a, b *record) int {
+	if c := strings.Compare(a.Name, b.Name); c != 0 {
+		return c
+	}
+	return strings.Compare(a.UID, b.UID)
+}
+
+// isFull notes that a node had no room for an attachment.
+func (b *Book) isFull(r *record) {
+	if b.full[r.Node] == nil {
+		b.full[r.Node] = map[string]*record{}
+	}
+	b.full[r.Node][r.UID] = r
+}
+
+func (b *Book) notFull(r *record) {
+	if delete(b.full[r.Node], r.UID); len(b.full[r.Node]) == 0 {
+		delete(b.full, r.Node)
+	}
+}
+
+// room lets the attachment that has waited longest for room at a node try
+// again at once, and returns its volume.
+func (b *Book) room(node string) (VolumeID, bool) {
+	var first *record
+	for _, r := range b.full[node] {
+		if first == nil || r.failedAt.Before(first.failedAt) || r.failedAt.Equal(first.failedAt) && r.UID < first.UID {
+			first = r
+		}
+	}
+	if first == nil {
+		return "", false
+	}
+	b.notFull(first)
+	first.until = time.Time{}
+	return key(&first.Attachment), true
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import "time"
+
+// sight is what the driver itself said of a volume at a node, since the last
+// call there.
+type sight uint8
+
+const (
+	unseen  sight = iota
+	there         // published, it says
+	missing       // not published, it says
+)
+
+// record is an attachment and what this process knows of it beyond the API.
+type record struct {
+	Attachment
+	// gone: the object is no more, though the volume may still be at its node.
+	gone   bool
+	goneAt time.Time
+
+	evidence Evidence
+	sight    sight
+	// context is the publish context of the success that evidence stands for.
+	context map[string]string
+
+	// watched: this process saw the object before its deletion, so that no
+	// unpublish of another process can be under way.
+	watched bool
+	// rejected: the driver answered the last unpublish with a definite no.
+	// doubted: an unpublish of this deletion ended without an answer.
+	rejected, doubted bool
+	// looked: the driver was asked where the volume is, and did not know.
+	looked bool
+	// otherID: the driver does not know the node ID that the object was stamped
+	// with, so the CSINode's is tried in turn with it.
+	otherID bool
+
+	// under way, or 0.
+	running  Action
+	lastCall time.Time
+	// secret: the Secret for the next call has been read.
+	secret bool
+
+	// failures in a row of steps of one side, the last at failedAt.
+	failed   Action
+	failures int
+	cause    Reason
+	failedAt time.Time
+	until    time.Time
+	moved    int
+
+	// what is to be shown on the object, since when, and when a failed attempt
+	// to write it is repeated.
+	shown      Reason
+	shownSince time.Time
+	unshown    int
+	showAgain  time.Time
+}
+
+// maybe says whether the volume may be at the attachment's node.
+func (r *record) maybe() bool { return r.evidence != Absent }
+
+// known says whether the volume is at the attachment's node, as far as anybody
+// has said.
+func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
+
+// placeID is the driver's ID of the node at which the volume may be.
+func (r *record) placeID() string {
+	if r.NodeID == "" || r.otherID && r.TargetID != "" {
+		return r.TargetID
+	}
+	return r.NodeID
+}
+
+// mayStay says whether the deletion may be finished without an unpublish,
+// because the volume is wanted again at the very node where it is. Nothing
+// that could still take it away may be under way: the driver has definitely
+// refused, or nobody has asked it to and it says that the volume is there.
+// After a timeout, or when another process may have called, only a successful
+// unpublish ends the deletion.
+func (r *record) mayStay() bool {
+	return r.Wanted && r.watched && !r.doubted && (r.rejected || r.sight == there) &&
+		r.placeID() != "" && r.placeID() == r.TargetID
+}
+
+// succeed forgets the failures so far.
+func (r *record) succeed() {
+	r.failed, r.failures, r.cause, r.moved = 0, 0, Reason{}, 0
+	r.failedAt, r.until = time.Time{}, time.Time{}
+}
+
+// fail counts a failure and says when to try again.
+func (r *record) fail(do Action, why Reason, now time.Time, rules *Rules) {
+	if r.failed.detaches() != do.detaches() {
+		r.failures = 0
+	}
+	r.failed, r.cause, r.failedAt = do, why, now
+	r.failures++
+	r.until = now.Add(rules.Backoff.After(r.failures, rules.Random()))
+	r.secret = false
+}
+
+// waiting says for how long failures of a side still hold it back.
+func (r *record) waiting(detach bool, now time.Time) time.Duration {
+	if r.failures == 0 || r.failed.detaches() != detach {
+		return 0
+	}
+	return r.until.Sub(now)
+}

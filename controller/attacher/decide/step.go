@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import "maps"
+
+// Action is one CSI call, or one request to the API server.
+type Action uint8
+
+const (
+	// StampPV puts the attacher's finalizer on the PersistentVolume.
+	StampPV Action = iota + 1
+	// ReadSecret reads the Secret that the next call needs.
+	ReadSecret
+	// Stamp puts the attacher's finalizer and the node's ID on the
+	// VolumeAttachment, in one write.
+	Stamp
+	// Publish calls ControllerPublishVolume at Step.NodeID.
+	Publish
+	// MarkAttached writes status.attached, the publish context and no error.
+	MarkAttached
+	// Look calls ControllerGetVolume, to see whether the volume is at Step.NodeID.
+	Look
+	// Unpublish calls ControllerUnpublishVolume at Step.NodeID.
+	Unpublish
+	// Release takes the attacher's finalizer off the VolumeAttachment.
+	Release
+	// MarkDetached clears the status of an object that other finalizers keep.
+	MarkDetached
+	// ReportAttach and ReportDetach write Step.Reason to the status.
+	ReportAttach
+	ReportDetach
+)
+
+func (a Action) String() string {
+	return [...]string{"none", "stamp-pv", "read-secret", "stamp", "publish", "mark-attached", "look",
+		"unpublish", "release", "mark-detached", "report-attach", "report-detach"}[a]
+}
+
+// Call says whether the action is a call to the driver, which takes one of the
+// calls that it is given at a time.
+func (a Action) Call() bool { return a == Publish || a == Unpublish || a == Look }
+
+// detaches says whether the action belongs to a detach: a failure of one side
+// says nothing about the other.
+func (a Action) detaches() bool {
+	return a == Unpublish || a == Look || a == Release || a == MarkDetached || a == ReportDetach
+}
+
+// Step is one thing to do for one VolumeAttachment.
+type Step struct {
+	Do        Action
+	Volume    VolumeID
+	Name, UID string
+	// NodeID is where to publish, unpublish or look.
+	NodeID string
+	// Context is the publish context that MarkAttached writes.
+	Context map[string]string
+	// Reason is what ReportAttach and ReportDetach write.
+	Reason Reason
+}
+
+// Result is how a step ended.
+type Result struct {
+	// Failed is zero after a success.
+	Failed Reason
+	// Moved, with Failed: a write found the object changed, and it has been
+	// read again.
+	Moved bool
+	// Context is what a Publish returned.
+	Context map[string]string
+	// There is what a Look found.
+	There bool
+}
+
+func sameContext(a, b map[string]string) bool { return len(a) == len(b) && maps.Equal(a, b) }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/moorage-dev/moorage/controller/internal/work"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// Doer executes a step.
+type Doer interface {
+	Do(context.Context, arbiter.Step) error
+}
+
+// Config is what a Controller works with.
+type Config struct {
+	Snapshot func() ledger.Snapshot
+	Arbiter  arbiter.Arbiter
+	Do       Doer
+	Now      func() time.Time
+	Metrics  *report.Metrics // may be nil
+	Events   *report.Events  // may be nil
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	if c.Snapshot == nil || c.Do == nil || c.Now == nil {
+		return errors.New("attachment: Snapshot, Do and Now are needed")
+	}
+	return nil
+}
+
+// Controller plans and executes for each volume. Add is safe for parallel use.
+type Controller struct {
+	config Config
+	queue  *work.Queue[ledger.VolumeID]
+	driver *limits
+	watch  *stopwatch
+}
+
+// New returns a Controller that is ready to Run.
+func New(config Config) (*Controller, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Controller{config: config, driver: newLimits(), watch: newStopwatch(config.Metrics)}
+	c.queue = work.New("volumes", c.process)
+	return c, nil
+}
+
+// Add has a volume looked at, at once.
+func (c *Controller) Add(v ledger.VolumeID) { c.queue.Add(v) }
+
+// Run works until ctx is done, and returns when the last write is answered or
+// cancelled.
+func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }
+
+// process does what the plan for one volume says.
+func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Duration, error) {
+	now := c.config.Now()
+	s := c.config.Snapshot()
+	volume := s.Volume(id)
+	c.watch.look(volume, id, now)
+	for _, waiting := range c.driver.look(volume, id) {
+		c.queue.Add(waiting)
+	}
+	plan := c.config.Arbiter.Plan(s, id, now)
+	steps := c.driver.admit(id, arbiter.PolicyFor(s, id.Driver, "").Workers, plan.Steps)
+	err := c.execute(ctx, steps)
+	if plan.Recheck.IsZero() {
+		return 0, err
+	}
+	return max(plan.Recheck.Sub(now), time.Millisecond), err
+}
+
+// execute does the steps of one plan side by side: none of them has to wait
+// for another.
+func (c *Controller) execute(ctx context.Context, steps []arbiter.Step) error {
+	if len(steps) == 1 {
+		return c.do(ctx, steps[0])
+	}
+	errs := make([]error, len(steps))
+	var running sync.WaitGroup
+	for i, step := range steps {
+		running.Go(func() { errs[i] = c.do(ctx, step) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
+	began := c.config.Now()
+	err := c.config.Do.Do(ctx, step)
+	c.config.Metrics.Step(step, err)
+	if err != nil {
+		return fmt.Errorf("at node %s: %w", step.Node, err)
+	}
+	c.watch.done(step, began, c.config.Now())
+	if step.Do == arbiter.DeleteAttachment && step.Rule != "" {
+		c.config.Events.ForcedDetach(step.Node, step.Volume, step.Rule)
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package attachment carries volumes to where they are wanted and away from
+// where they are not: it detaches before it attaches, one operation at a time
+// for each volume.
+//
+// Reads: snapshots. Decides: arbiter.Plan. Writes: what the plan says, through
+// package execute.
+package attachment

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// NewCommand returns the command line of moorage-controller. It works until
+// its context is done, or until it has lost its lease.
+func NewCommand() *cobra.Command {
+	config := DefaultConfig()
+	command := &cobra.Command{
+		Use:   "moorage-controller",
+		Short: "Grant, attach and detach volumes",
+		Long: `moorage-controller grants volume tickets, detaches volumes from where nobody
+wants them any more, attaches them to where they are wanted, and publishes on
+each pod which of its volumes may be mounted.
+
+In Standalone mode it does all of kube-controller-manager's attach/detach
+controller's job, which must be off:
+  kube-controller-manager --controllers=*,-persistentvolume-attach-detach-controller`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return Run(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
+	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
+	flags.StringVar(&config.Mode, "mode", config.Mode, "standalone: do all attaching and detaching; cooperative (beside the attach/detach controller) is not there yet")
+	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz, /readyz and /metrics; none when empty")
+	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")
+	flags.IntVar(&config.Burst, "kube-api-burst", config.Burst, "requests to the API server in a burst")
+	flags.IntVar(&config.Workers, "workers", config.Workers, "volumes, nodes and pods that are worked on at once")
+	flags.DurationVar(&config.WriteTimeout, "write-timeout", config.WriteTimeout, "longest time that one write may take")
+	flags.DurationVar(&config.LeaseDuration, "leader-elect-lease-duration", config.LeaseDuration, "time after which a leader that is not heard of is replaced")
+	flags.DurationVar(&config.RenewDeadline, "leader-elect-renew-deadline", config.RenewDeadline, "time after which a leader that can't renew its lease gives up")
+	flags.DurationVar(&config.RetryPeriod, "leader-elect-retry-period", config.RetryPeriod, "time between attempts to get or renew the lease")
+	flags.BoolVar(&config.SkipPolicyCheck, "skip-policy-check", config.SkipPolicyCheck, "start without the ValidatingAdmissionPolicy that keeps others from writing volumesAttached; for development only")
+	return command
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// The modes, as --mode takes them in any case.
+const (
+	ModeStandalone  = "standalone"
+	ModeCooperative = "cooperative"
+)
+
+// Config is what the controller needs to know.
+type Config struct {
+	// Kubeconfig is the file that says where the API server is and who asks;
+	// empty inside a cluster.
+	Kubeconfig string
+	// Namespace is where the Lease is.
+	Namespace string
+	// Mode is ModeStandalone. ModeCooperative is not there yet.
+	Mode string
+	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
+	// none.
+	Listen string
+	// QPS and Burst bound the requests to the API server.
+	QPS   float32
+	Burst int
+	// Workers is how many volumes, nodes and pods are worked on at once.
+	Workers int
+	// WriteTimeout bounds each write.
+	WriteTimeout time.Duration
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of the election.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// SkipPolicyCheck starts without the policy that keeps others from writing
+	// volumesAttached. For development only.
+	SkipPolicyCheck bool
+}
+
+// DefaultConfig returns the configuration that a command line starts from.
+func DefaultConfig() Config {
+	return Config{
+		Namespace: "moorage-system", Mode: ModeStandalone,
+		QPS: 200, Burst: 400, Workers: 64,
+		WriteTimeout:  5 * time.Second,
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+	}
+}
+
+// Validate reports every field that the controller can't work with, and which
+// flag sets it.
+func (c Config) Validate() error {
+	var errs []error
+	switch strings.ToLower(c.Mode) {
+	case ModeStandalone:
+	case ModeCooperative:
+		errs = append(errs, errors.New("--mode=cooperative is not there yet: use standalone, with kube-controller-manager run with --controllers=*,-persistentvolume-attach-detach-controller"))
+	default:
+		errs = append(errs, fmt.Errorf("--mode must be standalone or cooperative, and is %q", c.Mode))
+	}
+	if c.Listen != "" {
+		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+			errs = append(errs, fmt.Errorf("--listen must be host:port, such as :8080: %w", err))
+		}
+	}
+	if c.Namespace == "" {
+		errs = append(errs, errors.New("--namespace is missing: the Lease has to be somewhere"))
+	}
+	if c.QPS <= 0 || c.Burst <= 0 || c.Workers <= 0 {
+		errs = append(errs, errors.New("--kube-api-qps, --kube-api-burst and --workers must be above 0"))
+	}
+	return errors.Join(append(errs, c.validateTimes()...)...)
+}
+
+func (c Config) validateTimes() []error {
+	var errs []error
+	if c.WriteTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("--write-timeout must be above 0, and is %s", c.WriteTimeout))
+	}
+	if c.LeaseDuration < time.Second {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration must be 1s or more, and is %s", c.LeaseDuration))
+	}
+	if c.LeaseDuration <= c.RenewDeadline || c.RenewDeadline <= c.RetryPeriod*12/10 || c.RetryPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration (%s) must be above --leader-elect-renew-deadline (%s), and that above 1.2 times --leader-elect-retry-period (%s)",
+			c.LeaseDuration, c.RenewDeadline, c.RetryPeriod))
+	}
+	return errs
+}

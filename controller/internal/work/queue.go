@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package work runs a level-triggered decision for each of many keys: at most
+// one at a time for each key, at once when the key is touched, and later when
+// time or a failure asks for it. It does no I/O of its own.
+package work
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/execute"
+)
+
+// Backoff bounds the pauses between attempts that fail. A change of the facts
+// cuts a pause short.
+type Backoff struct{ First, Longest time.Duration }
+
+// failures is the backoff after an error.
+var failures = Backoff{200 * time.Millisecond, time.Minute}
+
+// stale is the backoff when facts changed under a decision: the next attempt
+// is expected to succeed.
+var stale = Backoff{2 * time.Millisecond, 5 * time.Second}
+
+// Queue runs Process for each key that is added. All methods are safe for
+// parallel use.
+type Queue[K comparable] struct {
+	name    string
+	process func(context.Context, K) (time.Duration, error)
+	queue   workqueue.TypedDelayingInterface[K]
+
+	mu       sync.Mutex
+	attempts map[K]attempt
+}
+
+type attempt struct{ failed, stale int }
+
+// New returns a queue. process decides on a key and does what follows; it
+// returns after how long the key is to be looked at again even if nothing
+// touches it, 0 for never.
+func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
+	return &Queue[K]{
+		name: name, process: process,
+		queue:    workqueue.NewTypedDelayingQueue[K](),
+		attempts: map[K]attempt{},
+	}
+}
+
+// Add has a key processed at once, also one that waits.
+func (q *Queue[K]) Add(key K) { q.queue.Add(key) }
+
+// Run processes keys until ctx is done, and returns when the last one is.
+func (q *Queue[K]) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for q.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	q.queue.ShutDown()
+	running.Wait()
+}
+
+func (q *Queue[K]) next(ctx context.Context) bool {
+	key, shutdown := q.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer q.queue.Done(key)
+	if ctx.Err() != nil {
+		return true // empty the queue
+	}
+	after, err := q.process(ctx, key)
+	if err != nil && ctx.Err() == nil {
+		pause := q.failed(key, err)
+		logger := klog.FromContext(ctx)
+		if errors.Is(err, execute.ErrStale) {
+			logger.V(2).Info("Decided on old facts; deciding anew", "queue", q.name, "key", key, "why", err.Error())
+		} else {
+			logger.Error(err, "Failed; trying again", "queue", q.name, "key", key, "after", pause)
+		}
+		after = pause
+	} else {
+		q.succeeded(key)
+	}
+	if after > 0 {
+		q.queue.AddAfter(key, after)
+	}
+	return true
+}
+
+// failed counts an attempt and says how long to pause before the next.
+func (q *Queue[K]) failed(key K, err error) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.attempts[key]
+	var pause time.Duration
+	if errors.Is(err, execute.ErrStale) {
+		pause = stale.pause(a.stale)
+		a.stale++
+	} else {
+		pause = failures.pause(a.failed)
+		a.failed++
+	}
+	q.attempts[key] = a
+	return pause
+}
+
+func (q *Queue[K]) succeeded(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.attempts, key)
+}
+
+// pause doubles with each attempt, and is spread over its last quarter, so
+// that what failed together is not tried together.
+func (b Backoff) pause(attempts int) time.Duration {
+	pause := b.Longest
+	if attempts < 30 {
+		pause = min(b.First<<attempts, b.Longest)
+	}
+	return pause - time.Duration(rand.Int64N(int64(pause)/4+1))
+}

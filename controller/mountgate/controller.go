@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mountgate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller/internal/work"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// DefaultGrace is how long a wait that usually passes may last before it is
+// told.
+const DefaultGrace = 10 * time.Second
+
+// reasonSafe is the reason of the condition when it is True.
+const reasonSafe = "AttachedAndReported"
+
+// Cache is what is known: package observe has it.
+type Cache interface {
+	Snapshot() ledger.Snapshot
+	Pod(namespace, name string) (*corev1.Pod, bool)
+}
+
+// Writer is how a pod's status is written: package execute has it.
+type Writer interface {
+	PublishPod(context.Context, *ledger.Pod, execute.PodStatus) error
+}
+
+// Config is what a Controller works with.
+type Config struct {
+	Cache   Cache
+	Write   Writer
+	Arbiter arbiter.Arbiter
+	Now     func() time.Time
+	Grace   time.Duration
+	Events  *report.Events // may be nil
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	if c.Cache == nil || c.Write == nil || c.Now == nil || c.Grace < 0 {
+		return errors.New("mountgate: Cache, Write and Now are needed, and Grace must not be negative")
+	}
+	return nil
+}
+
+// Controller publishes. Add is safe for parallel use.
+type Controller struct {
+	config Config
+	queue  *work.Queue[string]
+
+	mu      sync.Mutex
+	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
+}
+
+// New returns a Controller that is ready to Run.
+func New(config Config) (*Controller, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Controller{config: config, waiting: map[string]time.Time{}}
+	c.queue = work.New("pods", c.process)
+	return c, nil
+}
+
+// Add has a pod, named by its UID, looked at.
+func (c *Controller) Add(uid string) { c.queue.Add(uid) }
+
+// Run works until ctx is done, and returns when the last write is answered or
+// cancelled.
+func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }
+
+func (c *Controller) process(ctx context.Context, uid string) (time.Duration, error) {
+	now := c.config.Now()
+	s := c.config.Cache.Snapshot()
+	pod := s.Pod(uid)
+	if pod == nil || len(pod.Volumes) == 0 || nodeOf(s, pod) == "" {
+		c.settled(uid)
+		return 0, nil
+	}
+	object, ok := c.config.Cache.Pod(pod.Namespace, pod.Name)
+	if !ok || string(object.UID) != uid || object.DeletionTimestamp != nil {
+		c.settled(uid)
+		return 0, nil
+	}
+	st := stateOf(c.config.Arbiter, s, pod, now)
+	worth, later := c.worth(object, pod, st, now)
+	if !worth {
+		return later, nil
+	}
+	return later, c.publish(ctx, object, pod, st, now)
+}
+
+// worth says whether a pod's state is worth a write, and if not yet, after how
+// long it will be.
+func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) (bool, time.Duration) {
+	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
+	if pod.Phase == ledger.PodFinished {
+		c.settled(pod.UID)
+		return stamped && st.released, 0
+	}
+	if st.safe {
+		c.settled(pod.UID)
+		return stamped, 0
+	}
+	if st.lasts() {
+		return true, 0
+	}
+	if left := c.config.Grace - now.Sub(c.since(pod.UID, now)); left > 0 {
+		return false, left
+	}
+	return true, 0
+}
+
+// publish writes a pod's state, unless the pod says so already.
+func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) error {
+	annotation, err := st.status.Annotation()
+	if err != nil || object.Annotations[v1alpha1.AnnotationVolumeStatus] == annotation {
+		return err
+	}
+	status := execute.PodStatus{Annotation: annotation, Condition: condition(object, st, now)}
+	if err := c.config.Write.PublishPod(ctx, pod, status); err != nil {
+		return err
+	}
+	if !st.safe && pod.Phase != ledger.PodFinished {
+		c.config.Events.Waits(pod, st.first())
+	}
+	return nil
+}
+
+func condition(object *corev1.Pod, st state, now time.Time) corev1.PodCondition {
+	c := corev1.PodCondition{
+		Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionTrue, Reason: reasonSafe,
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	switch {
+	case st.safe:
+	case st.released:
+		c.Status, c.Reason = corev1.ConditionFalse, "PodFinished"
+	default:
+		first := st.first()
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, string(first.Code), first.Message()
+	}
+	for _, old := range object.Status.Conditions {
+		if old.Type == c.Type && old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return c
+}
+
+// since says since when this process has seen a pod wait.
+func (c *Controller) since(uid string, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.waiting[uid]; !ok {
+		c.waiting[uid] = now
+	}
+	return c.waiting[uid]
+}
+
+func (c *Controller) settled(uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, uid)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mountgate
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// state is where a pod's volumes are.
+type state struct {
+	status   v1alpha1.VolumeStatus
+	safe     bool             // every volume is safe to mount
+	released bool             // every volume is safe to detach
+	reasons  []arbiter.Reason // why one is not safe to mount
+}
+
+// lasts says whether a reason is worth telling at once.
+func (s state) lasts() bool {
+	for _, r := range s.reasons {
+		if !report.Passes(r.Code) {
+			return true
+		}
+	}
+	return false
+}
+
+// first is the reason to tell in one line: one that lasts, if there is one.
+func (s state) first() arbiter.Reason {
+	for _, r := range s.reasons {
+		if !report.Passes(r.Code) {
+			return r
+		}
+	}
+	if len(s.reasons) == 0 {
+		return arbiter.Reason{}
+	}
+	return s.reasons[0]
+}
+
+// stateOf tells where a pod's volumes are, for the node that it is bound to or
+// holds a ticket for.
+func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time) state {
+	node := nodeOf(s, p)
+	st := state{safe: true, released: p.Phase == ledger.PodFinished}
+	for _, v := range p.Volumes {
+		id, link := s.ResolvePod(p, v)
+		entry := v1alpha1.PodVolumeStatus{Name: v.Name, Claim: v.Claim}
+		need := arbiter.Need{Name: v.Name, Volume: id, Link: link}
+		if v.Claim != "" {
+			need.Name = v.Claim
+			need.Claim = s.Claim(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim})
+		}
+		if need.Claim != nil {
+			entry.PersistentVolume = need.Claim.PersistentVolume
+		}
+		if link == ledger.LinkNone || link == ledger.LinkVolume && !s.AttachRequired(id.Driver) {
+			entry.SafeToMount = true // nothing has to be attached
+			st.status.Volumes = append(st.status.Volumes, entry)
+			continue
+		}
+		entry.Node = string(node)
+		volume := s.Volume(id)
+		if volume != nil && volume.Hold != nil {
+			entry.Transitions = volume.Hold.Transitions
+		}
+		verdict := a.Explain(s, need, node, now)
+		entry.SafeToMount = verdict.Allowed() && p.Phase != ledger.PodFinished
+		entry.SafeToDetach = p.Phase == ledger.PodFinished && !inUse(volume, node)
+		if !verdict.Allowed() && p.Phase != ledger.PodFinished {
+			entry.Reason, entry.Message = string(verdict.First().Code), verdict.First().Message()
+			st.reasons = append(st.reasons, verdict.Reasons...)
+		}
+		st.safe = st.safe && entry.SafeToMount
+		st.released = st.released && entry.SafeToDetach
+		st.status.Volumes = append(st.status.Volumes, entry)
+	}
+	return st
+}
+
+func inUse(v *ledger.Volume, n ledger.NodeName) bool {
+	place := v.Place(n)
+	return place != nil && place.InUse
+}
+
+// nodeOf is the node a pod's volumes are for.
+func nodeOf(s ledger.Snapshot, p *ledger.Pod) ledger.NodeName {
+	if p.Node != "" {
+		return p.Node
+	}
+	if t := s.Ticket(ledger.TicketID{Namespace: p.Namespace, Name: p.UID}); t != nil && t.Phase != ledger.TicketRefused {
+		return t.Node
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/controller/attachment"
+	"github.com/moorage-dev/moorage/controller/mountgate"
+	"github.com/moorage-dev/moorage/controller/ticket"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// resync is how often everything is looked at without a reason: a safety net
+// that nothing relies on.
+const resync = 5 * time.Minute
+
+// wakers is how many goroutines hand on what is touched.
+const wakers = 4
+
+// Run runs the controller until ctx is done. It returns ErrLeaseLost when
+// another process may lead.
+func Run(ctx context.Context, config Config) error {
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	clients, err := newClients(config)
+	if err != nil {
+		return err
+	}
+	observer, err := observe.New(observe.Config{Kube: clients.read, Moorage: clients.readOwn})
+	if err != nil {
+		return err
+	}
+	metrics := report.NewMetrics(observer.Snapshot)
+	health := &health{synced: observer.HasSynced}
+	stopServing, err := serve(ctx, config.Listen, health, metrics.Registry)
+	if err != nil {
+		return err
+	}
+	defer stopServing()
+
+	// Observation goes on until the last write is answered.
+	observing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { observer.Run(observing) })
+
+	if !config.SkipPolicyCheck {
+		if err := guarded(ctx, clients.read); err != nil {
+			return err
+		}
+	}
+	return lead(ctx, config, clients.lease, func(ctx context.Context, t term) error {
+		events := report.NewEvents(ctx, clients.write)
+		return serveTerm(ctx, termConfig{config, clients, observer, metrics, events, t})
+	})
+}
+
+// termConfig is what one term of leading works with.
+type termConfig struct {
+	Config
+	clients  *clients
+	observer *observe.Observer
+	metrics  *report.Metrics
+	events   *report.Events
+	term     term
+}
+
+// serveTerm decides and writes until ctx is done, and returns when the last
+// write is answered or cancelled.
+func serveTerm(ctx context.Context, c termConfig) error {
+	if err := c.observer.WaitForSync(ctx); err != nil {
+		return err
+	}
+	executor, err := execute.New(execute.Config{
+		Kube: c.clients.write, Moorage: c.clients.writeOwn, Observer: c.observer,
+		Timeout: c.WriteTimeout, Lease: c.term.until,
+		Token: func() string { return string(uuid.NewUUID()) },
+	})
+	if err != nil {
+		return err
+	}
+	stages, err := newStages(c, executor)
+	if err != nil {
+		return err
+	}
+	if err := stages.tickets.TakeOver(ctx); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Leading", "epoch", c.term.epoch)
+	c.observer.Subscribe(stages.wake.touched)
+	stages.wake.all()
+	stages.run(ctx, c, executor)
+	return nil
+}
+
+// stages are the controllers of one term: the whole program in one list.
+type stages struct {
+	attachments *attachment.Controller
+	tickets     *ticket.Controller
+	gates       *mountgate.Controller
+	wake        *wake
+}
+
+func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
+	rules := arbiter.Arbiter{}
+	attachments, err := attachment.New(attachment.Config{
+		Snapshot: c.observer.Snapshot, Arbiter: rules, Do: executor, Now: time.Now, Metrics: c.metrics, Events: c.events,
+	})
+	if err != nil {
+		return nil, err
+	}
+	tickets, err := ticket.New(ticket.Config{
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Epoch: c.term.epoch, Metrics: c.metrics, Events: c.events,
+	})
+	if err != nil {
+		return nil, err
+	}
+	gates, err := mountgate.New(mountgate.Config{
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Grace: mountgate.DefaultGrace, Events: c.events,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &stages{attachments, tickets, gates, newWake(c.observer, attachments, tickets, gates)}, nil
+}
+
+func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Executor) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { s.attachments.Run(ctx, c.Workers) })
+	running.Go(func() { s.tickets.Run(ctx, c.Workers) })
+	running.Go(func() { s.gates.Run(ctx, c.Workers) })
+	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
+	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })
+	tick := time.NewTicker(resync)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.wake.all()
+			s.audit(ctx, c, executor)
+		}
+	}
+}
+
+// audit looks for broken invariants, and forgets what is gone.
+func (s *stages) audit(ctx context.Context, c termConfig, executor *execute.Executor) {
+	snapshot := c.observer.Snapshot()
+	executor.Prune(snapshot)
+	found := arbiter.Arbiter{}.Audit(snapshot, time.Now())
+	c.metrics.Violations(found)
+	for _, v := range found {
+		klog.FromContext(ctx).Error(fmt.Errorf("%s", v), "An invariant is broken")
+	}
+}

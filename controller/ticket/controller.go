@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller/internal/work"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// Cache is what is known: package observe has it.
+type Cache interface {
+	Snapshot() ledger.Snapshot
+	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
+	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
+}
+
+// Writer is how things are written: package execute has it.
+type Writer interface {
+	Do(context.Context, arbiter.Step) error
+	WriteTicketStatus(context.Context, *v1alpha1.VolumeTicket) error
+	DeleteTicket(context.Context, *ledger.Ticket) error
+}
+
+// Config is what a Controller works with.
+type Config struct {
+	Cache   Cache
+	Write   Writer
+	Arbiter arbiter.Arbiter
+	Now     func() time.Time
+	// Epoch is this term's number: it is written into tickets with every
+	// decision, and rises from leader to leader.
+	Epoch   int64
+	Metrics *report.Metrics // may be nil
+	Events  *report.Events  // may be nil
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	if c.Cache == nil || c.Write == nil || c.Now == nil {
+		return errors.New("ticket: Cache, Write and Now are needed")
+	}
+	return nil
+}
+
+// Controller grants and ends tickets. Add is safe for parallel use.
+type Controller struct {
+	config Config
+	nodes  *work.Queue[ledger.NodeName] // pending tickets, one node at a time
+	rest   *work.Queue[ledger.TicketID] // tickets that are decided, or whose pod may be gone
+	ttl    *ages
+}
+
+// New returns a Controller that is ready to Run.
+func New(config Config) (*Controller, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Controller{config: config, ttl: newAges()}
+	c.nodes = work.New("grants", c.grantAt)
+	c.rest = work.New("tickets", c.tend)
+	return c, nil
+}
+
+// Add has a ticket looked at, at once.
+func (c *Controller) Add(id ledger.TicketID) { c.rest.Add(id) }
+
+// AddNode has the pending tickets of a node looked at, at once.
+func (c *Controller) AddNode(n ledger.NodeName) { c.nodes.Add(n) }
+
+// Run works until ctx is done, and returns when the last write is answered or
+// cancelled.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	running.Go(func() { c.nodes.Run(ctx, workers) })
+	running.Go(func() { c.rest.Run(ctx, workers) })
+	running.Wait()
+}

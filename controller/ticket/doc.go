@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ticket grants tickets and ends them. The controller is the only
+// place where a ticket is granted.
+//
+// Reads: snapshots; one pod with a consistent read before its reservation
+// ends as gone. Decides: arbiter.Grant, Keeps, Covered and Satisfied. Writes:
+// the holds of a grant, the ticket's status, and its end.
+//
+// The grants of one node are decided and written one after the other, so that
+// no two of them count the same free slot; a grant's holds are written before
+// it, so that no two of them, whoever leads, have the same exclusive volume.
+package ticket

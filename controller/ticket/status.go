@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// maxMessage keeps a condition's message readable.
+const maxMessage = 1024
+
+// condition makes a ticket's condition of a verdict. ok is the reason when it
+// is True.
+func condition(name string, status metav1.ConditionStatus, v arbiter.Verdict, ok string, t *v1alpha1.VolumeTicket, now time.Time) metav1.Condition {
+	c := metav1.Condition{
+		Type: name, Status: status, Reason: ok,
+		ObservedGeneration: t.Generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	if status != metav1.ConditionTrue {
+		c.Reason, c.Message = string(v.First().Code), message(v)
+	}
+	if c.Reason == "" {
+		c.Reason = v1alpha1.ReasonPending
+	}
+	return c
+}
+
+// message tells all reasons of a verdict.
+func message(v arbiter.Verdict) string {
+	var all []string
+	for _, r := range v.Reasons {
+		all = append(all, r.Message())
+	}
+	m := strings.Join(all, "; ")
+	if len(m) > maxMessage {
+		m = strings.ToValidUTF8(m[:maxMessage], "")
+	}
+	return m
+}
+
+// volumes says what a ticket's volumes turned out to be.
+func volumes(s ledger.Snapshot, t *ledger.Ticket) []v1alpha1.TicketVolumeStatus {
+	var list []v1alpha1.TicketVolumeStatus
+	for _, v := range t.Volumes {
+		status := v1alpha1.TicketVolumeStatus{Claim: v.Claim, PersistentVolume: v.PersistentVolume, PodVolume: v.PodVolume}
+		if c := s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}); v.Claim != "" && c != nil {
+			status.PersistentVolume = c.PersistentVolume
+		}
+		if id, link := s.ResolveTicket(t, v); link == ledger.LinkVolume {
+			if volume := s.Volume(id); volume != nil && volume.Hold != nil {
+				status.Transitions = volume.Hold.Transitions
+			}
+		}
+		list = append(list, status)
+	}
+	return list
+}
+
+// says reports whether a ticket already carries a condition.
+func says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
+	old := meta.FindStatusCondition(t.Status.Conditions, c.Type)
+	return old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// tend looks at a ticket apart from granting it: whether it ends, keeps its
+// grant, is satisfied.
+func (c *Controller) tend(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
+	s := c.config.Cache.Snapshot()
+	t := s.Ticket(id)
+	if t == nil {
+		return 0, nil
+	}
+	if t.Ghost {
+		return 0, nil // the observer resolves it
+	}
+	if t.Phase == ledger.TicketPending {
+		c.nodes.Add(t.Node)
+	}
+	if t.Type == ledger.TypePod {
+		return 0, c.tendPod(ctx, s, t)
+	}
+	return c.tendOther(ctx, s, t)
+}
+
+// tendPod ends a pod's reservation when the pod counts by itself, or is
+// proved to be gone.
+func (c *Controller) tendPod(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+	covered, gone := c.config.Arbiter.Covered(s, t)
+	if gone {
+		pod, err := c.config.Cache.ConfirmPod(ctx, t.ID.Namespace, t.PodName, t.Pod)
+		if err != nil || pod != nil {
+			return err
+		}
+	}
+	if covered || gone {
+		return c.config.Write.DeleteTicket(ctx, t)
+	}
+	return c.keep(ctx, s, t)
+}
+
+// keep takes a grant back that must not last.
+func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+	if t.Phase != ledger.TicketGranted {
+		return nil
+	}
+	verdict := c.config.Arbiter.Keeps(s, t, c.config.Now())
+	if verdict.Allowed() {
+		verdict = exhausted(s, t)
+	}
+	if verdict.Allowed() {
+		return nil
+	}
+	c.config.Events.Refused(t, verdict.First())
+	return c.write(ctx, t, metav1.ConditionFalse, verdict)
+}
+
+// tendOther looks after a ticket that is not a pod's.
+func (c *Controller) tendOther(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
+	left, err := c.expire(ctx, t)
+	if err != nil || left < 0 {
+		return 0, err
+	}
+	if err := c.keep(ctx, s, t); err != nil {
+		return left, err
+	}
+	return left, c.satisfied(ctx, s, t)
+}
+
+// satisfied keeps condition Satisfied of a granted ticket.
+func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+	object, ok := c.config.Cache.Ticket(t.ID)
+	if !ok || t.Phase != ledger.TicketGranted || object.ResourceVersion != t.Version {
+		return nil // another event follows
+	}
+	verdict := c.config.Arbiter.Satisfied(s, t, c.config.Now())
+	status := metav1.ConditionFalse
+	if verdict.Allowed() {
+		status = metav1.ConditionTrue
+	}
+	now := condition(v1alpha1.TicketSatisfied, status, verdict, v1alpha1.ReasonSatisfied, object, c.config.Now())
+	if says(object, now) || passes(object, verdict) {
+		return nil
+	}
+	next := object.DeepCopy()
+	meta.SetStatusCondition(&next.Status.Conditions, now)
+	next.Status.Volumes = volumes(s, t)
+	return c.config.Write.WriteTicketStatus(ctx, next)
+}
+
+// passes says whether an unsatisfied ticket waits for nothing but an attach
+// that goes as it should: that is not worth a write.
+func passes(t *v1alpha1.VolumeTicket, v arbiter.Verdict) bool {
+	if v.Allowed() || meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied) != nil {
+		return false
+	}
+	for _, r := range v.Reasons {
+		if !report.Passes(r.Code) {
+			return false
+		}
+	}
+	return true
+}
+
+// expire ends a ticket whose time is over. Otherwise it returns how long it
+// has left at most before it must be looked at: 0 when it has no end, negative
+// when it is over.
+func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duration, error) {
+	object, ok := c.config.Cache.Ticket(t.ID)
+	if t.TTLSeconds == 0 || !ok {
+		return 0, nil
+	}
+	lived := c.ttl.of(t.UID, time.Duration(object.Status.TTLElapsedSeconds)*time.Second, c.config.Now())
+	left := time.Duration(t.TTLSeconds)*time.Second - lived
+	if left <= 0 {
+		if err := c.config.Write.DeleteTicket(ctx, t); err != nil {
+			return 0, fmt.Errorf("its time is over: %w", err)
+		}
+		c.ttl.forget(t.UID)
+		return -1, nil
+	}
+	step := max(time.Duration(t.TTLSeconds)*time.Second/ttlSteps, ttlStep)
+	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) {
+		next := object.DeepCopy()
+		next.Status.TTLElapsedSeconds = elapsed
+		if err := c.config.Write.WriteTicketStatus(ctx, next); err != nil {
+			return 0, err
+		}
+	}
+	return min(left, step), nil
+}

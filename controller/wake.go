@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/moorage-dev/moorage/controller/attachment"
+	"github.com/moorage-dev/moorage/controller/internal/work"
+	"github.com/moorage-dev/moorage/controller/mountgate"
+	"github.com/moorage-dev/moorage/controller/ticket"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/observe"
+)
+
+// wake hands everything that is touched to whoever decides on it.
+type wake struct {
+	observer    *observe.Observer
+	attachments *attachment.Controller
+	tickets     *ticket.Controller
+	gates       *mountgate.Controller
+	volumes     *work.Queue[ledger.VolumeID]
+	nodes       *work.Queue[ledger.NodeName]
+}
+
+func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *mountgate.Controller) *wake {
+	w := &wake{observer: o, attachments: a, tickets: t, gates: g}
+	w.volumes = work.New("touched volumes", w.volume)
+	w.nodes = work.New("touched nodes", w.node)
+	return w
+}
+
+// touched is called from informers' goroutines.
+func (w *wake) touched(t ledger.Touched) {
+	for _, v := range t.Volumes {
+		w.attachments.Add(v)
+		w.volumes.Add(v)
+	}
+	for _, n := range t.Nodes {
+		w.nodes.Add(n)
+	}
+	for _, id := range t.Tickets {
+		w.tickets.Add(id)
+	}
+}
+
+// volume wakes the tickets and pods that a volume matters to.
+func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
+	s := w.observer.Snapshot()
+	volume := s.Volume(id)
+	if volume == nil {
+		return 0, nil
+	}
+	for i := range volume.Places {
+		for _, u := range volume.Places[i].Users {
+			w.user(s, u)
+		}
+	}
+	return 0, nil
+}
+
+func (w *wake) user(s ledger.Snapshot, u ledger.User) {
+	if u.Pod != "" {
+		w.gates.Add(u.Pod)
+		if p := s.Pod(u.Pod); p != nil {
+			if id := (ledger.TicketID{Namespace: p.Namespace, Name: p.UID}); s.Ticket(id) != nil {
+				w.tickets.Add(id) // may be covered now
+			}
+		}
+		return
+	}
+	w.tickets.Add(u.Ticket)
+	if t := s.Ticket(u.Ticket); t != nil && t.Pod != "" {
+		w.gates.Add(t.Pod)
+	}
+}
+
+// node wakes the tickets that wait for a node.
+func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error) {
+	if node := w.observer.Snapshot().Node(n); node != nil && len(node.Tickets) > 0 {
+		w.tickets.AddNode(n)
+	}
+	return 0, nil
+}
+
+// all wakes everything.
+func (w *wake) all() {
+	s := w.observer.Snapshot()
+	for v := range s.Volumes() {
+		w.attachments.Add(v.ID)
+		w.volumes.Add(v.ID)
+	}
+	for t := range s.Tickets() {
+		w.tickets.Add(t.ID)
+	}
+	for p := range s.Pods() {
+		if len(p.Volumes) > 0 {
+			w.gates.Add(p.UID)
+		}
+	}
+}

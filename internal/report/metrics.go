@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The results of an operation, as metric labels.
+const (
+	resultOK    = "ok"
+	resultError = "error"
+)
+
+// Metrics are the controller's, in a registry of their own. All methods are
+// safe for parallel use, and do nothing on nil.
+type Metrics struct {
+	Registry *prometheus.Registry
+
+	operations *prometheus.HistogramVec
+	steps      *prometheus.CounterVec
+	forced     *prometheus.CounterVec
+	violations *prometheus.CounterVec
+}
+
+// NewMetrics makes the metrics. snapshot is asked at each scrape; nil leaves
+// out what it would show.
+func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(),
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "moorage_operation_seconds",
+			Help:    "From the first write of an attach or detach to its end: reported in volumesAttached, or the VolumeAttachment gone.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 16),
+		}, []string{"operation", "driver"}),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "moorage_steps_total",
+			Help: "Steps executed: each is one write to the API, shared by several where they are of one node.",
+		}, []string{"step", "result"}),
+		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "moorage_forced_detaches_total",
+			Help: "Volumes detached without their kubelet's word, by the rule that said so.",
+		}, []string{"rule"}),
+		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "moorage_invariant_violations_total",
+			Help: "Broken invariants that an audit found. Any is a bug, or somebody else's doing.",
+		}, []string{"invariant"}),
+	}
+	m.Registry.MustRegister(m.operations, m.steps, m.forced, m.violations,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if snapshot != nil {
+		m.Registry.MustRegister(newWorld(snapshot))
+	}
+	return m
+}
+
+// Attached tells that an attach took its time from VolumeAttachment to
+// volumesAttached.
+func (m *Metrics) Attached(driver string, took time.Duration) { m.operation("attach", driver, took) }
+
+// Detached tells that a detach took its time from the first write to the end
+// of the VolumeAttachment.
+func (m *Metrics) Detached(driver string, took time.Duration) { m.operation("detach", driver, took) }
+
+func (m *Metrics) operation(name, driver string, took time.Duration) {
+	if m != nil {
+		m.operations.WithLabelValues(name, driver).Observe(took.Seconds())
+	}
+}
+
+// Step tells that a step was executed, and how it ended.
+func (m *Metrics) Step(step arbiter.Step, err error) {
+	if m == nil {
+		return
+	}
+	result := resultOK
+	if err != nil {
+		result = resultError
+	}
+	m.steps.WithLabelValues(step.Do.String(), result).Inc()
+	if err == nil && step.Do == arbiter.DeleteAttachment && step.Rule != "" {
+		m.forced.WithLabelValues(step.Rule).Inc()
+	}
+}
+
+// Violations tells what an audit found.
+func (m *Metrics) Violations(found []arbiter.Violation) {
+	if m == nil {
+		return
+	}
+	for _, v := range found {
+		m.violations.WithLabelValues(v.Invariant).Inc()
+	}
+}
