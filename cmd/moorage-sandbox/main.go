@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moorage-dev/moorage/controller"
 	"github.com/moorage-dev/moorage/manifests"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/bench"
@@ -36,9 +37,10 @@ func benchmark(s *cli.Session) *cobra.Command { return bench.NewCommand(s) }
 func components() map[string]func() *cobra.Command {
 	all := upstream.Commands()
 	maps.Copy(all, map[string]func() *cobra.Command{
-		"disk-service":      disk.NewServiceCommand,
-		"moorage-scheduler": scheduler.NewCommand,
-		"moorage-webhook":   webhook.NewCommand,
+		"disk-service":       disk.NewServiceCommand,
+		"moorage-controller": controller.NewCommand,
+		"moorage-scheduler":  scheduler.NewCommand,
+		"moorage-webhook":    webhook.NewCommand,
 	})
 	return all
 }

@@ -27,6 +27,11 @@ func moorageComponents(s *site) []component {
 				"--kubeconfig=" + s.kubeconfig(MoorageController),
 				"--namespace=" + MoorageNamespace,
 				"--mode=" + string(s.options.Mode),
+				// Short, so that one that was killed is soon replaced.
+				"--leader-elect-lease-duration=5s",
+				"--leader-elect-renew-deadline=3s",
+				"--leader-elect-retry-period=500ms",
+				"--write-timeout=2s",
 			},
 		},
 		{
