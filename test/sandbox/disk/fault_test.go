@@ -102,6 +102,17 @@ func TestSuccessWithoutEffect(t *testing.T) {
 	}
 }
 
+// TestDelay: the call is held back, and then goes through.
+func TestDelay(t *testing.T) {
+	w := newWorld(t)
+	a := w.node("worker-1", 4)
+	f := w.fault(disk.Fault{Calls: calls(diskapi.ControllerPublish), Action: diskapi.Delay, DelayMs: 20})
+	w.attach("v", a)
+	if e := w.await(disk.Filter{FaultID: f.ID, Phase: diskapi.Returned}); e.Outcome != diskapi.OK || e.DurationMs < 20 {
+		t.Errorf("%s after %v ms", e.Outcome, e.DurationMs)
+	}
+}
+
 // TestHang: the call hangs until the fault is cleared, and then goes through.
 func TestHang(t *testing.T) {
 	w := newWorld(t)

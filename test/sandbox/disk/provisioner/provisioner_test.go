@@ -65,6 +65,18 @@ func run(t *testing.T, d *disks, objects ...runtime.Object) (ctx context.Context
 		}
 		return false, nil, nil
 	})
+	// The fake client takes no notice of finalizers, an API server does.
+	c.PrependReactor("delete", "persistentvolumes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		name := a.(k8stesting.DeleteAction).GetName()
+		obj, err := c.Tracker().Get(a.GetResource(), "", name)
+		if err != nil || len(obj.(*corev1.PersistentVolume).Finalizers) == 0 {
+			return false, nil, nil
+		}
+		written <- "delete persistentvolumes"
+		pv := obj.(*corev1.PersistentVolume).DeepCopy()
+		pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		return true, nil, c.Tracker().Update(a.GetResource(), pv, "")
+	})
 	// The fake client drops what happens between a list and its watch, which a
 	// real API server does not: tell when a watch is open.
 	watched := make(chan string, 100)
@@ -144,14 +156,37 @@ func released() *corev1.PersistentVolume {
 	return pv
 }
 
+// TestReleasedVolumeIsReclaimed: first the disk, then the volume, then what held
+// it, and no call more.
 func TestReleasedVolumeIsReclaimed(t *testing.T) {
 	d := newDisks()
-	ctx, _, written := run(t, d, released())
+	held := released()
+	held.Finalizers = append([]string{"kubernetes.io/pv-protection"}, held.Finalizers...)
+	ctx, c, written := run(t, d, held)
 	if v := next(t, ctx, d.deleted, "deletion"); v != "vol-1" {
 		t.Errorf("deleted %q", v)
 	}
-	if w := next(t, ctx, written, "deletion"); w != "delete persistentvolumes" {
-		t.Errorf("wrote %q", w)
+	for _, want := range []string{"delete persistentvolumes", "patch persistentvolumes"} {
+		if w := next(t, ctx, written, want); w != want {
+			t.Errorf("wrote %q, want %q", w, want)
+		}
+	}
+	pv, err := c.CoreV1().PersistentVolumes().Get(ctx, held.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pv.Finalizers) != 1 || pv.Finalizers[0] != "kubernetes.io/pv-protection" {
+		t.Errorf("finalizers %v, want those of others", pv.Finalizers)
+	}
+	// The next volume is next in the queue, behind what the first one caused.
+	second := released()
+	second.Name, second.UID = "second", "second-uid"
+	second.Spec.CSI.VolumeHandle = "vol-2"
+	if _, err := c.CoreV1().PersistentVolumes().Create(ctx, second, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if v := next(t, ctx, d.deleted, "second deletion"); v != "vol-2" {
+		t.Errorf("deleted %q again", v)
 	}
 }
 

@@ -198,6 +198,28 @@ func TestOpenCallIsLost(t *testing.T) {
 	}
 }
 
+// TestFullDisk: what can't be journaled is not done, and nobody waits for it.
+func TestFullDisk(t *testing.T) {
+	s := newService(t, Config{Latencies: map[diskapi.Call]time.Duration{diskapi.ControllerPublish: 200 * time.Millisecond}})
+	vol := diskAndNodes(t, s)
+	answer := make(chan diskapi.Answer, 1)
+	go func() { answer <- s.Do(context.Background(), publish(vol, "i-a")) }()
+	waitFor(t, s, diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived})
+	// A journal that is closed fails as one on a full disk does.
+	if err := s.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-answer; a.Code != codes.Unavailable.String() {
+		t.Errorf("the attach ended with %s", a.Code)
+	}
+	if a := s.Do(t.Context(), publish(vol, "i-a")); a.Code != codes.Unavailable.String() {
+		t.Errorf("the next one ended with %s", a.Code)
+	}
+	if st := s.Stats(); st.Attachments != 0 || st.InFlight != 0 {
+		t.Errorf("%d attachments, %d in flight", st.Attachments, st.InFlight)
+	}
+}
+
 func TestConfigSaysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]Config{
 		"no folder": {Slots: 1},
