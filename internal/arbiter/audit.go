@@ -31,9 +31,7 @@ func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 	for v := range s.Volumes() {
 		found = append(found, a.auditVolume(s, v, now)...)
 	}
-	for n := range s.Nodes() {
-		found = append(found, auditBooks(s, n)...)
-	}
+	found = append(found, auditBooks(s)...)
 	slices.SortFunc(found, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Volume.Driver, b.Volume.Driver),
 			cmp.Compare(a.Volume.Handle, b.Volume.Handle), cmp.Compare(a.Node, b.Node))
@@ -43,17 +41,17 @@ func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 
 func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
 	var found []Violation
-	p := &planner{Arbiter: a, s: s, v: v, now: now, excl: exclusive(access(s, v, v.Access))}
+	p := a.planner(s, v, now)
 	attached, granted := 0, 0
 	for i := range v.Places {
 		place := &v.Places[i]
 		if len(place.Attachments) > 0 && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
 			attached++
 		}
-		if grantedTicket(s, place) && !p.migratesTo(place) && !fenced(s, v, place.Node, now) {
+		if p.grantedAt(place) && !p.migratesTo(place) && !fenced(s, v, place.Node, now) {
 			granted++
 		}
-		if a.reportedEarly(v, place) {
+		if reportedEarly(v, place) {
 			found = append(found, Violation{"I5", v.ID, place.Node, "reported as attached, and its attachment says otherwise"})
 		}
 	}
@@ -66,13 +64,15 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	return found
 }
 
-// grantedTicket says whether a ticket that lives is granted at a place.
-func grantedTicket(s ledger.Snapshot, p *ledger.Place) bool {
-	for _, u := range p.Users {
-		if t := s.Ticket(u.Ticket); u.Pod == "" && t != nil && t.Phase == ledger.TicketGranted && !t.Ghost {
-			if pod := s.Pod(t.Pod); pod != nil && pod.Phase != ledger.PodLive {
-				continue
-			}
+// grantedAt says whether a ticket that lives and need not yield is granted at
+// a place.
+func (p *planner) grantedAt(place *ledger.Place) bool {
+	for _, u := range place.Users {
+		t := p.s.Ticket(u.Ticket)
+		if u.Pod != "" || t == nil || t.Phase != ledger.TicketGranted || t.Ghost || p.outranked(u, place.Node) {
+			continue
+		}
+		if pod := p.s.Pod(t.Pod); pod == nil || pod.Phase == ledger.PodLive {
 			return true
 		}
 	}
@@ -82,26 +82,39 @@ func grantedTicket(s ledger.Snapshot, p *ledger.Place) bool {
 // reportedEarly says whether volumesAttached names a volume whose attachment
 // is there and has never been attached. One that is being deleted, or that
 // somebody deleted, was reported before.
-func (a Arbiter) reportedEarly(v *ledger.Volume, p *ledger.Place) bool {
-	va := p.Canonical()
-	return p.Reported && !v.ID.NoAttach() && va != nil && !va.Attached && !va.Deleting
+func reportedEarly(v *ledger.Volume, p *ledger.Place) bool {
+	va := p.Own()
+	return p.Reported && !p.Lapsed && !v.ID.NoAttach() && va != nil && !va.Attached && !va.Deleting
 }
 
-// auditBooks compares a node's running counts with a count made anew.
-func auditBooks(s ledger.Snapshot, n *ledger.Node) []Violation {
-	var found []Violation
-	used := map[string]int32{}
-	for _, v := range n.At {
-		if s.Volume(v).Place(n.Name) == nil {
-			found = append(found, Violation{"I2", v, n.Name, "the node's books name a volume that has no place there"})
+// slotsOf names a driver's slots at a node.
+type slotsOf struct {
+	node   ledger.NodeName
+	driver string
+}
+
+// auditBooks compares the nodes' running counts with a count of all places.
+func auditBooks(s ledger.Snapshot) []Violation {
+	used := map[slotsOf]int32{}
+	for v := range s.Volumes() {
+		for i := range v.Places {
+			used[slotsOf{v.Places[i].Node, v.ID.Driver}]++
 		}
-		used[v.Driver]++
 	}
-	for _, d := range n.Drivers {
-		if d.Used != used[d.Name] {
-			found = append(found, Violation{"I2", ledger.VolumeID{Driver: d.Name}, n.Name,
-				fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[d.Name])})
+	var found []Violation
+	for n := range s.Nodes() {
+		for _, d := range n.Drivers {
+			key := slotsOf{n.Name, d.Name}
+			if d.Used != used[key] {
+				found = append(found, Violation{"I2", ledger.VolumeID{Driver: d.Name}, n.Name,
+					fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[key])})
+			}
+			delete(used, key)
 		}
+	}
+	for key, count := range used {
+		found = append(found, Violation{"I2", ledger.VolumeID{Driver: key.driver}, key.node,
+			fmt.Sprintf("the books count no slots, there are %d", count)})
 	}
 	return found
 }
@@ -121,8 +134,11 @@ func (a Arbiter) Unsettled(s ledger.Snapshot, now time.Time) []Violation {
 		}
 	}
 	for t := range s.Tickets() {
-		if t.Phase == ledger.TicketPending && !t.Ghost {
-			found = append(found, Violation{"I7", ledger.VolumeID{}, t.Node, "ticket " + t.ID.String() + " is neither granted nor refused"})
+		if t.Phase != ledger.TicketPending || t.Ghost {
+			continue
+		}
+		if v, _ := a.Grant(s, t, now); v.Outcome != Wait || len(v.Reasons) == 0 {
+			found = append(found, Violation{"I7", ledger.VolumeID{}, t.Node, "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
 		}
 	}
 	slices.SortFunc(found, func(a, b Violation) int {

@@ -255,6 +255,17 @@ func (c *cluster) podVolumes(p ledger.Pod) []ledger.VolumeID {
 	return list
 }
 
+// resolved says whether all claims of a pod lead to a PersistentVolume.
+func (c *cluster) resolved(p ledger.Pod) bool {
+	for _, v := range p.Volumes {
+		claim := c.claims[ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}]
+		if _, ok := c.pvs[claim.PersistentVolume]; v.Claim != "" && !(claim.Bound && ok) {
+			return false
+		}
+	}
+	return true
+}
+
 // isExclusive is the judge's own reading of access modes.
 func (c *cluster) isExclusive(v ledger.VolumeID) bool {
 	exclusive := false

@@ -95,7 +95,7 @@ func (s *script) command(line string) string {
 		"driver": s.driver, "policy": s.policy, "pod": s.pod, "ticket": s.ticket, "reserve": s.reserve,
 		"attachment": s.attachment, "bind": s.bind, "delete": s.delete, "kubelet": s.kubelet, "fail": s.fail,
 		"fit": s.fit, "nodes": s.nodesFor, "rank": s.rank, "try": s.try, "untry": s.untry, "explain": s.explain,
-		"plan": s.plan, "do": s.doSteps, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
+		"plan": s.plan, "do": s.doSteps, "crash": s.crash, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
 		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(args) { s.cluster.restart() },
 		"report": s.reportNode, "violations": func(args) { s.allow = true },
 	}
@@ -107,8 +107,11 @@ func (s *script) command(line string) string {
 	return s.out.String()
 }
 
-// podNamed returns the newest pod of a name.
+// podNamed returns the newest pod of a name, or the pod with that UID.
 func (s *script) podNamed(name string) (ledger.Pod, bool) {
+	if p, ok := s.pods[name]; ok {
+		return p, true
+	}
 	for n := s.uids[name]; n > 0; n-- {
 		if p, ok := s.pods[name+"."+strconv.Itoa(n)]; ok {
 			return p, true
@@ -238,6 +241,20 @@ func (s *script) grantTicket(a args) {
 	for _, step := range steps {
 		s.trace("%s", s.stepText(step))
 	}
+}
+
+// crash executes the holds of a grant, and dies before the grant is written.
+func (s *script) crash(a args) {
+	if t, ok := s.ticketNamed(a.get("grant", "")); ok {
+		_, steps := s.arb.Grant(s.snapshot(), t, s.now)
+		for _, step := range steps {
+			s.trace("%s", s.stepText(step))
+			if err := s.do(step); err != nil {
+				s.trace("  %v", err)
+			}
+		}
+	}
+	s.restart()
 }
 
 func (s *script) keeps(a args) {

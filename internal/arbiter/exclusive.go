@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -30,9 +31,52 @@ func (w view) claims(v *ledger.Volume, p *ledger.Place, u ledger.User) bool {
 	case living:
 		return !yields(w.s, u, w.r) && !fenced(w.s, v, p.Node, w.now)
 	case asking:
-		return !w.granting || rank(requestOf(w.s, u), w.r) < 0
+		return !fenced(w.s, v, p.Node, w.now) && (!w.granting || rank(requestOf(w.s, u), w.r) < 0)
 	}
 	return false
+}
+
+// promised says whether the hold as written gives the volume to the request,
+// though it is not granted yet.
+func (w view) promised(v *ledger.Volume) bool {
+	if v.Hold == nil {
+		return false
+	}
+	if v.Hold.Next.To.UID == w.r.Who.UID {
+		return true
+	}
+	return v.Hold.Node == w.n && slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == w.r.Who.UID })
+}
+
+// migration says whether the request is a live migration of a driver that can
+// have a volume at two nodes.
+func (w view) migration(v *ledger.Volume) bool {
+	return w.r.Type == ledger.TypeLiveMigration && policyOf(w.s, v).LiveMigration
+}
+
+// migrating says whether a user is a live migration that may have the volume
+// at a second node.
+func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
+	t := s.Ticket(u.Ticket)
+	return u.Pod == "" && t != nil && t.Type == ledger.TypeLiveMigration && stand(s, u) == living && policyOf(s, v).LiveMigration
+}
+
+// target says whether a volume may be at the node besides another one because
+// of a live migration: the request's, if no other node is the target of one,
+// or one that is granted there.
+func (w view) target(v *ledger.Volume) bool {
+	if !policyOf(w.s, v).LiveMigration {
+		return false
+	}
+	here, elsewhere := w.r.Type == ledger.TypeLiveMigration, false
+	for i := range v.Places {
+		for _, u := range v.Places[i].Users {
+			if n := v.Places[i].Node; !w.r.owns(u) && migrating(w.s, v, u) {
+				here, elsewhere = here || n == w.n, elsewhere || n != w.n
+			}
+		}
+	}
+	return here && !elsewhere
 }
 
 // access is how many a volume may serve, with the policy's word on volumes
@@ -65,13 +109,14 @@ func (w view) free(need Need) []Reason {
 	if v == nil || !exclusive(a) {
 		return nil
 	}
-	if w.r.Type == ledger.TypeLiveMigration && policyOf(w.s, v).LiveMigration {
+	if w.target(v) {
 		return nil
 	}
 	code := HeldElsewhere
 	if a == ledger.AccessPod {
 		code = UsedByOtherPod
 	}
+	rooted := a != ledger.AccessPod && w.lives(v, v.Place(w.n))
 	var reasons []Reason
 	for i := range v.Places {
 		p := &v.Places[i]
@@ -79,15 +124,36 @@ func (w view) free(need Need) []Reason {
 			continue
 		}
 		for _, u := range p.Users {
+			if rooted && (stand(w.s, u) == asking || migrating(w.s, v, u)) {
+				continue // it is content with, or waits for, those who have the volume here
+			}
 			if w.claims(v, p, u) {
-				reasons = append(reasons, Reason{Code: code, Volume: v.ID, Claim: need.Name, Node: p.Node, Who: requester(w.s, u)})
+				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
-		if p.Node != w.n && foreign(v.ID, p) {
+		if p.Node != w.n && foreign(p) {
 			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Attachments[0].Name})
 		}
 	}
 	return append(reasons, w.tried(v, need, a, code)...)
+}
+
+// lives says whether another user has an exclusive volume at a place and will
+// stay.
+func (w view) lives(v *ledger.Volume, p *ledger.Place) bool {
+	return p != nil && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+		return stand(w.s, u) == living && w.claims(v, p, u)
+	})
+}
+
+// heldBy is the reason that somebody claims a volume. A promise that was made
+// to the request before somebody came who ranks before it is given back: the
+// request is denied, so that the other need not wait for it.
+func (w view) heldBy(v *ledger.Volume, p *ledger.Place, u ledger.User, name string, code ledger.Code) Reason {
+	if w.granting && stand(w.s, u) == asking && w.promised(v) {
+		code = Outranked
+	}
+	return Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.s, u)}
 }
 
 // tried counts the pods that a dry run tries with the same volume.
@@ -122,8 +188,5 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 }
 
 // foreign says whether a place is bound by an attachment that Moorage can't
-// place: it has not the name that the volume and node lead to.
-func foreign(v ledger.VolumeID, p *ledger.Place) bool {
-	a := p.Canonical()
-	return a != nil && !a.Ours && (!v.IsReal() || a.Name != ledger.AttachmentName(v, p.Node))
-}
+// place, and by no own one: it has not the name that volume and node lead to.
+func foreign(p *ledger.Place) bool { return len(p.Attachments) > 0 && !p.Attachments[0].Own() }

@@ -32,23 +32,26 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 
 // missing says what a place still lacks until its volume may be mounted.
 func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time) []Reason {
-	p := &planner{Arbiter: a, s: s, v: v, now: now, excl: exclusive(access(s, v, v.Access))}
+	p := a.planner(s, v, now)
 	reason := Reason{Volume: v.ID, Node: place.Node}
-	va := place.Canonical()
+	va := place.Own()
+	if p.excl && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
+		if holder := v.Place(v.Hold.Node); holder != nil {
+			return []Reason{stuckAt(a, s, v, holder, now)}
+		}
+	}
 	switch {
 	case v.ID.NoAttach():
+		if reasons := p.elsewhere(place.Node); len(reasons) > 0 {
+			return reasons
+		}
 		reason.Code = NotReported
 	case va == nil:
-		if p.excl && v.Hold != nil && v.Hold.Node != place.Node && v.Hold.Node != "" {
-			if holder := v.Place(v.Hold.Node); holder != nil {
-				return []Reason{stuckAt(a, s, v, holder, now)}
-			}
-		}
 		if reasons := p.blockers(s.Node(place.Node), place); len(reasons) > 0 {
 			return reasons
 		}
 		reason.Code = Attaching
-	case va.Deleting:
+	case va.Deleting, replaced(s.Node(place.Node), va):
 		return []Reason{stuckAt(a, s, v, place, now)}
 	case va.Attached:
 		reason.Code = NotReported

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -36,6 +37,8 @@ func (n Need) broken(s ledger.Snapshot) []Reason {
 		reason.Code = ClaimMissing
 	case n.Link == ledger.LinkLost:
 		reason.Code = ClaimLost
+	case n.Link == ledger.LinkUnseen:
+		reason.Code = VolumeMissing
 	case n.Claim != nil && n.Claim.Deleting:
 		reason.Code = ClaimDeleting
 	case n.Link == ledger.LinkUnbound && !waitsForConsumer(s, n.Claim):
@@ -101,17 +104,27 @@ func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.Node
 	w := view{s: s, r: r, now: now}
 	for _, need := range r.Needs {
 		v := s.Volume(need.Volume)
-		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) {
+		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) || w.migration(v) {
 			continue
 		}
-		for i := range v.Places {
-			p := &v.Places[i]
-			for _, u := range p.Users {
-				if w.claims(v, p, u) {
-					return p.Node, true
-				}
-			}
+		if n := w.claimed(v); n != "" {
+			return n, true
 		}
 	}
 	return "", false
+}
+
+// claimed is where somebody claims a volume: who lives there before who asks.
+func (w view) claimed(v *ledger.Volume) ledger.NodeName {
+	asked := ledger.NodeName("")
+	for i := range v.Places {
+		p := &v.Places[i]
+		if w.lives(v, p) {
+			return p.Node
+		}
+		if asked == "" && slices.ContainsFunc(p.Users, func(u ledger.User) bool { return w.claims(v, p, u) }) {
+			asked = p.Node
+		}
+	}
+	return asked
 }

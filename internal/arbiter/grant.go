@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -31,19 +32,33 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 		if v == nil || !v.ID.IsReal() || !s.AttachRequired(v.ID.Driver) {
 			continue
 		}
-		p := &planner{Arbiter: a, s: granted, v: v, now: now, excl: exclusive(access(s, v, need.Access))}
-		p.decideHold()
-		if p.excl && p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
-			reason := Reason{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: p.hold.Node}
-			return refuse([]Reason{reason}), nil
+		p := a.planner(granted, v, now)
+		if !p.excl {
+			continue
 		}
-		for _, step := range p.plan.Steps {
-			if step.Do == WriteHold {
-				steps = append(steps, step)
-			}
+		p.hold = p.nextHold(hold(v))
+		if p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
+			return refuse([]Reason{p.taken(need.Name)}), nil
 		}
+		// Written even when it says so already: its version is what keeps
+		// two leaders apart.
+		p.writeHold()
+		steps = append(steps, p.plan.Steps...)
 	}
+	slices.SortFunc(steps, func(a, b Step) int { return compareVolumes(a.Volume, b.Volume) })
 	return allow(), steps
+}
+
+// taken is the reason that a hold gives a volume to another node: the one
+// that it is promised to, else the one that has it.
+func (p *planner) taken(name string) Reason {
+	reason := Reason{Code: HeldElsewhere, Volume: p.v.ID, Claim: name, Node: p.hold.Node}
+	if p.hold.Next.Node != "" {
+		reason.Node, reason.Who = p.hold.Next.Node, p.hold.Next.To
+	} else if len(p.hold.Requesters) > 0 {
+		reason.Who = p.hold.Requesters[0]
+	}
+	return reason
 }
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
@@ -52,16 +67,17 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	var reasons []Reason
 	for _, need := range TicketRequest(s, t).Needs {
-		if broken := need.broken(s); len(broken) > 0 && broken[0].Code != ClaimUnbound {
-			reasons = append(reasons, broken...)
+		if broken := need.broken(s); len(broken) > 0 {
+			if broken[0].Code != ClaimUnbound && broken[0].Code != VolumeMissing {
+				reasons = append(reasons, broken...)
+			}
 			continue
 		}
 		v := s.Volume(need.Volume)
 		if v == nil || v.Hold == nil || !t.Type.Yields() {
 			continue
 		}
-		p := &planner{Arbiter: a, s: s, v: v, now: now, excl: exclusive(access(s, v, need.Access))}
-		if p.outranks(ledger.User{Ticket: t.ID}, t.Node) {
+		if a.planner(s, v, now).outranked(ledger.User{Ticket: t.ID}, t.Node) {
 			reasons = append(reasons, Reason{Code: Outranked, Volume: v.ID, Claim: need.Name, Node: v.Hold.Next.Node, Who: v.Hold.Next.To})
 		}
 	}

@@ -16,7 +16,9 @@ type judge struct {
 	faults []string
 }
 
-func (j *judge) fault(format string, args ...any) { j.faults = append(j.faults, fmt.Sprintf(format, args...)) }
+func (j *judge) fault(format string, args ...any) {
+	j.faults = append(j.faults, fmt.Sprintf(format, args...))
+}
 
 // dead says whether what runs at a node may be taken for fenced.
 func (j *judge) dead(n ledger.NodeName) bool {

@@ -13,9 +13,9 @@ import (
 // says in volumesInUse what it uses, before it uses it.
 type kubelet struct {
 	down    bool
-	running map[string]bool                       // pods, by UID
+	running map[string]bool                     // pods, by UID
 	mounted map[ledger.VolumeID]map[string]bool // by pod UID
-	ended   map[string]bool                       // pods that it has shut down, by UID
+	ended   map[string]bool                     // pods that it has shut down, by UID
 }
 
 func newKubelet() *kubelet {
@@ -121,6 +121,9 @@ func (c *cluster) mount(n ledger.NodeName, k *kubelet) bool {
 			continue
 		}
 		volumes := c.podVolumes(p)
+		if !c.resolved(p) {
+			continue
+		}
 		for _, v := range volumes {
 			if !k.mounted[v][p.UID] && c.mountable(v, n) {
 				c.judge.mounts(v, n)
@@ -174,7 +177,7 @@ func (c *cluster) attacher(name string) bool {
 	v, ok := c.source(va)
 	switch {
 	case !ok:
-		return false
+		return c.unknownSource(va)
 	case va.Deleting:
 		return c.unpublish(va, v)
 	case va.Attached:
@@ -197,6 +200,23 @@ func (c *cluster) attacher(name string) bool {
 	va.Attached, va.AttachError = true, ledger.CallError{}
 	c.putAttachment(va)
 	c.trace("attacher: attached %s to %s", volumeName(c, v), va.Node)
+	return true
+}
+
+// unknownSource: an attacher does nothing without the PersistentVolume, and
+// says so.
+func (c *cluster) unknownSource(va ledger.Attachment) bool {
+	e := ledger.CallError{Message: "persistentvolume " + va.PersistentVolume + " not found"}
+	book := &va.AttachError
+	if va.Deleting {
+		book = &va.DetachError
+	}
+	if va.Attached && !va.Deleting || *book == e {
+		return false
+	}
+	*book = e
+	c.putAttachment(va)
+	c.trace("attacher: %s at %s: %s", va.Name[:8], va.Node, e.Message)
 	return true
 }
 

@@ -3,6 +3,8 @@
 package arbiter
 
 import (
+	"slices"
+
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -13,11 +15,10 @@ func (w view) room() []Reason {
 	node := w.s.Node(w.n)
 	var reasons []Reason
 	for i, need := range w.r.Needs {
-		driver := need.Volume.Driver
 		if !w.takesSlot(need) || w.sameDriver(i) {
 			continue
 		}
-		if r, full := w.full(node, driver); full {
+		if r, full := w.full(node, need.Volume.Driver); full {
 			reasons = append(reasons, r)
 		}
 	}
@@ -40,8 +41,15 @@ func (w view) sameDriver(i int) bool {
 }
 
 // full says whether a driver lacks a slot for the request's new volumes.
+//
+//	Invariant: slots after = |places − those that only the request, a dry
+//	run or an outranked ticket keeps| + |the request's volumes among none of
+//	the rest|
+//
+// computed from the running count, the request, the dry run and the node's
+// pending tickets, and never from the node's other pods or attachments.
 func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
-	own, fresh := w.ownSlots(driver)
+	fresh, missing := w.fresh(driver)
 	if fresh == 0 {
 		return Reason{}, false
 	}
@@ -60,9 +68,9 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	if limit == ledger.NoLimit {
 		return Reason{}, false
 	}
-	used := state.Used - own + w.dryRun(driver) - w.outranked(node, driver)
-	reason.Used, reason.Limit = used, limit
-	return reason, used+fresh > limit
+	after := state.Used + missing + w.tryout(node, driver)
+	reason.Used, reason.Limit, reason.Needed = after-fresh, limit, fresh
+	return reason, after > limit
 }
 
 // Limit is how many slots of a driver a node has under a policy: the
@@ -78,10 +86,10 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 	return max(0, limit-policy.Headroom)
 }
 
-// ownSlots splits the request's volumes of a driver: own are those whose place
-// at the node exists only for the request itself, fresh those for which
-// nothing else keeps a slot there yet.
-func (w view) ownSlots(driver string) (own, fresh int32) {
+// fresh counts the request's volumes of a driver that have no slot at the
+// node in their own right, and of these the ones that have no place there, so
+// that the running count misses them.
+func (w view) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.r.Needs {
 		if need.Volume.Driver != driver || !w.takesSlot(need) {
 			continue
@@ -90,119 +98,115 @@ func (w view) ownSlots(driver string) (own, fresh int32) {
 		switch {
 		case p == nil:
 			fresh++
-		case w.onlyFor(p, w.r.owns):
-			own++
+			missing++
+		case !w.confirmed(p):
 			fresh++
-		case w.freed(p):
-			fresh++ // dryRun counts it as let go
 		}
 	}
-	return own, fresh
+	return fresh, missing
 }
 
-// onlyFor says whether nothing but the users that match binds a place.
-func (w view) onlyFor(p *ledger.Place, match func(ledger.User) bool) bool {
-	if len(p.Attachments) > 0 || p.Reported || p.InUse {
-		return false
+// confirmed says whether a place has a slot that is not the request's to get:
+// by its attachment or the node's word, or by another user who counts. For a
+// grant, tickets that are not granted do not.
+func (w view) confirmed(p *ledger.Place) bool {
+	if bodily(p) {
+		return true
 	}
-	for _, u := range p.Users {
-		if !match(u) {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+		st := stand(w.s, u)
+		return !w.r.owns(u) && st != gone && !(w.granting && st == asking)
+	})
 }
 
-// freed says whether a dry run takes every user from a place. The slot comes
-// free when the detach is confirmed; a preemption may count on that.
-func (w view) freed(p *ledger.Place) bool {
+// bodily says whether more than wishes binds a volume to a place.
+func bodily(p *ledger.Place) bool { return len(p.Attachments) > 0 || p.Reported || p.InUse }
+
+// tryout is by how much a dry run, and for a grant the tickets that rank
+// after it, change the slots that a driver uses at the node.
+func (w view) tryout(node *ledger.Node, driver string) int32 {
 	d := w.s.Delta()
-	if d == nil || len(p.Users) == 0 {
-		return false
-	}
-	for _, u := range p.Users {
-		if u.Pod == "" && d.Removed[w.s.Ticket(u.Ticket).PodUID()] || d.Removed[u.Pod] {
-			continue
-		}
-		return false
-	}
-	return true
-}
-
-// dryRun is by how much a dry run changes the slots a driver uses at the node.
-func (w view) dryRun(driver string) int32 {
-	d := w.s.Delta()
-	if d == nil {
+	if d.Empty() && !(w.granting && len(node.Tickets) > 0) {
 		return 0
 	}
-	seen := map[ledger.VolumeID]bool{}
+	kept := map[ledger.VolumeID]bool{}
+	for _, need := range w.r.Needs {
+		kept[need.Volume] = true
+	}
 	change := int32(0)
-	for uid := range d.Removed {
-		for _, v := range w.s.PodAt(uid) {
-			if p := w.s.Volume(v).Place(w.n); v.Driver == driver && !seen[v] && p != nil && w.freed(p) {
-				seen[v] = true
-				change--
+	if d != nil {
+		for uid, n := range d.Added {
+			if n == w.n && uid != w.r.Pod {
+				change += w.added(uid, driver, kept)
 			}
 		}
 	}
-	for uid, node := range d.Added {
-		if node == w.n && uid != w.r.Pod {
-			change += w.added(uid, driver, seen)
+	for _, v := range w.leavers(node) {
+		p := w.s.Volume(v).Place(w.n)
+		if v.Driver == driver && p != nil && !kept[v] && w.vacant(p) {
+			kept[v] = true // counted
+			change--
 		}
 	}
 	return change
 }
 
-// added counts the slots that a pod tried at the node would take: those of
-// volumes that are neither there yet nor the request's own.
-func (w view) added(uid, driver string, seen map[ledger.VolumeID]bool) int32 {
+// added counts the slots that a pod tried at the node would take, and adds
+// its volumes to those that stay.
+func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	p := w.s.Pod(uid)
 	if p == nil {
 		return 0
 	}
 	change := int32(0)
 	for _, need := range PodRequest(w.s, p).Needs {
-		v := need.Volume
-		if v.Driver != driver || !w.takesSlot(need) || w.needs(v) {
+		if need.Volume.Driver != driver || !w.takesSlot(need) || kept[need.Volume] {
 			continue
 		}
-		place := w.s.Volume(v).Place(w.n)
-		if free := place == nil && !seen[v] || place != nil && seen[v]; free {
-			seen[v] = !seen[v]
+		kept[need.Volume] = true
+		if w.s.Volume(need.Volume).Place(w.n) == nil {
 			change++
 		}
 	}
 	return change
 }
 
-func (w view) needs(v ledger.VolumeID) bool {
-	for _, need := range w.r.Needs {
-		if need.Volume == v {
-			return true
-		}
-	}
-	return false
-}
-
-// outranked is how many slots at the node are taken by nothing but tickets
-// that are not granted and rank after the request. Only a grant may take them.
-func (w view) outranked(node *ledger.Node, driver string) int32 {
-	if !w.granting || node == nil || len(node.Tickets) == 0 {
-		return 0
-	}
-	later := func(u ledger.User) bool {
-		return !w.r.owns(u) && stand(w.s, u) == asking && rank(requestOf(w.s, u), w.r) > 0
-	}
-	seen := map[ledger.VolumeID]bool{}
-	count := int32(0)
-	for _, id := range node.Tickets {
-		for _, v := range w.s.TicketAt(id) {
-			p := w.s.Volume(v).Place(w.n)
-			if v.Driver == driver && !seen[v] && !w.needs(v) && p != nil && w.onlyFor(p, later) {
-				seen[v] = true
-				count++
+// leavers lists the volumes whose place at the node may be vacant in this
+// view.
+func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
+	var list []ledger.VolumeID
+	if d := w.s.Delta(); d != nil {
+		for uid := range d.Removed {
+			list = append(list, w.s.PodAt(uid)...)
+			if p := w.s.Pod(uid); p != nil {
+				list = append(list, w.s.TicketAt(ledger.TicketID{Namespace: p.Namespace, Name: uid})...)
 			}
 		}
 	}
-	return count
+	if w.granting {
+		for _, id := range node.Tickets {
+			list = append(list, w.s.TicketAt(id)...)
+		}
+	}
+	return list
+}
+
+// vacant says whether a place that the request does not need would come free:
+// all its users are the request's own, taken away by a dry run, or outranked.
+// An attachment goes with the last of them, in time; a preemption may count on
+// that, a grant never does.
+func (w view) vacant(p *ledger.Place) bool {
+	if bodily(p) && (w.granting || len(p.Users) == 0) {
+		return false
+	}
+	for _, u := range p.Users {
+		st := stand(w.s, u)
+		switch {
+		case w.r.owns(u), st == gone:
+		case w.granting && st == asking && rank(requestOf(w.s, u), w.r) > 0:
+		default:
+			return false
+		}
+	}
+	return true
 }

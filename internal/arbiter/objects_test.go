@@ -110,6 +110,9 @@ func (s *script) claim(a args) {
 		k = ledger.Claim{Key: key, UID: s.uid("claim-" + key.Name), Class: a.get("class", ""), Access: accessMode(a.get("access", "RWO"))}
 	}
 	k.Lost, k.Deleting = a.flag("lost"), a.flag("deleting")
+	if pv := a.get("bound", ""); pv != "" {
+		k.Bound, k.PersistentVolume = true, pv
+	}
 	if k.Lost {
 		k.Bound = false
 	}
@@ -213,7 +216,7 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
-		Node: ledger.NodeName(a.get("node", "")), Created: s.now.Unix(), Scheduler: a.get("scheduler", ""),
+		Node: ledger.NodeName(a.get("node", "")), Created: s.now.Unix() - int64(a.number("age", 0)),
 	}
 	if p, ok := s.podNamed(a.get("pod", "")); ok {
 		t.ID.Name, t.Type, t.Pod, t.PodName = p.UID, ledger.TypePod, p.UID, p.Name
@@ -292,6 +295,9 @@ func (s *script) delete(a args) {
 		v := s.volumeNamed(a.keys["hold"])
 		delete(s.holds, v)
 		s.seen(ledger.HoldGone{Volume: v})
+	case a.keys["class"] != "":
+		delete(s.classes, a.keys["class"])
+		s.seen(ledger.StorageClassGone{Name: a.keys["class"]})
 	case a.keys["driver"] != "":
 		delete(s.drivers, a.keys["driver"])
 		s.seen(ledger.DriverGone{Name: a.keys["driver"]})

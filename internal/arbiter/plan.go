@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -75,13 +76,20 @@ type Plan struct {
 // planner carries one Plan's state from stage to stage.
 type planner struct {
 	Arbiter
-	s    ledger.Snapshot
-	v    *ledger.Volume
-	now  time.Time
-	excl bool
-	hold ledger.Hold // as it should be
-	held bool        // the API already says so
-	plan Plan
+	s        ledger.Snapshot
+	v        *ledger.Volume
+	now      time.Time
+	excl     bool
+	required bool        // the driver's volumes need attachments
+	hold     ledger.Hold // as it should be
+	plan     Plan
+}
+
+func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *planner {
+	return &planner{
+		Arbiter: a, s: s, v: v, now: now,
+		excl: exclusive(access(s, v, v.Access)), required: s.AttachRequired(v.ID.Driver),
+	}
 }
 
 // Plan says what to do next about one volume.
@@ -90,8 +98,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	if v == nil || !id.IsReal() {
 		return Plan{}
 	}
-	p := &planner{Arbiter: a, s: s, v: v, now: now}
-	p.excl = exclusive(access(s, v, v.Access))
+	p := a.planner(s, v, now)
 	p.decideHold()
 	for i := range v.Places {
 		place := &v.Places[i]
@@ -121,34 +128,26 @@ func (p *planner) wanted(place *ledger.Place) bool {
 	if p.excl && p.hold.Node != place.Node && !p.migratesTo(place) {
 		return false
 	}
-	return p.s.AttachRequired(p.v.ID.Driver) && p.claimed(place, false)
+	return p.claimed(place, false)
 }
 
 // migratesTo says whether a live migration may have the volume at a second
 // node.
 func (p *planner) migratesTo(place *ledger.Place) bool {
-	if !policyOf(p.s, p.v).LiveMigration {
-		return false
-	}
-	for _, u := range place.Users {
-		if t := p.s.Ticket(u.Ticket); t != nil && t.Type == ledger.TypeLiveMigration && stand(p.s, u) == living {
-			return true
-		}
-	}
-	return false
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(p.s, p.v, u) })
 }
 
 // claimed says whether anybody at a place has a right to the volume. promised
 // tickets, to which the hold gives it before their grant is written, count
 // when asked for.
 func (p *planner) claimed(place *ledger.Place, promised bool) bool {
-	if place == nil || fenced(p.s, p.v, place.Node, p.now) {
+	if place == nil || !p.required || fenced(p.s, p.v, place.Node, p.now) {
 		return false
 	}
 	for _, u := range place.Users {
 		switch stand(p.s, u) {
 		case living, leaving:
-			if !p.outranks(u, place.Node) {
+			if !p.outranked(u, place.Node) {
 				return true
 			}
 		case asking:
@@ -160,8 +159,8 @@ func (p *planner) claimed(place *ledger.Place, promised bool) bool {
 	return false
 }
 
-// outranks says whether a user must yield to somebody at another node.
-func (p *planner) outranks(u ledger.User, n ledger.NodeName) bool {
+// outranked says whether a user must yield to somebody at another node.
+func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	if t := p.s.Ticket(u.Ticket); u.Pod != "" || t == nil || !t.Type.Yields() || !p.excl {
 		return false
 	}

@@ -11,19 +11,46 @@ import (
 // acquire plans the next step that brings the volume to a place that wants it.
 func (p *planner) acquire(place *ledger.Place) {
 	node := p.s.Node(place.Node)
-	va := place.Canonical()
+	va := place.Own()
 	switch {
 	case p.v.ID.NoAttach():
-		if !place.Reported && managed(node) && len(p.elsewhere(place.Node)) == 0 {
+		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node)) == 0 {
 			p.report(node, place, nil)
 		}
-	case va == nil:
-		if p.mayCreate(node, place) {
-			p.create(node, place)
+	case va != nil && va.Attached && !va.Deleting:
+		if !place.Reported && p.mayReport(node) && !replaced(node, va) {
+			p.report(node, place, va)
 		}
-	case va.Attached && !va.Deleting && !place.Reported && managed(node) && !p.Cooperative:
-		p.report(node, place, va)
+	case p.stale(place):
+		// Reported from before the attachment went: a kubelet that relies on
+		// it fails, and waits for up to two minutes before it tries again.
+		p.unreport(node, place, va, "")
+	case va == nil && p.mayCreate(node, place):
+		p.create(node, place)
 	}
+}
+
+// mayReport says whether volumesAttached of a node is ours to write.
+func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative }
+
+// stale says whether a place is reported without an attachment, and can be
+// shown not to be in use.
+func (p *planner) stale(place *ledger.Place) bool {
+	if !place.Reported || place.InUse || p.Cooperative {
+		return false
+	}
+	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)
+	return verdict.Allowed() && rule == ""
+}
+
+// replaced says whether an attachment was made to another machine than the
+// one that has the node's name now: no attacher could detach it there.
+func replaced(n *ledger.Node, va *ledger.Attachment) bool {
+	if n == nil || va == nil || va.NodeID == "" {
+		return false
+	}
+	d := n.Driver(va.Driver)
+	return d.Registered && d.NodeID != "" && d.NodeID != va.NodeID
 }
 
 func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
@@ -39,26 +66,21 @@ func (p *planner) report(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 // mayCreate says whether nothing is in the way of a new attachment: the hold
 // is written, the volume is nowhere else, and the driver is there to attach.
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.Place) bool {
-	if !p.startable(place) || p.excl && !p.granted(place.Node) {
-		return false
-	}
-	return len(p.blockers(node, place)) == 0
+	return p.startable(place) && p.granted(place.Node) && len(p.blockers(node, place)) == 0
 }
 
-// granted says whether the hold, as the API has it, gives the volume to a
-// node.
+// granted says whether the hold, as the API has it, gives an exclusive volume
+// to a node.
 func (p *planner) granted(n ledger.NodeName) bool {
-	return p.v.Hold != nil && p.v.Hold.Version != "" && (p.v.Hold.Node == n || p.migratesTo(p.v.Place(n)))
+	return !p.excl || p.v.Hold != nil && p.v.Hold.Version != "" && (p.v.Hold.Node == n || p.migratesTo(p.v.Place(n)))
 }
 
-// startable says whether somebody at a place is far enough for an attach to
-// begin: in Cooperative mode a pod that is bound, unless asked otherwise.
+// startable says whether an attach may begin for somebody at a place: who
+// will stay, and in Cooperative mode a pod that is bound, unless asked
+// otherwise.
 func (p *planner) startable(place *ledger.Place) bool {
-	if !p.Cooperative || p.BeforeBind {
-		return true
-	}
 	for _, u := range place.Users {
-		if u.Pod != "" && stand(p.s, u) >= leaving {
+		if stand(p.s, u) == living && (u.Pod != "" || !p.Cooperative || p.BeforeBind) {
 			return true
 		}
 	}
@@ -134,7 +156,7 @@ func (p *planner) elsewhere(n ledger.NodeName) []Reason {
 	}
 	var reasons []Reason
 	for i := range p.v.Places {
-		if other := &p.v.Places[i]; other.Node != n && p.physical(other) {
+		if other := &p.v.Places[i]; other.Node != n && p.physical(other) && !p.migratesTo(other) {
 			reasons = append(reasons, stuckAt(p.Arbiter, p.s, p.v, other, p.now))
 		}
 	}
@@ -157,8 +179,10 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.Place
 	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
 	va := place.Canonical()
 	switch {
-	case foreign(v.ID, place):
+	case foreign(place):
 		reason.Code, reason.Detail = ForeignAttachment, va.Name
+	case replaced(s.Node(place.Node), va) && !va.Deleting:
+		reason.Code, reason.Detail = NodeReplaced, va.NodeID
 	case va != nil && va.Deleting:
 		if !va.DetachError.IsZero() {
 			reason.Code, reason.Detail, reason.GRPC = DetachFailed, va.DetachError.Message, va.DetachError.Code

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -11,12 +12,18 @@ import (
 // release plans the next step that takes the volume from a place that does
 // not want it: the safe detach of DESIGN.md section 7, one step at a time.
 func (p *planner) release(place *ledger.Place) {
-	va := place.Canonical()
-	if va == nil && !place.Reported || foreign(p.v.ID, place) {
+	va, node := place.Own(), p.s.Node(place.Node)
+	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
+	if va == nil && !place.Reported && !outlived {
 		return
 	}
-	node := p.s.Node(place.Node)
+	if p.Cooperative {
+		return // the other controller detaches
+	}
 	p.removePods(node, place)
+	if p.inhabited(place) || p.awaited(node, place) {
+		return
+	}
 	if left := p.delayed(node, place); left > 0 {
 		p.recheck(left)
 		return
@@ -31,28 +38,57 @@ func (p *planner) release(place *ledger.Place) {
 	p.detach(node, place, va, rule)
 }
 
+// inhabited says whether a pod at a place may be about to use the volume,
+// though the volume is not to be there: a pod bound past all rules. The safe
+// detach would find it, and put the volume back.
+func (p *planner) inhabited(place *ledger.Place) bool {
+	if !p.required || fenced(p.s, p.v, place.Node, p.now) {
+		return false
+	}
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" && stand(p.s, u) >= leaving })
+}
+
+// awaited says whether a ticket that is not decided asks for the volume where
+// it is, and nobody for it elsewhere: granted, it finds the volume there.
+func (p *planner) awaited(node *ledger.Node, place *ledger.Place) bool {
+	if !p.required || !ready(node) || p.sought(place) {
+		return false
+	}
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return stand(p.s, u) == asking })
+}
+
+// sought says whether an exclusive volume is to leave a place for another, or
+// any volume because it goes away.
+func (p *planner) sought(place *ledger.Place) bool {
+	return p.excl && (p.hold.Next.Node != "" || p.hold.Node != place.Node) || p.source() == "" && !p.inline()
+}
+
 // detach plans the step that the proofs so far allow.
 func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
-	step := Step{Node: place.Node, Rule: rule}
-	if va != nil {
-		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
-	}
 	proof := place.Proof.Stage
 	switch {
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
-	case place.Reported || proof == ledger.ProofNone:
-		step.Do = Unreport
-		if node != nil && node.Exists {
-			step.NodeUID, step.NodeVersion = node.UID, node.Version
-		}
-	case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable:
-		step.Do = DeleteAttachment // pods of a fenced node no longer count
+	case replaced(node, va):
+		return // an attacher would detach it from the wrong machine
+	case place.Reported || va == nil || proof == ledger.ProofNone:
+		p.unreport(node, place, va, rule)
+	case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable || !p.required:
+		// Pods of a fenced node no longer count, nor those that need no
+		// attachment any more.
+		p.add(Step{Do: DeleteAttachment, Node: place.Node, Rule: rule, Attachment: va.Name, UID: va.UID, Version: va.Version})
 	default:
-		step.Do = ConfirmUnwanted
+		p.add(Step{Do: ConfirmUnwanted, Node: place.Node, Rule: rule, Attachment: va.Name, UID: va.UID, Version: va.Version})
 	}
-	if step.Do == DeleteAttachment && va == nil {
-		return
+}
+
+func (p *planner) unreport(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
+	step := Step{Do: Unreport, Node: place.Node, Rule: rule}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	if node != nil && node.Exists {
+		step.NodeUID, step.NodeVersion = node.UID, node.Version
 	}
 	p.add(step)
 }
@@ -63,11 +99,11 @@ func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 func (p *planner) delayed(node *ledger.Node, place *ledger.Place) time.Duration {
 	policy := policyOf(p.s, p.v)
 	left := policy.DetachDelay - p.now.Sub(place.Idle)
-	va := place.Canonical()
-	if left <= 0 || place.Idle.IsZero() || va == nil || va.Deleting || !ready(node) || node.Draining {
+	va := place.Own()
+	if left <= 0 || place.Idle.IsZero() || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
 		return 0
 	}
-	if p.excl && (p.hold.Next.Node != "" || p.hold.Node != place.Node) || p.source() == "" {
+	if p.sought(place) {
 		return 0
 	}
 	state := node.Driver(p.v.ID.Driver)

@@ -15,22 +15,30 @@ const maxListed = 256
 // decideHold settles who holds an exclusive volume and who is next, and plans
 // the write when the VolumeHold says otherwise.
 func (p *planner) decideHold() {
+	was := hold(p.v)
+	if p.forgotten() {
+		p.add(Step{Do: DeleteHold, Expect: was.Version})
+		return
+	}
 	if !p.excl {
 		return
 	}
-	var was ledger.Hold
-	if p.v.Hold != nil {
-		was = *p.v.Hold
-	}
 	p.hold = p.nextHold(was)
-	p.held = sameHold(was, p.hold)
-	switch {
-	case p.held && p.v.Hold == nil:
-	case p.forgotten():
-		p.add(Step{Do: DeleteHold, Expect: was.Version})
-	case !p.held:
-		p.add(Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: was.Version})
+	if !sameHold(was, p.hold) {
+		p.writeHold()
 	}
+}
+
+// hold is what the VolumeHold says; zero when there is none.
+func hold(v *ledger.Volume) ledger.Hold {
+	if v.Hold == nil {
+		return ledger.Hold{}
+	}
+	return *v.Hold
+}
+
+func (p *planner) writeHold() {
+	p.add(Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version})
 }
 
 // forgotten says whether nothing is left that the hold could be about.
@@ -43,7 +51,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
-		h.Transitions++
+		h.Transitions = p.transitions(was) + 1
 	}
 	if h.Node == "" {
 		if h.Transitions > 0 {
@@ -64,6 +72,18 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	h.Waiting = p.waiting(h.Node, h.Next.To)
 	p.describe(&h, place)
 	return h
+}
+
+// transitions is the highest number that the hold or any attachment has had:
+// a hold that somebody deleted does not start anew.
+func (p *planner) transitions(was ledger.Hold) int64 {
+	most := was.Transitions
+	for i := range p.v.Places {
+		for _, a := range p.v.Places[i].Attachments {
+			most = max(most, a.Transitions)
+		}
+	}
+	return most
 }
 
 // holder is the node that has the volume: the one that had it, as long as it
@@ -117,12 +137,12 @@ func (p *planner) found() ledger.NodeName {
 
 // living says whether anybody at a place claims the volume and will stay.
 func (p *planner) living(place *ledger.Place) bool {
-	if place == nil || fenced(p.s, p.v, place.Node, p.now) {
+	if place == nil || !p.required || fenced(p.s, p.v, place.Node, p.now) {
 		return false
 	}
 	for _, u := range place.Users {
 		st := stand(p.s, u)
-		if (st == living || st == asking && p.named(u)) && !p.outranks(u, place.Node) {
+		if (st == living || st == asking && p.named(u)) && !p.outranked(u, place.Node) {
 			return true
 		}
 	}
@@ -136,7 +156,7 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 	var first Request
 	for i := range p.v.Places {
 		place := &p.v.Places[i]
-		if place.Node == not || fenced(p.s, p.v, place.Node, p.now) {
+		if place.Node == not || !p.required || fenced(p.s, p.v, place.Node, p.now) {
 			continue
 		}
 		for _, u := range place.Users {
@@ -154,7 +174,7 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 // promise keeps the promise that was made while whoever has it is there, and
 // else makes one to who ranks first.
 func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
-	if next := was.Next; next.Node != "" && next.Node != holder {
+	if next := was.Next; next.Node != "" && next.Node != holder && p.required && !fenced(p.s, p.v, next.Node, p.now) {
 		if place := p.v.Place(next.Node); place != nil {
 			for _, u := range place.Users {
 				if st := stand(p.s, u); (st == living || st == asking) && requester(p.s, u).UID == next.To.UID {
@@ -191,7 +211,7 @@ func (p *planner) requesters(place *ledger.Place, stayed bool, was ledger.Hold) 
 func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledger.Requester {
 	var list []ledger.Requester
 	for i := range p.v.Places {
-		if place := &p.v.Places[i]; place.Node != holder {
+		if place := &p.v.Places[i]; place.Node != holder && !p.migratesTo(place) {
 			for _, u := range place.Users {
 				if who := requester(p.s, u); stand(p.s, u) == living && who.UID != next.UID {
 					list = append(list, who)
@@ -218,20 +238,26 @@ func listed(list []ledger.Requester) []ledger.Requester {
 // describe says in the hold what keeps the volume where it should not be.
 func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 	h.State = ledger.HoldHeld
+	if others := p.elsewhere(h.Node); len(others) > 0 {
+		h.State, h.Reason, h.Message = ledger.HoldUnknown, others[0].Code, others[0].Message()
+		return
+	}
 	if place == nil || p.living(place) && h.Next.Node == "" {
 		return
 	}
 	stuck := stuckAt(p.Arbiter, p.s, p.v, place, p.now)
-	if stuck.Code == "" || h.Next.Node == "" && stuck.Code != NodeUnreachable && stuck.Code != DetachFailed {
-		return
+	switch stuck.Code {
+	case Detaching, InUse, HeldElsewhere:
+		return // as it should be: under way, or who yields has not been told yet
+	case ForeignAttachment:
+		h.State = ledger.HoldUnknown
+	default:
+		h.State = ledger.HoldDetachPending
 	}
-	if stuck.Code == Detaching || stuck.Code == InUse {
-		return // as it should be
-	}
-	h.State, h.Reason, h.Message = ledger.HoldDetachPending, stuck.Code, stuck.Message()
+	h.Reason, h.Message = stuck.Code, stuck.Message()
 	if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
-		h.Force = ledger.Force{Rule: f.Rule, Elapsed: f.Elapsed.Truncate(forceStep)}
-		p.recheck(min(f.Left, forceStep-f.Elapsed%forceStep))
+		h.Force = ledger.Force{Rule: f.Rule, Elapsed: f.Elapsed.Truncate(f.Step)}
+		p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
 	}
 }
 

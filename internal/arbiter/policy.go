@@ -22,21 +22,12 @@ const (
 
 // PolicyFor returns the policy that applies to a driver and a class: the one
 // for both, else the one for the driver, else the defaults. Of several that
-// match alike, the one with the smaller name.
+// match alike, the oldest, then the one with the smaller name.
 func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
-	var best *ledger.Policy
-	for p := range s.Policies() {
-		if p.Driver != driver || p.Class != "" && p.Class != class {
-			continue
-		}
-		if best == nil || p.Class != "" && best.Class == "" || p.Class == best.Class && p.Name < best.Name {
-			best = p
-		}
+	if p := s.Policy(driver, class); p != nil {
+		return *p
 	}
-	if best == nil {
-		return ledger.Policy{Driver: driver}
-	}
-	return *best
+	return ledger.Policy{Driver: driver}
 }
 
 // policyOf returns the policy of a volume.

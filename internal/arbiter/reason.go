@@ -19,6 +19,7 @@ const (
 	ClaimLost           ledger.Code = "ClaimLost"
 	ClaimDeleting       ledger.Code = "ClaimDeleting"
 	VolumeDeleting      ledger.Code = "VolumeDeleting"
+	Outranked           ledger.Code = "Outranked" // gives way to a ticket that ranks before
 )
 
 // The reasons that wait.
@@ -40,23 +41,24 @@ const (
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
 	DetachDelayed       ledger.Code = "DetachDelayed"
 	ForeignAttachment   ledger.Code = "ForeignAttachment"
-	Outranked           ledger.Code = "Outranked"
+	VolumeMissing       ledger.Code = "VolumeMissing" // the claim's PersistentVolume has not been seen
+	NodeReplaced        ledger.Code = "NodeReplaced"  // attached to another machine of the node's name
 )
 
 // Codes lists every reason code, for docs/reasons.md and its test.
 func Codes() []ledger.Code {
 	return []ledger.Code{
 		NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting,
-		VolumeDeleting, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
+		VolumeDeleting, Outranked, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
 		NodeUnmanaged, NotGranted, Attaching, AttachFailed, NotReported, Detaching, DetachFailed,
-		InUse, InUseUnknown, NodeUnreachable, DetachDelayed, ForeignAttachment, Outranked,
+		InUse, InUseUnknown, NodeUnreachable, DetachDelayed, ForeignAttachment, VolumeMissing, NodeReplaced,
 	}
 }
 
 // outcomeOf says whether a reason of this code denies or waits.
 func outcomeOf(c ledger.Code) Outcome {
 	switch c {
-	case NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting, VolumeDeleting:
+	case NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting, VolumeDeleting, Outranked:
 		return Deny
 	}
 	return Wait
@@ -67,6 +69,9 @@ func (r Reason) Message() string {
 	volume := r.volume()
 	switch r.Code {
 	case NoFreeSlot:
+		if r.Needed > 1 {
+			return fmt.Sprintf("too few free slots of driver %s (%d of %d used, %d needed)", r.Driver, r.Used, r.Limit, r.Needed)
+		}
 		return fmt.Sprintf("no free slot of driver %s (%d of %d used)", r.Driver, r.Used, r.Limit)
 	case NodeExhausted:
 		return fmt.Sprintf("driver %s has no room for another volume (it answered ResourceExhausted)", r.Driver)
@@ -82,8 +87,12 @@ func (r Reason) Message() string {
 		return fmt.Sprintf("the PersistentVolume of %s is being deleted", volume)
 	case ClaimUnbound:
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
-	case HeldElsewhere, Outranked:
+	case HeldElsewhere:
 		return fmt.Sprintf("can't take %s: %s holds it%s", volume, r.Node, r.forWhom())
+	case Outranked:
+		return fmt.Sprintf("%s goes to %s%s, which comes before", volume, r.Node, r.forWhom())
+	case VolumeMissing:
+		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	case UsedByOtherPod:
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", volume, r.forWhom())
 	case DriverNotRegistered:
@@ -119,6 +128,8 @@ func (r Reason) progress(volume string) string {
 		return fmt.Sprintf("%s may be in use at %s, which is not ready. %s", volume, r.Node, r.waysOut())
 	case DetachDelayed:
 		return fmt.Sprintf("%s is kept at %s for another %s, in case its pod comes back (detachDelay)", volume, r.Node, time.Duration(r.Seconds)*time.Second)
+	case NodeReplaced:
+		return fmt.Sprintf("%s was attached to another machine of the name %s (%s): detach it there by hand, then delete VolumeAttachment %s", volume, r.Node, r.Detail, ledger.AttachmentName(r.Volume, r.Node))
 	case ForeignAttachment:
 		return fmt.Sprintf("%s has a VolumeAttachment at %s that Moorage neither made nor can place: %s", volume, r.Node, r.Detail)
 	}

@@ -26,7 +26,7 @@ type Need struct {
 	Volume ledger.VolumeID
 	Link   ledger.Link
 	Claim  *ledger.Claim // nil for inline volumes and unclaimed PersistentVolumes
-	Access ledger.Access // the claim's own, which counts until it is bound
+	Access ledger.Access // the claim's or the inline volume's own, which counts until the volume is known
 }
 
 // PodRequest makes the request of a pod, which need not be in the snapshot.
@@ -38,7 +38,7 @@ func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
 	}
 	for _, v := range p.Volumes {
 		id, link := s.ResolvePod(p, v)
-		need := Need{Name: v.Name, Volume: id, Link: link}
+		need := Need{Name: v.Name, Volume: id, Link: link, Access: v.Access}
 		if v.Claim != "" {
 			need.Name = v.Claim
 			need.Claim = s.Claim(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim})

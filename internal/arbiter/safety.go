@@ -16,15 +16,20 @@ const (
 	AfterUnreachable = "AfterUnreachable"
 )
 
-// forceStep is how finely the progress of a forced detach is told and kept:
-// finer would be a write for every tick.
-const forceStep = 30 * time.Second
+// The progress of a forced detach is told and kept in twelve steps, none
+// shorter than half a minute: finer would be a write for every tick, and after
+// a failover at most one step is waited for again.
+const (
+	forceSteps   = 12
+	minForceStep = 30 * time.Second
+)
 
 // forcing is how far a rule for a forced detach has come.
 type forcing struct {
 	Rule    string // empty: no rule applies
 	Elapsed time.Duration
 	Left    time.Duration // 0: its time is over
+	Step    time.Duration // in which it is told
 }
 
 func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
@@ -46,10 +51,10 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) 
 	policy := policyOf(s, v)
 	var best forcing
 	if d := afterUnreachable(policy); d >= 0 && n != nil {
-		best = timing(AfterUnreachable, d, now.Sub(n.NotReady), v.Forced, !n.SawFail)
+		best = timing(AfterUnreachable, d, now, n.NotReady, !n.SawFail, v)
 	}
 	if d := afterPodGone(policy); d >= 0 && unused(s, p) && !p.Idle.IsZero() {
-		f := timing(AfterPodGone, d, now.Sub(p.Idle), v.Forced, !p.SawLeave)
+		f := timing(AfterPodGone, d, now, p.Idle, !p.SawLeave, v)
 		if best.Rule == "" || f.Left < best.Left {
 			best = f
 		}
@@ -57,13 +62,18 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) 
 	return best
 }
 
-// timing adds what an earlier process measured, when this one has not seen
-// the beginning.
-func timing(rule string, limit, seen time.Duration, earlier ledger.Force, continues bool) forcing {
-	if continues && earlier.Rule == rule {
-		seen += earlier.Elapsed
+// timing says how long something has lasted since this process saw it begin,
+// or, when it has not seen the beginning, since an earlier process did: what
+// that one had measured, plus the time since this one has read it.
+func timing(rule string, limit time.Duration, now, since time.Time, continues bool, v *ledger.Volume) forcing {
+	seen := now.Sub(since)
+	if continues && v.Forced.Rule == rule {
+		seen = max(seen, v.Forced.Elapsed+now.Sub(v.ForcedAt))
 	}
-	return forcing{Rule: rule, Elapsed: seen, Left: max(0, limit-seen)}
+	return forcing{
+		Rule: rule, Elapsed: seen, Left: max(0, limit-seen),
+		Step: max(minForceStep, (limit / forceSteps).Truncate(time.Second)),
+	}
 }
 
 // unused says whether a place has no user but tickets that were never granted.
@@ -88,7 +98,7 @@ func fenced(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.
 		return true
 	}
 	d := afterUnreachable(policyOf(s, v))
-	return d >= 0 && timing(AfterUnreachable, d, now.Sub(n.NotReady), v.Forced, !n.SawFail).over()
+	return d >= 0 && timing(AfterUnreachable, d, now, n.NotReady, !n.SawFail, v).over()
 }
 
 // SafeToDetach says whether the volume may leave a node where nobody wants it
@@ -100,6 +110,10 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Pla
 	reason := Reason{Volume: v.ID, Claim: claimOf(s, v), Node: p.Node}
 	if n != nil && n.Exists && !n.Managed {
 		reason.Code = NodeUnmanaged
+		return refuse([]Reason{reason}), ""
+	}
+	if va := p.Own(); replaced(n, va) {
+		reason.Code, reason.Detail = NodeReplaced, va.NodeID
 		return refuse([]Reason{reason}), ""
 	}
 	f := force(s, v, p, now)
@@ -125,7 +139,7 @@ func secondsLeft(f forcing) int64 {
 	if f.Rule == "" {
 		return 0
 	}
-	step := int64(forceStep / time.Second)
+	step := int64(f.Step / time.Second)
 	left := int64((f.Left + time.Second - 1) / time.Second)
 	return (left + step - 1) / step * step
 }
@@ -143,7 +157,7 @@ func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.Nod
 	case id.NoAttach():
 		return true
 	}
-	va := p.Canonical()
+	va := p.Own()
 	return va != nil && va.Attached && !va.Deleting
 }
 

@@ -66,6 +66,9 @@ func play(t *testing.T, text string) string {
 		var printed strings.Builder
 		for ; i < len(lines) && lines[i] != "" && lines[i] != "----"; i++ {
 			out.WriteString(lines[i] + "\n")
+			if strings.HasPrefix(lines[i], "#") {
+				continue
+			}
 			printed.WriteString(s.command(lines[i]))
 			for _, v := range s.broken() {
 				fmt.Fprintf(&printed, "VIOLATION %s\n", v)

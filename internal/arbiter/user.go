@@ -25,7 +25,7 @@ func stand(s ledger.Snapshot, u ledger.User) standing {
 	if t == nil || t.Phase == ledger.TicketRefused {
 		return gone
 	}
-	if d := s.Delta(); d != nil && d.Removed[t.Pod] {
+	if d := s.Delta(); d != nil && t.Pod != "" && d.Removed[t.Pod] {
 		return gone
 	} else if d != nil && d.Granted == t.ID {
 		return living

@@ -65,12 +65,16 @@ func compareReasons(a, b Reason) int {
 	return cmp.Or(
 		cmp.Compare(outcomeOf(a.Code), outcomeOf(b.Code)),
 		cmp.Compare(a.Code, b.Code),
-		cmp.Compare(a.Volume.Driver, b.Volume.Driver),
-		cmp.Compare(a.Volume.Handle, b.Volume.Handle),
+		compareVolumes(a.Volume, b.Volume),
 		cmp.Compare(a.Node, b.Node),
 		cmp.Compare(a.Claim, b.Claim),
 		cmp.Compare(a.Who.UID, b.Who.UID),
 	)
+}
+
+// compareVolumes orders volumes by driver, then handle.
+func compareVolumes(a, b ledger.VolumeID) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
 }
 
 // Reason is one reason of a verdict or a wait. Which fields are set depends on
@@ -84,6 +88,7 @@ type Reason struct {
 	Who     ledger.Requester // who holds, or who is next
 	Used    int32            // slots
 	Limit   int32            // slots
+	Needed  int32            // slots
 	GRPC    int32            // gRPC code of a driver's error
 	Detail  string           // a driver's own words
 	Seconds int64            // until a rule's time is over

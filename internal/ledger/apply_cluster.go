@@ -11,16 +11,16 @@ import (
 func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.world.attachments.get(a.Name)
 	if old != nil {
-		if old.UID == a.UID && !Newer(a.Version, old.Version) {
+		if !Newer(a.Version, old.Version) {
 			return
 		}
 		if old.PersistentVolume != a.PersistentVolume {
 			l.unlinkAttachment(old)
 		}
-		a.at = old.at
+		a.at, a.own = old.at, old.own
 		if old.UID != a.UID || old.Node != a.Node {
 			l.leaveAttachment(now, t, old)
-			a.at = VolumeID{}
+			a.at, a.own = VolumeID{}, false
 		}
 	}
 	l.world.attachments.put(l.gen, &a)
@@ -31,10 +31,22 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 	}
 	l.placeAttachment(now, t, a.Name)
-	if a.AttachError.Code == ResourceExhausted && !a.Attached && !a.Deleting {
-		l.node(a.Node).ownDriver(a.Driver).Exhausted = true
-		t.node(a.Node)
+	switch {
+	case a.AttachError.Code == ResourceExhausted && !a.Attached && !a.Deleting:
+		l.exhausted(t, a.Node, a.Driver, true)
+	case a.Attached && (old == nil || !old.Attached):
+		l.exhausted(t, a.Node, a.Driver, false) // there was room after all
 	}
+}
+
+// exhausted notes whether a driver has refused an attach at a node for want
+// of room.
+func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
+	if l.world.nodes.get(n).Driver(driver).Exhausted == is {
+		return
+	}
+	l.node(n).ownDriver(driver).Exhausted = is
+	t.node(n)
 }
 
 func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
@@ -45,9 +57,8 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.unlinkAttachment(old)
 	l.leaveAttachment(now, t, old)
 	l.world.attachments.del(l.gen, e.Name)
-	if n := l.world.nodes.get(old.Node); n != nil && old.Attached && n.Driver(old.Driver).Exhausted {
-		l.node(old.Node).ownDriver(old.Driver).Exhausted = false
-		t.node(old.Node)
+	if old.Attached {
+		l.exhausted(t, old.Node, old.Driver, false) // a slot came free
 	}
 }
 
@@ -72,7 +83,7 @@ func (l *Ledger) placeAttachment(now time.Time, t *Touched, name string) {
 	if a.at != at {
 		l.leaveAttachment(now, t, a)
 		moved := *a
-		moved.at = at
+		moved.at, moved.own = at, at.IsReal() && a.Name == AttachmentName(at, a.Node)
 		a = &moved
 		l.world.attachments.put(l.gen, a)
 	}
@@ -82,25 +93,21 @@ func (l *Ledger) placeAttachment(now time.Time, t *Touched, name string) {
 		case i < 0 && len(p.Attachments) == 0:
 			p.Attachments = []*Attachment{a}
 		case i < 0:
-			p.Attachments = sortAttachments(at, append(slices.Clip(p.Attachments), a))
+			p.Attachments = sortAttachments(append(slices.Clip(p.Attachments), a))
 		default:
 			p.Attachments = slices.Clone(p.Attachments)
 			p.Attachments[i] = a
 		}
-		if p.Proof.Stage != ProofNone && (p.Proof.UID != a.UID || p.Proof.Version != a.Version) {
+		if a.own && p.Proof != (Proof{p.Proof.Stage, a.UID, a.Version}) {
 			p.Proof = Proof{}
 		}
 	})
 }
 
-// sortAttachments puts the attachment with the deterministic name first.
-func sortAttachments(v VolumeID, as []*Attachment) []*Attachment {
-	own := AttachmentName(v, as[0].Node)
+// sortAttachments puts the own attachment first.
+func sortAttachments(as []*Attachment) []*Attachment {
 	slices.SortFunc(as, func(a, b *Attachment) int {
-		if (a.Name == own) != (b.Name == own) {
-			return count(b.Name == own) - count(a.Name == own)
-		}
-		return cmp.Compare(a.Name, b.Name)
+		return cmp.Or(count(b.own)-count(a.own), cmp.Compare(a.Name, b.Name))
 	})
 	return as
 }
@@ -110,13 +117,12 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, a *Attachment) {
 		return
 	}
 	l.at(now, t, a.at, a.Node, func(p *Place) {
-		for _, b := range p.Attachments {
-			if b.Name == a.Name {
-				p.Attachments = drop(p.Attachments, b)
-				break
-			}
+		if i := slices.IndexFunc(p.Attachments, func(b *Attachment) bool { return b.Name == a.Name }); i >= 0 {
+			p.Attachments = removeAt(p.Attachments, i)
 		}
-		p.Proof = Proof{}
+		if a.own {
+			p.Proof = Proof{}
+		}
 	})
 }
 
@@ -135,8 +141,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if known && !Newer(s.Version, old.Version) {
 		return
 	}
-	inUse, reported := s.InUse, s.Reported
+	inUse, reported := distinct(s.InUse), distinct(s.Reported)
 	s.InUse, s.Reported = nil, nil
+	s.Reporting = s.Reporting || known && old.Reporting // of this object, once is for ever
 	rec := l.node(s.Name)
 	since, wasReady := rec.NotReady, rec.Exists && rec.Ready == ReadyTrue
 	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService ||
@@ -152,18 +159,29 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		t.Volumes = append(t.Volumes, rec.At...)
 		t.node(s.Name)
 	}
-	l.lists(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
-	if s.Reporting || known {
+	l.list(now, t, s.Name, reported, func(p *Place) *bool { return &p.Reported })
+	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
+	l.list(now, t, s.Name, inUse, func(p *Place) *bool { return &p.InUse })
+	if s.Reporting {
 		// A new object of an old name says nothing about use until its own
 		// kubelet has reported: what was in use before stays so.
-		l.lists(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *Place) *bool { return &p.InUse })
+		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *Place) *bool { return &p.InUse })
 	}
 }
 
-// lists brings one bit of the node's places in line with a list of the node's
-// status. The usual report changes nothing, and then costs one look-up a
-// volume and no allocation.
-func (l *Ledger) lists(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*Place) *bool) {
+// distinct is a list without doubles; nearly always the list itself.
+func distinct(list []VolumeID) []VolumeID {
+	if slices.IsSortedFunc(list, func(a, b VolumeID) int { return cmp.Or(compareVolumes(a, b), -1) }) {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, compareVolumes)
+	return slices.Compact(list)
+}
+
+// list sets one bit of the places that a list of the node's status names. The
+// usual report changes nothing, and then costs one look-up a volume.
+func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*Place) *bool) {
 	for _, v := range is {
 		if p := l.world.volumes.get(v).Place(n); p == nil || !*bit(p) {
 			l.at(now, t, v, n, func(p *Place) {
@@ -172,6 +190,11 @@ func (l *Ledger) lists(now time.Time, t *Touched, n NodeName, is []VolumeID, tot
 			})
 		}
 	}
+}
+
+// unlist clears the bit of the node's places that the list does not name.
+// total is how many places have it: the list's length when there are none.
+func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*Place) *bool) {
 	rec := l.world.nodes.get(n)
 	if rec == nil || total(rec) == len(is) {
 		return
@@ -201,7 +224,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	t.Volumes = append(t.Volumes, rec.At...)
 	t.node(e.Name)
-	l.lists(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
+	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
 	l.sweepNode(l.node(e.Name))
 }
 
@@ -236,7 +259,7 @@ func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	l.sweepNode(rec)
 }
 
-func (e HoldSeen) apply(l *Ledger, _ time.Time, t *Touched) {
+func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.world.volumes.get(e.Volume)
 	if old != nil && old.Hold != nil && !Newer(e.Hold.Version, old.Hold.Version) {
 		return
@@ -244,7 +267,7 @@ func (e HoldSeen) apply(l *Ledger, _ time.Time, t *Touched) {
 	hold := e.Hold
 	rec := l.volume(e.Volume)
 	if rec.Hold == nil {
-		rec.Forced = hold.Force
+		rec.Forced, rec.ForcedAt = hold.Force, now
 	}
 	rec.Hold = &hold
 	t.volume(e.Volume)
@@ -261,10 +284,12 @@ func (e HoldGone) apply(l *Ledger, _ time.Time, t *Touched) {
 }
 
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
+	n := l.world.nodes.get(e.Node)
+	exists := n != nil && n.Exists
 	if l.prove(now, t, e.Volume, e.Node, Proof{ProofUnreported, e.UID, e.Version}) {
 		l.at(now, t, e.Volume, e.Node, func(p *Place) {
 			p.Reported = false
-			p.InUse = p.InUse && e.Forced
+			p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
 		})
 	}
 }
@@ -281,7 +306,7 @@ func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, proof 
 		return false
 	}
 	uid, version := "", ""
-	if a := p.Canonical(); a != nil {
+	if a := p.Own(); a != nil {
 		uid, version = a.UID, a.Version
 	}
 	if uid != proof.UID || version != proof.Version {

@@ -12,7 +12,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 	if rec.exists && !Newer(p.Version, rec.Version) {
 		return
 	}
-	was := rec.Volume
+	was, known := rec.Volume, rec.exists
 	rec.PersistentVolume, rec.exists = p, true
 	if was != p.Volume {
 		l.unlistPV(t, was, p.Name)
@@ -25,7 +25,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 		v.Access = l.access(v)
 		t.volume(p.Volume)
 	}
-	if was != p.Volume {
+	if was != p.Volume || !known {
 		l.resolveAgain(now, t, rec)
 	}
 }
@@ -65,9 +65,9 @@ func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
 // last PersistentVolume went keeps what it had.
 func (l *Ledger) access(v *Volume) Access {
 	if len(v.PVs) == 0 {
-		return v.Access
+		return max(v.Access, v.inline)
 	}
-	most := AccessUnknown
+	most := v.inline
 	for _, name := range v.PVs {
 		if pv := l.world.pvs.get(name); pv != nil && pv.exists {
 			most = max(most, pv.Access)
@@ -202,25 +202,6 @@ func (l *Ledger) driverChanged(t *Touched, driver string, same bool) {
 		if v.ID.Driver == driver {
 			t.Volumes = append(t.Volumes, v.ID)
 		}
-	}
-}
-
-func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
-	old := l.world.policies.get(p.Name)
-	if old != nil && !Newer(p.Version, old.Version) {
-		return
-	}
-	l.world.policies.put(l.gen, &p)
-	l.driverChanged(t, p.Driver, false)
-	if old != nil && old.Driver != p.Driver {
-		l.driverChanged(t, old.Driver, false)
-	}
-}
-
-func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
-	if old := l.world.policies.get(e.Name); old != nil {
-		l.world.policies.del(l.gen, e.Name)
-		l.driverChanged(t, old.Driver, false)
 	}
 }
 

@@ -15,7 +15,7 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 		p.at = old.at
 		l.unlinkPod(old)
-		if old.Node != p.Node {
+		if old.Node != p.Node || !slices.Equal(old.Volumes, p.Volumes) {
 			l.leavePod(now, t, old)
 			p.at = nil
 		}
@@ -41,6 +41,8 @@ func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if ticket := l.world.tickets.get(id); ticket != nil {
 		if ticket.Ghost {
 			TicketReleased{id}.apply(l, now, t)
+		} else {
+			l.placeTicket(now, t, id)
 		}
 		t.ticket(id)
 	}
@@ -92,33 +94,49 @@ func (l *Ledger) placePod(now time.Time, t *Touched, uid string) {
 		return
 	}
 	l.moveUser(now, t, User{Pod: uid}, p.Node, p.at, at)
+	for i := range at {
+		if v := p.Volumes[i]; v.Claim == "" {
+			l.inlineAccess(t, v.Inline, v.Access)
+		}
+	}
 	moved := *p
 	moved.at = at
 	l.world.pods.put(l.gen, &moved)
 }
 
-// podPlaces lists the volumes that a bound, unfinished pod uses. When a claim
-// or PersistentVolume it named has vanished, it keeps the volumes it had:
-// missing evidence frees nothing.
+// inlineAccess notes how many an inline volume may serve, as the pod that
+// names it says; of several, the most restrictive.
+func (l *Ledger) inlineAccess(t *Touched, v VolumeID, a Access) {
+	old := l.world.volumes.get(v)
+	if old == nil || old.inline >= a {
+		return
+	}
+	rec := l.volume(v)
+	rec.inline = a
+	rec.Access = l.access(rec)
+	t.volume(v)
+}
+
+// podPlaces is where each volume of a bound, unfinished pod leads: zero where
+// nowhere.
 func (l *Ledger) podPlaces(p *Pod) []VolumeID {
-	if p.Node == "" || p.Phase == PodFinished {
+	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
 	}
-	at := make([]VolumeID, 0, len(p.Volumes))
-	lost := false
-	for _, v := range p.Volumes {
+	at := make([]VolumeID, len(p.Volumes))
+	for i, v := range p.Volumes {
 		id, link := l.world.resolvePod(p, v)
-		lost = lost || link == LinkMissing || link == LinkLost
-		if !id.IsZero() && !slices.Contains(at, id) {
-			at = append(at, id)
-		}
-	}
-	for _, id := range p.at {
-		if lost && id.IsReal() && !slices.Contains(at, id) {
-			at = append(at, id)
-		}
+		at[i] = settle(id, link, before(p.at, i))
 	}
 	return at
+}
+
+// before is where the i-th volume led before; zero when it is new.
+func before(at []VolumeID, i int) VolumeID {
+	if i < len(at) {
+		return at[i]
+	}
+	return VolumeID{}
 }
 
 func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
@@ -130,7 +148,10 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is []VolumeID) {
 	for _, v := range is {
 		if !slices.Contains(was, v) {
-			l.at(now, t, v, n, func(p *Place) { p.Users = add(p.Users, u) })
+			l.at(now, t, v, n, func(p *Place) {
+				p.Users = add(p.Users, u)
+				p.Proof = Proof{} // it said that nobody wants the volume
+			})
 		}
 	}
 	for _, v := range was {
@@ -144,11 +165,11 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.world.tickets.get(k.ID)
 	k.Ghost, k.at = false, nil
 	if old != nil {
-		if old.UID == k.UID && !Newer(k.Version, old.Version) {
+		if !Newer(k.Version, old.Version) {
 			return
 		}
 		l.unlinkTicket(old)
-		if old.Node == k.Node {
+		if old.Node == k.Node && slices.Equal(old.Volumes, k.Volumes) {
 			k.at = old.at
 		} else {
 			l.moveUser(now, t, User{Ticket: k.ID}, old.Node, old.at, nil)
@@ -159,10 +180,17 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 	l.linkTicket(&k)
 	l.placeTicket(now, t, k.ID)
 	l.queueTicket(t, &k, k.Phase == TicketPending)
-	for _, v := range k.at {
-		t.volume(v)
-	}
+	l.phaseChanged(now, t, k.ID)
 	t.ticket(k.ID)
+}
+
+// phaseChanged looks again at the places of a ticket: whether they are idle
+// depends on its phase.
+func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
+	k := l.world.tickets.get(id)
+	for _, v := range k.at {
+		l.at(now, t, v, k.Node, func(*Place) {})
+	}
 }
 
 func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
@@ -180,6 +208,7 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	ghost.Ghost = true
 	l.world.tickets.put(l.gen, &ghost)
 	l.queueTicket(t, &ghost, false)
+	l.phaseChanged(now, t, e.ID)
 	t.ticket(e.ID)
 }
 
@@ -218,14 +247,7 @@ func (l *Ledger) placeTicket(now time.Time, t *Touched, id TicketID) {
 	if k == nil {
 		return
 	}
-	var at []VolumeID
-	if k.Phase != TicketRefused {
-		for _, v := range k.Volumes {
-			if vol, _ := l.world.resolveTicket(k, v); !vol.IsZero() && !slices.Contains(at, vol) {
-				at = append(at, vol)
-			}
-		}
-	}
+	at := l.ticketPlaces(k)
 	if slices.Equal(at, k.at) {
 		return
 	}
@@ -234,6 +256,22 @@ func (l *Ledger) placeTicket(now time.Time, t *Touched, id TicketID) {
 	moved.at = at
 	l.world.tickets.put(l.gen, &moved)
 	t.ticket(id)
+}
+
+func (l *Ledger) ticketPlaces(k *Ticket) []VolumeID {
+	if k.Phase == TicketRefused || len(k.Volumes) == 0 {
+		return nil
+	}
+	at := make([]VolumeID, len(k.Volumes))
+	for i, v := range k.Volumes {
+		id, link := l.world.resolveTicket(k, v)
+		if k.Ghost {
+			at[i] = settle(id, link, before(k.at, i)) // its pod may be bound
+		} else {
+			at[i] = settleTicket(id, link, before(k.at, i))
+		}
+	}
+	return at
 }
 
 func (l *Ledger) linkTicket(k *Ticket) {

@@ -95,7 +95,7 @@ type Pod struct {
 	Mirror          bool
 	Volumes         []PodVolume
 
-	at []VolumeID // where Volumes led when last resolved; zero where nowhere
+	at []VolumeID // where each of Volumes leads; zero where nowhere
 }
 
 // PodVolume is a volume of a pod that may need an attachment.
@@ -167,8 +167,14 @@ type Attachment struct {
 	AttachError        CallError
 	DetachError        CallError
 
-	at VolumeID
+	at  VolumeID
+	own bool // see Own
 }
+
+// Own says whether the attachment is under the one name that its volume and
+// node lead to, the only one that kubelets look for. What is under another
+// name is somebody else's.
+func (a *Attachment) Own() bool { return a.own }
 
 // CallError is a VolumeError: what the driver said last.
 type CallError struct {
@@ -296,6 +302,7 @@ type Force struct {
 // defaults.
 type Policy struct {
 	Name, Version     string
+	Created           int64  // creationTimestamp, seconds; of two alike the older counts
 	Driver, Class     string // Class empty: all of the driver
 	BindAfterAttached bool
 	MaxSlots          *int32

@@ -29,6 +29,7 @@ type world struct {
 	attachments trie[string, Attachment]
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
+	rules       trie[policyKey, Policy] // of the policies, those that count
 }
 
 // New returns an empty ledger.
@@ -45,6 +46,7 @@ func New() *Ledger {
 		attachments: newTrie(one, func(a *Attachment) string { return a.Name }),
 		tickets:     newTrie(func(t TicketID) uint64 { return hashStrings(t.Name, t.Namespace) }, func(t *Ticket) TicketID { return t.ID }),
 		policies:    newTrie(one, func(p *Policy) string { return p.Name }),
+		rules:       newTrie(func(k policyKey) uint64 { return hashStrings(k.Class, k.Driver) }, (*Policy).key),
 	}}
 }
 
@@ -77,18 +79,22 @@ func (l *Ledger) Assume(now time.Time, tickets ...Ticket) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range tickets {
-		if old := l.world.tickets.get(t.ID); old != nil && old.Node != t.Node && !old.Ghost {
+		if old := l.world.tickets.get(t.ID); old != nil && old.Node != t.Node && !replaceable(old) {
 			return fmt.Errorf("%w: %s is for node %s, not %s", ErrAssumed, t.ID, old.Node, t.Node)
 		}
 	}
 	var touched Touched
 	for _, t := range tickets {
-		if old := l.world.tickets.get(t.ID); old == nil || old.Ghost {
+		if replaceable(l.world.tickets.get(t.ID)) {
 			t.apply(l, now, &touched)
 		}
 	}
 	return nil
 }
+
+// replaceable says whether a new ticket may stand in a ticket's place: its
+// scheduler knows that the pod is not bound, and is about to write another.
+func replaceable(old *Ticket) bool { return old == nil || old.Ghost || old.Phase == TicketRefused }
 
 // Forget stops counting own tickets: the write failed for certain, or the
 // object was deleted by us.

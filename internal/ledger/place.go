@@ -25,11 +25,12 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 	change(&vol.Places[i])
 	after := &vol.Places[i]
 	switch {
-	case len(after.Users) > 0:
+	case l.occupied(after):
 		after.Idle, after.SawLeave = time.Time{}, false
-	case !found || len(before.Users) > 0:
+	case after.Idle.IsZero():
 		after.Idle, after.SawLeave = now, found
 	}
+	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && len(before.Attachments) > 0 && len(after.Attachments) == 0)
 	reported, inUse := after.Reported, after.InUse
 	gone := after.Empty()
 	if gone {
@@ -55,6 +56,20 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 		t.node(n)
 		l.sweepNode(node)
 	}
+}
+
+// occupied says whether a place has a user other than tickets that are not
+// granted: those come and go at a dead node, too.
+func (l *Ledger) occupied(p *Place) bool {
+	for _, u := range p.Users {
+		if u.Pod != "" {
+			return true
+		}
+		if k := l.world.tickets.get(u.Ticket); k != nil && (k.Phase == TicketGranted || k.Ghost) {
+			return true
+		}
+	}
+	return false
 }
 
 func count(b bool) int {

@@ -15,10 +15,12 @@ type Volume struct {
 	Places []Place  // in the order of their nodes
 	Hold   *Hold    // nil: no VolumeHold
 	// Forced is how far a forced detach had come when this process first saw
-	// the hold: what an earlier process measured.
-	Forced Force
+	// the hold, at ForcedAt: what an earlier process measured.
+	Forced   Force
+	ForcedAt time.Time
 
-	gen uint64
+	inline Access // the most restrictive of pods that name it inline
+	gen    uint64
 }
 
 // Place is a volume at a node.
@@ -29,8 +31,12 @@ type Place struct {
 	Reported    bool // in the node's volumesAttached
 	InUse       bool // in the node's volumesInUse, as last reported
 	Proof       Proof
-	// Idle is when the last user left, as this process saw it, or when this
-	// process first saw the place without one. Zero while it has users.
+	// Lapsed says that Reported is from before: the attachment that it was
+	// about is gone, and the node has not stopped to report it since.
+	Lapsed bool
+	// Idle is when the last pod or granted ticket left, as this process saw
+	// it, or when this process first saw the place without one. Zero while it
+	// has any.
 	Idle time.Time
 	// SawLeave says that this process saw the last user leave, so that Idle
 	// is the whole truth and no earlier process measured before it.
@@ -132,8 +138,17 @@ func (v *Volume) Place(n NodeName) *Place {
 	return nil
 }
 
-// Canonical returns the attachment that counts: the one that exists longest
-// under its own name, foreign ones last. Nil when there is none.
+// Own returns the attachment under the one name that the volume and the node
+// lead to. Nil when there is none; others may exist, see Canonical.
+func (p *Place) Own() *Attachment {
+	if a := p.Canonical(); a != nil && a.own {
+		return a
+	}
+	return nil
+}
+
+// Canonical returns the own attachment if there is one, else the first of the
+// foreign ones. Nil when there is none at all.
 func (p *Place) Canonical() *Attachment {
 	if p == nil || len(p.Attachments) == 0 {
 		return nil

@@ -14,12 +14,15 @@ const (
 	LinkNone
 	// LinkMissing: the claim does not exist, or is not the one meant.
 	LinkMissing
-	// LinkLost: the claim's PersistentVolume is lost or does not exist.
+	// LinkLost: the claim has lost its PersistentVolume.
 	LinkLost
+	// LinkUnseen: to a PersistentVolume that has not been seen, or no longer
+	// exists.
+	LinkUnseen
 )
 
 func (k Link) String() string {
-	return [...]string{"volume", "unbound", "none", "missing", "lost"}[k]
+	return [...]string{"volume", "unbound", "none", "missing", "lost", "unseen"}[k]
 }
 
 func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.world.resolveClaim(rec) }
@@ -41,10 +44,14 @@ func (w *world) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 		}
 		return UnboundClaim(driver, rec.UID), LinkUnbound
 	}
-	pv := w.pvs.get(rec.PersistentVolume)
+	return w.resolvePV(rec.PersistentVolume)
+}
+
+func (w *world) resolvePV(name string) (VolumeID, Link) {
+	pv := w.pvs.get(name)
 	switch {
 	case pv == nil || !pv.exists:
-		return VolumeID{}, LinkLost
+		return VolumeID{}, LinkUnseen
 	case pv.Volume.IsZero():
 		return VolumeID{}, LinkNone
 	}
@@ -76,14 +83,7 @@ func (w *world) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 		}
 		return w.resolveClaim(rec)
 	case v.PersistentVolume != "":
-		pv := w.pvs.get(v.PersistentVolume)
-		switch {
-		case pv == nil || !pv.exists:
-			return VolumeID{}, LinkLost
-		case pv.Volume.IsZero():
-			return VolumeID{}, LinkNone
-		}
-		return pv.Volume, LinkVolume
+		return w.resolvePV(v.PersistentVolume)
 	}
 	if p := w.pods.get(t.Pod); p != nil {
 		for _, pv := range p.Volumes {
@@ -93,4 +93,31 @@ func (w *world) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 		}
 	}
 	return VolumeID{}, LinkMissing
+}
+
+// settle says where one volume of a pod at a node leads, given where it led
+// before. Missing evidence frees nothing: what a bound pod used stays used
+// when its claim or PersistentVolume vanishes, and a claim that has just been
+// bound keeps its slot until the PersistentVolume is seen.
+func settle(is VolumeID, link Link, was VolumeID) VolumeID {
+	switch {
+	case link == LinkNone:
+		return VolumeID{}
+	case link == LinkVolume, was.IsZero():
+		return is
+	case was.IsReal():
+		return was
+	case is.IsZero() && (link == LinkUnbound || link == LinkUnseen):
+		return was
+	}
+	return is
+}
+
+// settleTicket is settle for a ticket, which gives way when its claim or
+// PersistentVolume goes: a reservation must not block the reclaim.
+func settleTicket(is VolumeID, link Link, was VolumeID) VolumeID {
+	if is.IsZero() && !was.IsReal() && (link == LinkUnbound || link == LinkUnseen) {
+		return was
+	}
+	return is
 }

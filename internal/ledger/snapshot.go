@@ -101,7 +101,8 @@ func (s Snapshot) Tickets() iter.Seq[*Ticket] { return s.world.tickets.all() }
 // Size is the number of volumes known.
 func (s Snapshot) Size() int { return s.world.volumes.size }
 
-// PodAt returns the volumes a bound, unfinished pod uses. Read only.
+// PodAt returns where each volume of a bound, unfinished pod leads: zero where
+// nowhere, one volume perhaps more than once. Read only.
 func (s Snapshot) PodAt(uid string) []VolumeID {
 	if p := s.world.pods.get(uid); p != nil {
 		return p.at
@@ -109,7 +110,8 @@ func (s Snapshot) PodAt(uid string) []VolumeID {
 	return nil
 }
 
-// TicketAt returns the volumes that count for a ticket. Read only.
+// TicketAt returns where each volume of a ticket that counts leads: zero where
+// nowhere, one volume perhaps more than once. Read only.
 func (s Snapshot) TicketAt(id TicketID) []VolumeID {
 	if t := s.world.tickets.get(id); t != nil {
 		return t.at

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "time"
+
+// policyKey is what a policy is for; Class is empty for all of a driver.
+type policyKey struct{ Driver, Class string }
+
+func (p *Policy) key() policyKey { return policyKey{p.Driver, p.Class} }
+
+func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
+	old := l.world.policies.get(p.Name)
+	if old != nil && !Newer(p.Version, old.Version) {
+		return
+	}
+	l.world.policies.put(l.gen, &p)
+	l.policyChanged(t, p.key())
+	if old != nil && old.key() != p.key() {
+		l.policyChanged(t, old.key())
+	}
+}
+
+func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
+	if old := l.world.policies.get(e.Name); old != nil {
+		l.world.policies.del(l.gen, e.Name)
+		l.policyChanged(t, old.key())
+	}
+}
+
+// policyChanged settles which policy counts for a key: of several, the older
+// one, then the one with the smaller name.
+func (l *Ledger) policyChanged(t *Touched, key policyKey) {
+	var best *Policy
+	for p := range l.world.policies.all() {
+		if p.key() == key && (best == nil || p.Created < best.Created || p.Created == best.Created && p.Name < best.Name) {
+			best = p
+		}
+	}
+	if best == nil {
+		l.world.rules.del(l.gen, key)
+	} else {
+		l.world.rules.put(l.gen, best)
+	}
+	l.driverChanged(t, key.Driver, false)
+}
+
+// Policy returns the policy that counts for a driver and a class: the one for
+// both, else the one for all of the driver, else nil.
+func (s Snapshot) Policy(driver, class string) *Policy {
+	if class != "" {
+		if p := s.world.rules.get(policyKey{driver, class}); p != nil {
+			return p
+		}
+	}
+	return s.world.rules.get(policyKey{driver, ""})
+}
