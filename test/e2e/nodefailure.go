@@ -19,34 +19,34 @@ func failingNodes(shape *sandbox.Shape) {
 }
 
 // nodeFailure guards the way out of a dead node: once it has the out-of-service
-// taint, its volumes are detached without its kubelet's word.
+// taint, its volumes are detached without its kubelet's word. Until then the
+// wait and the ways out are told.
 func nodeFailure() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "node-failure",
-		Doc: "A node is switched off and gets the out-of-service taint: its pods and volumes are elsewhere within seconds. " +
-			"Upstream: the same, after the next round of pod garbage collection.",
+		Doc: "A node is switched off: who waits for its volume is told why, and what would help. With the out-of-service taint the volume is elsewhere within seconds. " +
+			"Upstream: with the taint the same, after the next round of pod garbage collection.",
 		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Shape: failingNodes,
 		Run: tell(func(s *story) {
-			s.statefulSet("db")
-			first := s.runs("db-0")
-			from, handle := first.Spec.NodeName, s.handle(dataOf("db-0"))
+			old := s.evictable()
+			from, handle := old.Spec.NodeName, s.handle("data")
 			var before int64
 			if s.moorage() {
-				before = s.held(dataOf("db-0"), from)
+				before = s.held("data", from)
 			}
+			s.say("%s, where %s runs, is switched off", from, old.Name)
 			s.must(s.Cluster.PowerOff(s.ctx, from))
-			s.say("%s, where db-0 runs, is switched off", from)
-			s.nodeIs(from, false)
+			replacement := s.replaced(old)
+			s.toldOfDeadNode(from, replacement)
 			s.never(diskapi.ControllerUnpublish, handle, from)
-			s.say("%s is not Ready; nothing is detached on that ground alone; now it gets the out-of-service taint", from)
+			s.say("an administrator vouches for it: %s gets the out-of-service taint", from)
 			s.taint(from, outOfService())
-			second := s.boundAgain("db-0", first)
-			s.runs("db-0")
-			to := second.Spec.NodeName
-			s.say("db-0 runs on %s", to)
+			s.runs(replacement.Name)
+			to := replacement.Spec.NodeName
+			s.say("%s runs on %s", replacement.Name, to)
 			if s.moorage() {
-				after := s.held(dataOf("db-0"), to)
+				after := s.held("data", to)
 				s.expect(after == before+1, "transitions rises by one", "it was %d and is %d", before, after)
 				s.show("pods", "volumeholds")
 			}
@@ -67,24 +67,26 @@ func evictedAtOnce(spec *corev1.PodSpec) {
 	}
 }
 
-// killedNode runs a Deployment's pod and kills its node; it returns once the
-// pod is evicted from it, which the dead kubelet does not learn, and the pod
-// that replaces it is bound to another node.
-func (s *story) killedNode() (old, replacement *corev1.Pod) {
+// evictable runs a Deployment's pod that is evicted from a silent node at once.
+func (s *story) evictable() *corev1.Pod {
 	s.claim("data")
 	d := sandbox.Deployment("web", "data")
 	evictedAtOnce(&d.Spec.Template.Spec)
 	s.deployment(d)
-	old = s.successor("the pod runs", "web", s.isRunning)
+	return s.successor("the pod runs", "web", s.isRunning)
+}
+
+// replaced waits until a pod's node is known to be silent, and the pod that
+// replaces it is bound to another one. The old pod is evicted, which its dead
+// kubelet does not learn.
+func (s *story) replaced(old *corev1.Pod) *corev1.Pod {
 	from := old.Spec.NodeName
-	s.must(s.Cluster.Kill(s.ctx, from))
-	s.say("the kubelet of %s, where %s runs, is killed; nobody knows what else is", from, old.Name)
 	s.nodeIs(from, false)
-	replacement = s.successor("a pod that replaces it is bound to another node", "web", func(pod *corev1.Pod) error {
+	replacement := s.successor("a pod that replaces it is bound to another node", "web", func(pod *corev1.Pod) error {
 		return s.boundElsewhere(pod, from)
 	}, old.UID)
-	s.say("%s is Terminating for good, %s is bound to %s", old.Name, replacement.Name, replacement.Spec.NodeName)
-	return old, replacement
+	s.say("%s is NotReady; %s is Terminating, for good; %s is bound to %s, and waits", from, old.Name, replacement.Name, replacement.Spec.NodeName)
+	return replacement
 }
 
 // bystander runs a pod with a volume of its own, so that whoever attaches is

@@ -24,12 +24,11 @@ func nodeFailureWait() sandbox.Scenario {
 		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Shape: failingNodes,
 		Run: tell(func(s *story) {
-			old, replacement := s.killedNode()
-			if s.moorage() {
-				s.toldOfDeadNode(old.Spec.NodeName, replacement)
-			} else {
-				s.toldInEvent(replacement.Name, "FailedAttachVolume", "Waiting for detach")
-			}
+			old := s.evictable()
+			s.say("the kubelet of %s, where %s runs, is killed; nobody knows what still writes", old.Spec.NodeName, old.Name)
+			s.must(s.Cluster.Kill(s.ctx, old.Spec.NodeName))
+			replacement := s.replaced(old)
+			s.toldOfDeadNode(old.Spec.NodeName, replacement)
 			s.bystander(replacement.Spec.NodeName)
 			s.untouched(old, replacement)
 			s.show("pods", "volumeattachments")
@@ -53,8 +52,13 @@ func (s *story) boundElsewhere(pod *corev1.Pod, node string) error {
 }
 
 // toldOfDeadNode waits until the waiting pod and the hold say what is waited
-// for, and what would end it.
+// for, and what would end it. Upstream says that the volume is in use.
 func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
+	if !s.moorage() {
+		s.toldInEvent(waiting.Name, "FailedAttachVolume", "Waiting for detach")
+		s.say("%s is told: Volume is already used by pod(s); and nothing else", waiting.Name)
+		return
+	}
 	texts := []string{node + ", which is not ready", "when the node comes back", corev1.TaintNodeOutOfService}
 	s.until("the waiting pod is told of the dead node, and of the ways out", func() error {
 		return told(s.View.Pod(s.Namespace, waiting.Name), "NodeUnreachable", texts...)

@@ -24,8 +24,3 @@ func Scenarios() []sandbox.Scenario {
 		isolation(),
 	}
 }
-
-// Demo names the scenarios that the demo plays, in order.
-func Demo() []string {
-	return []string{"path", "rollout", "limit", "handover", "node-failure-wait", "node-failure"}
-}

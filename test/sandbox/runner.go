@@ -29,6 +29,8 @@ type Result struct {
 	Seed uint64 `json:"seed"`
 	// Seconds is how long it took, without the start of the cluster.
 	Seconds float64 `json:"seconds"`
+	// Calls is how many calls the disk service got.
+	Calls int `json:"calls"`
 	// Violations are what the judge saw.
 	Violations []diskapi.Violation `json:"violations,omitempty"`
 	// Denied are calls of Moorage's that the API server refused.
@@ -190,6 +192,11 @@ func (r *Runner) env(ctx context.Context) (*Env, uint64, error) {
 // judge asks the disk service for violations since mark, and the API server's
 // audit log for calls of Moorage's that were denied.
 func (e *Env) judge(ctx context.Context, mark uint64, result *Result) error {
+	calls, err := e.Disk.Log(ctx, mark, diskapi.Filter{Phase: diskapi.Arrived})
+	if err != nil {
+		return fmt.Errorf("read the disk service's log: %w", err)
+	}
+	result.Calls = len(calls)
 	violations, err := e.Disk.Finish(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the judge: %w", err)

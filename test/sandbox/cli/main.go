@@ -28,8 +28,8 @@ type Config struct {
 	Manifests fs.FS
 	// Scenarios can be run by name.
 	Scenarios []sandbox.Scenario
-	// Demo names the scenarios that `demo` plays, in order.
-	Demo []string
+	// Demo is what `demo` plays, in order.
+	Demo []sandbox.Scene
 	// Commands are further commands, such as benchmarks.
 	Commands []func(*Session) *cobra.Command
 }

@@ -3,19 +3,21 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// runOptions are the flags of run and demo.
+// runOptions are the flags of run.
 type runOptions struct {
 	cluster  shapeFlags
 	all      bool
@@ -75,27 +77,6 @@ func newRunCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
-func newDemoCommand(s *Session) *cobra.Command {
-	o := runOptions{timeline: true}
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Play the demo's scenes, with every stage of each pod's path",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			jobs, err := s.jobs(s.Demo, o)
-			if err != nil {
-				return err
-			}
-			return s.run(cmd.Context(), jobs, o, cmd.OutOrStdout())
-		},
-	}
-	fs := cmd.Flags()
-	fs.StringSliceVar(&o.modes, "mode", nil, "only in these modes")
-	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenarios' random choices (default: a random one, printed)")
-	o.cluster.addCommon(fs)
-	return cmd
-}
-
 // job is a scenario in a mode.
 type job struct {
 	scenario sandbox.Scenario
@@ -135,6 +116,12 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 	}
 	if len(out) == 0 {
 		return nil, errors.New("no scenario to run in these modes: see `list`")
+	}
+	if o.all {
+		// Scenarios of one mode share clusters.
+		slices.SortStableFunc(out, func(a, b job) int {
+			return cmp.Compare(slices.Index(sandbox.Modes(), a.mode), slices.Index(sandbox.Modes(), b.mode))
+		})
 	}
 	return out, nil
 }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// demoOptions are the flags of demo.
+type demoOptions struct {
+	cluster shapeFlags
+	seed    uint64
+}
+
+func newDemoCommand(s *Session) *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch Moorage at work: a story in scenes, some of them beside upstream",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.demo(cmd.Context(), &o, cmd.OutOrStdout())
+		},
+	}
+	fs := cmd.Flags()
+	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenes' random choices (default: a random one)")
+	o.cluster.addCommon(fs)
+	return cmd
+}
+
+// demo plays the scenes; ErrReported if an expectation did not hold in one.
+func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error {
+	options, err := s.options(&o.cluster)
+	if err != nil {
+		return err
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64N(1<<32) + 1
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	began := time.Now()
+	upstream := playBeside(ctx, s.Demo, options, o.seed)
+	p := &player{out: out, paint: isTerminal(out)}
+	p.opening(len(s.Demo))
+	runner := p.runner(options, o.seed)
+	failed := 0
+	for i, scene := range s.Demo {
+		if ctx.Err() != nil {
+			break
+		}
+		p.heading(i+1, scene)
+		if scene.Upstream {
+			failed += p.replay(<-upstream[i])
+		}
+		failed += p.play(ctx, runner, scene)
+	}
+	stop()
+	closed := runner.Close()
+	for _, played := range upstream {
+		<-played // its cluster has stopped
+	}
+	if closed != nil {
+		return closed
+	}
+	p.closing(failed, time.Since(began))
+	if failed > 0 {
+		return ErrReported
+	}
+	return nil
+}
+
+// played is a scene that was played out of sight.
+type played struct {
+	text   bytes.Buffer
+	result sandbox.Result
+}
+
+// playBeside plays upstream's part of the scenes on a cluster of its own, while
+// Moorage's is on stage. Each scene's channel delivers it once it is over; all
+// are closed when the cluster is gone.
+func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Options, seed uint64) []chan *played {
+	done := make([]chan *played, len(scenes))
+	for i := range done {
+		done[i] = make(chan *played, 1)
+	}
+	options.Progress = func(string) {}
+	go func() {
+		p := &player{}
+		runner := p.runner(options, seed)
+		for i, scene := range scenes {
+			if !scene.Upstream {
+				continue
+			}
+			show := &played{}
+			p.out, p.began = &show.text, time.Now()
+			show.result = runner.Run(ctx, scene.Scenario, sandbox.Upstream)
+			done[i] <- show
+		}
+		_ = runner.Close() // what it could not remove, the next sandbox does
+		for _, c := range done {
+			close(c)
+		}
+	}()
+	return done
+}
+
+// isTerminal says whether to use colours.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// runner makes a Runner that tells its scenarios to the player's audience.
+func (p *player) runner(options sandbox.Options, seed uint64) *sandbox.Runner {
+	return &sandbox.Runner{
+		Options: options, Seed: seed,
+		Log: p.say,
+		Show: func(ctx context.Context, e *sandbox.Env, resources []string) {
+			for _, resource := range resources {
+				if err := showTable(ctx, p.indented(), e, resource); err != nil {
+					p.say("%s can't be shown: %v", resource, err)
+				}
+			}
+		},
+	}
+}
+
+// play plays a scene with Moorage; 1 if it failed.
+func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox.Scene) int {
+	p.voice("Moorage")
+	p.began = time.Now()
+	result := runner.Run(ctx, scene.Scenario, sandbox.Standalone)
+	p.times(result, scene.Stages)
+	return p.verdict(result)
+}
+
+// replay shows what was played with upstream meanwhile; 1 if it failed.
+func (p *player) replay(show *played) int {
+	p.voice("Upstream, the same manifests")
+	if show == nil {
+		fmt.Fprintln(p.out, "    it was not played")
+		return 1
+	}
+	_, _ = show.text.WriteTo(p.out) // a terminal or a file; the next line would fail, too
+	p.times(show.result, false)
+	return p.verdict(show.result)
+}
