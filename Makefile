@@ -60,8 +60,12 @@ scenarios: build ## Run every scenario on real clusters
 	$(SANDBOX) run --all
 
 .PHONY: bench
-bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it
-	$(SANDBOX) bench $(if $(QUICK),--quick)
+bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it, OUT=FILE to keep it
+	$(SANDBOX) bench $(if $(QUICK),--quick) $(if $(OUT),--out $(OUT))
+
+.PHONY: bench-core
+bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
+	@$(GO) run ./test/bench/core $(if $(OUT),--out $(OUT))
 
 .PHONY: verify
 verify: ## Check format, lint, import law and generated files

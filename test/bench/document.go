@@ -3,10 +3,14 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/moorage-dev/moorage/test/bench/core/report"
+	"github.com/moorage-dev/moorage/test/bench/internal/file"
 )
 
 // The results stand between these two lines of the document.
@@ -16,16 +20,16 @@ const (
 )
 
 // RenderDocument replaces the results in a document by those in a folder.
-func RenderDocument(file, resultDir string) error {
-	text, err := os.ReadFile(file)
+func RenderDocument(name, resultDir string) error {
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("document: %w", err)
 	}
 	rendered, err := withResults(string(text), resultDir)
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return writeFile(file, []byte(rendered))
+	return file.Write(name, []byte(rendered))
 }
 
 // withResults returns a document with its results replaced.
@@ -42,22 +46,43 @@ func withResults(text, resultDir string) (string, error) {
 	return before + resultsBegin + "\n" + results + "\n" + resultsEnd + after, nil
 }
 
-// renderFolder renders the result files of a folder.
+// renderFolder renders the result files of a folder, in the order of their
+// names, each under a heading.
 func renderFolder(dir string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
 		return "", fmt.Errorf("results: %w", err)
 	}
-	if len(files) == 0 {
+	if len(names) == 0 {
 		return "No result is committed yet.\n", nil
 	}
-	var out strings.Builder
-	for _, file := range files {
-		r, err := Load(file)
+	var parts []string
+	for _, name := range names {
+		data, err := os.ReadFile(name)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("results: %w", err)
 		}
-		out.WriteString(renderFolded(r))
+		part, err := renderResult(data)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		parts = append(parts, part)
 	}
-	return out.String(), nil
+	return strings.Join(parts, "\n"), nil
+}
+
+// renderResult renders a result file of either kind.
+func renderResult(data []byte) (string, error) {
+	var kind struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &kind); err != nil {
+		return "", fmt.Errorf("result file: %w", err)
+	}
+	if kind.Schema == report.Schema {
+		r, err := report.Decode(data)
+		return "## The core\n" + report.Render(r), err
+	}
+	r, err := Decode(data)
+	return "## Attach and detach\n" + renderFolded(r), err
 }

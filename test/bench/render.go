@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
 // nothing stands where there is no number.
@@ -59,7 +61,7 @@ func render(r Result, fold func(title, body string) string) string {
 
 // overview has a row per case: one metric's median per setup, and the ratios.
 func overview(r Result, m Metric) string {
-	var t table
+	var t table.Table
 	setups := r.Setups()
 	head := []string{"case"}
 	for _, setup := range setups {
@@ -70,14 +72,14 @@ func overview(r Result, m Metric) string {
 			head = append(head, string(p.ours)+" : "+string(p.theirs))
 		}
 	}
-	t.add(head...)
+	t.Add(head...)
 	for _, c := range r.Cases() {
 		row := []string{c.Name()}
 		cells := allCells(r, c)
 		for _, one := range cells {
 			row = append(row, percentileOf(one, m.Key, 50))
 		}
-		t.add(append(row, ratios(cells, func(c cell) (float64, bool) { return c.p50(m.Key) })...)...)
+		t.Add(append(row, ratios(cells, func(c cell) (float64, bool) { return c.p50(m.Key) })...)...)
 	}
 	return t.String()
 }
@@ -96,7 +98,7 @@ func (r Result) kubernetes() []string {
 // timesTable has a row per metric: the percentiles per setup, and the ratios of
 // ours to upstream's.
 func timesTable(cells []cell) string {
-	var t table
+	var t table.Table
 	head := []string{""}
 	for _, c := range cells {
 		head = append(head, string(c.setup)+" p50", "p99")
@@ -104,24 +106,24 @@ func timesTable(cells []cell) string {
 	for _, d := range duels(cells) {
 		head = append(head, fmt.Sprintf("%s : %s", d.ours.setup, d.theirs.setup))
 	}
-	t.add(head...)
+	t.Add(head...)
 	for _, m := range Metrics() {
 		row := []string{m.Title}
 		for _, c := range cells {
 			row = append(row, percentileOf(c, m.Key, 50), percentileOf(c, m.Key, 99))
 		}
-		t.add(append(row, ratios(cells, func(c cell) (float64, bool) { return c.p50(m.Key) })...)...)
+		t.Add(append(row, ratios(cells, func(c cell) (float64, bool) { return c.p50(m.Key) })...)...)
 	}
-	t.addSingle("all Running after", cells, func(c cell) float64 { return c.allRunning }, formatMillis)
-	t.addSingle("all detached after", cells, func(c cell) float64 { return c.allDetached }, formatMillis)
+	addSingle(&t, "all Running after", cells, func(c cell) float64 { return c.allRunning }, formatMillis)
+	addSingle(&t, "all detached after", cells, func(c cell) float64 { return c.allDetached }, formatMillis)
 	count := func(n float64) string { return fmt.Sprintf("%.1f", n) }
-	t.addSingle("API writes per pod, attach", cells, func(c cell) float64 { return c.perPod(total(c.attach)) }, count)
-	t.addSingle("API writes per pod, detach", cells, func(c cell) float64 { return c.perPod(total(c.detach)) }, count)
+	addSingle(&t, "API writes per pod, attach", cells, func(c cell) float64 { return c.perPod(total(c.attach)) }, count)
+	addSingle(&t, "API writes per pod, detach", cells, func(c cell) float64 { return c.perPod(total(c.detach)) }, count)
 	return t.String()
 }
 
 // addSingle adds a row of one number per setup.
-func (t *table) addSingle(title string, cells []cell, value func(cell) float64, format func(float64) string) {
+func addSingle(t *table.Table, title string, cells []cell, value func(cell) float64, format func(float64) string) {
 	row := []string{title}
 	for _, c := range cells {
 		text := "failed"
@@ -130,7 +132,7 @@ func (t *table) addSingle(title string, cells []cell, value func(cell) float64, 
 		}
 		row = append(row, text, "")
 	}
-	t.add(append(row, ratios(cells, func(c cell) (float64, bool) { return value(c), c.measured() })...)...)
+	t.Add(append(row, ratios(cells, func(c cell) (float64, bool) { return value(c), c.measured() })...)...)
 }
 
 // duel is a pair of setups that both were measured.
@@ -188,18 +190,18 @@ func writesTable(cells []cell, of func(cell) []Write) string {
 	for _, c := range cells {
 		lists = append(lists, of(c))
 	}
-	t := table{left: map[int]bool{1: true, 2 + len(cells): true}}
+	t := table.Table{Left: map[int]bool{1: true, 2 + len(cells): true}}
 	head := []string{"who", "write"}
 	for _, c := range cells {
 		head = append(head, string(c.setup))
 	}
-	t.add(append(head, "what it buys")...)
+	t.Add(append(head, "what it buys")...)
 	for _, w := range mergeWrites(lists...) {
 		row := []string{shortUser(w.User), w.Verb + " " + w.Resource}
 		for i, c := range cells {
 			row = append(row, countOf(c, lists[i], w))
 		}
-		t.add(append(row, purpose(w))...)
+		t.Add(append(row, purpose(w))...)
 	}
 	return t.String()
 }
@@ -225,7 +227,7 @@ func shortUser(user string) string {
 }
 
 func cpuTable(cells []cell) string {
-	var t table
+	var t table.Table
 	names := map[string]bool{}
 	head := []string{"component"}
 	for _, c := range cells {
@@ -234,7 +236,7 @@ func cpuTable(cells []cell) string {
 			names[name] = true
 		}
 	}
-	t.add(head...)
+	t.Add(head...)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		row := []string{name}
 		for _, c := range cells {
@@ -244,7 +246,7 @@ func cpuTable(cells []cell) string {
 			}
 			row = append(row, text)
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
 	return t.String()
 }

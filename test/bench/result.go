@@ -5,13 +5,12 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/file"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
@@ -142,40 +141,23 @@ func Decode(data []byte) (Result, error) {
 }
 
 // Load reads a result file.
-func Load(file string) (Result, error) {
-	data, err := os.ReadFile(file)
+func Load(name string) (Result, error) {
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return Result{}, fmt.Errorf("result file: %w", err)
 	}
 	r, err := Decode(data)
 	if err != nil {
-		return r, fmt.Errorf("%s: %w", file, err)
+		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil
 }
 
 // Save writes a result file, whole or not at all.
-func (r Result) Save(file string) error {
+func (r Result) Save(name string) error {
 	data, err := r.Encode()
 	if err != nil {
 		return err
 	}
-	return writeFile(file, data)
-}
-
-// writeFile replaces a file in one step.
-func writeFile(file string, data []byte) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".bench-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", file, err), os.Remove(tmp.Name()))
-	}
-	return nil
+	return file.Write(name, data)
 }

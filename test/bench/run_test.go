@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -165,7 +166,7 @@ func TestCommandChooses(t *testing.T) {
 func TestCommandRenders(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "doc.md")
-	if err := writeFile(file, []byte(resultsBegin+resultsEnd)); err != nil {
+	if err := os.WriteFile(file, []byte(resultsBegin+resultsEnd), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := sampleResult().Save(filepath.Join(dir, "r.json")); err != nil {

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+// Package table writes Markdown tables that can be read as plain text too.
+package table
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// table is a Markdown table, padded so that it can be read as plain text too.
-// The first column is aligned to the left, the others as said.
-type table struct {
-	rows [][]string // the first is the head
-	// left says which columns besides the first are aligned to the left.
-	left map[int]bool
+// Table is a Markdown table, padded so that it can be read as plain text too.
+// The first row is the head; all rows have as many cells. The first column is
+// aligned to the left.
+type Table struct {
+	// Left says which columns besides the first are aligned to the left; the
+	// others are aligned to the right.
+	Left map[int]bool
+
+	rows [][]string
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// String writes the table.
-func (t *table) String() string {
+// String writes the table; nothing if there is no row.
+func (t *Table) String() string {
 	if len(t.rows) == 0 {
 		return ""
 	}
@@ -38,9 +43,9 @@ func (t *table) String() string {
 	return out.String()
 }
 
-func (t *table) isLeft(column int) bool { return column == 0 || t.left[column] }
+func (t *Table) isLeft(column int) bool { return column == 0 || t.Left[column] }
 
-func (t *table) line(out *strings.Builder, row []string, widths []int) {
+func (t *Table) line(out *strings.Builder, row []string, widths []int) {
 	out.WriteByte('|')
 	for i, text := range row {
 		space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
@@ -53,7 +58,7 @@ func (t *table) line(out *strings.Builder, row []string, widths []int) {
 	out.WriteByte('\n')
 }
 
-func (t *table) rule(out *strings.Builder, widths []int) {
+func (t *Table) rule(out *strings.Builder, widths []int) {
 	out.WriteByte('|')
 	for i, width := range widths {
 		if t.isLeft(i) {

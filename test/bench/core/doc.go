@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command core runs the Go benchmarks of the pure core, internal/ledger and
+// internal/arbiter, and stores what they print as JSON.
+//
+//	reads    the output of `go test -bench`
+//	decides  nothing; a benchmark that fails, fails the command
+//	writes   the result file, with the command and the commit
+//
+// Called by `make bench-core`.
+package main

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/core/report"
+	"github.com/moorage-dev/moorage/test/bench/origin"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// packages are the pure core.
+func packages() []string { return []string{"./internal/ledger", "./internal/arbiter"} }
+
+func run(ctx context.Context, args []string) error {
+	set := flag.NewFlagSet("core", flag.ContinueOnError)
+	out := set.String("out", "", "store the result as JSON in this file")
+	count := set.Int("count", 1, "run each benchmark this often")
+	pattern := set.String("bench", ".", "run the benchmarks that match")
+	duration := set.String("benchtime", "1s", "how long each benchmark runs, as `go test -benchtime` takes it")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	command := append([]string{
+		"go", "test", "-run", "^$", "-bench", *pattern, "-benchmem", "-benchtime", *duration, fmt.Sprintf("-count=%d", *count),
+	}, packages()...)
+	started := time.Now().UTC().Truncate(time.Second)
+	benchmarks, err := execute(ctx, command, os.Stdout)
+	if err != nil || *out == "" {
+		return err
+	}
+	source, err := origin.OfTree(ctx, ".")
+	if err != nil {
+		return err
+	}
+	return report.Result{
+		Command: strings.Join(command, " "), Source: source, Machine: origin.ThisMachine(),
+		Started: started, Benchmarks: benchmarks,
+	}.Save(*out)
+}
+
+// execute runs the benchmarks, shows their output and parses it.
+func execute(ctx context.Context, command []string, show io.Writer) ([]report.Benchmark, error) {
+	var output bytes.Buffer
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdout = io.MultiWriter(&output, show)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(command, " "), err)
+	}
+	benchmarks, err := report.Parse(&output)
+	if err != nil {
+		return nil, err
+	}
+	if len(benchmarks) == 0 {
+		return nil, errors.New("no benchmark ran: is the pattern right?")
+	}
+	return benchmarks, nil
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/file"
+	"github.com/moorage-dev/moorage/test/bench/internal/table"
+	"github.com/moorage-dev/moorage/test/bench/origin"
+)
+
+// Schema names the format of result files.
+const Schema = "moorage.dev/bench-core/v1"
+
+// Result is what one call of the benchmarks measured, and where.
+type Result struct {
+	Schema     string         `json:"schema"`
+	Command    string         `json:"command"`
+	Source     origin.Source  `json:"source"`
+	Started    time.Time      `json:"started"`
+	Machine    origin.Machine `json:"machine"`
+	Benchmarks []Benchmark    `json:"benchmarks"`
+}
+
+// Decode reads a result file's content.
+func Decode(data []byte) (Result, error) {
+	var r Result
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("result file: %w", err)
+	}
+	if r.Schema != Schema {
+		return r, fmt.Errorf("result file of schema %q: %q is what this version reads", r.Schema, Schema)
+	}
+	return r, nil
+}
+
+// Encode writes a result as JSON.
+func (r Result) Encode() ([]byte, error) {
+	r.Schema = Schema
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// Save writes a result file, whole or not at all.
+func (r Result) Save(name string) error {
+	data, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	return file.Write(name, data)
+}
+
+// Render writes a result as Markdown: a row per benchmark and a column per
+// unit. Runs of the same benchmark are rows of their own.
+func Render(r Result) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "Measured by `%s` on %s: %s; %s.\n\n", r.Command, r.Started.Format("2 January 2006"), r.Source, r.Machine)
+	units := r.units()
+	var t table.Table
+	t.Add(append([]string{"benchmark"}, units...)...)
+	for _, b := range r.Benchmarks {
+		row := []string{short(b.Package) + " " + b.Name}
+		for _, unit := range units {
+			text := "–"
+			if v, ok := b.Values[unit]; ok {
+				text = format(v)
+			}
+			row = append(row, text)
+		}
+		t.Add(row...)
+	}
+	out.WriteString(t.String())
+	return out.String()
+}
+
+// units lists the units of all benchmarks, time first.
+func (r Result) units() []string {
+	set := map[string]bool{}
+	for _, b := range r.Benchmarks {
+		for unit := range b.Values {
+			set[unit] = true
+		}
+	}
+	units := slices.Sorted(maps.Keys(set))
+	slices.SortStableFunc(units, func(a, b string) int { return order(a) - order(b) })
+	return units
+}
+
+// order puts what every benchmark has before its own units.
+func order(unit string) int {
+	if i := slices.Index([]string{"ns/op", "B/op", "allocs/op"}, unit); i >= 0 {
+		return i
+	}
+	return 3
+}
+
+func short(pkg string) string { return pkg[strings.LastIndexByte(pkg, '/')+1:] }
+
+// format writes a value with three digits at least, and whole from 100 on, with
+// commas between thousands.
+func format(v float64) string {
+	if v < 100 && v != float64(int64(v)) {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
