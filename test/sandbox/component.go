@@ -93,5 +93,3 @@ func identities(components []component) map[string]Identity {
 	}
 	return out
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -21,12 +21,13 @@ func moorageComponents(s *site) []component {
 		},
 		{
 			name:     MoorageController,
-			identity: ptr(serviceAccount(MoorageNamespace, MoorageController)),
+			identity: new(serviceAccount(MoorageNamespace, MoorageController)),
 			restart:  true,
 			args: []string{
 				"--kubeconfig=" + s.kubeconfig(MoorageController),
 				"--namespace=" + MoorageNamespace,
 				"--mode=" + string(s.options.Mode),
+				"--listen=" + s.controllerAddr,
 				// Short, so that one that was killed is soon replaced.
 				"--leader-elect-lease-duration=5s",
 				"--leader-elect-renew-deadline=3s",
@@ -36,7 +37,7 @@ func moorageComponents(s *site) []component {
 		},
 		{
 			name:     MoorageScheduler,
-			identity: ptr(serviceAccount(MoorageNamespace, MoorageScheduler)),
+			identity: new(serviceAccount(MoorageNamespace, MoorageScheduler)),
 			restart:  true,
 			args: []string{
 				"--config=" + s.schedulerConfig,

@@ -25,6 +25,7 @@ type site struct {
 	apiAddr, apiPort       string
 	diskAddr, csiSocket    string
 	webhookAddr            string
+	controllerAddr         string
 	nodeIP                 string
 
 	authority            *authority
@@ -96,7 +97,7 @@ func (s *site) makeFolders() error {
 
 func (s *site) chooseAddresses() error {
 	var p ports
-	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr} {
+	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr, &s.controllerAddr} {
 		var err error
 		if *addr, err = p.next(); err != nil {
 			return err

@@ -13,7 +13,9 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -21,15 +23,18 @@ import (
 // hangs: on a busy machine a step takes seconds.
 const startTimeout = 3 * time.Minute
 
+// step is a part of the start that ends when something is the case.
+type step struct {
+	what string // is awaited
+	run  func(context.Context) error
+}
+
 // start brings the processes up in the order in which they need each other.
 func (c *Cluster) start(ctx context.Context) error {
 	observe, cancel := context.WithCancelCause(context.Background())
 	c.cancel = cancel
 	began := time.Now()
-	steps := []struct {
-		what string
-		run  func(context.Context) error
-	}{
+	steps := []step{
 		{"etcd and the disk service", c.startStorage},
 		{"the API server", c.startAPIServer},
 		{"roles, storage classes and definitions", c.applyManifests},
@@ -37,9 +42,12 @@ func (c *Cluster) start(ctx context.Context) error {
 		{fmt.Sprintf("%d nodes to be Ready with their driver", c.options.Nodes), c.startRest},
 		{"the node controller to let pods in", c.awaitSchedulable},
 	}
+	if c.options.Mode.Moorage() {
+		steps = append(steps, step{"Moorage to serve and to lead", c.awaitMoorage})
+	}
 	for _, step := range steps {
 		c.options.Progress(fmt.Sprintf("%5.1fs  %s", time.Since(began).Seconds(), step.what))
-		if err := c.step(ctx, step.run); err != nil {
+		if err := c.take(ctx, step); err != nil {
 			return fmt.Errorf("sandbox: waiting for %s: %w", step.what, err)
 		}
 	}
@@ -52,8 +60,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// step runs one step until it is done, a component dies or time is up.
-func (c *Cluster) step(ctx context.Context, run func(context.Context) error) error {
+// take takes one step, until it is done, a component dies or time is up.
+func (c *Cluster) take(ctx context.Context, s step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not done after %s; the logs are in %s", startTimeout, c.site.logs))
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
@@ -65,7 +73,7 @@ func (c *Cluster) step(ctx context.Context, run func(context.Context) error) err
 		case <-ctx.Done():
 		}
 	}()
-	err := run(ctx)
+	err := s.run(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
@@ -203,6 +211,27 @@ func (c *Cluster) startRest(ctx context.Context) error {
 // awaitSchedulable waits until no node has a taint that keeps pods away.
 func (c *Cluster) awaitSchedulable(ctx context.Context) error {
 	return c.view.Await(ctx, func() error { return c.eachNode(c.nodeSchedulable) })
+}
+
+// awaitMoorage waits until the webhook serves (it fails open: a pod that came
+// earlier would not be stamped) and controller and scheduler hold their leases.
+func (c *Cluster) awaitMoorage(ctx context.Context) error {
+	if err := awaitListener(ctx, c.site.webhookAddr); err != nil {
+		return err
+	}
+	leases := c.client.CoordinationV1().Leases(MoorageNamespace)
+	for _, name := range []string{MoorageController, MoorageScheduler} {
+		var last error
+		err := wait.PollUntilContextCancel(ctx, tick, true, func(ctx context.Context) (bool, error) {
+			var lease *coordinationv1.Lease
+			lease, last = leases.Get(ctx, name, metav1.GetOptions{})
+			return last == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "", nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s does not hold its lease (%w); its log is %s", name, errors.Join(err, last), c.site.logPath(name))
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) nodeNames() []string {

@@ -85,11 +85,11 @@ func controllerManagerComponent(s *site) component {
 	case UpstreamTuned:
 		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst)
 	}
-	return component{name: ControllerManager, identity: ptr(user("system:kube-controller-manager")), args: args, restart: true}
+	return component{name: ControllerManager, identity: new(user("system:kube-controller-manager")), args: args, restart: true}
 }
 
 func schedulerComponent(s *site) component {
-	return component{name: Scheduler, identity: ptr(user("system:kube-scheduler")), restart: true, args: []string{
+	return component{name: Scheduler, identity: new(user("system:kube-scheduler")), restart: true, args: []string{
 		"--kubeconfig=" + s.kubeconfig(Scheduler),
 		"--leader-elect=false",
 		"--secure-port=0",
@@ -109,13 +109,13 @@ func attacherComponent(s *site) component {
 	}
 	return component{
 		name: Attacher, binary: s.options.Attacher, restart: true, args: args,
-		identity: ptr(serviceAccount(driverNamespace, "csi-attacher")),
+		identity: new(serviceAccount(driverNamespace, "csi-attacher")),
 	}
 }
 
 func diskComponent(s *site) component {
 	return component{
-		name: DiskService, identity: ptr(serviceAccount(driverNamespace, "disk-service")),
+		name: DiskService, identity: new(serviceAccount(driverNamespace, "disk-service")),
 		args: []string{
 			"--listen=" + s.diskAddr,
 			"--csi-endpoint=unix://" + s.csiSocket,
@@ -147,5 +147,5 @@ func nodeComponent(s *site, name string) component {
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))
 	}
-	return component{name: name, command: "node", identity: ptr(node(name)), args: args}
+	return component{name: name, command: "node", identity: new(node(name)), args: args}
 }

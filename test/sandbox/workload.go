@@ -22,7 +22,7 @@ func Claim(name string, mode corev1.PersistentVolumeAccessMode) *corev1.Persiste
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
-			StorageClassName: ptr("disk"),
+			StorageClassName: new("disk"),
 			Resources: corev1.VolumeResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			},
@@ -34,8 +34,8 @@ func Claim(name string, mode corev1.PersistentVolumeAccessMode) *corev1.Persiste
 // never pulled.
 func PodSpec(claims ...string) corev1.PodSpec {
 	spec := corev1.PodSpec{
-		AutomountServiceAccountToken:  ptr(false),
-		TerminationGracePeriodSeconds: ptr(int64(1)),
+		AutomountServiceAccountToken:  new(false),
+		TerminationGracePeriodSeconds: new(int64(1)),
 		Containers:                    []corev1.Container{{Name: "main", Image: "registry.invalid/main:1"}},
 	}
 	for i, claim := range claims {
@@ -64,7 +64,7 @@ func Deployment(name string, claims ...string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr(int32(1)),
+			Replicas: new(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
