@@ -190,14 +190,16 @@ func TestSignPod(t *testing.T) {
 
 // Before the caches are complete nothing is placed; then it is tried again.
 func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
-	r := newRig(t, disk("data", ledger.AccessNode)...)
-	late := newWorld(t)
-	waker := newWaker(&core{facts: late, handle: r.plugin.handle, now: r.plugin.core.now})
-	r.plugin.core.waker, r.plugin.core.facts = waker, late
-	if _, _, status := r.prefilter(podWith("p", "data")); status.Code() != fwk.UnschedulableAndUnresolvable {
+	r := newStillRig(t, disk("data", ledger.AccessNode)...)
+	r.plugin.core.start(r.plugin.core.process)
+	pod := podWith("p", "data")
+	r.known(pod)
+	if _, _, status := r.prefilter(pod); status.Code() != fwk.UnschedulableAndUnresolvable {
 		t.Errorf("before the caches are complete: %v", status)
 	}
-	go waker.run(t.Context())
-	close(late.synced)
+	close(r.synced)
 	eventually(t, "the pod to be woken", func() bool { return len(r.queue.names()) == 1 })
+	if _, _, status := r.prefilter(pod); !status.IsSuccess() {
+		t.Errorf("once the caches are complete: %v", status)
+	}
 }

@@ -272,6 +272,16 @@ type rig struct {
 // (each with the driver and two slots) and what else the test applies.
 func newRig(t *testing.T, events ...ledger.Event) *rig {
 	t.Helper()
+	r := newStillRig(t, events...)
+	r.plugin.core.start(r.plugin.core.process)
+	close(r.synced)
+	return r
+}
+
+// newStillRig is newRig with caches that are not complete, and nothing going on
+// beside scheduling.
+func newStillRig(t *testing.T, events ...ledger.Event) *rig {
+	t.Helper()
 	metrics.Register()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -308,10 +318,10 @@ func newRig(t *testing.T, events ...ledger.Event) *rig {
 	r.Framework = made
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	r.apply(slotsAt("n1", 2), slotsAt("n2", 2), slotsAt("n3", 2))
+	for _, node := range nodes {
+		r.apply(slotsAt(node.Name, 2))
+	}
 	r.apply(events...)
-	close(r.synced)
-	r.plugin.core.start(ctx)
 	return r
 }
 

@@ -49,11 +49,14 @@ func ticketID(pod *corev1.Pod) ledger.TicketID {
 	return ledger.TicketID{Namespace: pod.Namespace, Name: string(pod.UID)}
 }
 
-func slotsAt(node string, limit int32) ledger.Event {
-	return ledger.NodeDrivers{
-		Node:    ledger.NodeName(node),
-		Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: node, Limit: limit}},
+// slotsAt is a node's CSINode: limited slots of driver, and more than enough of
+// the drivers in others.
+func slotsAt(node string, limit int32, others ...string) ledger.Event {
+	drivers := []ledger.DriverOnNode{{Name: driver, NodeID: node, Limit: limit}}
+	for _, other := range others {
+		drivers = append(drivers, ledger.DriverOnNode{Name: other, NodeID: node, Limit: 99})
 	}
+	return ledger.NodeDrivers{Node: ledger.NodeName(node), Drivers: drivers}
 }
 
 func readyNode(name string) ledger.Event {
@@ -65,9 +68,13 @@ func volume(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: driv
 // disk is a claim of the namespace shop that is bound to a PersistentVolume
 // whose handle is the claim's name.
 func disk(claim string, access ledger.Access) []ledger.Event {
+	return diskOf(driver, claim, access)
+}
+
+func diskOf(driver, claim string, access ledger.Access) []ledger.Event {
 	key := ledger.ClaimKey{Namespace: "shop", Name: claim}
 	return []ledger.Event{
-		ledger.PersistentVolume{Name: "pv-" + claim, UID: "pv-" + claim, Volume: volume(claim), Access: access, Claim: key},
+		ledger.PersistentVolume{Name: "pv-" + claim, UID: "pv-" + claim, Volume: ledger.VolumeID{Driver: driver, Handle: claim}, Access: access, Claim: key},
 		ledger.Claim{Key: key, UID: "claim-" + claim, PersistentVolume: "pv-" + claim, Bound: true, Access: access},
 	}
 }

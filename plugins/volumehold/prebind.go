@@ -39,7 +39,7 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 		return nil
 	}
 	limit := p.timeout(pod)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not so within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("still so after %s", limit))
 	defer cancel()
 	for {
 		waitsFor, err := p.core.settled(r)

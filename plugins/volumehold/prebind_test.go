@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// waitingInPreBind is a pod whose claim was not bound when it was granted n1.
+func waitingInPreBind(t *testing.T, timeout time.Duration) (*rig, *corev1.Pod, <-chan *fwk.Status) {
+	t.Helper()
+	r := newRig(t, pending("data")...)
+	pod := podWith("p", "data")
+	r.known(pod)
+	c := r.reserve(pod, "n1").permit()
+	r.written(pod, "n1")
+	r.decide(pod, metav1.ConditionTrue, "")
+	if status := c.verdict(); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	if status := r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1"); !status.IsSuccess() || c.state.GetParallelPreBindPlugins().Has(Name) {
+		t.Fatalf("PreBind is skipped, or runs beside VolumeBinding's: %v", status)
+	}
+	r.apply(ledger.Policy{Name: "p", Driver: driver, GrantTimeout: timeout})
+	done := make(chan *fwk.Status, 1)
+	go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
+	return r, pod, done
+}
+
+// bindClaim is what VolumeBinding and the provisioner do.
+func bindClaim(r *rig) {
+	r.apply(disk("data", ledger.AccessNode)...)
+}
+
+func TestPreBindWaitsForTheVolumeThatTheClaimBecame(t *testing.T) {
+	r, pod, done := waitingInPreBind(t, 10*time.Minute)
+	bindClaim(r)
+	eventually(t, "PreBind to look again", func() bool { return len(r.plugin.core.book.of(string(pod.UID)).news) == 0 })
+	select {
+	case status := <-done:
+		t.Fatalf("bound before the controller granted the volume: %v", status)
+	default:
+	}
+	r.apply(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n2"}})
+	r.apply(ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "2", Node: "n1"}})
+	if status := <-done; !status.IsSuccess() {
+		t.Errorf("the volume is granted at n1, and PreBind says %v", status)
+	}
+}
+
+func TestPreBindEndsWithThePod(t *testing.T) {
+	r, pod, done := waitingInPreBind(t, 10*time.Minute)
+	r.apply(factOf(terminating(pod)))
+	if status := <-done; !errors.Is(status.AsError(), errPodGone) {
+		t.Errorf("the pod is being deleted, and PreBind says %v", status)
+	}
+}
+
+func TestPreBindEndsWithTheReservation(t *testing.T) {
+	r, pod, done := waitingInPreBind(t, 10*time.Minute)
+	r.apply(ledger.TicketGone{ID: ticketID(pod)})
+	if status := <-done; !errors.Is(status.AsError(), errReservation) {
+		t.Errorf("the ticket was deleted, and PreBind says %v", status)
+	}
+}
+
+func TestPreBindIsBounded(t *testing.T) {
+	_, _, done := waitingInPreBind(t, time.Nanosecond)
+	if status := <-done; status.Code() != fwk.Error || !strings.Contains(status.Message(), "claim data is not bound yet: still so after 1ns") {
+		t.Errorf("PreBind says %v", status)
+	}
+}
+
+// bindAfter: Attached.
+func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
+	attachment := ledger.Attachment{
+		Name: ledger.AttachmentName(volume("data"), "n1"), UID: "va", Version: "1", Driver: driver, Node: "n1", PersistentVolume: "pv-data", Ours: true,
+	}
+	good, bad := attachment, attachment
+	good.Version, bad.Version = "2", "2"
+	good.Attached, bad.AttachError = true, ledger.CallError{Message: "disk is broken"}
+	tests := map[string]struct {
+		events []ledger.Event
+		want   string
+	}{
+		"attached": {one(good, ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true,
+			Reported: []ledger.VolumeID{volume("data")}}), ""},
+		"failed": {one(bad), "attaching volume data to n1 failed and will be tried again: disk is broken"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Policy{Name: "p", Driver: driver, BindAfterAttached: true},
+				ledger.HoldSeen{Volume: volume("data"), Hold: ledger.Hold{Version: "1", Node: "n1"}}))...)
+			pod := podWith("p", "data")
+			r.known(pod)
+			c := r.reserve(pod, "n1").permit()
+			r.written(pod, "n1")
+			r.decide(pod, metav1.ConditionTrue, "")
+			if status := c.verdict(); !status.IsSuccess() {
+				t.Fatal(status)
+			}
+			r.RunPreBindPreFlights(t.Context(), c.state, pod, "n1")
+			done := make(chan *fwk.Status, 1)
+			go func() { done <- r.RunPreBindPlugins(t.Context(), c.state, pod, "n1") }()
+			r.apply(attachment)
+			r.apply(test.events...)
+			if status := <-done; !strings.HasSuffix(status.Message(), test.want) || status.IsSuccess() != (test.want == "") {
+				t.Errorf("PreBind says %v, want %q", status, test.want)
+			}
+		})
+	}
+}
+
+// A pod that was granted and then could not be bound gives its node up.
+func TestGrantedButNotBound(t *testing.T) {
+	r := newRig(t, disk("data", ledger.AccessNode)...)
+	pod := podWith("p", "data")
+	r.known(pod)
+	c := r.reserve(pod, "n1").permit()
+	r.written(pod, "n1")
+	r.decide(pod, metav1.ConditionTrue, "")
+	if status := c.verdict(); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	c.unreserve()
+	eventually(t, "the ticket to be withdrawn", func() bool { return slices.Equal(r.writes(), []string{"create n1", "delete n1"}) })
+	if got := r.queue.names(); len(got) != 0 {
+		t.Errorf("woken are %v: after a failed bind the framework itself tries again", got)
+	}
+}
