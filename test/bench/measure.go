@@ -39,6 +39,7 @@ const BindingSeen = "bindingSeen"
 // Metrics lists what is measured, in the order of tables.
 func Metrics() []Metric {
 	return []Metric{
+		{"createdToBound", "created → bound", false, func(p journey) (time.Time, time.Time) { return p.created, p.bound }},
 		{"boundToPublish", "bound → publish called", false, func(p journey) (time.Time, time.Time) { return p.bound, p.publishCalled }},
 		{"publishedToAttached", "publish returned → attached", false, func(p journey) (time.Time, time.Time) { return p.publishReturned, p.attached }},
 		{"attachedToReported", "attached → in volumesAttached", false, func(p journey) (time.Time, time.Time) { return p.attached, p.reported }},

@@ -92,6 +92,9 @@ func TestSample(t *testing.T) {
 			t.Errorf("%s is %v, want %v: a pod that was not attached gives no sample", key, got[key], want)
 		}
 	}
+	if got := got["createdToBound"]; len(got) != 2 || got[0] != 30.392 {
+		t.Errorf("created → bound is %v, want 30.392 and that of the pod without a volume", got)
+	}
 	if n := len(got[BindingSeen]); n != 2 {
 		t.Errorf("%d pods were seen bound, want 2", n)
 	}

@@ -32,6 +32,7 @@ func sampleResult() Result {
 			Case: c, Setup: setup, Repeat: repeat, Started: at, Kubernetes: "v1.37.1",
 			AllRunning: 10 * base, AllDetached: 8 * base,
 			Samples: map[string]Samples{
+				"createdToBound":      series(c.Pods, 20, 0.5),
 				"boundToPublish":      series(c.Pods, base/10-30, 1),
 				"publishedToAttached": series(c.Pods, base, 2),
 				"attachedToReported":  series(c.Pods, base/5, 1),
