@@ -242,7 +242,7 @@ func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 		h.State, h.Reason, h.Message = ledger.HoldUnknown, others[0].Code, others[0].Message()
 		return
 	}
-	if place == nil || p.living(place) && h.Next.Node == "" {
+	if place == nil || p.living(place) && h.Next.Node == "" && !detaching(place) {
 		return
 	}
 	stuck := stuckAt(p.Arbiter, p.s, p.v, place, p.now)
@@ -259,6 +259,13 @@ func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 		h.Force = ledger.Force{Rule: f.Rule, Elapsed: f.Elapsed.Truncate(f.Step)}
 		p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
 	}
+}
+
+// detaching says whether the volume leaves a place whoever wants it there again:
+// the deletion of a VolumeAttachment can't be undone.
+func detaching(place *ledger.Place) bool {
+	va := place.Canonical()
+	return va != nil && va.Deleting
 }
 
 // sameHold says whether two holds say the same.
