@@ -28,6 +28,16 @@ func sampleEvents(t *testing.T) []audit.Event {
 	return events
 }
 
+// refused is a request of the sample's pod that was answered with a conflict.
+func refused(verb, subresource string, at float64) audit.Event {
+	e := audit.Event{
+		Stage: "ResponseComplete", Verb: verb, Received: second(at), Finished: second(at),
+		Object: &audit.Object{Resource: "pods", Subresource: subresource, Namespace: "bench", Name: "pod-000"},
+	}
+	e.Response.Code = 409
+	return e
+}
+
 // second is a moment of the sample's minute.
 func second(s float64) time.Time {
 	return time.Date(2026, 11, 20, 9, 23, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
@@ -40,7 +50,7 @@ func call(call diskapi.Call, phase diskapi.Phase, outcome diskapi.Outcome, volum
 // sampleEvidence has one pod with everything, and one that was never attached.
 func sampleEvidence(t *testing.T) evidence {
 	return evidence{
-		events: sampleEvents(t),
+		events: append([]audit.Event{refused("create", "binding", 3.68), refused("delete", "", 5)}, sampleEvents(t)...),
 		pods: []sandbox.PodTimes{
 			{Namespace: "bench", Pod: "pod-000", Volume: "vol-a", At: map[sandbox.Stage]time.Time{
 				sandbox.Created: second(3.69), sandbox.Bound: second(3.704), sandbox.Attached: second(6.15),
