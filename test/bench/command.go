@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -138,6 +139,9 @@ func (f *flags) config(cmd *cobra.Command, cases []Case, s Session) (Config, err
 	config.Options.Attacher, config.Options.Keep = f.attacher, f.keep
 	config.Options.Progress = func(string) {}
 	if f.out != "" {
+		if err := os.MkdirAll(filepath.Dir(f.out), 0o755); err != nil {
+			return config, fmt.Errorf("folder of the result: %w", err)
+		}
 		config.Partial = func(r Result) error { return r.Save(f.out) }
 	}
 	return config, nil

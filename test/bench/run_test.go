@@ -128,7 +128,7 @@ func runCommand(t *testing.T, asJSON bool, args ...string) (string, error) {
 }
 
 func TestCommandFailsWhenARunFails(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "r.json")
+	file := filepath.Join(t.TempDir(), "new", "r.json")
 	out, err := runCommand(t, true, "--quick", "--pods=3", "--modes=upstream", "--out", file)
 	if err == nil || !strings.Contains(err.Error(), "1 of 1 runs failed") {
 		t.Errorf("error %v", err)
