@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,6 +40,11 @@ func run(ctx context.Context, args []string) error {
 	duration := set.String("benchtime", "1s", "how long each benchmark runs, as `go test -benchtime` takes it")
 	if err := set.Parse(args); err != nil {
 		return err
+	}
+	if *out != "" {
+		if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+			return fmt.Errorf("folder of the result: %w", err)
+		}
 	}
 	command := append([]string{
 		"go", "test", "-run", "^$", "-bench", *pattern, "-benchmem", "-benchtime", *duration, fmt.Sprintf("-count=%d", *count),
