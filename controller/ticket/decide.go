@@ -11,32 +11,33 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// answer is what becomes of a pending ticket.
-type answer uint8
+// Answer is what becomes of a pending ticket.
+type Answer uint8
 
+// The answers to a ticket.
 const (
-	wait   answer = iota // stays pending, with the reason on it
-	grant                // after its holds are written
-	refuse               // for good: whoever asked looks for another node
+	Wait   Answer = iota // stays pending, with the reason on it
+	Grant                // after its holds are written
+	Refuse               // for good: whoever asked looks for another node
 )
 
-// decision is an answer with what belongs to it.
-type decision struct {
-	answer  answer
-	verdict arbiter.Verdict
-	holds   []arbiter.Step // grant: in the order in which they are written
+// Decision is an answer with what belongs to it.
+type Decision struct {
+	Answer  Answer
+	Verdict arbiter.Verdict
+	Holds   []arbiter.Step // with Grant: in the order in which they are written
 }
 
-// decide answers a pending ticket.
-func decide(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) decision {
+// Decide answers a pending ticket. It is pure.
+func Decide(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) Decision {
 	verdict, holds := a.Grant(s, t, now)
-	d := decision{answer: wait, verdict: verdict, holds: holds}
+	d := Decision{Answer: Wait, Verdict: verdict, Holds: holds}
 	switch {
 	case verdict.Allowed():
-		d.answer = grant
-		slices.SortFunc(d.holds, func(a, b arbiter.Step) int { return strings.Compare(holdName(a), holdName(b)) })
+		d.Answer = Grant
+		slices.SortFunc(d.Holds, func(a, b arbiter.Step) int { return strings.Compare(holdName(a), holdName(b)) })
 	case t.Type == ledger.TypePod && (verdict.Outcome == arbiter.Deny || long(verdict)):
-		d.answer = refuse
+		d.Answer = Refuse
 	}
 	return d
 }
@@ -53,9 +54,9 @@ func long(v arbiter.Verdict) bool {
 	return false
 }
 
-// exhausted says whether a granted reservation leads nowhere: the driver has
-// said that the node has no room, and the pod is not bound yet.
-func exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
+// Exhausted says whether a granted reservation leads nowhere: the driver has
+// said that the node has no room, and the pod is not bound yet. It is pure.
+func Exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
 	if pod := s.Pod(t.Pod); t.Type != ledger.TypePod || pod == nil || pod.Node != "" {
 		return arbiter.Verdict{Outcome: arbiter.Allow}
 	}

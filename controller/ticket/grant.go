@@ -47,20 +47,20 @@ func (c *Controller) answer(ctx context.Context, id ledger.TicketID) error {
 	if t == nil || t.Ghost || t.Phase != ledger.TicketPending {
 		return nil
 	}
-	d := decide(c.config.Arbiter, s, t, now)
-	switch d.answer {
-	case grant:
-		for _, step := range d.holds {
+	d := Decide(c.config.Arbiter, s, t, now)
+	switch d.Answer {
+	case Grant:
+		for _, step := range d.Holds {
 			if err := c.config.Write.Do(ctx, step); err != nil {
 				return err
 			}
 		}
-		return c.write(ctx, t, metav1.ConditionTrue, d.verdict)
-	case refuse:
-		c.config.Events.Refused(t, d.verdict.First())
-		return c.write(ctx, t, metav1.ConditionFalse, d.verdict)
+		return c.write(ctx, t, metav1.ConditionTrue, d.Verdict)
+	case Refuse:
+		c.config.Events.Refused(t, d.Verdict.First())
+		return c.write(ctx, t, metav1.ConditionFalse, d.Verdict)
 	}
-	return c.write(ctx, t, metav1.ConditionUnknown, d.verdict)
+	return c.write(ctx, t, metav1.ConditionUnknown, d.Verdict)
 }
 
 // write puts condition Granted on exactly the version of the ticket that was

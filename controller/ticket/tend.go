@@ -59,7 +59,7 @@ func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Tick
 	}
 	verdict := c.config.Arbiter.Keeps(s, t, c.config.Now())
 	if verdict.Allowed() {
-		verdict = exhausted(s, t)
+		verdict = Exhausted(s, t)
 	}
 	if verdict.Allowed() {
 		return nil

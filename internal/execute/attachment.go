@@ -159,20 +159,33 @@ func (e *Executor) confirm(ctx context.Context, step arbiter.Step) error {
 		return fmt.Errorf("confirm VolumeAttachment %s: %w", step.Attachment, err)
 	}
 	e.config.Observer.Saw(written)
-	if string(written.UID) != step.UID || !written.Status.Attached || written.DeletionTimestamp != nil {
+	if !Confirms(step, written) {
 		return fmt.Errorf("%w: VolumeAttachment %s is not attached for good", ErrStale, step.Attachment)
 	}
 	e.confirmed.set(step.UID, true)
 	return nil
 }
 
+// Confirms says whether the answer to a new annotation value proves that an
+// attachment is there to stay: the one that was meant, attached, and not being
+// deleted. It is pure.
+func Confirms(step arbiter.Step, written *storagev1.VolumeAttachment) bool {
+	return string(written.UID) == step.UID && written.Status.Attached && written.DeletionTimestamp == nil
+}
+
+// Deletion is how an attachment is deleted: exactly the version that the
+// proofs are about. It is pure.
+func Deletion(step arbiter.Step) metav1.DeleteOptions {
+	return metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(step.UID)), ResourceVersion: ptr.To(step.Version)},
+	}
+}
+
 // deleteAttachment deletes exactly the attachment that the proofs are about.
 func (e *Executor) deleteAttachment(ctx context.Context, step arbiter.Step) error {
 	e.confirmed.set(step.UID, false)
 	err := e.try(ctx, func(ctx context.Context) error {
-		return e.config.Kube.StorageV1().VolumeAttachments().Delete(ctx, step.Attachment, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(step.UID)), ResourceVersion: ptr.To(step.Version)},
-		})
+		return e.config.Kube.StorageV1().VolumeAttachments().Delete(ctx, step.Attachment, Deletion(step))
 	})
 	switch {
 	case err == nil, apierrors.IsNotFound(err):

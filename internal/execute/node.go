@@ -4,6 +4,7 @@ package execute
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +49,7 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 	var fitting []*nodeChange
 	var steps []arbiter.Step
 	for _, c := range batch {
-		if !fits(node, c.step) {
+		if !Fits(node, c.step) {
 			c.done <- ErrStale
 			continue
 		}
@@ -69,9 +70,9 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 // patchNode writes and takes the answer in. The Node comes first, what it
 // proves after.
 func (e *Executor) patchNode(ctx context.Context, node *corev1.Node, steps []arbiter.Step) error {
-	patch, err := nodePatch(node, steps)
+	patch, err := json.Marshal(NodePatch(node, steps))
 	if err != nil {
-		return err
+		return fmt.Errorf("encode the patch of node %s: %w", node.Name, err)
 	}
 	written, err := call(ctx, e, func(ctx context.Context) (*corev1.Node, error) {
 		return e.config.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")

@@ -3,8 +3,6 @@
 package execute
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,9 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// operation is one operation of a JSON Patch (RFC 6902). Its value is always
+// Operation is one operation of a JSON Patch (RFC 6902). Its value is always
 // written: null is a value.
-type operation struct {
+type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
@@ -28,9 +26,9 @@ const (
 	pathAttached = "/status/volumesAttached"
 )
 
-// fits says whether a change of a node's status still matches the Node that it
-// would be written to.
-func fits(node *corev1.Node, step arbiter.Step) bool {
+// Fits says whether a change of a node's status still matches the Node that it
+// would be written to. It is pure.
+func Fits(node *corev1.Node, step arbiter.Step) bool {
 	if string(node.UID) != step.NodeUID {
 		return false
 	}
@@ -43,12 +41,12 @@ func fits(node *corev1.Node, step arbiter.Step) bool {
 	return !slices.Contains(node.Status.VolumesInUse, translate.UniqueName(step.Volume))
 }
 
-// nodePatch makes the one JSON Patch of a node's status for several changes,
+// NodePatch makes the one JSON Patch of a node's status for several changes,
 // all of which fit. It tests what they were decided on, as read: the node's
 // UID and volumesAttached always; volumesInUse when a volume is taken out; and
 // the version of the Node when a rule of force says so. A patch that tests
-// only is a consistent read.
-func nodePatch(node *corev1.Node, steps []arbiter.Step) ([]byte, error) {
+// only is a consistent read. NodePatch is pure.
+func NodePatch(node *corev1.Node, steps []arbiter.Step) []Operation {
 	after := slices.Clone(node.Status.VolumesAttached)
 	var proveUse, proveVersion bool
 	for _, step := range steps {
@@ -63,22 +61,18 @@ func nodePatch(node *corev1.Node, steps []arbiter.Step) ([]byte, error) {
 			after = append(after, corev1.AttachedVolume{Name: name})
 		}
 	}
-	patch := []operation{{"test", pathUID, node.UID}}
+	patch := []Operation{{"test", pathUID, node.UID}}
 	if proveVersion {
-		patch = append(patch, operation{"test", pathVersion, node.ResourceVersion})
+		patch = append(patch, Operation{"test", pathVersion, node.ResourceVersion})
 	}
 	if proveUse {
-		patch = append(patch, operation{"test", pathInUse, asRead(node.Status.VolumesInUse)})
+		patch = append(patch, Operation{"test", pathInUse, asRead(node.Status.VolumesInUse)})
 	}
-	patch = append(patch, operation{"test", pathAttached, asRead(node.Status.VolumesAttached)})
+	patch = append(patch, Operation{"test", pathAttached, asRead(node.Status.VolumesAttached)})
 	if !slices.Equal(after, node.Status.VolumesAttached) {
-		patch = append(patch, operation{"add", pathAttached, after})
+		patch = append(patch, Operation{"add", pathAttached, after})
 	}
-	raw, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encode the patch of node %s: %w", node.Name, err)
-	}
-	return raw, nil
+	return patch
 }
 
 // asRead is the value that a test of a list must name: an empty list is not
