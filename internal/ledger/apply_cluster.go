@@ -17,10 +17,8 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 		if old.PersistentVolume != a.PersistentVolume {
 			l.unlinkAttachment(old)
 		}
-		a.at, a.own = old.at, old.own
-		if old.UID != a.UID || old.Node != a.Node {
-			l.leaveAttachment(now, t, old)
-			a.at, a.own = VolumeID{}, false
+		if old.UID == a.UID {
+			a.at, a.own = old.at, old.own
 		}
 	}
 	l.world.attachments.put(l.gen, &a)
@@ -30,7 +28,7 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 			rec.attachments = add(rec.attachments, a.Name)
 		}
 	}
-	l.placeAttachment(now, t, a.Name)
+	l.placeAttachment(now, t, old, a.Name)
 	switch {
 	case a.AttachError.Code == ResourceExhausted && !a.Attached && !a.Deleting:
 		l.exhausted(t, a.Node, a.Driver, true)
@@ -45,7 +43,9 @@ func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
 	if l.world.nodes.get(n).Driver(driver).Exhausted == is {
 		return
 	}
-	l.node(n).ownDriver(driver).Exhausted = is
+	rec := l.node(n)
+	rec.ownDriver(driver).Exhausted = is
+	rec.sweepDrivers()
 	t.node(n)
 }
 
@@ -62,8 +62,9 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// placeAttachment puts the attachment, in its newest version, at its place.
-func (l *Ledger) placeAttachment(now time.Time, t *Touched, name string) {
+// placeAttachment puts the attachment, in its newest version, at its place,
+// and takes the old version, if any, from where it was.
+func (l *Ledger) placeAttachment(now time.Time, t *Touched, old *Attachment, name string) {
 	a := l.world.attachments.get(name)
 	if a == nil {
 		return
@@ -81,7 +82,6 @@ func (l *Ledger) placeAttachment(now time.Time, t *Touched, name string) {
 		}
 	}
 	if a.at != at {
-		l.leaveAttachment(now, t, a)
 		moved := *a
 		moved.at, moved.own = at, at.IsReal() && a.Name == AttachmentName(at, a.Node)
 		a = &moved
@@ -102,6 +102,9 @@ func (l *Ledger) placeAttachment(now time.Time, t *Touched, name string) {
 			p.Proof = Proof{}
 		}
 	})
+	if old != nil && (old.at != at || old.Node != a.Node) {
+		l.leaveAttachment(now, t, old)
+	}
 }
 
 // sortAttachments puts the own attachment first.
@@ -159,9 +162,11 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		t.Volumes = append(t.Volumes, rec.At...)
 		t.node(s.Name)
 	}
+	// First what is there, then what is not: a place that stays is never lost
+	// in between, and its clock runs on.
 	l.list(now, t, s.Name, reported, func(p *Place) *bool { return &p.Reported })
-	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
 	l.list(now, t, s.Name, inUse, func(p *Place) *bool { return &p.InUse })
+	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
 	if s.Reporting {
 		// A new object of an old name says nothing about use until its own
 		// kubelet has reported: what was in use before stays so.
@@ -242,6 +247,7 @@ func (d NodeDrivers) apply(l *Ledger, _ time.Time, t *Touched) {
 		own := rec.ownDriver(driver.Name)
 		own.DriverOnNode, own.Registered, own.Exhausted = driver, true, false
 	}
+	rec.sweepDrivers()
 	t.node(d.Node)
 	t.Volumes = append(t.Volumes, rec.At...)
 }
@@ -255,7 +261,9 @@ func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	for i := range rec.Drivers {
 		rec.Drivers[i].Registered = false
 	}
+	rec.sweepDrivers()
 	t.node(e.Node)
+	t.Volumes = append(t.Volumes, rec.At...)
 	l.sweepNode(rec)
 }
 

@@ -85,7 +85,7 @@ func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 		l.placeTicket(now, t, id)
 	}
 	for _, name := range rec.attachments {
-		l.placeAttachment(now, t, name)
+		l.placeAttachment(now, t, l.world.attachments.get(name), name)
 	}
 }
 

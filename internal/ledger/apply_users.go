@@ -13,16 +13,17 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 		if !Newer(p.Version, old.Version) {
 			return
 		}
-		p.at = old.at
 		l.unlinkPod(old)
-		if old.Node != p.Node || !slices.Equal(old.Volumes, p.Volumes) {
-			l.leavePod(now, t, old)
-			p.at = nil
+		if old.Node == p.Node && slices.Equal(old.Volumes, p.Volumes) {
+			p.at = old.at
 		}
 	}
 	l.world.pods.put(l.gen, &p)
 	l.linkPod(&p)
 	l.placePod(now, t, p.UID)
+	if old != nil && len(old.at) > 0 && p.at == nil {
+		l.vacate(now, t, User{Pod: p.UID}, old.Node, old.at, p.Node, l.world.pods.get(p.UID).at)
+	}
 	for _, v := range p.at {
 		t.volume(v) // its phase may have changed
 	}
@@ -143,6 +144,15 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
 }
 
+// vacate ends the uses of a pod or ticket that has changed what it asks for:
+// those at the node it was for, but for what it uses there still.
+func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []VolumeID, to NodeName, is []VolumeID) {
+	if from != to {
+		is = nil
+	}
+	l.moveUser(now, t, u, from, was, is)
+}
+
 // moveUser makes u a user of the volumes in is, and no longer of those only
 // in was.
 func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is []VolumeID) {
@@ -172,13 +182,15 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		if old.Node == k.Node && slices.Equal(old.Volumes, k.Volumes) {
 			k.at = old.at
 		} else {
-			l.moveUser(now, t, User{Ticket: k.ID}, old.Node, old.at, nil)
 			l.queueTicket(t, old, false)
 		}
 	}
 	l.world.tickets.put(l.gen, &k)
 	l.linkTicket(&k)
 	l.placeTicket(now, t, k.ID)
+	if old != nil && len(old.at) > 0 && k.at == nil {
+		l.vacate(now, t, User{Ticket: k.ID}, old.Node, old.at, k.Node, l.world.tickets.get(k.ID).at)
+	}
 	l.queueTicket(t, &k, k.Phase == TicketPending)
 	l.phaseChanged(now, t, k.ID)
 	t.ticket(k.ID)

@@ -149,7 +149,7 @@ type Ticket struct {
 type TicketVolume struct {
 	Claim, ClaimUID  string
 	PersistentVolume string
-	PodVolume        string
+	PodVolume        string // an inline volume of the ticket's pod
 }
 
 // Attachment is what matters of a VolumeAttachment.

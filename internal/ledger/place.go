@@ -30,7 +30,7 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 	case after.Idle.IsZero():
 		after.Idle, after.SawLeave = now, found
 	}
-	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && len(before.Attachments) > 0 && len(after.Attachments) == 0)
+	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && lapses(before.Own(), after.Own()))
 	reported, inUse := after.Reported, after.InUse
 	gone := after.Empty()
 	if gone {
@@ -56,6 +56,11 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 		t.node(n)
 		l.sweepNode(node)
 	}
+}
+
+// lapses says whether an attachment went, or was made again.
+func lapses(before, after *Attachment) bool {
+	return before != nil && (after == nil || after.UID != before.UID)
 }
 
 // occupied says whether a place has a user other than tickets that are not
@@ -95,6 +100,15 @@ func (n *Node) leave(v VolumeID) {
 	}
 	n.At = slices.Delete(n.At, i, i+1)
 	n.ownDriver(v.Driver).Used--
+	n.sweepDrivers()
+}
+
+// sweepDrivers removes the drivers' entries that say nothing any more. What a
+// CSINode said before a driver left it is remembered.
+func (n *Node) sweepDrivers() {
+	n.Drivers = slices.DeleteFunc(n.Drivers, func(d NodeDriver) bool {
+		return d == NodeDriver{DriverOnNode: DriverOnNode{Name: d.Name, Limit: NoLimit}}
+	})
 }
 
 func compareVolumes(a, b VolumeID) int {

@@ -87,7 +87,7 @@ func (w *world) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	}
 	if p := w.pods.get(t.Pod); p != nil {
 		for _, pv := range p.Volumes {
-			if pv.Name == v.PodVolume {
+			if pv.Name == v.PodVolume && pv.Claim == "" {
 				return w.resolvePod(p, pv)
 			}
 		}

@@ -12,7 +12,8 @@ import (
 // that generation it may change in place, all else it copies on the way down.
 // Raising the generation therefore freezes everything that exists.
 //
-// The hash is seedless, so that iteration order is the same in every run.
+// The hash is seedless and the shape canonical: the same keys make the same
+// trie, however they came in, and iterate in the same order in every run.
 type trie[K comparable, V any] struct {
 	root *branch[K, V]
 	size int
@@ -26,9 +27,14 @@ const (
 	hashBits   = 64
 )
 
-// branch is an inner node. Invariant: slot i of the 32 is a value (in leafs),
-// a deeper branch (in kids) or empty; never two of them. Beyond the last bits
-// of the hash, collided holds the values whose hashes are all equal.
+// branch is an inner node.
+//
+//	Invariant: slot i of the 32 is a value (in leafs), a deeper branch (in
+//	kids) or empty; never two of them
+//	Invariant: a deeper branch holds two values or more
+//
+// Beyond the last bits of the hash, leafs holds the values whose hashes are
+// all equal, in no order.
 type branch[K comparable, V any] struct {
 	gen      uint64
 	leafBits uint32
@@ -152,13 +158,17 @@ func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k 
 		return b.orNil()
 	}
 	kid := bits.OnesCount32(b.kidBits & (bit - 1))
-	if next := t.remove(b.kids[kid], gen, shift+branchBits, h, k); next != nil {
+	next := t.remove(b.kids[kid], gen, shift+branchBits, h, k)
+	if len(next.leafs)+len(next.kids) > 1 || len(next.kids) == 1 {
 		b.kids[kid] = next
 		return b
 	}
+	// One value is left below: it moves up into the slot.
 	b.kids = removeAt(b.kids, kid)
 	b.kidBits &^= bit
-	return b.orNil()
+	b.leafs = insertAt(b.leafs, bits.OnesCount32(b.leafBits&(bit-1)), next.leafs[0])
+	b.leafBits |= bit
+	return b
 }
 
 func (b *branch[K, V]) orNil() *branch[K, V] {
@@ -192,14 +202,26 @@ func (b *branch[K, V]) walk(yield func(*V) bool) bool {
 	if b == nil {
 		return true
 	}
-	for _, v := range b.leafs {
-		if !yield(v) {
-			return false
+	if b.leafBits|b.kidBits == 0 { // beyond the last bits
+		for _, v := range b.leafs {
+			if !yield(v) {
+				return false
+			}
 		}
+		return true
 	}
-	for _, kid := range b.kids {
-		if !kid.walk(yield) {
-			return false
+	leaf, kid := 0, 0
+	for rest := b.leafBits | b.kidBits; rest != 0; rest &= rest - 1 {
+		if bit := rest & -rest; b.leafBits&bit != 0 {
+			if !yield(b.leafs[leaf]) {
+				return false
+			}
+			leaf++
+		} else {
+			if !b.kids[kid].walk(yield) {
+				return false
+			}
+			kid++
 		}
 	}
 	return true

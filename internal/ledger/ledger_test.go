@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func sorted(keys []string) []string {
+	slices.Sort(keys)
+	return keys
+}
+
+// bytes is a source of numbers that ends.
+type bytes struct{ rest []byte }
+
+func (b *bytes) below(n int) int {
+	if len(b.rest) == 0 {
+		return 0
+	}
+	x := int(b.rest[0]) % n
+	b.rest = b.rest[1:]
+	return x
+}
+
+func (b *bytes) more() bool { return len(b.rest) > 0 }
+
+func drawBytes(t *rapid.T) *bytes {
+	n := rapid.IntRange(0, 500).Draw(t, "length")
+	return &bytes{rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes")}
+}
+
+// TestTwin compares the ledger, after every event, with one that works out
+// everything anew; and every event once more with itself.
+func TestTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBytes(t)
+		l, w, s := New(), newTwin(), newStream(b)
+		now := start
+		var frozen []Snapshot
+		var was []string
+		for b.more() {
+			now = now.Add(time.Second)
+			e := s.event()
+			t.Logf("%T%+v", e, e)
+			l.Apply(now, e)
+			w.apply(now, e)
+			compare(t, e, w.describe(), describeSnapshot(l.Snapshot()))
+			l.Apply(now, e)
+			compare(t, e, w.describe(), describeSnapshot(l.Snapshot()))
+			if len(b.rest)%16 == 0 {
+				snap := l.Snapshot()
+				frozen, was = append(frozen, snap), append(was, describeSnapshot(snap))
+			}
+		}
+		for i := range frozen {
+			if got := describeSnapshot(frozen[i]); got != was[i] {
+				t.Fatalf("a snapshot has changed:\n%s", lineDifference(was[i], got))
+			}
+		}
+	})
+}
+
+func compare(t *rapid.T, e Event, want, got string) {
+	if want != got {
+		t.Fatalf("after %T%+v:\n%s", e, e, lineDifference(want, got))
+	}
+}
+
+// lineDifference shows the lines that only one has.
+func lineDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	var b strings.Builder
+	for _, line := range w {
+		if !slices.Contains(g, line) {
+			b.WriteString("want " + line + "\n")
+		}
+	}
+	for _, line := range g {
+		if !slices.Contains(w, line) {
+			b.WriteString("got  " + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// TestOrderAcrossObjects: the newest events of all objects make the same
+// facts in any order.
+func TestOrderAcrossObjects(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBytes(t)
+		s := newStream(b)
+		for b.more() {
+			s.event()
+		}
+		var keys []string
+		for key, e := range s.last {
+			if a, ok := e.(Attachment); ok && !a.AttachError.IsZero() {
+				continue // whether there was room is a matter of order
+			}
+			keys = append(keys, key)
+		}
+		one, other := New(), New()
+		for _, key := range sorted(keys) {
+			one.Apply(start, s.last[key])
+		}
+		for _, key := range rapid.Permutation(keys).Draw(t, "order") {
+			other.Apply(start, s.last[key])
+		}
+		if x, y := describeSnapshot(one.Snapshot()), describeSnapshot(other.Snapshot()); x != y {
+			t.Fatalf("the order matters:\n%s", lineDifference(x, y))
+		}
+	})
+}
+
+// TestTouchedCovers: an event names every volume of which it changed anything
+// that is visible.
+func TestTouchedCovers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBytes(t)
+		l, s := New(), newStream(b)
+		before := map[VolumeID]string{}
+		for b.more() {
+			e := s.event()
+			touched := l.Apply(start, e)
+			after := map[VolumeID]string{}
+			for v := range l.Snapshot().Volumes() {
+				after[v.ID] = strings.Join(describeVolume(v), "\n")
+			}
+			for v := range after {
+				if after[v] != before[v] && !slices.Contains(touched.Volumes, v) {
+					t.Fatalf("%T%+v changed %q and did not name it:\n%s", e, e, v, lineDifference(before[v], after[v]))
+				}
+			}
+			for v := range before {
+				if after[v] == "" && !slices.Contains(touched.Volumes, v) {
+					t.Fatalf("%T%+v removed %q and did not name it", e, e, v)
+				}
+			}
+			before = after
+		}
+	})
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+type entry struct {
+	key   int
+	value int
+}
+
+// narrow hashes to few values, so that keys share branches and collide down to
+// the last bit.
+func narrow(k int) uint64 { return uint64(k%7) << 60 >> (k % 3 * 20) }
+
+func newTestTrie(hash func(int) uint64) trie[int, entry] {
+	return newTrie(hash, func(e *entry) int { return e.key })
+}
+
+func contents(t *trie[int, entry]) map[int]int {
+	m := map[int]int{}
+	for e := range t.all() {
+		m[e.key] = e.value
+	}
+	return m
+}
+
+// TestTrieIsAMap compares the trie with a Go map, and every snapshot ever
+// taken with what the map was then.
+func TestTrieIsAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hash := rapid.SampledFrom([]func(int) uint64{narrow, func(k int) uint64 { return hashStrings(string(rune(k)), "") }}).Draw(t, "hash")
+		fast, slow := newTestTrie(hash), map[int]int{}
+		gen := uint64(1)
+		var frozen []trie[int, entry]
+		var was []map[int]int
+		steps := rapid.IntRange(1, 80).Draw(t, "steps")
+		for i := range steps {
+			k := rapid.IntRange(0, 40).Draw(t, "key")
+			switch rapid.IntRange(0, 5).Draw(t, "do") {
+			case 0, 1, 2:
+				fast.put(gen, &entry{k, i})
+				slow[k] = i
+			case 3, 4:
+				fast.del(gen, k)
+				delete(slow, k)
+			case 5:
+				frozen, was = append(frozen, fast), append(was, maps.Clone(slow))
+				gen++
+			}
+			if e := fast.get(k); (e != nil) != has(slow, k) || e != nil && e.value != slow[k] {
+				t.Fatalf("get(%d) = %v, want %d", k, e, slow[k])
+			}
+			if fast.size != len(slow) {
+				t.Fatalf("size %d, want %d", fast.size, len(slow))
+			}
+		}
+		if got := contents(&fast); !maps.Equal(got, slow) {
+			t.Fatalf("contents %v, want %v", got, slow)
+		}
+		for i := range frozen {
+			if got := contents(&frozen[i]); !maps.Equal(got, was[i]) {
+				t.Fatalf("snapshot %d has changed: %v, was %v", i, got, was[i])
+			}
+		}
+	})
+}
+
+func has(m map[int]int, k int) bool {
+	_, ok := m[k]
+	return ok
+}
+
+// TestTrieIsCanonical: the order of iteration depends on the keys alone, not
+// on how they came in.
+func TestTrieIsCanonical(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hash := func(k int) uint64 { return hashStrings(string(rune(k)), "") }
+		keys := rapid.SliceOfNDistinct(rapid.IntRange(0, 2000), 0, 60, rapid.ID[int]).Draw(t, "keys")
+		extra := rapid.SliceOfNDistinct(rapid.IntRange(2001, 4000), 0, 60, rapid.ID[int]).Draw(t, "extra")
+		a, b := newTestTrie(hash), newTestTrie(hash)
+		for _, k := range keys {
+			a.put(1, &entry{key: k})
+		}
+		for _, k := range rapid.Permutation(slices.Concat(keys, extra)).Draw(t, "order") {
+			b.put(1, &entry{key: k})
+		}
+		for _, k := range extra {
+			b.del(1, k)
+		}
+		if x, y := order(&a), order(&b); !slices.Equal(x, y) {
+			t.Fatalf("orders differ: %v and %v", x, y)
+		}
+		if !slices.IsSortedFunc(order(&a), func(x, y int) int { return compareBits(hash(x), hash(y)) }) {
+			t.Fatal("not in the order of the hashes")
+		}
+	})
+}
+
+func order(t *trie[int, entry]) []int {
+	var keys []int
+	for e := range t.all() {
+		keys = append(keys, e.key)
+	}
+	return keys
+}
+
+// compareBits compares hashes as the trie does: five bits at a time, the
+// lowest first.
+func compareBits(a, b uint64) int {
+	for shift := 0; shift < hashBits; shift += branchBits {
+		if x, y := a>>shift&branchMask, b>>shift&branchMask; x != y {
+			return int(x) - int(y)
+		}
+	}
+	return 0
+}
+
+// TestHashSpreads: keys as Kubernetes makes them do not pile up.
+func TestHashSpreads(t *testing.T) {
+	seen := map[uint64]bool{}
+	buckets := make([]int, 1<<branchBits)
+	const n = 20000
+	for i := range n {
+		h := hashStrings("vol-"+string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune(i)), "ebs.csi.aws.com")
+		seen[h] = true
+		buckets[h&branchMask]++
+	}
+	if len(seen) < n-1 {
+		t.Errorf("%d different hashes of %d keys", len(seen), n)
+	}
+	for i, count := range buckets {
+		if count < n/32/2 || count > n/32*2 {
+			t.Errorf("bucket %d has %d of %d keys", i, count, n)
+		}
+	}
+}
+
+// TestIterationStops when its caller has had enough.
+func TestIterationStops(t *testing.T) {
+	for _, hash := range []func(int) uint64{narrow, func(k int) uint64 { return uint64(k) }} {
+		tr := newTestTrie(hash)
+		for k := range 100 {
+			tr.put(1, &entry{key: k})
+		}
+		count := 0
+		for range tr.all() {
+			if count++; count == 5 {
+				break
+			}
+		}
+		if count != 5 {
+			t.Errorf("stopped after %d", count)
+		}
+	}
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// twin is the ledger written for obviousness: it keeps the objects as they
+// came, and after every event works out everything else from them, and from
+// what it had worked out before where history counts.
+type twin struct {
+	pods        map[string]Pod
+	tickets     map[TicketID]Ticket
+	claims      map[ClaimKey]Claim
+	pvs         map[string]PersistentVolume
+	classes     map[string]StorageClass
+	drivers     map[string]Driver
+	attachments map[string]Attachment
+	nodes       map[NodeName]*twinNode
+	holds       map[VolumeID]Hold
+	policies    map[string]Policy
+
+	// What history decides.
+	podAt    map[string][]VolumeID
+	ticketAt map[TicketID][]VolumeID
+	vaAt     map[string]VolumeID
+	access   map[VolumeID]Access
+	inline   map[VolumeID]Access
+	places   map[twinKey]*Place
+}
+
+type twinKey struct {
+	v VolumeID
+	n NodeName
+}
+
+type twinNode struct {
+	state           NodeState
+	exists, csinode bool
+	csirev          string
+	inUse, reported map[VolumeID]bool
+	drivers         map[string]NodeDriver
+	notReady        time.Time
+	sawFail         bool
+}
+
+func newTwin() *twin {
+	return &twin{
+		pods: map[string]Pod{}, tickets: map[TicketID]Ticket{}, claims: map[ClaimKey]Claim{}, pvs: map[string]PersistentVolume{},
+		classes: map[string]StorageClass{}, drivers: map[string]Driver{}, attachments: map[string]Attachment{},
+		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
+		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{},
+		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*Place{},
+	}
+}
+
+func (w *twin) node(n NodeName) *twinNode {
+	if w.nodes[n] == nil {
+		w.nodes[n] = &twinNode{state: NodeState{Name: n}, inUse: map[VolumeID]bool{}, reported: map[VolumeID]bool{}, drivers: map[string]NodeDriver{}}
+	}
+	return w.nodes[n]
+}
+
+func (n *twinNode) driver(name string) NodeDriver {
+	if d, ok := n.drivers[name]; ok {
+		return d
+	}
+	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
+}
+
+// apply takes an event in, then works everything out.
+func (w *twin) apply(now time.Time, e Event) {
+	var proof func()
+	switch e := e.(type) {
+	case Pod:
+		if old, ok := w.pods[e.UID]; !ok || Newer(e.Version, old.Version) {
+			if old.Node != e.Node {
+				delete(w.podAt, e.UID)
+			}
+			w.pods[e.UID] = e
+		}
+	case PodGone:
+		delete(w.pods, e.UID)
+		delete(w.podAt, e.UID)
+		w.releaseGhost(func(t Ticket) bool { return t.Pod == e.UID })
+	case Ticket:
+		w.ticket(e)
+	case TicketGone:
+		w.ticketGone(e.ID)
+	case TicketReleased:
+		delete(w.tickets, e.ID)
+		delete(w.ticketAt, e.ID)
+	case Claim:
+		if old, ok := w.claims[e.Key]; !ok || Newer(e.Version, old.Version) {
+			w.claims[e.Key] = e
+		}
+	case ClaimGone:
+		delete(w.claims, e.Key)
+	case PersistentVolume:
+		if old, ok := w.pvs[e.Name]; !ok || Newer(e.Version, old.Version) {
+			w.pvs[e.Name] = e
+		}
+	case PersistentVolumeGone:
+		delete(w.pvs, e.Name)
+	case StorageClass:
+		if old, ok := w.classes[e.Name]; !ok || Newer(e.Version, old.Version) {
+			w.classes[e.Name] = e
+		}
+	case StorageClassGone:
+		delete(w.classes, e.Name)
+	case Driver:
+		if old, ok := w.drivers[e.Name]; !ok || Newer(e.Version, old.Version) {
+			w.drivers[e.Name] = e
+		}
+	case DriverGone:
+		delete(w.drivers, e.Name)
+	case Policy:
+		if old, ok := w.policies[e.Name]; !ok || Newer(e.Version, old.Version) {
+			w.policies[e.Name] = e
+		}
+	case PolicyGone:
+		delete(w.policies, e.Name)
+	case HoldSeen:
+		if old, ok := w.holds[e.Volume]; !ok || Newer(e.Hold.Version, old.Version) {
+			w.holds[e.Volume] = e.Hold
+		}
+	case HoldGone:
+		delete(w.holds, e.Volume)
+	default:
+		proof = w.applyNodes(now, e)
+	}
+	w.work(now)
+	if proof != nil {
+		proof()
+		w.work(now)
+	}
+}
+
+// applyNodes is apply for the events of nodes, attachments and proofs. What it
+// returns is done after everything is worked out.
+func (w *twin) applyNodes(now time.Time, e Event) func() {
+	switch e := e.(type) {
+	case Attachment:
+		return w.attachment(e)
+	case AttachmentGone:
+		old, ok := w.attachments[e.Name]
+		delete(w.attachments, e.Name)
+		delete(w.vaAt, e.Name)
+		return func() {
+			if ok && old.Attached {
+				w.exhausted(old.Node, old.Driver, false)
+			}
+		}
+	case NodeState:
+		w.nodeState(now, e)
+	case NodeGone:
+		if n := w.nodes[e.Name]; n != nil && n.exists {
+			if n.notReady.IsZero() {
+				n.notReady, n.sawFail = now, n.state.Ready == ReadyTrue
+			}
+			n.exists, n.state.Ready, n.state.Reporting = false, ReadyUnknown, false
+			n.reported = map[VolumeID]bool{}
+		}
+	case NodeDrivers:
+		w.csinode(e)
+	case NodeDriversGone:
+		if n := w.nodes[e.Node]; n != nil && n.csinode {
+			n.csinode, n.csirev = false, ""
+			w.register(n, nil)
+		}
+	case Unreported:
+		return func() { w.unreported(now, e) }
+	case Unwanted:
+		return func() {
+			p := w.places[twinKey{e.Volume, e.Node}]
+			if uid, version := ownVA(p); p != nil && p.Proof == (Proof{ProofUnreported, e.UID, e.Version}) && uid == e.UID && version == e.Version {
+				p.Proof.Stage = ProofUnwanted
+			}
+		}
+	}
+	return nil
+}
+
+func (w *twin) ticket(e Ticket) {
+	old, ok := w.tickets[e.ID]
+	if ok && !Newer(e.Version, old.Version) {
+		return
+	}
+	if old.Node != e.Node || !slices.Equal(old.Volumes, e.Volumes) {
+		delete(w.ticketAt, e.ID)
+	}
+	w.tickets[e.ID] = e
+}
+
+func (w *twin) ticketGone(id TicketID) {
+	t, ok := w.tickets[id]
+	if !ok || t.Ghost {
+		return
+	}
+	if t.Type == TypePod && t.Phase != TicketRefused && w.pods[t.Pod].Node == "" {
+		t.Ghost = true
+		w.tickets[id] = t
+		return
+	}
+	delete(w.tickets, id)
+	delete(w.ticketAt, id)
+}
+
+func (w *twin) releaseGhost(match func(Ticket) bool) {
+	for id, t := range w.tickets {
+		if t.Ghost && match(t) {
+			delete(w.tickets, id)
+			delete(w.ticketAt, id)
+		}
+	}
+}
+
+func (w *twin) attachment(e Attachment) func() {
+	old, ok := w.attachments[e.Name]
+	if ok && !Newer(e.Version, old.Version) {
+		return nil
+	}
+	if old.UID != e.UID {
+		delete(w.vaAt, e.Name)
+	}
+	w.attachments[e.Name] = e
+	return func() {
+		switch {
+		case e.AttachError.Code == ResourceExhausted && !e.Attached && !e.Deleting:
+			w.exhausted(e.Node, e.Driver, true)
+		case e.Attached && !old.Attached:
+			w.exhausted(e.Node, e.Driver, false)
+		}
+	}
+}
+
+func (w *twin) exhausted(n NodeName, driver string, is bool) {
+	if node := w.nodes[n]; node != nil {
+		d := node.driver(driver)
+		d.Exhausted = is
+		node.drivers[driver] = d
+	}
+}
+
+func (w *twin) nodeState(now time.Time, e NodeState) {
+	n := w.node(e.Name)
+	same := n.exists && n.state.UID == e.UID
+	if same && !Newer(e.Version, n.state.Version) {
+		return
+	}
+	e.Reporting = e.Reporting || same && n.state.Reporting
+	switch {
+	case e.Ready == ReadyTrue:
+		n.notReady, n.sawFail = time.Time{}, false
+	case n.notReady.IsZero():
+		n.notReady, n.sawFail = now, n.exists && n.state.Ready == ReadyTrue
+	}
+	n.reported = map[VolumeID]bool{}
+	for _, v := range e.Reported {
+		n.reported[v] = true
+	}
+	if e.Reporting {
+		n.inUse = map[VolumeID]bool{}
+	}
+	for _, v := range e.InUse {
+		n.inUse[v] = true
+	}
+	e.InUse, e.Reported = nil, nil
+	n.state, n.exists = e, true
+}
+
+func (w *twin) csinode(e NodeDrivers) {
+	n := w.node(e.Node)
+	if n.csinode && !Newer(e.Version, n.csirev) {
+		return
+	}
+	n.csinode, n.csirev = true, e.Version
+	w.register(n, e.Drivers)
+}
+
+func (w *twin) register(n *twinNode, drivers []DriverOnNode) {
+	for name, d := range n.drivers {
+		d.Registered = false
+		n.drivers[name] = d
+	}
+	for _, d := range drivers {
+		n.drivers[d.Name] = NodeDriver{DriverOnNode: d, Registered: true}
+	}
+}
+
+func (w *twin) unreported(now time.Time, e Unreported) {
+	p := w.places[twinKey{e.Volume, e.Node}]
+	if uid, version := ownVA(p); p == nil || uid != e.UID || version != e.Version {
+		return
+	}
+	p.Proof = Proof{ProofUnreported, e.UID, e.Version}
+	n := w.node(e.Node)
+	delete(n.reported, e.Volume)
+	if !e.Forced || !n.exists {
+		delete(n.inUse, e.Volume)
+	}
+}
+
+func ownVA(p *Place) (uid, version string) {
+	if p != nil {
+		for _, a := range p.Attachments {
+			if a.own {
+				return a.UID, a.Version
+			}
+		}
+	}
+	return "", ""
+}
+
+// describe writes down all that the arbiter can see, in one order.
+func (w *twin) describe() string {
+	var lines []string
+	volumes := map[VolumeID]*Volume{}
+	at := func(v VolumeID) *Volume {
+		if volumes[v] == nil {
+			volumes[v] = &Volume{ID: v, Access: w.access[v]}
+		}
+		return volumes[v]
+	}
+	for _, pv := range w.pvs {
+		if !pv.Volume.IsZero() {
+			v := at(pv.Volume)
+			v.PVs = append(v.PVs, pv.Name)
+		}
+	}
+	for k, p := range w.places {
+		v := at(k.v)
+		v.Places = append(v.Places, *p)
+	}
+	for id, h := range w.holds {
+		at(id).Hold = &h
+	}
+	for _, v := range volumes {
+		lines = append(lines, describeVolume(v)...)
+	}
+	for name, n := range w.nodes {
+		lines = append(lines, w.describeNode(name, n)...)
+	}
+	for uid := range w.pods {
+		lines = append(lines, fmt.Sprintf("pod %s at %v", uid, w.podAt[uid]))
+	}
+	for id, t := range w.tickets {
+		lines = append(lines, fmt.Sprintf("ticket %s %s ghost=%t at %v", id, t.Phase, t.Ghost, w.ticketAt[id]))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func (w *twin) describeNode(name NodeName, n *twinNode) []string {
+	node := Node{NodeState: n.state, Exists: n.exists, CSINode: n.csinode, NotReady: n.notReady, SawFail: n.sawFail}
+	used := map[string]int32{}
+	for k := range w.places {
+		if k.n == name {
+			node.At = append(node.At, k.v)
+			used[k.v.Driver]++
+		}
+	}
+	for id, t := range w.tickets {
+		if t.Node == name && t.Phase == TicketPending && !t.Ghost {
+			node.Tickets = append(node.Tickets, id)
+		}
+	}
+	for driver := range used {
+		n.drivers[driver] = n.driver(driver)
+	}
+	for driver, d := range n.drivers {
+		d.Used = used[driver]
+		if d == (NodeDriver{DriverOnNode: DriverOnNode{Name: driver, Limit: NoLimit}}) {
+			continue // it says nothing
+		}
+		node.Drivers = append(node.Drivers, d)
+	}
+	return describeNode(&node)
+}
+
+// describeSnapshot is describe for the real ledger.
+func describeSnapshot(s Snapshot) string {
+	var lines []string
+	for v := range s.Volumes() {
+		lines = append(lines, describeVolume(v)...)
+	}
+	for n := range s.Nodes() {
+		lines = append(lines, describeNode(n)...)
+	}
+	for p := range s.Pods() {
+		lines = append(lines, fmt.Sprintf("pod %s at %v", p.UID, s.PodAt(p.UID)))
+	}
+	for t := range s.Tickets() {
+		lines = append(lines, fmt.Sprintf("ticket %s %s ghost=%t at %v", t.ID, t.Phase, t.Ghost, s.TicketAt(t.ID)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func describeVolume(v *Volume) []string {
+	slices.Sort(v.PVs)
+	lines := []string{fmt.Sprintf("volume %q pvs=%v access=%s hold=%t", v.ID, v.PVs, v.Access, v.Hold != nil)}
+	for i := range v.Places {
+		p := &v.Places[i]
+		var users, attachments []string
+		for _, u := range p.Users {
+			users = append(users, fmt.Sprint(u))
+		}
+		slices.Sort(users)
+		for _, a := range p.Attachments {
+			attachments = append(attachments, fmt.Sprintf("%.9s@%s own=%t attached=%t", a.Name, a.Version, a.own, a.Attached))
+		}
+		slices.Sort(attachments)
+		lines = append(lines, fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v lapsed=%t idle=%v saw=%t", v.ID, p.Node,
+			users, attachments, p.Reported, p.InUse, p.Proof, p.Lapsed, seconds(p.Idle), p.SawLeave))
+	}
+	return lines
+}
+
+func describeNode(n *Node) []string {
+	at := slices.SortedFunc(slices.Values(n.At), compareVolumes)
+	tickets := slices.SortedFunc(slices.Values(n.Tickets), func(a, b TicketID) int { return cmp.Compare(a.String(), b.String()) })
+	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
+		seconds(n.NotReady), n.SawFail)}
+	for _, d := range n.Drivers {
+		lines = append(lines, fmt.Sprintf("slots %s %v", n.Name, d))
+	}
+	return lines
+}
+
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return -1
+	}
+	return t.Unix()
+}

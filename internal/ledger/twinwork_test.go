@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// work works out everything that follows from the objects: where pods,
+// tickets and attachments lead, the places, and what is kept of the nodes.
+func (w *twin) work(now time.Time) {
+	w.releaseGhost(func(t Ticket) bool { return w.pods[t.Pod].Node != "" })
+	for uid, p := range w.pods {
+		w.podAt[uid] = w.whereTo(len(p.Volumes), p.Node != "" && p.Phase != PodFinished, w.podAt[uid], func(i int, was VolumeID) VolumeID {
+			id, link := w.resolvePod(p, p.Volumes[i])
+			return keepReal(id, link, was)
+		})
+	}
+	for id, t := range w.tickets {
+		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
+			vol, link := w.resolveTicket(t, t.Volumes[i])
+			if t.Ghost {
+				return keepReal(vol, link, was)
+			}
+			if vol.IsZero() && !was.IsReal() && (link == LinkUnbound || link == LinkUnseen) {
+				return was
+			}
+			return vol
+		})
+	}
+	for name, a := range w.attachments {
+		w.vaAt[name] = w.source(a, w.vaAt[name])
+	}
+	w.workPlaces(now)
+	w.workAccess()
+	w.workNodes(now)
+}
+
+func (w *twin) whereTo(n int, counts bool, was []VolumeID, lead func(int, VolumeID) VolumeID) []VolumeID {
+	if !counts || n == 0 {
+		return nil
+	}
+	at := make([]VolumeID, n)
+	for i := range at {
+		at[i] = lead(i, before(was, i))
+	}
+	return at
+}
+
+// keepReal: evidence that is missing frees nothing.
+func keepReal(id VolumeID, link Link, was VolumeID) VolumeID {
+	switch {
+	case link == LinkNone || link == LinkVolume:
+		return id
+	case !was.IsZero() && was.IsReal():
+		return was
+	case !id.IsZero():
+		return id
+	case link == LinkUnbound || link == LinkUnseen:
+		return was
+	}
+	return VolumeID{}
+}
+
+func (w *twin) resolvePod(p Pod, v PodVolume) (VolumeID, Link) {
+	if v.Claim == "" {
+		if v.Inline.IsZero() {
+			return VolumeID{}, LinkNone
+		}
+		return v.Inline, LinkVolume
+	}
+	c, ok := w.claims[ClaimKey{p.Namespace, v.Claim}]
+	if ok && v.Ephemeral && c.OwnerPod != p.UID {
+		return VolumeID{}, LinkMissing
+	}
+	return w.resolveClaim(c, ok)
+}
+
+func (w *twin) resolveTicket(t Ticket, v TicketVolume) (VolumeID, Link) {
+	switch {
+	case v.Claim != "":
+		c, ok := w.claims[ClaimKey{t.ID.Namespace, v.Claim}]
+		return w.resolveClaim(c, ok && (v.ClaimUID == "" || v.ClaimUID == c.UID))
+	case v.PersistentVolume != "":
+		return w.resolvePV(v.PersistentVolume)
+	}
+	for _, pv := range w.pods[t.Pod].Volumes {
+		if pv.Name == v.PodVolume && pv.Claim == "" {
+			return w.resolvePod(w.pods[t.Pod], pv)
+		}
+	}
+	return VolumeID{}, LinkMissing
+}
+
+func (w *twin) resolveClaim(c Claim, ok bool) (VolumeID, Link) {
+	switch {
+	case !ok:
+		return VolumeID{}, LinkMissing
+	case c.Lost:
+		return VolumeID{}, LinkLost
+	case c.Bound && c.PersistentVolume != "":
+		return w.resolvePV(c.PersistentVolume)
+	case w.classes[c.Class].Driver == "":
+		return VolumeID{}, LinkUnbound
+	}
+	return UnboundClaim(w.classes[c.Class].Driver, c.UID), LinkUnbound
+}
+
+func (w *twin) resolvePV(name string) (VolumeID, Link) {
+	pv, ok := w.pvs[name]
+	switch {
+	case !ok:
+		return VolumeID{}, LinkUnseen
+	case pv.Volume.IsZero():
+		return VolumeID{}, LinkNone
+	}
+	return pv.Volume, LinkVolume
+}
+
+// source is where an attachment leads; without its PersistentVolume where it
+// led before, or to a volume of its own that stands for the unknown one.
+func (w *twin) source(a Attachment, was VolumeID) VolumeID {
+	pv, ok := w.pvs[a.PersistentVolume]
+	switch {
+	case !a.Inline.IsZero():
+		return a.Inline
+	case ok && !pv.Volume.IsZero():
+		return pv.Volume
+	case !was.IsZero():
+		return was
+	}
+	return VolumeID{a.Driver, sourcePrefix + a.Name}
+}
+
+// workPlaces makes the places anew, keeping of the old what history decides.
+func (w *twin) workPlaces(now time.Time) {
+	old := w.places
+	w.places = map[twinKey]*Place{}
+	at := func(v VolumeID, n NodeName) *Place {
+		k := twinKey{v, n}
+		if w.places[k] == nil {
+			w.places[k] = &Place{Node: n}
+		}
+		return w.places[k]
+	}
+	for uid, list := range w.podAt {
+		for _, v := range list {
+			if !v.IsZero() {
+				p := at(v, w.pods[uid].Node)
+				p.Users = add(p.Users, User{Pod: uid})
+			}
+		}
+	}
+	for id, list := range w.ticketAt {
+		for _, v := range list {
+			if !v.IsZero() && w.tickets[id].Node != "" {
+				p := at(v, w.tickets[id].Node)
+				p.Users = add(p.Users, User{Ticket: id})
+			}
+		}
+	}
+	for name, v := range w.vaAt {
+		a := w.attachments[name]
+		a.own = v.IsReal() && a.Name == AttachmentName(v, a.Node)
+		p := at(v, a.Node)
+		p.Attachments = append(p.Attachments, &a)
+	}
+	for name, n := range w.nodes {
+		for v := range n.reported {
+			at(v, name).Reported = true
+		}
+		for v := range n.inUse {
+			at(v, name).InUse = true
+		}
+	}
+	for k, p := range w.places {
+		w.history(now, p, old[k])
+	}
+}
+
+func (w *twin) history(now time.Time, p, old *Place) {
+	occupied := slices.ContainsFunc(p.Users, func(u User) bool {
+		return u.Pod != "" || w.tickets[u.Ticket].Phase == TicketGranted || w.tickets[u.Ticket].Ghost
+	})
+	if old == nil {
+		if !occupied {
+			p.Idle = now
+		}
+		return
+	}
+	p.Idle, p.SawLeave, p.Proof, p.Lapsed = old.Idle, old.SawLeave, old.Proof, old.Lapsed
+	switch {
+	case occupied:
+		p.Idle, p.SawLeave = time.Time{}, false
+	case old.Idle.IsZero():
+		p.Idle, p.SawLeave = now, true
+	}
+	uid, version := ownVA(p)
+	oldUID, oldVersion := ownVA(old)
+	news := uid != oldUID || version != oldVersion || p.Reported && !old.Reported || p.InUse && !old.InUse
+	for _, u := range p.Users {
+		news = news || !slices.Contains(old.Users, u)
+	}
+	if news {
+		p.Proof = Proof{}
+	}
+	p.Lapsed = p.Reported && (p.Lapsed || old.Reported && oldUID != "" && uid != oldUID)
+}
+
+// workAccess: the most restrictive of a volume's PersistentVolumes and inline
+// mentions; without any, what it was.
+func (w *twin) workAccess() {
+	known := map[VolumeID]bool{}
+	for k := range w.places {
+		known[k.v] = true
+	}
+	for v := range w.holds {
+		known[v] = true
+	}
+	listed := map[VolumeID]Access{}
+	for _, pv := range w.pvs {
+		known[pv.Volume] = true
+		listed[pv.Volume] = max(listed[pv.Volume], pv.Access)
+	}
+	for uid, at := range w.podAt {
+		for i := range at {
+			if v := w.pods[uid].Volumes[i]; v.Claim == "" {
+				w.inline[v.Inline] = max(w.inline[v.Inline], v.Access)
+			}
+		}
+	}
+	for v := range known {
+		if most, ok := listed[v]; ok {
+			w.access[v] = max(most, w.inline[v])
+		} else {
+			w.access[v] = max(w.access[v], w.inline[v])
+		}
+	}
+	for v := range w.access {
+		if !known[v] {
+			delete(w.access, v)
+		}
+	}
+	for v := range w.inline {
+		if !known[v] {
+			delete(w.inline, v)
+		}
+	}
+}
+
+// workNodes keeps the nodes that anything is known of.
+func (w *twin) workNodes(now time.Time) {
+	needed := map[NodeName]bool{}
+	for k := range w.places {
+		needed[k.n] = true
+		if n := w.node(k.n); !n.exists && n.notReady.IsZero() {
+			n.notReady = now
+		}
+	}
+	for _, t := range w.tickets {
+		if t.Phase == TicketPending && !t.Ghost {
+			needed[t.Node] = true
+			w.node(t.Node)
+		}
+	}
+	for name, n := range w.nodes {
+		if !n.exists && !n.csinode && !needed[name] {
+			delete(w.nodes, name)
+		}
+	}
+}
