@@ -117,8 +117,8 @@ func decode(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// apply writes one object with server-side apply. A kind whose definition was
-// applied a moment ago is waited for.
+// apply writes one object with server-side apply, and returns when its kind can
+// be used if it defines one.
 func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		mapping, err := a.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
@@ -138,7 +138,11 @@ func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error
 		if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) {
 			return false, nil
 		}
-		return err == nil, err
+		if err != nil || o.GetKind() != "CustomResourceDefinition" {
+			return err == nil, err
+		}
+		established, err := target.Get(ctx, o.GetName(), metav1.GetOptions{})
+		return err == nil && conditionIs(established, "Established", "True"), err
 	})
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
