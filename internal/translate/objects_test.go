@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+func TestAttachment(t *testing.T) {
+	now := metav1.Now()
+	object := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "csi-1", UID: "u", ResourceVersion: "5", DeletionTimestamp: &now,
+			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+			Annotations: map[string]string{v1alpha1.AnnotationTransitions: "7", AnnotationNodeID: "i-1"},
+		},
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: "d", NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv")}},
+		Status: storagev1.VolumeAttachmentStatus{
+			Attached:    true,
+			AttachError: &storagev1.VolumeError{},
+			DetachError: &storagev1.VolumeError{Message: "full", ErrorCode: ptr.To[int32](8)},
+		},
+	}
+	want := ledger.Attachment{
+		Name: "csi-1", UID: "u", Version: "5", Driver: "d", Node: "n", PersistentVolume: "pv",
+		Attached: true, Deleting: true, Ours: true, Transitions: 7, NodeID: "i-1",
+		AttachError: ledger.CallError{Message: "the driver gave no message"},
+		DetachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
+	}
+	if got, err := Attachment(object); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("attachment %+v (%v)\nwant       %+v", got, err, want)
+	}
+	for _, broken := range []string{"", "-3", "x", "99999999999999999999"} {
+		object.Annotations[v1alpha1.AnnotationTransitions] = broken
+		if got, _ := Attachment(object); got.Transitions != 0 {
+			t.Errorf("transitions %q are taken for %d", broken, got.Transitions)
+		}
+	}
+	object.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}}}
+	if got, err := Attachment(object); err != nil || got.Inline != (ledger.VolumeID{Driver: "d", Handle: "h"}) || got.PersistentVolume != "" {
+		t.Errorf("inline attachment %+v (%v)", got, err)
+	}
+}
+
+func TestTicket(t *testing.T) {
+	object := &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "pod-uid", UID: "u", ResourceVersion: "3",
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: "other", UID: "other"}, {Kind: "Pod", Name: "db-0", UID: "pod-uid"}},
+		},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: "n", Scheduler: "s", Volumes: []v1alpha1.TicketVolume{
+			{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "c"}}, {PodVolume: "cache"}, {PersistentVolume: "pv"}}},
+		Status: v1alpha1.VolumeTicketStatus{Epoch: 4},
+	}
+	want := ledger.Ticket{
+		ID: ledger.TicketID{Namespace: "shop", Name: "pod-uid"}, UID: "u", Version: "3", Type: ledger.TypePod, Node: "n",
+		Scheduler: "s", Pod: "pod-uid", PodName: "db-0", Epoch: 4, Created: object.CreationTimestamp.Unix(),
+		Volumes: []ledger.TicketVolume{{Claim: "data", ClaimUID: "c"}, {PodVolume: "cache"}, {PersistentVolume: "pv"}},
+	}
+	for status, phase := range map[metav1.ConditionStatus]ledger.TicketPhase{
+		"": ledger.TicketPending, metav1.ConditionUnknown: ledger.TicketPending,
+		metav1.ConditionTrue: ledger.TicketGranted, metav1.ConditionFalse: ledger.TicketRefused,
+	} {
+		want.Phase, want.Reason = phase, ""
+		object.Status.Conditions = nil
+		if status != "" {
+			want.Reason = "Why"
+			object.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: status, Reason: "Why"}}
+		}
+		if got := Ticket(object); !reflect.DeepEqual(got, want) {
+			t.Errorf("Granted %q: ticket %+v\nwant %+v", status, got, want)
+		}
+	}
+	object.Spec.Type, object.Spec.TTLSeconds = v1alpha1.TicketManual, ptr.To[int64](60)
+	if got := Ticket(object); got.Pod != "" || got.TTLSeconds != 60 {
+		t.Errorf("a manual ticket is %+v", got)
+	}
+}
+
+func TestClaim(t *testing.T) {
+	object := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "data", UID: "u", ResourceVersion: "3",
+			Annotations: map[string]string{annotationSelectedNode: "n"},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "Pod", Name: "db", UID: "p", Controller: ptr.To(true)}},
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: "pv", StorageClassName: ptr.To("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	want := ledger.Claim{
+		Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "3", PersistentVolume: "pv", Bound: true,
+		Class: "fast", Access: ledger.AccessNode, OwnerPod: "p", SelectedNode: "n",
+	}
+	if got := Claim(object); got != want {
+		t.Errorf("claim %+v, want %+v", got, want)
+	}
+	object.Annotations[corev1.BetaStorageClassAnnotation] = "old"
+	object.OwnerReferences[0].Controller = nil
+	if got := Claim(object); got.Class != "old" || got.OwnerPod != "" {
+		t.Errorf("claim %+v", got)
+	}
+}
+
+func TestClassAndDriver(t *testing.T) {
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	class := StorageClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Provisioner: "kubernetes.io/aws-ebs", VolumeBindingMode: &wait})
+	if class.Driver != "ebs.csi.aws.com" || !class.WaitForFirst {
+		t.Errorf("class %+v", class)
+	}
+	if class := StorageClass(&storagev1.StorageClass{Provisioner: "d"}); class.Driver != "d" || class.WaitForFirst {
+		t.Errorf("class %+v", class)
+	}
+	if !Driver(&storagev1.CSIDriver{}).AttachRequired || Driver(&storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}).AttachRequired {
+		t.Error("attachments are required unless the driver says otherwise")
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
+	got := Policy(&v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AttachPolicySpec{
+		Driver: "d", StorageClassName: "c", BindAfter: v1alpha1.BindAfterAttached, DetachDelay: minutes(1), GrantTimeout: minutes(2),
+		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
+		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
+		Workers:     ptr.To[int32](5), LiveMigration: true,
+		MissingDriver: v1alpha1.MissingDriverAllow, EmptyAccessModes: v1alpha1.EmptyAccessModesExclusive,
+		OnControllerDown: v1alpha1.ControllerDownBindUngranted,
+	}})
+	want := ledger.Policy{
+		Name: "p", Driver: "d", Class: "c", BindAfterAttached: true, DetachDelay: time.Minute, GrantTimeout: 2 * time.Minute,
+		MaxSlots: ptr.To[int32](9), Headroom: 1, AfterPodGone: ptr.To(3 * time.Minute), AfterUnreachable: ptr.To(4 * time.Minute),
+		Workers: 5, LiveMigration: true, AllowNoDriver: true, EmptyIsExclusive: true, BindUngranted: true,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("policy %+v\nwant   %+v", got, want)
+	}
+	if got := Policy(&v1alpha1.AttachPolicy{}); !reflect.DeepEqual(got, ledger.Policy{}) {
+		t.Errorf("an empty policy is %+v", got)
+	}
+}
+
+func TestAttacherFinalizer(t *testing.T) {
+	if got := AttacherFinalizer("Disk.example_9.com"); got != "external-attacher/Disk-example-9-com" {
+		t.Errorf("finalizer %q", got)
+	}
+}

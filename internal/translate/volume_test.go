@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+func TestUniqueNames(t *testing.T) {
+	tests := []struct {
+		name string
+		want ledger.VolumeID
+	}{
+		{"kubernetes.io/csi/disk.example.com^vol-1", ledger.VolumeID{Driver: "disk.example.com", Handle: "vol-1"}},
+		{"kubernetes.io/csi/disk.example.com^projects/a/disks/b c", ledger.VolumeID{Driver: "disk.example.com", Handle: "projects/a/disks/b c"}},
+		{"kubernetes.io/csi/disk.example.com^a^b", ledger.VolumeID{Driver: "disk.example.com", Handle: "a^b"}},
+		{"kubernetes.io/iscsi/10.0.0.1:3260:iqn.2001-04.com.example:disk:0", ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "10.0.0.1:3260:iqn.2001-04.com.example:disk:0"}},
+		{"kubernetes.io/fc/[50060e801049cfd1]:0", ledger.VolumeID{Driver: "kubernetes.io/fc", Handle: "[50060e801049cfd1]:0"}},
+	}
+	for _, test := range tests {
+		got, ok := VolumeOf(corev1.UniqueVolumeName(test.name))
+		if !ok || got != test.want {
+			t.Errorf("%q names %v (%v), want %v", test.name, got, ok, test.want)
+		}
+		if back := UniqueName(got); string(back) != test.name {
+			t.Errorf("%v is named %q, want %q", got, back, test.name)
+		}
+	}
+	for _, foreign := range []string{"", "kubernetes.io/csi/", "kubernetes.io/csi/x", "kubernetes.io/csi/x^", "kubernetes.io/csi/^x", "kubernetes.io/fc/", "flexvolume-a/b/c"} {
+		if v, ok := VolumeOf(corev1.UniqueVolumeName(foreign)); ok {
+			t.Errorf("%q is taken for volume %v", foreign, v)
+		}
+	}
+}
+
+func TestVolumesOfPersistentVolumes(t *testing.T) {
+	source := func(s corev1.PersistentVolumeSource) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: s}}
+	}
+	tests := map[string]struct {
+		source  corev1.PersistentVolumeSource
+		want    ledger.VolumeID
+		wantErr bool
+	}{
+		"csi": {source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}},
+			want: ledger.VolumeID{Driver: "d", Handle: "h"}},
+		"csi without a handle": {source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}, wantErr: true},
+		"in-tree EBS": {source: corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://us-east-1a/vol-02399794d890f9375"}},
+			want: ledger.VolumeID{Driver: "ebs.csi.aws.com", Handle: "vol-02399794d890f9375"}},
+		"in-tree Cinder": {source: corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: "abc"}},
+			want: ledger.VolumeID{Driver: "cinder.csi.openstack.org", Handle: "abc"}},
+		"iSCSI": {source: corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.1:3260", IQN: "iqn.x", Lun: 3}},
+			want: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "10.0.0.1:3260:iqn.x:3"}},
+		"FC by WWN": {source: corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{TargetWWNs: []string{"a", "b"}, Lun: ptr.To[int32](2)}},
+			want: ledger.VolumeID{Driver: "kubernetes.io/fc", Handle: "[a b]:2"}},
+		"FC by WWID": {source: corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{"w"}}},
+			want: ledger.VolumeID{Driver: "kubernetes.io/fc", Handle: "[w]"}},
+		"FC without either": {source: corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{}}, wantErr: true},
+		"NFS":               {source: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}},
+	}
+	for name, test := range tests {
+		fact, err := PersistentVolume(source(test.source))
+		if fact.Volume != test.want || (err != nil) != test.wantErr {
+			t.Errorf("%s: volume %v (%v), want %v, error %v", name, fact.Volume, err, test.want, test.wantErr)
+		}
+	}
+}
+
+// The same disk, spelled in-tree in a pod and as CSI, is one volume.
+func TestInlineVolumes(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "disk", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-02399794d890f9375"}}},
+		{Name: "lun", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "p", IQN: "i", Lun: 1}}},
+		{Name: "csi", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c", ReadOnly: true}}},
+		{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+		{Name: "broken", VolumeSource: corev1.VolumeSource{FC: &corev1.FCVolumeSource{}}},
+	}}}
+	disk := ledger.VolumeID{Driver: "ebs.csi.aws.com", Handle: "vol-02399794d890f9375"}
+	want := []ledger.PodVolume{
+		{Name: "disk", Inline: disk},
+		{Name: "lun", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "p:i:1"}},
+		{Name: "data", Claim: "c", ReadOnly: true},
+		{Name: "scratch", Claim: "db-scratch", Ephemeral: true},
+	}
+	fact, err := Pod(pod)
+	if err == nil || !strings.Contains(err.Error(), "volume broken") {
+		t.Errorf("the broken volume is not told of: %v", err)
+	}
+	if len(fact.Volumes) != len(want) {
+		t.Fatalf("volumes %v, want %v", fact.Volumes, want)
+	}
+	for i := range want {
+		if fact.Volumes[i] != want[i] {
+			t.Errorf("volume %d is %+v, want %+v", i, fact.Volumes[i], want[i])
+		}
+	}
+	spec := InlineSource(pod, disk)
+	if spec == nil || spec.CSI == nil || spec.CSI.VolumeHandle != disk.Handle {
+		t.Errorf("the attachment's source is %+v", spec)
+	}
+	if other := InlineSource(pod, ledger.VolumeID{Driver: "ebs.csi.aws.com", Handle: "other"}); other != nil {
+		t.Errorf("a source for a volume that the pod does not name: %+v", other)
+	}
+}
+
+func TestAccess(t *testing.T) {
+	const (
+		rwo  = corev1.ReadWriteOnce
+		rwop = corev1.ReadWriteOncePod
+		rwx  = corev1.ReadWriteMany
+		rox  = corev1.ReadOnlyMany
+	)
+	tests := []struct {
+		modes             []corev1.PersistentVolumeAccessMode
+		csi, attacherless ledger.Access
+	}{
+		{nil, ledger.AccessUnset, ledger.AccessUnset},
+		{[]corev1.PersistentVolumeAccessMode{"Future"}, ledger.AccessUnset, ledger.AccessUnset},
+		{[]corev1.PersistentVolumeAccessMode{rwo}, ledger.AccessNode, ledger.AccessNode},
+		{[]corev1.PersistentVolumeAccessMode{rwop}, ledger.AccessPod, ledger.AccessPod},
+		{[]corev1.PersistentVolumeAccessMode{rox}, ledger.AccessMany, ledger.AccessMany},
+		{[]corev1.PersistentVolumeAccessMode{rwo, rwx}, ledger.AccessMany, ledger.AccessMany},
+		{[]corev1.PersistentVolumeAccessMode{rwo, rox, rwx}, ledger.AccessMany, ledger.AccessMany},
+		{[]corev1.PersistentVolumeAccessMode{rwo, rox}, ledger.AccessConflict, ledger.AccessMany},
+	}
+	for _, test := range tests {
+		if got := access(test.modes, false); got != test.csi {
+			t.Errorf("%v is %s, want %s", test.modes, got, test.csi)
+		}
+		if got := access(test.modes, true); got != test.attacherless {
+			t.Errorf("%v without an attacher is %s, want %s", test.modes, got, test.attacherless)
+		}
+	}
+}
