@@ -26,8 +26,8 @@ const nobody = 65534
 func unprivileged() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "unprivileged",
-		Doc:   "The whole sandbox runs under an unprivileged uid: scenario path passes there.",
-		Modes: []sandbox.Mode{sandbox.Upstream},
+		Doc:   "The whole sandbox, Moorage included, runs under an unprivileged uid: scenario path passes there.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
 		Bare:  true,
 		Run:   runUnprivileged,
 	}

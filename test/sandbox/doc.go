@@ -12,6 +12,21 @@
 // fake runtime says that its containers have started. The disks behind the CSI
 // driver are simulated by package disk, which judges every call it gets.
 //
+// Nodes have no kubelet server, so `kubectl logs` and `kubectl exec` don't work.
+// A node is one process: killing it ends its kubelet, its CSI node plugin and
+// its containers, and leaves its folder and what is staged, as a crash of the
+// kubelet does; switching it off also takes what is staged, as a power failure
+// does. kube-controller-manager gives each of its controllers a service account
+// of its own, as kubeadm sets it up, so that the audit log tells them apart.
+//
+// # What it costs
+//
+// On two cores, with everything built: three nodes are schedulable 8 s after the
+// start, thirty after 10 s, a hundred after 24 s. Proportional set sizes add up
+// to 0.6 GiB with three nodes, 1.1 GiB with thirty, 2.6 GiB with a hundred: about
+// 25 MiB a node. A node takes one inotify instance; Linux allows a user 128 of
+// them unless fs.inotify.max_user_instances says otherwise.
+//
 // # What it reads, who decides, what it writes
 //
 // Start reads Options, starts one process per component and node from a
