@@ -45,6 +45,8 @@ type volume struct {
 	records []*record // sorted by name, UID
 	// fence is the newest transitions seen on any attachment.
 	fence int64
+	// forgotten: no PersistentVolume names it any more.
+	forgotten bool
 }
 
 // Book is what the process knows of a driver's attachments. Its methods are
@@ -96,6 +98,7 @@ func (b *Book) place(r *record) {
 		b.unplaced[r.UID] = r
 	}
 	v.fence = max(v.fence, r.Transitions)
+	v.forgotten = false
 }
 
 // unplace takes a record from its volume. A volume without any is kept for its
@@ -107,7 +110,7 @@ func (b *Book) unplace(r *record) {
 	}
 	v.records = slices.DeleteFunc(v.records, func(other *record) bool { return other == r })
 	delete(b.unplaced, r.UID)
-	if len(v.records) == 0 && v.fence == 0 {
+	if len(v.records) == 0 && (v.fence == 0 || v.forgotten) {
 		delete(b.volumes, v.id)
 	}
 }
@@ -121,7 +124,11 @@ func (b *Book) drop(r *record) {
 
 // Forget drops the fence of a volume that no PersistentVolume names any more.
 func (b *Book) Forget(id VolumeID) {
-	if v := b.volumes[id]; v != nil && len(v.records) == 0 {
+	v := b.volumes[id]
+	if v == nil {
+		return
+	}
+	if v.forgotten = true; len(v.records) == 0 {
 		delete(b.volumes, id)
 	}
 }

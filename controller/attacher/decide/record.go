@@ -23,6 +23,8 @@ type record struct {
 
 	evidence Evidence
 	sight    sight
+	// proved: an unpublish has succeeded, and no publish was called since.
+	proved bool
 	// context is the publish context of the success that evidence stands for.
 	context map[string]string
 
@@ -30,8 +32,11 @@ type record struct {
 	// unpublish of another process can be under way.
 	watched bool
 	// rejected: the driver answered the last unpublish with a definite no.
-	// doubted: an unpublish of this deletion ended without an answer.
-	rejected, doubted bool
+	rejected bool
+	// doubted: a call may still be under way in the driver, one that this
+	// process no longer waits for or that another process made. Only a call
+	// that succeeds ends the doubt.
+	doubted bool
 	// looked: the driver was asked where the volume is, and did not know.
 	looked bool
 	// otherID: the driver does not know the node ID that the object was stamped
@@ -56,6 +61,7 @@ type record struct {
 	// to write it is repeated.
 	shown      Reason
 	shownSince time.Time
+	told       bool
 	unshown    int
 	showAgain  time.Time
 }
@@ -83,13 +89,13 @@ func (r *record) placeID() string {
 // unpublish ends the deletion.
 func (r *record) mayStay() bool {
 	return r.Wanted && r.watched && !r.doubted && (r.rejected || r.sight == there) &&
-		r.placeID() != "" && r.placeID() == r.TargetID
+		r.NodeID != "" && r.NodeID == r.TargetID
 }
 
 // succeed forgets the failures so far.
 func (r *record) succeed() {
 	r.failed, r.failures, r.cause, r.moved = 0, 0, Reason{}, 0
-	r.failedAt, r.until = time.Time{}, time.Time{}
+	r.failedAt, r.until, r.told = time.Time{}, time.Time{}, false
 }
 
 // fail counts a failure and says when to try again.

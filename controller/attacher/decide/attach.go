@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+)
+
+// attach is the chain of an attachment that is not being deleted. The first
+// rule that applies decides.
+func (p *pass) attach(r *record) move {
+	if r.evidence == Published && r.sight != missing {
+		return p.confirm(r)
+	}
+	if r.Attached && r.maybe() && r.sight != missing {
+		return move{}
+	}
+	if rival := p.rival(r); rival != nil {
+		return p.yield(r, rival)
+	}
+	if why := p.refused(r); !why.IsZero() {
+		return move{why: why}
+	}
+	if why := r.unpublishable(); !why.IsZero() {
+		return move{why: why, after: missingGrace}
+	}
+	if other := p.blocker(r); other != nil {
+		return p.blocked(r, other)
+	}
+	if m, ok := p.backoff(r, false); ok {
+		return m
+	}
+	return p.publish(r)
+}
+
+// confirm writes that the volume is attached, unless the object says so in the
+// very words.
+func (p *pass) confirm(r *record) move {
+	if r.Attached && r.AttachError.IsZero() && sameContext(r.Metadata, r.context) {
+		return move{}
+	}
+	if m, ok := p.backoff(r, false); ok {
+		return m
+	}
+	return do(MarkAttached)
+}
+
+// publish is the way to ControllerPublish: both finalizers first, and never at
+// a new ID of the node while the volume may be at the old one.
+func (p *pass) publish(r *record) move {
+	if !r.PVStamped {
+		return do(StampPV)
+	}
+	if p.busy(r) {
+		return move{}
+	}
+	if r.NeedsSecret && !r.secret {
+		return do(ReadSecret)
+	}
+	if r.maybe() && r.NodeID != "" && r.NodeID != r.TargetID {
+		return p.call(r, Unpublish, r.placeID())
+	}
+	if !r.Stamped || r.NodeID != r.TargetID {
+		return move{do: Stamp, nodeID: r.TargetID}
+	}
+	return p.call(r, Publish, r.TargetID)
+}
+
+// unpublishable says why a publish can't be put together.
+func (r *record) unpublishable() Reason {
+	if !r.NoPublish.IsZero() {
+		return r.NoPublish
+	}
+	if r.TargetID == "" {
+		return r.NoTarget
+	}
+	return Reason{}
+}
+
+// refused says why an attachment is too old to be published: the volume has
+// changed its node since whoever made it looked.
+func (p *pass) refused(r *record) Reason {
+	if r.Transitions == 0 || r.Transitions >= p.v.fence {
+		return Reason{}
+	}
+	return Reason{
+		Code: codes.FailedPrecondition,
+		Message: fmt.Sprintf("refused: made at transition %d of the volume, which is at %d by now; delete this VolumeAttachment",
+			r.Transitions, p.v.fence),
+	}
+}
+
+// yield lets another attachment of an exclusive volume go first. If the volume
+// may be here, which nobody has said it is, an unpublish proves that it is not.
+func (p *pass) yield(r, rival *record) move {
+	if r.maybe() && !r.known() && r.NoUnpublish.IsZero() && r.placeID() != "" {
+		if m, ok := p.backoff(r, true); ok {
+			return m
+		}
+		return p.call(r, Unpublish, r.placeID())
+	}
+	if why := p.refused(r); !why.IsZero() {
+		return move{why: why}
+	}
+	return p.blocked(r, rival)
+}
+
+// blocked waits until an exclusive volume is certainly not at another node.
+func (p *pass) blocked(r, other *record) move {
+	why := fmt.Sprintf("the volume may be at node %s: waiting until VolumeAttachment %s is detached", other.Node, other.Name)
+	if !other.cause.IsZero() && other.failed.detaches() {
+		why += ", which failed: " + other.cause.Message
+	}
+	return move{why: Reason{Code: codes.FailedPrecondition, Message: why}, after: blockedGrace}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import "fmt"
+
+// detach is the chain of an attachment that is being deleted. The first rule
+// that applies decides.
+func (p *pass) detach(r *record) move {
+	if !r.Stamped && (!r.Kept || !r.Attached && r.sight != there && !r.maybe()) {
+		return move{} // ours is off already, and the volume is not here
+	}
+	if r.proved && r.sight != there || r.mayStay() && p.stays(r) {
+		return p.finish(r)
+	}
+	if other := p.usedHere(r); other != nil {
+		return move{after: missingGrace, why: Reason{Message: fmt.Sprintf(
+			"the volume stays at node %s: VolumeAttachment %s wants it there", r.Node, other.Name)}}
+	}
+	if why := r.undetachable(); !why.IsZero() {
+		return move{why: why, after: missingGrace}
+	}
+	if m, ok := p.backoff(r, true); ok {
+		return m
+	}
+	if p.rules.Looks && r.Wanted && r.watched && !r.doubted && r.sight == unseen && !r.looked {
+		return p.call(r, Look, r.placeID())
+	}
+	return p.call(r, Unpublish, r.placeID())
+}
+
+// finish ends a deletion: one write, after which the object is gone unless
+// somebody else's finalizer keeps it.
+func (p *pass) finish(r *record) move {
+	if m, ok := p.backoff(r, true); ok {
+		return m
+	}
+	switch {
+	case r.Stamped:
+		return do(Release)
+	case r.Attached && r.proved:
+		return do(MarkDetached)
+	}
+	return move{}
+}
+
+// stays says whether nothing but its own deletion concerns a volume that is
+// wanted again where it is: no call under way, and no other node waiting.
+func (p *pass) stays(r *record) bool {
+	return !p.busy(r) && p.refused(r).IsZero() && (!p.exclusive() || p.claimant(r) == nil)
+}
+
+// undetachable says why an unpublish can't be put together.
+func (r *record) undetachable() Reason {
+	if !r.NoUnpublish.IsZero() {
+		return r.NoUnpublish
+	}
+	if r.placeID() == "" {
+		return r.NoTarget
+	}
+	return Reason{}
+}
+
+// usedHere is another attachment at the same node that is not being deleted
+// and has the volume there. Unpublishing would take it from that one too.
+func (p *pass) usedHere(r *record) *record {
+	for _, other := range p.v.records {
+		if other != r && other.Node == r.Node && !other.Deleting && !other.gone && other.maybe() {
+			return other
+		}
+	}
+	return nil
+}
+
+// ghost is the chain of an attachment whose object is gone though its volume
+// may still be at its node: somebody took the finalizer off, or the volume was
+// wanted again. It is unpublished when another node wants the volume, or when
+// nobody has wanted it here for a while.
+func (p *pass) ghost(r *record) move {
+	if !r.NoUnpublish.IsZero() || p.usedHere(r) != nil {
+		return move{}
+	}
+	if due := r.goneAt.Add(ghostGrace); due.After(p.now) && (!p.exclusive() || p.claimant(r) == nil) {
+		return move{wake: due}
+	}
+	if m, ok := p.backoff(r, true); ok {
+		return m
+	}
+	return p.call(r, Unpublish, r.placeID())
+}

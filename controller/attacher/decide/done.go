@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// movedTries is how often in a row a write that found its object changed is
+// repeated at once.
+const movedTries = 3
+
+// Start takes note that a step has begun. From here on the volume may be where
+// a call takes it.
+func (b *Book) Start(s Step, now time.Time) {
+	r := b.records[s.UID]
+	if r == nil {
+		return
+	}
+	r.running = s.Do
+	if !s.Do.Call() {
+		return
+	}
+	r.lastCall = now
+	r.sight = unseen
+	switch s.Do {
+	case Publish:
+		r.evidence, r.proved, r.looked = Unknown, false, false
+	case Unpublish:
+		r.evidence, r.proved, r.looked, r.rejected = Unknown, false, false, false
+	}
+}
+
+// Done takes the end of a step. What the API showed meanwhile, the answers of
+// writes among it, is to be told before. It returns the volumes that there is
+// something new to decide about.
+func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
+	r := b.records[s.UID]
+	if r == nil {
+		return nil
+	}
+	r.running = 0
+	touched := []VolumeID{key(&r.Attachment)}
+	switch s.Do {
+	case Publish:
+		r.lastCall = now
+		b.published(r, result, now)
+	case Unpublish:
+		r.lastCall = now
+		if id, ok := b.unpublished(r, result, now); ok && !slices.Contains(touched, id) {
+			touched = append(touched, id)
+		}
+	case Look:
+		r.see(result)
+	case ReadSecret:
+		if r.secret = result.Failed.IsZero(); !r.secret {
+			r.fail(s.Do, result.Failed, now, &b.rules)
+		}
+	case ReportAttach, ReportDetach:
+		if r.told = result.Failed.IsZero(); !r.told {
+			r.unshown++
+			r.showAgain = now.Add(b.rules.Backoff.After(r.unshown, b.rules.Random()))
+		}
+	default:
+		r.wrote(s, result, now, &b.rules)
+	}
+	b.settle(r)
+	return touched
+}
+
+func (b *Book) published(r *record, result Result, now time.Time) {
+	r.secret = false
+	if !result.Failed.IsZero() {
+		r.doubted = r.doubted || !Rejected(result.Failed.Code)
+		r.fail(Publish, result.Failed, now, &b.rules)
+		if result.Failed.Code == codes.ResourceExhausted {
+			b.isFull(r)
+		}
+		return
+	}
+	r.evidence, r.context = Published, result.Context
+	r.doubted, r.rejected = false, false
+	r.succeed()
+	b.notFull(r)
+}
+
+// unpublished returns the volume of an attachment that has waited for room at
+// the node, which there is now.
+func (b *Book) unpublished(r *record, result Result, now time.Time) (VolumeID, bool) {
+	r.secret = false
+	if result.Failed.IsZero() {
+		r.evidence, r.proved, r.context = Absent, true, nil
+		r.doubted, r.otherID = false, false
+		r.succeed()
+		b.notFull(r)
+		return b.room(r.Node)
+	}
+	r.rejected = Rejected(result.Failed.Code)
+	r.doubted = r.doubted || !r.rejected
+	switch result.Failed.Code {
+	case codes.NotFound, codes.InvalidArgument:
+		if r.TargetID != "" && r.NodeID != "" && r.NodeID != r.TargetID {
+			r.otherID = !r.otherID
+		}
+	}
+	r.fail(Unpublish, result.Failed, now, &b.rules)
+	return "", false
+}
+
+func (r *record) see(result Result) {
+	switch {
+	case !result.Failed.IsZero():
+		r.looked = true
+	case result.There:
+		r.sight = there
+	default:
+		r.sight = missing
+	}
+}
+
+// wrote takes the end of a write that brings the volume forward. The driver's
+// answer that is to be written is never asked for again.
+func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
+	switch {
+	case result.Failed.IsZero() && (s.Do == StampPV || s.Do == Stamp):
+		r.moved = 0
+	case result.Failed.IsZero():
+		r.succeed()
+	case result.Moved && r.moved < movedTries:
+		r.moved++
+	case s.Do == StampPV || s.Do == Stamp:
+		r.fail(s.Do, result.Failed, now, rules)
+	default:
+		r.fail(s.Do, Reason{}, now, rules)
+	}
+}

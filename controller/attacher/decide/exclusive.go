@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import "github.com/moorage-dev/moorage/internal/ledger"
+
+// exclusive says whether the volume may be at one node at a time: if any of
+// its attachments says so. (Two PersistentVolumes may name one volume and
+// disagree.)
+func (p *pass) exclusive() bool {
+	for _, r := range p.v.records {
+		if r.Exclusive {
+			return true
+		}
+	}
+	return false
+}
+
+// blocker is another attachment at whose node an exclusive volume may be.
+func (p *pass) blocker(r *record) *record {
+	if !p.exclusive() {
+		return nil
+	}
+	for _, other := range p.v.records {
+		if other.maybe() && p.apart(r, other) {
+			return other
+		}
+	}
+	for _, other := range p.unplaced {
+		at := ledger.VolumeID{Driver: p.rules.Driver, Handle: string(p.v.id)}
+		if other.maybe() && p.apart(r, other) && other.Name == ledger.AttachmentName(at, ledger.NodeName(other.Node)) {
+			return other // its PersistentVolume is gone, its name says which volume it is of
+		}
+	}
+	return nil
+}
+
+// apart says whether two attachments of an exclusive volume exclude each
+// other: they are of different nodes, and no live migration joins them.
+func (p *pass) apart(a, b *record) bool {
+	return a != b && a.Node != b.Node && a.Beside != b.Node && b.Beside != a.Node
+}
+
+// rival is the attachment that an exclusive volume goes to before this one.
+func (p *pass) rival(r *record) *record {
+	if !p.exclusive() {
+		return nil
+	}
+	for _, other := range p.v.records {
+		if p.claims(other) && p.apart(r, other) && before(other, r) {
+			return other
+		}
+	}
+	return nil
+}
+
+// claimant is any attachment that wants an exclusive volume at another node.
+func (p *pass) claimant(r *record) *record {
+	for _, other := range p.v.records {
+		if p.claims(other) && p.apart(r, other) {
+			return other
+		}
+	}
+	return nil
+}
+
+// claims says whether an attachment wants the volume and could have it.
+func (p *pass) claims(r *record) bool {
+	if r.gone || r.Deleting {
+		return false
+	}
+	return r.known() || p.refused(r).IsZero() && r.unpublishable().IsZero()
+}
+
+// before orders the attachments that want an exclusive volume: where it is
+// known to be, then the newer transitions, then the older object. It is total,
+// so that one of them goes first and never two.
+func before(a, b *record) bool {
+	switch {
+	case a.known() != b.known():
+		return a.known()
+	case a.Transitions != b.Transitions:
+		return a.Transitions > b.Transitions
+	case !a.Created.Equal(b.Created):
+		return a.Created.Before(b.Created)
+	}
+	return compareRecords(a, b) < 0
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+var epoch = time.Unix(1_000_000, 0)
+
+// round takes as many calls as there is room for and ends them all with code.
+func round(t *testing.T, l *decide.Limit, code codes.Code, began, ended time.Time) {
+	t.Helper()
+	n := 0
+	for l.Take() {
+		n++
+	}
+	if n != l.InUse() {
+		t.Fatalf("%d calls were taken, %d are in use", n, l.InUse())
+	}
+	for range n {
+		l.Free(code, false, began, ended)
+	}
+}
+
+func newLimit(t *testing.T, most int) *decide.Limit {
+	t.Helper()
+	l, err := decide.NewLimit(most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestLimitFollowsTheDriver(t *testing.T) {
+	l := newLimit(t, 1000)
+	first := l.Size()
+	round(t, l, codes.OK, epoch, epoch.Add(time.Second))
+	if l.Size() <= first {
+		t.Fatalf("a driver that keeps up is given %d calls, and was given %d before", l.Size(), first)
+	}
+	wide := l.Size()
+	round(t, l, codes.ResourceExhausted, epoch.Add(time.Second), epoch.Add(2*time.Second))
+	if l.Size() != wide/2 {
+		t.Fatalf("one round of ResourceExhausted at %d leaves %d, want half of it, once", wide, l.Size())
+	}
+	for i := range 30 {
+		at := epoch.Add(time.Duration(3+i) * time.Second)
+		round(t, l, codes.DeadlineExceeded, at, at.Add(time.Millisecond))
+	}
+	if l.Size() != 10 {
+		t.Fatalf("a driver that only times out is given %d calls, want the ten of the stock attacher", l.Size())
+	}
+	at := epoch.Add(time.Hour)
+	round(t, l, codes.OK, at, at)
+	if l.Size() < 10 || l.Size() > 12 {
+		t.Fatalf("after a cut, a round of successes leaves %d, want one more", l.Size())
+	}
+}
+
+func TestLimitIsNotMovedByOneVolume(t *testing.T) {
+	l := newLimit(t, 100)
+	for i := range 20 {
+		at := epoch.Add(time.Duration(i) * time.Minute)
+		l.Take()
+		l.Free(codes.DeadlineExceeded, true, at, at)
+	}
+	if l.Size() != 100 {
+		t.Fatalf("a volume that fails over and over took the limit to %d", l.Size())
+	}
+	l.Take()
+	l.Free(codes.Internal, false, epoch, epoch)
+	if l.Size() != 100 {
+		t.Fatalf("Internal took the limit to %d; it says nothing of load", l.Size())
+	}
+}
+
+func TestLimitStaysInBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(1, 400).Draw(t, "most")
+		l, err := decide.NewLimit(most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := epoch
+		for range 200 {
+			at = at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds")) * time.Second)
+			if rapid.Bool().Draw(t, "take") || l.InUse() == 0 {
+				l.Take()
+			} else {
+				l.Free(codes.Code(rapid.Uint32Range(0, 16).Draw(t, "code")), rapid.Bool().Draw(t, "again"), at.Add(-time.Second), at)
+			}
+			if l.Size() < min(10, most) || l.Size() > most {
+				t.Fatalf("the limit is %d, outside of [%d,%d]", l.Size(), min(10, most), most)
+			}
+		}
+	})
+	if _, err := decide.NewLimit(0); err == nil {
+		t.Fatal("a limit of no calls at all was accepted")
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	b := decide.Backoff{First: time.Second, Max: 5 * time.Minute}
+	for failures, want := range map[int]time.Duration{
+		1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: 5 * time.Minute, 1000: 5 * time.Minute,
+	} {
+		if got := b.After(failures, 0); got != want {
+			t.Errorf("after %d failures: %s, want %s", failures, got, want)
+		}
+		if got := b.After(failures, 0.999); got <= want || got > want+want/5 {
+			t.Errorf("after %d failures with jitter: %s, want a fifth more than %s at most", failures, got, want)
+		}
+	}
+}
+
+func TestRejected(t *testing.T) {
+	for code := codes.OK; code <= codes.Unauthenticated; code++ {
+		definite := false
+		switch code {
+		case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+			codes.OutOfRange, codes.Unimplemented, codes.Internal, codes.Unauthenticated:
+			definite = true
+		}
+		if decide.Rejected(code) != definite {
+			t.Errorf("%s: a definite answer: %v, want %v", code, !definite, definite)
+		}
+	}
+}
+
+func TestPVFinalizer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pv   decide.PersistentVolume
+		want bool
+	}{
+		{"in life", decide.PersistentVolume{Stamped: true}, false},
+		{"deleted and unused", decide.PersistentVolume{Stamped: true, Deleting: true}, true},
+		{"deleted and used", decide.PersistentVolume{Stamped: true, Deleting: true, Used: true}, false},
+		{"deleted, not ours", decide.PersistentVolume{Deleting: true}, false},
+		{"given back to the in-tree plugin", decide.PersistentVolume{Stamped: true, Orphaned: true}, true},
+		{"given back, still used", decide.PersistentVolume{Stamped: true, Orphaned: true, Used: true}, false},
+	} {
+		if got := c.pv.Unstamp(); got != c.want {
+			t.Errorf("%s: comes off: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

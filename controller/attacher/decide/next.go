@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"slices"
+	"time"
+)
+
+// For how long a state that often ends by itself lasts before it is written to
+// the API: a write costs, and kube-controller-manager backs off on errors.
+const (
+	missingGrace = time.Second
+	blockedGrace = 20 * time.Second
+	// ghostGrace is for how long a volume may be at a node without an
+	// attachment there, while nobody wants it elsewhere.
+	ghostGrace = 2 * time.Minute
+)
+
+// move is what a chain of rules says of one attachment: do something, or wait
+// and show why.
+type move struct {
+	do     Action
+	nodeID string
+	why    Reason
+	// after is for how long why lasts before it is shown.
+	after time.Duration
+	// wake is when time alone changes the move.
+	wake time.Time
+}
+
+func do(a Action) move { return move{do: a} }
+
+// pass decides on one volume at one moment.
+type pass struct {
+	*Book
+	v     *volume
+	now   time.Time
+	steps []Step
+	wake  time.Time
+}
+
+// Next says what to do now about a volume: steps of different attachments,
+// which may be carried out in parallel, and when to ask again if nothing is
+// seen until then (zero: never). A step counts as begun when Start is told of
+// it; one that is not started is offered again.
+func (b *Book) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
+	v := b.volumes[id]
+	if v == nil {
+		return nil, time.Time{}
+	}
+	p := &pass{Book: b, v: v, now: now}
+	for _, r := range v.records {
+		if r.running == 0 {
+			p.decide(r)
+		}
+	}
+	return p.steps, p.wake
+}
+
+// decide asks the chain that an attachment is in.
+func (p *pass) decide(r *record) {
+	var m move
+	switch {
+	case !p.rules.Publishes:
+		m = p.note(r)
+	case r.gone:
+		m = p.ghost(r)
+	case r.Deleting:
+		m = p.detach(r)
+	default:
+		m = p.attach(r)
+	}
+	if m.do != 0 {
+		p.add(r, m)
+		return
+	}
+	p.sleep(m.wake)
+	p.show(r, m)
+}
+
+func (p *pass) add(r *record, m move) {
+	step := Step{Do: m.do, Volume: p.v.id, Name: r.Name, UID: r.UID, NodeID: m.nodeID, Reason: m.why}
+	if m.do == MarkAttached {
+		step.Context = r.context
+	}
+	p.steps = append(p.steps, step)
+}
+
+func (p *pass) sleep(until time.Time) {
+	if !until.IsZero() && (p.wake.IsZero() || until.Before(p.wake)) {
+		p.wake = until
+	}
+}
+
+// show writes why an attachment waits, once it has lasted, unless the object
+// says so already.
+func (p *pass) show(r *record, m move) {
+	if m.why != r.shown {
+		r.shown, r.shownSince, r.told, r.unshown, r.showAgain = m.why, p.now, false, 0, time.Time{}
+	}
+	report, written := ReportAttach, r.AttachError
+	if r.Deleting {
+		report, written = ReportDetach, r.DetachError
+	}
+	if m.why.IsZero() || m.why == written || r.told || r.gone {
+		return
+	}
+	due := r.shownSince.Add(m.after)
+	if r.showAgain.After(due) {
+		due = r.showAgain
+	}
+	if due.After(p.now) {
+		p.sleep(due)
+		return
+	}
+	p.add(r, move{do: report, why: m.why})
+}
+
+// backoff is the wait after failures of one side, and what is shown meanwhile.
+func (p *pass) backoff(r *record, detach bool) (move, bool) {
+	if r.waiting(detach, p.now) <= 0 {
+		return move{}, false
+	}
+	return move{why: r.cause, wake: r.until}, true
+}
+
+// note keeps the books of a driver without ControllerPublishVolume: every
+// attachment is attached. Finalizers are left alone.
+func (p *pass) note(r *record) move {
+	if r.Attached || r.Deleting || r.gone {
+		return move{}
+	}
+	if m, ok := p.backoff(r, false); ok {
+		return m
+	}
+	return do(MarkAttached)
+}
+
+// busy says whether the driver already has a call for the volume that this one
+// must not meet: any, of an exclusive volume, else one at the same node. (CSI
+// asks for one call for a volume at a time; attaching a shared volume to many
+// nodes would take for ever that way, and stock attachers never did.)
+func (p *pass) busy(r *record) bool {
+	for _, other := range p.v.records {
+		if other.running.Call() && p.meets(r, other) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.steps, func(s Step) bool {
+		return s.Do.Call() && p.meets(r, p.records[s.UID])
+	})
+}
+
+func (p *pass) meets(a, b *record) bool { return a.Node == b.Node || p.exclusive() }
+
+// call is a call to the driver, after the Secret that it needs.
+func (p *pass) call(r *record, a Action, nodeID string) move {
+	switch {
+	case p.busy(r):
+		return move{}
+	case r.NeedsSecret && !r.secret && a != Look:
+		return do(ReadSecret)
+	}
+	return move{do: a, nodeID: nodeID}
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+var nodes = []string{"a", "b", "c"}
+
+// TestAnyHistory drives the rules through random histories: objects come and
+// go, calls are answered, rejected or time out with their effect still to come,
+// writes fail, what is seen is old, the process is killed. The world judges
+// every publish; at the end, with no more faults, everything must be where it
+// belongs.
+func TestAnyHistory(t *testing.T) {
+	for i := range 30 { // rapid runs a hundred of each
+		t.Run(strconv.Itoa(i), rapid.MakeCheck(func(t *rapid.T) {
+			w := newWorld(t, rapid.Bool().Draw(t, "exclusive"), rapid.Bool().Draw(t, "looks"))
+			for range rapid.IntRange(30, 150).Draw(t, "events") {
+				w.random(t)
+			}
+			w.calm()
+		}))
+	}
+}
+
+func (w *world) random(t *rapid.T) {
+	switch rapid.IntRange(0, 13).Draw(t, "event") {
+	case 0, 1:
+		w.create(rapid.SampledFrom(nodes).Draw(t, "node"), rapid.Int64Range(0, 3).Draw(t, "transitions"))
+	case 2:
+		if o := w.pick(t); o != nil && !o.deleting {
+			w.delete(o)
+		}
+	case 3:
+		if o := w.pick(t); o != nil && o.deleting && !w.claimed(o.node) {
+			o.wanted = true
+			w.logf("%s is wanted again", o.name)
+		}
+	case 4:
+		w.interfere(t)
+	case 5:
+		w.restart()
+	case 6:
+		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, 5 * time.Minute}).Draw(t, "time"))
+	case 7:
+		if n := len(w.lingering); n > 0 {
+			w.finishLingering(rapid.IntRange(0, n-1).Draw(t, "lingering"), rapid.Bool().Draw(t, "effect"))
+		}
+	case 8:
+		w.sight()
+	case 9, 10:
+		w.deliver()
+		w.begin()
+	default:
+		w.begin()
+		if n := len(w.running); n > 0 {
+			w.finish(rapid.IntRange(0, n-1).Draw(t, "step"), rapid.IntRange(0, 7).Draw(t, "outcome"))
+		}
+	}
+}
+
+// claimed says whether another object of an exclusive volume is not being
+// deleted: then nothing is wanted again here.
+func (w *world) claimed(node string) bool {
+	for _, o := range w.objects {
+		if w.exclusive && o.node != node && !o.deleting {
+			return true
+		}
+	}
+	return false
+}
+
+// interfere is somebody else's hand on an object.
+func (w *world) interfere(t *rapid.T) {
+	o := w.pick(t)
+	if o == nil {
+		return
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "hand") {
+	case 0:
+		if !o.attached && !o.stamped {
+			o.stamped, o.nodeID = true, "id-"+o.node
+			w.logf("%s is stamped by somebody else", o.name)
+		}
+	case 1:
+		o.kept = true
+		w.logf("%s is kept by somebody else", o.name)
+	case 2:
+		o.kept = false
+		w.logf("%s is kept no more", o.name)
+		w.collect(o)
+	case 3:
+		if o.deleting && o.stamped {
+			o.stamped, w.leaks = false, true
+			w.logf("%s loses its finalizer", o.name)
+			w.collect(o)
+			w.deliver()
+		}
+	}
+}
+
+func (w *world) pick(t *rapid.T) *object {
+	names := slices.Sorted(maps.Keys(w.objects))
+	if len(names) == 0 {
+		return nil
+	}
+	return w.objects[rapid.SampledFrom(names).Draw(t, "object")]
+}
+
+func (w *world) sight() {
+	if len(w.lingering) > 0 {
+		return
+	}
+	for _, o := range w.objects {
+		w.book.Sighted(o.uid, w.published[o.nodeID], w.now)
+	}
+	w.logf("the driver lists %v", slices.Sorted(maps.Keys(w.published)))
+}
+
+// calm ends all faults and lets everything come to rest.
+func (w *world) calm() {
+	w.logf("calm")
+	for range 400 {
+		for len(w.lingering) > 0 {
+			w.finishLingering(0, true)
+		}
+		w.deliver()
+		wake := w.begin()
+		if len(w.running) > 0 {
+			w.finish(0, outcomeSuccess)
+			continue
+		}
+		if wake.IsZero() {
+			w.atRest()
+			return
+		}
+		w.now = wake
+	}
+	w.violated("never comes to rest")
+}
+
+func (w *world) atRest() {
+	fence, attached := int64(0), map[string]bool{}
+	for _, o := range w.objects {
+		fence = max(fence, o.transitions)
+	}
+	claims, served := 0, 0
+	for _, o := range w.objects {
+		switch {
+		case o.deleting && o.stamped:
+			w.violated("%s is never detached", o.name)
+		case !o.deleting && o.attached:
+			served++
+			attached["id-"+o.node] = true
+		}
+		if !o.deleting && (o.transitions == 0 || o.transitions >= fence) {
+			claims++
+		}
+	}
+	switch {
+	case w.exclusive && claims > 0 && served == 0 && !w.fencedOut():
+		w.violated("nobody gets the volume")
+	case !w.exclusive && served < claims && !w.fencedOut():
+		w.violated("%d of %d get the volume", served, claims)
+	case w.exclusive && served > 1 && !w.leaks:
+		w.violated("%d have the volume", served)
+	}
+	for id := range attached {
+		if !w.published[id] && !w.leaks {
+			w.violated("attached at %s, where it is not", id)
+		}
+	}
+	for id := range w.published {
+		if !attached[id] && !w.leaks && !w.accounted(id) && !w.left[strings.TrimPrefix(id, "id-")] {
+			w.violated("left at %s", id)
+		}
+	}
+}
+
+// fencedOut: a newer transition was seen on an object that is gone.
+func (w *world) fencedOut() bool {
+	for _, o := range w.objects {
+		if !o.deleting && o.transitions > 0 && o.attachErrorCode == codes.FailedPrecondition {
+			return true
+		}
+	}
+	return false
+}
+
+// accounted says whether an object still answers for the volume at a node: one
+// that was refused and waits for its deletion, or that somebody else keeps.
+func (w *world) accounted(id string) bool {
+	for _, o := range w.objects {
+		if "id-"+o.node == id && (o.deleting && !o.stamped || !o.deleting && !o.attached) {
+			return true
+		}
+	}
+	return false
+}
+
+const outcomeSuccess = 0
+
+// finish ends a step that is under way, one way or another.
+func (w *world) finish(i, outcome int) {
+	c := w.running[i]
+	w.running = slices.Delete(w.running, i, i+1)
+	if c.step.Do.Call() {
+		w.book.Done(c.step, w.answer(c, outcome), w.now)
+		return
+	}
+	w.book.Done(c.step, w.write(c.step, outcome), w.now)
+}
+
+func (w *world) finishLingering(i int, effect bool) {
+	c := w.lingering[i]
+	w.lingering = slices.Delete(w.lingering, i, i+1)
+	if effect {
+		w.take(c)
+	}
+}
+
+// answer is what the driver says to a call.
+func (w *world) answer(c call, outcome int) decide.Result {
+	fail := func(code codes.Code) decide.Result {
+		w.logf("< %s %s: %s", c.step.Do, c.at, code)
+		return decide.Result{Failed: decide.Reason{Message: code.String(), Code: code}}
+	}
+	if c.step.Do == decide.Look { // a look or a refusal does not wait for anything
+		w.logf("< look %s: %v", c.at, w.published[c.at])
+		return decide.Result{There: w.published[c.at]}
+	}
+	switch {
+	case outcome == 1:
+		return fail(codes.FailedPrecondition)
+	case outcome == 2:
+		return fail(codes.NotFound)
+	case w.busyDriver(c.at):
+		return fail(codes.Aborted)
+	}
+	switch outcome {
+	case 3:
+		w.lingering = append(w.lingering, c)
+		return fail(codes.DeadlineExceeded)
+	case 4:
+		w.take(c)
+		return fail(codes.Unavailable)
+	case 5:
+		return fail(codes.ResourceExhausted)
+	}
+	w.take(c)
+	w.logf("< %s %s: ok", c.step.Do, c.at)
+	return decide.Result{Context: map[string]string{"device": c.at}}
+}
+
+// write is what the API server says to a write.
+func (w *world) write(s decide.Step, outcome int) decide.Result {
+	o := w.objects[s.Name]
+	if o == nil || o.uid != s.UID {
+		w.logf("< %s %s: gone", s.Do, s.Name)
+		w.book.Lose(s.UID, w.now)
+		return decide.Result{Failed: decide.Reason{Message: "not found"}, Moved: true}
+	}
+	if outcome == 1 || outcome == 2 {
+		w.logf("< %s %s: failed", s.Do, s.Name)
+		return decide.Result{Failed: decide.Reason{Message: "failed"}, Moved: outcome == 1}
+	}
+	w.apply(o, s)
+	if outcome == 3 { // the answer is lost
+		w.logf("< %s %s: no answer", s.Do, s.Name)
+		return decide.Result{Failed: decide.Reason{Message: "timeout"}}
+	}
+	w.logf("< %s %s: ok", s.Do, s.Name)
+	w.see(o)
+	return decide.Result{}
+}
+
+func (w *world) apply(o *object, s decide.Step) {
+	switch s.Do {
+	case decide.Stamp:
+		o.stamped, o.nodeID = true, s.NodeID
+	case decide.MarkAttached:
+		o.attached, o.metadata, o.attachError, o.attachErrorCode = true, s.Context, "", codes.OK
+		delete(w.left, o.node)
+	case decide.MarkDetached:
+		o.attached, o.metadata = false, nil
+	case decide.Release:
+		w.judgeRelease(o)
+		o.stamped = false
+		defer w.collect(o)
+	case decide.ReportAttach:
+		o.attachError, o.attachErrorCode = s.Reason.Message, s.Reason.Code
+	case decide.ReportDetach:
+		o.detachError, o.detachErrorCode = s.Reason.Message, s.Reason.Code
+	}
+}
+
+// judgeRelease checks that the finalizer goes only when the volume is gone for
+// certain, or is wanted again where it is and nothing can take it away.
+func (w *world) judgeRelease(o *object) {
+	for _, c := range slices.Concat(w.lingering, w.running) {
+		if c.at == o.nodeID && (c.step.Do == decide.Publish || c.step.Do == decide.Unpublish) {
+			w.violated("%s is released with a %s under way", o.name, c.step.Do)
+		}
+	}
+	if !w.published[o.nodeID] {
+		return
+	}
+	if !o.wanted {
+		w.violated("%s is released with the volume at its node", o.name)
+	}
+	w.left[o.node] = true
+}

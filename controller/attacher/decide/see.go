@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"slices"
+	"time"
+)
+
+// See takes an attachment as the API has it now. An older state than the one
+// seen last is the caller's to hold back. It returns the volumes that there is
+// something new to decide about.
+func (b *Book) See(a Attachment, now time.Time) []VolumeID {
+	r := b.records[a.UID]
+	if r == nil {
+		return b.meet(a, now)
+	}
+	if r.gone {
+		return nil
+	}
+	if a.Volume == "" {
+		// Once known, it stays known: the source of an attachment never changes.
+		a.Volume, a.Exclusive = r.Volume, r.Exclusive
+	}
+	if a.Deleting {
+		b.notFull(r)
+	}
+	r.learn(&a)
+	before, after := key(&r.Attachment), key(&a)
+	if before == after {
+		r.Attachment = a
+		v := b.volumes[after]
+		v.fence = max(v.fence, a.Transitions)
+		return []VolumeID{after}
+	}
+	b.unplace(r)
+	r.Attachment = a
+	b.place(r)
+	b.inherit(r)
+	return []VolumeID{before, after}
+}
+
+// meet takes an attachment that is new to the Book.
+func (b *Book) meet(a Attachment, now time.Time) []VolumeID {
+	r := &record{Attachment: a, watched: !a.Deleting, evidence: Unknown}
+	if !a.Stamped && !a.Attached {
+		r.evidence = Absent // nobody publishes before the finalizer is on
+	}
+	r.doubted = r.evidence == Unknown && !a.Attached
+	b.records[a.UID] = r
+	b.place(r)
+	b.inherit(r)
+	return []VolumeID{key(&a)}
+}
+
+// learn compares what was seen last with what is seen now.
+func (r *record) learn(a *Attachment) {
+	switch {
+	case a.Deleting && !r.Deleting:
+		r.succeed()
+	case a.Mark != r.Mark, a.TargetID != r.TargetID, a.NoPublish != r.NoPublish, a.NoUnpublish != r.NoUnpublish:
+		r.until = time.Time{} // what held it back may be over
+	}
+	foreign := a.Stamped && !r.Stamped && r.running != Stamp ||
+		a.Attached && !r.Attached && r.running != MarkAttached
+	if foreign && r.evidence == Absent {
+		r.evidence, r.proved, r.doubted = Unknown, false, true
+	}
+}
+
+// inherit takes over what is known of the attachments that are gone, of the
+// same volume at the same node: the new one answers for them.
+func (b *Book) inherit(heir *record) {
+	for _, ghost := range slices.Clone(b.volumes[key(&heir.Attachment)].records) {
+		if ghost.gone && ghost.running == 0 && ghost.Node == heir.Node {
+			b.bequeath(ghost, heir)
+		}
+	}
+}
+
+func (b *Book) bequeath(ghost, heir *record) {
+	if ghost.maybe() {
+		heir.doubted, heir.proved = true, false
+		if heir.evidence == Absent {
+			heir.evidence = Unknown
+		}
+		if heir.NodeID == "" {
+			heir.NodeID = ghost.placeID()
+		}
+	}
+	b.drop(ghost)
+}
+
+// Lose takes the disappearance of an attachment. What may still be at its node
+// keeps its place in the Book until an unpublish, or a new attachment there.
+func (b *Book) Lose(uid string, now time.Time) []VolumeID {
+	r := b.records[uid]
+	if r == nil || r.gone {
+		return nil
+	}
+	r.gone, r.goneAt = true, now
+	r.succeed()
+	b.settle(r)
+	return []VolumeID{key(&r.Attachment)}
+}
+
+// settle drops an attachment that is gone once nothing is left to know of it.
+func (b *Book) settle(r *record) {
+	if !r.gone || r.running != 0 {
+		return
+	}
+	if !r.maybe() || !b.rules.Publishes || r.placeID() == "" {
+		b.drop(r)
+		return
+	}
+	for _, heir := range b.volumes[key(&r.Attachment)].records {
+		if !heir.gone && heir.Node == r.Node {
+			b.bequeath(r, heir)
+			return
+		}
+	}
+}
+
+// Sighted takes what the driver lists: whether it has an attachment's volume
+// at the attachment's node, as of a moment. It says nothing of an attachment
+// that has been called for since.
+func (b *Book) Sighted(uid string, published bool, asOf time.Time) []VolumeID {
+	r := b.records[uid]
+	if r == nil || r.gone || r.running.Call() || !r.lastCall.Before(asOf) {
+		return nil
+	}
+	r.sight = missing
+	if published {
+		r.sight = there
+		if !r.Attached && !r.Deleting {
+			r.until = time.Time{}
+		}
+	}
+	return []VolumeID{key(&r.Attachment)}
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+const (
+	handle = decide.VolumeID("disk-1")
+	driver = "disk.example.com"
+)
+
+// object is a VolumeAttachment in the API of the world.
+type object struct {
+	name, uid, node                   string
+	created                           time.Time
+	transitions                       int64
+	deleting, stamped, kept, attached bool
+	nodeID, attachError, detachError  string
+	attachErrorCode, detachErrorCode  codes.Code
+	metadata                          map[string]string
+	wanted                            bool
+}
+
+// call is a step under way, or one that nobody waits for any more.
+type call struct {
+	step decide.Step
+	at   string // the driver's ID of the node
+}
+
+// tester is what a test and a property have in common.
+type tester interface {
+	Helper()
+	Log(args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// world is one volume, an API server, a driver that serialises the calls for a
+// volume as CSI asks, and the process in between. It judges what it is asked.
+type world struct {
+	t         tester
+	exclusive bool
+	looks     bool
+	now       time.Time
+	book      *decide.Book
+	objects   map[string]*object // the API's truth, by name
+	lost      []string           // UIDs whose end was not delivered yet
+	published map[string]bool    // the driver's truth, by node ID
+	running   []call             // steps of the process
+	lingering []call             // calls that the driver still works on
+	uids      int
+	publishes int
+	trace     []string
+	// leaks: somebody took a finalizer off. blind: and the process that saw it
+	// is no more, so nobody can know where the volume is.
+	leaks, blind bool
+	// left are the nodes at which the volume was left for the next attachment:
+	// until that one is attached, the controller makes none elsewhere.
+	left map[string]bool
+	// fence is the newest transitions that the process has seen.
+	fence int64
+}
+
+func newWorld(t tester, exclusive, looks bool) *world {
+	w := &world{
+		t: t, exclusive: exclusive, looks: looks, now: time.Unix(1_000_000, 0),
+		objects: map[string]*object{}, published: map[string]bool{}, left: map[string]bool{},
+	}
+	w.restart()
+	return w
+}
+
+func (w *world) logf(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf("%6.1fs  ", w.now.Sub(time.Unix(1_000_000, 0)).Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *world) violated(format string, args ...any) {
+	w.t.Helper()
+	for _, line := range w.trace {
+		w.t.Log(line)
+	}
+	w.t.Fatalf(format, args...)
+}
+
+// restart starts a new process in place of the old one. What the old one had
+// sent may still take effect.
+func (w *world) restart() {
+	for _, c := range w.running {
+		if c.step.Do == decide.Publish || c.step.Do == decide.Unpublish {
+			w.lingering = append(w.lingering, c)
+		}
+	}
+	w.running, w.lost, w.blind, w.fence = nil, nil, w.leaks, 0
+	book, err := decide.NewBook(decide.Rules{
+		Driver: driver, Publishes: true, Looks: w.looks,
+		Backoff: decide.Backoff{First: time.Second, Max: time.Minute},
+		Random:  func() float64 { return 0 },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.book = book
+	w.logf("process starts")
+	for _, name := range slices.Sorted(maps.Keys(w.objects)) {
+		w.see(w.objects[name])
+	}
+}
+
+func (w *world) create(node string, transitions int64) {
+	name := "va-" + node
+	if w.objects[name] != nil || w.exclusive && w.held(node) {
+		return
+	}
+	w.uids++
+	o := &object{name: name, uid: "uid-" + strconv.Itoa(w.uids), node: node, created: w.now, transitions: transitions}
+	w.objects[name] = o
+	w.logf("create %s transitions=%d", name, transitions)
+}
+
+// held says whether the volume is left, or about to be left, at another node.
+func (w *world) held(node string) bool {
+	for _, o := range w.objects {
+		if o.wanted && o.node != node {
+			return true
+		}
+	}
+	for other := range w.left {
+		if other != node {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) delete(o *object) {
+	o.deleting = true
+	w.logf("delete %s", o.name)
+	w.collect(o)
+}
+
+// collect removes an object that is being deleted once no finalizer holds it.
+func (w *world) collect(o *object) {
+	if o.deleting && !o.stamped && !o.kept && w.objects[o.name] == o {
+		delete(w.objects, o.name)
+		w.lost = append(w.lost, o.uid)
+		w.logf("%s is gone", o.name)
+	}
+}
+
+func (w *world) see(o *object) {
+	w.fence = max(w.fence, o.transitions)
+	w.book.See(decide.Attachment{
+		Name: o.name, UID: o.uid, Node: o.node, Created: o.created,
+		Mark: fmt.Sprint(o.wanted, o.kept), Transitions: o.transitions,
+		Deleting: o.deleting, Stamped: o.stamped, Kept: o.kept, Attached: o.attached,
+		Metadata: o.metadata, NodeID: o.nodeID, Wanted: o.wanted,
+		AttachError: decide.Reason{Message: o.attachError, Code: o.attachErrorCode},
+		DetachError: decide.Reason{Message: o.detachError, Code: o.detachErrorCode},
+		Volume:      handle, Exclusive: w.exclusive, TargetID: "id-" + o.node, PVStamped: true,
+	}, w.now)
+}
+
+// deliver lets the process see what the API has.
+func (w *world) deliver() {
+	for _, uid := range w.lost {
+		w.book.Lose(uid, w.now)
+	}
+	w.lost = nil
+	for _, name := range slices.Sorted(maps.Keys(w.objects)) {
+		w.see(w.objects[name])
+	}
+}
+
+// begin starts what the process wants to do, and judges it.
+func (w *world) begin() time.Time {
+	steps, wake := w.book.Next(handle, w.now)
+	for _, s := range steps {
+		w.book.Start(s, w.now)
+		w.running = append(w.running, call{step: s, at: s.NodeID})
+		w.logf("> %s %s %s %s", s.Do, s.Name, s.NodeID, s.Reason.Message)
+		if s.Do == decide.Publish {
+			w.judgePublish(s)
+		}
+	}
+	w.judgeCalls()
+	return wake
+}
+
+func (w *world) judgePublish(s decide.Step) {
+	w.publishes++
+	if o := w.objects[s.Name]; o != nil && o.uid == s.UID && !o.stamped {
+		w.violated("publish of %s without the finalizer", s.Name)
+	}
+	if o := w.objects[s.Name]; o != nil && o.uid == s.UID && o.transitions > 0 && o.transitions < w.fence && !o.attached {
+		w.violated("publish of %s, made at transition %d, after %d was seen", s.Name, o.transitions, w.fence)
+	}
+	if !w.exclusive || w.blind {
+		return
+	}
+	for id := range w.published {
+		if id != s.NodeID {
+			w.violated("publish at %s while the volume is at %s", s.NodeID, id)
+		}
+	}
+	for _, c := range w.lingering {
+		if c.step.Do == decide.Publish && c.at != s.NodeID {
+			w.violated("publish at %s while it is being published at %s", s.NodeID, c.at)
+		}
+	}
+}
+
+func (w *world) judgeCalls() {
+	at := map[string]bool{}
+	for _, c := range w.running {
+		if !c.step.Do.Call() {
+			continue
+		}
+		if at[c.at] || w.exclusive && len(at) > 0 {
+			w.violated("two calls for the volume at once")
+		}
+		at[c.at] = true
+	}
+}
+
+func (w *world) busyDriver(at string) bool {
+	return slices.ContainsFunc(w.lingering, func(c call) bool { return w.exclusive || c.at == at })
+}
+
+func (w *world) take(c call) {
+	if c.step.Do == decide.Publish {
+		for id := range w.published {
+			if w.exclusive && id != c.at && !w.blind {
+				w.violated("the volume is published at %s and %s", id, c.at)
+			}
+		}
+		w.published[c.at] = true
+	} else {
+		delete(w.published, c.at)
+	}
+	w.logf("  the driver: %s %s", c.step.Do, c.at)
+}
