@@ -44,8 +44,8 @@ type Cluster struct {
 var ErrStopped = errors.New("the sandbox is stopped")
 
 // Start starts a cluster and returns once every node is Ready and has its
-// driver registered. When it fails, or ctx ends first, no process is left; the
-// error names the log to read, and the folder with the logs is kept for a day.
+// driver registered. When it fails, or ctx ends first, no process is left. A
+// failure names the log to read, and the folder with the logs is kept for a day.
 // The cluster lives until Stop, not until ctx ends.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
@@ -68,7 +68,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{options: o, site: s, folder: f, procs: supervise.NewGroup(), keep: o.Keep}
 	if err := c.start(ctx); err != nil {
-		c.KeepLogs()
+		if ctx.Err() == nil { // nobody wants to read why an interrupt ended it
+			c.KeepLogs()
+		}
 		return nil, errors.Join(c.explain(err), c.Stop())
 	}
 	return c, nil

@@ -49,6 +49,9 @@ func TestStartThatIsInterruptedLeavesNoProcess(t *testing.T) {
 	if _, err := Start(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
+	if _, err := os.Stat(filepath.Join(o.BaseDir, "sandbox")); !os.IsNotExist(err) {
+		t.Errorf("the folder of an interrupted start is kept: %v", err)
+	}
 	started, err := os.ReadDir(pids)
 	if err != nil {
 		t.Fatal(err)
