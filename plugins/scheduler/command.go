@@ -7,9 +7,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/plugins/volumehold"
@@ -19,19 +20,23 @@ import (
 // own, with the plugin VolumeHold at the disposal of its profiles. Each command
 // makes one scheduler.
 func NewCommand() *cobra.Command {
-	plugins := volumehold.NewFactory()
-	command := app.NewSchedulerCommand(app.WithPlugin(volumehold.Name,
-		func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-			made, err := plugins.New(ctx, args, handle)
-			if err != nil {
-				return nil, err
-			}
-			hold, ok := made.(*volumehold.VolumeHold)
-			if !ok {
-				return nil, fmt.Errorf("plugin %s is a %T", volumehold.Name, made)
-			}
-			return &checked{VolumeHold: hold, handle: handle}, nil
-		}))
+	command := app.NewSchedulerCommand(app.WithPlugin(volumehold.Name, Checked(volumehold.NewFactory())))
 	command.Use = v1alpha1.SchedulerName
 	return command
+}
+
+// Checked returns a factory of plugins that keep the scheduler from starting
+// with a profile that they can't work in.
+func Checked(f *volumehold.Factory) runtime.PluginFactory {
+	return func(ctx context.Context, args apiruntime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		made, err := f.New(ctx, args, handle)
+		if err != nil {
+			return nil, err
+		}
+		hold, ok := made.(*volumehold.VolumeHold)
+		if !ok {
+			return nil, fmt.Errorf("plugin %s is a %T", volumehold.Name, made)
+		}
+		return &checked{VolumeHold: hold, handle: handle}, nil
+	}
 }

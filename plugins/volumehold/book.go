@@ -112,12 +112,14 @@ func (b *book) release(id ledger.TicketID) ledger.Touched {
 }
 
 // reassert has the ledger count a reservation again, over what came of an
-// earlier attempt: events of its ticket may be late.
+// earlier attempt: events of its ticket may be late. Once the grant has been
+// passed on, its own ticket was the last to be seen. When that one is gone it
+// has ended, or lives on as a ghost until the pod is seen to be bound.
 func (b *book) reassert(uid string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.pods[uid]
-	if r == nil {
+	if r == nil || r.allowed {
 		return
 	}
 	known := b.ledger.Snapshot().Ticket(r.ticket.ID)

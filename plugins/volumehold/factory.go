@@ -30,13 +30,23 @@ const (
 // that enables it. They share the ledger, as the profiles share the scheduler's
 // cache: a reservation of one counts for all.
 type Factory struct {
+	connect func(*rest.Config) (client.Interface, error)
+
 	mu   sync.Mutex
 	core *core
 }
 
 // NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
 // (runtime.PluginFactory).
-func NewFactory() *Factory { return &Factory{} }
+func NewFactory() *Factory {
+	return &Factory{connect: func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) }}
+}
+
+// NewFactoryFor returns a Factory whose plugins use this client for Moorage's
+// own kinds, instead of one that they make from the scheduler's configuration.
+func NewFactoryFor(c client.Interface) *Factory {
+	return &Factory{connect: func(*rest.Config) (client.Interface, error) { return c, nil }}
+}
 
 // New makes the plugin of one profile. It connects to nothing: informers start
 // with the handle's factory, and everything else ends with ctx.
@@ -67,7 +77,7 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	}
 	own := rest.CopyConfig(h.KubeConfig())
 	own.UserAgent, own.QPS, own.Burst, own.RateLimiter = userAgent, requestsPerSecond, requestBurst, nil
-	tickets, err := client.NewForConfig(own)
+	tickets, err := f.connect(own)
 	if err != nil {
 		return nil, err
 	}

@@ -101,12 +101,16 @@ func (k *keeper) keep(ctx context.Context, id ledger.TicketID) error {
 	s := k.core.facts.Snapshot()
 	ticket, pod := s.Ticket(id), s.Pod(id.Name)
 	bound := pod != nil && pod.Node != ""
-	if r := k.core.book.of(id.Name); r != nil {
-		if bound {
-			k.core.book.close(id.Name)
+	if k.core.book.of(id.Name) != nil {
+		if !bound {
+			k.core.book.reassert(id.Name)
 			return nil
 		}
-		k.core.book.reassert(id.Name)
+		k.core.book.close(id.Name)
+		if ticket != nil && ticket.UID == "" {
+			// No object stands behind it, so no event will ever end it.
+			k.core.touch(k.core.book.release(id))
+		}
 		return nil
 	}
 	switch {

@@ -52,6 +52,32 @@ func TestGrantLetsThePodBeBound(t *testing.T) {
 	}
 }
 
+// The controller may end the ticket of a bound pod before the scheduler has seen
+// that the pod is bound. Nothing may be left that counts beside the pod.
+func TestTicketEndsBeforeThePodIsSeenBound(t *testing.T) {
+	r := newRig(t, disk("data", ledger.AccessNode)...)
+	pod := podWith("p", "data")
+	r.known(pod)
+	c := r.reserve(pod, "n1").permit()
+	r.written(pod, "n1")
+	r.decide(pod, metav1.ConditionTrue, "")
+	if status := c.verdict(); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	r.RunPostBindPlugins(t.Context(), c.state, pod, "n1")
+	r.apply(ledger.TicketGone{ID: ticketID(pod)})
+	eventually(t, "the end to be looked at", func() bool { return r.plugin.core.keeper.queue.Len() == 0 })
+	if place := r.Snapshot().Volume(volume("data")).Place("n1"); place == nil {
+		t.Fatal("between ticket and bound pod nothing counts")
+	}
+	r.apply(factOf(boundTo(pod, "n1")))
+	eventually(t, "the bound pod to leave the book", func() bool { return r.plugin.core.book.of(string(pod.UID)) == nil })
+	r.apply(ledger.PodGone{UID: string(pod.UID)})
+	if place := r.Snapshot().Volume(volume("data")).Place("n1"); place != nil {
+		t.Errorf("the pod is gone, and the volume is still counted for %+v", place.Users)
+	}
+}
+
 // The grant may come before the framework knows the pod as waiting.
 func TestVerdictFasterThanTheFramework(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	kubescheduler "k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/plugins/scheduler"
+	"github.com/moorage-dev/moorage/plugins/volumehold"
+)
+
+const driver = "disk.example.com"
+
+// patience is how long a test waits for what must come; only one that fails
+// takes it.
+const patience = 30 * time.Second
+
+// cluster is a real scheduler over a fake API, and a controller that the test
+// plays.
+type cluster struct {
+	t         *testing.T
+	kube      *fake.Clientset
+	moorage   *moorage
+	scheduler *kubescheduler.Scheduler
+}
+
+// newScheduler makes a scheduler with these profiles, whose informers have not
+// begun.
+func newScheduler(t *testing.T, kube *fake.Clientset, tickets *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(kube, 0)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
+	made, err := kubescheduler.New(t.Context(), kube, factory, nil, profile.NewRecorderFactory(broadcaster),
+		kubescheduler.WithProfiles(profiles...),
+		kubescheduler.WithKubeConfig(&rest.Config{}),
+		kubescheduler.WithFrameworkOutOfTreeRegistry(runtime.Registry{
+			volumehold.Name: scheduler.Checked(volumehold.NewFactoryFor(tickets)),
+		}))
+	return made, factory, err
+}
+
+// newCluster runs a scheduler with the profile that Moorage ships and the stock
+// one, over nodes n1 to n3 with one slot each.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, kube: fake.NewClientset(), moorage: newMoorage(t)}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		c.add(node(name), csiNode(name, 1))
+	}
+	c.kube.PrependReactor("create", "pods", c.bind)
+	made, factory, err := newScheduler(t, c.kube, c.moorage, stockProfile(t), shippedProfile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.scheduler = made
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	if err := made.WaitForHandlersSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.eventually("the watches to be open", func() bool { return c.moorage.watches.Load() == 3 })
+	go made.Run(t.Context())
+	return c
+}
+
+// add puts objects into the API before the scheduler runs, or while it does.
+func (c *cluster) add(objects ...apiruntime.Object) {
+	c.t.Helper()
+	for _, object := range objects {
+		if err := c.kube.Tracker().Add(object); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// bind does what the API server does with a binding, and fails the test when a
+// pod of Moorage's profile is bound without a granted ticket for its node.
+func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	create, ok := action.(clienttesting.CreateAction)
+	if !ok || action.GetSubresource() != "binding" {
+		return false, nil, nil
+	}
+	binding, ok := create.GetObject().(*corev1.Binding)
+	if !ok {
+		return false, nil, nil
+	}
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	found, err := c.kube.Tracker().Get(pods, binding.Namespace, binding.Name)
+	if err != nil {
+		return true, nil, err
+	}
+	pod := found.(*corev1.Pod).DeepCopy()
+	ticket, exists := c.moorage.ticket(pod)
+	granted := exists && meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketGranted) && ticket.Spec.NodeName == binding.Target.Name
+	if pod.Spec.SchedulerName == v1alpha1.SchedulerName && len(pod.Spec.Volumes) > 0 && !granted {
+		c.t.Errorf("pod %s is bound to %s without a granted ticket: %+v", pod.Name, binding.Target.Name, ticket)
+	}
+	pod.Spec.NodeName = binding.Target.Name
+	if err := c.kube.Tracker().Update(pods, pod, pod.Namespace); err != nil || !exists {
+		return true, binding, err
+	}
+	// The bound pod counts by itself: the controller ends its reservation.
+	return true, binding, c.moorage.end(ticket)
+}
+
+// pod creates a pod of a scheduler with a disk of its own, or without one.
+func (c *cluster) pod(name, schedulerName string, withDisk bool) *corev1.Pod {
+	c.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
+		Spec:       corev1.PodSpec{SchedulerName: schedulerName, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	if withDisk {
+		c.add(disk(name)...)
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+	}
+	made, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return made
+}
+
+func (c *cluster) delete(pod *corev1.Pod) {
+	c.t.Helper()
+	if err := c.kube.CoreV1().Pods(pod.Namespace).Delete(c.t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// bound waits until the pod is bound, and says where.
+func (c *cluster) bound(pod *corev1.Pod) string {
+	c.t.Helper()
+	at := ""
+	c.eventually("pod "+pod.Name+" to be bound", func() bool {
+		found, err := c.kube.CoreV1().Pods(pod.Namespace).Get(c.t.Context(), pod.Name, metav1.GetOptions{})
+		if err == nil {
+			at = found.Spec.NodeName
+		}
+		return at != ""
+	})
+	return at
+}
+
+// told waits until the pod's condition PodScheduled says what is wanted.
+func (c *cluster) told(pod *corev1.Pod, want string) {
+	c.t.Helper()
+	last := ""
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Logf("pod %s was told %q", pod.Name, last)
+		}
+	})
+	c.eventually("pod "+pod.Name+" to be told "+want, func() bool {
+		found, err := c.kube.CoreV1().Pods(pod.Namespace).Get(c.t.Context(), pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		for _, condition := range found.Status.Conditions {
+			if condition.Type == corev1.PodScheduled {
+				last = condition.Message
+			}
+		}
+		return strings.Contains(last, want)
+	})
+}
+
+func (c *cluster) eventually(what string, happens func() bool) {
+	c.t.Helper()
+	err := wait.PollUntilContextTimeout(c.t.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return happens(), nil
+	})
+	if err != nil {
+		c.t.Fatalf("waited for %s: %v", what, err)
+	}
+}
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+func csiNode(name string, slots int32) *storagev1.CSINode {
+	return &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
+			Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: &slots}}}},
+	}
+}
+
+// disk is a bound claim and its PersistentVolume.
+func disk(claim string) []apiruntime.Object {
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	return []apiruntime.Object{
+		&corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-" + claim},
+			Spec: corev1.PersistentVolumeSpec{
+				AccessModes:            modes,
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: claim}},
+				ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: claim, UID: types.UID("claim-" + claim)},
+			},
+			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
+		},
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim, UID: types.UID("claim-" + claim),
+				Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
+			Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + claim, AccessModes: modes},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		},
+	}
+}

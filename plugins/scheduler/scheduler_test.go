@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// shippedProfile is the profile in manifests/deploy.yaml.
+func shippedProfile(t *testing.T) config.KubeSchedulerProfile {
+	t.Helper()
+	data, err := os.ReadFile("../../manifests/deploy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		var object corev1.ConfigMap
+		if err := yaml.Unmarshal([]byte(document), &object); err == nil && object.Kind == "ConfigMap" && object.Name == v1alpha1.SchedulerName {
+			return profileIn(t, object.Data["scheduler.yaml"], v1alpha1.SchedulerName)
+		}
+	}
+	t.Fatal("manifests/deploy.yaml has no ConfigMap " + v1alpha1.SchedulerName)
+	return config.KubeSchedulerProfile{}
+}
+
+// stockProfile is kube-scheduler's own, without a word of configuration.
+func stockProfile(t *testing.T) config.KubeSchedulerProfile {
+	t.Helper()
+	return profileIn(t, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n", corev1.DefaultSchedulerName)
+}
+
+func profileIn(t *testing.T, file, name string) config.KubeSchedulerProfile {
+	t.Helper()
+	object, _, err := scheme.Codecs.UniversalDecoder().Decode([]byte(file), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range object.(*config.KubeSchedulerConfiguration).Profiles {
+		if p.SchedulerName == name {
+			return p
+		}
+	}
+	t.Fatalf("there is no profile %s", name)
+	return config.KubeSchedulerProfile{}
+}
+
+// Three nodes with one slot each take three of four pods. The fourth is told
+// why it waits, and comes when a slot is free, not at a flush.
+func TestPodsWaitForSlots(t *testing.T) {
+	c := newCluster(t)
+	var pods []*corev1.Pod
+	used := map[string]bool{}
+	for _, name := range []string{"a", "b", "c"} {
+		pod := c.pod(name, v1alpha1.SchedulerName, true)
+		used[c.bound(pod)] = true
+		pods = append(pods, pod)
+	}
+	if len(used) != 3 {
+		t.Errorf("nodes used are %v, want all three", used)
+	}
+	last := c.pod("d", v1alpha1.SchedulerName, true)
+	c.told(last, "0/3 nodes are available: 3 node(s) have no free slot of driver disk.example.com (1 of 1 used)")
+	c.delete(pods[1])
+	c.bound(last)
+}
+
+// The controller refuses a node to a pod: it goes elsewhere, at once.
+func TestRefusedPodGoesElsewhere(t *testing.T) {
+	c := newCluster(t)
+	refused := ""
+	c.moorage.decide(func(ticket *v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) {
+		if refused == "" || refused == ticket.Spec.NodeName {
+			refused = ticket.Spec.NodeName
+			return metav1.ConditionFalse, "somebody was faster"
+		}
+		return metav1.ConditionTrue, ""
+	})
+	pod := c.pod("p", v1alpha1.SchedulerName, true)
+	if at := c.bound(pod); at == refused {
+		t.Errorf("the pod is bound to %s, which was refused", at)
+	}
+}
+
+// A pod that is deleted while it waits for its grant leaves nothing behind.
+func TestPodDeletedWhileItWaits(t *testing.T) {
+	c := newCluster(t)
+	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionUnknown, "" })
+	pods := []*corev1.Pod{c.pod("a", v1alpha1.SchedulerName, true), c.pod("b", v1alpha1.SchedulerName, true), c.pod("c", v1alpha1.SchedulerName, true)}
+	for _, pod := range pods {
+		c.eventually("the ticket of "+pod.Name, func() bool { _, exists := c.moorage.ticket(pod); return exists })
+	}
+	last := c.pod("d", v1alpha1.SchedulerName, true)
+	c.told(last, "3 node(s) have no free slot")
+	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
+	c.delete(pods[2])
+	c.bound(last)
+	if _, exists := c.moorage.ticket(pods[2]); exists {
+		t.Error("the ticket of the deleted pod is still there")
+	}
+}
+
+// Pods of another profile in the same process are none of the plugin's
+// business, and yet their volumes count.
+func TestStockProfileIsNotGated(t *testing.T) {
+	c := newCluster(t)
+	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionUnknown, "" })
+	for _, name := range []string{"a", "b", "c"} {
+		pod := c.pod(name, corev1.DefaultSchedulerName, true)
+		c.bound(pod)
+		if _, exists := c.moorage.ticket(pod); exists {
+			t.Errorf("pod %s has a ticket", name)
+		}
+	}
+	c.told(c.pod("d", v1alpha1.SchedulerName, true), "3 node(s) have no free slot")
+	plain := c.pod("plain", v1alpha1.SchedulerName, false)
+	c.bound(plain)
+}
+
+// Batching needs every plugin of a profile to sign; the stock ones do for pods
+// without topology spread, which by default have some.
+func TestBatchingStaysOnForPodsWithoutVolumes(t *testing.T) {
+	made, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), moorageProfile(t, `
+  - name: PodTopologySpread
+    args: {defaultingType: List, defaultConstraints: []}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := made.Profiles[v1alpha1.SchedulerName]
+	plain := &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: v1alpha1.SchedulerName}}
+	if profile.SignPod(t.Context(), plain) == nil {
+		t.Error("a pod without volumes has no signature: batching is off for the profile")
+	}
+	withDisk := plain.DeepCopy()
+	withDisk.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	if profile.SignPod(t.Context(), withDisk) != nil {
+		t.Error("a pod with a claim has a signature: its result would be used for another")
+	}
+}
+
+func TestProfileWithNodeVolumeLimitsIsRefused(t *testing.T) {
+	both := profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: moorage-scheduler
+  plugins:
+    multiPoint:
+      enabled:
+      - name: VolumeHold
+`, v1alpha1.SchedulerName)
+	_, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), both)
+	for _, want := range []string{"moorage-scheduler", "NodeVolumeLimits", "plugins.multiPoint.disabled"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one with %q", err, want)
+		}
+	}
+}
+
+func TestBadArgsAreRefused(t *testing.T) {
+	_, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), moorageProfile(t, `
+  - name: VolumeHold
+    args: {grantTimeout: 1h}
+`))
+	if err == nil || !strings.Contains(err.Error(), "grantTimeout is 1h0m0s") {
+		t.Errorf("the error is %v, want one about grantTimeout", err)
+	}
+}
+
+// moorageProfile is the shipped profile with a pluginConfig.
+func moorageProfile(t *testing.T, pluginConfig string) config.KubeSchedulerProfile {
+	t.Helper()
+	return profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: moorage-scheduler
+  plugins:
+    multiPoint:
+      enabled: [{name: VolumeHold}]
+      disabled: [{name: NodeVolumeLimits}]
+  pluginConfig:`+pluginConfig, v1alpha1.SchedulerName)
+}
