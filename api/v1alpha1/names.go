@@ -30,6 +30,18 @@ const (
 	// its precondition fails.
 	AnnotationConfirmed = "moorage.dev/confirmed"
 
+	// AnnotationWanted on a VolumeAttachment that is being deleted says that the
+	// volume is wanted again at that very node; its value says by whom. The
+	// attacher may then end the deletion without an unpublish. Whoever sets it
+	// takes the volume to be there still once the object is gone, and makes a new
+	// VolumeAttachment for that node before any other.
+	AnnotationWanted = "moorage.dev/wanted"
+
+	// AnnotationBeside on a VolumeAttachment of an exclusive volume names a node
+	// at which the volume may stay published at the same time: the one that a live
+	// migration comes from.
+	AnnotationBeside = "moorage.dev/beside"
+
 	// LabelManagedBy with value ManagedBy marks the objects that Moorage made.
 	// What does not carry it is never deleted by Moorage.
 	LabelManagedBy = "app.kubernetes.io/managed-by"

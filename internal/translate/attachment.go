@@ -20,15 +20,20 @@ const AnnotationNodeID = "csi.alpha.kubernetes.io/node-id"
 
 // AttacherFinalizer is the finalizer of a driver's external-attacher on its
 // VolumeAttachments and PersistentVolumes: the driver's name with everything
-// but letters, digits and "-" replaced (pkg/controller/util.go).
+// but letters, digits and "-" replaced, and "X" after a "-" at its end
+// (pkg/controller/util.go).
 func AttacherFinalizer(driver string) string {
-	return "external-attacher/" + strings.Map(func(r rune) rune {
+	name := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
 			return r
 		}
 		return '-'
 	}, driver)
+	if strings.HasSuffix(name, "-") {
+		name += "X"
+	}
+	return "external-attacher/" + name
 }
 
 // Attachment makes a fact of a VolumeAttachment. The fact holds even with an

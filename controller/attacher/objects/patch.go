@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// operation is one of a JSON Patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// removal has no value.
+type removal struct {
+	Op   string `json:"op"`
+	Path string `json:"path"`
+}
+
+// Every patch tests the object's UID, so that it never lands on a namesake,
+// and whatever list it changes, so that nobody's finalizer is lost: the API
+// server applies all of it or answers 422.
+
+// StampAttachment puts the finalizer and the node's ID on a VolumeAttachment,
+// as far as they are missing.
+func StampAttachment(va *storagev1.VolumeAttachment, finalizer, nodeID string) ([]byte, error) {
+	patch := append(ofUID(&va.ObjectMeta), addFinalizer(va.Finalizers, finalizer)...)
+	switch {
+	case va.Annotations[translate.AnnotationNodeID] == nodeID:
+	case va.Annotations == nil:
+		patch = append(patch,
+			operation{"test", "/metadata/annotations", nil},
+			operation{"add", "/metadata/annotations", map[string]string{translate.AnnotationNodeID: nodeID}})
+	default:
+		patch = append(patch, operation{"add", "/metadata/annotations/" + escape(translate.AnnotationNodeID), nodeID})
+	}
+	return encode(patch)
+}
+
+// ReleaseAttachment takes the finalizer off a VolumeAttachment.
+func ReleaseAttachment(va *storagev1.VolumeAttachment, finalizer string) ([]byte, error) {
+	return removeFinalizer(&va.ObjectMeta, finalizer)
+}
+
+// Status replaces the status of a VolumeAttachment, all of which is the
+// attacher's.
+func Status(va *storagev1.VolumeAttachment, status storagev1.VolumeAttachmentStatus) ([]byte, error) {
+	return encode(append(ofUID(&va.ObjectMeta), operation{"add", "/status", status}))
+}
+
+// StampPersistentVolume puts the finalizer on a PersistentVolume.
+func StampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]byte, error) {
+	return encode(append(ofUID(&pv.ObjectMeta), addFinalizer(pv.Finalizers, finalizer)...))
+}
+
+// UnstampPersistentVolume takes the finalizer off a PersistentVolume.
+func UnstampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]byte, error) {
+	return removeFinalizer(&pv.ObjectMeta, finalizer)
+}
+
+func ofUID(meta *metav1.ObjectMeta) []any {
+	return []any{operation{"test", "/metadata/uid", meta.UID}}
+}
+
+// addFinalizer tests the whole list: without the test two writers could both
+// add it, and the API keeps duplicates.
+func addFinalizer(have []string, finalizer string) []any {
+	switch {
+	case slices.Contains(have, finalizer):
+		return nil
+	case len(have) == 0:
+		return []any{
+			operation{"test", "/metadata/finalizers", nil},
+			operation{"add", "/metadata/finalizers", []string{finalizer}},
+		}
+	}
+	return []any{
+		operation{"test", "/metadata/finalizers", have},
+		operation{"add", "/metadata/finalizers/-", finalizer},
+	}
+}
+
+func removeFinalizer(meta *metav1.ObjectMeta, finalizer string) ([]byte, error) {
+	i := slices.Index(meta.Finalizers, finalizer)
+	if i < 0 {
+		return nil, fmt.Errorf("finalizer %s is not on %s any more", finalizer, meta.Name)
+	}
+	path := fmt.Sprintf("/metadata/finalizers/%d", i)
+	return encode(append(ofUID(meta), operation{"test", path, finalizer}, removal{"remove", path}))
+}
+
+// escape writes a key as a part of a JSON Pointer (RFC 6901).
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+func encode(patch []any) ([]byte, error) {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode a patch: %w", err)
+	}
+	return data, nil
+}
