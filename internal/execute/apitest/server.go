@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/moorage-dev/moorage/api/client"
+)
+
+// Request is what a client asked.
+type Request struct {
+	Verb     string // get, list, watch, create, update, patch, delete
+	Resource string // plural, with "/status" for the subresource
+	Name     string // with its namespace, if it has one
+	Body     string
+}
+
+// String names the request without its body.
+func (r Request) String() string { return strings.TrimSpace(r.Verb + " " + r.Resource + " " + r.Name) }
+
+// writes says whether a request changes anything.
+func (r Request) writes() bool {
+	return r.Verb == "create" || r.Verb == "update" || r.Verb == "patch" || r.Verb == "delete"
+}
+
+// Server is the API server. Its methods are safe for parallel use.
+type Server struct {
+	Kube    kubernetes.Interface
+	Moorage client.Interface
+
+	t      *testing.T
+	ending chan struct{}
+
+	mu        sync.Mutex
+	changed   *sync.Cond
+	version   int
+	objects   map[string]object // by resource/namespace/name
+	history   []event
+	requests  []Request
+	intercept func(Request, func()) error
+}
+
+// Start returns a server that ends with the test.
+func Start(t *testing.T) *Server {
+	t.Helper()
+	s := &Server{t: t, version: 100, objects: map[string]object{}, ending: make(chan struct{})}
+	s.changed = sync.NewCond(&s.mu)
+	web := httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		close(s.ending)
+		s.changed.Broadcast()
+		web.CloseClientConnections()
+		web.Close()
+	})
+	config := &rest.Config{Host: web.URL, QPS: -1}
+	s.Kube = kubernetes.NewForConfigOrDie(config)
+	own, err := client.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Moorage = own
+	return s
+}
+
+// Intercept has every request go through f, which calls serve to have it done,
+// if at all, and whose error is answered instead: an *apierrors.StatusError as
+// it is, anything else as a broken connection. Nil ends that.
+func (s *Server) Intercept(f func(r Request, serve func()) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.intercept = f
+}
+
+// Writes returns the requests since the last Forget that were to change
+// something, in order, without their bodies. Events are left out.
+func (s *Server) Writes() []string {
+	var list []string
+	for _, r := range s.Requests() {
+		if r.writes() {
+			list = append(list, r.String())
+		}
+	}
+	return list
+}
+
+// Requests returns all requests since the last Forget, in order.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Forget forgets the requests so far.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = nil
+}
+
+// serve takes a request apart and answers it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	call := parse(r, body)
+	s.mu.Lock()
+	intercept := s.intercept
+	if !strings.HasPrefix(call.Resource, "events") {
+		s.requests = append(s.requests, call.Request)
+	}
+	s.mu.Unlock()
+	if call.Verb == "watch" {
+		s.watch(w, r, call)
+		return
+	}
+	var answer any
+	status := failure(http.StatusServiceUnavailable, "not served")
+	do := func() { answer, status = s.do(call) }
+	if intercept == nil {
+		do()
+	} else if err := intercept(call.Request, do); err != nil {
+		api, ok := err.(interface{ Status() metav1.Status })
+		if !ok {
+			panic(http.ErrAbortHandler) // the client sees a broken connection
+		}
+		refused := api.Status()
+		answer, status = nil, &refused
+	}
+	reply(w, answer, status)
+}
+
+func reply(w http.ResponseWriter, answer any, status *metav1.Status) {
+	w.Header().Set("Content-Type", "application/json")
+	if status != nil {
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		w.WriteHeader(int(status.Code))
+		answer = status
+	}
+	_ = json.NewEncoder(w).Encode(answer) // a client that is gone needs no answer
+}
+
+// call is a request with all that matters to its answer.
+type call struct {
+	Request
+	namespace, name string
+	status          bool // the status subresource
+	patchType       string
+	query           map[string]string
+}
+
+// parse takes the path of a request apart:
+// /api/v1 or /apis/<group>/<version>, [/namespaces/<ns>], /<resource>[/<name>[/status]].
+func parse(r *http.Request, body []byte) call {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	c := call{query: map[string]string{}, patchType: r.Header.Get("Content-Type")}
+	c.Body = string(body)
+	for k, v := range r.URL.Query() {
+		c.query[k] = v[0]
+	}
+	if parts[0] == "api" {
+		parts = parts[2:]
+	} else {
+		parts = parts[3:]
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		c.namespace, parts = parts[1], parts[2:]
+	}
+	c.Resource = parts[0]
+	if len(parts) > 1 {
+		c.name = parts[1]
+	}
+	if len(parts) > 2 {
+		c.status = parts[2] == "status"
+		c.Resource += "/" + parts[2]
+	}
+	c.Name = strings.Trim(c.namespace+"/"+c.name, "/")
+	switch {
+	case r.Method == http.MethodPost:
+		c.Verb, c.Name = "create", named(body, c.namespace)
+	case r.Method == http.MethodPut:
+		c.Verb = "update"
+	case r.Method == http.MethodPatch:
+		c.Verb = "patch"
+	case r.Method == http.MethodDelete:
+		c.Verb = "delete"
+	case c.query["watch"] != "":
+		c.Verb = "watch"
+	case c.name == "":
+		c.Verb = "list"
+	default:
+		c.Verb = "get"
+	}
+	return c
+}
+
+func named(body []byte, namespace string) string {
+	var o struct{ Metadata metav1.ObjectMeta }
+	if json.Unmarshal(body, &o) != nil {
+		return ""
+	}
+	return strings.Trim(namespace+"/"+o.Metadata.Name, "/")
+}
+
+func failure(code int, format string, args ...any) *metav1.Status {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusConflict: metav1.StatusReasonConflict,
+		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid, http.StatusForbidden: metav1.StatusReasonForbidden,
+		http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+	}
+	return &metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"encoding/json"
+	"net/http"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// event is one change in the server's history.
+type event struct {
+	version int
+	kind    string // ADDED, MODIFIED, DELETED
+	key     string
+	object  object
+}
+
+// log is called with mu held.
+func (s *Server) log(kind, key string, o object) {
+	s.history = append(s.history, event{s.version, kind, key, o})
+	s.changed.Broadcast()
+}
+
+// watch sends what changes from a version on, or first all there is, as a
+// reflector asks for it (sendInitialEvents).
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, c call) {
+	prefix := c.Resource + "/" + c.namespace
+	encoder := json.NewEncoder(w)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	send := func(kind string, o object) bool {
+		err := encoder.Encode(map[string]any{"type": kind, "object": o})
+		w.(http.Flusher).Flush()
+		return err == nil
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // wakes the wait below when the client is gone
+		select {
+		case <-r.Context().Done():
+		case <-stop:
+		}
+		s.changed.Broadcast()
+	}()
+	next := s.initial(c, prefix, send)
+	for {
+		events, ok := s.since(r, &next, prefix)
+		if !ok {
+			return
+		}
+		for _, e := range events {
+			if !send(e.kind, e.object) {
+				return
+			}
+		}
+	}
+}
+
+// initial sends what a watch begins with, and returns from where in the
+// history it goes on.
+func (s *Server) initial(c call, prefix string, send func(string, object) bool) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.query["sendInitialEvents"] != "true" {
+		from, _ := strconv.Atoi(c.query["resourceVersion"])
+		return sort.Search(len(s.history), func(i int) bool { return s.history[i].version > from })
+	}
+	sample := object{}
+	for key, o := range s.objects {
+		if strings.HasPrefix(key, prefix) {
+			send("ADDED", o)
+		}
+	}
+	sample["kind"], sample["apiVersion"] = kindOf(c.Resource)
+	sample.meta()["resourceVersion"] = strconv.Itoa(s.version)
+	sample.meta()["annotations"] = map[string]any{"k8s.io/initial-events-end": "true"}
+	send("BOOKMARK", sample)
+	return len(s.history)
+}
+
+// since waits for events that matter to a watch.
+func (s *Server) since(r *http.Request, next *int, prefix string) ([]event, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		var events []event
+		for ; *next < len(s.history); *next++ {
+			if e := s.history[*next]; strings.HasPrefix(e.key, prefix) {
+				events = append(events, e)
+			}
+		}
+		if len(events) > 0 {
+			return events, true
+		}
+		select {
+		case <-s.ending:
+			return nil, false
+		case <-r.Context().Done():
+			return nil, false
+		default:
+			s.changed.Wait()
+		}
+	}
+}
+
+// kindOf names the kinds that can be kept, and their groups.
+func kindOf(resource string) (kind, apiVersion string) {
+	named := map[string][2]string{
+		"nodes": {"Node", "v1"}, "pods": {"Pod", "v1"}, "persistentvolumes": {"PersistentVolume", "v1"},
+		"persistentvolumeclaims": {"PersistentVolumeClaim", "v1"},
+		"storageclasses":         {"StorageClass", "storage.k8s.io/v1"}, "csidrivers": {"CSIDriver", "storage.k8s.io/v1"},
+		"csinodes": {"CSINode", "storage.k8s.io/v1"}, "volumeattachments": {"VolumeAttachment", "storage.k8s.io/v1"},
+		"volumetickets": {"VolumeTicket", "moorage.dev/v1alpha1"}, "volumeholds": {"VolumeHold", "moorage.dev/v1alpha1"},
+		"attachpolicies": {"AttachPolicy", "moorage.dev/v1alpha1"}, "leases": {"Lease", "coordination.k8s.io/v1"},
+		"events":                            {"Event", "v1"},
+		"validatingadmissionpolicies":       {"ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1"},
+		"validatingadmissionpolicybindings": {"ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1"},
+	}[resource]
+	return named[0], named[1]
+}
