@@ -80,20 +80,37 @@ func longestSocket(path string) string {
 }
 
 // lockFile takes an exclusive lock that the kernel frees when this process
-// ends, however it ends. Children don't inherit it.
+// ends, however it ends. Children don't inherit it. Who gives a lock up removes
+// its file, so a file that was opened before and locked after is locked in
+// vain: the path leads to another one by then, and that is the one to lock.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock of the cluster: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errInUse
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("lock of the cluster: %w", err)
 		}
-		return nil, fmt.Errorf("lock of the cluster: %w", err)
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			f.Close()
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, errInUse
+			}
+			return nil, fmt.Errorf("lock of the cluster: %w", err)
+		}
+		if leadsTo(path, f) {
+			return f, nil
+		}
+		f.Close()
 	}
-	return f, nil
+}
+
+// leadsTo says whether a path still names an open file.
+func leadsTo(path string, f *os.File) bool {
+	named, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	open, err := f.Stat()
+	return err == nil && os.SameFile(named, open)
 }
 
 // removeStale removes folders whose lock nobody holds, except those that were

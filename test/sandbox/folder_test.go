@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -92,4 +93,38 @@ func TestFolderTooLongForSockets(t *testing.T) {
 	if _, err := openFolder(dir, "mine"); err == nil || !strings.Contains(err.Error(), "shorter --dir") {
 		t.Fatalf("got %v", err)
 	}
+}
+
+// Guards the race of a lock file that is removed between another's open and
+// lock: both would think that they have the folder.
+func TestClustersThatStartAndStopTogetherShareNoFolder(t *testing.T) {
+	dir := base(t)
+	var mu sync.Mutex
+	taken := map[string]bool{}
+	var running sync.WaitGroup
+	for range 8 {
+		running.Go(func() {
+			for range 200 {
+				f, err := openFolder(dir, "")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if taken[f.path] {
+					t.Errorf("%s is taken twice", f.name())
+				}
+				taken[f.path] = true
+				mu.Unlock()
+				mu.Lock()
+				delete(taken, f.path)
+				mu.Unlock()
+				if err := f.release(false); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
 }
