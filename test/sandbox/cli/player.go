@@ -69,13 +69,13 @@ func (p *player) say(format string, args ...any) {
 }
 
 // indented is where tables go.
-func (p *player) indented() io.Writer { return indentWriter{p.out, showMargin} }
+func (p *player) indented() io.Writer { return &indentWriter{w: p.out, margin: showMargin} }
 
 // times shows when the scene's pods reached the stages of their path.
 func (p *player) times(r sandbox.Result, all bool) {
 	if all {
 		for _, pod := range r.Pods {
-			pod.Print(indentWriter{p.out, showMargin})
+			pod.Print(p.indented())
 		}
 		return
 	}
@@ -149,17 +149,23 @@ func wrapped(text, margin string) string {
 	return b.String()
 }
 
-// indentWriter puts a margin before every line.
+// indentWriter puts a margin before every line, in however many pieces the
+// lines come: a tabwriter writes cell by cell.
 type indentWriter struct {
 	w      io.Writer
 	margin string
+	inLine bool // the last piece did not end its line
 }
 
-// Write expects whole lines.
-func (w indentWriter) Write(b []byte) (int, error) {
-	text := strings.TrimSuffix(string(b), "\n")
-	if _, err := fmt.Fprintln(w.w, w.margin+strings.ReplaceAll(text, "\n", "\n"+w.margin)); err != nil {
-		return 0, err
+func (w *indentWriter) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		if !w.inLine && line != "\n" {
+			line = w.margin + line
+		}
+		w.inLine = !strings.HasSuffix(line, "\n")
+		if _, err := io.WriteString(w.w, line); err != nil {
+			return 0, err
+		}
 	}
 	return len(b), nil
 }
