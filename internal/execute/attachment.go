@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -183,6 +184,11 @@ func Deletion(step arbiter.Step) metav1.DeleteOptions {
 
 // deleteAttachment deletes exactly the attachment that the proofs are about.
 func (e *Executor) deleteAttachment(ctx context.Context, step arbiter.Step) error {
+	if step.Rule != "" {
+		if err := e.stillRuled(ctx, step); err != nil {
+			return err
+		}
+	}
 	e.confirmed.set(step.UID, false)
 	err := e.try(ctx, func(ctx context.Context) error {
 		return e.config.Kube.StorageV1().VolumeAttachments().Delete(ctx, step.Attachment, Deletion(step))
@@ -197,6 +203,27 @@ func (e *Executor) deleteAttachment(ctx context.Context, step arbiter.Step) erro
 		return fmt.Errorf("%w: VolumeAttachment %s has a newer version", ErrStale, step.Attachment)
 	}
 	return fmt.Errorf("delete VolumeAttachment %s: %w", step.Attachment, err)
+}
+
+// stillRuled reads the Node and proves that it is as it was when a rule of
+// force was found to hold for it: one that is Ready again is never forced.
+func (e *Executor) stillRuled(ctx context.Context, step arbiter.Step) error {
+	node, err := call(ctx, e, func(ctx context.Context) (*corev1.Node, error) {
+		return e.config.Kube.CoreV1().Nodes().Get(ctx, string(step.Node), metav1.GetOptions{})
+	})
+	switch {
+	case apierrors.IsNotFound(err) && step.NodeUID == "":
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: node %s is gone", ErrStale, step.Node)
+	case err != nil:
+		return fmt.Errorf("read node %s before a forced detach: %w", step.Node, err)
+	}
+	if string(node.UID) != step.NodeUID || node.ResourceVersion != step.NodeVersion {
+		e.config.Observer.Saw(node)
+		return fmt.Errorf("%w: node %s is not as it was", ErrStale, step.Node)
+	}
+	return nil
 }
 
 // rereadAttachment takes in the attachment as it is now.

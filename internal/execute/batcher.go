@@ -16,6 +16,9 @@ type batcher[T waiter] struct {
 	mu      sync.Mutex
 	pending map[ledger.NodeName][]T
 	busy    map[ledger.NodeName]bool
+	// latest is the context of who came last: a request is for everybody in
+	// its batch, and must not end with one who is gone.
+	latest map[ledger.NodeName]context.Context
 }
 
 // waiter is an item of a batch, whose end somebody waits for.
@@ -27,11 +30,13 @@ func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send
 	b.mu.Lock()
 	if b.pending == nil {
 		b.pending, b.busy = map[ledger.NodeName][]T{}, map[ledger.NodeName]bool{}
+		b.latest = map[ledger.NodeName]context.Context{}
 	}
+	b.latest[node] = ctx
 	b.pending[node] = append(b.pending[node], item)
 	if !b.busy[node] {
 		b.busy[node] = true
-		go b.drain(ctx, node, send)
+		go b.drain(node, send)
 	}
 	b.mu.Unlock()
 	select {
@@ -42,16 +47,18 @@ func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send
 	}
 }
 
-func (b *batcher[T]) drain(ctx context.Context, node ledger.NodeName, send func(context.Context, ledger.NodeName, []T)) {
+func (b *batcher[T]) drain(node ledger.NodeName, send func(context.Context, ledger.NodeName, []T)) {
 	for {
 		b.mu.Lock()
 		batch := b.pending[node]
 		delete(b.pending, node)
 		if len(batch) == 0 {
 			delete(b.busy, node)
+			delete(b.latest, node)
 			b.mu.Unlock()
 			return
 		}
+		ctx := b.latest[node]
 		b.mu.Unlock()
 		send(ctx, node, batch)
 	}

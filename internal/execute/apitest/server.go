@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -65,7 +66,7 @@ func Start(t *testing.T) *Server {
 		web.CloseClientConnections()
 		web.Close()
 	})
-	config := &rest.Config{Host: web.URL, QPS: -1}
+	config := &rest.Config{Host: web.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	s.Kube = kubernetes.NewForConfigOrDie(config)
 	own, err := client.NewForConfig(config)
 	if err != nil {

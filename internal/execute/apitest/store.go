@@ -46,6 +46,20 @@ func (o object) clone() object {
 	return out
 }
 
+// prune leaves empty lists out, as the API server's types do.
+func prune(fields map[string]any) {
+	for name, value := range fields {
+		switch value := value.(type) {
+		case []any:
+			if len(value) == 0 {
+				delete(fields, name)
+			}
+		case map[string]any:
+			prune(value)
+		}
+	}
+}
+
 // hasStatus names the kinds with a status subresource whose main resource
 // leaves status alone.
 func hasStatus(resource string) bool {
@@ -107,7 +121,9 @@ func (s *Server) store(key string, o object) object {
 	if old, ok := s.objects[key]; ok {
 		kind = "MODIFIED"
 		o.meta()["resourceVersion"] = old.text("resourceVersion")
-		if reflect.DeepEqual(old, o.clone()) {
+		same := o.clone()
+		prune(same)
+		if reflect.DeepEqual(old, same) {
 			return old // a write that changes nothing does not raise the version
 		}
 	}
@@ -120,6 +136,7 @@ func (s *Server) store(key string, o object) object {
 	}
 	o.meta()["resourceVersion"] = strconv.Itoa(s.version)
 	o = o.clone()
+	prune(o)
 	s.objects[key] = o
 	s.log(kind, key, o)
 	return o

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+var deleteNow = metav1.DeleteOptions{}
+
+func creation() arbiter.Step {
+	return arbiter.Step{
+		Do: arbiter.CreateAttachment, Volume: data, Node: "n1", Attachment: ledger.AttachmentName(data, "n1"),
+		PV: "pv-data", NodeID: "i-1", Transitions: 7,
+	}
+}
+
+func TestCreateAttachment(t *testing.T) {
+	for name, known := range map[string]bool{"the attacher is known": true, "the attacher is not known": false} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, func(s *apitest.Server) {
+				pv := persistentVolume("other")
+				if known {
+					pv.Finalizers = []string{translate.AttacherFinalizer("d")}
+				}
+				s.Put("persistentvolumes", pv)
+			}, nil)
+			must(t, w.Do(t.Context(), creation()))
+			var got storagev1.VolumeAttachment
+			if !w.server.Get("volumeattachments", "", creation().Attachment, &got) {
+				t.Fatal("there is no attachment")
+			}
+			if got.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy || got.Annotations[v1alpha1.AnnotationTransitions] != "7" ||
+				got.Spec.Attacher != "d" || got.Spec.NodeName != "n1" || *got.Spec.Source.PersistentVolumeName != "pv-data" {
+				t.Errorf("attachment %+v", got)
+			}
+			stamped := slices.Contains(got.Finalizers, "external-attacher/d") && got.Annotations[translate.AnnotationNodeID] == "i-1"
+			if stamped != known || !known && (len(got.Finalizers) > 0 || got.Annotations[translate.AnnotationNodeID] != "") {
+				t.Errorf("finalizers %v, annotations %v", got.Finalizers, got.Annotations)
+			}
+			if w.place().Canonical() == nil {
+				t.Error("the ledger does not know it yet")
+			}
+			// The one that is there will do, too.
+			must(t, w.Do(t.Context(), creation()))
+		})
+	}
+}
+
+// Who created an attachment need not confirm it before it reports it.
+func TestReportOfOwnAttachment(t *testing.T) {
+	w := start(t, withNode(nil, nil), nil)
+	must(t, w.Do(t.Context(), creation()))
+	var a storagev1.VolumeAttachment
+	w.server.Get("volumeattachments", "", creation().Attachment, &a)
+	a.Status.Attached = true
+	w.server.Put("volumeattachments", &a)
+	w.until("it is attached", func(ledger.Snapshot) bool { return w.place().Canonical().Attached })
+	must(t, w.Do(t.Context(), w.step(arbiter.Report)))
+	w.writes("create volumeattachments "+a.Name, "patch nodes/status n1")
+}
+
+func TestCreateAttachmentOfAnotherVolume(t *testing.T) {
+	w := start(t, withAttachment(func(a *storagev1.VolumeAttachment) { a.Spec.NodeName = "n9" }), nil)
+	err := w.Do(t.Context(), creation())
+	if err == nil || errors.Is(err, execute.ErrStale) || !strings.Contains(err.Error(), "of another volume") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCreateAttachmentOfInlineVolume(t *testing.T) {
+	inline := ledger.VolumeID{Driver: "ebs.csi.aws.com", Handle: "vol-02399794d890f9375"}
+	pod := usingPod("db", "p1", "")
+	pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: inline.Handle}}
+	w := start(t, func(s *apitest.Server) { s.Put("pods", pod) }, nil)
+	step := arbiter.Step{Do: arbiter.CreateAttachment, Volume: inline, Node: "n1", Attachment: ledger.AttachmentName(inline, "n1")}
+	must(t, w.Do(t.Context(), step))
+	if got := w.observer.Snapshot().Attachment(step.Attachment); got == nil || got.Inline != inline {
+		t.Errorf("attachment %+v", got)
+	}
+	w.server.Remove("pods", "shop", "db")
+	w.until("the pod is gone", func(s ledger.Snapshot) bool { return s.Pod("p1") == nil })
+	step.Node, step.Attachment = "n2", ledger.AttachmentName(inline, "n2")
+	isStale(t, w.Do(t.Context(), step))
+}
+
+// An attachment is deleted only at exactly the version of the proofs.
+func TestDeleteAttachment(t *testing.T) {
+	w := start(t, withAttachment(nil), nil)
+	old := w.step(arbiter.DeleteAttachment)
+	withAttachment(func(a *storagev1.VolumeAttachment) {
+		a.Annotations = map[string]string{v1alpha1.AnnotationConfirmed: "x"}
+	})(w.server)
+	isStale(t, w.Do(t.Context(), old))
+	var a storagev1.VolumeAttachment
+	if !w.server.Get("volumeattachments", "", old.Attachment, &a) || a.DeletionTimestamp != nil {
+		t.Fatal("it is deleted in spite of its version")
+	}
+	if w.place().Canonical().Version != a.ResourceVersion {
+		t.Error("the ledger does not know the newer version")
+	}
+	must(t, w.Do(t.Context(), w.step(arbiter.DeleteAttachment)))
+	w.until("it is being deleted", func(ledger.Snapshot) bool { return w.place().Canonical().Deleting })
+	w.server.Remove("volumeattachments", "", old.Attachment)
+	must(t, w.Do(t.Context(), old)) // what is gone is deleted
+}
+
+// A consistent list, made after the question, says whether a pod wants the
+// volume.
+func TestConfirmUnwanted(t *testing.T) {
+	finished := usingPod("old", "p0", "data")
+	finished.Status.Phase = corev1.PodSucceeded
+	elsewhere := usingPod("elsewhere", "p9", "data")
+	elsewhere.Spec.NodeName = "n2"
+	tests := map[string]struct {
+		appears  func(*apitest.Server) // after the caches have seen everything else
+		unwanted bool
+	}{
+		"nobody":              {func(*apitest.Server) {}, true},
+		"a finished pod":      {func(s *apitest.Server) { s.Put("pods", finished) }, true},
+		"a pod elsewhere":     {func(s *apitest.Server) { s.Put("pods", elsewhere) }, true},
+		"a pod of that claim": {func(s *apitest.Server) { s.Put("pods", usingPod("new", "p1", "data")) }, false},
+		"a pod of a claim that the caches don't know": {func(s *apitest.Server) {
+			s.Put("persistentvolumeclaims", boundClaim("young", "pv-data"))
+			s.Put("pods", usingPod("new", "p1", "young"))
+		}, false},
+		"a pod of a claim and a PersistentVolume that the caches don't know": {func(s *apitest.Server) {
+			pv := persistentVolume("data")
+			pv.Name = "pv-young"
+			s.Put("persistentvolumes", pv)
+			s.Put("persistentvolumeclaims", boundClaim("young", "pv-young"))
+			s.Put("pods", usingPod("new", "p1", "young"))
+		}, false},
+		"a pod of a claim that does not exist": {func(s *apitest.Server) { s.Put("pods", usingPod("new", "p1", "nothing")) }, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, all(withNode(nil, []ledger.VolumeID{data}), withAttachment(nil), func(s *apitest.Server) {
+				s.Put("persistentvolumeclaims", boundClaim("data", "pv-data"))
+			}), nil)
+			must(t, w.Do(t.Context(), w.step(arbiter.Unreport)))
+			step := w.step(arbiter.ConfirmUnwanted)
+			w.server.Intercept(func(r apitest.Request, serve func()) error {
+				if r.Verb == "list" && r.Resource == "pods" {
+					test.appears(w.server)
+				}
+				serve()
+				return nil
+			})
+			must(t, w.Do(t.Context(), step))
+			if got := w.place().Proof.Stage == ledger.ProofUnwanted; got != test.unwanted {
+				t.Errorf("unwanted %v, want %v (proof %+v)", got, test.unwanted, w.place().Proof)
+			}
+			if !test.unwanted && len(w.place().Users) == 0 {
+				t.Error("the ledger does not know who wants it")
+			}
+		})
+	}
+}
+
+// A list that was asked for before a question came can't answer it.
+func TestQuestionsShareTheNextList(t *testing.T) {
+	w := start(t, all(withNode(nil, []ledger.VolumeID{data}), withAttachment(nil)), nil)
+	must(t, w.Do(t.Context(), w.step(arbiter.Unreport)))
+	w.server.Forget()
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	first := true
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "list" && first {
+			first = false
+			close(arrived)
+			<-goOn
+		}
+		serve()
+		return nil
+	})
+	errs := make(chan error, 4)
+	ask := func() { errs <- w.Do(t.Context(), w.step(arbiter.ConfirmUnwanted)) }
+	go ask()
+	<-arrived
+	for range 3 {
+		go ask()
+	}
+	w.Asking(t, "n1", 3)
+	close(goOn)
+	for range 4 {
+		must(t, <-errs)
+	}
+	lists := 0
+	for _, r := range w.server.Requests() {
+		if r.Verb == "list" {
+			lists++
+		}
+	}
+	if lists != 2 {
+		t.Errorf("%d lists, want 2", lists)
+	}
+}
+
+func TestRemovePod(t *testing.T) {
+	w := start(t, func(s *apitest.Server) { s.Put("pods", usingPod("db", "p1", "data")) }, nil)
+	step := arbiter.Step{Do: arbiter.RemovePod, Node: "n1", UID: "p1"}
+	must(t, w.Do(t.Context(), step))
+	request := w.server.Requests()[0]
+	if request.String() != "delete pods shop/db" || !strings.Contains(request.Body, `"gracePeriodSeconds":0`) || !strings.Contains(request.Body, `"uid":"p1"`) {
+		t.Errorf("request %s %s", request, request.Body)
+	}
+	w.until("it is gone", func(s ledger.Snapshot) bool { return s.Pod("p1") == nil })
+	must(t, w.Do(t.Context(), step))
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Holds change by compare-and-swap: of two that decided on the same version,
+// one is refused, and knows what the other wrote.
+func TestWriteHold(t *testing.T) {
+	w := start(t, nil, nil)
+	write := func(expect string, node ledger.NodeName, transitions int64) error {
+		return w.Do(t.Context(), arbiter.Step{Do: arbiter.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
+			Node: node, Transitions: transitions, State: ledger.HoldHeld, PVs: []string{"pv-data"},
+		}})
+	}
+	hold := func() *ledger.Hold { return w.observer.Snapshot().Volume(data).Hold }
+	must(t, write("", "n1", 1))
+	if hold().Node != "n1" {
+		t.Fatalf("the ledger says %+v", hold())
+	}
+	first := hold().Version
+	isStale(t, write("", "n2", 1)) // it exists already
+
+	must(t, write(first, "n2", 2))
+	isStale(t, write(first, "n3", 2)) // it has changed since
+	if h := hold(); h.Node != "n2" || h.Transitions != 2 {
+		t.Errorf("the ledger says %+v", h)
+	}
+	var object v1alpha1.VolumeHold
+	if !w.server.Get("volumeholds", "", v1alpha1.VolumeHoldName("d", "data"), &object) || object.Status.Holder.Node != "n2" || object.Status.Summary.Claim != "shop/data" {
+		t.Errorf("the hold is %+v", object.Status)
+	}
+
+	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: first}))
+	must(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version}))
+	w.until("the hold is gone", func(ledger.Snapshot) bool { return hold() == nil })
+}
+
+func ticketObject() *v1alpha1.VolumeTicket {
+	return &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p1", OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: "db", UID: "p1"}}},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: "n1", Scheduler: "s",
+			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+	}
+}
+
+// A ticket is granted at exactly the version that was decided on.
+func TestTickets(t *testing.T) {
+	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
+	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, nil)
+	fact := func() *ledger.Ticket { return w.observer.Snapshot().Ticket(id) }
+	object, _ := w.observer.Ticket(id)
+	old := object.DeepCopy()
+	granted := object.DeepCopy()
+	granted.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: "Granted"}}
+	must(t, w.WriteTicketStatus(t.Context(), granted))
+	if fact().Phase != ledger.TicketGranted {
+		t.Errorf("the ledger says %s", fact().Phase)
+	}
+	old.Status.Epoch = 9
+	isStale(t, w.WriteTicketStatus(t.Context(), old))
+
+	stale := *fact()
+	stale.Version = "1"
+	isStale(t, w.DeleteTicket(t.Context(), &stale))
+	if fact() == nil {
+		t.Fatal("the reservation ended, and the ticket is there")
+	}
+	must(t, w.DeleteTicket(t.Context(), fact()))
+	if fact() != nil {
+		t.Error("the ticket is deleted, and its reservation goes on")
+	}
+	isStale(t, w.WriteTicketStatus(t.Context(), granted))
+}
+
+// One patch carries annotation and condition, and meets only the pod meant.
+func TestPublishPod(t *testing.T) {
+	pod := usingPod("db", "p1", "data")
+	pod.Annotations = map[string]string{"theirs": "stays"}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	w := start(t, func(s *apitest.Server) { s.Put("pods", pod) }, nil)
+	status := execute.PodStatus{Annotation: "{}", Condition: corev1.PodCondition{Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionTrue, Reason: "Safe"}}
+	must(t, w.PublishPod(t.Context(), w.observer.Snapshot().Pod("p1"), status))
+	w.writes("patch pods/status shop/db")
+	var got corev1.Pod
+	w.server.Get("pods", "shop", "db", &got)
+	if got.Annotations["theirs"] != "stays" || got.Annotations[v1alpha1.AnnotationVolumeStatus] != "{}" || len(got.Status.Conditions) != 2 {
+		t.Errorf("annotations %v, conditions %v", got.Annotations, got.Status.Conditions)
+	}
+	// Another pod of the name is left alone.
+	must(t, w.PublishPod(t.Context(), &ledger.Pod{Namespace: "shop", Name: "db", UID: "p0"}, execute.PodStatus{Annotation: "wrong"}))
+	w.server.Get("pods", "shop", "db", &got)
+	if got.Annotations[v1alpha1.AnnotationVolumeStatus] != "{}" {
+		t.Error("another pod's status was written")
+	}
+	must(t, w.PublishPod(t.Context(), &ledger.Pod{Namespace: "shop", Name: "nobody", UID: "p0"}, status))
+}
