@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -147,10 +146,12 @@ func (o *Observer) sync(ctx context.Context, running *sync.WaitGroup) error {
 
 // wait returns when the ledger has taken in a feed's first list.
 func (o *Observer) wait(ctx context.Context, f *feed) error {
-	if !cache.WaitForCacheSync(ctx.Done(), f.registration.HasSynced) {
+	select {
+	case <-f.registration.HasSyncedChecker().Done():
+		return nil
+	case <-ctx.Done():
 		return fmt.Errorf("waiting for %s: %w", f.kind, context.Cause(ctx))
 	}
-	return nil
 }
 
 // persist tries until it succeeds or ctx is done.
