@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +57,8 @@ type crashPoint struct {
 	// any; nil where the next stage is long in coming or only luck helps. lead
 	// is called once there are pods. free ends what is still held when the
 	// victim is dead.
-	hold, lead, free func(*crashes)
+	hold, free func(*crashes)
+	lead       func(c *crashes, wave []string)
 }
 
 func (p crashPoint) String() string { return fmt.Sprintf("%q and not %q", p.after, p.before) }
@@ -66,25 +66,17 @@ func (p crashPoint) String() string { return fmt.Sprintf("%q and not %q", p.afte
 // crashes counts what was done.
 type crashes struct {
 	*story
-	names []string // of all pods so far
-	kills int
-	seen  []struct {
-		crashPoint
-		killed, restarted time.Time
-	}
-	mend func() // ends a fault of the disk service
+	names   []string // of all pods so far
+	kills   int
+	crashed []crashedAt
+	mend    func() // ends a fault of the disk service
 }
 
-// wave creates pods, each with a volume of its own.
-func (c *crashes) wave(n int) []string {
-	var wave []string
-	for range n {
-		name := fmt.Sprintf("p%02d", len(c.names)+1)
-		c.claim(name)
-		c.pod(name, name)
-		c.names, wave = append(c.names, name), append(wave, name)
-	}
-	return wave
+// crashedAt says when it was that somebody was killed at a point, and came
+// back.
+type crashedAt struct {
+	crashPoint
+	killed, restarted time.Time
 }
 
 // webhookDown creates pods while the webhook is dead.
@@ -96,100 +88,56 @@ func (c *crashes) webhookDown(n int) {
 	c.say("%d pods were created while the webhook was dead", n)
 }
 
-// crashAt leads a wave of pods to a point and kills there.
+// crashAt leads pods to a point, wave by wave until one is seen there, and
+// kills.
 func (c *crashes) crashAt(p crashPoint, pods int) {
-	if p.hold != nil {
-		p.hold(c)
+	for !c.led(p, pods) {
+		c.say("no pod was seen %s; once more", p)
 	}
-	wave := c.wave(pods)
-	if p.lead != nil {
-		p.lead(c)
-	}
-	c.until("a pod is "+p.String(), func() error {
-		for _, t := range c.times(wave) {
-			if between(t, p, time.Now(), time.Now()) {
-				return nil
-			}
-		}
-		return fmt.Errorf("none of %v is", wave)
-	})
 	victims := []string{p.victim, c.anyBut(p.victim)}
 	for _, victim := range victims {
 		c.must(c.Cluster.Kill(c.ctx, victim))
 		c.kills++
 	}
-	killed := time.Now()
+	at := crashedAt{crashPoint: p, killed: time.Now()}
 	if p.free != nil {
 		p.free(c)
 	}
+	at.restarted = time.Now()
 	for _, victim := range victims {
 		c.must(c.Cluster.StartAgain(victim))
 	}
-	c.seen = append(c.seen, struct {
-		crashPoint
-		killed, restarted time.Time
-	}{p, killed, time.Now()})
+	c.crashed = append(c.crashed, at)
 	c.say("killed when a pod was %s: %s", p, strings.Join(victims, ", "))
 }
 
-// anyBut chooses another victim.
-func (c *crashes) anyBut(victim string) string {
-	all := []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher}
-	all = slices.DeleteFunc(all, func(name string) bool { return name == victim })
-	return all[c.Rand.IntN(len(all))]
-}
-
-// missed lists the points at which nobody was killed, by what is known now of
-// when each pod reached each stage: the next stage may have been reached just
-// before the kill, and only been heard of after it.
-func (c *crashes) missed(points []crashPoint) []crashPoint {
-	times := c.times(c.names)
-	return slices.DeleteFunc(slices.Clone(points), func(p crashPoint) bool {
-		for _, at := range c.seen {
-			if at.after != p.after || at.before != p.before {
-				continue
+// led leads a wave of pods to a point. It returns false when all of them were
+// past it before one was seen there.
+func (c *crashes) led(p crashPoint, pods int) bool {
+	c.stamping()
+	if p.hold != nil {
+		p.hold(c)
+	}
+	wave := c.wave(pods)
+	if p.lead != nil {
+		p.lead(c, wave)
+	}
+	seen := false
+	c.until("a pod is "+p.String(), func() error {
+		past := 0
+		for _, t := range c.times(wave) {
+			if now := time.Now(); between(t, p, now, now) {
+				seen = true
+				return nil
 			}
-			for _, t := range times {
-				if between(t, p, at.killed, at.restarted) {
-					return true
-				}
+			if _, left := t.At[p.before]; left {
+				past++
 			}
 		}
-		c.say("nobody was killed when a pod was %s; once more", p)
-		return false
-	})
-}
-
-// between says whether a pod was at a point from one moment to another.
-func between(t sandbox.PodTimes, p crashPoint, from, to time.Time) bool {
-	after, reached := t.At[p.after]
-	before, left := t.At[p.before]
-	return reached && !after.After(from) && (!left || !before.Before(to))
-}
-
-// reached returns nil when one of the pods has reached a stage.
-func (c *crashes) reached(names []string, stage sandbox.Stage) error {
-	for _, t := range c.times(names) {
-		if _, ok := t.At[stage]; ok {
+		if past == len(wave) {
 			return nil
 		}
-	}
-	return fmt.Errorf("none of %v is %s", names, stage)
-}
-
-// times lists the paths of pods.
-func (c *crashes) times(names []string) []sandbox.PodTimes {
-	return slices.DeleteFunc(c.Timeline.Pods(), func(t sandbox.PodTimes) bool { return !slices.Contains(names, t.Pod) })
-}
-
-// everyPod checks all pods so far.
-func (c *crashes) everyPod(check func(string) error) func() error {
-	return func() error {
-		for _, name := range c.names {
-			if err := check(name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+		return fmt.Errorf("none of %v is; %d are past it", wave, past)
+	})
+	return seen
 }

@@ -39,7 +39,7 @@ func crashPoints() []crashPoint {
 		},
 		{
 			after: sandbox.Published, before: sandbox.Attached,
-			victim: sandbox.Attacher,
+			victim: sandbox.Attacher, hold: attachHangs, lead: publishWithoutSaying, free: attacherHears,
 		},
 		{
 			after: sandbox.Attached, before: sandbox.Reported,
@@ -59,20 +59,28 @@ func paused(name string) func(*crashes) {
 
 // grantWithoutScheduler lets tickets be granted while the scheduler that waits
 // for them is paused.
-func grantWithoutScheduler(c *crashes) {
-	wave := c.names[len(c.names)-1:]
+func grantWithoutScheduler(c *crashes, wave []string) {
 	c.until("a ticket is written", func() error { return c.reached(wave, sandbox.TicketWritten) })
 	c.must(c.Cluster.Pause(sandbox.MoorageScheduler))
 	c.must(c.Cluster.Resume(sandbox.MoorageController))
 }
 
 // attachWithoutController lets attaches succeed while the controller is paused.
-func attachWithoutController(c *crashes) {
-	wave := c.names[len(c.names)-1:]
+func attachWithoutController(c *crashes, wave []string) {
 	c.until("an attach is asked for", func() error { return c.reached(wave, sandbox.PublishCalled) })
 	c.must(c.Cluster.Pause(sandbox.MoorageController))
 	attachGoesOn(c)
 }
+
+// publishWithoutSaying lets attaches succeed while the attacher can't tell.
+func publishWithoutSaying(c *crashes, wave []string) {
+	c.until("an attach is asked for", func() error { return c.reached(wave, sandbox.PublishCalled) })
+	c.must(c.Cluster.Cut(sandbox.Attacher))
+	attachGoesOn(c)
+}
+
+// attacherHears ends publishWithoutSaying.
+func attacherHears(c *crashes) { c.must(c.Cluster.Restore(sandbox.Attacher)) }
 
 // attachHangs holds attaches before they take effect.
 func attachHangs(c *crashes) {
