@@ -42,14 +42,11 @@ func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
 	var found []Violation
 	p := a.planner(s, v, now)
-	attached, granted := 0, 0
+	attached := 0
 	for i := range v.Places {
 		place := &v.Places[i]
 		if len(place.Attachments) > 0 && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
 			attached++
-		}
-		if p.grantedAt(place) && !p.migratesTo(place) && !fenced(s, v, place.Node, now) {
-			granted++
 		}
 		if reportedEarly(v, place) {
 			found = append(found, Violation{"I5", v.ID, place.Node, "reported as attached, and its attachment says otherwise"})
@@ -58,25 +55,7 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	if p.excl && v.Access != ledger.AccessUnknown && attached > 1 {
 		found = append(found, Violation{"I1", v.ID, "", fmt.Sprintf("an exclusive volume has attachments at %d nodes", attached)})
 	}
-	if p.excl && v.Access != ledger.AccessUnknown && granted > 1 {
-		found = append(found, Violation{"I1", v.ID, "", fmt.Sprintf("an exclusive volume is granted at %d nodes", granted)})
-	}
 	return found
-}
-
-// grantedAt says whether a ticket that lives and need not yield is granted at
-// a place.
-func (p *planner) grantedAt(place *ledger.Place) bool {
-	for _, u := range place.Users {
-		t := p.s.Ticket(u.Ticket)
-		if u.Pod != "" || t == nil || t.Phase != ledger.TicketGranted || t.Ghost || p.outranked(u, place.Node) {
-			continue
-		}
-		if pod := p.s.Pod(t.Pod); pod == nil || pod.Phase == ledger.PodLive {
-			return true
-		}
-	}
-	return false
 }
 
 // reportedEarly says whether volumesAttached names a volume whose attachment
@@ -134,6 +113,9 @@ func (a Arbiter) Unsettled(s ledger.Snapshot, now time.Time) []Violation {
 		}
 	}
 	for t := range s.Tickets() {
+		if v := a.Keeps(s, t, now); t.Phase == ledger.TicketGranted && !v.Allowed() {
+			found = append(found, Violation{"I1", v.First().Volume, t.Node, "still to do: take the grant from ticket " + t.ID.String()})
+		}
 		if t.Phase != ledger.TicketPending || t.Ghost {
 			continue
 		}

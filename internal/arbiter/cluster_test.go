@@ -41,7 +41,8 @@ type cluster struct {
 	// The controller's side.
 	ledger *ledger.Ledger
 	watch  []ledger.Event // seen by the API server, not yet by the controller
-	lag    bool           // events wait in watch until deliver
+	lag    bool           // events wait in watch until they are delivered
+	own    bool           // the controller writes, and takes in the answers
 
 	trace func(format string, args ...any)
 	judge *judge
@@ -76,13 +77,64 @@ func (c *cluster) uid(name string) string {
 	return name + "." + strconv.Itoa(c.uids[name])
 }
 
-// seen hands an event to the controller, at once or when it is delivered.
+// seen hands an event to the controller: at once or when it is delivered, and
+// in any case at once what the controller has written itself.
 func (c *cluster) seen(e ledger.Event) {
 	if c.lag {
 		c.watch = append(c.watch, e)
-		return
 	}
+	if !c.lag || c.own {
+		c.ledger.Apply(c.now, e)
+	}
+}
+
+// deliver hands the controller the oldest event of one kind of object that is
+// on its way. Kinds overtake each other, objects of one kind do not.
+func (c *cluster) deliver(kind int) bool {
+	var kinds []string
+	first := map[string]int{}
+	for i, e := range c.watch {
+		k := kindOf(e)
+		if _, ok := first[k]; !ok {
+			kinds = append(kinds, k)
+			first[k] = i
+		}
+	}
+	if len(kinds) == 0 {
+		return false
+	}
+	i := first[kinds[kind%len(kinds)]]
+	e := c.watch[i]
+	c.watch = slices.Delete(c.watch, i, i+1)
 	c.ledger.Apply(c.now, e)
+	return true
+}
+
+func (c *cluster) flush() {
+	for c.deliver(0) {
+	}
+}
+
+func kindOf(e ledger.Event) string {
+	switch e.(type) {
+	case ledger.Pod, ledger.PodGone:
+		return "pods"
+	case ledger.Ticket, ledger.TicketGone:
+		return "tickets"
+	case ledger.Claim, ledger.ClaimGone:
+		return "claims"
+	case ledger.PersistentVolume, ledger.PersistentVolumeGone:
+		return "volumes"
+	case ledger.Attachment, ledger.AttachmentGone:
+		return "attachments"
+	case ledger.NodeState, ledger.NodeGone:
+		return "nodes"
+	case ledger.NodeDrivers, ledger.NodeDriversGone:
+		return "csinodes"
+	case ledger.HoldSeen, ledger.HoldGone:
+		return "holds"
+	}
+	return "others"
 }
 
 func (c *cluster) snapshot() ledger.Snapshot { return c.ledger.Snapshot() }

@@ -18,6 +18,8 @@ var errRefused = errors.New("refused")
 // do executes one step as internal/execute does: one write with its
 // precondition against the API's newest objects, then what it proves.
 func (c *cluster) do(s arbiter.Step) error {
+	c.own = true
+	defer func() { c.own = false }()
 	switch s.Do {
 	case arbiter.WriteHold, arbiter.DeleteHold:
 		return c.doHold(s)
@@ -90,40 +92,27 @@ func (c *cluster) doReport(s arbiter.Step) error {
 
 func (c *cluster) doUnreport(s arbiter.Step) error {
 	node, exists := c.nodes[s.Node]
-	switch {
-	case s.NodeUID == "":
-		if exists {
-			return errRefused
-		}
-	case !exists || node.UID != s.NodeUID:
-		return errRefused
-	case s.Rule == "" && slices.Contains(node.InUse, s.Volume):
-		return errRefused
-	case s.Rule != "" && node.Version != s.NodeVersion:
+	if !c.sameNode(s) || s.Rule == "" && slices.Contains(node.InUse, s.Volume) {
 		return errRefused
 	}
 	if i := slices.Index(node.Reported, s.Volume); exists && i >= 0 {
 		node.Reported = slices.Delete(slices.Clone(node.Reported), i, i+1)
 		c.putNode(node)
+	} else if exists {
+		c.ledger.Apply(c.now, node) // the answer
 	}
-	c.proved(ledger.Unreported{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version, Forced: s.Rule != ""})
+	c.ledger.Apply(c.now, ledger.Unreported{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version, Forced: s.Rule != ""})
 	return nil
 }
 
-// proved takes in what this process has proved, after the answer to the write
-// that proves it.
-func (c *cluster) proved(e ledger.Event) {
-	if node, ok := c.nodes[eventNode(e)]; ok && c.lag {
-		c.ledger.Apply(c.now, node)
+// sameNode says whether the Node is the one that was meant, and under a rule
+// of force as it was when the rule was found to hold.
+func (c *cluster) sameNode(s arbiter.Step) bool {
+	node, exists := c.nodes[s.Node]
+	if s.NodeUID == "" {
+		return !exists
 	}
-	c.ledger.Apply(c.now, e)
-}
-
-func eventNode(e ledger.Event) ledger.NodeName {
-	if u, ok := e.(ledger.Unreported); ok {
-		return u.Node
-	}
-	return ""
+	return exists && node.UID == s.NodeUID && (s.Rule == "" || node.Version == s.NodeVersion)
 }
 
 func (c *cluster) doConfirm(s arbiter.Step) error {
@@ -133,13 +122,13 @@ func (c *cluster) doConfirm(s arbiter.Step) error {
 			return errRefused
 		}
 	}
-	c.proved(ledger.Unwanted{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version})
+	c.ledger.Apply(c.now, ledger.Unwanted{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version})
 	return nil
 }
 
 func (c *cluster) doDelete(s arbiter.Step) error {
 	a, ok := c.attachments[s.Attachment]
-	if !ok || a.UID != s.UID || a.Version != s.Version {
+	if !ok || a.UID != s.UID || a.Version != s.Version || s.Rule != "" && !c.sameNode(s) {
 		return errRefused
 	}
 	if a.Deleting {
@@ -192,7 +181,7 @@ func (c *cluster) settleReservation(s ledger.Snapshot, t *ledger.Ticket) bool {
 		return false // the list is behind
 	}
 	c.trace("ticket %s: ended", t.PodName)
-	delete(c.tickets, t.ID)
+	c.deleteTicket(t.ID)
 	c.ledger.Apply(c.now, ledger.TicketReleased{ID: t.ID})
 	return true
 }
@@ -225,7 +214,9 @@ func (c *cluster) sentence(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter
 	}
 	now.Phase, now.Reason = phase, string(v.First().Code)
 	c.trace("ticket %s at %s: %s%s", ticketName(now), now.Node, phase, because(v))
+	c.own = true
 	c.putTicket(now)
+	c.own = false
 	return true
 }
 

@@ -28,7 +28,7 @@ func (w view) claims(v *ledger.Volume, p *ledger.Place, u ledger.User) bool {
 		return false
 	}
 	switch stand(w.s, u) {
-	case living:
+	case living, haunting:
 		return !yields(w.s, u, w.r) && !fenced(w.s, v, p.Node, w.now)
 	case asking:
 		return !fenced(w.s, v, p.Node, w.now) && (!w.granting || rank(requestOf(w.s, u), w.r) < 0)

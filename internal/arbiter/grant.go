@@ -62,8 +62,8 @@ func (p *planner) taken(name string) Reason {
 }
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
-// yields to somebody who was promised the volume, or when what it asked for
-// goes away.
+// yields to somebody who was promised the volume, when somebody else got the
+// volume while its node was fenced, or when what it asked for goes away.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	var reasons []Reason
 	for _, need := range TicketRequest(s, t).Needs {
@@ -73,15 +73,25 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			}
 			continue
 		}
-		v := s.Volume(need.Volume)
-		if v == nil || v.Hold == nil || !t.Type.Yields() {
-			continue
-		}
-		if a.planner(s, v, now).outranked(ledger.User{Ticket: t.ID}, t.Node) {
-			reasons = append(reasons, Reason{Code: Outranked, Volume: v.ID, Claim: need.Name, Node: v.Hold.Next.Node, Who: v.Hold.Next.To})
+		if v := s.Volume(need.Volume); v != nil && v.Hold != nil {
+			reasons = append(reasons, a.planner(s, v, now).superseded(t, need.Name)...)
 		}
 	}
 	return refuse(reasons)
+}
+
+// superseded says to whom a granted ticket has lost an exclusive volume.
+func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
+	h := p.v.Hold
+	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !p.migratesTo(p.v.Place(t.Node))
+	if !p.excl || !p.required || !lost && !p.outranked(ledger.User{Ticket: t.ID}, t.Node) {
+		return nil
+	}
+	reason := Reason{Code: Outranked, Volume: p.v.ID, Claim: name, Node: h.Next.Node, Who: h.Next.To}
+	if h.Next.Node == "" {
+		reason.Node = h.Node
+	}
+	return []Reason{reason}
 }
 
 // Covered says whether a pod's reservation may end, because the bound pod

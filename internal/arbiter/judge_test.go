@@ -4,6 +4,7 @@ package arbiter_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -84,13 +85,16 @@ func (j *judge) deletes(v ledger.VolumeID, n ledger.NodeName) {
 // counted from the API's objects alone: a volume at a node once, however many
 // of them bind it there.
 func (j *judge) grants(t ledger.Ticket) {
+	for _, v := range j.ticketVolumes(t) {
+		j.grantsExclusive(t, v)
+	}
 	limits := map[string]int32{}
 	for _, d := range j.c.csinodes[t.Node].Drivers {
 		limits[d.Name] = d.Limit
 	}
 	used := j.bound(t.Node)
 	before := map[string]int32{}
-	for v := range used {
+	for v := range j.believed(t.Node, used) {
 		before[v.Driver]++
 	}
 	after := map[string]int32{}
@@ -104,6 +108,47 @@ func (j *judge) grants(t ledger.Ticket) {
 		limit, registered := limits[driver]
 		if registered && limit != ledger.NoLimit && n > limit && n > before[driver] {
 			j.fault("ticket %s is granted at %s past the limit of %s: %d of %d", ticketName(t), t.Node, driver, n, limit)
+		}
+	}
+}
+
+// believed adds to what is bound to a node what the controller still sees
+// pods, attachments or earlier grants bind there: it grants no slot that it
+// has given.
+func (j *judge) believed(n ledger.NodeName, bound map[ledger.VolumeID]bool) map[ledger.VolumeID]bool {
+	all := maps.Clone(bound)
+	s := j.c.snapshot()
+	node := s.Node(n)
+	if node == nil {
+		return all
+	}
+	for _, v := range node.At {
+		p := s.Volume(v).Place(n)
+		given := slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+			return u.Pod != "" || s.Ticket(u.Ticket).Phase == ledger.TicketGranted
+		})
+		if given || len(p.Attachments) > 0 || p.Reported || p.InUse {
+			all[v] = true
+		}
+	}
+	return all
+}
+
+// grantsExclusive: an exclusive volume is granted at one node at a time, but
+// for those at dead nodes and those who are leaving.
+func (j *judge) grantsExclusive(t ledger.Ticket, v ledger.VolumeID) {
+	if !j.c.isExclusive(v) || t.Type == ledger.TypeLiveMigration || j.migrates(v) {
+		return
+	}
+	for _, other := range j.c.tickets {
+		pod, ok := j.c.pods[other.Pod]
+		yields := other.Type == ledger.TypeSnapshot && t.Type != ledger.TypeSnapshot
+		if other.ID == t.ID || other.Node == t.Node || other.Phase != ledger.TicketGranted || j.dead(other.Node) || yields ||
+			other.Type == ledger.TypePod && (!ok || pod.Phase != ledger.PodLive) {
+			continue
+		}
+		if slices.Contains(j.ticketVolumes(other), v) && j.c.holds[v].Node == other.Node {
+			j.fault("%s is granted at %s while it is granted at %s", volumeName(j.c, v), t.Node, other.Node)
 		}
 	}
 }
@@ -123,8 +168,10 @@ func (j *judge) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	}
 	for _, p := range j.c.podsAt(n) {
 		if p.Phase != ledger.PodFinished {
-			for _, v := range j.c.podVolumes(p) {
-				used[v] = true
+			for _, v := range p.Volumes {
+				if id, ok := j.slotOf(p.Namespace, v.Claim, v.Inline); ok {
+					used[id] = true
+				}
 			}
 		}
 	}
@@ -143,23 +190,29 @@ func (j *judge) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 func (j *judge) ticketVolumes(t ledger.Ticket) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for _, tv := range t.Volumes {
-		key := ledger.ClaimKey{Namespace: t.ID.Namespace, Name: tv.Claim}
-		id, ok := j.c.resolve(key)
-		switch {
-		case tv.PersistentVolume != "":
-			id, ok = j.c.pvs[tv.PersistentVolume].Volume, true
-		case tv.PodVolume != "":
-			for _, v := range j.c.pods[t.Pod].Volumes {
-				if v.Name == tv.PodVolume {
-					id, ok = v.Inline, true
-				}
+		inline := j.c.pvs[tv.PersistentVolume].Volume
+		for _, v := range j.c.pods[t.Pod].Volumes {
+			if v.Name == tv.PodVolume {
+				inline = v.Inline
 			}
-		case !ok && j.c.claims[key].UID != "":
-			id, ok = ledger.VolumeID{Driver: j.c.classes[j.c.claims[key].Class].Driver, Handle: "claim " + j.c.claims[key].UID}, true
 		}
-		if d, known := j.c.drivers[id.Driver]; ok && !id.NoAttach() && (!known || d.AttachRequired) {
+		if id, ok := j.slotOf(t.ID.Namespace, tv.Claim, inline); ok {
 			list = append(list, id)
 		}
 	}
 	return list
+}
+
+// slotOf is the volume that a claim or an inline volume needs a slot for.
+func (j *judge) slotOf(namespace, claim string, inline ledger.VolumeID) (ledger.VolumeID, bool) {
+	key := ledger.ClaimKey{Namespace: namespace, Name: claim}
+	id, ok := j.c.resolve(key)
+	if k := j.c.claims[key]; !ok && k.UID != "" && !k.Bound {
+		id, ok = ledger.VolumeID{Driver: j.c.classes[k.Class].Driver, Handle: "claim " + k.UID}, true
+	}
+	if claim == "" {
+		id, ok = inline, inline != ledger.VolumeID{}
+	}
+	d, known := j.c.drivers[id.Driver]
+	return id, ok && !id.NoAttach() && (!known || d.AttachRequired)
 }

@@ -34,7 +34,10 @@ const (
 	// ConfirmUnwanted lists the node's pods, consistently and after the write
 	// of Unreport, and tells the ledger Unwanted, or what it found.
 	ConfirmUnwanted
-	// DeleteAttachment deletes the attachment at exactly UID and Version.
+	// DeleteAttachment deletes the attachment at exactly UID and Version;
+	// under a Rule only after a consistent read shows the Node still at
+	// NodeVersion, where the rule holds, or not to exist when there is no
+	// NodeUID.
 	DeleteAttachment
 	// RemovePod deletes a terminating pod of an out-of-service node at once,
 	// as pod garbage collection would later.
@@ -52,9 +55,9 @@ type Step struct {
 	Volume ledger.VolumeID
 	Node   ledger.NodeName
 
-	NodeUID     string      // Report, Unreport: of the Node
-	NodeVersion string      // Unreport under a Rule: of the Node
-	Rule        string      // Unreport: the rule of force, or empty
+	NodeUID     string      // Report, Unreport, DeleteAttachment: of the Node
+	NodeVersion string      // Unreport and DeleteAttachment under a Rule: of the Node
+	Rule        string      // Unreport, DeleteAttachment: the rule of force, or empty
 	Attachment  string      // name of the VolumeAttachment
 	UID         string      // of the VolumeAttachment, or of the pod to remove
 	Version     string      // of the VolumeAttachment
@@ -146,7 +149,7 @@ func (p *planner) claimed(place *ledger.Place, promised bool) bool {
 	}
 	for _, u := range place.Users {
 		switch stand(p.s, u) {
-		case living, leaving:
+		case living, haunting, leaving:
 			if !p.outranked(u, place.Node) {
 				return true
 			}

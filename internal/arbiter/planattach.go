@@ -24,10 +24,18 @@ func (p *planner) acquire(place *ledger.Place) {
 	case p.stale(place):
 		// Reported from before the attachment went: a kubelet that relies on
 		// it fails, and waits for up to two minutes before it tries again.
-		p.unreport(node, place, va, "")
+		p.retract(node, place, va)
 	case va == nil && p.mayCreate(node, place):
 		p.create(node, place)
 	}
+}
+
+func (p *planner) retract(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	p.add(step)
 }
 
 // mayReport says whether volumesAttached of a node is ours to write.
@@ -201,7 +209,7 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.Place
 // who is leaving, or somebody at a node that does not answer.
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
-		if stand(s, u) == living {
+		if stand(s, u) >= haunting {
 			reason.Code, reason.Who = HeldElsewhere, requester(s, u)
 			return reason
 		}

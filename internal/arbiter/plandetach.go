@@ -65,6 +65,13 @@ func (p *planner) sought(place *ledger.Place) bool {
 
 // detach plans the step that the proofs so far allow.
 func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
+	step := Step{Node: place.Node, Rule: rule}
+	if va != nil {
+		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
+	}
+	if node != nil && node.Exists {
+		step.NodeUID, step.NodeVersion = node.UID, node.Version
+	}
 	proof := place.Proof.Stage
 	switch {
 	case va != nil && va.Deleting && !place.Reported:
@@ -72,23 +79,13 @@ func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 	case replaced(node, va):
 		return // an attacher would detach it from the wrong machine
 	case place.Reported || va == nil || proof == ledger.ProofNone:
-		p.unreport(node, place, va, rule)
+		step.Do = Unreport
 	case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable || !p.required:
 		// Pods of a fenced node no longer count, nor those that need no
 		// attachment any more.
-		p.add(Step{Do: DeleteAttachment, Node: place.Node, Rule: rule, Attachment: va.Name, UID: va.UID, Version: va.Version})
+		step.Do = DeleteAttachment
 	default:
-		p.add(Step{Do: ConfirmUnwanted, Node: place.Node, Rule: rule, Attachment: va.Name, UID: va.UID, Version: va.Version})
-	}
-}
-
-func (p *planner) unreport(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
-	step := Step{Do: Unreport, Node: place.Node, Rule: rule}
-	if va != nil {
-		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
-	}
-	if node != nil && node.Exists {
-		step.NodeUID, step.NodeVersion = node.UID, node.Version
+		step.Do = ConfirmUnwanted
 	}
 	p.add(step)
 }

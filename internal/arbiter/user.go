@@ -10,10 +10,11 @@ import (
 type standing uint8
 
 const (
-	gone    standing = iota // not there any more, or taken away by a dry run
-	asking                  // a ticket that isn't granted
-	leaving                 // a pod that is terminating: it still uses, but claims nothing
-	living                  // a pod that runs or will, a granted ticket
+	gone     standing = iota // not there any more, or taken away by a dry run
+	asking                   // a ticket that isn't granted
+	leaving                  // a pod that is terminating: it still uses, but claims nothing
+	haunting                 // the ghost of a ticket that was never granted: others keep away, and it gets nothing
+	living                   // a pod that runs or will, a granted ticket or its ghost
 )
 
 // stand says what a user amounts to in a snapshot.
@@ -30,10 +31,13 @@ func stand(s ledger.Snapshot, u ledger.User) standing {
 	} else if d != nil && d.Granted == t.ID {
 		return living
 	}
-	if t.Phase == ledger.TicketPending && !t.Ghost {
-		return asking
+	switch {
+	case t.Phase == ledger.TicketGranted:
+		return living
+	case t.Ghost:
+		return haunting
 	}
-	return living
+	return asking
 }
 
 func standPod(s ledger.Snapshot, uid string) standing {

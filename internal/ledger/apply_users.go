@@ -172,6 +172,12 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 }
 
 func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
+	if uid, ok := l.buried[k.ID]; ok {
+		if uid == k.UID {
+			return
+		}
+		delete(l.buried, k.ID)
+	}
 	old := l.world.tickets.get(k.ID)
 	k.Ghost, k.at = false, nil
 	if old != nil {
@@ -206,6 +212,10 @@ func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 }
 
 func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
+	if _, ok := l.buried[e.ID]; ok {
+		delete(l.buried, e.ID)
+		return // this process knew; a new ticket of that name may be there
+	}
 	old := l.world.tickets.get(e.ID)
 	if old == nil || old.Ghost {
 		return
@@ -213,7 +223,7 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	pod := l.world.pods.get(old.Pod)
 	counted := pod != nil && pod.Node != ""
 	if old.Type != TypePod || old.Phase == TicketRefused || counted {
-		TicketReleased(e).apply(l, now, t)
+		l.removeTicket(now, t, old)
 		return
 	}
 	ghost := *old
@@ -229,11 +239,18 @@ func (e TicketReleased) apply(l *Ledger, now time.Time, t *Touched) {
 	if old == nil {
 		return
 	}
-	l.unlinkTicket(old)
-	l.moveUser(now, t, User{Ticket: e.ID}, old.Node, old.at, nil)
-	l.queueTicket(t, old, false)
-	l.world.tickets.del(l.gen, e.ID)
-	t.ticket(e.ID)
+	if old.UID != "" && !old.Ghost {
+		l.buried[e.ID] = old.UID
+	}
+	l.removeTicket(now, t, old)
+}
+
+func (l *Ledger) removeTicket(now time.Time, t *Touched, k *Ticket) {
+	l.unlinkTicket(k)
+	l.moveUser(now, t, User{Ticket: k.ID}, k.Node, k.at, nil)
+	l.queueTicket(t, k, false)
+	l.world.tickets.del(l.gen, k.ID)
+	t.ticket(k.ID)
 }
 
 // queueTicket keeps the node's list of pending tickets.

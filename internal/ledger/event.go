@@ -36,9 +36,10 @@ type (
 	// TicketGone says that the VolumeTicket does not exist. The reservation
 	// of a pod that is not known to be bound or gone lives on as a ghost.
 	TicketGone struct{ ID TicketID }
-	// TicketReleased ends a ticket and its ghost: a consistent read has
-	// shown the pod gone or unbound, or this process deletes the ticket
-	// because the bound pod counts by itself.
+	// TicketReleased ends a ticket that this process has deleted, for one
+	// because the bound pod counts by itself; or a ghost, because a consistent
+	// read has shown the pod gone or unbound. Events about the deleted object
+	// that are still on their way change nothing.
 	TicketReleased struct{ ID TicketID }
 )
 

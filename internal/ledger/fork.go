@@ -2,6 +2,8 @@
 
 package ledger
 
+import "maps"
+
 // Fork returns a ledger of its own that begins with the same facts: what is
 // applied to one of the two does not show in the other. It costs nothing, and
 // is safe for parallel use. A search through many futures of one past forks.
@@ -9,5 +11,5 @@ func (l *Ledger) Fork() *Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gen++ // records that both share belong to neither
-	return &Ledger{gen: l.gen, world: l.world}
+	return &Ledger{gen: l.gen, world: l.world, buried: maps.Clone(l.buried)}
 }

@@ -15,6 +15,10 @@ type Ledger struct {
 	mu    sync.Mutex
 	gen   uint64
 	world world
+	// buried are the tickets that this process has deleted, by UID, until
+	// their deletion is seen: what was on its way before does not bring them
+	// back.
+	buried map[TicketID]string
 }
 
 // world is the whole of the facts: what a Snapshot copies.
@@ -35,7 +39,7 @@ type world struct {
 // New returns an empty ledger.
 func New() *Ledger {
 	one := func(s string) uint64 { return hashStrings(s, "") }
-	return &Ledger{gen: 1, world: world{
+	return &Ledger{gen: 1, buried: map[TicketID]string{}, world: world{
 		volumes:     newTrie(func(v VolumeID) uint64 { return hashStrings(v.Handle, v.Driver) }, func(v *Volume) VolumeID { return v.ID }),
 		nodes:       newTrie(func(n NodeName) uint64 { return one(string(n)) }, func(n *Node) NodeName { return n.Name }),
 		pods:        newTrie(one, func(p *Pod) string { return p.UID }),
@@ -96,8 +100,8 @@ func (l *Ledger) Assume(now time.Time, tickets ...Ticket) error {
 // scheduler knows that the pod is not bound, and is about to write another.
 func replaceable(old *Ticket) bool { return old == nil || old.Ghost || old.Phase == TicketRefused }
 
-// Forget stops counting own tickets: the write failed for certain, or the
-// object was deleted by us.
+// Forget stops counting own tickets: the write failed for certain, or this
+// process has deleted the object.
 func (l *Ledger) Forget(now time.Time, ids ...TicketID) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()

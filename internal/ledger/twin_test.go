@@ -32,6 +32,7 @@ type twin struct {
 	access   map[VolumeID]Access
 	inline   map[VolumeID]Access
 	places   map[twinKey]*Place
+	buried   map[TicketID]string
 }
 
 type twinKey struct {
@@ -56,6 +57,7 @@ func newTwin() *twin {
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
 		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{},
 		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*Place{},
+		buried: map[TicketID]string{},
 	}
 }
 
@@ -93,6 +95,9 @@ func (w *twin) apply(now time.Time, e Event) {
 	case TicketGone:
 		w.ticketGone(e.ID)
 	case TicketReleased:
+		if t, ok := w.tickets[e.ID]; ok && t.UID != "" && !t.Ghost {
+			w.buried[e.ID] = t.UID
+		}
 		delete(w.tickets, e.ID)
 		delete(w.ticketAt, e.ID)
 	case Claim:
@@ -188,9 +193,10 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 
 func (w *twin) ticket(e Ticket) {
 	old, ok := w.tickets[e.ID]
-	if ok && !Newer(e.Version, old.Version) {
+	if uid, dead := w.buried[e.ID]; dead && uid == e.UID || ok && !Newer(e.Version, old.Version) {
 		return
 	}
+	delete(w.buried, e.ID)
 	if old.Node != e.Node || !slices.Equal(old.Volumes, e.Volumes) {
 		delete(w.ticketAt, e.ID)
 	}
@@ -198,8 +204,10 @@ func (w *twin) ticket(e Ticket) {
 }
 
 func (w *twin) ticketGone(id TicketID) {
+	_, known := w.buried[id]
+	delete(w.buried, id)
 	t, ok := w.tickets[id]
-	if !ok || t.Ghost {
+	if known || !ok || t.Ghost {
 		return
 	}
 	if t.Type == TypePod && t.Phase != TicketRefused && w.pods[t.Pod].Node == "" {

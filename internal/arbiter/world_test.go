@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// world is a cluster in which everything happens in an order that bytes
+// decide: users, schedulers, kubelets, the attacher, the controller with a
+// view that lags, and faults.
+type world struct {
+	*cluster
+	rest []byte
+	log  []string
+	pod  int
+}
+
+const (
+	worldNodes  = 3
+	worldClaims = 5
+	worldPods   = 6
+)
+
+func newWorld(data []byte) *world {
+	w := &world{cluster: newCluster(), rest: data}
+	w.trace = func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+	for i := range worldNodes {
+		n := nodeName(i)
+		w.kubelets[n] = newKubelet()
+		w.putNode(ledger.NodeState{Name: n, UID: w.uid(string(n)), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		w.registerDriver(n, 2)
+	}
+	modes := []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessMany, ledger.AccessPod, ledger.AccessNode}
+	w.putClass(ledger.StorageClass{Name: "wait", Driver: "disk", WaitForFirst: true})
+	for i := range worldClaims {
+		key := claimKey(i)
+		k := ledger.Claim{Key: key, UID: w.uid(key.Name), Class: "wait", Access: modes[i]}
+		if i < worldClaims-1 { // the last one waits for its first consumer
+			k.Bound, k.PersistentVolume = true, "pv-"+key.Name
+			w.providePV(k)
+		}
+		w.putClaim(k)
+	}
+	w.lag = true
+	return w
+}
+
+func nodeName(i int) ledger.NodeName { return ledger.NodeName("n" + strconv.Itoa(i%worldNodes)) }
+
+func claimKey(i int) ledger.ClaimKey {
+	return ledger.ClaimKey{Namespace: namespace, Name: "c" + strconv.Itoa(i%worldClaims)}
+}
+
+func (w *world) registerDriver(n ledger.NodeName, limit int32) {
+	w.putDrivers(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: limit}}})
+}
+
+func (w *world) providePV(k ledger.Claim) {
+	name := "pv-" + k.Key.Name
+	w.putPV(ledger.PersistentVolume{Name: name, UID: w.uid(name), Access: k.Access, Claim: k.Key, Volume: ledger.VolumeID{Driver: "disk", Handle: name}})
+}
+
+// below draws a number from 0 to n-1.
+func (w *world) below(n int) int {
+	if len(w.rest) == 0 {
+		return 0
+	}
+	x := int(w.rest[0]) % n
+	w.rest = w.rest[1:]
+	return x
+}
+
+// step lets one thing happen.
+func (w *world) step() {
+	actions := []func(){
+		w.newPod, w.reservePod, w.reservePod, w.bindOne, w.bindOne, w.endPod,
+		w.kubeletTurn, w.kubeletTurn, w.kubeletTurn, w.attacherTurn, w.attacherTurn, w.attacherTurn,
+		w.decideOne, w.decideOne, w.planOne, w.planOne, w.planOne, w.planOne,
+		w.deliverSome, w.deliverSome, w.deliverSome, w.rare,
+	}
+	actions[w.below(len(actions))]()
+}
+
+func (w *world) rare() {
+	actions := []func(){
+		w.nodeFails, w.nodeReturns, w.taint, w.driverFaults, w.advanceTime, w.restartController, w.bypass,
+		w.otherTicket, w.deleteTicketOfSomebody, w.changeLimit, w.remakeNode, w.provision,
+	}
+	actions[w.below(len(actions))]()
+}
+
+func (w *world) newPod() {
+	if len(w.pods) >= worldPods {
+		return
+	}
+	w.pod++
+	name := "p" + strconv.Itoa(w.pod)
+	p := ledger.Pod{UID: name, Namespace: namespace, Name: name, Created: w.now.Unix()}
+	first := w.below(worldClaims)
+	p.Volumes = []ledger.PodVolume{{Name: "a", Claim: claimKey(first).Name}}
+	if w.below(3) == 0 {
+		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "b", Claim: claimKey(first + 1).Name})
+	}
+	w.trace("pod %s wants %v", name, p.Volumes)
+	w.putPod(p)
+}
+
+func (w *world) anyPod(want func(ledger.Pod) bool) (ledger.Pod, bool) {
+	var list []ledger.Pod
+	for _, uid := range sortedKeys(w.pods) {
+		if want(w.pods[uid]) {
+			list = append(list, w.pods[uid])
+		}
+	}
+	if len(list) == 0 {
+		return ledger.Pod{}, false
+	}
+	return list[w.below(len(list))], true
+}
+
+func unbound(p ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLive }
+
+// reservePod lets a scheduler try a node, with a view as old as the
+// controller's, or without asking anybody.
+func (w *world) reservePod() {
+	p, ok := w.anyPod(unbound)
+	if !ok {
+		return
+	}
+	n := nodeName(w.below(worldNodes))
+	id := ledger.TicketID{Namespace: namespace, Name: p.UID}
+	if old, exists := w.tickets[id]; exists {
+		if old.Phase == ledger.TicketRefused {
+			w.deleteTicket(id)
+		}
+		return
+	}
+	tickets, v := w.arb.Reserve(w.snapshot(), &p, n, "scheduler", w.now)
+	if !v.Allowed() && w.below(4) > 0 {
+		return
+	}
+	if !v.Allowed() {
+		t := ledger.Ticket{ID: id, Type: ledger.TypePod, Node: n, Pod: p.UID, PodName: p.Name, Created: p.Created}
+		for _, pv := range p.Volumes {
+			t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: pv.Claim})
+		}
+		tickets = []ledger.Ticket{t}
+	}
+	for _, t := range tickets {
+		t.UID = w.uid("ticket-" + t.ID.Name)
+		w.trace("ticket %s at %s", t.ID.Name, t.Node)
+		w.putTicket(t)
+	}
+}
+
+// bindOne lets the scheduler bind a pod whose ticket is granted.
+func (w *world) bindOne() {
+	p, ok := w.anyPod(func(p ledger.Pod) bool {
+		t, ok := w.tickets[ledger.TicketID{Namespace: namespace, Name: p.UID}]
+		return unbound(p) && ok && t.Phase == ledger.TicketGranted
+	})
+	if ok {
+		p.Node = w.tickets[ledger.TicketID{Namespace: namespace, Name: p.UID}].Node
+		w.trace("bind %s to %s", p.Name, p.Node)
+		w.putPod(p)
+	}
+}
+
+// bypass binds a pod past all rules, and is seen at once.
+func (w *world) bypass() {
+	if p, ok := w.anyPod(unbound); ok {
+		p.Node = nodeName(w.below(worldNodes))
+		w.trace("bind %s to %s past all rules", p.Name, p.Node)
+		w.putPod(p)
+		w.flush()
+	}
+}
+
+func (w *world) endPod() {
+	p, ok := w.anyPod(func(ledger.Pod) bool { return true })
+	switch {
+	case !ok:
+	case p.Node == "" || w.below(4) == 0 && w.kubelets[p.Node].down:
+		w.trace("pod %s is gone at once", p.Name)
+		w.deletePod(p.UID)
+	case w.below(5) == 0:
+		p.Phase = ledger.PodFinished
+		w.trace("pod %s finishes", p.Name)
+		w.putPod(p)
+	case p.Phase == ledger.PodLive:
+		p.Phase = ledger.PodTerminating
+		w.trace("pod %s terminates", p.Name)
+		w.putPod(p)
+	}
+}
+
+func (w *world) kubeletTurn() { w.tick(nodeName(w.below(worldNodes))) }
+
+func (w *world) attacherTurn() {
+	if names := sortedKeys(w.attachments); len(names) > 0 {
+		w.attacher(names[w.below(len(names))])
+	}
+}
+
+func (w *world) decideOne() {
+	if ids := w.ticketOrder(); len(ids) > 0 {
+		w.decide(ids[w.below(len(ids))])
+	}
+}
+
+// planOne does the steps of one volume's plan, in any order and not all of
+// them; some answers are lost.
+func (w *world) planOne() {
+	ids := w.volumes()
+	if len(ids) == 0 {
+		return
+	}
+	steps := w.arb.Plan(w.snapshot(), ids[w.below(len(ids))], w.now).Steps
+	for len(steps) > 0 {
+		i := w.below(len(steps))
+		if w.below(6) > 0 {
+			w.trace("%s", w.stepText(steps[i]))
+			if err := w.do(steps[i]); err != nil {
+				w.trace("  %v", err)
+			}
+		}
+		steps = slices.Delete(steps, i, i+1)
+	}
+}
+
+func (w *world) deliverSome() {
+	for range 1 + w.below(4) {
+		w.deliver(w.below(8))
+	}
+}
+
+func (w *world) nodeFails() {
+	n := nodeName(w.below(worldNodes))
+	node, exists := w.nodes[n]
+	w.kubelets[n].down = true
+	if exists {
+		node.Ready = ledger.ReadyUnknown
+		w.trace("node %s fails", n)
+		w.putNode(node)
+	}
+}
+
+// nodeReturns brings a node back, after a reboot or with all that it had
+// mounted.
+func (w *world) nodeReturns() {
+	n := nodeName(w.below(worldNodes))
+	if w.below(2) == 0 || w.nodes[n].OutOfService {
+		w.kubelets[n].reboot()
+	}
+	w.returns(n)
+}
+
+func (w *world) returns(n ledger.NodeName) {
+	w.kubelets[n].down = false
+	if node, exists := w.nodes[n]; exists {
+		node.Ready, node.OutOfService = ledger.ReadyTrue, false
+		w.trace("node %s returns", n)
+		w.putNode(node)
+	}
+}
+
+// taint says that a node is powered off, when it is.
+func (w *world) taint() {
+	n := nodeName(w.below(worldNodes))
+	if node, exists := w.nodes[n]; exists && w.kubelets[n].down && node.Ready != ledger.ReadyTrue {
+		node.OutOfService = true
+		w.kubelets[n].reboot()
+		w.kubelets[n].down = true
+		w.trace("node %s is out of service", n)
+		w.putNode(node)
+	}
+}
+
+// remakeNode deletes a Node object, or makes it again.
+func (w *world) remakeNode() {
+	n := nodeName(w.below(worldNodes))
+	if _, exists := w.nodes[n]; exists && w.kubelets[n].down {
+		delete(w.nodes, n)
+		w.trace("node %s is deleted", n)
+		w.seen(ledger.NodeGone{Name: n})
+	} else if !exists {
+		w.makeNode(n)
+	}
+}
+
+func (w *world) makeNode(n ledger.NodeName) {
+	w.trace("node %s is made again", n)
+	w.putNode(ledger.NodeState{Name: n, UID: w.uid(string(n)), Ready: ledger.ReadyTrue, Managed: true})
+	w.kubelets[n].down = false
+}
+
+func (w *world) driverFaults() {
+	v := ledger.VolumeID{Driver: "disk", Handle: "pv-" + claimKey(w.below(worldClaims)).Name}
+	book := w.disks.failAttach
+	if w.below(2) == 0 {
+		book = w.disks.failDetach
+	}
+	if _, failing := book[v]; failing {
+		delete(book, v)
+		return
+	}
+	book[v] = ledger.CallError{Code: []int32{13, 4, 8}[w.below(3)], Message: "the cloud said no"}
+}
+
+func (w *world) advanceTime() {
+	w.now = w.now.Add([]time.Duration{time.Second, 31 * time.Second, 2 * time.Minute, 7 * time.Minute}[w.below(4)])
+}
+
+func (w *world) restartController() {
+	w.trace("the controller starts anew")
+	w.restart()
+}
+
+// otherTicket makes or deletes a ticket that is not a pod's.
+func (w *world) otherTicket() {
+	id := ledger.TicketID{Namespace: namespace, Name: "t" + strconv.Itoa(w.below(2))}
+	if _, exists := w.tickets[id]; exists {
+		w.trace("ticket %s is deleted", id.Name)
+		w.deleteTicket(id)
+		return
+	}
+	t := ledger.Ticket{
+		ID: id, UID: w.uid(id.Name), Node: nodeName(w.below(worldNodes)), Created: w.now.Unix(),
+		Type:    []ledger.TicketType{ledger.TypeManual, ledger.TypeSnapshot}[w.below(2)],
+		Volumes: []ledger.TicketVolume{{Claim: claimKey(w.below(worldClaims)).Name}},
+	}
+	w.trace("ticket %s (%s) at %s for %s", id.Name, t.Type, t.Node, t.Volumes[0].Claim)
+	w.putTicket(t)
+}
+
+func (w *world) deleteTicketOfSomebody() {
+	if ids := w.ticketOrder(); len(ids) > 0 {
+		id := ids[w.below(len(ids))]
+		if _, exists := w.tickets[id]; exists {
+			w.trace("ticket %s is deleted by somebody", id.Name)
+			w.deleteTicket(id)
+		}
+	}
+}
+
+// changeLimit changes a limit, and is seen at once: what stands when a grant
+// is given is what the judge goes by.
+func (w *world) changeLimit() {
+	w.registerDriver(nodeName(w.below(worldNodes)), int32(w.below(4)))
+	w.flush()
+}
+
+// provision binds the claim that waits, once somebody is to use it.
+func (w *world) provision() {
+	key := claimKey(worldClaims - 1)
+	k := w.claims[key]
+	if !k.Bound {
+		k.Bound, k.PersistentVolume = true, "pv-"+key.Name
+		w.trace("claim %s is bound", key.Name)
+		w.putClaim(k)
+		w.providePV(k)
+	}
+}
+
+// calm ends all faults.
+func (w *world) calm() {
+	w.trace("all faults end")
+	w.disks.failAttach, w.disks.failDetach = map[ledger.VolumeID]ledger.CallError{}, map[ledger.VolumeID]ledger.CallError{}
+	w.flush()
+	w.lag = false
+	for i := range worldNodes {
+		n := nodeName(i)
+		if _, exists := w.nodes[n]; !exists {
+			w.makeNode(n)
+		}
+		w.returns(n)
+		w.registerDriver(n, 2)
+	}
+	w.provision()
+}
+
+// check fails when anything is wrong now.
+func (w *world) check(t failer, what string) {
+	for _, v := range w.arb.Audit(w.snapshot(), w.now) {
+		w.fail(t, "%s: %s", what, v)
+	}
+	for _, f := range w.judge.faults {
+		w.fail(t, "%s: %s", what, f)
+	}
+}
+
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+func (w *world) fail(t failer, format string, args ...any) {
+	t.Helper()
+	for _, line := range w.log {
+		t.Logf("%s", line)
+	}
+	t.Fatalf(format, args...)
+}
+
+// play lets data decide what happens, then ends all faults and sees whether
+// everything comes to rest, as it should.
+func (w *world) play(t failer) {
+	for len(w.rest) > 0 {
+		w.step()
+		w.check(t, "under way")
+	}
+	w.calm()
+	w.rests(t, "after the faults")
+	w.everybodyServed(t)
+	for _, uid := range sortedKeys(w.pods) {
+		p := w.pods[uid]
+		p.Phase = ledger.PodTerminating
+		if p.Node == "" {
+			w.deletePod(uid)
+		} else {
+			w.putPod(p)
+		}
+	}
+	for _, id := range w.ticketOrder() {
+		w.deleteTicket(id)
+	}
+	w.rests(t, "at the end")
+	w.nothingLeft(t)
+}
+
+func (w *world) rests(t failer, what string) {
+	for range 3 {
+		if !w.settle() {
+			w.fail(t, "%s: never settles", what)
+		}
+		w.check(t, what)
+		w.now = w.now.Add(7 * time.Minute)
+	}
+	for _, v := range w.arb.Unsettled(w.snapshot(), w.now) {
+		w.fail(t, "%s: %s", what, v)
+	}
+}
+
+// everybodyServed: each bound pod runs, or there is a reason why not.
+func (w *world) everybodyServed(t failer) {
+	s := w.snapshot()
+	for _, uid := range sortedKeys(w.pods) {
+		p := w.pods[uid]
+		if p.Node == "" || p.Phase != ledger.PodLive || w.kubelets[p.Node].running[uid] {
+			continue
+		}
+		waits := slices.ContainsFunc(arbiter.PodRequest(s, &p).Needs, func(need arbiter.Need) bool {
+			v := w.arb.Explain(s, need, p.Node, w.now)
+			return !v.Allowed() && len(v.Reasons) > 0
+		})
+		if !waits {
+			w.fail(t, "pod %s at %s neither runs nor waits for anything", p.Name, p.Node)
+		}
+	}
+}
+
+func (w *world) nothingLeft(t failer) {
+	for name := range w.attachments {
+		w.fail(t, "attachment %s is left over", name)
+	}
+	for v, h := range w.holds {
+		if h.Node != "" {
+			w.fail(t, "hold of %s still names %s", v, h.Node)
+		}
+	}
+	for n := range w.snapshot().Nodes() {
+		for _, d := range n.Drivers {
+			if d.Used != 0 {
+				w.fail(t, "%d slots of %s are still used at %s: %v", d.Used, d.Name, n.Name, n.At)
+			}
+		}
+	}
+}
+
+// TestWorld plays random worlds. Audit and judge look on after every step.
+func TestWorld(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 900).Draw(t, "length")
+		newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes")).play(t)
+	})
+}
+
+// FuzzWorld is TestWorld with a fuzzer's bytes.
+func FuzzWorld(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 18, 3, 1, 0, 12, 0, 15, 0, 0, 9, 0, 4, 6, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 2000 {
+			data = data[:2000]
+		}
+		newWorld(data).play(t)
+	})
+}
