@@ -115,8 +115,12 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 	return done
 }
 
-// isTerminal says whether to use colours.
+// isTerminal says whether to use colours. NO_COLOR and CLICOLOR_FORCE are
+// obeyed, as no-color.org and bixense.com/clicolors describe them.
 func isTerminal(w io.Writer) bool {
+	if force := os.Getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
+		return true
+	}
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" {
 		return false
