@@ -128,11 +128,15 @@ func TestPreemptionCountsOnFreedSlots(t *testing.T) {
 	if filter(state).IsSuccess() {
 		t.Error("the trial changed the state that it was cloned from")
 	}
-	if status := r.RunPreFilterExtensionAddPod(t.Context(), trial, pod, info, r.node("n1")); !status.IsSuccess() {
+	spared := trial.Clone()
+	if status := r.RunPreFilterExtensionAddPod(t.Context(), spared, pod, info, r.node("n1")); !status.IsSuccess() {
 		t.Fatal(status)
 	}
-	if filter(trial).IsSuccess() {
+	if filter(spared).IsSuccess() {
 		t.Error("the victim is back, and its slot still counts as free")
+	}
+	if status := filter(trial); !status.IsSuccess() {
+		t.Errorf("a trial changed the one that it was cloned from: %v", status)
 	}
 }
 

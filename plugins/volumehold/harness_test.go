@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -259,11 +260,23 @@ func (q *queue) reset() {
 	clear(q.woken)
 }
 
+// handle counts how often the framework was asked for a waiting pod.
+type handle struct {
+	fwk.Handle
+	asked atomic.Int32
+}
+
+func (h *handle) GetWaitingPod(uid types.UID) fwk.WaitingPod {
+	defer h.asked.Add(1)
+	return h.Handle.GetWaitingPod(uid)
+}
+
 // rig is the plugin in a real scheduling framework.
 type rig struct {
 	*world
 	framework.Framework
 	plugin *VolumeHold
+	handle *handle
 	queue  *queue
 	kube   *fake.Clientset
 }
@@ -289,7 +302,8 @@ func newStillRig(t *testing.T, events ...ledger.Event) *rig {
 	factory := informers.NewSharedInformerFactory(r.kube, 0)
 	registry := frameworkruntime.Registry{
 		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
-			made := newCore(ctx, config{Facts: r.world, Tickets: r.world, Handle: h})
+			r.handle = &handle{Handle: h}
+			made := newCore(ctx, config{Facts: r.world, Tickets: r.world, Handle: r.handle})
 			args, err := decode(nil)
 			r.plugin = &VolumeHold{core: made, handle: h, profile: profile, grantTimeout: args.GrantTimeout.Duration}
 			return r.plugin, err

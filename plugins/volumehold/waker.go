@@ -234,12 +234,6 @@ func (w *waker) wake(ctx context.Context, entry *waiting) {
 func (w *waker) lifted(entry *waiting, after ledger.Snapshot, volumes map[ledger.VolumeID]bool, nodes map[ledger.NodeName]bool) bool {
 	before, a := entry.base, w.core.arbiter
 	was, is := arbiter.PodRequest(before, &entry.fact), arbiter.PodRequest(after, &entry.fact)
-	if !a.Admissible(after, is).Allowed() {
-		return false
-	}
-	if !a.Admissible(before, was).Allowed() {
-		return true
-	}
 	now := w.core.now()
 	fits := func(n ledger.NodeName) bool {
 		return !a.Fit(before, was, n, now).Allowed() && a.Fit(after, is, n, now).Allowed()

@@ -89,18 +89,24 @@ func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 
 func TestPolicyWakesThePodsItLetsIn(t *testing.T) {
 	none, two := int32(0), int32(2)
-	r := newStillRig(t, all(disk("data", ledger.AccessNode), one(
-		ledger.Policy{Name: "few", Version: "1", Driver: driver, MaxSlots: &none}))...)
-	close(r.synced)
-	pod := podWith("p", "data")
-	r.known(pod)
-	if r.filter(pod, "n1").IsSuccess() {
-		t.Fatal("the policy allows no volume, and one is placed")
-	}
-	r.apply(ledger.Policy{Name: "few", Version: "2", Driver: driver, MaxSlots: &two})
-	r.plugin.core.waker.look(t.Context())
-	if got := r.queue.names(); len(got) != 1 {
-		t.Errorf("woken are %v, want the pod that the policy lets in", got)
+	for name, claim := range map[string][]ledger.Event{
+		"with a volume":    disk("data", ledger.AccessNode),
+		"with none as yet": pending("data"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newStillRig(t, all(claim, one(ledger.Policy{Name: "few", Version: "1", Driver: driver, MaxSlots: &none}))...)
+			close(r.synced)
+			pod := podWith("p", "data")
+			r.known(pod)
+			if r.filter(pod, "n1").IsSuccess() {
+				t.Fatal("the policy allows no volume, and one is placed")
+			}
+			r.apply(ledger.Policy{Name: "few", Version: "2", Driver: driver, MaxSlots: &two})
+			r.plugin.core.waker.look(t.Context())
+			if got := r.queue.names(); len(got) != 1 {
+				t.Errorf("woken are %v, want the pod that the policy lets in", got)
+			}
+		})
 	}
 }
 
