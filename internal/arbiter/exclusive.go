@@ -84,7 +84,7 @@ func (w view) target(v *ledger.Volume) bool {
 // for a volume that does not exist yet.
 func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
 	a := need
-	if v != nil && v.ID.IsReal() {
+	if v != nil && v.ID.IsReal() && v.Access != ledger.AccessUnknown {
 		a = v.Access
 	}
 	if a == ledger.AccessUnset && v != nil && policyOf(s, v).EmptyIsExclusive {
@@ -106,15 +106,18 @@ func exclusive(a ledger.Access) bool {
 func (w view) free(need Need) []Reason {
 	v := w.s.Volume(need.Volume)
 	a := access(w.s, v, need.Access)
-	if v == nil || !exclusive(a) {
-		return nil
-	}
-	if w.target(v) {
+	if !exclusive(a) {
 		return nil
 	}
 	code := HeldElsewhere
 	if a == ledger.AccessPod {
 		code = UsedByOtherPod
+	}
+	if v == nil {
+		return w.tried(need, a, code)
+	}
+	if w.target(v) {
+		return nil
 	}
 	rooted := a != ledger.AccessPod && w.lives(v, v.Place(w.n))
 	var reasons []Reason
@@ -135,7 +138,7 @@ func (w view) free(need Need) []Reason {
 			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Attachments[0].Name})
 		}
 	}
-	return append(reasons, w.tried(v, need, a, code)...)
+	return append(reasons, w.tried(need, a, code)...)
 }
 
 // lives says whether another user has an exclusive volume at a place and will
@@ -157,18 +160,18 @@ func (w view) heldBy(v *ledger.Volume, p *ledger.Place, u ledger.User, name stri
 }
 
 // tried counts the pods that a dry run tries with the same volume.
-func (w view) tried(v *ledger.Volume, need Need, a ledger.Access, code ledger.Code) []Reason {
+func (w view) tried(need Need, a ledger.Access, code ledger.Code) []Reason {
 	d := w.s.Delta()
 	if d == nil {
 		return nil
 	}
 	var reasons []Reason
 	for uid, node := range d.Added {
-		if uid == w.r.Pod || node == w.n && a != ledger.AccessPod || !wants(w.s, uid, v.ID) {
+		if uid == w.r.Pod || node == w.n && a != ledger.AccessPod || !wants(w.s, uid, need.Volume) {
 			continue
 		}
 		who := requester(w.s, ledger.User{Pod: uid})
-		reasons = append(reasons, Reason{Code: code, Volume: v.ID, Claim: need.Name, Node: node, Who: who})
+		reasons = append(reasons, Reason{Code: code, Volume: need.Volume, Claim: need.Name, Node: node, Who: who})
 	}
 	return reasons
 }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// slowFit is Fit written for obviousness: it lists everything that binds a
+// volume to a node from the API's objects, and counts.
+type slowFit struct {
+	w     *world
+	pod   ledger.Pod
+	n     ledger.NodeName
+	delta *ledger.Delta
+}
+
+// slowUser is a pod or a ticket at a node.
+type slowUser struct {
+	node     ledger.NodeName
+	volumes  []ledger.VolumeID
+	pod      string // the pod, or the one that the ticket is for
+	asks     bool   // a ticket that is not granted
+	leaves   bool   // a pod that is terminating
+	yields   bool
+	tryout   bool // a pod that a dry run tries here
+	takenOut bool // a pod that a dry run takes away, or its ticket
+}
+
+// users lists them all, from the objects and, for the ghosts, from what the
+// controller remembers.
+func (f slowFit) users() []slowUser {
+	var list []slowUser
+	removed, added := map[string]bool{}, map[string]ledger.NodeName{}
+	if f.delta != nil {
+		removed, added = f.delta.Removed, f.delta.Added
+	}
+	for _, p := range f.w.pods {
+		if p.Node != "" && p.Phase != ledger.PodFinished {
+			list = append(list, slowUser{
+				node: p.Node, volumes: f.podVolumes(p), pod: p.UID, leaves: p.Phase == ledger.PodTerminating, takenOut: removed[p.UID],
+			})
+		}
+		if n, ok := added[p.UID]; ok {
+			list = append(list, slowUser{node: n, volumes: f.podVolumes(p), pod: p.UID, tryout: true})
+		}
+	}
+	for t := range f.w.snapshot().Tickets() {
+		if t.Phase == ledger.TicketRefused {
+			continue
+		}
+		u := slowUser{
+			node: t.Node, pod: t.Pod, asks: t.Phase == ledger.TicketPending && !t.Ghost, yields: t.Type == ledger.TypeSnapshot,
+			takenOut: removed[t.Pod],
+		}
+		for _, v := range t.Volumes {
+			if id, ok := f.w.judge.slotOf(namespace, v.Claim, ledger.VolumeID{}); ok {
+				u.volumes = append(u.volumes, id)
+			}
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID {
+	var list []ledger.VolumeID
+	for _, v := range p.Volumes {
+		if id, ok := f.w.judge.slotOf(namespace, v.Claim, v.Inline); ok {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// codes are the reasons against the pod at the node.
+func (f slowFit) codes() map[ledger.Code]bool {
+	codes := map[ledger.Code]bool{}
+	users := f.users()
+	for i, v := range f.podVolumes(f.pod) {
+		for _, u := range users {
+			if f.keepsAway(v, f.mode(i), u, users) {
+				code := arbiter.HeldElsewhere
+				if f.mode(i) == ledger.AccessPod {
+					code = arbiter.UsedByOtherPod
+				}
+				codes[code] = true
+			}
+		}
+	}
+	if code := f.slots(users); code != "" {
+		codes[code] = true
+	}
+	return codes
+}
+
+func (f slowFit) mode(i int) ledger.Access {
+	return f.w.claims[ledger.ClaimKey{Namespace: namespace, Name: f.pod.Volumes[i].Claim}].Access
+}
+
+// keepsAway says whether a user keeps the pod from an exclusive volume.
+func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, users []slowUser) bool {
+	if mode < ledger.AccessNode || u.pod == f.pod.UID || u.takenOut || u.leaves || !slices.Contains(u.volumes, v) {
+		return false
+	}
+	if u.node == f.n && mode != ledger.AccessPod {
+		return false
+	}
+	if u.tryout {
+		return true
+	}
+	if node := f.w.nodes[u.node]; node.OutOfService && node.Ready != ledger.ReadyTrue {
+		return false
+	}
+	if u.asks {
+		return mode == ledger.AccessPod || !slices.ContainsFunc(users, func(o slowUser) bool {
+			fenced := f.w.nodes[f.n].OutOfService && f.w.nodes[f.n].Ready != ledger.ReadyTrue
+			granted := o.pod == "" || o.pod != f.pod.UID
+			return o.node == f.n && !o.asks && !o.leaves && !o.takenOut && !o.tryout && !o.yields && !fenced && granted &&
+				!f.haunts(o) && slices.Contains(o.volumes, v)
+		})
+	}
+	return !u.yields
+}
+
+// haunts says whether a user is the ghost of a ticket that was never granted.
+func (f slowFit) haunts(u slowUser) bool {
+	for t := range f.w.snapshot().Tickets() {
+		if t.Ghost && t.Phase == ledger.TicketPending && t.Pod == u.pod && u.pod != "" {
+			return f.w.pods[u.pod].Node == ""
+		}
+	}
+	return false
+}
+
+// slots counts the node's volumes with and without the pod's.
+func (f slowFit) slots(users []slowUser) ledger.Code {
+	bodily := map[ledger.VolumeID]bool{}
+	for _, v := range slices.Concat(f.w.nodes[f.n].InUse, f.w.nodes[f.n].Reported, f.remembered()) {
+		bodily[v] = true
+	}
+	for _, a := range f.w.attachments {
+		if v, ok := f.w.source(a); ok && a.Node == f.n {
+			bodily[v] = true
+		}
+	}
+	kept, stays, freed := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
+	for _, u := range users {
+		if u.node != f.n {
+			continue
+		}
+		for _, v := range u.volumes {
+			switch {
+			case u.takenOut:
+				freed[v] = true
+			case u.pod != f.pod.UID:
+				kept[v] = true
+				stays[v] = stays[v] || !u.leaves && !u.tryout && !f.haunts(u)
+			}
+		}
+	}
+	all, fresh := maps.Clone(kept), 0
+	for v := range bodily {
+		if !freed[v] {
+			all[v] = true
+		}
+	}
+	for _, v := range f.podVolumes(f.pod) {
+		all[v] = true
+		if !bodily[v] && !stays[v] {
+			fresh++
+		}
+	}
+	state := f.w.snapshot().Node(f.n).Driver("disk")
+	switch {
+	case fresh == 0:
+		return ""
+	case !state.Registered:
+		return arbiter.DriverNotRegistered
+	case state.Exhausted:
+		return arbiter.NodeExhausted
+	case state.Limit != ledger.NoLimit && int32(len(all)) > state.Limit:
+		return arbiter.NoFreeSlot
+	}
+	return ""
+}
+
+// remembered is what the controller remembers a node to have had in use that
+// its Node object, gone or made again, says nothing of.
+func (f slowFit) remembered() []ledger.VolumeID {
+	var list []ledger.VolumeID
+	s := f.w.snapshot()
+	for v := range s.Volumes() {
+		if p := v.Place(f.n); p != nil && p.InUse {
+			list = append(list, v.ID)
+		}
+	}
+	return list
+}
+
+// TestFitTwin compares Fit with slowFit in random worlds, with and without
+// dry runs, for every pod at every node.
+func TestFitTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 500).Draw(t, "length")
+		w := newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+		w.lag = false
+		for len(w.rest) > 12 {
+			w.step()
+		}
+		w.compareFit(t, nil)
+		w.compareFit(t, w.dryRun())
+	})
+}
+
+// dryRun draws pods that are taken away and pods that are tried.
+func (w *world) dryRun() *ledger.Delta {
+	d := &ledger.Delta{}
+	for _, uid := range sortedKeys(w.pods) {
+		switch p := w.pods[uid]; {
+		case p.Node == "" && w.below(2) == 0:
+			d.Add(uid, nodeName(w.below(worldNodes)))
+		case p.Node != "" && w.below(2) == 0:
+			d.Remove(uid)
+		}
+	}
+	return d
+}
+
+func (w *world) compareFit(t *rapid.T, d *ledger.Delta) {
+	s := w.snapshot().With(d)
+	for _, uid := range sortedKeys(w.pods) {
+		p := w.pods[uid]
+		r := arbiter.PodRequest(s, &p)
+		for i := range worldNodes {
+			want := slowFit{w, p, nodeName(i), d}.codes()
+			got := map[ledger.Code]bool{}
+			v := w.arb.Fit(s, r, nodeName(i), w.now)
+			for _, reason := range v.Reasons {
+				got[reason.Code] = true
+			}
+			if !maps.Equal(want, got) || v.Allowed() != (len(want) == 0) {
+				w.fail(t, "%s at %s (dry run %+v): %s, want %v", p.Name, nodeName(i), d, fmt.Sprint(v.Outcome, got), want)
+			}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/moorage-dev/moorage"
+
+// law says what the packages below a folder may import. Facts are below rules,
+// rules below translation, and so on up to the programs; the three programs'
+// packages never import each other.
+type law struct {
+	folder string
+	own    []string // folders of this module; the folder itself always
+	others []string // prefixes of other modules' packages; nil: any
+}
+
+var (
+	none     = []string{"-"} // the standard library only
+	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
+	core     = []string{"internal/ledger", "internal/arbiter"}
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report"})
+)
+
+// laws is ordered from the bottom up; the first whose folder matches counts.
+var laws = []law{
+	{"internal/ledger", nil, none},
+	{"internal/arbiter", []string{"internal/ledger"}, none},
+	{"api/client", []string{"api"}, append([]string{"k8s.io/client-go/"}, apiTypes...)},
+	{"api", nil, apiTypes},
+	// In-tree volumes are translated by Kubernetes' own library, which takes
+	// a logger; neither talks to a server.
+	{"internal/translate", slices.Concat(core, []string{"api"}), append([]string{"k8s.io/csi-translation-lib", "k8s.io/klog/v2"}, apiTypes...)},
+	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
+	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate"}), nil},
+	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
+	{"internal/arch", nil, none},
+	{"webhook", shells, nil},
+	{"plugins", shells, nil},
+	{"controller", shells, nil},
+	// The judge of all tests knows only the calls it gets.
+	{"test/sandbox/disk", nil, nil},
+}
+
+// violation says what is wrong with an import, or nothing.
+func violation(folder, imported string) string {
+	own, isOwn := strings.CutPrefix(imported, module+"/")
+	if isOwn && within(own, "cmd") {
+		return "nothing imports a program's own package"
+	}
+	if isOwn && within(own, "test") && !within(folder, "test") && !within(folder, "cmd/moorage-sandbox") {
+		return "only tests and the sandbox import test code"
+	}
+	for _, l := range laws {
+		if !within(folder, l.folder) {
+			continue
+		}
+		switch {
+		case isOwn:
+			if !within(own, l.folder) && !slices.ContainsFunc(l.own, func(f string) bool { return within(own, f) }) {
+				return fmt.Sprintf("%s may import of this module only %v", l.folder, l.own)
+			}
+		case !standard(imported) && l.others != nil:
+			if !slices.ContainsFunc(l.others, func(p string) bool { return strings.HasPrefix(imported, p) }) {
+				return fmt.Sprintf("%s may import of other modules only %v", l.folder, l.others)
+			}
+		}
+		return ""
+	}
+	return ""
+}
+
+func within(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
+
+// standard says whether a package is of the standard library: its first
+// element has no dot.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// TestImportLaw checks every file of the module that is not a test.
+func TestImportLaw(t *testing.T) {
+	files := sources(t, ".")
+	if len(files) < 50 {
+		t.Fatalf("found only %d source files", len(files))
+	}
+	for _, f := range files {
+		for _, imported := range f.imports() {
+			if v := violation(f.folder, imported); v != "" {
+				t.Errorf("%s imports %s: %s (DESIGN.md section 5, import law)", f.path, imported, v)
+			}
+		}
+	}
+}
+
+// TestImportLawCatches plants violations, and things that are none.
+func TestImportLawCatches(t *testing.T) {
+	for _, test := range []struct {
+		folder, imported string
+		ok               bool
+	}{
+		{"internal/ledger", "time", true},
+		{"internal/ledger", "k8s.io/api/core/v1", false},
+		{"internal/ledger", module + "/internal/arbiter", false},
+		{"internal/arbiter", module + "/internal/ledger", true},
+		{"internal/arbiter", module + "/internal/translate", false},
+		{"internal/arbiter", "k8s.io/klog/v2", false},
+		{"internal/translate", "k8s.io/api/core/v1", true},
+		{"internal/translate", "k8s.io/client-go/kubernetes", false},
+		{"internal/observe", "k8s.io/client-go/informers", true},
+		{"internal/observe", module + "/internal/execute", false},
+		{"internal/execute", module + "/internal/observe", true},
+		{"webhook/pod", module + "/api/v1alpha1", true},
+		{"webhook/pod", module + "/plugins/volumehold", false},
+		{"plugins/extender", module + "/controller/ticket", false},
+		{"controller/ticket", module + "/webhook", false},
+		{"controller/ticket", module + "/internal/execute", true},
+		{"controller/ticket", module + "/cmd/moorage-controller", false},
+		{"api/v1alpha1", module + "/internal/ledger", false},
+		{"api/v1alpha1", "k8s.io/client-go/rest", false},
+		{"test/sandbox/disk/judge", module + "/internal/arbiter", false},
+		{"test/sandbox/disk/judge", module + "/api/v1alpha1", false},
+		{"test/sandbox/disk/judge", module + "/test/sandbox/disk/cloud", true},
+		{"controller", module + "/test/sandbox", false},
+		{"cmd/moorage-sandbox", module + "/test/sandbox", true},
+	} {
+		if got := violation(test.folder, test.imported); (got == "") != test.ok {
+			t.Errorf("%s imports %s: %q, want it allowed: %t", test.folder, test.imported, got, test.ok)
+		}
+	}
+}
