@@ -3,7 +3,10 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -29,6 +32,7 @@ func newClients(config Config) (*clients, error) {
 	}
 	write := rest.CopyConfig(base)
 	write.Timeout = config.WriteTimeout
+	write.Wrap(func(next http.RoundTripper) http.RoundTripper { return punctual{next} })
 	lease := rest.CopyConfig(base)
 	lease.Timeout = config.RenewDeadline / 2
 	var c clients
@@ -52,6 +56,18 @@ func newClients(config Config) (*clients, error) {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// punctual sends no request whose deadline is over. A process that was paused
+// between making a request and sending it may find out too late otherwise.
+type punctual struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (p punctual) RoundTrip(r *http.Request) (*http.Response, error) {
+	if deadline, ok := r.Context().Deadline(); ok && !time.Now().Before(deadline) {
+		return nil, context.DeadlineExceeded
+	}
+	return p.next.RoundTrip(r)
 }
 
 func restConfig(config Config) (*rest.Config, error) {

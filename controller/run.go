@@ -62,8 +62,11 @@ func Run(ctx context.Context, config Config) error {
 		}
 	}
 	return lead(ctx, config, clients.lease, func(ctx context.Context, t term) error {
-		events := report.NewEvents(ctx, clients.write)
-		return serveTerm(ctx, termConfig{config, clients, observer, metrics, events, t})
+		return serveTerm(ctx, termConfig{
+			Config: config, clients: clients, observer: observer, metrics: metrics,
+			events: report.NewEvents(ctx, clients.write), term: t,
+			leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.epoch) },
+		})
 	})
 }
 
@@ -75,6 +78,7 @@ type termConfig struct {
 	metrics  *report.Metrics
 	events   *report.Events
 	term     term
+	leading  func() // called when the first decision may be made
 }
 
 // serveTerm decides and writes until ctx is done, and returns when the last
@@ -98,7 +102,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err := stages.tickets.TakeOver(ctx); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Leading", "epoch", c.term.epoch)
+	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
 	stages.wake.all()
 	stages.run(ctx, c, executor)

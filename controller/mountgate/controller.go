@@ -21,7 +21,7 @@ import (
 
 // DefaultGrace is how long a wait that usually passes may last before it is
 // told.
-const DefaultGrace = 10 * time.Second
+const DefaultGrace = 30 * time.Second
 
 // reasonSafe is the reason of the condition when it is True.
 const reasonSafe = "AttachedAndReported"

@@ -3,6 +3,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,17 +27,33 @@ func holdName(step arbiter.Step) string {
 // grantAt decides on the pending tickets of one node, one after the other:
 // each on the facts that the one before it left.
 func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
-	node := c.config.Cache.Snapshot().Node(name)
-	if node == nil {
-		return 0, nil
-	}
 	var errs []error
-	for _, id := range slices.Clone(node.Tickets) {
+	for _, id := range pending(c.config.Cache.Snapshot(), name) {
 		if err := c.answer(ctx, id); err != nil {
 			errs = append(errs, fmt.Errorf("ticket %s: %w", id, err))
 		}
 	}
 	return 0, errors.Join(errs...)
+}
+
+// pending lists the tickets of a node that are to be decided: who ranks first
+// comes first, so that nobody is refused for the sake of one who is refused
+// after him.
+func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
+	node := s.Node(name)
+	if node == nil {
+		return nil
+	}
+	list := slices.Clone(node.Tickets)
+	slices.SortFunc(list, func(a, b ledger.TicketID) int {
+		x, y := s.Ticket(a), s.Ticket(b)
+		if x == nil || y == nil {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(y.Type.Priority(), x.Type.Priority()), cmp.Compare(x.Created, y.Created),
+			cmp.Compare(x.ID.Namespace, y.ID.Namespace), cmp.Compare(x.PodName, y.PodName), cmp.Compare(x.ID.Name, y.ID.Name))
+	})
+	return list
 }
 
 // answer decides on one pending ticket and writes what follows.

@@ -133,6 +133,8 @@ func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
 		r.moved++
 	case s.Do == StampPV || s.Do == Stamp:
 		r.fail(s.Do, result.Failed, now, rules)
+	case result.Moved:
+		r.fail(s.Do, result.Failed, now, rules) // not changed: refused for what it says
 	default:
 		r.fail(s.Do, Reason{}, now, rules)
 	}

@@ -26,13 +26,22 @@ func (p *pass) blocker(r *record) *record {
 			return other
 		}
 	}
+	// An attachment whose PersistentVolume is gone says by its name which volume
+	// it is of.
+	var first *record
 	for _, other := range p.unplaced {
-		at := ledger.VolumeID{Driver: p.rules.Driver, Handle: string(p.v.id)}
-		if other.maybe() && p.apart(r, other) && other.Name == ledger.AttachmentName(at, ledger.NodeName(other.Node)) {
-			return other // its PersistentVolume is gone, its name says which volume it is of
+		if other.maybe() && p.apart(r, other) && other.Name == p.attachmentName(p.v.id, other.Node) &&
+			(first == nil || compareRecords(other, first) < 0) {
+			first = other
 		}
 	}
-	return nil
+	return first
+}
+
+// attachmentName is the name that Kubernetes gives the attachment of a volume
+// at a node.
+func (b *Book) attachmentName(id VolumeID, node string) string {
+	return ledger.AttachmentName(ledger.VolumeID{Driver: b.rules.Driver, Handle: string(id)}, ledger.NodeName(node))
 }
 
 // apart says whether two attachments of an exclusive volume exclude each

@@ -33,11 +33,12 @@ func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 		v.fence = max(v.fence, a.Transitions)
 		return []VolumeID{after}
 	}
+	waiting := b.named(r)
 	b.unplace(r)
 	r.Attachment = a
 	b.place(r)
 	b.inherit(r)
-	return []VolumeID{before, after}
+	return append(waiting, before, after)
 }
 
 // meet takes an attachment that is new to the Book.
@@ -100,8 +101,24 @@ func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	}
 	r.gone, r.goneAt = true, now
 	r.succeed()
+	touched := append(b.named(r), key(&r.Attachment))
 	b.settle(r)
-	return []VolumeID{key(&r.Attachment)}
+	return touched
+}
+
+// named are the volumes that wait for an attachment whose volume nobody can
+// tell, because its name says that it is of theirs.
+func (b *Book) named(r *record) []VolumeID {
+	if r.Volume != "" {
+		return nil
+	}
+	var ids []VolumeID
+	for id := range b.volumes {
+		if r.Name == b.attachmentName(id, r.Node) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // settle drops an attachment that is gone once nothing is left to know of it.

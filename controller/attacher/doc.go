@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package attacher is moorage-attacher: a CSI sidecar that carries
+// VolumeAttachments out against the driver beside it. It can take
+// external-attacher's place at any moment and give it back: same flags, lock,
+// finalizers, annotation and status.
+//
+// Reads: VolumeAttachments, PersistentVolumes and CSINodes through informers;
+// Secrets, and what a write found changed, live; where the driver says that
+// its volumes are. Decides: package decide. Writes: calls to the driver; the
+// finalizer and node ID of VolumeAttachments, their status; the finalizer of
+// PersistentVolumes; its Lease.
+//
+// All state is behind one mutex. An event, the end of a step or a timer takes
+// it, tells the Book, asks what is next for the volumes that it touched, and
+// starts that; steps run outside of it. Nothing queues but volumes whose call
+// must wait for the driver to have room.
+package attacher

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/kubernetes-csi/csi-lib-utils/connection"
+
+	"github.com/moorage-dev/moorage/controller/attacher/objects"
+)
+
+// Publish attaches a volume to a node and returns the publish context. Errors
+// carry the driver's gRPC code.
+func (d *Driver) Publish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) (map[string]string, error) {
+	answer, err := d.controller.ControllerPublishVolume(migrated(ctx, call), &csi.ControllerPublishVolumeRequest{
+		VolumeId: call.Handle, NodeId: nodeID, VolumeCapability: call.Capability, Readonly: call.ReadOnly,
+		VolumeContext: call.Context, Secrets: secrets,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer.GetPublishContext(), nil
+}
+
+// Unpublish detaches a volume from a node. Errors carry the driver's gRPC code.
+func (d *Driver) Unpublish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) error {
+	_, err := d.controller.ControllerUnpublishVolume(migrated(ctx, call), &csi.ControllerUnpublishVolumeRequest{
+		VolumeId: call.Handle, NodeId: nodeID, Secrets: secrets,
+	})
+	return err
+}
+
+// Published says whether the driver has a volume published at a node.
+func (d *Driver) Published(ctx context.Context, handle, nodeID string) (bool, error) {
+	answer, err := d.controller.ControllerGetVolume(ctx, &csi.ControllerGetVolumeRequest{VolumeId: handle})
+	if err != nil {
+		return false, err
+	}
+	return slices.Contains(answer.GetStatus().GetPublishedNodeIds(), nodeID), nil
+}
+
+// List returns the nodes at which the driver has each of its volumes
+// published. A volume of which it says nothing is missing.
+func (d *Driver) List(ctx context.Context) (map[string][]string, error) {
+	published := map[string][]string{}
+	token := ""
+	for {
+		page, err := d.controller.ListVolumes(ctx, &csi.ListVolumesRequest{StartingToken: token, MaxEntries: d.config.PageSize})
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range page.GetEntries() {
+			if entry.GetVolume() != nil && entry.GetStatus() != nil {
+				published[entry.GetVolume().GetVolumeId()] = entry.GetStatus().GetPublishedNodeIds()
+			}
+		}
+		if token = page.GetNextToken(); token == "" {
+			return published, nil
+		}
+	}
+}
+
+// migrated tells the metrics whose volume a call is for.
+func migrated(ctx context.Context, call objects.Call) context.Context {
+	return context.WithValue(ctx, connection.AdditionalInfoKey,
+		connection.AdditionalInfo{Migrated: strconv.FormatBool(call.Migrated)})
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/kubernetes-csi/csi-lib-utils/connection"
+	"github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"github.com/kubernetes-csi/csi-lib-utils/rpc"
+	"google.golang.org/grpc"
+	csitranslation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
+)
+
+// Config says where the driver is.
+type Config struct {
+	// Address is the driver's socket: an absolute path, or unix://….
+	Address string
+	// Timeout is for a call about the driver itself, and Retry the time until
+	// one that failed is tried again.
+	Timeout, Retry time.Duration
+	// PageSize is the number of volumes asked for at a time; 0 leaves it to the
+	// driver.
+	PageSize int32
+	// Lost is called when the connection breaks; it comes back by itself. It must
+	// not block.
+	Lost func()
+}
+
+// Validate reports every field that no driver can be reached with.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Address == "" {
+		errs = append(errs, errors.New("the driver's address is empty"))
+	}
+	if c.Timeout <= 0 || c.Retry <= 0 {
+		errs = append(errs, errors.New("timeout and retry interval of the driver must be more than 0 s"))
+	}
+	if c.PageSize < 0 {
+		errs = append(errs, errors.New("the number of entries per page must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Identity is what a driver says of itself.
+type Identity struct {
+	Name string
+	// Publishes: it has ControllerPublishVolume.
+	Publishes bool
+	// PublishReadOnly, SingleNodeMultiWriter: the capabilities of these names.
+	PublishReadOnly, SingleNodeMultiWriter bool
+	// Lists: it can list its volumes with the nodes they are published at. Looks:
+	// it can say so of one volume.
+	Lists, Looks bool
+}
+
+// Driver is a connection. It is safe for parallel use.
+type Driver struct {
+	config     Config
+	connection *grpc.ClientConn
+	controller csi.ControllerClient
+	metrics    metrics.CSIMetricsManager
+}
+
+// Connect waits until the driver is there and ready, however long that takes,
+// and asks it what it is. It returns an error only when ctx is done.
+func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
+	if err := c.Validate(); err != nil {
+		return nil, Identity{}, err
+	}
+	manager := metrics.NewCSIMetricsManagerForSidecar("")
+	d, identity, err := connect(ctx, c, manager)
+	if err != nil || !csitranslation.New().IsMigratedCSIDriverByName(identity.Name) {
+		return d, identity, err
+	}
+	// Calls to a driver that took over an in-tree plugin's volumes are counted
+	// by whose they are, which the connection has to know from the start.
+	d.Close()
+	return connect(ctx, c, metrics.NewCSIMetricsManagerWithOptions(identity.Name, metrics.WithMigration()))
+}
+
+func connect(ctx context.Context, c Config, manager metrics.CSIMetricsManager) (*Driver, Identity, error) {
+	logger := klog.FromContext(ctx)
+	lost := connection.OnConnectionLoss(func(context.Context) bool {
+		if c.Lost != nil {
+			c.Lost()
+		}
+		return true
+	})
+	for {
+		conn, err := connection.Connect(ctx, c.Address, manager, lost)
+		if err == nil {
+			d := &Driver{config: c, connection: conn, controller: csi.NewControllerClient(conn), metrics: manager}
+			identity, err := d.Identify(ctx)
+			if err == nil {
+				manager.SetDriverName(identity.Name)
+				return d, identity, nil
+			}
+			d.Close()
+			return nil, Identity{}, err
+		}
+		logger.Info("The CSI driver can't be reached yet", "address", c.Address, "reason", err.Error())
+		if err := pause(ctx, c.Retry); err != nil {
+			return nil, Identity{}, err
+		}
+	}
+}
+
+// Identify waits until the driver is ready and asks it what it is, again and
+// again until it answers. It returns an error only when ctx is done.
+func (d *Driver) Identify(ctx context.Context) (Identity, error) {
+	logger := klog.FromContext(ctx)
+	for {
+		identity, err := d.identify(ctx)
+		if err == nil {
+			return identity, nil
+		}
+		logger.Info("The CSI driver has not said yet what it is", "address", d.config.Address, "reason", err.Error())
+		if err := pause(ctx, d.config.Retry); err != nil {
+			return Identity{}, err
+		}
+	}
+}
+
+func (d *Driver) identify(ctx context.Context) (Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	defer cancel()
+	ready, err := rpc.Probe(ctx, d.connection)
+	if err != nil {
+		return Identity{}, fmt.Errorf("probe: %w", err)
+	}
+	if !ready {
+		return Identity{}, errors.New("it is not ready")
+	}
+	var identity Identity
+	if identity.Name, err = rpc.GetDriverName(ctx, d.connection); err != nil {
+		return Identity{}, fmt.Errorf("get its name: %w", err)
+	}
+	services, err := rpc.GetPluginCapabilities(ctx, d.connection)
+	if err != nil {
+		return Identity{}, fmt.Errorf("get its services: %w", err)
+	}
+	if !services[csi.PluginCapability_Service_CONTROLLER_SERVICE] {
+		return identity, nil
+	}
+	can, err := rpc.GetControllerCapabilities(ctx, d.connection)
+	if err != nil {
+		return Identity{}, fmt.Errorf("get its capabilities: %w", err)
+	}
+	nodes := can[csi.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES]
+	identity.Publishes = can[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]
+	identity.PublishReadOnly = can[csi.ControllerServiceCapability_RPC_PUBLISH_READONLY]
+	identity.SingleNodeMultiWriter = can[csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
+	identity.Lists = identity.Publishes && nodes && can[csi.ControllerServiceCapability_RPC_LIST_VOLUMES]
+	identity.Looks = identity.Publishes && nodes && can[csi.ControllerServiceCapability_RPC_GET_VOLUME]
+	return identity, nil
+}
+
+// Metrics counts the calls to the driver.
+func (d *Driver) Metrics() metrics.CSIMetricsManager { return d.metrics }
+
+// Close ends the connection; calls under way fail.
+func (d *Driver) Close() {
+	_ = d.connection.Close() // it can only say that it was closed before
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the CSI driver: %w", ctx.Err())
+	case <-timer.C:
+		return nil
+	}
+}

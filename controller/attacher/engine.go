@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/controller/attacher/objects"
+)
+
+// engineConfig is what an engine works with.
+type engineConfig struct {
+	Reader  objects.Reader
+	Rules   decide.Rules
+	API     api
+	Backend backend
+	Clock   clock
+	// Timeout is for one call or write.
+	Timeout time.Duration
+	// Workers is the most calls at a time.
+	Workers int
+	// Leading says whether this process still holds the lease; calls and writes
+	// are held back while it does not.
+	Leading func() bool
+	// Run runs a step outside of the caller's goroutine.
+	Run func(func())
+}
+
+// Validate reports every field that an engine can't work with.
+func (c engineConfig) Validate() error {
+	var errs []error
+	if c.API == nil || c.Backend == nil || c.Clock == nil || c.Leading == nil || c.Run == nil {
+		errs = append(errs, errors.New("API, Backend, Clock, Leading and Run must all be given"))
+	}
+	if c.Timeout <= 0 {
+		errs = append(errs, fmt.Errorf("the timeout of a call must be more than 0 s, and is %s", c.Timeout))
+	}
+	return errors.Join(errs...)
+}
+
+// engine brings what is seen, what is decided and what is done together. Its
+// methods are safe for parallel use.
+type engine struct {
+	config engineConfig
+	ctx    context.Context // of the steps
+
+	mu    sync.Mutex
+	book  *decide.Book
+	store *store
+	limit *decide.Limit
+	// started: what is there has been seen; before that nothing is decided.
+	// paused: the driver is away.
+	started, paused, stopping bool
+
+	calls   map[string]objects.Call      // by UID, as long as the Book knows it
+	secrets map[string]map[string]string // by UID, from reading to calling
+	failed  map[string]codes.Code        // how an attachment's last call failed
+
+	waiting line
+	timers  map[decide.VolumeID]func() bool
+	volumes map[string]*volumeWork // work on PersistentVolumes
+	running int
+	idle    *sync.Cond
+	// unaccounted publications, in the driver's last list.
+	unaccounted int
+}
+
+// newEngine returns an engine whose steps end with ctx.
+func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	book, err := decide.NewBook(c.Rules)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := decide.NewLimit(c.Workers)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{
+		config: c, ctx: ctx, book: book, store: newStore(), limit: limit,
+		calls: map[string]objects.Call{}, secrets: map[string]map[string]string{}, failed: map[string]codes.Code{},
+		timers: map[decide.VolumeID]func() bool{}, volumes: map[string]*volumeWork{},
+	}
+	e.idle = sync.NewCond(&e.mu)
+	return e, nil
+}
+
+// Start begins to decide. Everything that is in the API must have been seen.
+func (e *engine) Start() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.started = true
+	e.lookAtAll()
+}
+
+// Pause holds everything back until Resume; what is under way goes on.
+func (e *engine) Pause() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.paused = true
+}
+
+// Resume undoes Pause.
+func (e *engine) Resume() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.paused = false
+	e.lookAtAll()
+}
+
+// Stop begins nothing any more, and returns when everything under way is over.
+func (e *engine) Stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopping = true
+	for _, stop := range e.timers {
+		stop()
+	}
+	for e.running > 0 {
+		e.idle.Wait()
+	}
+}
+
+// lookAtAll decides on everything.
+func (e *engine) lookAtAll() {
+	for _, va := range e.store.attachments {
+		if a, ok := e.read(va); ok {
+			e.look(e.book.See(a, e.now())...)
+		}
+	}
+	for name := range e.store.volumes {
+		e.lookAtVolume(name)
+	}
+}
+
+func (e *engine) now() time.Time { return e.config.Clock.Now() }
+
+// held says whether nothing is to begin at the moment.
+func (e *engine) held() bool { return !e.started || e.paused || e.stopping }
+
+// look decides on volumes and begins what is decided.
+func (e *engine) look(ids ...decide.VolumeID) {
+	for _, id := range ids {
+		e.lookAt(id)
+	}
+}
+
+// leaseRecheck is when to look again while the lease is in doubt.
+const leaseRecheck = time.Second
+
+func (e *engine) lookAt(id decide.VolumeID) {
+	if e.held() {
+		return
+	}
+	if !e.config.Leading() {
+		e.wake(id, e.now().Add(leaseRecheck))
+		return
+	}
+	steps, wake := e.book.Next(id, e.now())
+	e.wake(id, wake)
+	for _, step := range steps {
+		if step.Do.Call() && !e.limit.Take() {
+			e.waiting.join(id)
+			continue
+		}
+		e.begin(step)
+	}
+}
+
+// wake looks at a volume again at a time; never, if it is zero.
+func (e *engine) wake(id decide.VolumeID, at time.Time) {
+	if stop := e.timers[id]; stop != nil {
+		stop()
+		delete(e.timers, id)
+	}
+	if at.IsZero() {
+		return
+	}
+	e.timers[id] = e.config.Clock.AfterFunc(at.Sub(e.now()), func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.timers, id)
+		e.lookAt(id)
+	})
+}
+
+// begin starts a step; a call has its place in the limit.
+func (e *engine) begin(step decide.Step) {
+	now := e.now()
+	e.book.Start(step, now)
+	e.running++
+	work := e.prepare(step)
+	klog.FromContext(e.ctx).V(4).Info("Begin", "step", step.Do, "VolumeAttachment", step.Name, "node", step.NodeID)
+	e.config.Run(func() {
+		ctx, cancel := context.WithTimeout(e.ctx, e.config.Timeout)
+		defer cancel()
+		outcome := work(ctx)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.end(step, now, outcome)
+	})
+}
+
+// end takes what a step brought.
+func (e *engine) end(step decide.Step, began time.Time, o outcome) {
+	now := e.now()
+	e.report(step, o, now.Sub(began))
+	touched := e.absorb(step, o)
+	if step.Do.Call() {
+		code := o.result.Failed.Code
+		e.limit.Free(code, code != codes.OK && e.failed[step.UID] == code, began, now)
+		e.remember(step.UID, code)
+	}
+	if step.Do == decide.ReadSecret && o.result.Failed.IsZero() {
+		e.secrets[step.UID] = o.secret
+	}
+	touched = append(touched, e.book.Done(step, o.result, now)...)
+	e.tidy(step.UID)
+	if e.running--; e.running == 0 {
+		e.idle.Broadcast()
+	}
+	e.look(touched...)
+	for e.limit.InUse() < e.limit.Size() {
+		id, ok := e.waiting.next()
+		if !ok {
+			break
+		}
+		e.lookAt(id)
+	}
+}
+
+func (e *engine) remember(uid string, code codes.Code) {
+	if code == codes.OK {
+		delete(e.failed, uid)
+	} else {
+		e.failed[uid] = code
+	}
+}
+
+// tidy forgets what belongs to an attachment that the Book has forgotten.
+func (e *engine) tidy(uid string) {
+	if !e.book.Knows(uid) {
+		delete(e.calls, uid)
+		delete(e.secrets, uid)
+		delete(e.failed, uid)
+	}
+}
+
+// report tells the log how a step ended.
+func (e *engine) report(step decide.Step, o outcome, took time.Duration) {
+	logger := klog.FromContext(e.ctx).WithValues("step", step.Do, "VolumeAttachment", step.Name, "took", took)
+	switch {
+	case !o.result.Failed.IsZero():
+		logger.V(2).Info("Failed", "node", step.NodeID, "code", o.result.Failed.Code, "reason", o.result.Failed.Message)
+	case step.Do.Call():
+		logger.V(2).Info("Done", "volume", step.Volume, "node", step.NodeID)
+	default:
+		logger.V(4).Info("Done")
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/controller/attacher/objects"
+)
+
+// api is what the engine asks of the API server. Errors are the API's own.
+type api interface {
+	// PatchAttachment applies a JSON Patch to a VolumeAttachment, or to its status.
+	PatchAttachment(ctx context.Context, name string, patch []byte, status bool) (*storagev1.VolumeAttachment, error)
+	GetAttachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error)
+	// PatchPersistentVolume applies a JSON Patch.
+	PatchPersistentVolume(ctx context.Context, name string, patch []byte) (*corev1.PersistentVolume, error)
+	GetPersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
+	GetSecret(ctx context.Context, namespace, name string) (map[string]string, error)
+}
+
+// backend is the driver. Errors carry its gRPC codes.
+type backend interface {
+	Publish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) (map[string]string, error)
+	Unpublish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) error
+	Published(ctx context.Context, handle, nodeID string) (bool, error)
+	List(ctx context.Context) (map[string][]string, error)
+}
+
+// clock tells the time and calls back.
+type clock interface {
+	Now() time.Time
+	// AfterFunc calls f once, outside of the caller's goroutine, unless stop is
+	// called first.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// scenario is one section of a file in testdata: what is there, what happens,
+// what the stock attacher does then (if it has a test of it), and what ours
+// does, which is the expectation.
+type scenario struct {
+	file, name string
+	commands   []string // as written
+	stock      []string
+	hasStock   bool
+	ours       []string
+	why        string
+}
+
+// source is the place of the upstream test that the scenario's name starts
+// with, and title the rest.
+func (s scenario) source() (at, title string) {
+	at, title, ok := strings.Cut(s.name, " ")
+	if !ok || !strings.Contains(at, ".go:") {
+		return "", s.name
+	}
+	return at, title
+}
+
+// verdict compares ours with stock.
+func (s scenario) verdict() string {
+	stock, ours := essence(s.stock), essence(s.ours)
+	if slices.Equal(stock, ours) {
+		return "same"
+	}
+	left := slices.Clone(stock)
+	for _, line := range ours {
+		i := slices.Index(left, line)
+		if i < 0 {
+			return "differs"
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	kept := slices.DeleteFunc(slices.Clone(stock), func(line string) bool { return !slices.Contains(ours, line) })
+	if !slices.Equal(slices.Compact(kept), slices.Compact(slices.Clone(ours))) {
+		return "differs"
+	}
+	for _, line := range left {
+		if !strings.HasPrefix(line, "patch ") && !strings.HasPrefix(line, "status ") {
+			return "fewer calls"
+		}
+	}
+	return "fewer writes"
+}
+
+// essence leaves out what only explains: time that passes, and messages.
+func essence(transcript []string) []string {
+	var lines []string
+	for _, line := range transcript {
+		if strings.HasPrefix(line, "... ") {
+			continue
+		}
+		line, _, _ = strings.Cut(line, " # ")
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// readScenarios reads a file of testdata.
+func readScenarios(t *testing.T, file string) []scenario {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []scenario
+	var s *scenario
+	section := ""
+	for n, line := range strings.Split(string(data), "\n") {
+		switch {
+		case strings.HasPrefix(line, "## "):
+			all = append(all, scenario{file: filepath.Base(file), name: strings.TrimPrefix(line, "## ")})
+			s, section = &all[len(all)-1], ""
+		case line == "" || strings.HasPrefix(line, "# "):
+		case s == nil:
+			t.Fatalf("%s:%d: %q is in no scenario", file, n+1, line)
+		case line == "stock:":
+			section, s.hasStock = "stock", true
+		case line == "ours:":
+			section = "ours"
+		case strings.HasPrefix(line, "why: "):
+			s.why = strings.TrimPrefix(line, "why: ")
+		case strings.HasPrefix(line, "  ") && section == "stock":
+			s.stock = append(s.stock, strings.TrimPrefix(line, "  "))
+		case strings.HasPrefix(line, "  ") && section == "ours":
+			s.ours = append(s.ours, strings.TrimPrefix(line, "  "))
+		case section == "":
+			s.commands = append(s.commands, line)
+		default:
+			t.Fatalf("%s:%d: %q is in no section", file, n+1, line)
+		}
+	}
+	return all
+}
+
+// format writes scenarios as readScenarios reads them, after a head of
+// comments.
+func format(head string, all []scenario) string {
+	var b strings.Builder
+	b.WriteString(head)
+	for _, s := range all {
+		fmt.Fprintf(&b, "\n## %s\n", s.name)
+		for _, c := range s.commands {
+			b.WriteString(c + "\n")
+		}
+		if s.hasStock {
+			b.WriteString("stock:\n")
+			for _, line := range s.stock {
+				b.WriteString("  " + line + "\n")
+			}
+		}
+		b.WriteString("ours:\n")
+		for _, line := range s.ours {
+			b.WriteString("  " + line + "\n")
+		}
+		if s.why != "" {
+			b.WriteString("why: " + s.why + "\n")
+		}
+	}
+	return b.String()
+}
+
+// words are a command's words: bare ones by position, others by key.
+type words struct {
+	bare []string
+	keys map[string]string
+}
+
+func parseWords(line string) words {
+	w := words{keys: map[string]string{}}
+	for _, word := range strings.Fields(line) {
+		if key, value, ok := strings.Cut(word, "="); ok {
+			w.keys[key] = value
+		} else {
+			w.bare = append(w.bare, word)
+		}
+	}
+	return w
+}
+
+func (w words) at(i int) string {
+	if i < len(w.bare) {
+		return w.bare[i]
+	}
+	return ""
+}
+
+func (w words) flag(word string) bool { return slices.Contains(w.bare, word) }
+
+func (w words) get(key, otherwise string) string {
+	if v, ok := w.keys[key]; ok {
+		return v
+	}
+	return otherwise
+}
+
+// list is a value of the form a,b; dict one of the form k:v,k:v.
+func (w words) list(key string) []string {
+	if w.keys[key] == "" {
+		return nil
+	}
+	return strings.Split(w.keys[key], ",")
+}
+
+func (w words) dict(key string) map[string]string {
+	if _, ok := w.keys[key]; !ok {
+		return nil
+	}
+	out := map[string]string{}
+	for _, pair := range w.list(key) {
+		k, v, _ := strings.Cut(pair, ":")
+		out[k] = v
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func sameMap(a, b map[string]string) bool { return len(a) == len(b) && maps.Equal(a, b) }
+
+// pairs prints a map after its name; nothing for an empty one.
+func pairs(name string, m map[string]string) string {
+	if len(m) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, k := range sortedKeys(m) {
+		parts = append(parts, k+":"+m[k])
+	}
+	return name + "=" + strings.Join(parts, ",")
+}

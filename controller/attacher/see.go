@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+// SeeAttachment takes a VolumeAttachment of any driver as the API has it.
+func (e *engine) SeeAttachment(va *storagev1.VolumeAttachment) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.look(e.sawAttachment(va)...)
+}
+
+// LoseAttachment takes the end of a VolumeAttachment.
+func (e *engine) LoseAttachment(va *storagev1.VolumeAttachment) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.look(e.lostAttachment(va)...)
+}
+
+// SeeVolume takes a PersistentVolume as the API has it.
+func (e *engine) SeeVolume(pv *corev1.PersistentVolume) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.look(e.sawVolume(pv)...)
+	e.lookAtVolume(pv.Name)
+}
+
+// LoseVolume takes the end of a PersistentVolume.
+func (e *engine) LoseVolume(pv *corev1.PersistentVolume) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.store.loseVolume(pv.Name, pv.UID) {
+		return
+	}
+	e.forgetVolume(pv.Name)
+	if pv.Spec.CSI != nil {
+		e.book.Forget(decide.VolumeID(pv.Spec.CSI.VolumeHandle))
+	}
+	e.look(e.readAgain(e.store.byVolume[pv.Name])...)
+}
+
+// SeeNode takes a CSINode as the API has it.
+func (e *engine) SeeNode(n *storagev1.CSINode) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.store.nodes[n.Name] = n
+	e.look(e.readAgain(e.store.byNode[n.Name])...)
+}
+
+// LoseNode takes the end of a CSINode.
+func (e *engine) LoseNode(n *storagev1.CSINode) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.store.nodes, n.Name)
+	e.look(e.readAgain(e.store.byNode[n.Name])...)
+}
+
+func (e *engine) sawAttachment(va *storagev1.VolumeAttachment) []decide.VolumeID {
+	replaced, fresh := e.store.seeAttachment(va)
+	if !fresh {
+		return nil
+	}
+	var touched []decide.VolumeID
+	if replaced != "" {
+		touched = e.book.Lose(string(replaced), e.now())
+		e.tidy(string(replaced))
+	}
+	if a, ok := e.read(va); ok {
+		touched = append(touched, e.book.See(a, e.now())...)
+	}
+	return touched
+}
+
+func (e *engine) lostAttachment(va *storagev1.VolumeAttachment) []decide.VolumeID {
+	if !e.store.loseAttachment(va.Name, va.UID) {
+		return nil
+	}
+	touched := e.book.Lose(string(va.UID), e.now())
+	e.tidy(string(va.UID))
+	if pv := va.Spec.Source.PersistentVolumeName; pv != nil {
+		e.lookAtVolume(*pv)
+	}
+	return touched
+}
+
+func (e *engine) sawVolume(pv *corev1.PersistentVolume) []decide.VolumeID {
+	if !e.store.seeVolume(pv) {
+		return nil
+	}
+	return e.readAgain(e.store.byVolume[pv.Name])
+}
+
+// readAgain reads attachments after something that they refer to has changed.
+func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
+	var touched []decide.VolumeID
+	for name := range names {
+		if a, ok := e.read(e.store.attachments[name]); ok {
+			touched = append(touched, e.book.See(a, e.now())...)
+		}
+	}
+	slices.Sort(touched)
+	return slices.Compact(touched)
+}
+
+// read makes a fact of an attachment of this driver. What calls for it take is
+// kept: should its PersistentVolume be lost while the volume is attached, it
+// can be detached all the same.
+func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) {
+	if va == nil || va.Spec.Attacher != e.config.Reader.Driver {
+		return decide.Attachment{}, false
+	}
+	a, call := e.config.Reader.Attachment(va, e.store)
+	if a.Volume != "" {
+		e.calls[a.UID] = call
+	} else if kept, ok := e.calls[a.UID]; ok {
+		a.NoUnpublish, a.NeedsSecret = decide.Reason{}, kept.Secret != nil
+	}
+	return a, true
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// cluster is an API server in memory with nodes, disks and an attacher that
+// does at once what it is asked for.
+type cluster struct {
+	*apitest.Server
+	t        *testing.T
+	observer *observe.Observer
+	// detachFails and attachFails have the attacher fail with an error.
+	detachFails, attachFails atomic.Pointer[storagev1.VolumeError]
+}
+
+const driver = "d"
+
+// newCluster makes a cluster with Ready nodes of so many slots each.
+func newCluster(t *testing.T, slots int32, nodes ...string) *cluster {
+	t.Helper()
+	c := &cluster{Server: apitest.Start(t), t: t}
+	for _, name := range nodes {
+		c.node(name, nil)
+		c.Put("csinodes", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: driver, NodeID: "i-" + name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(slots)}}}}})
+	}
+	c.attacher()
+	return c
+}
+
+// node puts a Ready node whose kubelet reports these volumes in use. What its
+// volumesAttached says stays.
+func (c *cluster) node(name string, inUse []string) {
+	node := &corev1.Node{}
+	c.Get("nodes", "", name, node)
+	registered := metav1.NewTime(time.Unix(1000, 0))
+	node.ObjectMeta = metav1.ObjectMeta{Name: name, UID: node.UID, Annotations: map[string]string{
+		"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: registered, LastHeartbeatTime: metav1.NewTime(registered.Add(time.Minute))}}
+	node.Status.VolumesInUse = nil
+	for _, handle := range inUse {
+		node.Status.VolumesInUse = append(node.Status.VolumesInUse, unique(handle))
+	}
+	c.Put("nodes", node)
+}
+
+func unique(handle string) corev1.UniqueVolumeName {
+	return translate.UniqueName(ledger.VolumeID{Driver: driver, Handle: handle})
+}
+
+// disk puts a bound claim in namespace shop and its PersistentVolume, both and
+// the handle of one name.
+func (c *cluster) disk(name string) {
+	c.Put("persistentvolumes", &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{translate.AttacherFinalizer(driver)}},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
+		}})
+	c.Put("persistentvolumeclaims", &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	})
+}
+
+// pod puts a pod of a claim, bound unless node is empty.
+func (c *cluster) pod(name, node, claim string, stamped bool) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
+		Spec: corev1.PodSpec{NodeName: node, Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}},
+	}
+	if stamped {
+		pod.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[{"name":"v","claim":"` + claim + `","safeToMount":false,"safeToDetach":false,"reason":"Pending"}]}`}
+	}
+	c.Put("pods", pod)
+}
+
+// ticket puts the reservation of a pod at a node.
+func (c *cluster) ticket(pod, node, claim string) {
+	c.Put("volumetickets", &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "uid-" + pod, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("uid-" + pod)}}},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketPod, NodeName: node, Scheduler: "s",
+			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}}},
+	})
+}
+
+// attacher does what an external-attacher does, at once.
+func (c *cluster) attacher() {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	informer := informers.NewSharedInformerFactory(c.Kube, 0).Storage().V1().VolumeAttachments().Informer()
+	act := func(object any) {
+		a := object.(*storagev1.VolumeAttachment).DeepCopy()
+		detach, attach := c.detachFails.Load(), c.attachFails.Load()
+		switch {
+		case a.DeletionTimestamp != nil && detach == nil:
+			c.Remove("volumeattachments", "", a.Name)
+			return
+		case a.DeletionTimestamp != nil:
+			a.Status.DetachError = detach
+		case a.Status.Attached:
+			return
+		case attach != nil:
+			a.Status.AttachError = attach
+		default:
+			a.Status = storagev1.VolumeAttachmentStatus{Attached: true}
+		}
+		c.Put("volumeattachments", a)
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: act, UpdateFunc: func(_, o any) { act(o) }})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		informer.RunWithContext(ctx)
+	}()
+	c.t.Cleanup(func() { cancel(); <-ended })
+}
+
+// lead runs a term of the controller, as long as the test or until the
+// function that it returns is called. When lead returns, it leads.
+func (c *cluster) lead(epoch int64) (stop func()) {
+	c.t.Helper()
+	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.observer = observer
+	ctx, cancel := context.WithCancel(c.t.Context())
+	ended := make(chan error, 2)
+	go func() { observer.Run(ctx); ended <- nil }()
+	config := DefaultConfig()
+	config.Workers = 8
+	leading := make(chan struct{})
+	go func() {
+		ended <- serveTerm(ctx, termConfig{
+			Config: config, leading: func() { close(leading) },
+			clients:  &clients{write: c.Kube, writeOwn: c.Moorage},
+			observer: observer,
+			term:     term{epoch: epoch, until: func() time.Time { return time.Time{} }},
+		})
+	}()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			<-ended
+			<-ended
+		}
+	}
+	c.t.Cleanup(stop)
+	<-leading
+	return stop
+}
+
+// until waits for what the API server says.
+func (c *cluster) until(what string, holds func() bool) {
+	c.t.Helper()
+	late := time.Now().Add(30 * time.Second)
+	for !holds() {
+		if time.Now().After(late) {
+			c.t.Fatalf("never: %s\nwrites so far:\n%s", what, strings.Join(c.Writes(), "\n"))
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (c *cluster) attachment(handle, node string) *storagev1.VolumeAttachment {
+	a := &storagev1.VolumeAttachment{}
+	if !c.Get("volumeattachments", "", ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: handle}, ledger.NodeName(node)), a) {
+		return nil
+	}
+	return a
+}
+
+// reported says whether a node's status names a volume as attached.
+func (c *cluster) reported(handle, node string) bool {
+	var n corev1.Node
+	c.Get("nodes", "", node, &n)
+	return slices.ContainsFunc(n.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == unique(handle) })
+}
+
+func (c *cluster) hold(handle string) v1alpha1.VolumeHoldStatus {
+	var h v1alpha1.VolumeHold
+	c.Get("volumeholds", "", v1alpha1.VolumeHoldName(driver, handle), &h)
+	return h.Status
+}
+
+// granted is condition Granted of a pod's ticket, nil without.
+func (c *cluster) granted(pod string) *metav1.Condition {
+	var t v1alpha1.VolumeTicket
+	if !c.Get("volumetickets", "shop", "uid-"+pod, &t) {
+		return nil
+	}
+	return meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
+}
+
+func (c *cluster) hasTicket(pod string) bool {
+	return c.Get("volumetickets", "shop", "uid-"+pod, &v1alpha1.VolumeTicket{})
+}
+
+// wrote fails unless the controller made exactly these writes, in this order,
+// since the last Forget.
+func (c *cluster) wrote(want ...string) {
+	c.t.Helper()
+	got := c.Writes()
+	if !slices.Equal(got, want) {
+		c.t.Errorf("the controller wrote\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+func va(handle, node string) string {
+	return ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: handle}, ledger.NodeName(node))
+}
+
+func vh(handle string) string { return v1alpha1.VolumeHoldName(driver, handle) }
+
+func names(prefix string, n int) []string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("%s%d", prefix, i))
+	}
+	return list
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+)
+
+// A pod that somebody bound without Moorage gets its volume, and gives it
+// back: these writes, in this order, and no other.
+func TestPodWithoutTicket(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.lead(1)
+	c.Forget()
+	c.pod("db", "n1", "data", false)
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	c.wrote("create volumeholds "+vh("data"), "create volumeattachments "+va("data", "n1"), "patch nodes/status n1")
+
+	c.node("n1", []string{"data"}) // the kubelet mounts it
+	c.Forget()
+	c.Remove("pods", "shop", "db")
+	c.node("n1", nil) // and has unmounted it
+	c.until("the hold is free", func() bool { return c.hold("data").Holder == nil })
+	c.wrote("patch nodes/status n1", "delete volumeattachments "+va("data", "n1"), "update volumeholds "+vh("data"))
+	if c.attachment("data", "n1") != nil || c.reported("data", "n1") || c.hold("data").Transitions != 1 {
+		t.Errorf("attachment %v, hold %+v", c.attachment("data", "n1"), c.hold("data"))
+	}
+}
+
+// While the kubelet reports a volume in use, nothing of it is touched.
+func TestVolumeInUseStays(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.disk("other")
+	c.lead(1)
+	c.pod("db", "n1", "data", false)
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	c.node("n1", []string{"data"})
+	c.Remove("pods", "shop", "db")
+	c.pod("later", "n1", "other", false) // something else goes on meanwhile
+	c.until("another volume is reported", func() bool { return c.reported("other", "n1") })
+	if c.attachment("data", "n1") == nil || !c.reported("data", "n1") {
+		t.Error("a volume in use was detached")
+	}
+	c.node("n1", nil)
+	c.until("the volume is detached", func() bool { return c.attachment("data", "n1") == nil })
+}
+
+// A pod with a reservation, from the ticket to the bound pod.
+func TestPodWithTicket(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.lead(1)
+	c.Forget()
+	c.pod("db", "", "data", true)
+	c.ticket("db", "n1", "data")
+	c.until("the pod is told", func() bool {
+		var pod corev1.Pod
+		c.Get("pods", "shop", "db", &pod)
+		return len(pod.Status.Conditions) > 0
+	})
+	c.wrote("create volumeholds "+vh("data"), "update volumetickets/status shop/uid-db",
+		"create volumeattachments "+va("data", "n1"), "patch nodes/status n1", "patch pods/status shop/db")
+	if g := c.granted("db"); g == nil || g.Status != metav1.ConditionTrue || g.Reason != v1alpha1.ReasonGranted {
+		t.Errorf("Granted is %+v", g)
+	}
+	var pod corev1.Pod
+	c.Get("pods", "shop", "db", &pod)
+	if pod.Status.Conditions[0].Type != v1alpha1.PodSafeToMount || pod.Status.Conditions[0].Status != corev1.ConditionTrue {
+		t.Errorf("conditions %+v", pod.Status.Conditions)
+	}
+	status, err := v1alpha1.ParseVolumeStatus(pod.Annotations[v1alpha1.AnnotationVolumeStatus])
+	want := v1alpha1.PodVolumeStatus{Name: "v", Claim: "data", PersistentVolume: "data", Node: "n1", SafeToMount: true, Transitions: 1}
+	if err != nil || len(status.Volumes) != 1 || status.Volumes[0] != want {
+		t.Errorf("volume status %+v (%v)", status, err)
+	}
+
+	c.Forget()
+	pod.Spec.NodeName = "n1"
+	c.Put("pods", &pod)
+	c.until("the reservation ends", func() bool { return !c.hasTicket("db") })
+	c.wrote("delete volumetickets shop/uid-db")
+}
+
+// The last slot goes to one ticket; the others are refused, and told why.
+func TestLimit(t *testing.T) {
+	c := newCluster(t, 2, "n1")
+	for _, name := range names("p", 5) {
+		c.disk(name)
+		c.pod(name, "", name, false)
+		c.ticket(name, "n1", name)
+	}
+	c.lead(1)
+	count := func(status metav1.ConditionStatus) (n int) {
+		for _, name := range names("p", 5) {
+			if g := c.granted(name); g != nil && g.Status == status {
+				n++
+			}
+		}
+		return n
+	}
+	c.until("all are decided", func() bool { return count(metav1.ConditionTrue)+count(metav1.ConditionFalse) == 5 })
+	if count(metav1.ConditionTrue) != 2 {
+		t.Errorf("%d granted on 2 slots", count(metav1.ConditionTrue))
+	}
+	for _, name := range names("p", 5) {
+		if g := c.granted(name); g.Status == metav1.ConditionFalse && (g.Reason != "NoFreeSlot" || !strings.Contains(g.Message, "2 of 2 used")) {
+			t.Errorf("%s is told %q: %s", name, g.Reason, g.Message)
+		}
+	}
+}
+
+// A volume changes its node: the old attachment is gone before the new one
+// begins.
+func TestHandover(t *testing.T) {
+	c := newCluster(t, 4, "n1", "n2")
+	c.disk("data")
+	c.lead(1)
+	c.pod("old", "n1", "data", false)
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	c.pod("new", "n2", "data", false)
+	c.until("the new pod waits for the volume", func() bool { return len(c.hold("data").Waiting) == 1 })
+	c.Forget()
+	c.Remove("pods", "shop", "old")
+	c.until("the volume is at the other node", func() bool { return c.reported("data", "n2") })
+	if got := c.hold("data"); got.Holder.Node != "n2" || got.Transitions != 2 {
+		t.Errorf("hold %+v", got)
+	}
+	var order []string
+	for _, w := range c.Writes() {
+		if strings.Contains(w, "volumeattachments") || strings.Contains(w, "nodes/status") {
+			order = append(order, w)
+		}
+	}
+	want := "patch nodes/status n1, delete volumeattachments " + va("data", "n1") + ", create volumeattachments " + va("data", "n2") + ", patch nodes/status n2"
+	if strings.Join(order, ", ") != want {
+		t.Errorf("writes %v", order)
+	}
+}
+
+// A pod comes back while the detach of its volume fails; the controller dies
+// in between. Once the detach succeeds, the volume is attached and reported
+// again.
+func TestReaddAfterFailedDetach(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	stop := c.lead(1)
+	c.pod("db", "n1", "data", false)
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	c.detachFails.Store(&storagev1.VolumeError{Message: "the disk is busy", ErrorCode: ptr.To[int32](13)})
+	c.Remove("pods", "shop", "db")
+	c.until("the hold says that the detach fails", func() bool {
+		conditions := c.hold("data").Conditions
+		return len(conditions) == 1 && conditions[0].Reason == "DetachFailed"
+	})
+	stop()
+	c.pod("again", "n1", "data", true)
+	c.lead(2)
+	c.until("the pod is told", func() bool {
+		var pod corev1.Pod
+		c.Get("pods", "shop", "again", &pod)
+		return len(pod.Status.Conditions) == 1 && strings.Contains(pod.Status.Conditions[0].Message, "the disk is busy")
+	})
+	c.detachFails.Store(nil)
+	c.Put("volumeattachments", func() *storagev1.VolumeAttachment { // the attacher tries again
+		a := c.attachment("data", "n1")
+		a.Status.DetachError = nil
+		return a
+	}())
+	c.until("the volume is reported again", func() bool { return c.reported("data", "n1") && c.attachment("data", "n1").DeletionTimestamp == nil })
+}
+
+// A new leader makes every commit of the one before it fail, before it grants
+// anything itself.
+func TestTakeOver(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.pod("db", "", "data", false)
+	c.ticket("db", "n1", "data")
+	var before v1alpha1.VolumeTicket
+	c.Get("volumetickets", "shop", "uid-db", &before)
+	c.Forget()
+	c.lead(7)
+	c.until("the ticket is granted", func() bool { g := c.granted("db"); return g != nil && g.Status == metav1.ConditionTrue })
+	if writes := c.Writes(); writes[0] != "update volumetickets/status shop/uid-db" || writes[1] != "create volumeholds "+vh("data") {
+		t.Errorf("writes %v", writes)
+	}
+	if _, err := c.Moorage.VolumeTickets("shop").UpdateStatus(t.Context(), &before, metav1.UpdateOptions{}); err == nil {
+		t.Error("a commit on the version of the leader before it succeeds")
+	}
+	var after v1alpha1.VolumeTicket
+	c.Get("volumetickets", "shop", "uid-db", &after)
+	if after.Status.Epoch != 7 {
+		t.Errorf("epoch %d", after.Status.Epoch)
+	}
+}
+
+// A reservation whose pod is gone ends only after a consistent read says so.
+func TestReservationOfAPodThatIsGone(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.pod("db", "", "data", false)
+	c.ticket("db", "n1", "data")
+	c.lead(1)
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	read := make(chan string, 100)
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Resource == "pods" && r.Verb == "get" || r.Resource == "volumetickets" && r.Verb == "delete" {
+			read <- r.Verb
+		}
+		serve()
+		return nil
+	})
+	c.Remove("pods", "shop", "db")
+	c.until("the reservation ends, and with it the attachment", func() bool { return !c.hasTicket("db") && c.attachment("data", "n1") == nil })
+	if first := <-read; first != "get" {
+		t.Errorf("the first request is %s", first)
+	}
+}
+
+// A ticket for a volume that somebody living has elsewhere is refused: its pod
+// waits in the scheduler's queue.
+func TestTicketForAHeldVolume(t *testing.T) {
+	c := newCluster(t, 4, "n1", "n2")
+	c.disk("data")
+	c.lead(1)
+	c.pod("old", "n1", "data", false)
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	c.pod("new", "", "data", false)
+	c.ticket("new", "n2", "data")
+	c.until("the ticket is refused", func() bool { g := c.granted("new"); return g != nil && g.Status == metav1.ConditionFalse })
+	if g := c.granted("new"); g.Reason != "HeldElsewhere" || !strings.Contains(g.Message, "shop/old") {
+		t.Errorf("Granted is %+v", g)
+	}
+}
+
+// The driver has no room at the node: a pod that is not bound yet is sent
+// elsewhere, and its attachment is taken back.
+func TestNodeExhausted(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.attachFails.Store(&storagev1.VolumeError{Message: "too many disks", ErrorCode: ptr.To[int32](8)})
+	c.lead(1)
+	c.pod("db", "", "data", false)
+	c.ticket("db", "n1", "data")
+	c.until("the ticket is refused", func() bool { g := c.granted("db"); return g != nil && g.Status == metav1.ConditionFalse })
+	if g := c.granted("db"); g.Reason != "NodeExhausted" {
+		t.Errorf("Granted is %+v", g)
+	}
+	c.until("the attachment is taken back", func() bool { return c.attachment("data", "n1") == nil })
+}
+
+// A ticket that is nobody's pod's: granted, satisfied, and over with its time.
+func TestManualTicket(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.lead(1)
+	c.Put("volumetickets", &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "keep"},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "n1", TTLSeconds: ptr.To[int64](1),
+			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+	})
+	var satisfied bool
+	c.until("the ticket is satisfied, and gone when its time is over", func() bool {
+		var ticket v1alpha1.VolumeTicket
+		there := c.Get("volumetickets", "shop", "keep", &ticket)
+		satisfied = satisfied || meta.IsStatusConditionTrue(ticket.Status.Conditions, v1alpha1.TicketSatisfied)
+		return satisfied && !there
+	})
+	c.until("the volume is free", func() bool { return c.attachment("data", "n1") == nil && !c.reported("data", "n1") })
+}
