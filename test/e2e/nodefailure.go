@@ -89,14 +89,6 @@ func (s *story) replaced(old *corev1.Pod) *corev1.Pod {
 	return replacement
 }
 
-// bystander runs a pod with a volume of its own, so that whoever attaches is
-// seen to have been through its work since.
-func (s *story) bystander(node string) {
-	s.claim("other")
-	s.podAt(node, "bystander", "other")
-	s.runs("bystander")
-}
-
 // untouched fails unless a volume is where it was: the old pod is Terminating,
 // its VolumeAttachment is not being deleted, no detach was tried, nor an attach
 // elsewhere.

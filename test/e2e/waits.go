@@ -66,6 +66,14 @@ func (s *story) successor(what, app string, check func(*corev1.Pod) error, befor
 	return found
 }
 
+// bystander runs a pod with a volume of its own, so that whoever attaches is
+// seen to have been through its work since.
+func (s *story) bystander(node string) {
+	s.claim("other")
+	s.podAt(node, "bystander", "other")
+	s.runs("bystander")
+}
+
 // condition returns a pod's condition, or nil.
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	if pod == nil {

@@ -61,6 +61,27 @@ func (e *Env) noDisksAttached(ctx context.Context) error {
 	return nil
 }
 
+// deleteEverything deletes the scenario's namespace, and first what is in it:
+// the namespace controller takes five seconds to begin.
+func (e *Env) deleteEverything(ctx context.Context) error {
+	everything, all := metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationBackground)}, metav1.ListOptions{}
+	errs := []error{
+		e.Client.AppsV1().Deployments(e.Namespace).DeleteCollection(ctx, everything, all),
+		e.Client.AppsV1().StatefulSets(e.Namespace).DeleteCollection(ctx, everything, all),
+		e.Client.AppsV1().ReplicaSets(e.Namespace).DeleteCollection(ctx, everything, all),
+		e.Client.CoreV1().Pods(e.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		e.Client.CoreV1().PersistentVolumeClaims(e.Namespace).DeleteCollection(ctx, everything, all),
+	}
+	err := e.Client.CoreV1().Namespaces().Delete(ctx, e.Namespace, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("delete what the scenario made: %w", err)
+	}
+	return nil
+}
+
 // cleanUp ends all faults, deletes the scenario's namespace and waits until
 // nothing is left.
 func (e *Env) cleanUp(ctx context.Context) error {
@@ -70,9 +91,8 @@ func (e *Env) cleanUp(ctx context.Context) error {
 	if e.Namespace == "" {
 		return nil
 	}
-	err := e.Client.CoreV1().Namespaces().Delete(ctx, e.Namespace, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the scenario's namespace: %w", err)
+	if err := e.deleteEverything(ctx); err != nil {
+		return err
 	}
 	return e.EventuallyWithin(ctx, cleanupPatience, "nothing is left over", func() error {
 		if err := e.Leftovers(); err != nil {

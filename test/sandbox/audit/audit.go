@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -84,9 +85,11 @@ func (e Event) IsWrite() bool {
 }
 
 // Denied says whether authorization or an admission policy refused the
-// request.
+// request. That a namespace is being deleted, in which nothing new is made, is
+// no denial.
 func (e Event) Denied() bool {
-	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
+	return e.Annotations["authorization.k8s.io/decision"] == "forbid" ||
+		e.Response.Code == 403 && !strings.HasSuffix(e.Response.Message, "because it is being terminated")
 }
 
 // String is the event in one line.

@@ -57,6 +57,8 @@ func TestDeniedCallsOfAUser(t *testing.T) {
 		line("patch", "ours", "", "nodes", "status", "403", "allow"), // by an admission policy
 		line("patch", "ours", "", "nodes", "status", "422", "allow"),
 		line("list", "theirs", "", "pods", "", "403", "forbid"),
+		strings.Replace(line("create", "ours", "", "events", "", "403", "allow"), `"code":403`,
+			`"code":403,"message":"events \"e\" is forbidden: unable to create new content in namespace n because it is being terminated"`, 1),
 	)
 	denied := Denied(events, func(user string) bool { return user == "ours" })
 	if len(denied) != 2 {

@@ -95,6 +95,9 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 		done[i] = make(chan *played, 1)
 	}
 	options.Progress = func(string) {}
+	if options.Name != "" {
+		options.Name += "-upstream"
+	}
 	go func() {
 		p := &player{}
 		runner := p.runner(options, seed)
