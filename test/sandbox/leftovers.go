@@ -64,7 +64,7 @@ func (e *Env) noDisksAttached(ctx context.Context) error {
 // deleteEverything deletes the scenario's namespace, and first what is in it:
 // the namespace controller takes five seconds to begin.
 func (e *Env) deleteEverything(ctx context.Context) error {
-	everything, all := metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationBackground)}, metav1.ListOptions{}
+	everything, all := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, metav1.ListOptions{}
 	errs := []error{
 		e.Client.AppsV1().Deployments(e.Namespace).DeleteCollection(ctx, everything, all),
 		e.Client.AppsV1().StatefulSets(e.Namespace).DeleteCollection(ctx, everything, all),
