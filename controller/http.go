@@ -30,15 +30,15 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serve serves probes and metrics on an address, unless it is empty. The
-// function it returns ends that.
-func serve(ctx context.Context, address string, h *health, registry *prometheus.Registry) (func(), error) {
+// serve serves probes and metrics on an address, unless it is empty, and
+// returns the address it listens on. The function it returns ends that.
+func serve(ctx context.Context, address string, h *health, registry *prometheus.Registry) (string, func(), error) {
 	if address == "" {
-		return func() {}, nil
+		return "", func() {}, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on --listen=%s: %w", address, err)
+		return "", nil, fmt.Errorf("listen on --listen=%s: %w", address, err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -50,7 +50,7 @@ func serve(ctx context.Context, address string, h *health, registry *prometheus.
 		defer close(served)
 		_ = server.Serve(listener) // ends with Shutdown
 	}()
-	return func() {
+	return listener.Addr().String(), func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		_ = server.Shutdown(ending) // what is left is cut off with the process

@@ -43,7 +43,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	metrics := report.NewMetrics(observer.Snapshot)
 	health := &health{synced: observer.HasSynced}
-	stopServing, err := serve(ctx, config.Listen, health, metrics.Registry)
+	_, stopServing, err := serve(ctx, config.Listen, health, metrics.Registry)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+const driver = "d"
+
+func volume(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: driver, Handle: handle} }
+
+// facts is a ledger with a Ready node and a pod there for each handle.
+func facts(now time.Time, handles ...string) *ledger.Ledger {
+	l := ledger.New()
+	apply := func(e ledger.Event) { l.Apply(now, e) }
+	apply(ledger.NodeState{Name: "n1", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+	apply(ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-1", Limit: ledger.NoLimit}}})
+	for _, h := range handles {
+		apply(ledger.PersistentVolume{Name: h, Version: "1", Volume: volume(h), Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: h}})
+		apply(ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: h}, Version: "1", PersistentVolume: h, Bound: true})
+		apply(ledger.Pod{UID: h, Version: "1", Namespace: "s", Name: h, Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: h}}})
+	}
+	return l
+}
+
+// attachmentOf is the volume's attachment at n1.
+func attachmentOf(handle, version string, attached bool) ledger.Attachment {
+	return ledger.Attachment{
+		Name: ledger.AttachmentName(volume(handle), "n1"), UID: handle, Version: version, Driver: driver, Node: "n1",
+		PersistentVolume: handle, Attached: attached, Ours: true,
+	}
+}
+
+// doer records steps, and has each do what it is told.
+type doer struct {
+	mu    sync.Mutex
+	steps []arbiter.Step
+	do    func(arbiter.Step) error
+}
+
+func (d *doer) Do(_ context.Context, s arbiter.Step) error {
+	d.mu.Lock()
+	d.steps = append(d.steps, s)
+	d.mu.Unlock()
+	if d.do == nil {
+		return nil
+	}
+	return d.do(s)
+}
+
+func (d *doer) count(do arbiter.Action) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, s := range d.steps {
+		if s.Do == do {
+			n++
+		}
+	}
+	return n
+}
+
+func controller(t *testing.T, l *ledger.Ledger, d *doer, now *time.Time) *Controller {
+	t.Helper()
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: func() time.Time { return *now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Steps of one plan are done side by side, and each failure is told.
+func TestStepsAreDoneSideBySide(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := facts(now, "data")
+	l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+	l.Apply(now, ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: ledger.NoLimit}}})
+	l.Apply(now, ledger.Pod{UID: "p2", Version: "1", Namespace: "s", Name: "p2", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
+	both := make(chan struct{}, 2)
+	broken := errors.New("broken")
+	d := &doer{do: func(s arbiter.Step) error {
+		both <- struct{}{}
+		for len(both) < 2 { // each waits for the other
+			time.Sleep(time.Millisecond)
+		}
+		if s.Node == "n2" {
+			return broken
+		}
+		return nil
+	}}
+	_, err := controller(t, l, d, &now).process(t.Context(), volume("data"))
+	if !errors.Is(err, broken) || d.count(arbiter.CreateAttachment) != 2 {
+		t.Errorf("error %v, steps %+v", err, d.steps)
+	}
+}
+
+// What only time changes is looked at again in time.
+func TestRecheck(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := facts(now, "data")
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, DetachDelay: time.Minute})
+	l.Apply(now, attachmentOf("data", "2", true))
+	l.Apply(now, ledger.PodGone{UID: "data"})
+	d := &doer{}
+	c := controller(t, l, d, &now)
+	now = now.Add(20 * time.Second)
+	after, err := c.process(t.Context(), volume("data"))
+	if err != nil || after != 40*time.Second || len(d.steps) > 0 {
+		t.Errorf("again after %s (%v), steps %+v", after, err, d.steps)
+	}
+	now = now.Add(40 * time.Second)
+	if _, err := c.process(t.Context(), volume("data")); err != nil || d.count(arbiter.Unreport) != 1 {
+		t.Errorf("steps %+v (%v)", d.steps, err)
+	}
+}
+
+// No more attaches and detaches of a driver are under way than its policy has
+// workers; when one ends, those who wait are looked at again.
+func TestWorkers(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := facts(now, "a", "b", "c")
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 2})
+	d := &doer{}
+	d.do = func(s arbiter.Step) error {
+		if s.Do == arbiter.CreateAttachment {
+			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
+		}
+		return nil
+	}
+	c := controller(t, l, d, &now)
+	process := func(handle string) {
+		t.Helper()
+		if _, err := c.process(t.Context(), volume(handle)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, handle := range []string{"a", "b", "c", "c"} {
+		process(handle)
+	}
+	if got := d.count(arbiter.CreateAttachment); got != 2 {
+		t.Fatalf("%d attaches under way, want 2", got)
+	}
+	l.Apply(now, attachmentOf("a", "3", true))
+	if free := c.driver.look(l.Snapshot().Volume(volume("a")), volume("a")); !slices.Equal(free, []ledger.VolumeID{volume("c")}) {
+		t.Errorf("%v need not wait any more", free)
+	}
+	process("c")
+	if got := d.count(arbiter.CreateAttachment); got != 3 {
+		t.Errorf("%d attaches were begun, want 3", got)
+	}
+}
+
+// A write that fails does not keep its worker.
+func TestFailedStepsFreeTheirWorker(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := facts(now, "a", "b")
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
+	d := &doer{do: func(arbiter.Step) error { return errors.New("broken") }}
+	c := controller(t, l, d, &now)
+	for range 2 {
+		if _, err := c.process(t.Context(), volume("a")); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if got := d.count(arbiter.CreateAttachment); got != 2 {
+		t.Errorf("%d attempts, want 2: the first one keeps its worker", got)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("an empty Config is taken")
+	}
+}

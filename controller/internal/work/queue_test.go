@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/execute"
+)
+
+// running is a queue that runs; its function says what each attempt returns.
+func running(t *testing.T, workers int, process func(context.Context, string) (time.Duration, error)) *Queue[string] {
+	t.Helper()
+	q := New("test", process)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		q.Run(ctx, workers)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return q
+}
+
+// A key is processed by one worker at a time, and again if it was touched
+// meanwhile.
+func TestOneAtATime(t *testing.T) {
+	var mu sync.Mutex
+	busy, most, runs := 0, 0, 0
+	began, goOn := make(chan struct{}, 10), make(chan struct{})
+	q := running(t, 4, func(context.Context, string) (time.Duration, error) {
+		mu.Lock()
+		busy, runs = busy+1, runs+1
+		most = max(most, busy)
+		mu.Unlock()
+		began <- struct{}{}
+		<-goOn
+		mu.Lock()
+		busy--
+		mu.Unlock()
+		return 0, nil
+	})
+	q.Add("a")
+	<-began
+	for range 5 {
+		q.Add("a") // while it is processed
+	}
+	goOn <- struct{}{}
+	<-began
+	goOn <- struct{}{}
+	mu.Lock()
+	defer mu.Unlock()
+	if most != 1 || runs != 2 {
+		t.Errorf("%d at once, %d runs; want 1 and 2", most, runs)
+	}
+}
+
+// A key is looked at again when time or a failure asks for it; a touch does
+// not wait for that.
+func TestAgain(t *testing.T) {
+	began := make(chan int, 10)
+	runs := 0
+	q := running(t, 1, func(context.Context, string) (time.Duration, error) {
+		runs++
+		began <- runs
+		switch runs {
+		case 1:
+			return time.Millisecond, nil // comes back by itself
+		case 2:
+			return 0, fmt.Errorf("changed: %w", execute.ErrStale) // and again
+		case 3:
+			return time.Hour, errors.New("broken")
+		}
+		return time.Hour, nil
+	})
+	q.Add("a")
+	for want := 1; want <= 4; want++ {
+		if got := <-began; got != want {
+			t.Fatalf("run %d, want %d", got, want)
+		}
+	}
+	q.Add("a") // although it is to be looked at in an hour
+	if got := <-began; got != 5 {
+		t.Errorf("run %d, want 5", got)
+	}
+}
+
+func TestPauses(t *testing.T) {
+	for _, b := range []Backoff{failures, stale} {
+		before := time.Duration(0)
+		for attempt := range 100 {
+			pause := b.pause(attempt)
+			full := b.Longest
+			if attempt < 20 {
+				full = min(b.First<<attempt, b.Longest)
+			}
+			if pause > full || pause < full*3/4-1 {
+				t.Errorf("attempt %d pauses %s, want %s to %s", attempt, pause, full*3/4, full)
+			}
+			if full < before {
+				t.Errorf("attempt %d: pauses get shorter", attempt)
+			}
+			before = full
+		}
+	}
+}
+
+// What is stale does not count as failed, and success forgets both.
+func TestAttemptsAreCountedApart(t *testing.T) {
+	q := New("test", func(context.Context, string) (time.Duration, error) { return 0, nil })
+	for range 5 {
+		q.failed("a", execute.ErrStale)
+	}
+	if pause := q.failed("a", errors.New("broken")); pause > failures.First {
+		t.Errorf("the first failure pauses %s", pause)
+	}
+	q.failed("a", errors.New("broken"))
+	if pause := q.failed("a", errors.New("broken")); pause < failures.First*3 {
+		t.Errorf("the third failure pauses %s", pause)
+	}
+	q.succeeded("a")
+	if pause := q.failed("a", errors.New("broken")); pause > failures.First {
+		t.Errorf("after a success a failure pauses %s", pause)
+	}
+}
+
+// When the context is done, keys that wait are not processed any more.
+func TestEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	began := make(chan string, 10)
+	q := New("test", func(ctx context.Context, key string) (time.Duration, error) {
+		began <- key
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	q.Add("a")
+	q.Add("b")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		q.Run(ctx, 1)
+	}()
+	<-began
+	cancel()
+	<-ended
+	if len(began) != 0 {
+		t.Errorf("%s was begun after the end", <-began)
+	}
+}

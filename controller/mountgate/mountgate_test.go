@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mountgate
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+const placeholder = `{"volumes":[{"name":"v","claim":"data","safeToMount":false,"safeToDetach":false,"reason":"Pending"}]}`
+
+var data = ledger.VolumeID{Driver: "d", Handle: "data"}
+
+// gate is a Controller on a ledger, with one pod bound to n1.
+type gate struct {
+	*Controller
+	t         *testing.T
+	ledger    *ledger.Ledger
+	object    *corev1.Pod
+	now       time.Time
+	published []execute.PodStatus
+	recorder  *record.FakeRecorder
+}
+
+func (g *gate) Snapshot() ledger.Snapshot              { return g.ledger.Snapshot() }
+func (g *gate) Pod(string, string) (*corev1.Pod, bool) { return g.object, g.object != nil }
+func (g *gate) apply(e ledger.Event)                   { g.ledger.Apply(g.now, e) }
+func (g *gate) last() execute.PodStatus                { return g.published[len(g.published)-1] }
+func (g *gate) pod(phase ledger.PodPhase, version string) ledger.Pod {
+	return ledger.Pod{UID: "p1", Version: version, Namespace: "shop", Name: "db", Node: "n1", Phase: phase,
+		Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
+}
+
+func (g *gate) PublishPod(_ context.Context, _ *ledger.Pod, s execute.PodStatus) error {
+	g.published = append(g.published, s)
+	g.object = g.object.DeepCopy()
+	g.object.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: s.Annotation}
+	g.object.Status.Conditions = []corev1.PodCondition{s.Condition}
+	return nil
+}
+
+// look processes the pod and fails unless so many writes were made by then.
+func (g *gate) look(what string, writes int) time.Duration {
+	g.t.Helper()
+	after, err := g.process(g.t.Context(), "p1")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if len(g.published) != writes {
+		g.t.Fatalf("%s: %d writes, want %d: %+v", what, len(g.published), writes, g.published)
+	}
+	return after
+}
+
+func (g *gate) attachment(version string, attached bool) ledger.Attachment {
+	return ledger.Attachment{Name: ledger.AttachmentName(data, "n1"), UID: "a", Version: version, Driver: "d", Node: "n1",
+		PersistentVolume: "data", Ours: true, Attached: attached}
+}
+
+func (g *gate) node(version string, inUse, reported []ledger.VolumeID) ledger.NodeState {
+	return ledger.NodeState{Name: "n1", UID: "n", Version: version, Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: inUse, Reported: reported}
+}
+
+func newGate(t *testing.T, stamped bool) *gate {
+	t.Helper()
+	g := &gate{t: t, ledger: ledger.New(), now: time.Unix(1000, 0), recorder: record.NewFakeRecorder(10)}
+	g.object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: types.UID("p1")}}
+	if stamped {
+		g.object.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: placeholder}
+	}
+	g.apply(g.node("1", nil, nil))
+	g.apply(ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 4}}})
+	g.apply(ledger.PersistentVolume{Name: "data", Version: "1", Volume: data, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})
+	g.apply(ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "1", PersistentVolume: "data", Bound: true})
+	g.apply(g.pod(ledger.PodLive, "1"))
+	c, err := New(Config{Cache: g, Write: g, Now: func() time.Time { return g.now }, Grace: 30 * time.Second, Events: report.NewEventsWith(g.recorder)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Controller = c
+	return g
+}
+
+// The usual way costs one write, when all volumes are safe to mount.
+func TestUsualWay(t *testing.T) {
+	g := newGate(t, true)
+	if after := g.look("nothing is attached yet", 0); after != 30*time.Second {
+		t.Errorf("looked at again after %s", after)
+	}
+	g.apply(g.attachment("2", false))
+	g.look("attaching", 0)
+	g.apply(g.attachment("3", true))
+	g.look("attached, and not reported", 0)
+	g.apply(g.node("4", nil, []ledger.VolumeID{data}))
+	g.look("reported", 1)
+	if c := g.last().Condition; c.Type != v1alpha1.PodSafeToMount || c.Status != corev1.ConditionTrue {
+		t.Errorf("condition %+v", c)
+	}
+	g.look("nothing new", 1)
+	g.apply(g.node("5", []ledger.VolumeID{data}, []ledger.VolumeID{data}))
+	g.look("in use", 1)
+	if len(g.recorder.Events) > 0 {
+		t.Errorf("event %s", <-g.recorder.Events)
+	}
+}
+
+// A pod without the placeholder is left alone as long as all goes well.
+func TestUnstamped(t *testing.T) {
+	g := newGate(t, false)
+	g.apply(g.attachment("3", true))
+	g.apply(g.node("4", nil, []ledger.VolumeID{data}))
+	g.look("safe", 0)
+}
+
+// A reason that lasts is told at once, also to a pod without the placeholder;
+// when it is over, that is told.
+func TestReasonThatLasts(t *testing.T) {
+	for _, stamped := range []bool{true, false} {
+		g := newGate(t, stamped)
+		failed := g.attachment("2", false)
+		failed.AttachError = ledger.CallError{Code: 13, Message: "no such disk"}
+		g.apply(failed)
+		g.look("the attach fails", 1)
+		c := g.last().Condition
+		if c.Status != corev1.ConditionFalse || c.Reason != "AttachFailed" || !strings.Contains(c.Message, "no such disk") {
+			t.Errorf("condition %+v", c)
+		}
+		status, err := v1alpha1.ParseVolumeStatus(g.last().Annotation)
+		if err != nil || status.Volumes[0].Reason != "AttachFailed" || status.Volumes[0].SafeToMount {
+			t.Errorf("status %+v (%v)", status, err)
+		}
+		if event := <-g.recorder.Events; !strings.Contains(event, "FailedAttachVolume") || !strings.Contains(event, "no such disk") {
+			t.Errorf("event %s", event)
+		}
+		g.look("it fails on", 1)
+		g.apply(g.attachment("3", true))
+		g.apply(g.node("4", nil, []ledger.VolumeID{data}))
+		g.look("it is over", 2)
+	}
+}
+
+// A wait that usually passes is told when it has lasted.
+func TestWaitThatDoesNotPass(t *testing.T) {
+	g := newGate(t, true)
+	g.apply(g.attachment("2", false))
+	g.look("attaching", 0)
+	g.now = g.now.Add(29 * time.Second)
+	if after := g.look("still attaching", 0); after != time.Second {
+		t.Errorf("looked at again after %s", after)
+	}
+	g.now = g.now.Add(time.Second)
+	g.look("attaching for too long", 1)
+	if reason := g.last().Condition.Reason; reason != "Attaching" {
+		t.Errorf("reason %s", reason)
+	}
+}
+
+// When a pod has finished, it is told once its volumes are safe to detach.
+func TestFinishedPod(t *testing.T) {
+	g := newGate(t, true)
+	g.apply(g.attachment("2", true))
+	g.apply(g.node("3", []ledger.VolumeID{data}, []ledger.VolumeID{data}))
+	g.look("runs", 1)
+	g.apply(g.pod(ledger.PodFinished, "4"))
+	g.look("finished, and still in use", 1)
+	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
+	g.look("not in use any more", 2)
+	status, err := v1alpha1.ParseVolumeStatus(g.last().Annotation)
+	if err != nil || !status.Volumes[0].SafeToDetach || status.Volumes[0].SafeToMount || g.last().Condition.Status != corev1.ConditionFalse {
+		t.Errorf("status %+v (%v), condition %+v", status, err, g.last().Condition)
+	}
+	g.look("nothing new", 2)
+}
+
+// Storage that is never attached is safe to mount, and says no node.
+func TestNothingToAttach(t *testing.T) {
+	g := newGate(t, true)
+	g.apply(ledger.Driver{Name: "d", Version: "1"})
+	g.look("the driver needs no attachments", 1)
+	if want := `{"volumes":[{"name":"v","claim":"data","persistentVolume":"data","safeToMount":true,"safeToDetach":false}]}`; g.last().Annotation != want {
+		t.Errorf("annotation %s", g.last().Annotation)
+	}
+}
+
+// Pods that go, are gone, or are nobody's yet, are left alone.
+func TestPodsThatAreLeftAlone(t *testing.T) {
+	tests := map[string]func(*gate){
+		"being deleted":       func(g *gate) { g.object.DeletionTimestamp = &metav1.Time{Time: g.now} },
+		"another of the name": func(g *gate) { g.object.UID = "other" },
+		"gone":                func(g *gate) { g.object = nil },
+		"gone from the books": func(g *gate) { g.apply(ledger.PodGone{UID: "p1"}) },
+		"bound nowhere": func(g *gate) {
+			p := g.pod(ledger.PodLive, "9")
+			p.Node = ""
+			g.apply(p)
+		},
+	}
+	for name, change := range tests {
+		g := newGate(t, true)
+		failed := g.attachment("2", false)
+		failed.AttachError = ledger.CallError{Code: 13, Message: "no such disk"}
+		g.apply(failed)
+		change(g)
+		g.look(name, 0)
+	}
+}
+
+// The time of a condition is that of its last change.
+func TestConditionTime(t *testing.T) {
+	g := newGate(t, true)
+	failed := g.attachment("2", false)
+	failed.AttachError = ledger.CallError{Code: 13, Message: "first"}
+	g.apply(failed)
+	g.look("it fails", 1)
+	began := g.last().Condition.LastTransitionTime
+	g.now = g.now.Add(time.Minute)
+	failed.Version, failed.AttachError.Message = "3", "second"
+	g.apply(failed)
+	g.look("it fails otherwise", 2)
+	if got := g.last().Condition.LastTransitionTime; !got.Equal(&began) {
+		t.Errorf("the condition is False since %s, and says %s", began, got)
+	}
+}
