@@ -19,7 +19,15 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 		return nil
 	}
 	name := ledger.NodeName(node.Node().Name)
-	return nodeStatus(p.core.arbiter.Fit(c.view(), c.request, name, p.core.now()), name)
+	if status := nodeStatus(p.core.arbiter.Fit(c.view(), c.request, name, p.core.now()), name); status != nil {
+		return status
+	}
+	for _, r := range c.refused {
+		if r.node == name {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, r.message)
+		}
+	}
+	return nil
 }
 
 // PreScore skips pods without attachable volumes.

@@ -279,6 +279,7 @@ type rig struct {
 	handle *handle
 	queue  *queue
 	kube   *fake.Clientset
+	later  atomic.Int64 // nanoseconds that the plugin's clock is ahead
 }
 
 // newRig makes a framework whose only filter is the plugin, over nodes n1 to n3
@@ -303,7 +304,10 @@ func newStillRig(t *testing.T, events ...ledger.Event) *rig {
 	registry := frameworkruntime.Registry{
 		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 			r.handle = &handle{Handle: h}
-			made := newCore(ctx, config{Facts: r.world, Tickets: r.world, Handle: r.handle})
+			made := newCore(ctx, config{
+				Facts: r.world, Tickets: r.world, Handle: r.handle,
+				Now: func() time.Time { return time.Now().Add(time.Duration(r.later.Load())) },
+			})
 			args, err := decode(nil)
 			r.plugin = &VolumeHold{core: made, handle: h, profile: profile, grantTimeout: args.GrantTimeout.Duration}
 			return r.plugin, err

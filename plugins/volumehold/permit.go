@@ -87,7 +87,9 @@ func (c *core) seek(ctx context.Context, r *reservation) {
 			c.deliver(ctx, r, "")
 			return
 		case ledger.TicketRefused:
-			c.deliver(ctx, r, "node(s) refused: "+c.refusal(&newest))
+			message := "node(s) refused: " + c.refusal(&newest)
+			c.waker.refuse(r.pod.UID, r.ticket.Node, message)
+			c.deliver(ctx, r, message)
 			return
 		}
 		select {

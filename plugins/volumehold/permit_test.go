@@ -113,6 +113,9 @@ func TestRefusalSendsThePodElsewhere(t *testing.T) {
 	if _, exists := r.Ticket(ticketID(pod)); exists {
 		t.Error("the pod is tried again before its ticket is withdrawn")
 	}
+	if status := r.filter(pod, "n1"); status.Message() != "node(s) refused: no free slot of driver disk.example.com (2 of 2 used)" {
+		t.Errorf("the node that was just refused: %v", status)
+	}
 	again := r.reserve(pod, "n2").permit()
 	r.written(pod, "n2")
 	r.decide(pod, metav1.ConditionTrue, "")
@@ -121,6 +124,26 @@ func TestRefusalSendsThePodElsewhere(t *testing.T) {
 	}
 	if w, want := r.writes(), []string{"create n1", "delete n1", "create n2"}; !slices.Equal(w, want) {
 		t.Errorf("writes are %v, want %v", w, want)
+	}
+}
+
+// A refusal is not for ever: by then the ledger has what the controller went by.
+func TestRefusalIsForgotten(t *testing.T) {
+	r := newRig(t, disk("data", ledger.AccessNode)...)
+	pod := podWith("p", "data")
+	r.known(pod)
+	c := r.reserve(pod, "n1").permit()
+	r.written(pod, "n1")
+	r.decide(pod, metav1.ConditionFalse, "not now")
+	c.verdict()
+	c.unreserve()
+	eventually(t, "the pod to be tried again", func() bool { return slices.Contains(r.queue.names(), "p") })
+	if r.filter(pod, "n1").IsSuccess() {
+		t.Error("the node that was just refused is taken again")
+	}
+	r.later.Store(int64(refusalLasts))
+	if status := r.filter(pod, "n1"); !status.IsSuccess() {
+		t.Errorf("after %s: %v", refusalLasts, status)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 var (
 	errPodGone     = errors.New("the pod is being deleted")
 	errReservation = errors.New("the reservation has ended")
+	errAttach      = errors.New("bindAfter: Attached")
 )
 
 // PreBindPreFlight has PreBind skipped, but for pods for which the grant is not
@@ -31,8 +32,9 @@ func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *
 
 // PreBind waits until the volumes that unbound claims have become are granted,
 // too, since the grant was for their slots; and until volumes are attached whose
-// policy says bindAfter: Attached. It waits as long as Permit did, and ends
-// early when the pod is deleted, which the framework would notice only at Bind.
+// policy says bindAfter: Attached; when that fails, the pod goes elsewhere. It
+// waits as long as Permit did, and ends early when the pod is deleted, which the
+// framework would notice only at Bind.
 func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	r := p.core.book.of(string(pod.UID))
 	if r == nil || !r.follow {
@@ -43,6 +45,9 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 	defer cancel()
 	for {
 		waitsFor, err := p.core.settled(r)
+		if errors.Is(err, errAttach) {
+			p.core.waker.refuse(pod.UID, r.ticket.Node, "node(s) refused: "+err.Error())
+		}
 		if err != nil {
 			return fwk.AsStatus(err)
 		}
@@ -73,7 +78,7 @@ func (c *core) settled(r *reservation) (waitsFor string, err error) {
 		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
 			verdict = c.arbiter.Explain(s, need, r.ticket.Node, c.now())
 			if verdict.First().Code == arbiter.AttachFailed {
-				return "", errors.New(verdict.First().Message())
+				return "", fmt.Errorf("%w: %s", errAttach, verdict.First().Message())
 			}
 		}
 		if !verdict.Allowed() {

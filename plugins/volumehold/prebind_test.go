@@ -117,6 +117,10 @@ func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 			if status := <-done; !strings.HasSuffix(status.Message(), test.want) || status.IsSuccess() != (test.want == "") {
 				t.Errorf("PreBind says %v, want %q", status, test.want)
 			}
+			c.unreserve()
+			if status := r.filter(pod, "n1"); status.IsSuccess() != (test.want == "") {
+				t.Errorf("at the same node again: %v", status)
+			}
 		})
 	}
 }

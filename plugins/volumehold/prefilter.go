@@ -26,10 +26,11 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	if len(fact.Volumes) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	snapshot, synced := p.core.waker.enter(pod, fact)
-	if !synced {
+	attempt := p.core.waker.enter(pod, fact)
+	if !attempt.based {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Moorage is still reading which volumes are where")
 	}
+	snapshot := attempt.base
 	request := arbiter.PodRequest(snapshot, &fact)
 	if !request.Attachable(snapshot) {
 		p.core.waker.leave(pod.UID)
@@ -38,7 +39,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	if refusal := podStatus(p.core.arbiter.Admissible(snapshot, request)); refusal != nil {
 		return nil, refusal
 	}
-	state.Write(stateKey, &cycleState{snapshot: snapshot, request: request})
+	state.Write(stateKey, &cycleState{snapshot: snapshot, request: request, refused: attempt.refused})
 	return p.narrow(snapshot, request)
 }
 

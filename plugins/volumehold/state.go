@@ -17,6 +17,7 @@ const stateKey fwk.StateKey = Name
 type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
 	request  arbiter.Request
+	refused  []refusal // nodes that the controller has just refused
 	delta    ledger.Delta
 }
 

@@ -25,6 +25,13 @@ const (
 	retryMost  = 10 * time.Second
 )
 
+// refusalLasts is how long a node is left out for a pod that the controller has
+// refused there, although the ledger would allow it. By then the ledger has
+// what the controller went by; and if it never gets it, the pod goes elsewhere
+// first. Without this kube-scheduler would choose the same of several nodes that
+// score alike.
+const refusalLasts = 5 * time.Second
+
 // waker has a refused pod tried again when a change lifts a refusal: when a
 // verdict on the pod, or on the pod at some node, was not Allow by the facts
 // that the last attempt saw, and is now.
@@ -61,6 +68,14 @@ type waiting struct {
 	based    bool            // base is set: the caches were complete
 	base     ledger.Snapshot // by which it was refused, as far as the waker knows
 	reserved bool            // it has a node: nothing to wake
+	refused  []refusal       // by the controller, newest last
+}
+
+// refusal is what the controller said of a pod at a node.
+type refusal struct {
+	node    ledger.NodeName
+	message string
+	until   time.Time
 }
 
 func newWaker(c *core) *waker {
@@ -76,18 +91,37 @@ func newWaker(c *core) *waker {
 	}
 }
 
-// enter notes that a pod is being tried, and returns the snapshot to judge it
-// by; false when the caches are not complete yet. The pod is on the list before
-// the snapshot is made: no change after it is missed.
-func (w *waker) enter(pod *corev1.Pod, fact ledger.Pod) (ledger.Snapshot, bool) {
+// enter notes that a pod is being tried, and returns what to judge it by: a
+// snapshot, unless the caches are not complete yet, and the refusals that last.
+// The pod is on the list before the snapshot is made: no change after it is
+// missed. What it returns never changes.
+func (w *waker) enter(pod *corev1.Pod, fact ledger.Pod) waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry := &waiting{pod: pod, fact: fact}
+	if earlier := w.waiting[pod.UID]; earlier != nil {
+		now := w.core.now()
+		for _, r := range earlier.refused {
+			if now.Before(r.until) {
+				entry.refused = append(entry.refused, r)
+			}
+		}
+	}
 	w.waiting[pod.UID] = entry
 	if w.core.facts.HasSynced() {
 		entry.base, entry.based = w.core.facts.Snapshot(), true
 	}
-	return entry.base, entry.based
+	return *entry
+}
+
+// refuse leaves a node out for a pod, for a while.
+func (w *waker) refuse(uid types.UID, n ledger.NodeName, message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if entry := w.waiting[uid]; entry != nil {
+		entry.refused = append(slices.Clip(entry.refused), refusal{n, message, w.core.now().Add(refusalLasts)})
+		w.retries.AddAfter(uid, refusalLasts)
+	}
 }
 
 // leave takes a pod off the list: it needs nothing any more.
@@ -234,6 +268,9 @@ func (w *waker) wake(ctx context.Context, entry *waiting) {
 func (w *waker) lifted(entry *waiting, after ledger.Snapshot, volumes map[ledger.VolumeID]bool, nodes map[ledger.NodeName]bool) bool {
 	before, a := entry.base, w.core.arbiter
 	was, is := arbiter.PodRequest(before, &entry.fact), arbiter.PodRequest(after, &entry.fact)
+	if a.Admissible(after, is).Allowed() && !a.Admissible(before, was).Allowed() {
+		return true // if only to be told what else is in the way
+	}
 	now := w.core.now()
 	fits := func(n ledger.NodeName) bool {
 		return !a.Fit(before, was, n, now).Allowed() && a.Fit(after, is, n, now).Allowed()

@@ -25,6 +25,7 @@ const (
 //	alone  wants the ReadWriteOncePod volume single, which pod owner has at n1
 //	absent wants a slot of a driver that no node has
 //	early  names a claim that is not bound yet, of a class that binds at once
+//	lost   wants a slot of the driver, too, by a claim whose volume isn't known
 func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 	holder, owner := boundTo(podWith("holder", "held"), "n2"), boundTo(podWith("owner", "single"), "n1")
 	world := all(
@@ -35,6 +36,7 @@ func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 		one(slotsAt("n1", 2, roomy), slotsAt("n2", 2, roomy), slotsAt("n3", 2, roomy),
 			attached("a", "n1"), attached("b", "n1"), attached("c", "n2"), attached("d", "n2"), attached("e", "n3"), attached("f", "n3"),
 			factOf(holder), factOf(owner), factOf(boundTo(podWith("user", "c"), "n2")),
+			disk("lost", ledger.AccessNode)[1],
 			ledger.StorageClass{Name: "now", Driver: roomy},
 			ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "early"}, UID: "claim-early", Class: "now"}))
 	bound := diskOf(roomy, "early", ledger.AccessNode)
@@ -58,13 +60,14 @@ func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 		{"the only pod is gone", one(ledger.PodGone{UID: "uid-owner"}), []string{"alone"}},
 		{"the claim is bound, its volume not known", bound[1:], nil},
 		{"the claim is bound, and its volume known", bound, []string{"early"}},
+		{"a claim that leads nowhere gets its volume, and no slot", disk("lost", ledger.AccessNode)[:1], []string{"lost"}},
 		{"somebody else's volume", all(disk("x", ledger.AccessNode), one(factOf(podWith("stranger", "x")))), nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := newStillRig(t, world...)
 			close(r.synced)
-			pods := []*corev1.Pod{podWith("slot", "fresh"), podWith("turn", "held"), podWith("alone", "single"), podWith("absent", "odd"), podWith("early", "early")}
+			pods := []*corev1.Pod{podWith("slot", "fresh"), podWith("turn", "held"), podWith("alone", "single"), podWith("absent", "odd"), podWith("early", "early"), podWith("lost", "lost")}
 			r.known(pods...)
 			for _, pod := range pods {
 				r.prefilter(pod)
