@@ -44,7 +44,7 @@ type Config struct {
 	Moorage client.Interface
 	// Factory shares informers on Kubernetes' own kinds with others in the
 	// process, such as a scheduler. Whoever made it starts it, after New.
-	// Without one the Observer has its own, which leave managedFields out.
+	// Without one the Observer has its own, which keep only what matters here.
 	Factory informers.SharedInformerFactory
 	// Kinds to observe; all of them when empty. Tickets and Pods must be among
 	// them.

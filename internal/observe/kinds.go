@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -63,7 +62,7 @@ func (o *Observer) connect() error {
 		f.seen = func(object runtime.Object) (ledger.Event, error) { return o.event(object) }
 		f.gone = func(m metav1.Object) ledger.Event { return gone(kind, m) }
 		if own || moorageKind(kind) {
-			if err := f.informer.SetTransform(withoutManagedFields); err != nil {
+			if err := f.informer.SetTransform(slim); err != nil {
 				return fmt.Errorf("informer of %s: %w", kind, err)
 			}
 		}
@@ -75,15 +74,6 @@ func (o *Observer) connect() error {
 		o.feeds[kind] = f
 	}
 	return nil
-}
-
-// withoutManagedFields leaves out what nobody here reads and what makes half
-// of an object's size.
-func withoutManagedFields(object any) (any, error) {
-	if m, err := meta.Accessor(object); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 func informerOf(k Kind, f informers.SharedInformerFactory, c client.Interface) cache.SharedIndexInformer {

@@ -62,13 +62,15 @@ func podPhase(p *corev1.Pod) ledger.PodPhase {
 		return ledger.PodFinished
 	case p.DeletionTimestamp == nil:
 		return ledger.PodLive
-	case terminated(p):
+	case Ended(p):
 		return ledger.PodFinished
 	}
 	return ledger.PodTerminating
 }
 
-func terminated(p *corev1.Pod) bool {
+// Ended says whether every container of a pod is reported terminated, those of
+// init and ephemeral ones included. Without any report it has not ended.
+func Ended(p *corev1.Pod) bool {
 	status := &p.Status
 	if len(status.ContainerStatuses) < len(p.Spec.Containers) || len(status.ContainerStatuses) == 0 ||
 		len(status.InitContainerStatuses) < len(p.Spec.InitContainers) ||

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// slim takes out of an object what nobody here reads before it is kept: a
+// cluster has many pods, and most of each is of no interest. It makes no
+// difference to the facts. Only informers of our own are slimmed.
+func slim(object any) (any, error) {
+	if m, err := meta.Accessor(object); err == nil {
+		m.SetManagedFields(nil)
+	}
+	switch object := object.(type) {
+	case *corev1.Pod:
+		slimPod(object)
+	case *corev1.Node:
+		object.Status.Images = nil
+	}
+	return object, nil
+}
+
+func slimPod(p *corev1.Pod) {
+	p.Labels, p.OwnerReferences = nil, nil
+	annotations := map[string]string{}
+	for _, key := range []string{v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey} {
+		if value, ok := p.Annotations[key]; ok {
+			annotations[key] = value
+		}
+	}
+	p.Annotations = annotations
+	// Of its containers it matters whether all have ended.
+	status := corev1.PodStatus{Phase: p.Status.Phase}
+	if translate.Ended(p) {
+		status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+	}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Volumes: slimVolumes(p.Spec.Volumes)}
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1alpha1.PodSafeToMount {
+			status.Conditions = append(status.Conditions, c)
+		}
+	}
+	p.Status = status
+}
+
+// slimVolumes leaves out the kinds that are never attached.
+func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for _, v := range volumes {
+		switch {
+		case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.EmptyDir != nil, v.HostPath != nil, v.CSI != nil:
+			continue
+		case v.Ephemeral != nil:
+			v.Ephemeral = &corev1.EphemeralVolumeSource{}
+		}
+		kept = append(kept, v)
+	}
+	return kept
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// What is kept of a pod says the same as the pod, at each stage of its life.
+func TestSlimPodsSayTheSame(t *testing.T) {
+	ended := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: strings.Repeat("x", 100)}}}
+	runs := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	one := []corev1.Container{{Name: "c", Image: "x", Env: []corev1.EnvVar{{Name: "A", Value: strings.Repeat("b", 1000)}}}}
+	now := metav1.Now()
+	for name, status := range map[string]corev1.PodStatus{
+		"new": {}, "running": {Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{runs}},
+		"ended":      {ContainerStatuses: []corev1.ContainerStatus{ended}, InitContainerStatuses: []corev1.ContainerStatus{ended}},
+		"init runs":  {ContainerStatuses: []corev1.ContainerStatus{ended}, InitContainerStatuses: []corev1.ContainerStatus{runs}},
+		"debugged":   {ContainerStatuses: []corev1.ContainerStatus{ended}, InitContainerStatuses: []corev1.ContainerStatus{ended}, EphemeralContainerStatuses: []corev1.ContainerStatus{runs}},
+		"incomplete": {ContainerStatuses: []corev1.ContainerStatus{ended}},
+		"failed":     {Phase: corev1.PodFailed},
+	} {
+		for _, deleting := range []*metav1.Time{nil, &now} {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop", Name: "db", UID: "u", ResourceVersion: "5", CreationTimestamp: now, DeletionTimestamp: deleting,
+					Labels: map[string]string{"app": "db"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
+					Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "m", v1alpha1.AnnotationVolumeStatus: "{}", "other": "long"},
+				},
+				Spec: corev1.PodSpec{NodeName: "n", Containers: one, InitContainers: one, Volumes: []corev1.Volume{
+					{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "a"}}},
+					{Name: "b", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
+					{Name: "c", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-02399794d890f9375"}}},
+					{Name: "d", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "p", IQN: "i"}}},
+					{Name: "e", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+				}},
+				Status: status,
+			}
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: v1alpha1.PodSafeToMount}}
+			want, err := translate.Pod(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := slim(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slimmed := kept.(*corev1.Pod)
+			if got, err := translate.Pod(slimmed); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %+v (%v)\nwant %+v", name, got, err, want)
+			}
+			if len(slimmed.Annotations) != 2 || len(slimmed.Status.Conditions) != 1 || slimmed.Labels != nil || slimmed.ManagedFields != nil ||
+				len(slimmed.Spec.Volumes) != 4 || len(slimmed.Spec.Containers) > 0 {
+				t.Errorf("%s: too much or too little is kept: %+v", name, slimmed)
+			}
+		}
+	}
+}

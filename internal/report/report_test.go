@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+func TestMetrics(t *testing.T) {
+	l := ledger.New()
+	now := time.Unix(1000, 0)
+	l.Apply(now, ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 5}, {Name: "free", Limit: ledger.NoLimit}}})
+	l.Apply(now, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Access: ledger.AccessNode})
+	l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "t"}, UID: "u", Version: "1", Type: ledger.TypeManual, Node: "n1",
+		Phase: ledger.TicketGranted, Reason: "Granted", Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}})
+	m := report.NewMetrics(l.Snapshot)
+	m.Step(arbiter.Step{Do: arbiter.Report}, nil)
+	m.Step(arbiter.Step{Do: arbiter.Report}, execute.ErrStale)
+	m.Step(arbiter.Step{Do: arbiter.DeleteAttachment, Rule: arbiter.OutOfService}, nil)
+	m.Step(arbiter.Step{Do: arbiter.Unreport, Rule: arbiter.OutOfService}, nil) // a forced detach is counted once
+	m.Violations([]arbiter.Violation{{Invariant: "I1"}, {Invariant: "I1"}})
+	m.Attached("d", 2*time.Second)
+	m.Detached("d", time.Second)
+	want := `
+# HELP moorage_forced_detaches_total Volumes detached without their kubelet's word, by the rule that said so.
+# TYPE moorage_forced_detaches_total counter
+moorage_forced_detaches_total{rule="OutOfService"} 1
+# HELP moorage_invariant_violations_total Broken invariants that an audit found. Any is a bug, or somebody else's doing.
+# TYPE moorage_invariant_violations_total counter
+moorage_invariant_violations_total{invariant="I1"} 2
+# HELP moorage_slots_limit Slots of a driver that a node has, by its CSINode and the policy; none where there is no limit.
+# TYPE moorage_slots_limit gauge
+moorage_slots_limit{driver="d",node="n1"} 5
+# HELP moorage_slots_used Slots of a driver that are taken at a node: attached, attaching, detaching, reserved or unknown.
+# TYPE moorage_slots_used gauge
+moorage_slots_used{driver="d",node="n1"} 1
+moorage_slots_used{driver="free",node="n1"} 0
+# HELP moorage_steps_total Steps executed: each is one write to the API, shared by several where they are of one node.
+# TYPE moorage_steps_total counter
+moorage_steps_total{result="error",step="report"} 1
+moorage_steps_total{result="ok",step="delete-attachment"} 1
+moorage_steps_total{result="ok",step="report"} 1
+moorage_steps_total{result="ok",step="unreport"} 1
+# HELP moorage_tickets VolumeTickets by type, phase and the reason of their condition Granted.
+# TYPE moorage_tickets gauge
+moorage_tickets{phase="granted",reason="Granted",type="Manual"} 1
+`
+	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "moorage_forced_detaches_total", "moorage_invariant_violations_total",
+		"moorage_slots_limit", "moorage_slots_used", "moorage_steps_total", "moorage_tickets")
+	if err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(m.Registry, "moorage_operation_seconds"); err != nil || n != 2 {
+		t.Errorf("%d series of operations (%v), want attach and detach", n, err)
+	}
+	var none *report.Metrics
+	none.Step(arbiter.Step{}, nil)
+	none.Attached("d", 0)
+	none.Violations(nil)
+}
+
+func TestEvents(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	e := report.NewEventsWith(recorder)
+	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "u"}
+	v := ledger.VolumeID{Driver: "d", Handle: "h"}
+	e.Waits(pod, arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: v, Node: "n1"})
+	e.Waits(pod, arbiter.Reason{Code: arbiter.AttachFailed, Volume: v, Node: "n1", Detail: "no such disk"})
+	e.Refused(&ledger.Ticket{Type: ledger.TypePod, PodName: "db", Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Driver: "d", Used: 4, Limit: 4})
+	e.Refused(&ledger.Ticket{Type: ledger.TypeManual, Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot}) // nobody's pod
+	e.ForcedDetach("n1", v, arbiter.OutOfService)
+	for _, want := range [][]string{
+		{"VolumeWait", "NodeUnreachable", "out-of-service"},
+		{"FailedAttachVolume", "no such disk"},
+		{"TicketRefused", "node n1", "4 of 4"},
+		{"ForcedDetach", "OutOfService"},
+	} {
+		got := <-recorder.Events
+		for _, part := range append(want, "Warning") {
+			if !strings.Contains(got, part) {
+				t.Errorf("event %q does not say %q", got, part)
+			}
+		}
+	}
+	if len(recorder.Events) > 0 {
+		t.Errorf("one event too many: %s", <-recorder.Events)
+	}
+	var none *report.Events
+	none.Waits(pod, arbiter.Reason{})
+	none.ForcedDetach("n1", v, "")
+}
+
+// A wait that may be for ever is never taken for one that passes.
+func TestPasses(t *testing.T) {
+	for _, c := range []ledger.Code{arbiter.NodeUnreachable, arbiter.InUseUnknown, arbiter.AttachFailed, arbiter.DetachFailed,
+		arbiter.HeldElsewhere, arbiter.ForeignAttachment, arbiter.NoFreeSlot, arbiter.ClaimMissing, arbiter.NodeUnmanaged} {
+		if report.Passes(c) {
+			t.Errorf("%s passes", c)
+		}
+	}
+	if !report.Passes(arbiter.Attaching) || !report.Passes(arbiter.NotReported) {
+		t.Error("an attach that goes as it should is told at once")
+	}
+}
