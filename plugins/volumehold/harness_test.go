@@ -49,7 +49,7 @@ const patience = 30 * time.Second
 // world is a ledger, and the part of the API that the plugin sees, in the hands
 // of the test.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	ledger *ledger.Ledger
 
 	mu        sync.Mutex
@@ -63,7 +63,7 @@ type world struct {
 	fail func(verb string, t *v1alpha1.VolumeTicket) error
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	w := &world{
 		t: t, ledger: ledger.New(), synced: make(chan struct{}),
 		tickets: map[string]*v1alpha1.VolumeTicket{}, pods: map[string]*corev1.Pod{}, version: 100,
@@ -284,7 +284,7 @@ type rig struct {
 
 // newRig makes a framework whose only filter is the plugin, over nodes n1 to n3
 // (each with the driver and two slots) and what else the test applies.
-func newRig(t *testing.T, events ...ledger.Event) *rig {
+func newRig(t testing.TB, events ...ledger.Event) *rig {
 	t.Helper()
 	r := newStillRig(t, events...)
 	r.plugin.core.start(r.plugin.core.process)
@@ -294,7 +294,7 @@ func newRig(t *testing.T, events ...ledger.Event) *rig {
 
 // newStillRig is newRig with caches that are not complete, and nothing going on
 // beside scheduling.
-func newStillRig(t *testing.T, events ...ledger.Event) *rig {
+func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	t.Helper()
 	metrics.Register()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -432,7 +432,7 @@ func (c *cycle) unreserve() {
 	c.rig.RunReservePluginsUnreserve(c.rig.t.Context(), c.state, c.pod, c.node)
 }
 
-func eventually(t *testing.T, what string, happens func() bool) {
+func eventually(t testing.TB, what string, happens func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		return happens(), nil

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Filter costs the same however many volumes the node has.
+func BenchmarkFilter(b *testing.B) {
+	for _, volumes := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("volumes=%d", volumes), func(b *testing.B) {
+			events := all(disk("data", ledger.AccessNode), one(slotsAt("n1", int32(volumes)+1)))
+			for i := range volumes {
+				claim := fmt.Sprintf("d%d", i)
+				events = append(events, all(disk(claim, ledger.AccessNode),
+					one(factOf(boundTo(podWith("pod-"+claim, claim), "n1")), attached(claim, "n1")))...)
+			}
+			r := newRig(b, events...)
+			pod := podWith("p", "data")
+			state, _, status := r.prefilter(pod)
+			if !status.IsSuccess() {
+				b.Fatal(status)
+			}
+			node := r.node("n1")
+			b.ReportAllocs()
+			for b.Loop() {
+				if status := r.plugin.Filter(b.Context(), state, pod, node); status != nil {
+					b.Fatal(status)
+				}
+			}
+		})
+	}
+}
+
+// What one detach costs the waker while many pods wait for a slot.
+func BenchmarkLook(b *testing.B) {
+	for _, pods := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("waiting=%d", pods), func(b *testing.B) {
+			r := newStillRig(b, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), one(attached("a", "n1")))...)
+			close(r.synced)
+			w := r.plugin.core.waker
+			for i := range pods {
+				pod := podWith(fmt.Sprintf("p%d", i), "data")
+				r.known(pod)
+				w.enter(pod, factOf(pod))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				w.touch(ledger.Touched{Nodes: []ledger.NodeName{"n1"}})
+				w.look(b.Context())
+			}
+		})
+	}
+}
