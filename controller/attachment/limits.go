@@ -32,7 +32,7 @@ func (l *limits) look(v *ledger.Volume, id ledger.VolumeID) []ledger.VolumeID {
 	count := 0
 	if v != nil {
 		for i := range v.Places {
-			for _, a := range v.Places[i].Attachments {
+			for _, a := range v.Places[i].Attachments() {
 				if a.Deleting || !a.Attached && a.AttachError.IsZero() {
 					count++
 				}

@@ -45,7 +45,7 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	attached := 0
 	for i := range v.Places {
 		place := &v.Places[i]
-		if len(place.Attachments) > 0 && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
+		if place.HasAttachments() && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
 			attached++
 		}
 		if reportedEarly(v, place) {

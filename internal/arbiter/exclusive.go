@@ -135,7 +135,7 @@ func (w view) free(need Need) []Reason {
 			}
 		}
 		if p.Node != w.n && foreign(p) {
-			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Attachments[0].Name})
+			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Canonical().Name})
 		}
 	}
 	return append(reasons, w.tried(need, a, code)...)
@@ -192,4 +192,4 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 
 // foreign says whether a place is bound by an attachment that Moorage can't
 // place, and by no own one: it has not the name that volume and node lead to.
-func foreign(p *ledger.Place) bool { return len(p.Attachments) > 0 && !p.Attachments[0].Own() }
+func foreign(p *ledger.Place) bool { return p.HasAttachments() && !p.HasOwn() }

@@ -66,12 +66,12 @@ func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
 		reason.Code = AccessModesConflict
 		return []Reason{reason}
 	}
-	for _, name := range v.PVs {
+	for _, name := range v.PVs() {
 		if pv := s.PersistentVolume(name); pv != nil && !pv.Deleting {
 			return nil
 		}
 	}
-	if len(v.PVs) > 0 {
+	if len(v.PVs()) > 0 {
 		reason.Code = VolumeDeleting
 		return []Reason{reason}
 	}

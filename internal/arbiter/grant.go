@@ -115,7 +115,7 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 		if need.Volume.IsZero() || need.Volume.NoAttach() || !s.AttachRequired(need.Volume.Driver) {
 			continue
 		}
-		if p := s.Volume(need.Volume).Place(pod.Node); p == nil || len(p.Attachments) == 0 {
+		if p := s.Volume(need.Volume).Place(pod.Node); !p.HasAttachments() {
 			return false, false
 		}
 	}

@@ -122,12 +122,12 @@ func (j *judge) believed(n ledger.NodeName, bound map[ledger.VolumeID]bool) map[
 	if node == nil {
 		return all
 	}
-	for _, v := range node.At {
+	for _, v := range node.At() {
 		p := s.Volume(v).Place(n)
 		given := slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			return u.Pod != "" || s.Ticket(u.Ticket).Phase == ledger.TicketGranted
 		})
-		if given || len(p.Attachments) > 0 || p.Reported || p.InUse {
+		if given || p.HasAttachments() || p.Reported || p.InUse {
 			all[v] = true
 		}
 	}

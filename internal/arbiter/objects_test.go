@@ -383,7 +383,7 @@ func (s *script) show(a args) {
 	}
 	for i := range v.Places {
 		p := &v.Places[i]
-		s.trace("at %s: attachments=%d users=%d reported=%t inUse=%t proof=%s mount=%t", p.Node, len(p.Attachments), len(p.Users),
+		s.trace("at %s: attachments=%d users=%d reported=%t inUse=%t proof=%s mount=%t", p.Node, len(p.Attachments()), len(p.Users),
 			p.Reported, p.InUse, p.Proof.Stage, s.arb.SafeToMount(snap, v.ID, p.Node))
 	}
 }

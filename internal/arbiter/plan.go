@@ -199,7 +199,7 @@ func (p *planner) named(u ledger.User) bool {
 
 // physical says whether the volume may still be at a place, whoever wants it.
 func (p *planner) physical(place *ledger.Place) bool {
-	if len(place.Attachments) > 0 || place.Reported {
+	if place.HasAttachments() || place.Reported {
 		return true
 	}
 	// In use without an attachment: a kubelet that waits for one when it has

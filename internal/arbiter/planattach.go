@@ -107,9 +107,9 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.Place) []Reason {
 		reason.Code = DriverNotRegistered
 	case p.v.Access == ledger.AccessConflict:
 		reason.Code = AccessModesConflict
-	case len(p.v.PVs) > 0 && p.source() == "":
+	case len(p.v.PVs()) > 0 && p.source() == "":
 		reason.Code = VolumeDeleting
-	case len(p.v.PVs) == 0 && !p.inline():
+	case len(p.v.PVs()) == 0 && !p.inline():
 		reason.Code = ClaimLost
 	default:
 		if p.excl {
@@ -124,7 +124,7 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.Place) []Reason {
 // claimed one first. Empty for an inline volume.
 func (p *planner) source() string {
 	best := ""
-	for _, name := range p.v.PVs {
+	for _, name := range p.v.PVs() {
 		pv := p.s.PersistentVolume(name)
 		if pv == nil || pv.Deleting {
 			continue

@@ -95,9 +95,10 @@ func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 // slot to spare, is not ready or is being drained, or the volume goes away.
 func (p *planner) delayed(node *ledger.Node, place *ledger.Place) time.Duration {
 	policy := policyOf(p.s, p.v)
-	left := policy.DetachDelay - p.now.Sub(place.Idle)
+	since, idle := p.s.Idle(place)
+	left := policy.DetachDelay - p.now.Sub(since)
 	va := place.Own()
-	if left <= 0 || place.Idle.IsZero() || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
+	if left <= 0 || !idle || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
 		return 0
 	}
 	if p.sought(place) {

@@ -43,12 +43,12 @@ func (p *planner) writeHold() {
 
 // forgotten says whether nothing is left that the hold could be about.
 func (p *planner) forgotten() bool {
-	return p.v.Hold != nil && len(p.v.PVs) == 0 && len(p.v.Places) == 0
+	return p.v.Hold != nil && len(p.v.PVs()) == 0 && len(p.v.Places) == 0
 }
 
 // nextHold is the hold as it should be.
 func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
-	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs}
+	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
 		h.Transitions = p.transitions(was) + 1
@@ -79,7 +79,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 func (p *planner) transitions(was ledger.Hold) int64 {
 	most := was.Transitions
 	for i := range p.v.Places {
-		for _, a := range p.v.Places[i].Attachments {
+		for _, a := range p.v.Places[i].Attachments() {
 			most = max(most, a.Transitions)
 		}
 	}

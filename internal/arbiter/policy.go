@@ -33,7 +33,7 @@ func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
 // policyOf returns the policy of a volume.
 func policyOf(s ledger.Snapshot, v *ledger.Volume) ledger.Policy {
 	class := ""
-	for _, name := range v.PVs {
+	for _, name := range v.PVs() {
 		if pv := s.PersistentVolume(name); pv != nil && pv.Class != "" {
 			class = pv.Class
 			break

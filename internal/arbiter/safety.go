@@ -53,8 +53,8 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) 
 	if d := afterUnreachable(policy); d >= 0 && n != nil {
 		best = timing(AfterUnreachable, d, now, n.NotReady, !n.SawFail, v)
 	}
-	if d := afterPodGone(policy); d >= 0 && unused(s, p) && !p.Idle.IsZero() {
-		f := timing(AfterPodGone, d, now, p.Idle, !p.SawLeave, v)
+	if since, idle := s.Idle(p); idle && unused(s, p) && afterPodGone(policy) >= 0 {
+		f := timing(AfterPodGone, afterPodGone(policy), now, since, !p.SawLeave, v)
 		if best.Rule == "" || f.Left < best.Left {
 			best = f
 		}
@@ -67,8 +67,8 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) 
 // that one had measured, plus the time since this one has read it.
 func timing(rule string, limit time.Duration, now, since time.Time, continues bool, v *ledger.Volume) forcing {
 	seen := now.Sub(since)
-	if continues && v.Forced.Rule == rule {
-		seen = max(seen, v.Forced.Elapsed+now.Sub(v.ForcedAt))
+	if earlier, read := v.Earlier(); continues && earlier.Rule == rule {
+		seen = max(seen, earlier.Elapsed+now.Sub(read))
 	}
 	return forcing{
 		Rule: rule, Elapsed: seen, Left: max(0, limit-seen),
@@ -164,13 +164,13 @@ func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.Nod
 // claimOf names a volume for people: the claim of its first PersistentVolume,
 // or that PersistentVolume. Empty for an inline volume.
 func claimOf(s ledger.Snapshot, v *ledger.Volume) string {
-	for _, name := range v.PVs {
+	for _, name := range v.PVs() {
 		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
 			return pv.Claim.Name
 		}
 	}
-	if len(v.PVs) > 0 {
-		return v.PVs[0]
+	if len(v.PVs()) > 0 {
+		return v.PVs()[0]
 	}
 	return ""
 }

@@ -482,7 +482,7 @@ func (w *world) nothingLeft(t failer) {
 	for n := range w.snapshot().Nodes() {
 		for _, d := range n.Drivers {
 			if d.Used != 0 {
-				w.fail(t, "%d slots of %s are still used at %s: %v", d.Used, d.Name, n.Name, n.At)
+				w.fail(t, "%d slots of %s are still used at %s: %v", d.Used, d.Name, n.Name, n.At())
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (e *Executor) Prune(s ledger.Snapshot) {
 	exists := map[string]bool{}
 	for v := range s.Volumes() {
 		for i := range v.Places {
-			for _, a := range v.Places[i].Attachments {
+			for _, a := range v.Places[i].Attachments() {
 				exists[a.UID] = true
 			}
 		}

@@ -8,136 +8,6 @@ import (
 	"time"
 )
 
-func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.attachments.get(a.Name)
-	if old != nil {
-		if !Newer(a.Version, old.Version) {
-			return
-		}
-		if old.PersistentVolume != a.PersistentVolume {
-			l.unlinkAttachment(old)
-		}
-		if old.UID == a.UID {
-			a.at, a.own = old.at, old.own
-		}
-	}
-	l.world.attachments.put(l.gen, &a)
-	if a.PersistentVolume != "" {
-		if rec := l.world.pvs.get(a.PersistentVolume); rec == nil || !slices.Contains(rec.attachments, a.Name) {
-			rec := l.pv(a.PersistentVolume)
-			rec.attachments = add(rec.attachments, a.Name)
-		}
-	}
-	l.placeAttachment(now, t, old, a.Name)
-	switch {
-	case a.AttachError.Code == ResourceExhausted && !a.Attached && !a.Deleting:
-		l.exhausted(t, a.Node, a.Driver, true)
-	case a.Attached && (old == nil || !old.Attached):
-		l.exhausted(t, a.Node, a.Driver, false) // there was room after all
-	}
-}
-
-// exhausted notes whether a driver has refused an attach at a node for want
-// of room.
-func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
-	if l.world.nodes.get(n).Driver(driver).Exhausted == is {
-		return
-	}
-	rec := l.node(n)
-	rec.ownDriver(driver).Exhausted = is
-	rec.sweepDrivers()
-	t.node(n)
-}
-
-func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.attachments.get(e.Name)
-	if old == nil {
-		return
-	}
-	l.unlinkAttachment(old)
-	l.leaveAttachment(now, t, old)
-	l.world.attachments.del(l.gen, e.Name)
-	if old.Attached {
-		l.exhausted(t, old.Node, old.Driver, false) // a slot came free
-	}
-}
-
-// placeAttachment puts the attachment, in its newest version, at its place,
-// and takes the old version, if any, from where it was.
-func (l *Ledger) placeAttachment(now time.Time, t *Touched, old *Attachment, name string) {
-	a := l.world.attachments.get(name)
-	if a == nil {
-		return
-	}
-	at := a.Inline
-	if at.IsZero() {
-		pv := l.world.pvs.get(a.PersistentVolume)
-		switch {
-		case pv != nil && pv.exists && !pv.Volume.IsZero():
-			at = pv.Volume
-		case a.at.IsZero():
-			at = unknownSource(a.Driver, name)
-		default:
-			at = a.at
-		}
-	}
-	if a.at != at {
-		moved := *a
-		moved.at, moved.own = at, at.IsReal() && a.Name == AttachmentName(at, a.Node)
-		a = &moved
-		l.world.attachments.put(l.gen, a)
-	}
-	l.at(now, t, at, a.Node, func(p *Place) {
-		i := slices.IndexFunc(p.Attachments, func(b *Attachment) bool { return b.Name == a.Name })
-		switch {
-		case i < 0 && len(p.Attachments) == 0:
-			p.Attachments = []*Attachment{a}
-		case i < 0:
-			p.Attachments = sortAttachments(append(slices.Clip(p.Attachments), a))
-		default:
-			p.Attachments = slices.Clone(p.Attachments)
-			p.Attachments[i] = a
-		}
-		if a.own && p.Proof != (Proof{p.Proof.Stage, a.UID, a.Version}) {
-			p.Proof = Proof{}
-		}
-	})
-	if old != nil && (old.at != at || old.Node != a.Node) {
-		l.leaveAttachment(now, t, old)
-	}
-}
-
-// sortAttachments puts the own attachment first.
-func sortAttachments(as []*Attachment) []*Attachment {
-	slices.SortFunc(as, func(a, b *Attachment) int {
-		return cmp.Or(count(b.own)-count(a.own), cmp.Compare(a.Name, b.Name))
-	})
-	return as
-}
-
-func (l *Ledger) leaveAttachment(now time.Time, t *Touched, a *Attachment) {
-	if a.at.IsZero() {
-		return
-	}
-	l.at(now, t, a.at, a.Node, func(p *Place) {
-		if i := slices.IndexFunc(p.Attachments, func(b *Attachment) bool { return b.Name == a.Name }); i >= 0 {
-			p.Attachments = removeAt(p.Attachments, i)
-		}
-		if a.own {
-			p.Proof = Proof{}
-		}
-	})
-}
-
-func (l *Ledger) unlinkAttachment(a *Attachment) {
-	if a.PersistentVolume == "" {
-		return
-	}
-	rec := l.pv(a.PersistentVolume)
-	rec.attachments = drop(rec.attachments, a.Name)
-	l.sweepPV(rec)
-}
-
 func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.world.nodes.get(s.Name)
 	known := old != nil && old.Exists && old.UID == s.UID
@@ -159,7 +29,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		rec.NotReady, rec.SawFail = now, wasReady
 	}
 	if healthChanged {
-		t.Volumes = append(t.Volumes, rec.At...)
+		t.Volumes = append(t.Volumes, rec.At()...)
 		t.node(s.Name)
 	}
 	// First what is there, then what is not: a place that stays is never lost
@@ -208,7 +78,7 @@ func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, to
 	for _, v := range is {
 		listed[v] = true
 	}
-	for _, v := range slices.Clone(rec.At) {
+	for _, v := range rec.At() {
 		if p := l.world.volumes.get(v).Place(n); p != nil && *bit(p) && !listed[v] {
 			l.at(now, t, v, n, func(p *Place) { *bit(p) = false })
 		}
@@ -227,7 +97,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if rec.NotReady.IsZero() {
 		rec.NotReady, rec.SawFail = now, wasReady
 	}
-	t.Volumes = append(t.Volumes, rec.At...)
+	t.Volumes = append(t.Volumes, rec.At()...)
 	t.node(e.Name)
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
 	l.sweepNode(l.node(e.Name))
@@ -246,10 +116,11 @@ func (d NodeDrivers) apply(l *Ledger, _ time.Time, t *Touched) {
 	for _, driver := range d.Drivers {
 		own := rec.ownDriver(driver.Name)
 		own.DriverOnNode, own.Registered, own.Exhausted = driver, true, false
+		own.to = &machine{rec.Name, own.Name, driver.NodeID}
 	}
 	rec.sweepDrivers()
 	t.node(d.Node)
-	t.Volumes = append(t.Volumes, rec.At...)
+	t.Volumes = append(t.Volumes, rec.At()...)
 }
 
 func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
@@ -263,7 +134,7 @@ func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 	rec.sweepDrivers()
 	t.node(e.Node)
-	t.Volumes = append(t.Volumes, rec.At...)
+	t.Volumes = append(t.Volumes, rec.At()...)
 	l.sweepNode(rec)
 }
 
@@ -275,7 +146,10 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	hold := e.Hold
 	rec := l.volume(e.Volume)
 	if rec.Hold == nil {
-		rec.Forced, rec.ForcedAt = hold.Force, now
+		rec.earlier = nil
+		if hold.Force != (Force{}) {
+			rec.earlier = &earlier{hold.Force, now}
+		}
 	}
 	rec.Hold = &hold
 	t.volume(e.Volume)
@@ -294,7 +168,7 @@ func (e HoldGone) apply(l *Ledger, _ time.Time, t *Touched) {
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	n := l.world.nodes.get(e.Node)
 	exists := n != nil && n.Exists
-	if l.prove(now, t, e.Volume, e.Node, Proof{ProofUnreported, e.UID, e.Version}) {
+	if l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		l.at(now, t, e.Volume, e.Node, func(p *Place) {
 			p.Reported = false
 			p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
@@ -303,26 +177,32 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
-	l.prove(now, t, e.Volume, e.Node, Proof{ProofUnwanted, e.UID, e.Version})
+	l.prove(now, t, e.Volume, e.Node, ProofUnwanted, e.UID, e.Version)
 }
 
 // prove records a proof about a place that is still as it was when the proof
 // began, and says whether it did. A proof never skips a stage.
-func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, proof Proof) bool {
+func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
 	p := l.world.volumes.get(v).Place(n)
 	if p == nil {
 		return false
 	}
-	uid, version := "", ""
-	if a := p.Own(); a != nil {
-		uid, version = a.UID, a.Version
+	own, at := "", ""
+	if p.HasOwn() {
+		own, at = p.first.uidText(), p.first.versionText()
 	}
-	if uid != proof.UID || version != proof.Version {
+	if own != uid || at != version || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {
 		return false
 	}
-	if proof.Stage == ProofUnwanted && p.Proof != (Proof{ProofUnreported, uid, version}) {
-		return false
-	}
-	l.at(now, t, v, n, func(p *Place) { p.Proof = proof })
+	l.at(now, t, v, n, func(p *Place) {
+		p.Proof.Stage = stage
+		if r := p.first; p.HasOwn() && !r.proved {
+			marked := *r
+			marked.gen, marked.proved = l.gen, true
+			l.world.attachments.put(l.gen, marked.name(), &marked)
+			p.takeAttachment(r)
+			p.putAttachment(&marked)
+		}
+	})
 	return true
 }

@@ -14,7 +14,7 @@ func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
 	if old != nil && !Newer(p.Version, old.Version) {
 		return
 	}
-	l.world.policies.put(l.gen, &p)
+	l.world.policies.put(l.gen, p.Name, &p)
 	l.policyChanged(t, p.key())
 	if old != nil && old.key() != p.key() {
 		l.policyChanged(t, old.key())
@@ -40,7 +40,7 @@ func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	if best == nil {
 		l.world.rules.del(l.gen, key)
 	} else {
-		l.world.rules.put(l.gen, best)
+		l.world.rules.put(l.gen, key, best)
 	}
 	l.driverChanged(t, key.Driver, false)
 }

@@ -19,8 +19,8 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	if !p.Volume.IsZero() {
 		v := l.volume(p.Volume)
-		if i, found := slices.BinarySearch(v.PVs, p.Name); !found {
-			v.PVs = insertAt(v.PVs, i, p.Name)
+		if i, found := slices.BinarySearch(v.PVs(), p.Name); !found {
+			v.setPVs(insertAt(v.PVs(), i, p.Name))
 		}
 		v.Access = l.access(v)
 		t.volume(p.Volume)
@@ -54,7 +54,7 @@ func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
 		return
 	}
 	rec := l.volume(v)
-	rec.PVs = drop(rec.PVs, name)
+	rec.setPVs(drop(rec.PVs(), name))
 	rec.Access = l.access(rec)
 	t.volume(v)
 	l.sweep(rec)
@@ -64,11 +64,11 @@ func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
 // The order of the constants is the order of restriction. A volume whose
 // last PersistentVolume went keeps what it had.
 func (l *Ledger) access(v *Volume) Access {
-	if len(v.PVs) == 0 {
+	if v.pvs == nil {
 		return max(v.Access, v.inline)
 	}
 	most := v.inline
-	for _, name := range v.PVs {
+	for _, name := range v.PVs() {
 		if pv := l.world.pvs.get(name); pv != nil && pv.exists {
 			most = max(most, pv.Access)
 		}
@@ -85,7 +85,7 @@ func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 		l.placeTicket(now, t, id)
 	}
 	for _, name := range rec.attachments {
-		l.placeAttachment(now, t, l.world.attachments.get(name), name)
+		l.resolveAttachment(now, t, name)
 	}
 }
 
@@ -148,7 +148,7 @@ func (c StorageClass) apply(l *Ledger, now time.Time, t *Touched) {
 	if old != nil && !Newer(c.Version, old.Version) {
 		return
 	}
-	l.world.classes.put(l.gen, &c)
+	l.world.classes.put(l.gen, c.Name, &c)
 	if old == nil || old.Driver != c.Driver {
 		l.classChanged(now, t, c.Name)
 	}
@@ -181,7 +181,7 @@ func (d Driver) apply(l *Ledger, _ time.Time, t *Touched) {
 	if old != nil && !Newer(d.Version, old.Version) {
 		return
 	}
-	l.world.drivers.put(l.gen, &d)
+	l.world.drivers.put(l.gen, d.Name, &d)
 	l.driverChanged(t, d.Name, old == nil && d.AttachRequired || old != nil && old.AttachRequired == d.AttachRequired)
 }
 
@@ -216,7 +216,7 @@ func (l *Ledger) claim(key ClaimKey) *claimRecord {
 		*rec = *old
 	}
 	rec.gen = l.gen
-	l.world.claims.put(l.gen, rec)
+	l.world.claims.put(l.gen, key, rec)
 	return rec
 }
 
@@ -230,7 +230,7 @@ func (l *Ledger) pv(name string) *pvRecord {
 		*rec = *old
 	}
 	rec.gen = l.gen
-	l.world.pvs.put(l.gen, rec)
+	l.world.pvs.put(l.gen, name, rec)
 	return rec
 }
 

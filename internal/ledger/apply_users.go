@@ -18,7 +18,7 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 			p.at = old.at
 		}
 	}
-	l.world.pods.put(l.gen, &p)
+	l.world.pods.put(l.gen, p.UID, &p)
 	l.linkPod(&p)
 	l.placePod(now, t, p.UID)
 	if old != nil && len(old.at) > 0 && p.at == nil {
@@ -102,7 +102,7 @@ func (l *Ledger) placePod(now time.Time, t *Touched, uid string) {
 	}
 	moved := *p
 	moved.at = at
-	l.world.pods.put(l.gen, &moved)
+	l.world.pods.put(l.gen, uid, &moved)
 }
 
 // inlineAccess notes how many an inline volume may serve, as the pod that
@@ -191,7 +191,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 			l.queueTicket(t, old, false)
 		}
 	}
-	l.world.tickets.put(l.gen, &k)
+	l.world.tickets.put(l.gen, k.ID, &k)
 	l.linkTicket(&k)
 	l.placeTicket(now, t, k.ID)
 	if old != nil && len(old.at) > 0 && k.at == nil {
@@ -228,7 +228,7 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	ghost := *old
 	ghost.Ghost = true
-	l.world.tickets.put(l.gen, &ghost)
+	l.world.tickets.put(l.gen, e.ID, &ghost)
 	l.queueTicket(t, &ghost, false)
 	l.phaseChanged(now, t, e.ID)
 	t.ticket(e.ID)
@@ -283,7 +283,7 @@ func (l *Ledger) placeTicket(now time.Time, t *Touched, id TicketID) {
 	l.moveUser(now, t, User{Ticket: id}, k.Node, k.at, at)
 	moved := *k
 	moved.at = at
-	l.world.tickets.put(l.gen, &moved)
+	l.world.tickets.put(l.gen, id, &moved)
 	t.ticket(id)
 }
 

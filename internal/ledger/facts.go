@@ -167,7 +167,6 @@ type Attachment struct {
 	AttachError        CallError
 	DetachError        CallError
 
-	at  VolumeID
 	own bool // see Own
 }
 

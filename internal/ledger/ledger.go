@@ -19,10 +19,13 @@ type Ledger struct {
 	// their deletion is seen: what was on its way before does not bring them
 	// back.
 	buried map[TicketID]string
+	// touched is Apply's, kept here so that it costs no allocation.
+	touched Touched
 }
 
 // world is the whole of the facts: what a Snapshot copies.
 type world struct {
+	epoch       time.Time // what durations are counted from; of the caller's clock
 	volumes     trie[VolumeID, Volume]
 	nodes       trie[NodeName, Node]
 	pods        trie[string, Pod]
@@ -30,7 +33,7 @@ type world struct {
 	pvs         trie[string, pvRecord]
 	classes     trie[string, StorageClass]
 	drivers     trie[string, Driver]
-	attachments trie[string, Attachment]
+	attachments trie[string, attachmentRecord]
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
 	rules       trie[policyKey, Policy] // of the policies, those that count
@@ -39,6 +42,7 @@ type world struct {
 // New returns an empty ledger.
 func New() *Ledger {
 	one := func(s string) uint64 { return hashStrings(s, "") }
+	attachments := &hashing[string, attachmentRecord]{hash: hashName, rehash: (*attachmentRecord).hash, is: (*attachmentRecord).named}
 	return &Ledger{gen: 1, buried: map[TicketID]string{}, world: world{
 		volumes:     newTrie(func(v VolumeID) uint64 { return hashStrings(v.Handle, v.Driver) }, func(v *Volume) VolumeID { return v.ID }),
 		nodes:       newTrie(func(n NodeName) uint64 { return one(string(n)) }, func(n *Node) NodeName { return n.Name }),
@@ -47,7 +51,7 @@ func New() *Ledger {
 		pvs:         newTrie(one, func(p *pvRecord) string { return p.Name }),
 		classes:     newTrie(one, func(c *StorageClass) string { return c.Name }),
 		drivers:     newTrie(one, func(d *Driver) string { return d.Name }),
-		attachments: newTrie(one, func(a *Attachment) string { return a.Name }),
+		attachments: trie[string, attachmentRecord]{how: attachments},
 		tickets:     newTrie(func(t TicketID) uint64 { return hashStrings(t.Name, t.Namespace) }, func(t *Ticket) TicketID { return t.ID }),
 		policies:    newTrie(one, func(p *Policy) string { return p.Name }),
 		rules:       newTrie(func(k policyKey) uint64 { return hashStrings(k.Class, k.Driver) }, (*Policy).key),
@@ -60,9 +64,18 @@ func New() *Ledger {
 func (l *Ledger) Apply(now time.Time, e Event) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var t Touched
-	e.apply(l, now, &t)
+	l.begin(now)
+	e.apply(l, now, &l.touched)
+	t := l.touched
+	l.touched = Touched{}
 	return t
+}
+
+// begin sets the epoch at the first event.
+func (l *Ledger) begin(now time.Time) {
+	if l.world.epoch.IsZero() {
+		l.world.epoch = now
+	}
 }
 
 // Snapshot returns the facts as they are, in constant time.
@@ -88,6 +101,7 @@ func (l *Ledger) Assume(now time.Time, tickets ...Ticket) error {
 		}
 	}
 	var touched Touched
+	l.begin(now)
 	for _, t := range tickets {
 		if replaceable(l.world.tickets.get(t.ID)) {
 			t.apply(l, now, &touched)

@@ -131,8 +131,12 @@ func TestTouchedCovers(t *testing.T) {
 			e := s.event()
 			touched := l.Apply(start, e)
 			after := map[VolumeID]string{}
-			for v := range l.Snapshot().Volumes() {
-				after[v.ID] = strings.Join(describeVolume(v), "\n")
+			snap := l.Snapshot()
+			for v := range snap.Volumes() {
+				after[v.ID] = describeVolume(v)
+				for i := range v.Places {
+					after[v.ID] += "\n" + open(snap, &v.Places[i]).describe(v.ID)
+				}
 			}
 			for v := range after {
 				if after[v] != before[v] && !slices.Contains(touched.Volumes, v) {

@@ -20,17 +20,17 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 	if found {
 		before = vol.Places[i]
 	} else {
-		vol.Places = insertAt(vol.Places, i, Place{Node: n})
+		vol.Places = insertAt(vol.Places, i, Place{Node: n, idle: busy})
 	}
 	change(&vol.Places[i])
 	after := &vol.Places[i]
 	switch {
 	case l.occupied(after):
-		after.Idle, after.SawLeave = time.Time{}, false
-	case after.Idle.IsZero():
-		after.Idle, after.SawLeave = now, found
+		after.idle, after.SawLeave = busy, false
+	case after.idle == busy:
+		after.idle, after.SawLeave = now.Sub(l.world.epoch), found
 	}
-	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && lapses(before.Own(), after.Own()))
+	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && lapses(&before, after))
 	reported, inUse := after.Reported, after.InUse
 	gone := after.Empty()
 	if gone {
@@ -49,7 +49,7 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 	node.inUse += count(inUse) - count(before.InUse)
 	switch {
 	case !found && !gone:
-		node.enter(v)
+		node.enter(vol.ID)
 		t.node(n)
 	case found && gone:
 		node.leave(v)
@@ -58,9 +58,9 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 	}
 }
 
-// lapses says whether an attachment went, or was made again.
-func lapses(before, after *Attachment) bool {
-	return before != nil && (after == nil || after.UID != before.UID)
+// lapses says whether the own attachment went, or was made again.
+func lapses(before, after *Place) bool {
+	return before.HasOwn() && (!after.HasOwn() || before.first != after.first && before.first.uidText() != after.first.uidText())
 }
 
 // occupied says whether a place has a user other than tickets that are not
@@ -85,21 +85,19 @@ func count(b bool) int {
 }
 
 func (n *Node) enter(v VolumeID) {
-	i, found := slices.BinarySearchFunc(n.At, v, compareVolumes)
-	if found {
-		return
+	d := n.ownDriver(v.Driver)
+	if i, found := slices.BinarySearch(d.handles, v.Handle); !found {
+		d.handles = insertAt(d.handles, i, v.Handle)
+		d.Used++
 	}
-	n.At = slices.Insert(n.At, i, v)
-	n.ownDriver(v.Driver).Used++
 }
 
 func (n *Node) leave(v VolumeID) {
-	i, found := slices.BinarySearchFunc(n.At, v, compareVolumes)
-	if !found {
-		return
+	d := n.ownDriver(v.Driver)
+	if i, found := slices.BinarySearch(d.handles, v.Handle); found {
+		d.handles = removeAt(d.handles, i)
+		d.Used--
 	}
-	n.At = slices.Delete(n.At, i, i+1)
-	n.ownDriver(v.Driver).Used--
 	n.sweepDrivers()
 }
 
@@ -107,7 +105,7 @@ func (n *Node) leave(v VolumeID) {
 // CSINode said before a driver left it is remembered.
 func (n *Node) sweepDrivers() {
 	n.Drivers = slices.DeleteFunc(n.Drivers, func(d NodeDriver) bool {
-		return d == NodeDriver{DriverOnNode: DriverOnNode{Name: d.Name, Limit: NoLimit}}
+		return d.Used == 0 && !d.Registered && !d.Exhausted && d.DriverOnNode == DriverOnNode{Name: d.Name, Limit: NoLimit}
 	})
 }
 
@@ -140,13 +138,13 @@ func (l *Ledger) volume(v VolumeID) *Volume {
 		rec.gen = l.gen
 		rec.Places = slices.Clone(old.Places)
 	}
-	l.world.volumes.put(l.gen, rec)
+	l.world.volumes.put(l.gen, v, rec)
 	return rec
 }
 
 // sweep removes the record of a volume of which nothing is known any more.
 func (l *Ledger) sweep(v *Volume) {
-	if len(v.Places) == 0 && len(v.PVs) == 0 && v.Hold == nil {
+	if len(v.Places) == 0 && v.pvs == nil && v.Hold == nil {
 		l.world.volumes.del(l.gen, v.ID)
 	}
 }
@@ -162,15 +160,15 @@ func (l *Ledger) node(n NodeName) *Node {
 		*rec = *old
 		rec.gen = l.gen
 		rec.Drivers = slices.Clone(old.Drivers)
-		rec.At = slices.Clone(old.At)
 	}
-	l.world.nodes.put(l.gen, rec)
+	l.world.nodes.put(l.gen, n, rec)
 	return rec
 }
 
 // sweepNode removes the record of a node that is gone and holds nothing.
 func (l *Ledger) sweepNode(n *Node) {
-	if !n.Exists && !n.CSINode && len(n.At) == 0 && len(n.Tickets) == 0 {
+	used := slices.ContainsFunc(n.Drivers, func(d NodeDriver) bool { return d.Used > 0 })
+	if !n.Exists && !n.CSINode && !used && len(n.Tickets) == 0 {
 		l.world.nodes.del(l.gen, n.Name)
 	}
 }

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -10,42 +11,73 @@ import (
 // Volume is all that is known of one volume. Read only outside this package.
 type Volume struct {
 	ID     VolumeID
-	PVs    []string // names of the PersistentVolumes that name it, sorted
-	Access Access   // the most restrictive of theirs
-	Places []Place  // in the order of their nodes
-	Hold   *Hold    // nil: no VolumeHold
-	// Forced is how far a forced detach had come when this process first saw
-	// the hold, at ForcedAt: what an earlier process measured.
-	Forced   Force
-	ForcedAt time.Time
+	Access Access  // the most restrictive of its PersistentVolumes'
+	inline Access  // the most restrictive of pods that name it inline
+	Places []Place // in the order of their nodes
+	Hold   *Hold   // nil: no VolumeHold
 
-	inline Access // the most restrictive of pods that name it inline
-	gen    uint64
+	earlier *earlier  // see Earlier; nil: nothing
+	pvs     *[]string // see PVs; nil: none
+	gen     uint64
+}
+
+// PVs are the names of the PersistentVolumes that name the volume, sorted.
+func (v *Volume) PVs() []string {
+	if v.pvs == nil {
+		return nil
+	}
+	return *v.pvs
+}
+
+func (v *Volume) setPVs(names []string) {
+	v.pvs = nil
+	if len(names) > 0 {
+		v.pvs = &names
+	}
+}
+
+// earlier is what an earlier process has measured of a forced detach, and
+// when this one has read it.
+type earlier struct {
+	force Force
+	read  time.Time
+}
+
+// Earlier returns how far a forced detach had come when this process first
+// saw the hold, and when that was.
+func (v *Volume) Earlier() (Force, time.Time) {
+	if v.earlier == nil {
+		return Force{}, time.Time{}
+	}
+	return v.earlier.force, v.earlier.read
 }
 
 // Place is a volume at a node.
 type Place struct {
-	Node        NodeName
-	Attachments []*Attachment // more than one only when a foreign one exists
-	Users       []User
-	Reported    bool // in the node's volumesAttached
-	InUse       bool // in the node's volumesInUse, as last reported
-	Proof       Proof
+	Node     NodeName
+	Users    []User
+	Reported bool // in the node's volumesAttached
+	InUse    bool // in the node's volumesInUse, as last reported
+	Proof    Proof
 	// Lapsed says that Reported is from before: the attachment that it was
 	// about is gone, and the node has not stopped to report it since.
 	Lapsed bool
-	// Idle is when the last pod or granted ticket left, as this process saw
-	// it, or when this process first saw the place without one. Zero while it
-	// has any.
-	Idle time.Time
-	// SawLeave says that this process saw the last user leave, so that Idle
-	// is the whole truth and no earlier process measured before it.
+	// SawLeave says that this process saw the last user leave, so that since
+	// when it is idle is the whole truth and no earlier process measured
+	// before it.
 	SawLeave bool
+
+	first *attachmentRecord    // the own one, if there is one
+	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
+	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it is not
 }
+
+// busy is the idle of a place with users.
+const busy = time.Duration(math.MinInt64)
 
 // Empty says whether nothing binds the volume to the node any more.
 func (p *Place) Empty() bool {
-	return len(p.Attachments) == 0 && len(p.Users) == 0 && !p.Reported && !p.InUse
+	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.InUse
 }
 
 // User is a pod bound to a node or a ticket for it; one of the two is set.
@@ -54,12 +86,11 @@ type User struct {
 	Ticket TicketID
 }
 
-// Proof is how far a detach has come, as this process has proved it. It is
-// lost with the process, and void when the attachment's version moves.
+// Proof is how far a detach has come, as this process has proved it of the own
+// attachment as it is. It is lost with the process, and void when the
+// attachment's version moves.
 type Proof struct {
-	Stage   ProofStage
-	UID     string // of the VolumeAttachment
-	Version string // of the VolumeAttachment when the proof began
+	Stage ProofStage
 }
 
 // ProofStage is a step of the safe detach (DESIGN.md section 7).
@@ -85,8 +116,7 @@ type Node struct {
 	CSINode   bool         // the CSINode object is there
 	CSIRev    string       // its version
 	Drivers   []NodeDriver // in the order of their names
-	At        []VolumeID   // volumes that have a Place here, sorted
-	Tickets   []TicketID   // pending tickets for this node, sorted
+	Tickets   []TicketID   // pending tickets for this node, in no order
 	NotReady  time.Time    // since when it isn't ready, as this process saw it; zero when ready
 	// SawFail says that this process saw the node ready before.
 	SawFail  bool
@@ -103,6 +133,20 @@ type NodeDriver struct {
 	// neither the CSINode changed nor a slot came free since.
 	Exhausted bool
 	Used      int32 // places here of this driver's volumes
+
+	handles []string // of the volumes that have a place here, sorted
+	to      *machine // as the CSINode says, for attachments to share
+}
+
+// At lists the volumes that have a place at the node, sorted.
+func (n *Node) At() []VolumeID {
+	var list []VolumeID
+	for i := range n.Drivers {
+		for _, handle := range n.Drivers[i].handles {
+			list = append(list, VolumeID{n.Drivers[i].Name, handle})
+		}
+	}
+	return list
 }
 
 // Driver returns the node's entry for a driver. The zero entry, with no slot
@@ -138,22 +182,38 @@ func (v *Volume) Place(n NodeName) *Place {
 	return nil
 }
 
+// HasAttachments says whether any VolumeAttachment binds the volume here.
+func (p *Place) HasAttachments() bool { return p != nil && p.first != nil }
+
+// HasOwn says whether there is an attachment under the one name that the
+// volume and the node lead to.
+func (p *Place) HasOwn() bool { return p.HasAttachments() && p.first.own }
+
 // Own returns the attachment under the one name that the volume and the node
 // lead to. Nil when there is none; others may exist, see Canonical.
 func (p *Place) Own() *Attachment {
-	if a := p.Canonical(); a != nil && a.own {
-		return a
+	if !p.HasOwn() {
+		return nil
 	}
-	return nil
+	return p.first.unpack()
 }
 
 // Canonical returns the own attachment if there is one, else the first of the
 // foreign ones. Nil when there is none at all.
 func (p *Place) Canonical() *Attachment {
-	if p == nil || len(p.Attachments) == 0 {
+	if p == nil {
 		return nil
 	}
-	return p.Attachments[0]
+	return p.first.unpack()
+}
+
+// Attachments lists the attachments: the own one first, then by name.
+func (p *Place) Attachments() []*Attachment {
+	var list []*Attachment
+	for _, r := range p.records() {
+		list = append(list, r.unpack())
+	}
+	return list
 }
 
 // claimRecord is a claim and who refers to it; the claim itself may be
@@ -172,7 +232,7 @@ type pvRecord struct {
 	exists      bool
 	claims      []ClaimKey
 	tickets     []TicketID
-	attachments []string
+	attachments []string // that wait for it to be seen
 	gen         uint64
 }
 

@@ -3,9 +3,8 @@
 package ledger
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"iter"
+	"time"
 )
 
 // Snapshot is the facts at one instant. It is immutable, safe for parallel
@@ -73,12 +72,24 @@ func (s Snapshot) AttachRequired(driver string) bool {
 }
 
 // Attachment returns a VolumeAttachment by name, or nil.
-func (s Snapshot) Attachment(name string) *Attachment { return s.world.attachments.get(name) }
+func (s Snapshot) Attachment(name string) *Attachment {
+	return s.world.attachments.get(name).unpack()
+}
+
+// Idle returns since when a place has had no pod and no granted ticket, as
+// this process saw it; or when this process first saw the place, without one.
+// False while it has any.
+func (s Snapshot) Idle(p *Place) (time.Time, bool) {
+	if p.idle == busy {
+		return time.Time{}, false
+	}
+	return s.world.epoch.Add(p.idle), true
+}
 
 // AttachmentVolume returns the volume that a known attachment is of.
 func (s Snapshot) AttachmentVolume(name string) VolumeID {
 	if a := s.world.attachments.get(name); a != nil {
-		return a.at
+		return a.at()
 	}
 	return VolumeID{}
 }
@@ -125,15 +136,4 @@ func (s Snapshot) ResolvePod(p *Pod, v PodVolume) (VolumeID, Link) { return s.wo
 // ResolveTicket follows one volume of a ticket, which need not be known.
 func (s Snapshot) ResolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	return s.world.resolveTicket(t, v)
-}
-
-// AttachmentName is the name of the VolumeAttachment of a volume at a node:
-// "csi-" and the SHA-256 of handle, driver and node name
-// (pkg/volume/csi/csi_attacher.go, getAttachmentName).
-func AttachmentName(v VolumeID, n NodeName) string {
-	h := sha256.New()
-	h.Write([]byte(v.Handle))
-	h.Write([]byte(v.Driver))
-	h.Write([]byte(n))
-	return "csi-" + hex.EncodeToString(h.Sum(nil))
 }

@@ -17,19 +17,26 @@ import (
 type trie[K comparable, V any] struct {
 	root *branch[K, V]
 	size int
-	hash func(K) uint64
-	key  func(*V) K
+	how  *hashing[K, V]
+}
+
+// hashing is what a trie knows of its keys. A value knows its own key, though
+// it may have to work it out.
+type hashing[K comparable, V any] struct {
+	hash   func(K) uint64
+	rehash func(*V) uint64 // hash of the value's key
+	is     func(*V, K) bool
 }
 
 const (
-	branchBits = 5
+	branchBits = 6
 	branchMask = 1<<branchBits - 1
 	hashBits   = 64
 )
 
 // branch is an inner node.
 //
-//	Invariant: slot i of the 32 is a value (in leafs), a deeper branch (in
+//	Invariant: slot i of the 64 is a value (in leafs), a deeper branch (in
 //	kids) or empty; never two of them
 //	Invariant: a deeper branch holds two values or more
 //
@@ -37,27 +44,31 @@ const (
 // all equal, in no order.
 type branch[K comparable, V any] struct {
 	gen      uint64
-	leafBits uint32
-	kidBits  uint32
+	leafBits uint64
+	kidBits  uint64
 	leafs    []*V
 	kids     []*branch[K, V]
 }
 
 func newTrie[K comparable, V any](hash func(K) uint64, key func(*V) K) trie[K, V] {
-	return trie[K, V]{hash: hash, key: key}
+	return trie[K, V]{how: &hashing[K, V]{
+		hash:   hash,
+		rehash: func(v *V) uint64 { return hash(key(v)) },
+		is:     func(v *V, k K) bool { return key(v) == k },
+	}}
 }
 
 // get returns the value of k, or nil.
 func (t *trie[K, V]) get(k K) *V {
-	h := t.hash(k)
+	h := t.how.hash(k)
 	b := t.root
 	for shift := 0; b != nil; shift += branchBits {
 		if shift >= hashBits {
-			return b.collision(k, t.key)
+			return b.collision(k, t.how.is)
 		}
-		bit := uint32(1) << (h >> shift & branchMask)
+		bit := uint64(1) << (h >> shift & branchMask)
 		if b.leafBits&bit != 0 {
-			if v := b.leafs[bits.OnesCount32(b.leafBits&(bit-1))]; t.key(v) == k {
+			if v := b.leafs[rank(b.leafBits, bit)]; t.how.is(v, k) {
 				return v
 			}
 			return nil
@@ -65,25 +76,27 @@ func (t *trie[K, V]) get(k K) *V {
 		if b.kidBits&bit == 0 {
 			return nil
 		}
-		b = b.kids[bits.OnesCount32(b.kidBits&(bit-1))]
+		b = b.kids[rank(b.kidBits, bit)]
 	}
 	return nil
 }
 
-func (b *branch[K, V]) collision(k K, key func(*V) K) *V {
+// rank is how many bits are set below a bit: the index of its slot.
+func rank(set, bit uint64) int { return bits.OnesCount64(set & (bit - 1)) }
+
+func (b *branch[K, V]) collision(k K, is func(*V, K) bool) *V {
 	for _, v := range b.leafs {
-		if key(v) == k {
+		if is(v, k) {
 			return v
 		}
 	}
 	return nil
 }
 
-// put sets the value of key(v) to v.
-func (t *trie[K, V]) put(gen uint64, v *V) {
-	k := t.key(v)
+// put sets the value of k, which is v's key, to v.
+func (t *trie[K, V]) put(gen uint64, k K, v *V) {
 	var added bool
-	t.root, added = t.insert(t.root, gen, 0, t.hash(k), k, v)
+	t.root, added = t.insert(t.root, gen, 0, t.how.hash(k), k, v)
 	if added {
 		t.size++
 	}
@@ -93,7 +106,7 @@ func (t *trie[K, V]) insert(b *branch[K, V], gen uint64, shift int, h uint64, k 
 	b = b.own(gen)
 	if shift >= hashBits {
 		for i, old := range b.leafs {
-			if t.key(old) == k {
+			if t.how.is(old, k) {
 				b.leafs[i] = v
 				return b, false
 			}
@@ -101,28 +114,26 @@ func (t *trie[K, V]) insert(b *branch[K, V], gen uint64, shift int, h uint64, k 
 		b.leafs = append(b.leafs, v)
 		return b, true
 	}
-	bit := uint32(1) << (h >> shift & branchMask)
-	kid := bits.OnesCount32(b.kidBits & (bit - 1))
+	bit := uint64(1) << (h >> shift & branchMask)
+	kid := rank(b.kidBits, bit)
 	if b.kidBits&bit != 0 {
 		next, added := t.insert(b.kids[kid], gen, shift+branchBits, h, k, v)
 		b.kids[kid] = next
 		return b, added
 	}
-	leaf := bits.OnesCount32(b.leafBits & (bit - 1))
+	leaf := rank(b.leafBits, bit)
 	if b.leafBits&bit == 0 {
 		b.leafs = insertAt(b.leafs, leaf, v)
 		b.leafBits |= bit
 		return b, true
 	}
 	old := b.leafs[leaf]
-	oldKey := t.key(old)
-	if oldKey == k {
+	if t.how.is(old, k) {
 		b.leafs[leaf] = v
 		return b, false
 	}
 	// Two values share this slot: both move one level down.
-	deeper, _ := t.insert(nil, gen, shift+branchBits, t.hash(oldKey), oldKey, old)
-	deeper, _ = t.insert(deeper, gen, shift+branchBits, h, k, v)
+	deeper, _ := t.insert(branchOf[K](gen, shift+branchBits, t.how.rehash(old), old), gen, shift+branchBits, h, k, v)
 	b.leafs = removeAt(b.leafs, leaf)
 	b.leafBits &^= bit
 	b.kids = insertAt(b.kids, kid, deeper)
@@ -130,12 +141,21 @@ func (t *trie[K, V]) insert(b *branch[K, V], gen uint64, shift int, h uint64, k 
 	return b, true
 }
 
+// branchOf makes a branch that holds one value.
+func branchOf[K comparable, V any](gen uint64, shift int, h uint64, v *V) *branch[K, V] {
+	b := &branch[K, V]{gen: gen, leafs: []*V{v}}
+	if shift < hashBits {
+		b.leafBits = 1 << (h >> shift & branchMask)
+	}
+	return b
+}
+
 // del removes k.
 func (t *trie[K, V]) del(gen uint64, k K) {
 	if t.get(k) == nil {
 		return
 	}
-	t.root = t.remove(t.root, gen, 0, t.hash(k), k)
+	t.root = t.remove(t.root, gen, 0, t.how.hash(k), k)
 	t.size--
 }
 
@@ -144,20 +164,20 @@ func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k 
 	b = b.own(gen)
 	if shift >= hashBits {
 		for i, v := range b.leafs {
-			if t.key(v) == k {
+			if t.how.is(v, k) {
 				b.leafs = removeAt(b.leafs, i)
 				break
 			}
 		}
 		return b.orNil()
 	}
-	bit := uint32(1) << (h >> shift & branchMask)
+	bit := uint64(1) << (h >> shift & branchMask)
 	if b.leafBits&bit != 0 {
-		b.leafs = removeAt(b.leafs, bits.OnesCount32(b.leafBits&(bit-1)))
+		b.leafs = removeAt(b.leafs, rank(b.leafBits, bit))
 		b.leafBits &^= bit
 		return b.orNil()
 	}
-	kid := bits.OnesCount32(b.kidBits & (bit - 1))
+	kid := rank(b.kidBits, bit)
 	next := t.remove(b.kids[kid], gen, shift+branchBits, h, k)
 	if len(next.leafs)+len(next.kids) > 1 || len(next.kids) == 1 {
 		b.kids[kid] = next
@@ -166,7 +186,7 @@ func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k 
 	// One value is left below: it moves up into the slot.
 	b.kids = removeAt(b.kids, kid)
 	b.kidBits &^= bit
-	b.leafs = insertAt(b.leafs, bits.OnesCount32(b.leafBits&(bit-1)), next.leafs[0])
+	b.leafs = insertAt(b.leafs, rank(b.leafBits, bit), next.leafs[0])
 	b.leafBits |= bit
 	return b
 }

@@ -31,13 +31,25 @@ type twin struct {
 	vaAt     map[string]VolumeID
 	access   map[VolumeID]Access
 	inline   map[VolumeID]Access
-	places   map[twinKey]*Place
+	places   map[twinKey]*twinPlace
 	buried   map[TicketID]string
 }
 
 type twinKey struct {
 	v VolumeID
 	n NodeName
+}
+
+// twinPlace is a Place with everything in the open.
+type twinPlace struct {
+	node            NodeName
+	users           []User
+	attachments     []*Attachment
+	reported, inUse bool
+	lapsed          bool
+	proof           ProofStage
+	idle            time.Time
+	sawLeave        bool
 }
 
 type twinNode struct {
@@ -56,7 +68,7 @@ func newTwin() *twin {
 		classes: map[string]StorageClass{}, drivers: map[string]Driver{}, attachments: map[string]Attachment{},
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
 		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{},
-		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*Place{},
+		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*twinPlace{},
 		buried: map[TicketID]string{},
 	}
 }
@@ -183,8 +195,8 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 	case Unwanted:
 		return func() {
 			p := w.places[twinKey{e.Volume, e.Node}]
-			if uid, version := ownVA(p); p != nil && p.Proof == (Proof{ProofUnreported, e.UID, e.Version}) && uid == e.UID && version == e.Version {
-				p.Proof.Stage = ProofUnwanted
+			if uid, version := ownVA(p); p != nil && p.proof != ProofNone && uid == e.UID && version == e.Version {
+				p.proof = ProofUnwanted
 			}
 		}
 	}
@@ -306,7 +318,7 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	if uid, version := ownVA(p); p == nil || uid != e.UID || version != e.Version {
 		return
 	}
-	p.Proof = Proof{ProofUnreported, e.UID, e.Version}
+	p.proof = ProofUnreported
 	n := w.node(e.Node)
 	delete(n.reported, e.Volume)
 	if !e.Forced || !n.exists {
@@ -314,9 +326,9 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	}
 }
 
-func ownVA(p *Place) (uid, version string) {
+func ownVA(p *twinPlace) (uid, version string) {
 	if p != nil {
-		for _, a := range p.Attachments {
+		for _, a := range p.attachments {
 			if a.own {
 				return a.UID, a.Version
 			}
@@ -338,18 +350,18 @@ func (w *twin) describe() string {
 	for _, pv := range w.pvs {
 		if !pv.Volume.IsZero() {
 			v := at(pv.Volume)
-			v.PVs = append(v.PVs, pv.Name)
+			v.setPVs(slices.Sorted(slices.Values(append(v.PVs(), pv.Name))))
 		}
 	}
 	for k, p := range w.places {
-		v := at(k.v)
-		v.Places = append(v.Places, *p)
+		at(k.v)
+		lines = append(lines, p.describe(k.v))
 	}
 	for id, h := range w.holds {
 		at(id).Hold = &h
 	}
 	for _, v := range volumes {
-		lines = append(lines, describeVolume(v)...)
+		lines = append(lines, describeVolume(v))
 	}
 	for name, n := range w.nodes {
 		lines = append(lines, w.describeNode(name, n)...)
@@ -367,9 +379,10 @@ func (w *twin) describe() string {
 func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	node := Node{NodeState: n.state, Exists: n.exists, CSINode: n.csinode, NotReady: n.notReady, SawFail: n.sawFail}
 	used := map[string]int32{}
+	var at []VolumeID
 	for k := range w.places {
 		if k.n == name {
-			node.At = append(node.At, k.v)
+			at = append(at, k.v)
 			used[k.v.Driver]++
 		}
 	}
@@ -383,22 +396,25 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	}
 	for driver, d := range n.drivers {
 		d.Used = used[driver]
-		if d == (NodeDriver{DriverOnNode: DriverOnNode{Name: driver, Limit: NoLimit}}) {
+		if d.Used == 0 && !d.Registered && !d.Exhausted && d.Limit == NoLimit {
 			continue // it says nothing
 		}
 		node.Drivers = append(node.Drivers, d)
 	}
-	return describeNode(&node)
+	return describeNode(&node, at)
 }
 
 // describeSnapshot is describe for the real ledger.
 func describeSnapshot(s Snapshot) string {
 	var lines []string
 	for v := range s.Volumes() {
-		lines = append(lines, describeVolume(v)...)
+		lines = append(lines, describeVolume(v))
+		for i := range v.Places {
+			lines = append(lines, open(s, &v.Places[i]).describe(v.ID))
+		}
 	}
 	for n := range s.Nodes() {
-		lines = append(lines, describeNode(n)...)
+		lines = append(lines, describeNode(n, n.At())...)
 	}
 	for p := range s.Pods() {
 		lines = append(lines, fmt.Sprintf("pod %s at %v", p.UID, s.PodAt(p.UID)))
@@ -410,33 +426,37 @@ func describeSnapshot(s Snapshot) string {
 	return strings.Join(lines, "\n")
 }
 
-func describeVolume(v *Volume) []string {
-	slices.Sort(v.PVs)
-	lines := []string{fmt.Sprintf("volume %q pvs=%v access=%s hold=%t", v.ID, v.PVs, v.Access, v.Hold != nil)}
-	for i := range v.Places {
-		p := &v.Places[i]
-		var users, attachments []string
-		for _, u := range p.Users {
-			users = append(users, fmt.Sprint(u))
-		}
-		slices.Sort(users)
-		for _, a := range p.Attachments {
-			attachments = append(attachments, fmt.Sprintf("%.9s@%s own=%t attached=%t", a.Name, a.Version, a.own, a.Attached))
-		}
-		slices.Sort(attachments)
-		lines = append(lines, fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v lapsed=%t idle=%v saw=%t", v.ID, p.Node,
-			users, attachments, p.Reported, p.InUse, p.Proof, p.Lapsed, seconds(p.Idle), p.SawLeave))
-	}
-	return lines
+// open makes the twin's kind of place of a place.
+func open(s Snapshot, p *Place) *twinPlace {
+	idle, _ := s.Idle(p)
+	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Proof.Stage, idle, p.SawLeave}
 }
 
-func describeNode(n *Node) []string {
-	at := slices.SortedFunc(slices.Values(n.At), compareVolumes)
+func describeVolume(v *Volume) string {
+	return fmt.Sprintf("volume %q pvs=%v access=%s hold=%t", v.ID, v.PVs(), v.Access, v.Hold != nil)
+}
+
+func (p *twinPlace) describe(v VolumeID) string {
+	var users, attachments []string
+	for _, u := range p.users {
+		users = append(users, fmt.Sprint(u))
+	}
+	slices.Sort(users)
+	for _, a := range p.attachments {
+		attachments = append(attachments, fmt.Sprintf("%+v", *a))
+	}
+	slices.Sort(attachments)
+	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v lapsed=%t idle=%v saw=%t", v, p.node,
+		users, attachments, p.reported, p.inUse, p.proof, p.lapsed, seconds(p.idle), p.sawLeave)
+}
+
+func describeNode(n *Node, volumes []VolumeID) []string {
+	at := slices.SortedFunc(slices.Values(volumes), compareVolumes)
 	tickets := slices.SortedFunc(slices.Values(n.Tickets), func(a, b TicketID) int { return cmp.Compare(a.String(), b.String()) })
 	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
 		seconds(n.NotReady), n.SawFail)}
 	for _, d := range n.Drivers {
-		lines = append(lines, fmt.Sprintf("slots %s %v", n.Name, d))
+		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used))
 	}
 	return lines
 }

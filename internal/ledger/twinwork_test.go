@@ -125,10 +125,10 @@ func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	switch {
 	case !a.Inline.IsZero():
 		return a.Inline
+	case !was.IsZero() && was.IsReal():
+		return was
 	case ok && !pv.Volume.IsZero():
 		return pv.Volume
-	case !was.IsZero():
-		return was
 	}
 	return VolumeID{a.Driver, sourcePrefix + a.Name}
 }
@@ -136,11 +136,11 @@ func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 // workPlaces makes the places anew, keeping of the old what history decides.
 func (w *twin) workPlaces(now time.Time) {
 	old := w.places
-	w.places = map[twinKey]*Place{}
-	at := func(v VolumeID, n NodeName) *Place {
+	w.places = map[twinKey]*twinPlace{}
+	at := func(v VolumeID, n NodeName) *twinPlace {
 		k := twinKey{v, n}
 		if w.places[k] == nil {
-			w.places[k] = &Place{Node: n}
+			w.places[k] = &twinPlace{node: n}
 		}
 		return w.places[k]
 	}
@@ -148,7 +148,7 @@ func (w *twin) workPlaces(now time.Time) {
 		for _, v := range list {
 			if !v.IsZero() {
 				p := at(v, w.pods[uid].Node)
-				p.Users = add(p.Users, User{Pod: uid})
+				p.users = add(p.users, User{Pod: uid})
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (w *twin) workPlaces(now time.Time) {
 		for _, v := range list {
 			if !v.IsZero() && w.tickets[id].Node != "" {
 				p := at(v, w.tickets[id].Node)
-				p.Users = add(p.Users, User{Ticket: id})
+				p.users = add(p.users, User{Ticket: id})
 			}
 		}
 	}
@@ -164,14 +164,14 @@ func (w *twin) workPlaces(now time.Time) {
 		a := w.attachments[name]
 		a.own = v.IsReal() && a.Name == AttachmentName(v, a.Node)
 		p := at(v, a.Node)
-		p.Attachments = append(p.Attachments, &a)
+		p.attachments = append(p.attachments, &a)
 	}
 	for name, n := range w.nodes {
 		for v := range n.reported {
-			at(v, name).Reported = true
+			at(v, name).reported = true
 		}
 		for v := range n.inUse {
-			at(v, name).InUse = true
+			at(v, name).inUse = true
 		}
 	}
 	for k, p := range w.places {
@@ -179,33 +179,33 @@ func (w *twin) workPlaces(now time.Time) {
 	}
 }
 
-func (w *twin) history(now time.Time, p, old *Place) {
-	occupied := slices.ContainsFunc(p.Users, func(u User) bool {
+func (w *twin) history(now time.Time, p, old *twinPlace) {
+	occupied := slices.ContainsFunc(p.users, func(u User) bool {
 		return u.Pod != "" || w.tickets[u.Ticket].Phase == TicketGranted || w.tickets[u.Ticket].Ghost
 	})
 	if old == nil {
 		if !occupied {
-			p.Idle = now
+			p.idle = now
 		}
 		return
 	}
-	p.Idle, p.SawLeave, p.Proof, p.Lapsed = old.Idle, old.SawLeave, old.Proof, old.Lapsed
+	p.idle, p.sawLeave, p.proof, p.lapsed = old.idle, old.sawLeave, old.proof, old.lapsed
 	switch {
 	case occupied:
-		p.Idle, p.SawLeave = time.Time{}, false
-	case old.Idle.IsZero():
-		p.Idle, p.SawLeave = now, true
+		p.idle, p.sawLeave = time.Time{}, false
+	case old.idle.IsZero():
+		p.idle, p.sawLeave = now, true
 	}
 	uid, version := ownVA(p)
 	oldUID, oldVersion := ownVA(old)
-	news := uid != oldUID || version != oldVersion || p.Reported && !old.Reported || p.InUse && !old.InUse
-	for _, u := range p.Users {
-		news = news || !slices.Contains(old.Users, u)
+	news := uid != oldUID || version != oldVersion || p.reported && !old.reported || p.inUse && !old.inUse
+	for _, u := range p.users {
+		news = news || !slices.Contains(old.users, u)
 	}
 	if news {
-		p.Proof = Proof{}
+		p.proof = ProofNone
 	}
-	p.Lapsed = p.Reported && (p.Lapsed || old.Reported && oldUID != "" && uid != oldUID)
+	p.lapsed = p.reported && (p.lapsed || old.reported && oldUID != "" && uid != oldUID)
 }
 
 // workAccess: the most restrictive of a volume's PersistentVolumes and inline

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.attachments.get(a.Name)
+	if old != nil && !old.olderThan(a.Version) {
+		return
+	}
+	wasAttached := old != nil && old.attached
+	if old != nil && old.is(a.UID) && old.to.node == a.Node && old.pv == a.PersistentVolume && old.inline == !a.Inline.IsZero() {
+		// As nearly always: only its status has changed.
+		l.writeAttachment(now, t, old, a.Name, a.pack(old.handle, l.machine(&a, old.to.driver, old), old.pv, old.own))
+	} else {
+		l.newAttachment(now, t, old, &a)
+	}
+	switch {
+	case a.AttachError.Code == ResourceExhausted && !a.Attached && !a.Deleting:
+		l.exhausted(t, a.Node, a.Driver, true)
+	case a.Attached && !wasAttached:
+		l.exhausted(t, a.Node, a.Driver, false) // there was room after all
+	}
+}
+
+// newAttachment takes in an attachment that was not known, or was another one.
+func (l *Ledger) newAttachment(now time.Time, t *Touched, old *attachmentRecord, a *Attachment) {
+	was := VolumeID{}
+	if old != nil {
+		l.unlinkAttachment(old, a.Name)
+		if old.is(a.UID) {
+			was = old.at()
+		}
+	}
+	at := l.source(a, was)
+	pv := a.PersistentVolume
+	if rec := l.world.pvs.get(pv); rec != nil {
+		pv = rec.Name // the same, and one copy of its bytes
+	}
+	if !at.IsReal() {
+		rec := l.pv(pv)
+		rec.attachments = add(rec.attachments, a.Name)
+	}
+	to := l.machine(a, at.Driver, old)
+	l.writeAttachment(now, t, old, a.Name, a.pack(at.Handle, to, pv, leadsTo(a.Name, at, to.node)))
+}
+
+// source is the volume that an attachment is of: the one that it was made for;
+// without its PersistentVolume one that stands for it.
+func (l *Ledger) source(a *Attachment, was VolumeID) VolumeID {
+	at := a.Inline
+	if at.IsZero() && !was.IsZero() && was.IsReal() {
+		at = was // whatever has become of its PersistentVolume
+	}
+	if pv := l.world.pvs.get(a.PersistentVolume); at.IsZero() && pv != nil && pv.exists {
+		at = pv.Volume
+	}
+	if at.IsZero() {
+		at = unknownSource(a.Driver, a.Name)
+	}
+	if v := l.world.volumes.get(at); v != nil {
+		return v.ID // the same, and one copy of its bytes
+	}
+	return at
+}
+
+// machine is the node that an attachment of a driver's volume names: one that
+// is known if possible.
+func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *machine {
+	to := machine{a.Node, driver, a.NodeID}
+	if old != nil && *old.to == to {
+		return old.to
+	}
+	n := l.world.nodes.get(a.Node)
+	if n == nil {
+		return &to
+	}
+	if i, ok := n.driver(driver); ok && n.Drivers[i].to != nil && *n.Drivers[i].to == to {
+		return n.Drivers[i].to
+	}
+	return &machine{n.Name, driver, a.NodeID}
+}
+
+// resolveAttachment places an attachment whose PersistentVolume has come to
+// be seen.
+func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
+	old := l.world.attachments.get(name)
+	a := old.unpack()
+	if at := l.source(a, VolumeID{}); at.IsReal() {
+		l.unlinkAttachment(old, name)
+		to := l.machine(a, at.Driver, old)
+		l.writeAttachment(now, t, old, name, a.pack(at.Handle, to, old.pv, leadsTo(name, at, to.node)))
+	}
+}
+
+// writeAttachment puts an attachment's record in the place of its old one, and
+// at its place.
+func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecord, name string, rec attachmentRecord) {
+	rec.gen = l.gen
+	same := old != nil && old.at() == rec.at() && old.to.node == rec.to.node
+	if same && old.gen == l.gen && old.uid == rec.uid && old.odd == nil && rec.odd == nil && !old.proved {
+		*old = rec // no snapshot has it, and nothing else depends on it
+		t.volume(rec.at())
+		return
+	}
+	fresh := rec // rec itself stays on the stack
+	l.world.attachments.put(l.gen, name, &fresh)
+	l.at(now, t, fresh.at(), fresh.to.node, func(p *Place) {
+		if same {
+			p.takeAttachment(old)
+		}
+		p.putAttachment(&fresh)
+		if fresh.own {
+			p.Proof = Proof{}
+		}
+	})
+	if old != nil && !same {
+		l.leaveAttachment(now, t, old)
+	}
+}
+
+func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord) {
+	l.at(now, t, r.at(), r.to.node, func(p *Place) {
+		p.takeAttachment(r)
+		if r.own {
+			p.Proof = Proof{}
+		}
+	})
+}
+
+func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
+	old := l.world.attachments.get(e.Name)
+	if old == nil {
+		return
+	}
+	l.unlinkAttachment(old, e.Name)
+	l.leaveAttachment(now, t, old)
+	l.world.attachments.del(l.gen, e.Name)
+	if old.attached {
+		l.exhausted(t, old.to.node, old.driver(), false) // a slot came free
+	}
+}
+
+// unlinkAttachment takes an attachment from those that wait for their
+// PersistentVolume to be seen.
+func (l *Ledger) unlinkAttachment(r *attachmentRecord, name string) {
+	if r.at().IsReal() {
+		return
+	}
+	rec := l.pv(r.pv)
+	rec.attachments = drop(rec.attachments, name)
+	l.sweepPV(rec)
+}
+
+// exhausted notes whether a driver has refused an attach at a node for want
+// of room.
+func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
+	if l.world.nodes.get(n).Driver(driver).Exhausted == is {
+		return
+	}
+	rec := l.node(n)
+	rec.ownDriver(driver).Exhausted = is
+	rec.sweepDrivers()
+	t.node(n)
+}
+
+// putAttachment adds an attachment: own ones first, then by name.
+func (p *Place) putAttachment(r *attachmentRecord) {
+	if p.first == nil {
+		p.first = r
+		return
+	}
+	list := append(slices.Clip(p.records()), r)
+	slices.SortFunc(list, compareAttachments)
+	p.setRecords(list)
+}
+
+func (p *Place) takeAttachment(r *attachmentRecord) {
+	if p.first == r && p.more == nil {
+		p.first = nil
+		return
+	}
+	if list := p.records(); slices.Contains(list, r) {
+		p.setRecords(drop(list, r))
+	}
+}
+
+// records lists the attachments' records; the list is shared with nobody.
+func (p *Place) records() []*attachmentRecord {
+	if p.first == nil {
+		return nil
+	}
+	list := []*attachmentRecord{p.first}
+	if p.more != nil {
+		list = append(list, *p.more...)
+	}
+	return list
+}
+
+func (p *Place) setRecords(list []*attachmentRecord) {
+	p.first, p.more = nil, nil
+	if len(list) > 0 {
+		p.first = list[0]
+	}
+	if len(list) > 1 {
+		rest := list[1:]
+		p.more = &rest
+	}
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// attachmentRecord is a VolumeAttachment as the ledger keeps it. Large
+// clusters have hundreds of thousands: what follows from the rest is not
+// stored, numbers are stored as numbers, and strings share the bytes of
+// records that are there anyway. What does not fit that is odd.
+type attachmentRecord struct {
+	handle  string // of the volume it is of
+	to      *machine
+	pv      string // spec.source.persistentVolumeName
+	uid     [16]byte
+	version uint64
+	gen     uint64
+	odd     *oddAttachment
+	// transitions above 32 bits are odd.
+	transitions uint32
+	attached    bool
+	deleting    bool
+	ours        bool
+	own         bool // its name follows from volume and node, see Attachment.Own
+	inline      bool // by spec.source.inlineVolumeSpec, which is the volume
+	proved      bool // its place has a proof, which a change makes void
+}
+
+// machine is a node as attachments of a driver's volumes name it. Those of one
+// node and driver share one.
+type machine struct {
+	node   NodeName
+	driver string // the volumes'
+	nodeID string // annotation csi.alpha.kubernetes.io/node-id
+}
+
+// at is the volume that the attachment is of.
+func (r *attachmentRecord) at() VolumeID { return VolumeID{r.to.driver, r.handle} }
+
+// oddAttachment holds what few attachments have.
+type oddAttachment struct {
+	name         string // not own
+	uid, version string // not in the usual form
+	driver       string // not the volume's
+	transitions  int64
+	attachError  CallError
+	detachError  CallError
+}
+
+// pack makes the record of an attachment of a volume. The strings of handle,
+// to and pv are those to share; own says whether they lead to its name.
+func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
+	r := attachmentRecord{
+		handle: handle, to: to, pv: pv, own: own,
+		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, inline: !a.Inline.IsZero(),
+	}
+	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError}
+	var ok bool
+	if r.uid, ok = packUID(a.UID); !ok {
+		odd.uid = a.UID
+	}
+	if r.version, ok = packVersion(a.Version); !ok {
+		odd.version = a.Version
+	}
+	if !r.own {
+		odd.name = a.Name
+	}
+	if a.Driver != to.driver {
+		odd.driver = a.Driver
+	}
+	if a.Transitions >= 0 && a.Transitions <= math.MaxUint32 {
+		r.transitions = uint32(a.Transitions)
+	} else {
+		odd.transitions = a.Transitions
+	}
+	if odd != (oddAttachment{}) {
+		kept := odd // odd itself stays on the stack
+		r.odd = &kept
+	}
+	return r
+}
+
+// unpack makes the fact of a record; nil of nil.
+func (r *attachmentRecord) unpack() *Attachment {
+	if r == nil {
+		return nil
+	}
+	a := &Attachment{
+		Name: r.name(), UID: r.uidText(), Version: r.versionText(), Driver: r.driver(), Node: r.to.node,
+		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Ours: r.ours,
+		Transitions: int64(r.transitions), NodeID: r.to.nodeID, own: r.own,
+	}
+	if r.inline {
+		a.Inline = r.at()
+	}
+	if r.odd != nil {
+		a.AttachError, a.DetachError = r.odd.attachError, r.odd.detachError
+		a.Transitions += r.odd.transitions
+	}
+	return a
+}
+
+func (r *attachmentRecord) name() string {
+	if r.own {
+		return AttachmentName(r.at(), r.to.node)
+	}
+	return r.odd.name
+}
+
+// named says whether the record's name is name, without making it.
+func (r *attachmentRecord) named(name string) bool {
+	if !r.own {
+		return r.odd.name == name
+	}
+	return leadsTo(name, r.at(), r.to.node)
+}
+
+// leadsTo says whether an attachment's name is AttachmentName(v, n), of a
+// volume that a driver knows.
+func leadsTo(name string, v VolumeID, n NodeName) bool {
+	digest, ok := strings.CutPrefix(name, attachmentPrefix)
+	if !ok || len(digest) != 2*sha256.Size || !v.IsReal() {
+		return false
+	}
+	var text [2 * sha256.Size]byte
+	sum := attachmentDigest(v, n)
+	hex.Encode(text[:], sum[:])
+	return digest == string(text[:])
+}
+
+func (r *attachmentRecord) driver() string {
+	if r.odd != nil && r.odd.driver != "" {
+		return r.odd.driver
+	}
+	return r.to.driver
+}
+
+func (r *attachmentRecord) uidText() string {
+	if r.odd != nil && r.odd.uid != "" {
+		return r.odd.uid
+	}
+	return unpackUID(r.uid)
+}
+
+func (r *attachmentRecord) versionText() string {
+	switch {
+	case r.odd != nil && r.odd.version != "":
+		return r.odd.version
+	case r.version == 0:
+		return ""
+	}
+	return strconv.FormatUint(r.version, 10)
+}
+
+// is says whether the record is of the object with a UID.
+func (r *attachmentRecord) is(uid string) bool {
+	packed, ok := packUID(uid)
+	if !ok {
+		return r.odd != nil && r.odd.uid == uid
+	}
+	return packed == r.uid && (r.odd == nil || r.odd.uid == "")
+}
+
+// olderThan says whether the record is older than a version.
+func (r *attachmentRecord) olderThan(version string) bool {
+	if v, ok := packVersion(version); ok && v != 0 && r.version != 0 {
+		return v > r.version
+	}
+	return Newer(version, r.versionText())
+}
+
+// exhausted says whether the driver has refused it for want of room.
+func (r *attachmentRecord) exhausted() bool {
+	return r.odd != nil && r.odd.attachError.Code == ResourceExhausted && !r.attached && !r.deleting
+}
+
+func compareAttachments(a, b *attachmentRecord) int {
+	return cmp.Or(count(b.own)-count(a.own), cmp.Compare(a.name(), b.name()))
+}
+
+// hash is that of the name, see hashName.
+func (r *attachmentRecord) hash() uint64 {
+	if r.own {
+		sum := attachmentDigest(r.at(), r.to.node)
+		return binary.BigEndian.Uint64(sum[:8])
+	}
+	return hashName(r.odd.name)
+}
+
+// hashName hashes the name of an attachment. The usual ones are digests
+// already.
+func hashName(name string) uint64 {
+	digest, ok := strings.CutPrefix(name, attachmentPrefix)
+	if !ok || len(digest) != 2*sha256.Size {
+		return hashStrings(name, "")
+	}
+	h := uint64(0)
+	for i := range 16 {
+		d := hexDigit(digest[i])
+		if d > 15 {
+			return hashStrings(name, "")
+		}
+		h = h<<4 | uint64(d)
+	}
+	return h
+}
