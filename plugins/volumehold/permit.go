@@ -25,6 +25,11 @@ import (
 // microseconds.
 const registerInterval = time.Millisecond
 
+// grace is by how much the framework's own timeout comes after the plugin's,
+// which says what was waited for; the framework's is for the case that the
+// plugin fails.
+const grace = 5 * time.Second
+
 // Permit has the pod's ticket written in the background and makes the pod wait
 // for the controller's grant, for as long as its policies say. A pod without a
 // reservation needs no grant.
@@ -41,11 +46,15 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 		cancel()
 		return fwk.NewStatus(fwk.Unschedulable, "the reservation has ended"), 0
 	}
+	limit := p.timeout(pod)
 	go func() {
 		defer cancel()
-		p.core.seek(ctx, r)
+		refusal, ended := p.core.seek(ctx, r, limit)
+		if !ended {
+			p.core.deliver(ctx, r, refusal)
+		}
 	}()
-	return fwk.NewStatus(fwk.Wait), p.timeout(pod)
+	return fwk.NewStatus(fwk.Wait), limit + grace
 }
 
 // timeout is how long the pod may wait for its grant: what the policies of its
@@ -65,17 +74,20 @@ func (p *VolumeHold) timeout(pod *corev1.Pod) time.Duration {
 	return shortest
 }
 
-// seek follows a reservation from its write to the controller's verdict, and
-// passes that on. It ends with ctx, which Unreserve cancels.
-func (c *core) seek(ctx context.Context, r *reservation) {
+// seek follows a reservation from its write to the controller's verdict: granted
+// when refusal is empty. It ends without one with ctx, which Unreserve cancels.
+func (c *core) seek(ctx context.Context, r *reservation, limit time.Duration) (refusal string, ended bool) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
 	select {
 	case <-ctx.Done():
-		return
+		return "", true
+	case <-late.C:
+		return fmt.Sprintf("the reservation could not be written within %s, and will be tried again", limit), false
 	case <-r.attempt.done:
 	}
 	if err := r.attempt.err; err != nil {
-		c.deliver(ctx, r, fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err))
-		return
+		return fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err), false
 	}
 	object := r.attempt.ticket
 	c.facts.Saw(object)
@@ -84,17 +96,17 @@ func (c *core) seek(ctx context.Context, r *reservation) {
 	for {
 		switch newest.Phase {
 		case ledger.TicketGranted:
-			c.deliver(ctx, r, "")
-			return
+			return "", false
 		case ledger.TicketRefused:
-			message := "node(s) refused: " + c.refusal(&newest)
-			c.waker.refuse(r.pod.UID, r.ticket.Node, message)
-			c.deliver(ctx, r, message)
-			return
+			refusal = "node(s) refused: " + c.answer(&newest)
+			c.waker.refuse(r.pod.UID, r.ticket.Node, refusal)
+			return refusal, false
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return "", true
+		case <-late.C:
+			return c.unanswered(&newest, limit), false
 		case <-r.news:
 		}
 		known := c.facts.Snapshot().Ticket(r.ticket.ID)
@@ -102,14 +114,23 @@ func (c *core) seek(ctx context.Context, r *reservation) {
 		case known != nil && known.UID == newest.UID && !known.Ghost:
 			newest, seen = *known, true
 		case seen:
-			c.deliver(ctx, r, "the reservation was deleted, and will be tried again")
-			return
+			return "the reservation was deleted, and will be tried again", false
 		}
 	}
 }
 
-// refusal is the controller's own message on a ticket, or at least its code.
-func (c *core) refusal(t *ledger.Ticket) string {
+// unanswered says why a ticket was not decided in time, as far as the
+// controller has said so.
+func (c *core) unanswered(t *ledger.Ticket, limit time.Duration) string {
+	if message := c.answer(t); message != "" {
+		return fmt.Sprintf("not granted within %s, and will be tried again: %s", limit, message)
+	}
+	return fmt.Sprintf("moorage-controller did not answer within %s; does it run, and lead? It will be tried again", limit)
+}
+
+// answer is the controller's own message on a ticket, or at least its code;
+// empty when it has said nothing.
+func (c *core) answer(t *ledger.Ticket) string {
 	if object, ok := c.facts.Ticket(t.ID); ok && string(object.UID) == t.UID {
 		if granted := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TicketGranted); granted != nil && granted.Message != "" {
 			return granted.Message

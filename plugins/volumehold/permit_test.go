@@ -127,6 +127,31 @@ func TestRefusalSendsThePodElsewhere(t *testing.T) {
 	}
 }
 
+// A pod that waited in vain is told for what.
+func TestNoAnswerInTime(t *testing.T) {
+	tests := map[string]struct{ message, want string }{
+		"the controller is not there": {"", "moorage-controller did not answer within 1s; does it run, and lead? It will be tried again"},
+		"the controller waits, too":   {"driver disk.example.com is not registered", "not granted within 1s, and will be tried again: driver disk.example.com is not registered"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, all(disk("data", ledger.AccessNode), one(ledger.Policy{Name: "p", Driver: driver, GrantTimeout: time.Second}))...)
+			pod := podWith("p", "data")
+			r.known(pod)
+			c := r.reserve(pod, "n1").permit()
+			r.written(pod, "n1")
+			if test.message != "" {
+				r.decide(pod, metav1.ConditionUnknown, test.message)
+			}
+			if status := c.verdict(); status.Code() != fwk.Unschedulable || status.Message() != test.want {
+				t.Errorf("got %s %q, want Unschedulable %q", status.Code(), status.Message(), test.want)
+			}
+			c.unreserve()
+			eventually(t, "the pod to be tried again", func() bool { return slices.Contains(r.queue.names(), "p") })
+		})
+	}
+}
+
 // A refusal is not for ever: by then the ledger has what the controller went by.
 func TestRefusalIsForgotten(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)

@@ -18,7 +18,7 @@ import (
 var (
 	errPodGone     = errors.New("the pod is being deleted")
 	errReservation = errors.New("the reservation has ended")
-	errAttach      = errors.New("bindAfter: Attached")
+	errRefused     = errors.New("node(s) refused")
 )
 
 // PreBindPreFlight has PreBind skipped, but for pods for which the grant is not
@@ -45,8 +45,8 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 	defer cancel()
 	for {
 		waitsFor, err := p.core.settled(r)
-		if errors.Is(err, errAttach) {
-			p.core.waker.refuse(pod.UID, r.ticket.Node, "node(s) refused: "+err.Error())
+		if errors.Is(err, errRefused) {
+			p.core.waker.refuse(pod.UID, r.ticket.Node, err.Error())
 		}
 		if err != nil {
 			return fwk.AsStatus(err)
@@ -70,6 +70,9 @@ func (c *core) settled(r *reservation) (waitsFor string, err error) {
 	switch {
 	case pod == nil || pod.Phase != ledger.PodLive:
 		return "", errPodGone
+	case ticket != nil && ticket.Phase == ledger.TicketRefused:
+		// A grant can lead nowhere: the driver found no room at the node.
+		return "", fmt.Errorf("%w: %s", errRefused, c.answer(ticket))
 	case ticket == nil || ticket.Ghost || ticket.Phase != ledger.TicketGranted:
 		return "", errReservation
 	}
@@ -78,7 +81,7 @@ func (c *core) settled(r *reservation) (waitsFor string, err error) {
 		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
 			verdict = c.arbiter.Explain(s, need, r.ticket.Node, c.now())
 			if verdict.First().Code == arbiter.AttachFailed {
-				return "", fmt.Errorf("%w: %s", errAttach, verdict.First().Message())
+				return "", fmt.Errorf("%w: %s", errRefused, verdict.First().Message())
 			}
 		}
 		if !verdict.Allowed() {

@@ -74,6 +74,18 @@ func TestPreBindEndsWithTheReservation(t *testing.T) {
 	}
 }
 
+// A grant can lead nowhere: the driver found no room. The pod goes elsewhere.
+func TestPreBindEndsWhenTheGrantIsTakenBack(t *testing.T) {
+	r, pod, done := waitingInPreBind(t, 10*time.Minute)
+	r.decide(pod, metav1.ConditionFalse, "driver disk.example.com has no room")
+	if status := <-done; !errors.Is(status.AsError(), errRefused) || !strings.Contains(status.Message(), "has no room") {
+		t.Errorf("the grant was taken back, and PreBind says %v", status)
+	}
+	if status := r.filter(pod, "n1"); status.Message() != "node(s) refused: driver disk.example.com has no room" {
+		t.Errorf("at the same node again: %v", status)
+	}
+}
+
 func TestPreBindIsBounded(t *testing.T) {
 	_, _, done := waitingInPreBind(t, time.Nanosecond)
 	if status := <-done; status.Code() != fwk.Error || !strings.Contains(status.Message(), "claim data is not bound yet: still so after 1ns") {
