@@ -62,6 +62,8 @@ func (f *fakeAPI) fails(kind string, resource schema.GroupResource, name string)
 		return "", nil
 	case "forbidden":
 		return " -> forbidden", apierrors.NewForbidden(resource, name, errors.New("the role lacks a verb"))
+	case "invalid":
+		return " -> invalid", apierrors.NewInvalid(schema.GroupKind{Kind: resource.Resource}, name, nil)
 	case "lost":
 		return " -> no answer", apierrors.NewTimeoutError("the answer was lost", 0)
 	}
@@ -129,7 +131,8 @@ func (f *fakeAPI) PatchAttachment(_ context.Context, name string, patch []byte, 
 		next.Status = *have.Status.DeepCopy()
 	}
 	how, err := f.fails(kind, attachmentsResource, name)
-	f.write(kind + " " + name + attachmentChange(have, next) + how)
+	change, note := attachmentChange(have, next)
+	f.write(kind + " " + name + change + how + note)
 	if err != nil && !apierrors.IsTimeout(err) {
 		return nil, err
 	}
@@ -203,9 +206,10 @@ func applied[T any](have *T, patch []byte) (*T, error) {
 	return next, json.Unmarshal(after, next)
 }
 
-// attachmentChange says in a few words what a write changes.
-func attachmentChange(a, b *storagev1.VolumeAttachment) string {
-	text := finalizerChange(a.Finalizers, b.Finalizers)
+// attachmentChange says in a few words what a write changes, and in a note what
+// it tells people.
+func attachmentChange(a, b *storagev1.VolumeAttachment) (text, note string) {
+	text = finalizerChange(a.Finalizers, b.Finalizers)
 	for _, key := range sortedKeys(b.Annotations) {
 		if a.Annotations[key] != b.Annotations[key] {
 			text += fmt.Sprintf(" %s=%s", shortKeys[key], b.Annotations[key])
@@ -219,21 +223,21 @@ func attachmentChange(a, b *storagev1.VolumeAttachment) string {
 	case b.Status.Attached && a.Status.AttachError != nil && b.Status.AttachError == nil:
 		text += " attached"
 	}
-	return text + errorChange(" attach-error", a.Status.AttachError, b.Status.AttachError) +
-		errorChange(" detach-error", a.Status.DetachError, b.Status.DetachError)
+	for what, errs := range map[string][2]*storagev1.VolumeError{
+		" attach-error": {a.Status.AttachError, b.Status.AttachError},
+		" detach-error": {a.Status.DetachError, b.Status.DetachError},
+	} {
+		if e := errs[1]; e != nil && (errs[0] == nil || errs[0].Message != e.Message) {
+			text, note = text+what, " # "+e.Message
+			if e.ErrorCode != nil {
+				text += fmt.Sprintf(" code=%d", *e.ErrorCode)
+			}
+		}
+	}
+	return text, note
 }
 
 var shortKeys = map[string]string{"csi.alpha.kubernetes.io/node-id": "node-id"}
-
-func errorChange(what string, a, b *storagev1.VolumeError) string {
-	if b == nil || a != nil && a.Message == b.Message {
-		return ""
-	}
-	if b.ErrorCode != nil {
-		return fmt.Sprintf("%s code=%d # %s", what, *b.ErrorCode, b.Message)
-	}
-	return what + " # " + b.Message
-}
 
 func finalizerChange(a, b []string) string {
 	text := ""

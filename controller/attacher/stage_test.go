@@ -35,6 +35,7 @@ type stage struct {
 	queue   []func()
 	held    chan struct{}
 	ended   chan struct{}
+	cancel  context.CancelFunc
 	started bool
 	lagging bool
 	leading bool
@@ -90,9 +91,7 @@ func (s *stage) play(commands []string) []string {
 	}
 	s.start()
 	s.pass(3 * time.Second)
-	for call := range s.driver.answers { // nothing is left behind
-		s.reply(call, reply{})
-	}
+	s.kill()
 	return s.lines
 }
 
@@ -106,8 +105,25 @@ func (s *stage) start() {
 	s.settle()
 }
 
+// kill ends the engine in the middle of what it does.
+func (s *stage) kill() {
+	s.engine.mu.Lock()
+	s.engine.stopping = true
+	s.engine.mu.Unlock()
+	s.queue, s.clock.timers = nil, nil
+	heard := len(s.lines)
+	s.cancel()
+	for call := range s.driver.answers {
+		delete(s.driver.answers, call)
+		s.await()
+	}
+	s.lines = s.lines[:heard]
+}
+
 func (s *stage) boot() {
-	e, err := newEngine(context.Background(), engineConfig{
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	e, err := newEngine(ctx, engineConfig{
 		Reader: s.reader, Rules: s.rules, API: s.api, Backend: s.driver, Clock: s.clock,
 		Timeout: 15 * time.Second, Workers: s.workers,
 		Leading: func() bool { return s.leading },
@@ -209,9 +225,13 @@ func (s *stage) do(command string) {
 			s.write("# " + err.Error())
 		}
 	case "restart":
-		s.queue, s.clock.timers = nil, nil
+		s.kill()
 		s.write("(the attacher is killed and starts again)")
 		s.boot()
+	case "unseen": // the watch has not delivered it yet, nor will it
+		seen := len(s.api.events)
+		s.do(rest)
+		s.api.events = s.api.events[:seen]
 	case "lag":
 		s.lagging = w.at(0) == "on"
 	case "lease":
@@ -295,10 +315,10 @@ func parseReply(t *testing.T, how string) reply {
 func (s *stage) put(w words) {
 	kind, name := w.at(0), w.at(1)
 	meta := metav1.ObjectMeta{Name: name, UID: s.api.newUID(), CreationTimestamp: metav1.NewTime(s.clock.now)}
+	meta.Finalizers = append(meta.Finalizers, w.list("finalizers")...)
 	if w.flag("stamped") {
 		meta.Finalizers = append(meta.Finalizers, s.reader.Finalizer())
 	}
-	meta.Finalizers = append(meta.Finalizers, w.list("finalizers")...)
 	if w.flag("deleting") {
 		meta.DeletionTimestamp = &metav1.Time{Time: s.clock.now}
 	}

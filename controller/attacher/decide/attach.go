@@ -59,7 +59,7 @@ func (p *pass) publish(r *record) move {
 	if r.NeedsSecret && !r.secret {
 		return do(ReadSecret)
 	}
-	if r.maybe() && r.NodeID != "" && r.NodeID != r.TargetID {
+	if r.maybe() && r.placeID() != r.TargetID {
 		return p.call(r, Unpublish, r.placeID())
 	}
 	if !r.Stamped || r.NodeID != r.TargetID {
@@ -99,7 +99,9 @@ func (p *pass) yield(r, rival *record) move {
 		if m, ok := p.backoff(r, true); ok {
 			return m
 		}
-		return p.call(r, Unpublish, r.placeID())
+		m := p.call(r, Unpublish, r.placeID())
+		m.detach = true
+		return m
 	}
 	if why := p.refused(r); !why.IsZero() {
 		return move{why: why}
@@ -110,7 +112,7 @@ func (p *pass) yield(r, rival *record) move {
 // blocked waits until an exclusive volume is certainly not at another node.
 func (p *pass) blocked(r, other *record) move {
 	why := fmt.Sprintf("the volume may be at node %s: waiting until VolumeAttachment %s is detached", other.Node, other.Name)
-	if !other.cause.IsZero() && other.failed.detaches() {
+	if !other.cause.IsZero() && other.failedDetach {
 		why += ", which failed: " + other.cause.Message
 	}
 	return move{why: Reason{Code: codes.FailedPrecondition, Message: why}, after: blockedGrace}

@@ -32,7 +32,7 @@ func (p *pass) detach(r *record) move {
 // finish ends a deletion: one write, after which the object is gone unless
 // somebody else's finalizer keeps it.
 func (p *pass) finish(r *record) move {
-	if m, ok := p.backoff(r, true); ok {
+	if m, ok := p.backoff(r, true); ok && (r.failedAction == Release || r.failedAction == MarkDetached) {
 		return m
 	}
 	switch {
@@ -65,7 +65,7 @@ func (r *record) undetachable() Reason {
 // and has the volume there. Unpublishing would take it from that one too.
 func (p *pass) usedHere(r *record) *record {
 	for _, other := range p.v.records {
-		if other != r && other.Node == r.Node && !other.Deleting && !other.gone && other.maybe() {
+		if other != r && other.with(r) && !other.Deleting && !other.gone && other.maybe() {
 			return other
 		}
 	}

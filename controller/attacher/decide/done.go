@@ -28,6 +28,7 @@ func (b *Book) Start(s Step, now time.Time) {
 	r.sight = unseen
 	switch s.Do {
 	case Publish:
+		r.atID = s.NodeID
 		r.evidence, r.proved, r.looked = Unknown, false, false
 	case Unpublish:
 		r.evidence, r.proved, r.looked, r.rejected = Unknown, false, false, false
@@ -47,17 +48,17 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	switch s.Do {
 	case Publish:
 		r.lastCall = now
-		b.published(r, result, now)
+		b.published(r, s, result, now)
 	case Unpublish:
 		r.lastCall = now
-		if id, ok := b.unpublished(r, result, now); ok && !slices.Contains(touched, id) {
+		if id, ok := b.unpublished(r, s, result, now); ok && !slices.Contains(touched, id) {
 			touched = append(touched, id)
 		}
 	case Look:
 		r.see(result)
 	case ReadSecret:
 		if r.secret = result.Failed.IsZero(); !r.secret {
-			r.fail(s.Do, result.Failed, now, &b.rules)
+			r.fail(s, result.Failed, now, &b.rules)
 		}
 	case ReportAttach, ReportDetach:
 		if r.told = result.Failed.IsZero(); !r.told {
@@ -71,11 +72,11 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	return touched
 }
 
-func (b *Book) published(r *record, result Result, now time.Time) {
+func (b *Book) published(r *record, s Step, result Result, now time.Time) {
 	r.secret = false
 	if !result.Failed.IsZero() {
 		r.doubted = r.doubted || !Rejected(result.Failed.Code)
-		r.fail(Publish, result.Failed, now, &b.rules)
+		r.fail(s, result.Failed, now, &b.rules)
 		if result.Failed.Code == codes.ResourceExhausted {
 			b.isFull(r)
 		}
@@ -89,24 +90,18 @@ func (b *Book) published(r *record, result Result, now time.Time) {
 
 // unpublished returns the volume of an attachment that has waited for room at
 // the node, which there is now.
-func (b *Book) unpublished(r *record, result Result, now time.Time) (VolumeID, bool) {
+func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (VolumeID, bool) {
 	r.secret = false
 	if result.Failed.IsZero() {
-		r.evidence, r.proved, r.context = Absent, true, nil
-		r.doubted, r.otherID = false, false
+		r.evidence, r.proved, r.context, r.atID = Absent, true, nil, ""
+		r.doubted = false
 		r.succeed()
 		b.notFull(r)
 		return b.room(r.Node)
 	}
 	r.rejected = Rejected(result.Failed.Code)
 	r.doubted = r.doubted || !r.rejected
-	switch result.Failed.Code {
-	case codes.NotFound, codes.InvalidArgument:
-		if r.TargetID != "" && r.NodeID != "" && r.NodeID != r.TargetID {
-			r.otherID = !r.otherID
-		}
-	}
-	r.fail(Unpublish, result.Failed, now, &b.rules)
+	r.fail(s, result.Failed, now, &b.rules)
 	return "", false
 }
 
@@ -132,10 +127,10 @@ func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
 	case result.Moved && r.moved < movedTries:
 		r.moved++
 	case s.Do == StampPV || s.Do == Stamp:
-		r.fail(s.Do, result.Failed, now, rules)
+		r.fail(s, result.Failed, now, rules)
 	case result.Moved:
-		r.fail(s.Do, result.Failed, now, rules) // not changed: refused for what it says
+		r.fail(s, result.Failed, now, rules) // not changed: refused for what it says
 	default:
-		r.fail(s.Do, Reason{}, now, rules)
+		r.fail(s, Reason{}, now, rules)
 	}
 }

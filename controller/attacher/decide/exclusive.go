@@ -45,9 +45,9 @@ func (b *Book) attachmentName(id VolumeID, node string) string {
 }
 
 // apart says whether two attachments of an exclusive volume exclude each
-// other: they are of different nodes, and no live migration joins them.
+// other: they are of different places, and no live migration joins them.
 func (p *pass) apart(a, b *record) bool {
-	return a != b && a.Node != b.Node && a.Beside != b.Node && b.Beside != a.Node
+	return a != b && !a.with(b) && a.Beside != b.Node && b.Beside != a.Node
 }
 
 // rival is the attachment that an exclusive volume goes to before this one.

@@ -22,6 +22,7 @@ const (
 type move struct {
 	do     Action
 	nodeID string
+	detach bool
 	why    Reason
 	// after is for how long why lasts before it is shown.
 	after time.Duration
@@ -66,8 +67,10 @@ func (p *pass) decide(r *record) {
 		m = p.note(r)
 	case r.gone:
 		m = p.ghost(r)
+		m.detach = true
 	case r.Deleting:
 		m = p.detach(r)
+		m.detach = true
 	default:
 		m = p.attach(r)
 	}
@@ -80,7 +83,7 @@ func (p *pass) decide(r *record) {
 }
 
 func (p *pass) add(r *record, m move) {
-	step := Step{Do: m.do, Volume: p.v.id, Name: r.Name, UID: r.UID, NodeID: m.nodeID, Reason: m.why}
+	step := Step{Do: m.do, Volume: p.v.id, Name: r.Name, UID: r.UID, NodeID: m.nodeID, Reason: m.why, Detach: m.detach}
 	if m.do == MarkAttached {
 		step.Context = r.context
 	}

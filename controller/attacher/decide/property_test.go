@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +26,7 @@ func TestAnyHistory(t *testing.T) {
 	for i := range 30 { // rapid runs a hundred of each
 		t.Run(strconv.Itoa(i), rapid.MakeCheck(func(t *rapid.T) {
 			w := newWorld(t, rapid.Bool().Draw(t, "exclusive"), rapid.Bool().Draw(t, "looks"))
+			w.secret = rapid.Bool().Draw(t, "secret")
 			for range rapid.IntRange(30, 150).Draw(t, "events") {
 				w.random(t)
 			}
@@ -36,7 +36,14 @@ func TestAnyHistory(t *testing.T) {
 }
 
 func (w *world) random(t *rapid.T) {
-	switch rapid.IntRange(0, 13).Draw(t, "event") {
+	switch rapid.IntRange(0, 14).Draw(t, "event") {
+	case 14:
+		node := rapid.SampledFrom(nodes).Draw(t, "node")
+		if o := w.objects["va-"+node]; w.left[node] || o != nil && o.wanted {
+			return // whoever leaves it there looks after it
+		}
+		w.ids[node] = "id-" + node + rapid.SampledFrom([]string{"", "2"}).Draw(t, "id")
+		w.logf("node %s is %s now", node, w.ids[node])
 	case 0, 1:
 		w.create(rapid.SampledFrom(nodes).Draw(t, "node"), rapid.Int64Range(0, 3).Draw(t, "transitions"))
 	case 2:
@@ -90,8 +97,8 @@ func (w *world) interfere(t *rapid.T) {
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "hand") {
 	case 0:
-		if !o.attached && !o.stamped {
-			o.stamped, o.nodeID = true, "id-"+o.node
+		if !o.attached && !o.stamped && !o.deleting && o.nodeID == "" {
+			o.stamped, o.nodeID = true, w.id(o.node)
 			w.logf("%s is stamped by somebody else", o.name)
 		}
 	case 1:
@@ -163,7 +170,7 @@ func (w *world) atRest() {
 			w.violated("%s is never detached", o.name)
 		case !o.deleting && o.attached:
 			served++
-			attached["id-"+o.node] = true
+			attached[o.nodeID] = true
 		}
 		if !o.deleting && (o.transitions == 0 || o.transitions >= fence) {
 			claims++
@@ -183,7 +190,7 @@ func (w *world) atRest() {
 		}
 	}
 	for id := range w.published {
-		if !attached[id] && !w.leaks && !w.accounted(id) && !w.left[strings.TrimPrefix(id, "id-")] {
+		if !attached[id] && !w.leaks && !w.accounted(id) && !w.left[nodeOf(id)] {
 			w.violated("left at %s", id)
 		}
 	}
@@ -199,11 +206,13 @@ func (w *world) fencedOut() bool {
 	return false
 }
 
+func nodeOf(id string) string { return id[3:4] } // id-a, id-a2
+
 // accounted says whether an object still answers for the volume at a node: one
 // that was refused and waits for its deletion, or that somebody else keeps.
 func (w *world) accounted(id string) bool {
 	for _, o := range w.objects {
-		if "id-"+o.node == id && (o.deleting && !o.stamped || !o.deleting && !o.attached) {
+		if o.node == nodeOf(id) && (o.deleting && !o.stamped || !o.deleting && !o.attached) {
 			return true
 		}
 	}
@@ -266,6 +275,9 @@ func (w *world) answer(c call, outcome int) decide.Result {
 
 // write is what the API server says to a write.
 func (w *world) write(s decide.Step, outcome int) decide.Result {
+	if s.Do == decide.ReadSecret && outcome != 1 {
+		return decide.Result{}
+	}
 	o := w.objects[s.Name]
 	if o == nil || o.uid != s.UID {
 		w.logf("< %s %s: gone", s.Do, s.Name)

@@ -2,7 +2,10 @@
 
 package decide
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // sight is what the driver itself said of a volume at a node, since the last
 // call there.
@@ -22,7 +25,10 @@ type record struct {
 	goneAt time.Time
 
 	evidence Evidence
-	sight    sight
+	// atID is where this process has published; empty if that is for the object
+	// to say.
+	atID  string
+	sight sight
 	// proved: an unpublish has succeeded, and no publish was called since.
 	proved bool
 	// context is the publish context of the success that evidence stands for.
@@ -39,9 +45,6 @@ type record struct {
 	doubted bool
 	// looked: the driver was asked where the volume is, and did not know.
 	looked bool
-	// otherID: the driver does not know the node ID that the object was stamped
-	// with, so the CSINode's is tried in turn with it.
-	otherID bool
 
 	// under way, or 0.
 	running  Action
@@ -49,13 +52,14 @@ type record struct {
 	// secret: the Secret for the next call has been read.
 	secret bool
 
-	// failures in a row of steps of one side, the last at failedAt.
-	failed   Action
-	failures int
-	cause    Reason
-	failedAt time.Time
-	until    time.Time
-	moved    int
+	// failures in a row on the way to a detach, or to an attach; the last was at
+	// failedAt and is waited for until.
+	failures        int
+	failedDetach    bool
+	failedAction    Action
+	cause           Reason
+	failedAt, until time.Time
+	moved           int
 
 	// what is to be shown on the object, since when, and when a failed attempt
 	// to write it is repeated.
@@ -73,12 +77,17 @@ func (r *record) maybe() bool { return r.evidence != Absent }
 // has said.
 func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
 
-// placeID is the driver's ID of the node at which the volume may be.
+// placeID is the driver's ID of the node at which the volume may be: the one
+// that it was published at. A CSINode of the same name may by now be another
+// machine's.
 func (r *record) placeID() string {
-	if r.NodeID == "" || r.otherID && r.TargetID != "" {
-		return r.TargetID
-	}
-	return r.NodeID
+	return cmp.Or(r.atID, r.NodeID, r.TargetID)
+}
+
+// with says whether two attachments of a volume are of one place: the same
+// node, and the same machine.
+func (r *record) with(other *record) bool {
+	return r.Node == other.Node && r.placeID() == other.placeID()
 }
 
 // mayStay says whether the deletion may be finished without an unpublish,
@@ -89,29 +98,29 @@ func (r *record) placeID() string {
 // unpublish ends the deletion.
 func (r *record) mayStay() bool {
 	return r.Wanted && r.watched && !r.doubted && (r.rejected || r.sight == there) &&
-		r.NodeID != "" && r.NodeID == r.TargetID
+		r.NodeID == r.TargetID && r.placeID() == r.TargetID && r.TargetID != ""
 }
 
 // succeed forgets the failures so far.
 func (r *record) succeed() {
-	r.failed, r.failures, r.cause, r.moved = 0, 0, Reason{}, 0
+	r.failures, r.cause, r.moved = 0, Reason{}, 0
 	r.failedAt, r.until, r.told = time.Time{}, time.Time{}, false
 }
 
 // fail counts a failure and says when to try again.
-func (r *record) fail(do Action, why Reason, now time.Time, rules *Rules) {
-	if r.failed.detaches() != do.detaches() {
+func (r *record) fail(s Step, why Reason, now time.Time, rules *Rules) {
+	if r.failedDetach != s.Detach {
 		r.failures = 0
 	}
-	r.failed, r.cause, r.failedAt = do, why, now
+	r.failedDetach, r.failedAction, r.cause, r.failedAt = s.Detach, s.Do, why, now
 	r.failures++
 	r.until = now.Add(rules.Backoff.After(r.failures, rules.Random()))
 	r.secret = false
 }
 
-// waiting says for how long failures of a side still hold it back.
+// waiting says for how long failures on a way still hold it back.
 func (r *record) waiting(detach bool, now time.Time) time.Duration {
-	if r.failures == 0 || r.failed.detaches() != detach {
+	if r.failures == 0 || r.failedDetach != detach {
 		return 0
 	}
 	return r.until.Sub(now)

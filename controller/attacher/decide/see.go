@@ -62,6 +62,9 @@ func (r *record) learn(a *Attachment) {
 	case a.Mark != r.Mark, a.TargetID != r.TargetID, a.NoPublish != r.NoPublish, a.NoUnpublish != r.NoUnpublish:
 		r.until = time.Time{} // what held it back may be over
 	}
+	if a.NodeID != r.NodeID && r.running != Stamp {
+		r.atID, r.until = "", time.Time{} // a person knows better
+	}
 	foreign := a.Stamped && !r.Stamped && r.running != Stamp ||
 		a.Attached && !r.Attached && r.running != MarkAttached
 	if foreign && r.evidence == Absent {
@@ -73,7 +76,7 @@ func (r *record) learn(a *Attachment) {
 // same volume at the same node: the new one answers for them.
 func (b *Book) inherit(heir *record) {
 	for _, ghost := range slices.Clone(b.volumes[key(&heir.Attachment)].records) {
-		if ghost.gone && ghost.running == 0 && ghost.Node == heir.Node {
+		if ghost.gone && ghost.running == 0 && ghost.with(heir) {
 			b.bequeath(ghost, heir)
 		}
 	}
@@ -84,9 +87,6 @@ func (b *Book) bequeath(ghost, heir *record) {
 		heir.doubted, heir.proved = true, false
 		if heir.evidence == Absent {
 			heir.evidence = Unknown
-		}
-		if heir.NodeID == "" {
-			heir.NodeID = ghost.placeID()
 		}
 	}
 	b.drop(ghost)
@@ -131,7 +131,7 @@ func (b *Book) settle(r *record) {
 		return
 	}
 	for _, heir := range b.volumes[key(&r.Attachment)].records {
-		if !heir.gone && heir.Node == r.Node {
+		if !heir.gone && r.with(heir) {
 			b.bequeath(r, heir)
 			return
 		}

@@ -41,12 +41,6 @@ func (a Action) String() string {
 // calls that it is given at a time.
 func (a Action) Call() bool { return a == Publish || a == Unpublish || a == Look }
 
-// detaches says whether the action belongs to a detach: a failure of one side
-// says nothing about the other.
-func (a Action) detaches() bool {
-	return a == Unpublish || a == Look || a == Release || a == MarkDetached || a == ReportDetach
-}
-
 // Step is one thing to do for one VolumeAttachment.
 type Step struct {
 	Do        Action
@@ -58,6 +52,9 @@ type Step struct {
 	Context map[string]string
 	// Reason is what ReportAttach and ReportDetach write.
 	Reason Reason
+	// Detach: the step is on the way to a detach. Failures of one way say nothing
+	// about the other.
+	Detach bool
 }
 
 // Result is how a step ended.

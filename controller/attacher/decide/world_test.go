@@ -50,6 +50,8 @@ type tester interface {
 type world struct {
 	t         tester
 	exclusive bool
+	secret    bool
+	ids       map[string]string // the driver's IDs of the nodes
 	looks     bool
 	now       time.Time
 	book      *decide.Book
@@ -74,7 +76,7 @@ type world struct {
 func newWorld(t tester, exclusive, looks bool) *world {
 	w := &world{
 		t: t, exclusive: exclusive, looks: looks, now: time.Unix(1_000_000, 0),
-		objects: map[string]*object{}, published: map[string]bool{}, left: map[string]bool{},
+		objects: map[string]*object{}, published: map[string]bool{}, left: map[string]bool{}, ids: map[string]string{},
 	}
 	w.restart()
 	return w
@@ -166,8 +168,16 @@ func (w *world) see(o *object) {
 		Metadata: o.metadata, NodeID: o.nodeID, Wanted: o.wanted,
 		AttachError: decide.Reason{Message: o.attachError, Code: o.attachErrorCode},
 		DetachError: decide.Reason{Message: o.detachError, Code: o.detachErrorCode},
-		Volume:      handle, Exclusive: w.exclusive, TargetID: "id-" + o.node, PVStamped: true,
+		Volume:      handle, Exclusive: w.exclusive, NeedsSecret: w.secret, TargetID: w.id(o.node), PVStamped: true,
 	}, w.now)
+}
+
+// id is the driver's ID of a node.
+func (w *world) id(node string) string {
+	if id := w.ids[node]; id != "" {
+		return id
+	}
+	return "id-" + node
 }
 
 // deliver lets the process see what the API has.
