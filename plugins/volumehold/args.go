@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/api/config/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 )
 
 // decode returns the plugin's args, complete and valid. kube-scheduler hands
@@ -32,4 +33,9 @@ func decode(args runtime.Object) (v1alpha1.VolumeHoldArgs, error) {
 		return full, fmt.Errorf("args of plugin %s in pluginConfig: %w", Name, err)
 	}
 	return full, nil
+}
+
+// weightsOf are the weights in complete args.
+func weightsOf(args v1alpha1.VolumeHoldArgs) arbiter.Weights {
+	return arbiter.Weights{Held: *args.Weights.Held, Near: *args.Weights.Near, Balance: *args.Weights.Balance}
 }

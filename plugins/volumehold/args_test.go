@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/config/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 )
 
 func TestDecodeArgs(t *testing.T) {
@@ -46,6 +47,20 @@ func TestDecodeArgs(t *testing.T) {
 				t.Errorf("held is %d and grantTimeout %s, want %d and %s", *got.Weights.Held, got.GrantTimeout.Duration, test.held, test.wait)
 			}
 		})
+	}
+}
+
+// The API's defaults are the core's.
+func TestDefaultsAreTheCores(t *testing.T) {
+	args, err := decode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := weightsOf(args); got != arbiter.DefaultWeights {
+		t.Errorf("weights are %+v, the core's are %+v", got, arbiter.DefaultWeights)
+	}
+	if got := args.GrantTimeout.Duration; got != arbiter.DefaultGrantTimeout {
+		t.Errorf("grantTimeout is %s, the core's is %s", got, arbiter.DefaultGrantTimeout)
 	}
 }
 

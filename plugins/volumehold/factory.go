@@ -12,7 +12,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/client"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/observe"
 )
 
@@ -61,10 +60,7 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 	}
 	return &VolumeHold{
 		core: shared, handle: h, profile: h.ProfileName(),
-		weights: arbiter.Weights{
-			Held: *typed.Weights.Held, Near: *typed.Weights.Near, Balance: *typed.Weights.Balance,
-		},
-		grantTimeout: typed.GrantTimeout.Duration,
+		weights: weightsOf(typed), grantTimeout: typed.GrantTimeout.Duration,
 	}, nil
 }
 

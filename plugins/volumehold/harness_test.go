@@ -309,7 +309,7 @@ func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 				Now: func() time.Time { return time.Now().Add(time.Duration(r.later.Load())) },
 			})
 			args, err := decode(nil)
-			r.plugin = &VolumeHold{core: made, handle: h, profile: profile, grantTimeout: args.GrantTimeout.Duration}
+			r.plugin = &VolumeHold{core: made, handle: h, profile: profile, weights: weightsOf(args), grantTimeout: args.GrantTimeout.Duration}
 			return r.plugin, err
 		},
 	}
