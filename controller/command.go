@@ -3,7 +3,10 @@
 package controller
 
 import (
+	"flag"
+
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 )
 
 // NewCommand returns the command line of moorage-controller. It works until
@@ -40,5 +43,8 @@ controller's job, which must be off:
 	flags.DurationVar(&config.RenewDeadline, "leader-elect-renew-deadline", config.RenewDeadline, "time after which a leader that can't renew its lease gives up")
 	flags.DurationVar(&config.RetryPeriod, "leader-elect-retry-period", config.RetryPeriod, "time between attempts to get or renew the lease")
 	flags.BoolVar(&config.SkipPolicyCheck, "skip-policy-check", config.SkipPolicyCheck, "start without the ValidatingAdmissionPolicy that keeps others from writing volumesAttached; for development only")
+	logging := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(logging)
+	flags.AddGoFlag(logging.Lookup("v"))
 	return command
 }

@@ -42,6 +42,7 @@ func (w *wake) touched(t ledger.Touched) {
 	}
 	for _, id := range t.Tickets {
 		w.tickets.Add(id)
+		w.gates.Add(id.Name) // a reservation has its pod's UID for a name
 	}
 }
 

@@ -5,6 +5,7 @@ package execute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -85,10 +86,21 @@ func (e *Executor) createAttachment(ctx context.Context, step arbiter.Step) erro
 		e.config.Observer.Saw(created)
 		return nil
 	}
-	if !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create VolumeAttachment %s: %w", object.Name, err)
+	failed := fmt.Errorf("create VolumeAttachment %s: %w", object.Name, err)
+	switch {
+	case mayFollow(err):
+		// Nothing else is decided about the volume until it is known whether it
+		// is attached here: a late creation would be a second attachment.
+		if err := e.outlast(ctx); err != nil {
+			return err
+		}
+	case !apierrors.IsAlreadyExists(err):
+		return failed
 	}
 	found, err := e.rereadAttachment(ctx, object.Name)
+	if errors.Is(err, ErrStale) {
+		return failed
+	}
 	if err != nil {
 		return err
 	}

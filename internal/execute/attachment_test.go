@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -78,6 +80,45 @@ func TestCreateAttachmentOfAnotherVolume(t *testing.T) {
 	w := start(t, withAttachment(func(a *storagev1.VolumeAttachment) { a.Spec.NodeName = "n9" }), nil)
 	err := w.Do(t.Context(), creation())
 	if err == nil || errors.Is(err, execute.ErrStale) || !strings.Contains(err.Error(), "of another volume") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A creation whose answer does not come is settled before anything else is
+// decided about the volume: it is there, or it never will be.
+func TestCreateAttachmentWithoutAnswer(t *testing.T) {
+	for name, done := range map[string]bool{"it was made": true, "it was not made": false} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, nil, func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
+			var began time.Time
+			w.server.Intercept(func(r apitest.Request, serve func()) error {
+				if r.Verb != "create" {
+					serve()
+					return nil
+				}
+				began = time.Now()
+				if done {
+					serve()
+				}
+				return errors.New("the connection breaks")
+			})
+			err := w.Do(t.Context(), creation())
+			if waited := time.Since(began); waited < 50*time.Millisecond {
+				t.Errorf("it returned after %s, when the API server may still be at it", waited)
+			}
+			if known := w.place().Canonical() != nil; known != done || (err == nil) != done {
+				t.Errorf("error %v, known %v", err, known)
+			}
+		})
+	}
+}
+
+func TestCreateAttachmentIsRefused(t *testing.T) {
+	w := start(t, nil, func(c *execute.Config) { c.Timeout = time.Hour })
+	w.server.Intercept(func(apitest.Request, func()) error {
+		return apierrors.NewForbidden(storagev1.Resource("volumeattachments"), "x", errors.New("quota"))
+	})
+	if err := w.Do(t.Context(), creation()); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v", err)
 	}
 }

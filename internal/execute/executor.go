@@ -116,36 +116,4 @@ func (e *Executor) do(ctx context.Context, step arbiter.Step) error {
 	return fmt.Errorf("step %d is not known", step.Do)
 }
 
-// bounded gives a request its deadline: the timeout, or the end of the lease
-// if that is sooner.
-func (e *Executor) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	now := e.config.Now()
-	deadline := now.Add(e.config.Timeout)
-	if lease := e.config.Lease(); !lease.IsZero() && lease.Before(deadline) {
-		deadline = lease
-	}
-	if !deadline.After(now) {
-		return nil, nil, ErrNoLease
-	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	return ctx, cancel, nil
-}
-
-// call makes one request within its deadline.
-func call[T any](ctx context.Context, e *Executor, request func(context.Context) (T, error)) (T, error) {
-	var none T
-	bounded, cancel, err := e.bounded(ctx)
-	if err != nil {
-		return none, err
-	}
-	defer cancel()
-	return request(bounded)
-}
-
-// try is call for requests without an answer worth having.
-func (e *Executor) try(ctx context.Context, request func(context.Context) error) error {
-	_, err := call(ctx, e, func(ctx context.Context) (struct{}, error) { return struct{}{}, request(ctx) })
-	return err
-}
-
 func (e *Executor) snapshot() ledger.Snapshot { return e.config.Observer.Snapshot() }

@@ -3,7 +3,9 @@
 package execute_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,6 +84,26 @@ func TestTickets(t *testing.T) {
 		t.Error("the ticket is deleted, and its reservation goes on")
 	}
 	isStale(t, w.WriteTicketStatus(t.Context(), granted))
+}
+
+// A grant whose answer does not come is settled before the next one is decided.
+func TestTicketStatusWithoutAnswer(t *testing.T) {
+	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
+	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
+	object, _ := w.observer.Ticket(id)
+	granted := object.DeepCopy()
+	granted.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: "Granted"}}
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		serve()
+		if r.Verb == "update" {
+			return errors.New("the connection breaks")
+		}
+		return nil
+	})
+	isStale(t, w.WriteTicketStatus(t.Context(), granted))
+	if phase := w.observer.Snapshot().Ticket(id).Phase; phase != ledger.TicketGranted {
+		t.Errorf("the ledger says %s", phase)
+	}
 }
 
 // One patch carries annotation and condition, and meets only the pod meant.

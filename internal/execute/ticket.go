@@ -27,6 +27,11 @@ func (e *Executor) WriteTicketStatus(ctx context.Context, ticket *v1alpha1.Volum
 		return nil
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: ticket %s/%s is gone", ErrStale, ticket.Namespace, ticket.Name)
+	case mayFollow(err):
+		// Nothing else is granted at the node until it is known whether this is.
+		if err := e.outlast(ctx); err != nil {
+			return err
+		}
 	case !apierrors.IsConflict(err):
 		return fmt.Errorf("write the status of ticket %s/%s: %w", ticket.Namespace, ticket.Name, err)
 	}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// bounded gives a request its deadline: the timeout, or the end of the lease
+// if that is sooner.
+func (e *Executor) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	now := e.config.Now()
+	deadline := now.Add(e.config.Timeout)
+	if lease := e.config.Lease(); !lease.IsZero() && lease.Before(deadline) {
+		deadline = lease
+	}
+	if !deadline.After(now) {
+		return nil, nil, ErrNoLease
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	return ctx, cancel, nil
+}
+
+// call makes one request within its deadline.
+func call[T any](ctx context.Context, e *Executor, request func(context.Context) (T, error)) (T, error) {
+	var none T
+	bounded, cancel, err := e.bounded(ctx)
+	if err != nil {
+		return none, err
+	}
+	defer cancel()
+	return request(bounded)
+}
+
+// try is call for requests without an answer worth having.
+func (e *Executor) try(ctx context.Context, request func(context.Context) error) error {
+	_, err := call(ctx, e, func(ctx context.Context) (struct{}, error) { return struct{}{}, request(ctx) })
+	return err
+}
+
+// mayFollow says whether a write that failed may still have its effect: the
+// API server did not refuse it, and may be at it.
+func mayFollow(err error) bool {
+	if err == nil || errors.Is(err, ErrNoLease) || utilnet.IsConnectionRefused(err) {
+		return false
+	}
+	var refused apierrors.APIStatus
+	if errors.As(err, &refused) {
+		return refused.Status().Code >= http.StatusInternalServerError
+	}
+	return true
+}
+
+// outlast waits until a write whose answer did not come can have no effect any
+// more: the API server, which was told the timeout, has given up, too. What it
+// may have done before that is there to be read then.
+func (e *Executor) outlast(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(e.config.Timeout):
+		return nil
+	}
+}
