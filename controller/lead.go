@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -87,15 +88,19 @@ func (l *lock) term() term {
 	return term{epoch: l.epoch, until: l.until, clean: l.before == ""}
 }
 
-// release gives the Lease up, if this process still has it.
+// release gives the Lease up, if this process still has it. A renewal that the
+// elector gave up may still be carried out by the API server: then it is read
+// again.
 func (l *lock) release(ctx context.Context) error {
-	record, _, err := l.Get(ctx)
-	if err != nil || record.HolderIdentity != l.Identity() {
-		return err
-	}
-	now := metav1.Now()
-	return l.Interface.Update(ctx, resourcelock.LeaderElectionRecord{
-		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		record, _, err := l.Get(ctx)
+		if err != nil || record.HolderIdentity != l.Identity() {
+			return err
+		}
+		now := metav1.Now()
+		return l.Interface.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		})
 	})
 }
 
@@ -121,7 +126,11 @@ func lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	}
 	electing, stopElecting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopElecting()
-	go elector.Run(electing)
+	elected := make(chan struct{})
+	go func() {
+		defer close(elected)
+		elector.Run(electing)
+	}()
 	var leading context.Context
 	select {
 	case <-ctx.Done():
@@ -136,6 +145,7 @@ func lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	}
 	lost := leading.Err() != nil
 	stopElecting()
+	<-elected // it shares the lock's memory of the Lease
 	switch {
 	case lost:
 		return ErrLeaseLost
