@@ -75,14 +75,12 @@ func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *m
 	if old != nil && *old.to == to {
 		return old.to
 	}
-	n := l.world.nodes.get(a.Node)
-	if n == nil {
-		return &to
+	if n := l.world.nodes.get(a.Node); n != nil {
+		if i, ok := n.driver(driver); ok && n.Drivers[i].to != nil && *n.Drivers[i].to == to {
+			return n.Drivers[i].to
+		}
 	}
-	if i, ok := n.driver(driver); ok && n.Drivers[i].to != nil && *n.Drivers[i].to == to {
-		return n.Drivers[i].to
-	}
-	return &machine{n.Name, driver, a.NodeID}
+	return &machine{a.Node, driver, a.NodeID}
 }
 
 // resolveAttachment places an attachment whose PersistentVolume has come to
