@@ -46,12 +46,12 @@ func BenchmarkLook(b *testing.B) {
 			for i := range pods {
 				pod := podWith(fmt.Sprintf("p%d", i), "data")
 				r.known(pod)
-				w.enter(pod, factOf(pod))
+				w.Enter(pod, factOf(pod))
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				w.touch(ledger.Touched{Nodes: []ledger.NodeName{"n1"}})
-				w.look(b.Context())
+				w.Touch(ledger.Touched{Nodes: []ledger.NodeName{"n1"}})
+				w.Look(b.Context())
 			}
 		})
 	}

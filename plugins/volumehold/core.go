@@ -7,26 +7,22 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/client"
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/reservation"
+	"github.com/moorage-dev/moorage/plugins/internal/waker"
 )
 
 // facts is what the plugin needs of observe.Observer.
 type facts interface {
-	Ledger() *ledger.Ledger
-	Snapshot() ledger.Snapshot
+	reservation.Facts
+	waker.Facts
 	Subscribe(func(ledger.Touched))
-	Saw(runtime.Object)
-	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
-	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
-	HasSynced() bool
-	WaitForSync(context.Context) error
 }
 
 var _ facts = &observe.Observer{}
@@ -49,10 +45,8 @@ type core struct {
 	now     func() time.Time
 	process context.Context // ends with the process; Permit's own ends with the cycle
 
-	book   *book
-	writer *writer
-	keeper *keeper
-	waker  *waker
+	book  *reservation.Book
+	waker *waker.Waker
 }
 
 // newCore wires a core, which does nothing before start. ctx ends with the
@@ -62,31 +56,37 @@ func newCore(ctx context.Context, cfg config) *core {
 		cfg.Now = time.Now
 	}
 	c := &core{facts: cfg.Facts, handle: cfg.Handle, now: cfg.Now, process: ctx}
-	c.book = newBook(cfg.Facts.Ledger(), cfg.Now)
-	c.writer = newWriter(cfg.Tickets)
-	c.waker = newWaker(c)
-	c.keeper = newKeeper(c)
+	c.waker = waker.New(waker.Config{Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: gone(cfg.Handle)})
+	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Now: cfg.Now, Touched: c.waker.Touch})
 	cfg.Facts.Subscribe(func(t ledger.Touched) {
-		c.book.poke(t)
-		c.keeper.look(t.Tickets...)
-		c.waker.touch(t)
+		c.book.Heed(t)
+		c.waker.Touch(t)
 	})
 	return c
 }
 
 // start runs what goes on beside scheduling, until ctx is done.
 func (c *core) start(ctx context.Context) {
-	go c.waker.run(ctx)
-	go c.keeper.run(ctx)
+	go c.waker.Run(ctx)
+	go c.book.Run(ctx)
 }
 
 // lead notes that pods of a profile are being scheduled here, which they are
 // only while the process leads.
-func (c *core) lead(profile string) { c.keeper.lead(profile) }
+func (c *core) lead(profile string) { c.book.Lead(profile) }
 
-// touch passes on what a change of the ledger by the plugin itself touched.
-// The observer publishes only its own.
-func (c *core) touch(t ledger.Touched) {
-	c.keeper.look(t.Tickets...)
-	c.waker.touch(t)
+// wake has a pod tried again at once. One that is just being tried is not lost:
+// the queue remembers it.
+func (c *core) wake(ctx context.Context, pod *corev1.Pod) {
+	c.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{string(pod.UID): pod})
+}
+
+// gone says whether a pod is no more, or bound. The lister has every pod that
+// the scheduling queue has.
+func gone(h fwk.Handle) func(*corev1.Pod) bool {
+	pods := h.SharedInformerFactory().Core().V1().Pods().Lister()
+	return func(pod *corev1.Pod) bool {
+		known, err := pods.Pods(pod.Namespace).Get(pod.Name)
+		return err != nil || known.UID != pod.UID || known.Spec.NodeName != ""
+	}
 }

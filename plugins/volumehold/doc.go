@@ -10,7 +10,9 @@
 // VolumeTicket in Permit, and its deletion when a reservation comes to nothing.
 //
 // All profiles of a process share one core (see Factory): the ledger with its
-// reservations, the book of pods between Reserve and Bind, and the waker.
+// reservations, the book of pods between Reserve and Bind (plugins/internal/
+// reservation), and the waker (plugins/internal/waker), which the extender has,
+// too.
 //
 //	PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ PreBind ─▶ PostBind
 //	one snapshot per decision       assume in  write the  only for   the bound
@@ -19,7 +21,7 @@
 //	                                           the grant  just now
 //
 // A pod that was refused is tried again by the waker, when a change that the
-// ledger has taken in lifts a refusal; see waker for why this is not left to
+// ledger has taken in lifts a refusal; see there for why this is not left to
 // queueing hints.
 //
 // The package does without k8s.io/kubernetes, so that other schedulers can

@@ -23,8 +23,8 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 		return status
 	}
 	for _, r := range c.refused {
-		if r.node == name {
-			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, r.message)
+		if r.Node == name {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, r.Message)
 		}
 	}
 	return nil

@@ -13,12 +13,13 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
 // leftBehind puts a ticket of a pod there, as an earlier process wrote it.
 func (r *rig) leftBehind(pod *corev1.Pod, node, scheduler string) {
 	r.t.Helper()
-	ticket := objectOf(ledger.Ticket{
+	ticket := reservation.Object(ledger.Ticket{
 		ID: ticketID(pod), Type: ledger.TypePod, Node: ledger.NodeName(node), Scheduler: scheduler,
 		Pod: string(pod.UID), PodName: pod.Name, Volumes: []ledger.TicketVolume{{Claim: "data", ClaimUID: "claim-data"}},
 	})
@@ -42,7 +43,7 @@ func TestLeaderWithdrawsWhatIsLeft(t *testing.T) {
 		r.leftBehind(pod, "n1", profile)
 	}
 	r.leftBehind(foreign, "n1", "other")
-	eventually(t, "the tickets to be looked at", func() bool { return r.plugin.core.keeper.queue.Len() == 0 })
+	eventually(t, "the tickets to be looked at", func() bool { return r.plugin.core.book.Pending() == 0 })
 	if w := r.writes(); len(w) != 0 {
 		t.Fatalf("writes before this process leads: %v", w)
 	}
@@ -57,7 +58,7 @@ func TestLeaderWithdrawsWhatIsLeft(t *testing.T) {
 	r.known(late)
 	r.leftBehind(late, "n2", profile)
 	eventually(t, "the late one to be withdrawn", func() bool { return len(r.writes()) == 2 })
-	eventually(t, "the tickets to be looked at", func() bool { return r.plugin.core.keeper.queue.Len() == 0 })
+	eventually(t, "the tickets to be looked at", func() bool { return r.plugin.core.book.Pending() == 0 })
 	for _, pod := range []*corev1.Pod{bound, stale, foreign} {
 		if _, exists := r.Ticket(ticketID(pod)); !exists {
 			t.Errorf("the ticket of pod %s was withdrawn", pod.Name)

@@ -17,6 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/plugins/internal/reservation"
+	"github.com/moorage-dev/moorage/plugins/internal/waker"
 )
 
 func TestGrantLetsThePodBeBound(t *testing.T) {
@@ -46,7 +48,7 @@ func TestGrantLetsThePodBeBound(t *testing.T) {
 	}
 	r.RunPostBindPlugins(t.Context(), c.state, pod, "n1")
 	r.apply(factOf(boundTo(pod, "n1")))
-	eventually(t, "the bound pod to leave the book", func() bool { return r.plugin.core.book.of(string(pod.UID)) == nil })
+	eventually(t, "the bound pod to leave the book", func() bool { return r.plugin.core.book.Of(string(pod.UID)) == nil })
 	if w := r.writes(); !slices.Equal(w, []string{"create n1"}) {
 		t.Errorf("writes are %v: the ticket of a bound pod is the controller's to end", w)
 	}
@@ -66,12 +68,12 @@ func TestTicketEndsBeforeThePodIsSeenBound(t *testing.T) {
 	}
 	r.RunPostBindPlugins(t.Context(), c.state, pod, "n1")
 	r.apply(ledger.TicketGone{ID: ticketID(pod)})
-	eventually(t, "the end to be looked at", func() bool { return r.plugin.core.keeper.queue.Len() == 0 })
+	eventually(t, "the end to be looked at", func() bool { return r.plugin.core.book.Pending() == 0 })
 	if place := r.Snapshot().Volume(volume("data")).Place("n1"); place == nil {
 		t.Fatal("between ticket and bound pod nothing counts")
 	}
 	r.apply(factOf(boundTo(pod, "n1")))
-	eventually(t, "the bound pod to leave the book", func() bool { return r.plugin.core.book.of(string(pod.UID)) == nil })
+	eventually(t, "the bound pod to leave the book", func() bool { return r.plugin.core.book.Of(string(pod.UID)) == nil })
 	r.apply(ledger.PodGone{UID: string(pod.UID)})
 	if place := r.Snapshot().Volume(volume("data")).Place("n1"); place != nil {
 		t.Errorf("the pod is gone, and the volume is still counted for %+v", place.Users)
@@ -166,9 +168,9 @@ func TestRefusalIsForgotten(t *testing.T) {
 	if r.filter(pod, "n1").IsSuccess() {
 		t.Error("the node that was just refused is taken again")
 	}
-	r.later.Store(int64(refusalLasts))
+	r.later.Store(int64(waker.RefusalLasts))
 	if status := r.filter(pod, "n1"); !status.IsSuccess() {
-		t.Errorf("after %s: %v", refusalLasts, status)
+		t.Errorf("after %s: %v", waker.RefusalLasts, status)
 	}
 }
 
@@ -287,7 +289,7 @@ func TestExistingTickets(t *testing.T) {
 			pod := podWith("p", "data")
 			r.known(pod)
 			c := r.reserve(pod, "n1")
-			existing := objectOf(r.plugin.core.book.of(string(pod.UID)).ticket)
+			existing := reservation.Object(r.plugin.core.book.Of(string(pod.UID)).Ticket)
 			existing.UID, existing.ResourceVersion = "ticket-1", "1"
 			existing.Spec.NodeName, existing.Spec.Scheduler = test.node, test.scheduler
 			if test.granted {
@@ -335,7 +337,7 @@ func TestLateVerdictDoesNotReachTheNextAttempt(t *testing.T) {
 	r.known(pod)
 	c := r.reserve(pod, "n1").permit()
 	r.written(pod, "n1")
-	old := r.plugin.core.book.of(string(pod.UID))
+	old := r.plugin.core.book.Of(string(pod.UID))
 	r.RejectWaitingPod(pod.UID)
 	c.verdict()
 	c.unreserve()

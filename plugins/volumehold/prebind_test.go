@@ -14,6 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
 // waitingInPreBind is a pod whose claim was not bound when it was granted n1.
@@ -45,7 +46,7 @@ func bindClaim(r *rig) {
 func TestPreBindWaitsForTheVolumeThatTheClaimBecame(t *testing.T) {
 	r, pod, done := waitingInPreBind(t, 10*time.Minute)
 	bindClaim(r)
-	eventually(t, "PreBind to look again", func() bool { return len(r.plugin.core.book.of(string(pod.UID)).news) == 0 })
+	eventually(t, "PreBind to look again", func() bool { return len(r.plugin.core.book.Of(string(pod.UID)).News()) == 0 })
 	select {
 	case status := <-done:
 		t.Fatalf("bound before the controller granted the volume: %v", status)
@@ -61,7 +62,7 @@ func TestPreBindWaitsForTheVolumeThatTheClaimBecame(t *testing.T) {
 func TestPreBindEndsWithThePod(t *testing.T) {
 	r, pod, done := waitingInPreBind(t, 10*time.Minute)
 	r.apply(factOf(terminating(pod)))
-	if status := <-done; !errors.Is(status.AsError(), errPodGone) {
+	if status := <-done; !errors.Is(status.AsError(), reservation.ErrPodGone) {
 		t.Errorf("the pod is being deleted, and PreBind says %v", status)
 	}
 }
@@ -69,7 +70,7 @@ func TestPreBindEndsWithThePod(t *testing.T) {
 func TestPreBindEndsWithTheReservation(t *testing.T) {
 	r, pod, done := waitingInPreBind(t, 10*time.Minute)
 	r.apply(ledger.TicketGone{ID: ticketID(pod)})
-	if status := <-done; !errors.Is(status.AsError(), errReservation) {
+	if status := <-done; !errors.Is(status.AsError(), reservation.ErrEnded) {
 		t.Errorf("the ticket was deleted, and PreBind says %v", status)
 	}
 }
@@ -78,7 +79,7 @@ func TestPreBindEndsWithTheReservation(t *testing.T) {
 func TestPreBindEndsWhenTheGrantIsTakenBack(t *testing.T) {
 	r, pod, done := waitingInPreBind(t, 10*time.Minute)
 	r.decide(pod, metav1.ConditionFalse, "driver disk.example.com has no room")
-	if status := <-done; !errors.Is(status.AsError(), errRefused) || !strings.Contains(status.Message(), "has no room") {
+	if status := <-done; !errors.Is(status.AsError(), reservation.ErrRefused) || !strings.Contains(status.Message(), "has no room") {
 		t.Errorf("the grant was taken back, and PreBind says %v", status)
 	}
 	if status := r.filter(pod, "n1"); status.Message() != "node(s) refused: driver disk.example.com has no room" {

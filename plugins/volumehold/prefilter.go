@@ -26,20 +26,20 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	if len(fact.Volumes) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	attempt := p.core.waker.enter(pod, fact)
-	if !attempt.based {
+	attempt := p.core.waker.Enter(pod, fact)
+	if !attempt.Based {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Moorage is still reading which volumes are where")
 	}
-	snapshot := attempt.base
+	snapshot := attempt.Base
 	request := arbiter.PodRequest(snapshot, &fact)
 	if !request.Attachable(snapshot) {
-		p.core.waker.leave(pod.UID)
+		p.core.waker.Leave(pod.UID)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if refusal := podStatus(p.core.arbiter.Admissible(snapshot, request)); refusal != nil {
 		return nil, refusal
 	}
-	state.Write(stateKey, &cycleState{snapshot: snapshot, request: request, refused: attempt.refused})
+	state.Write(stateKey, &cycleState{snapshot: snapshot, request: request, refused: attempt.Refused})
 	return p.narrow(snapshot, request)
 }
 

@@ -4,13 +4,13 @@ package volumehold
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
 // Reserve has the ledger count the pod's volumes at the node, after judging the
@@ -26,59 +26,35 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	tickets, verdict := p.core.arbiter.Reserve(snapshot, &fact, node, p.profile, p.core.now())
 	if !verdict.Allowed() {
 		// Filter saw it otherwise, so another node may still do: try again.
-		p.core.waker.retry(pod.UID)
+		p.core.waker.Retry(pod.UID)
 		return nodeStatus(verdict, node)
 	}
 	for _, ticket := range tickets {
-		r := &reservation{
-			pod: pod, ticket: ticket, news: make(chan struct{}, 1),
-			follow: follows(snapshot, arbiter.PodRequest(snapshot, &fact)),
-		}
-		if err := p.core.book.open(r); err != nil {
+		r := reservation.New(pod, ticket, reservation.Follows(snapshot, arbiter.PodRequest(snapshot, &fact)))
+		if err := p.core.book.Open(r); err != nil {
 			return fwk.AsStatus(err)
 		}
 	}
-	p.core.waker.reserved(pod.UID, true)
+	p.core.waker.Reserved(pod.UID, true)
 	return nil
-}
-
-// follows says whether the grant is not the last word before the bind: a claim
-// is not bound yet, or a policy wants the volume attached first.
-func follows(s ledger.Snapshot, r arbiter.Request) bool {
-	return slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool {
-		return need.Link == ledger.LinkUnbound || policyOf(s, need).BindAfterAttached
-	})
-}
-
-// policyOf returns the policy for what a pod needs.
-func policyOf(s ledger.Snapshot, need arbiter.Need) ledger.Policy {
-	class := ""
-	if need.Claim != nil {
-		class = need.Claim.Class
-	}
-	return arbiter.PolicyFor(s, need.Volume.Driver, class)
 }
 
 // Unreserve ends the pod's reservation, if it has one. A ticket that was never
 // asked for stops counting at once. One that may be written counts on until its
 // deletion is confirmed, as it does for the controller.
 func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	r := p.core.book.close(string(pod.UID))
+	r := p.core.book.Close(string(pod.UID))
 	if r == nil {
 		return
 	}
-	p.core.waker.reserved(pod.UID, false)
-	if r.attempt == nil {
-		p.core.touch(p.core.book.release(r.ticket.ID))
+	p.core.waker.Reserved(pod.UID, false)
+	over := p.core.book.Withdraw(p.core.process, r)
+	if !r.Written() || r.Allowed() {
 		return
 	}
-	done := p.core.writer.withdraw(p.core.process, r.ticket.ID, r.attempt)
 	go func() {
-		<-done
-		p.core.touch(p.core.book.release(r.ticket.ID))
-		if !r.allowed {
-			p.core.waker.retry(pod.UID) // refused, or out of time: another node may do
-		}
+		<-over
+		p.core.waker.Retry(pod.UID) // refused, or out of time: another node may do
 	}()
 }
 
@@ -87,8 +63,8 @@ func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.
 // book until the ledger has the pod as bound, so that it is not taken for one
 // that nobody stands behind.
 func (p *VolumeHold) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	p.core.waker.leave(pod.UID)
-	if r := p.core.book.of(string(pod.UID)); r != nil {
-		p.core.keeper.look(r.ticket.ID)
+	p.core.waker.Leave(pod.UID)
+	if r := p.core.book.Of(string(pod.UID)); r != nil {
+		p.core.book.Look(r.Ticket.ID)
 	}
 }

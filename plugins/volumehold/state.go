@@ -7,6 +7,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/waker"
 )
 
 const stateKey fwk.StateKey = Name
@@ -17,7 +18,7 @@ const stateKey fwk.StateKey = Name
 type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
 	request  arbiter.Request
-	refused  []refusal // nodes that the controller has just refused
+	refused  []waker.Refusal // nodes that the controller has just refused
 	delta    ledger.Delta
 }
 

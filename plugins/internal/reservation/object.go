@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package volumehold
+package reservation
 
 import (
 	"slices"
@@ -14,9 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// objectOf makes the VolumeTicket of a reservation: named by the pod's UID and
+// Object makes the VolumeTicket of a reservation: named by the pod's UID and
 // owned by the pod, so that Kubernetes collects it with its pod.
-func objectOf(t ledger.Ticket) *v1alpha1.VolumeTicket {
+func Object(t ledger.Ticket) *v1alpha1.VolumeTicket {
 	object := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: t.ID.Namespace,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package volumehold
+package reservation
 
 import (
 	"context"
@@ -94,7 +94,7 @@ func (w *writer) create(ctx context.Context, t ledger.Ticket) *attempt {
 			return
 		}
 		a.sent = true
-		a.ticket, a.err = w.write(ctx, objectOf(t))
+		a.ticket, a.err = w.write(ctx, Object(t))
 	}()
 	return a
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package volumehold
+package reservation
 
 import (
 	"context"
@@ -21,16 +21,16 @@ const keeperWorkers = 4
 // of ours that nobody here stands behind is withdrawn. It is level-triggered,
 // and safe for parallel use.
 type keeper struct {
-	core  *core
+	book  *Book
 	queue workqueue.TypedRateLimitingInterface[ledger.TicketID]
 
 	mu      sync.Mutex
-	leading map[string]bool // profiles of which pods are scheduled here
+	leading map[string]bool // schedulers for which this process leads
 }
 
-func newKeeper(c *core) *keeper {
+func newKeeper(b *Book) *keeper {
 	return &keeper{
-		core:    c,
+		book:    b,
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ledger.TicketID]()),
 		leading: map[string]bool{},
 	}
@@ -43,28 +43,26 @@ func (k *keeper) look(ids ...ledger.TicketID) {
 	}
 }
 
-// lead notes that the process leads, and has the tickets looked at that an
-// earlier leader left for pods that it didn't bind. Calls but the first of a
-// profile cost one look into a map.
-func (k *keeper) lead(profile string) {
+// lead is Book.Lead.
+func (k *keeper) lead(scheduler string) {
 	k.mu.Lock()
-	first := !k.leading[profile]
-	k.leading[profile] = true
+	first := !k.leading[scheduler]
+	k.leading[scheduler] = true
 	k.mu.Unlock()
 	if !first {
 		return
 	}
-	for t := range k.core.facts.Snapshot().Tickets() {
-		if t.Scheduler == profile {
+	for t := range k.book.facts.Snapshot().Tickets() {
+		if t.Scheduler == scheduler {
 			k.queue.Add(t.ID)
 		}
 	}
 }
 
-func (k *keeper) leads(profile string) bool {
+func (k *keeper) leads(scheduler string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.leading[profile]
+	return k.leading[scheduler]
 }
 
 // run keeps until ctx is done.
@@ -96,27 +94,28 @@ func (k *keeper) next(ctx context.Context) bool {
 	return true
 }
 
-// keep puts one ticket right. Its error is that of a read.
+// keep puts one ticket right. Its error is that of a read. ctx ends with the
+// process.
 func (k *keeper) keep(ctx context.Context, id ledger.TicketID) error {
-	s := k.core.facts.Snapshot()
+	s := k.book.facts.Snapshot()
 	ticket, pod := s.Ticket(id), s.Pod(id.Name)
 	bound := pod != nil && pod.Node != ""
-	if k.core.book.of(id.Name) != nil {
+	if k.book.Of(id.Name) != nil {
 		if !bound {
-			k.core.book.reassert(id.Name)
+			k.book.reassert(id.Name)
 			return nil
 		}
-		k.core.book.close(id.Name)
+		k.book.Close(id.Name)
 		if ticket != nil && ticket.UID == "" {
 			// No object stands behind it, so no event will ever end it.
-			k.core.touch(k.core.book.release(id))
+			k.book.release(id)
 		}
 		return nil
 	}
 	switch {
 	case ticket == nil, ticket.Ghost, ticket.Type != ledger.TypePod, bound:
 		return nil // ended, ending, or the controller's to end
-	case ticket.UID == "", !k.leads(ticket.Scheduler), k.core.writer.busy(id.Name):
+	case ticket.UID == "", !k.leads(ticket.Scheduler), k.book.writer.busy(id.Name):
 		return nil // not written, somebody else's, or being withdrawn
 	}
 	return k.leftover(ctx, ticket)
@@ -125,18 +124,18 @@ func (k *keeper) keep(ctx context.Context, id ledger.TicketID) error {
 // leftover withdraws a ticket that nobody here stands behind, unless its pod
 // turns out to be bound. A ticket whose pod is gone ends with it.
 func (k *keeper) leftover(ctx context.Context, t *ledger.Ticket) error {
-	pod, err := k.core.facts.ConfirmPod(ctx, t.ID.Namespace, t.PodName, t.Pod)
+	pod, err := k.book.facts.ConfirmPod(ctx, t.ID.Namespace, t.PodName, t.Pod)
 	if err != nil || pod == nil || pod.Spec.NodeName != "" {
 		return err
 	}
-	if k.core.book.of(t.ID.Name) != nil {
+	if k.book.Of(t.ID.Name) != nil {
 		return nil // the pod has just been given a node; the ticket is replaced or taken over
 	}
 	klog.FromContext(ctx).Info("Withdrawing a reservation that nobody stands behind", "ticket", t.ID, "node", t.Node)
-	done := k.core.writer.withdrawByUID(k.core.process, t.ID, t.UID)
+	done := k.book.writer.withdrawByUID(ctx, t.ID, t.UID)
 	go func() {
 		<-done
-		k.core.touch(k.core.book.release(t.ID))
+		k.book.release(t.ID)
 	}()
 	return nil
 }

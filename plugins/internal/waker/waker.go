@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package volumehold
+package waker
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -25,33 +24,34 @@ const (
 	retryMost  = 10 * time.Second
 )
 
-// refusalLasts is how long a node is left out for a pod that the controller has
+// RefusalLasts is how long a node is left out for a pod that the controller has
 // refused there, although the ledger would allow it. By then the ledger has
 // what the controller went by; and if it never gets it, the pod goes elsewhere
 // first. Without this kube-scheduler would choose the same of several nodes that
 // score alike.
-const refusalLasts = 5 * time.Second
+const RefusalLasts = 5 * time.Second
 
-// waker has a refused pod tried again when a change lifts a refusal: when a
-// verdict on the pod, or on the pod at some node, was not Allow by the facts
-// that the last attempt saw, and is now.
-//
-// This is not left to queueing hints, because hints and ledger are different
-// consumers of the same informers. A hint may run before the ledger has taken
-// the event in: the pod would be tried too early, be refused by the old facts,
-// and then sleep, for the event has passed. kube-scheduler chains its own caches
-// before its handlers for this reason (eventhandlers.go, DeviceClass); a plugin
-// can't. The waker hears of a change after the ledger, and compares two
-// snapshots, so that exactly the pods that the change concerns are tried again.
-// Pods that are just being tried are not lost either: Handle.Activate has the
-// queue remember it for them.
-//
-// What the ledger can't see is left to hints: see EventsToRegister.
-//
-// Safe for parallel use.
-type waker struct {
-	core    *core
-	pods    corelisters.PodLister
+// Facts is what the package needs of observe.Observer.
+type Facts interface {
+	Snapshot() ledger.Snapshot
+	HasSynced() bool
+	WaitForSync(context.Context) error
+}
+
+// Config is what a Waker works with. All but Now must be set.
+type Config struct {
+	Facts   Facts
+	Arbiter arbiter.Arbiter
+	Now     func() time.Time // time.Now when nil
+	// Wake has the scheduler try a pod again at once. It must return soon.
+	Wake func(ctx context.Context, pod *corev1.Pod)
+	// Gone says whether a pod is no more, or bound. It must return at once.
+	Gone func(pod *corev1.Pod) bool
+}
+
+// Waker has refused pods tried again; see the package. Safe for parallel use.
+type Waker struct {
+	config  Config
 	retries workqueue.TypedRateLimitingInterface[types.UID]
 	signal  chan struct{} // of capacity 1: something was touched
 
@@ -61,27 +61,35 @@ type waker struct {
 	nodes   map[ledger.NodeName]bool
 }
 
-// waiting is a pod from its first PreFilter until it is bound or gone.
-type waiting struct {
-	pod      *corev1.Pod
-	fact     ledger.Pod
-	based    bool            // base is set: the caches were complete
-	base     ledger.Snapshot // by which it was refused, as far as the waker knows
-	reserved bool            // it has a node: nothing to wake
-	refused  []refusal       // by the controller, newest last
+// Attempt is what a pod is judged by in one attempt to place it.
+type Attempt struct {
+	Based   bool            // Base is set: the caches were complete
+	Base    ledger.Snapshot // by which it was refused, as far as the waker knows
+	Refused []Refusal       // by the controller, newest last
 }
 
-// refusal is what the controller said of a pod at a node.
-type refusal struct {
-	node    ledger.NodeName
-	message string
+// Refusal is what the controller said of a pod at a node.
+type Refusal struct {
+	Node    ledger.NodeName
+	Message string
 	until   time.Time
 }
 
-func newWaker(c *core) *waker {
-	return &waker{
-		core: c,
-		pods: c.handle.SharedInformerFactory().Core().V1().Pods().Lister(),
+// waiting is a pod from its first attempt until it is bound or gone.
+type waiting struct {
+	Attempt
+	pod      *corev1.Pod
+	fact     ledger.Pod
+	reserved bool // it has a node: nothing to wake
+}
+
+// New returns a Waker that wakes nobody before Run.
+func New(config Config) *Waker {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Waker{
+		config: config,
 		retries: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryFirst, retryMost)),
 		signal:  make(chan struct{}, 1),
@@ -91,49 +99,49 @@ func newWaker(c *core) *waker {
 	}
 }
 
-// enter notes that a pod is being tried, and returns what to judge it by: a
+// Enter notes that a pod is being tried, and returns what to judge it by: a
 // snapshot, unless the caches are not complete yet, and the refusals that last.
 // The pod is on the list before the snapshot is made: no change after it is
 // missed. What it returns never changes.
-func (w *waker) enter(pod *corev1.Pod, fact ledger.Pod) waiting {
+func (w *Waker) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry := &waiting{pod: pod, fact: fact}
 	if earlier := w.waiting[pod.UID]; earlier != nil {
-		now := w.core.now()
-		for _, r := range earlier.refused {
+		now := w.config.Now()
+		for _, r := range earlier.Refused {
 			if now.Before(r.until) {
-				entry.refused = append(entry.refused, r)
+				entry.Refused = append(entry.Refused, r)
 			}
 		}
 	}
 	w.waiting[pod.UID] = entry
-	if w.core.facts.HasSynced() {
-		entry.base, entry.based = w.core.facts.Snapshot(), true
+	if w.config.Facts.HasSynced() {
+		entry.Base, entry.Based = w.config.Facts.Snapshot(), true
 	}
-	return *entry
+	return entry.Attempt
 }
 
-// refuse leaves a node out for a pod, for a while.
-func (w *waker) refuse(uid types.UID, n ledger.NodeName, message string) {
+// Refuse leaves a node out for a pod, for a while.
+func (w *Waker) Refuse(uid types.UID, n ledger.NodeName, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if entry := w.waiting[uid]; entry != nil {
-		entry.refused = append(slices.Clip(entry.refused), refusal{n, message, w.core.now().Add(refusalLasts)})
-		w.retries.AddAfter(uid, refusalLasts)
+		entry.Refused = append(slices.Clip(entry.Refused), Refusal{n, message, w.config.Now().Add(RefusalLasts)})
+		w.retries.AddAfter(uid, RefusalLasts)
 	}
 }
 
-// leave takes a pod off the list: it needs nothing any more.
-func (w *waker) leave(uid types.UID) {
+// Leave takes a pod off the list: it needs nothing any more.
+func (w *Waker) Leave(uid types.UID) {
 	w.mu.Lock()
 	delete(w.waiting, uid)
 	w.mu.Unlock()
 	w.retries.Forget(uid)
 }
 
-// reserved notes that a pod has a node, or no longer has one.
-func (w *waker) reserved(uid types.UID, has bool) {
+// Reserved notes that a pod has a node, or no longer has one.
+func (w *Waker) Reserved(uid types.UID, has bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if entry := w.waiting[uid]; entry != nil {
@@ -141,11 +149,11 @@ func (w *waker) reserved(uid types.UID, has bool) {
 	}
 }
 
-// retry has a pod tried again soon, and less soon each time until it is bound.
-func (w *waker) retry(uid types.UID) { w.retries.AddRateLimited(uid) }
+// Retry has a pod tried again soon, and less soon each time until it is bound.
+func (w *Waker) Retry(uid types.UID) { w.retries.AddRateLimited(uid) }
 
-// touch takes in what has changed. It returns at once.
-func (w *waker) touch(t ledger.Touched) {
+// Touch takes in what has changed. It returns at once.
+func (w *Waker) Touch(t ledger.Touched) {
 	if len(t.Volumes) == 0 && len(t.Nodes) == 0 {
 		return
 	}
@@ -165,8 +173,8 @@ func (w *waker) touch(t ledger.Touched) {
 	}
 }
 
-// run wakes pods until ctx is done.
-func (w *waker) run(ctx context.Context) {
+// Run wakes pods until ctx is done.
+func (w *Waker) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer w.retries.ShutDown()
@@ -174,7 +182,7 @@ func (w *waker) run(ctx context.Context) {
 		for w.nextRetry(ctx) {
 		}
 	})
-	if w.core.facts.WaitForSync(ctx) != nil {
+	if w.config.Facts.WaitForSync(ctx) != nil {
 		return
 	}
 	w.wakeUnbased(ctx)
@@ -183,12 +191,12 @@ func (w *waker) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-w.signal:
-			w.look(ctx)
+			w.Look(ctx)
 		}
 	}
 }
 
-func (w *waker) nextRetry(ctx context.Context) bool {
+func (w *Waker) nextRetry(ctx context.Context) bool {
 	uid, shutdown := w.retries.Get()
 	if shutdown {
 		return false
@@ -205,11 +213,11 @@ func (w *waker) nextRetry(ctx context.Context) bool {
 }
 
 // wakeUnbased wakes the pods that came before the caches were complete.
-func (w *waker) wakeUnbased(ctx context.Context) {
+func (w *Waker) wakeUnbased(ctx context.Context) {
 	w.mu.Lock()
 	var early []*waiting
 	for _, entry := range w.waiting {
-		if !entry.based {
+		if !entry.Based {
 			early = append(early, entry)
 		}
 	}
@@ -219,28 +227,28 @@ func (w *waker) wakeUnbased(ctx context.Context) {
 	}
 }
 
-// look judges the waiting pods by what has been touched since the last look.
-func (w *waker) look(ctx context.Context) {
+// Look judges the waiting pods by what has been touched since the last look.
+func (w *Waker) Look(ctx context.Context) {
 	w.mu.Lock()
 	volumes, nodes := w.volumes, w.nodes
 	w.volumes, w.nodes = map[ledger.VolumeID]bool{}, map[ledger.NodeName]bool{}
 	entries := make([]*waiting, 0, len(w.waiting))
 	for uid, entry := range w.waiting {
 		switch {
-		case w.gone(entry.pod):
+		case w.config.Gone(entry.pod):
 			delete(w.waiting, uid)
 			w.retries.Forget(uid)
-		case entry.based && !entry.reserved:
+		case entry.Based && !entry.reserved:
 			entries = append(entries, entry)
 		}
 	}
 	w.mu.Unlock()
 
-	now := w.core.facts.Snapshot()
+	now := w.config.Facts.Snapshot()
 	for _, entry := range entries {
 		lifted := w.lifted(entry, now, volumes, nodes)
 		w.mu.Lock()
-		entry.base = now
+		entry.Base = now
 		w.mu.Unlock()
 		if lifted {
 			w.wake(ctx, entry)
@@ -248,30 +256,29 @@ func (w *waker) look(ctx context.Context) {
 	}
 }
 
-// gone says whether a pod is no more, or bound. The lister has every pod that
-// the scheduling queue has.
-func (w *waker) gone(pod *corev1.Pod) bool {
-	known, err := w.pods.Pods(pod.Namespace).Get(pod.Name)
-	return err != nil || known.UID != pod.UID || known.Spec.NodeName != ""
+// wake has a pod tried again at once.
+func (w *Waker) wake(ctx context.Context, entry *waiting) {
+	klog.FromContext(ctx).V(4).Info("Trying a pod again", "pod", klog.KObj(entry.pod))
+	w.config.Wake(ctx, entry.pod)
 }
 
-// wake has a pod tried again at once.
-func (w *waker) wake(ctx context.Context, entry *waiting) {
-	logger := klog.FromContext(ctx)
-	logger.V(4).Info("Trying a pod again", "pod", klog.KObj(entry.pod))
-	w.core.handle.Activate(logger, map[string]*corev1.Pod{string(entry.pod.UID): entry.pod})
+// Waiting is how many pods are on the list.
+func (w *Waker) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting)
 }
 
 // lifted says whether a refusal of the pod is no more. What can't have changed
 // is not judged again: only the nodes that were touched, or all of them when it
 // was one of the pod's own volumes or its policy.
-func (w *waker) lifted(entry *waiting, after ledger.Snapshot, volumes map[ledger.VolumeID]bool, nodes map[ledger.NodeName]bool) bool {
-	before, a := entry.base, w.core.arbiter
+func (w *Waker) lifted(entry *waiting, after ledger.Snapshot, volumes map[ledger.VolumeID]bool, nodes map[ledger.NodeName]bool) bool {
+	before, a := entry.Base, w.config.Arbiter
 	was, is := arbiter.PodRequest(before, &entry.fact), arbiter.PodRequest(after, &entry.fact)
 	if a.Admissible(after, is).Allowed() && !a.Admissible(before, was).Allowed() {
 		return true // if only to be told what else is in the way
 	}
-	now := w.core.now()
+	now := w.config.Now()
 	fits := func(n ledger.NodeName) bool {
 		return !a.Fit(before, was, n, now).Allowed() && a.Fit(after, is, n, now).Allowed()
 	}

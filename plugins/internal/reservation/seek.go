@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reservation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// Outcome is what became of a reservation's ticket.
+type Outcome struct {
+	// Message is why not, in words for people; granted when it is empty.
+	Message string
+	// Refused: the controller said so, and another node may do.
+	Refused bool
+}
+
+// Seek follows a reservation that is being written to the controller's verdict,
+// for so long at most. It ends without one with ctx.
+func (b *Book) Seek(ctx context.Context, r *Reservation, limit time.Duration) (outcome Outcome, ended bool) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+		return Outcome{}, true
+	case <-late.C:
+		return Outcome{Message: fmt.Sprintf("the reservation could not be written within %s, and will be tried again", limit)}, false
+	case <-r.attempt.done:
+	}
+	if err := r.attempt.err; err != nil {
+		return Outcome{Message: fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err)}, false
+	}
+	object := r.attempt.ticket
+	b.facts.Saw(object)
+	// A ticket that was taken over may be decided already.
+	newest, seen := translate.Ticket(object), false
+	for {
+		switch newest.Phase {
+		case ledger.TicketGranted:
+			return Outcome{}, false
+		case ledger.TicketRefused:
+			return Outcome{Message: "node(s) refused: " + b.answer(&newest), Refused: true}, false
+		}
+		select {
+		case <-ctx.Done():
+			return Outcome{}, true
+		case <-late.C:
+			return Outcome{Message: b.unanswered(&newest, limit)}, false
+		case <-r.news:
+		}
+		known := b.facts.Snapshot().Ticket(r.Ticket.ID)
+		switch {
+		case known != nil && known.UID == newest.UID && !known.Ghost:
+			newest, seen = *known, true
+		case seen:
+			return Outcome{Message: "the reservation was deleted, and will be tried again"}, false
+		}
+	}
+}
+
+// unanswered says why a ticket was not decided in time, as far as the
+// controller has said so.
+func (b *Book) unanswered(t *ledger.Ticket, limit time.Duration) string {
+	if message := b.answer(t); message != "" {
+		return fmt.Sprintf("not granted within %s, and will be tried again: %s", limit, message)
+	}
+	return fmt.Sprintf("moorage-controller did not answer within %s; does it run, and lead? It will be tried again", limit)
+}
+
+// answer is the controller's own message on a ticket, or at least its code;
+// empty when it has said nothing.
+func (b *Book) answer(t *ledger.Ticket) string {
+	if object, ok := b.facts.Ticket(t.ID); ok && string(object.UID) == t.UID {
+		if granted := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.TicketGranted); granted != nil && granted.Message != "" {
+			return granted.Message
+		}
+	}
+	return t.Reason
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reservation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Why waiting for a reservation to be settled ends.
+var (
+	ErrPodGone = errors.New("the pod is being deleted")
+	ErrEnded   = errors.New("the reservation has ended")
+	// ErrRefused: a grant has led nowhere, and another node may do.
+	ErrRefused = errors.New("node(s) refused")
+)
+
+// Follows says whether the grant is not the last word before the bind: a claim
+// is not bound yet, or a policy wants the volume attached first.
+func Follows(s ledger.Snapshot, r arbiter.Request) bool {
+	return slices.ContainsFunc(r.Needs, func(need arbiter.Need) bool {
+		return need.Link == ledger.LinkUnbound || policyOf(s, need).BindAfterAttached
+	})
+}
+
+// GrantTimeout is how long a request may wait for its grant: what the policies
+// of its volumes say, the shortest of them; 0 when none says anything.
+func GrantTimeout(s ledger.Snapshot, r arbiter.Request) time.Duration {
+	shortest := time.Duration(0)
+	for _, need := range r.Needs {
+		if t := policyOf(s, need).GrantTimeout; t > 0 && (shortest == 0 || t < shortest) {
+			shortest = t
+		}
+	}
+	return shortest
+}
+
+// policyOf returns the policy for what a pod needs.
+func policyOf(s ledger.Snapshot, need arbiter.Need) ledger.Policy {
+	class := ""
+	if need.Claim != nil {
+		class = need.Claim.Class
+	}
+	return arbiter.PolicyFor(s, need.Volume.Driver, class)
+}
+
+// Settled says what a granted reservation's pod still waits for before the bind;
+// empty for nothing. Unbound claims have become volumes, which the controller
+// grants, too; and a policy may want volumes attached first. An error ends the
+// wait.
+func (b *Book) Settled(a arbiter.Arbiter, r *Reservation) (waitsFor string, err error) {
+	s := b.facts.Snapshot()
+	pod, ticket := s.Pod(r.Ticket.Pod), s.Ticket(r.Ticket.ID)
+	switch {
+	case pod == nil || pod.Phase != ledger.PodLive:
+		return "", ErrPodGone
+	case ticket != nil && ticket.Phase == ledger.TicketRefused:
+		// A grant can lead nowhere: the driver found no room at the node.
+		return "", fmt.Errorf("%w: %s", ErrRefused, b.answer(ticket))
+	case ticket == nil || ticket.Ghost || ticket.Phase != ledger.TicketGranted:
+		return "", ErrEnded
+	}
+	for _, need := range arbiter.PodRequest(s, pod).Needs {
+		verdict := a.Settled(s, need, r.Ticket.Node)
+		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
+			verdict = a.Explain(s, need, r.Ticket.Node, b.now())
+			if verdict.First().Code == arbiter.AttachFailed {
+				return "", fmt.Errorf("%w: %s", ErrRefused, verdict.First().Message())
+			}
+		}
+		if !verdict.Allowed() {
+			// Even what denies may pass: a claim can be known as bound before its
+			// PersistentVolume is known.
+			return verdict.First().Message(), nil
+		}
+	}
+	return "", nil
+}

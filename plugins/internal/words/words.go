@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package words
+
+import (
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Node says why a node is refused, one message for each reason. kube-scheduler
+// counts equal messages over the nodes and writes "3 <message>", so they name
+// what is wrong, and the node only where it is another one. evictable says
+// whether fewer pods on the node could lift every reason: only then is
+// preemption worth a try. Nothing for a verdict that allows.
+func Node(v arbiter.Verdict, n ledger.NodeName) (messages []string, evictable bool) {
+	if v.Allowed() {
+		return nil, false
+	}
+	evictable = true
+	for _, r := range v.Reasons {
+		evictable = evictable && liftable(r, n)
+		messages = append(messages, node(r))
+	}
+	return messages, evictable
+}
+
+// Pod says why no node will do for a pod, one message for each reason. Nothing
+// for a verdict that allows.
+func Pod(v arbiter.Verdict) []string {
+	if v.Allowed() {
+		return nil
+	}
+	messages := make([]string, 0, len(v.Reasons))
+	for _, r := range v.Reasons {
+		messages = append(messages, r.Message())
+	}
+	return messages
+}
+
+// liftable says whether fewer pods on the node could lift a reason.
+func liftable(r arbiter.Reason, n ledger.NodeName) bool {
+	switch r.Code {
+	case arbiter.NoFreeSlot, arbiter.NodeExhausted:
+		return true
+	case arbiter.UsedByOtherPod:
+		return r.Node == n
+	}
+	return false
+}
+
+// node puts a reason behind kube-scheduler's count of nodes.
+func node(r arbiter.Reason) string {
+	switch r.Code {
+	case arbiter.NoFreeSlot:
+		return "node(s) have " + r.Message()
+	case arbiter.HeldElsewhere, arbiter.Outranked:
+		return "node(s) " + r.Message()
+	case arbiter.DriverNotRegistered, arbiter.NodeExhausted:
+		return "node(s) where " + r.Message()
+	}
+	return "node(s) unfit: " + r.Message()
+}
