@@ -4,10 +4,7 @@ package webhook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -15,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	strictjson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/moorage-dev/moorage/internal/serving"
 	"github.com/moorage-dev/moorage/webhook/pod"
 )
 
@@ -22,34 +20,20 @@ import (
 // and a review can carry an object and the one before it.
 const maxBodyBytes = 8 << 20
 
-// requestError is a request that can't be answered with a review, and the HTTP
-// status that says so.
-type requestError struct {
-	code    int
-	reason  metav1.StatusReason
-	message string
-}
-
-func (e *requestError) Error() string { return e.message }
-
-func badRequest(format string, args ...any) *requestError {
-	return &requestError{http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...)}
-}
-
 // mutatePod answers /mutate/pod. Every answer that is a review admits the pod:
 // what must not pass is denied by admission policies.
 func (s *Server) mutatePod(w http.ResponseWriter, r *http.Request) {
 	review, err := readReview(w, r)
 	if err != nil {
-		writeError(w, err)
+		serving.WriteError(w, name, err)
 		return
 	}
 	response, err := s.respond(review.Request)
 	if err != nil {
-		writeError(w, err)
+		serving.WriteError(w, name, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, admissionv1.AdmissionReview{
+	serving.WriteJSON(w, http.StatusOK, admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Response: response,
 	})
@@ -60,7 +44,7 @@ func (s *Server) respond(request *admissionv1.AdmissionRequest) (*admissionv1.Ad
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	pods := metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
 	if request.Resource != pods || request.SubResource != "" {
-		return nil, badRequest("the request is for %s %s/%s: send only v1 pods to %s, see the rules of the MutatingWebhookConfiguration",
+		return nil, serving.BadRequest("the request is for %s %s/%s: send only v1 pods to %s, see the rules of the MutatingWebhookConfiguration",
 			request.Resource.String(), request.Resource.Resource, request.SubResource, pathMutatePod)
 	}
 	if request.Operation != admissionv1.Create {
@@ -68,7 +52,7 @@ func (s *Server) respond(request *admissionv1.AdmissionRequest) (*admissionv1.Ad
 	}
 	var created corev1.Pod
 	if err := strictjson.Unmarshal(request.Object.Raw, &created); err != nil {
-		return nil, badRequest("request.object is not a v1 Pod: %v", err)
+		return nil, serving.BadRequest("request.object is not a v1 Pod: %v", err)
 	}
 	patch, err := pod.Mutate(&created, s.config.SchedulerName)
 	if err != nil {
@@ -99,48 +83,19 @@ func (s *Server) count(patch []pod.Operation) {
 
 // readReview reads the request's body. It reads no more than maxBodyBytes.
 func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, error) {
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return nil, &requestError{http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-			fmt.Sprintf("the body has Content-Type %q: send an AdmissionReview as application/json", r.Header.Get("Content-Type"))}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &requestError{http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge,
-			fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}
-	}
+	body, err := serving.ReadJSON(w, r, maxBodyBytes)
 	if err != nil {
-		return nil, badRequest("the body can't be read: %v", err)
+		return nil, err
 	}
 	review := &admissionv1.AdmissionReview{}
 	if err := strictjson.Unmarshal(body, review); err != nil {
-		return nil, badRequest("the body is not an AdmissionReview: %v", err)
+		return nil, serving.BadRequest("the body is not an AdmissionReview: %v", err)
 	}
 	if want := admissionv1.SchemeGroupVersion.String(); review.APIVersion != want || review.Kind != "AdmissionReview" {
-		return nil, badRequest("the body is a %s %s: send an AdmissionReview of %s", review.APIVersion, review.Kind, want)
+		return nil, serving.BadRequest("the body is a %s %s: send an AdmissionReview of %s", review.APIVersion, review.Kind, want)
 	}
 	if review.Request == nil || review.Request.UID == "" {
-		return nil, badRequest("the AdmissionReview has no request with a uid")
+		return nil, serving.BadRequest("the AdmissionReview has no request with a uid")
 	}
 	return review, nil
-}
-
-// writeError answers with a Status, the API's own form of an error.
-func writeError(w http.ResponseWriter, err error) {
-	known := &requestError{http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()}
-	errors.As(err, &known)
-	writeJSON(w, known.code, metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure,
-		Code:     int32(known.code),
-		Reason:   known.reason,
-		Message:  "moorage-webhook: " + known.message,
-	})
-}
-
-// writeJSON writes an answer. An error here means that the client has gone, and
-// there is nobody left to tell.
-func writeJSON(w http.ResponseWriter, code int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body)
 }

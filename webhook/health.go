@@ -5,11 +5,11 @@ package webhook
 import (
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/serving"
 )
 
 // healthz answers that the process serves. What a restart would not cure, such
@@ -20,68 +20,42 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 
 // readyz answers whether requests should be sent here.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	err := s.certificate.expired(time.Now())
+	err := s.certificate.Expired(time.Now())
 	if s.stopping.Load() {
 		err = fmt.Errorf("the server is stopping")
 	}
 	if err != nil {
-		writeError(w, &requestError{http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error()})
+		serving.WriteError(w, name, serving.Unavailable("%v", err))
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	writeError(w, &requestError{http.StatusNotFound, metav1.StatusReasonNotFound,
-		fmt.Sprintf("there is nothing at %q: pods are mutated at %s", r.URL.Path, pathMutatePod)})
+	serving.WriteError(w, name, &serving.RequestError{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: fmt.Sprintf("there is nothing at %q: pods are mutated at %s", r.URL.Path, pathMutatePod)})
 }
 
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	writeError(w, &requestError{http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
-		fmt.Sprintf("%s does not take %s: POST reviews, GET everything else", r.URL.Path, r.Method)})
+	serving.WriteError(w, name, &serving.RequestError{Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: fmt.Sprintf("%s does not take %s: POST reviews, GET everything else", r.URL.Path, r.Method)})
 }
 
 // observe counts and times every answer. The path's label comes from a fixed
 // set, so that no client can make a time series of its own.
 func (s *Server) observe(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serving.Observe(next, func(r *http.Request, code int, took time.Duration) {
 		path := "other"
 		switch r.URL.Path {
 		case pathMutatePod, pathHealthz, pathReadyz, pathMetrics:
 			path = r.URL.Path
 		}
-		start := time.Now()
-		recorder := &codeRecorder{ResponseWriter: w, code: http.StatusOK}
-		next.ServeHTTP(recorder, r)
-		s.metrics.answered(path, recorder.code, time.Since(start))
+		s.metrics.answered(path, code, took)
 	})
 }
 
 // recoverPanics answers 500 where a handler panics, so that the API server gets
 // an answer at once and admits the pod, and the bug is counted.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			cause := recover()
-			if cause == nil {
-				return
-			}
-			s.metrics.panics.Inc()
-			klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", cause), "A request was not handled: this is a bug",
-				"path", r.URL.Path, "stack", string(debug.Stack()))
-			writeError(w, fmt.Errorf("the request was not handled because of a bug in the webhook; its log has the details"))
-		}()
-		next.ServeHTTP(w, r)
-	})
-}
-
-// codeRecorder remembers the status code of an answer.
-type codeRecorder struct {
-	http.ResponseWriter
-	code int
-}
-
-func (c *codeRecorder) WriteHeader(code int) {
-	c.code = code
-	c.ResponseWriter.WriteHeader(code)
+	return serving.Recover(next, name, s.metrics.panics.Inc)
 }

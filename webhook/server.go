@@ -4,8 +4,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +13,8 @@ import (
 	"github.com/gorilla/mux"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/serving"
 )
 
 // Paths of the server.
@@ -25,20 +25,20 @@ const (
 	pathMetrics   = "/metrics"
 )
 
-// Limits of one connection. A review takes well under a millisecond; the API
-// server gives up after 30 s at most.
+// Limits of one request. A review takes well under a millisecond; the API server
+// gives up after 30 s at most.
 const (
-	readTimeout     = 10 * time.Second
-	writeTimeout    = 10 * time.Second
-	idleTimeout     = 2 * time.Minute
-	maxHeaderBytes  = 64 << 10
-	shutdownTimeout = 10 * time.Second
+	readTimeout  = 10 * time.Second
+	writeTimeout = 10 * time.Second
 )
+
+// name of the server in its errors.
+const name = "moorage-webhook"
 
 // Server is the webhook. Its handler is safe for parallel use.
 type Server struct {
 	config      Config
-	certificate *certificate
+	certificate *serving.Certificate
 	metrics     *metrics
 	stopping    atomic.Bool
 }
@@ -49,11 +49,11 @@ func New(config Config) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	certificate, err := loadCertificate(config.CertFile, config.KeyFile)
+	certificate, err := serving.LoadCertificate(config.CertFile, config.KeyFile)
 	if err != nil {
 		return nil, err
 	}
-	expiry := func() time.Time { return certificate.leaf().NotAfter }
+	expiry := func() time.Time { return certificate.Leaf().NotAfter }
 	return &Server{config: config, certificate: certificate, metrics: newMetrics(expiry)}, nil
 }
 
@@ -83,46 +83,10 @@ func (s *Server) Run(ctx context.Context) error {
 // that it is not ready, goes on for the shutdown delay, and lets the requests
 // under way end. It returns nil after an orderly end.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: readTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get},
-	}
-	logger := klog.FromContext(ctx)
-	logger.Info("Serving", "address", listener.Addr().String(), "scheduler", s.config.SchedulerName)
-	ended := make(chan error, 1)
-	go func() { ended <- server.ServeTLS(listener, "", "") }()
-
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	s.stopping.Store(true)
-	logger.Info("Stopping", "delay", s.config.ShutdownDelay)
-	delay := time.NewTimer(s.config.ShutdownDelay)
-	defer delay.Stop()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	case <-delay.C:
-	}
-	return shutdown(server, ended)
-}
-
-// shutdown lets the requests under way end, and cuts off those that don't.
-func shutdown(server *http.Server, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		return fmt.Errorf("requests were still under way after %s and were cut off: %w", shutdownTimeout, errors.Join(err, server.Close()))
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
+	klog.FromContext(ctx).Info("Serving", "address", listener.Addr().String(), "scheduler", s.config.SchedulerName)
+	return serving.Server{
+		Handler: s.Handler(), TLS: serving.TLS(s.certificate),
+		ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		ShutdownDelay: s.config.ShutdownDelay, Stopping: func() { s.stopping.Store(true) },
+	}.Serve(ctx, listener)
 }

@@ -244,7 +244,7 @@ func TestPanicsAreAnsweredAndCounted(t *testing.T) {
 	router := mux.NewRouter()
 	router.HandleFunc(pathMutatePod, func(http.ResponseWriter, *http.Request) { panic("unforeseen") })
 	recorder := post(server.observe(server.recoverPanics(router)), "application/json", nil)
-	checkStatus(t, recorder, http.StatusInternalServerError, "bug in the webhook")
+	checkStatus(t, recorder, http.StatusInternalServerError, "bug in the server")
 	if strings.Contains(recorder.Body.String(), "unforeseen") {
 		t.Error("the answer tells the client what panicked")
 	}

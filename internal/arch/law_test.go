@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/serving"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -39,6 +39,8 @@ var laws = []law{
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
+	// Knows HTTP and certificates, and nothing of volumes.
+	{"internal/serving", nil, nil},
 	{"internal/arch", nil, none},
 	{"webhook", shells, nil},
 	{"plugins", shells, nil},
@@ -118,6 +120,11 @@ func TestImportLawCatches(t *testing.T) {
 		{"internal/execute", module + "/internal/observe", true},
 		{"webhook/pod", module + "/api/v1alpha1", true},
 		{"webhook/pod", module + "/plugins/volumehold", false},
+		{"webhook", module + "/internal/serving", true},
+		{"webhook", module + "/plugins/extender", false},
+		{"plugins/extender", module + "/internal/serving", true},
+		{"plugins/extender", module + "/webhook", false},
+		{"internal/serving", module + "/internal/ledger", false},
 		{"plugins/extender", module + "/controller/ticket", false},
 		{"controller/ticket", module + "/webhook", false},
 		{"controller/ticket", module + "/internal/execute", true},

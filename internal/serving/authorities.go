@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+
+	"k8s.io/klog/v2"
+)
+
+// Authorities are the certificate authorities that clients are trusted by. They
+// follow their file as a Certificate does. Safe for parallel use.
+type Authorities struct {
+	file string
+
+	mu      sync.Mutex
+	version version
+	pool    *x509.CertPool
+}
+
+// LoadAuthorities reads a PEM file with one certificate or more. Its error says
+// what is wrong with it.
+func LoadAuthorities(file string) (*Authorities, error) {
+	a := &Authorities{file: file}
+	if err := a.reload(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Pool returns the authorities as they are on file now. A file that can't be
+// read keeps those that were read before.
+func (a *Authorities) Pool() *x509.CertPool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.reload(); err != nil {
+		klog.Background().Error(err, "Kept the client authorities that were loaded before")
+	}
+	return a.pool
+}
+
+// reload reads the file if it changed. The caller holds mu, or is the only one
+// that knows a.
+func (a *Authorities) reload() error {
+	now, err := versionOf(a.file, a.file)
+	if err != nil {
+		return fmt.Errorf("authorities of clients: %w", err)
+	}
+	if a.pool != nil && now == a.version {
+		return nil
+	}
+	raw, err := os.ReadFile(a.file)
+	if err != nil {
+		return fmt.Errorf("authorities of clients: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(raw) {
+		return fmt.Errorf("authorities of clients: %s has no PEM certificate", a.file)
+	}
+	a.version, a.pool = now, pool
+	return nil
+}
