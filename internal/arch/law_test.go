@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/serving"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -39,7 +39,8 @@ var laws = []law{
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
-	// Knows HTTP and certificates, and nothing of volumes.
+	// Know Leases, HTTP and certificates, and nothing of volumes.
+	{"internal/lead", nil, nil},
 	{"internal/serving", nil, nil},
 	{"internal/arch", nil, none},
 	{"webhook", shells, nil},
@@ -125,6 +126,7 @@ func TestImportLawCatches(t *testing.T) {
 		{"plugins/extender", module + "/internal/serving", true},
 		{"plugins/extender", module + "/webhook", false},
 		{"internal/serving", module + "/internal/ledger", false},
+		{"internal/lead", module + "/internal/ledger", false},
 		{"plugins/extender", module + "/controller/ticket", false},
 		{"controller/ticket", module + "/webhook", false},
 		{"controller/ticket", module + "/internal/execute", true},

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lead has one process of several do the work, by a Lease.
+//
+// Reads: the Lease. Decides: who leads, with client-go's election. Writes: the
+// Lease.
+//
+// A lease does not stop a paused process. So a leader's writes have deadlines
+// inside its lease (Term.Until, Punctual), and the next leader waits until one
+// that may still be under way must be over, unless the lease was handed over.
+package lead

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lead
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+)
+
+const name = "moorage-controller"
+
+func quick() Config {
+	return Config{
+		Namespace: "moorage-system", Name: name,
+		Duration: time.Second, RenewDeadline: 600 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
+		WriteTimeout: 100 * time.Millisecond,
+	}
+}
+
+// candidate runs Lead, whose work hands out its term and waits.
+type candidate struct {
+	cancel context.CancelFunc
+	terms  chan Term
+	end    chan struct{} // closed: work may return
+	result chan error
+}
+
+func run(t *testing.T, server *apitest.Server, config Config) *candidate {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &candidate{cancel, make(chan Term, 1), make(chan struct{}), make(chan error, 1)}
+	go func() {
+		c.result <- Lead(ctx, config, server.Kube, func(ctx context.Context, term Term) error {
+			c.terms <- term
+			<-ctx.Done()
+			<-c.end
+			return nil
+		})
+	}()
+	return c
+}
+
+func holder(t *testing.T, server *apitest.Server) string {
+	t.Helper()
+	var lease coordinationv1.Lease
+	if !server.Get("leases", "moorage-system", name, &lease) {
+		t.Fatal("there is no Lease")
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// The Lease is handed over only after the work has ended, and its next holder
+// need not wait.
+func TestHandingOver(t *testing.T) {
+	server := apitest.Start(t)
+	first := run(t, server, quick())
+	one := <-first.terms
+	if !one.Clean || !one.Until().After(time.Now()) {
+		t.Errorf("the first term is %+v", one)
+	}
+	second := run(t, server, quick())
+	first.cancel()
+	if holder(t, server) == "" {
+		t.Error("the Lease is given up while the work goes on")
+	}
+	close(first.end)
+	if err := <-first.result; err != nil {
+		t.Errorf("being told to stop is no error: %v", err)
+	}
+	two := <-second.terms
+	if !two.Clean || two.Epoch <= one.Epoch {
+		t.Errorf("the second term is %+v, after %+v", two, one)
+	}
+	second.cancel()
+	close(second.end)
+	<-second.result
+	if holder(t, server) != "" {
+		t.Error("the Lease is not given up")
+	}
+}
+
+// A leader that can't renew its Lease stops, and does not give up what may be
+// somebody else's by then.
+func TestLosingTheLease(t *testing.T) {
+	server := apitest.Start(t)
+	c := run(t, server, quick())
+	<-c.terms
+	close(c.end)
+	now := metav1.NowMicro()
+	server.Put("leases", &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: name},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), LeaseDurationSeconds: ptr.To[int32](600),
+			AcquireTime: &now, RenewTime: &now, LeaseTransitions: ptr.To[int32](9)},
+	})
+	if err := <-c.result; !errors.Is(err, ErrLost) {
+		t.Errorf("error %v, want ErrLost", err)
+	}
+	if got := holder(t, server); got != "somebody" {
+		t.Errorf("the Lease is %q's now", got)
+	}
+}
+
+// After a leader that did not hand over, the writes it may still have under
+// way are waited for.
+func TestFollowingADeadLeader(t *testing.T) {
+	server := apitest.Start(t)
+	old := metav1.NewMicroTime(time.Now().Add(-time.Hour))
+	server.Put("leases", &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: name},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("dead"), LeaseDurationSeconds: ptr.To[int32](1),
+			AcquireTime: &old, RenewTime: &old, LeaseTransitions: ptr.To[int32](4)},
+	})
+	acquired := make(chan time.Time, 1)
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		serve()
+		if r.Verb == "update" && len(acquired) == 0 {
+			acquired <- time.Now()
+		}
+		return nil
+	})
+	config := quick()
+	c := run(t, server, config)
+	term := <-c.terms
+	if waited := time.Since(<-acquired); waited < config.WriteTimeout {
+		t.Errorf("work began %s after the Lease was taken, want %s or more", waited, config.WriteTimeout)
+	}
+	if term.Clean || term.Epoch != 5 {
+		t.Errorf("the term is %+v", term)
+	}
+	c.cancel()
+	close(c.end)
+	<-c.result
+}
+
+func TestBeingToldToStopBeforeLeading(t *testing.T) {
+	server := apitest.Start(t)
+	first := run(t, server, quick())
+	<-first.terms
+	second := run(t, server, quick())
+	second.cancel()
+	if err := <-second.result; err != nil {
+		t.Error(err)
+	}
+	if slices.Contains(server.Writes(), "delete leases moorage-system/moorage-controller") || holder(t, server) == "" {
+		t.Error("the Lease of another is gone")
+	}
+	first.cancel()
+	close(first.end)
+	<-first.result
+}
