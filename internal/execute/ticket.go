@@ -56,7 +56,7 @@ func (e *Executor) DeleteTicket(ctx context.Context, t *ledger.Ticket) error {
 	})
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
-		e.config.Observer.Apply(ledger.TicketReleased{ID: t.ID})
+		e.config.Observer.Apply(ledger.TicketReleased{ID: t.ID, UID: t.UID})
 		return nil
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: ticket %s has another version", ErrStale, t.ID)

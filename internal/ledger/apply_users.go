@@ -41,7 +41,7 @@ func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
 	id := TicketID{old.Namespace, e.UID}
 	if ticket := l.world.tickets.get(id); ticket != nil {
 		if ticket.Ghost {
-			TicketReleased{id}.apply(l, now, t)
+			TicketReleased{ID: id}.apply(l, now, t)
 		} else {
 			l.placeTicket(now, t, id)
 		}
@@ -58,7 +58,7 @@ func (l *Ledger) podSettlesTicket(now time.Time, t *Touched, p *Pod) {
 		return
 	}
 	if ticket.Ghost && p.Node != "" {
-		TicketReleased{id}.apply(l, now, t)
+		TicketReleased{ID: id}.apply(l, now, t)
 		return
 	}
 	l.placeTicket(now, t, id)
@@ -236,7 +236,7 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 
 func (e TicketReleased) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.world.tickets.get(e.ID)
-	if old == nil {
+	if old == nil || e.UID != "" && e.UID != old.UID {
 		return
 	}
 	if old.UID != "" && !old.Ghost {

@@ -40,7 +40,12 @@ type (
 	// because the bound pod counts by itself; or a ghost, because a consistent
 	// read has shown the pod gone or unbound. Events about the deleted object
 	// that are still on their way change nothing.
-	TicketReleased struct{ ID TicketID }
+	TicketReleased struct {
+		ID TicketID
+		// UID is the object's that was deleted or looked for; empty: whichever
+		// has the name. Its pod may have been given another one meanwhile.
+		UID string
+	}
 )
 
 // HoldSeen is a VolumeHold as it is.

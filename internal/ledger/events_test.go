@@ -129,7 +129,7 @@ func (s *stream) ticket() Event {
 	if old, known := s.last[key].(Ticket); known {
 		if s.chance(3) {
 			if s.chance(3) {
-				return TicketReleased{id} // more of it may be on its way
+				return TicketReleased{ID: id, UID: []string{"", old.UID, "another"}[s.below(3)]} // more of it may be on its way
 			}
 			return s.gone(key, TicketGone{id})
 		}

@@ -121,7 +121,7 @@ func (l *Ledger) Forget(now time.Time, ids ...TicketID) Touched {
 	defer l.mu.Unlock()
 	var t Touched
 	for _, id := range ids {
-		TicketReleased{id}.apply(l, now, &t)
+		TicketReleased{ID: id}.apply(l, now, &t)
 	}
 	return t
 }

@@ -107,7 +107,9 @@ func (w *twin) apply(now time.Time, e Event) {
 	case TicketGone:
 		w.ticketGone(e.ID)
 	case TicketReleased:
-		if t, ok := w.tickets[e.ID]; ok && t.UID != "" && !t.Ghost {
+		if t, ok := w.tickets[e.ID]; ok && e.UID != "" && e.UID != t.UID {
+			return // another one has the name
+		} else if ok && t.UID != "" && !t.Ghost {
 			w.buried[e.ID] = t.UID
 		}
 		delete(w.tickets, e.ID)

@@ -71,7 +71,7 @@ func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) error {
 	}
 	pod, err := o.ConfirmPod(ctx, id.Namespace, ticket.PodName, ticket.Pod)
 	if err == nil && (pod == nil || pod.Spec.NodeName == "") {
-		o.Apply(ledger.TicketReleased{ID: id})
+		o.Apply(ledger.TicketReleased{ID: id, UID: ticket.UID})
 	}
 	return err
 }
