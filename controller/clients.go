@@ -31,7 +31,7 @@ func newClients(config Config) (*clients, error) {
 		return nil, err
 	}
 	write := rest.CopyConfig(base)
-	write.Timeout = config.WriteTimeout
+	write.Timeout, write.QPS = config.WriteTimeout, -1 // the executor limits the rate
 	write.Wrap(func(next http.RoundTripper) http.RoundTripper { return punctual{next} })
 	lease := rest.CopyConfig(base)
 	lease.Timeout = config.RenewDeadline / 2

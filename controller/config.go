@@ -28,7 +28,8 @@ type Config struct {
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
-	// QPS and Burst bound the requests to the API server.
+	// QPS and Burst bound the writes to the API server, and apart from them the
+	// reads.
 	QPS   float32
 	Burst int
 	// Workers is how many volumes, nodes and pods are worked on at once.
@@ -46,7 +47,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Namespace: "moorage-system", Mode: ModeStandalone,
-		QPS: 200, Burst: 400, Workers: 64,
+		QPS: 400, Burst: 800, Workers: 64,
 		WriteTimeout:  5 * time.Second,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // A pod that somebody bound without Moorage gets its volume, and gives it
@@ -28,6 +29,9 @@ func TestPodWithoutTicket(t *testing.T) {
 	c.wrote("create volumeholds "+vh("data"), "create volumeattachments "+va("data", "n1"), "patch nodes/status n1")
 
 	c.node("n1", []string{"data"}) // the kubelet mounts it
+	c.until("that is known", func() bool {
+		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).Place("n1").InUse
+	})
 	c.Forget()
 	c.Remove("pods", "shop", "db")
 	c.node("n1", nil) // and has unmounted it

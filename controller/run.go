@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/controller/attachment"
@@ -90,6 +91,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.write, Moorage: c.clients.writeOwn, Observer: c.observer,
 		Timeout: c.WriteTimeout, Lease: c.term.until,
+		Turn:  flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Token: func() string { return string(uuid.NewUUID()) },
 	})
 	if err != nil {

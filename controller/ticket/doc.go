@@ -7,7 +7,8 @@
 // ends as gone. Decides: arbiter.Grant, Keeps, Covered and Satisfied. Writes:
 // the holds of a grant, the ticket's status, and its end.
 //
-// The grants of one node are decided and written one after the other, so that
-// no two of them count the same free slot; a grant's holds are written before
-// it, so that no two of them, whoever leads, have the same exclusive volume.
+// The tickets of one node are decided together, in the order of their rank, and
+// none while a write of that node's is under way, so that no two of them count
+// the same free slot; a grant's holds are written before it, so that no two of
+// them, whoever leads, have the same exclusive volume.
 package ticket

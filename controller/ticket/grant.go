@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,16 +25,56 @@ func holdName(step arbiter.Step) string {
 	return v1alpha1.VolumeHoldName(step.Volume.Driver, step.Volume.Handle)
 }
 
-// grantAt decides on the pending tickets of one node, one after the other:
-// each on the facts that the one before it left.
+// grantAt decides on the pending tickets of one node, round by round, until
+// none is left that another look would help.
 func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
-	var errs []error
-	for _, id := range pending(c.config.Cache.Snapshot(), name) {
-		if err := c.answer(ctx, id); err != nil {
-			errs = append(errs, fmt.Errorf("ticket %s: %w", id, err))
+	for {
+		again, err := c.round(ctx, name)
+		if err != nil || !again {
+			return 0, err
 		}
 	}
-	return 0, errors.Join(errs...)
+}
+
+// round decides on all pending tickets of a node on the same facts, and writes
+// what follows side by side. That takes no slot twice: to each ticket those
+// that rank before it count, as if they were granted. For the same reason a
+// ticket that ranks after one that is refused here is not refused in the same
+// round: there may be room for it once that is written.
+func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again bool, err error) {
+	now, s := c.config.Now(), c.config.Cache.Snapshot()
+	var refused bool
+	var writing sync.WaitGroup
+	var errs failures
+	for _, id := range pending(s, name) {
+		t := s.Ticket(id)
+		if t == nil || t.Ghost || t.Phase != ledger.TicketPending {
+			continue
+		}
+		d := Decide(c.config.Arbiter, s, t, now)
+		if d.Answer != Grant && refused {
+			again = true
+			continue
+		}
+		refused = refused || d.Answer == Refuse
+		writing.Go(func() { errs.add(id, c.answer(ctx, t, d)) })
+	}
+	writing.Wait()
+	return again, errors.Join(errs.list...)
+}
+
+// failures collects errors. add is safe for parallel use.
+type failures struct {
+	mu   sync.Mutex
+	list []error
+}
+
+func (f *failures) add(id ledger.TicketID, err error) {
+	if err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.list = append(f.list, fmt.Errorf("ticket %s: %w", id, err))
+	}
 }
 
 // pending lists the tickets of a node that are to be decided: who ranks first
@@ -56,15 +97,8 @@ func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
 	return list
 }
 
-// answer decides on one pending ticket and writes what follows.
-func (c *Controller) answer(ctx context.Context, id ledger.TicketID) error {
-	now := c.config.Now()
-	s := c.config.Cache.Snapshot()
-	t := s.Ticket(id)
-	if t == nil || t.Ghost || t.Phase != ledger.TicketPending {
-		return nil
-	}
-	d := Decide(c.config.Arbiter, s, t, now)
+// answer writes what a decision says.
+func (c *Controller) answer(ctx context.Context, t *ledger.Ticket, d Decision) error {
 	switch d.Answer {
 	case Grant:
 		for _, step := range d.Holds {

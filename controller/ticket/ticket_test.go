@@ -3,11 +3,16 @@
 package ticket
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -159,4 +164,92 @@ func TestAges(t *testing.T) {
 	if got := a.of("u", 0, now.Add(time.Hour)); got != 0 {
 		t.Errorf("after it was forgotten %s", got)
 	}
+}
+
+// writer records what is written, and puts it into the ledger.
+type writer struct {
+	mu     sync.Mutex
+	ledger *ledger.Ledger
+}
+
+func (w *writer) Do(context.Context, arbiter.Step) error             { return nil }
+func (w *writer) DeleteTicket(context.Context, *ledger.Ticket) error { return nil }
+func (w *writer) Snapshot() ledger.Snapshot                          { return w.ledger.Snapshot() }
+func (w *writer) ConfirmPod(context.Context, string, string, string) (*corev1.Pod, error) {
+	return nil, nil
+}
+
+func (w *writer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
+	return &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{
+		Namespace: id.Namespace, Name: id.Name, ResourceVersion: w.ledger.Snapshot().Ticket(id).Version}}, true
+}
+
+func (w *writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fact := *w.ledger.Snapshot().Ticket(ledger.TicketID{Namespace: t.Namespace, Name: t.Name})
+	fact.Version += "0"
+	fact.Phase = ledger.TicketRefused
+	if t.Status.Conditions[0].Status == metav1.ConditionTrue {
+		fact.Phase = ledger.TicketGranted
+	}
+	w.ledger.Apply(now, fact)
+	return nil
+}
+
+// The tickets of a node share its slots, whatever becomes of who ranks first:
+// the slots that are there are given, once each.
+func TestTicketsOfANodeShareItsSlots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := facts()
+		n := rapid.IntRange(1, 8).Draw(t, "tickets")
+		room := 2
+		for i := range n {
+			claim, handle := fmt.Sprintf("c%d", i), fmt.Sprintf("h%d", i)
+			if rapid.Bool().Draw(t, "its claim exists") {
+				l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: handle}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: claim}})
+				l.Apply(now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: claim}, Version: "1", PersistentVolume: handle, Bound: true})
+				if room > 0 && rapid.Bool().Draw(t, "it is bound already, without a ticket") {
+					room--
+					l.Apply(now, pod(fmt.Sprint("bound", i), "n1", claim))
+					continue
+				}
+			}
+			l.Apply(now, pod(fmt.Sprint("p", i), "", claim))
+			k := ticket(fmt.Sprint("p", i), "n1", ledger.TypePod, claim)
+			k.Created = rapid.Int64Range(1, 3).Draw(t, "created")
+			if rapid.Bool().Draw(t, "it asks for two") {
+				k.Volumes = append(k.Volumes, ledger.TicketVolume{Claim: "a"})
+			}
+			l.Apply(now, k)
+		}
+		w := &writer{ledger: l}
+		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.grantAt(context.Background(), "n1"); err != nil {
+			t.Fatal(err)
+		}
+		s := l.Snapshot()
+		if used := s.Node("n1").Driver(driver).Used; used > 2 {
+			t.Fatalf("%d slots are used of 2", used)
+		}
+		for k := range s.Tickets() {
+			if k.Phase == ledger.TicketPending {
+				t.Fatalf("ticket %s is not decided", k.ID)
+			}
+			// Nobody was refused who would have a slot now.
+			retry := *k
+			retry.Phase, retry.Version = ledger.TicketPending, k.Version+"0"
+			if k.Phase == ledger.TicketRefused {
+				l.Apply(now, retry)
+				if d := Decide(arbiter.Arbiter{}, l.Snapshot(), &retry, now); d.Answer == Grant && len(k.Volumes) == 1 {
+					t.Fatalf("ticket %s was refused, and there is room", k.ID)
+				}
+				retry.Phase, retry.Version = ledger.TicketRefused, retry.Version+"0"
+				l.Apply(now, retry)
+			}
+		}
+	})
 }

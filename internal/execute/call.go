@@ -5,12 +5,16 @@ package execute
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
+
+// errNotSent says that a request was not made.
+var errNotSent = errors.New("not sent")
 
 // bounded gives a request its deadline: the timeout, or the end of the lease
 // if that is sooner.
@@ -27,9 +31,12 @@ func (e *Executor) bounded(ctx context.Context) (context.Context, context.Cancel
 	return ctx, cancel, nil
 }
 
-// call makes one request within its deadline.
+// call makes one request within its deadline, once it is its turn.
 func call[T any](ctx context.Context, e *Executor, request func(context.Context) (T, error)) (T, error) {
 	var none T
+	if err := e.config.Turn(ctx); err != nil {
+		return none, fmt.Errorf("%w: no turn for another request: %w", errNotSent, err)
+	}
 	bounded, cancel, err := e.bounded(ctx)
 	if err != nil {
 		return none, err
@@ -47,7 +54,7 @@ func (e *Executor) try(ctx context.Context, request func(context.Context) error)
 // mayFollow says whether a write that failed may still have its effect: the
 // API server did not refuse it, and may be at it.
 func mayFollow(err error) bool {
-	if err == nil || errors.Is(err, ErrNoLease) || utilnet.IsConnectionRefused(err) {
+	if err == nil || errors.Is(err, errNotSent) || errors.Is(err, ErrNoLease) || utilnet.IsConnectionRefused(err) {
 		return false
 	}
 	var refused apierrors.APIStatus

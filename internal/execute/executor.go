@@ -28,13 +28,16 @@ var ErrNoLease = errors.New("the leader's lease is over")
 // Config is what an Executor works with.
 type Config struct {
 	// Kube and Moorage are the clients to write with. Their own timeout should
-	// be Timeout, which they tell the API server.
+	// be Timeout, which they tell the API server, and they should not limit
+	// their rate: a request that waits its turn would use up its time.
 	Kube    kubernetes.Interface
 	Moorage client.Interface
 	// Observer knows the objects, and learns what was answered.
 	Observer *observe.Observer
 	// Timeout bounds each request.
 	Timeout time.Duration
+	// Turn waits until another request may be made; nil: at once.
+	Turn func(context.Context) error
 	// Lease says until when this process may write; nil: for ever.
 	Lease func() time.Time
 	// Now is the clock; time.Now when nil.
@@ -79,6 +82,9 @@ func New(config Config) (*Executor, error) {
 	}
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.Turn == nil {
+		config.Turn = func(context.Context) error { return nil }
 	}
 	if config.Lease == nil {
 		config.Lease = func() time.Time { return time.Time{} }
