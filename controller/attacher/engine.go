@@ -32,13 +32,15 @@ type engineConfig struct {
 	Leading func() bool
 	// Run runs a step outside of the caller's goroutine.
 	Run func(func())
+	// Count counts a step that has ended.
+	Count func(decide.Action, decide.Result)
 }
 
 // Validate reports every field that an engine can't work with.
 func (c engineConfig) Validate() error {
 	var errs []error
-	if c.API == nil || c.Backend == nil || c.Clock == nil || c.Leading == nil || c.Run == nil {
-		errs = append(errs, errors.New("API, Backend, Clock, Leading and Run must all be given"))
+	if c.API == nil || c.Backend == nil || c.Clock == nil || c.Leading == nil || c.Run == nil || c.Count == nil {
+		errs = append(errs, errors.New("API, Backend, Clock, Leading, Run and Count must all be given"))
 	}
 	if c.Timeout <= 0 {
 		errs = append(errs, fmt.Errorf("the timeout of a call must be more than 0 s, and is %s", c.Timeout))
@@ -256,8 +258,9 @@ func (e *engine) tidy(uid string) {
 	}
 }
 
-// report tells the log how a step ended.
+// report tells the log and the metrics how a step ended.
 func (e *engine) report(step decide.Step, o outcome, took time.Duration) {
+	e.config.Count(step.Do, o.result)
 	logger := klog.FromContext(e.ctx).WithValues("step", step.Do, "VolumeAttachment", step.Name, "took", took)
 	switch {
 	case !o.result.Failed.IsZero():

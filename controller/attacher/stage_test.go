@@ -128,6 +128,7 @@ func (s *stage) boot() {
 		Timeout: 15 * time.Second, Workers: s.workers,
 		Leading: func() bool { return s.leading },
 		Run:     func(f func()) { s.queue = append(s.queue, f) },
+		Count:   func(decide.Action, decide.Result) {},
 	})
 	if err != nil {
 		s.t.Fatal(err)

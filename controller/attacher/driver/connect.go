@@ -13,6 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"github.com/kubernetes-csi/csi-lib-utils/rpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 )
@@ -27,9 +28,6 @@ type Config struct {
 	// PageSize is the number of volumes asked for at a time; 0 leaves it to the
 	// driver.
 	PageSize int32
-	// Lost is called when the connection breaks; it comes back by itself. It must
-	// not block.
-	Lost func()
 }
 
 // Validate reports every field that no driver can be reached with.
@@ -86,14 +84,8 @@ func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 
 func connect(ctx context.Context, c Config, manager metrics.CSIMetricsManager) (*Driver, Identity, error) {
 	logger := klog.FromContext(ctx)
-	lost := connection.OnConnectionLoss(func(context.Context) bool {
-		if c.Lost != nil {
-			c.Lost()
-		}
-		return true
-	})
 	for {
-		conn, err := connection.Connect(ctx, c.Address, manager, lost)
+		conn, err := connection.Connect(ctx, c.Address, manager)
 		if err == nil {
 			d := &Driver{config: c, connection: conn, controller: csi.NewControllerClient(conn), metrics: manager}
 			identity, err := d.Identify(ctx)
@@ -159,6 +151,23 @@ func (d *Driver) identify(ctx context.Context) (Identity, error) {
 	identity.Lists = identity.Publishes && nodes && can[csi.ControllerServiceCapability_RPC_LIST_VOLUMES]
 	identity.Looks = identity.Publishes && nodes && can[csi.ControllerServiceCapability_RPC_GET_VOLUME]
 	return identity, nil
+}
+
+// Watch calls lost whenever the connection has broken, until ctx is done, and
+// has it come back, even if nobody makes a call.
+func (d *Driver) Watch(ctx context.Context, lost func()) {
+	for {
+		state := d.connection.GetState()
+		if state == connectivity.Idle {
+			d.connection.Connect()
+		}
+		if !d.connection.WaitForStateChange(ctx, state) {
+			return
+		}
+		if state == connectivity.Ready {
+			lost()
+		}
+	}
 }
 
 // Metrics counts the calls to the driver.

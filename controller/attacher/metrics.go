@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+// numbers are what an engine counts, at one moment.
+type numbers struct {
+	attachments, underWay, limit, waiting, unaccounted int
+}
+
+func (e *engine) numbers() numbers {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return numbers{
+		attachments: e.book.Len(), underWay: e.limit.InUse(), limit: e.limit.Size(),
+		waiting: e.waiting.len(), unaccounted: e.unaccounted,
+	}
+}
+
+// collector shows the numbers of an engine, and how its steps ended.
+type collector struct {
+	engine func() *engine
+	steps  *prometheus.CounterVec
+}
+
+var _ prometheus.Collector = &collector{}
+
+func newCollector(engine func() *engine) *collector {
+	return &collector{engine: engine, steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "moorage_attacher_steps_total",
+		Help: "Calls to the driver and requests to the API server, by what they do and how they ended.",
+	}, []string{"step", "result"})}
+}
+
+// gauge is one number.
+type gauge struct {
+	desc  *prometheus.Desc
+	value func(numbers) int
+}
+
+func gauges() []gauge {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("moorage_attacher_"+name, help, nil, nil)
+	}
+	return []gauge{
+		{desc("attachments", "VolumeAttachments of the driver."), func(n numbers) int { return n.attachments }},
+		{desc("calls_under_way", "Calls that the driver is working on."), func(n numbers) int { return n.underWay }},
+		{desc("calls_limit", "Calls that the driver is given at a time; falls while it pushes back."), func(n numbers) int { return n.limit }},
+		{desc("volumes_waiting", "Volumes whose call waits for the driver to have room."), func(n numbers) int { return n.waiting }},
+		{desc("unaccounted_publications", "Publications in the driver's last list that no VolumeAttachment accounts for."), func(n numbers) int { return n.unaccounted }},
+	}
+}
+
+// Describe is a prometheus.Collector's.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	c.steps.Describe(out)
+	for _, g := range gauges() {
+		out <- g.desc
+	}
+}
+
+// Collect is a prometheus.Collector's.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	c.steps.Collect(out)
+	e := c.engine()
+	if e == nil {
+		return // waits for the lease
+	}
+	n := e.numbers()
+	for _, g := range gauges() {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.value(n)))
+	}
+}
+
+// count counts a step.
+func (c *collector) count(do decide.Action, r decide.Result) {
+	result := "ok"
+	switch {
+	case r.Moved:
+		result = "changed"
+	case !r.Failed.IsZero():
+		result = r.Failed.Code.String()
+		if r.Failed.Code == 0 {
+			result = "failed"
+		}
+	}
+	c.steps.WithLabelValues(do.String(), result).Inc()
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubernetes-csi/csi-lib-utils/connection"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/controller/attacher/driver"
+	"github.com/moorage-dev/moorage/controller/attacher/objects"
+)
+
+// Calls about the driver itself are quick ones; a driver that is not there yet
+// is asked again.
+const (
+	identifyTimeout = 5 * time.Second
+	identifyRetry   = time.Second
+)
+
+// Run works for the driver beside it until ctx is done. Then it begins nothing
+// more, waits for what is under way, and gives up its lease. It returns an
+// error when it can't go on, such as when the lease is lost or the driver has
+// become another: then the process must start over, with nothing remembered.
+func Run(ctx context.Context, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	config, err := restConfig(c)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	// The lease is renewed by a client of its own: nothing else holds it up.
+	electionClient, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return run(ctx, c, client, electionClient)
+}
+
+// process is one attacher at work.
+type process struct {
+	config   Config
+	client   kubernetes.Interface
+	driver   *driver.Driver
+	identity driver.Identity
+	lost     chan struct{} // the connection to the driver
+	engine   atomic.Pointer[engine]
+	metrics  *collector
+}
+
+func run(ctx context.Context, c Config, client, electionClient kubernetes.Interface) error {
+	connection.SetMaxGRPCLogLength(c.MaxGRPCLog)
+	p := &process{config: c, client: client, lost: make(chan struct{}, 1)}
+	p.metrics = newCollector(p.engine.Load)
+	var err error
+	p.driver, p.identity, err = driver.Connect(ctx, driver.Config{
+		Address: c.Address, Timeout: identifyTimeout, Retry: identifyRetry, PageSize: int32(c.PageSize),
+	})
+	if err != nil {
+		return err
+	}
+	defer p.driver.Close()
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching()
+	go p.driver.Watch(watching, p.disconnected)
+	logger := klog.FromContext(ctx).WithValues("driver", p.identity.Name)
+	ctx = klog.NewContext(ctx, logger)
+	logger.Info("The CSI driver is there", "publishes", p.identity.Publishes, "lists", p.identity.Lists, "looks", p.identity.Looks)
+
+	var health *leaderelection.HealthzAdaptor
+	if c.Election.Enabled {
+		health = leaderelection.NewLeaderHealthzAdaptor(healthTimeout)
+	}
+	stop, err := serve(ctx, c, p.driver.Metrics(), p.metrics, health)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	work := func(leading context.Context, held func() bool) error { return p.work(ctx, leading, held) }
+	if !c.Election.Enabled {
+		return work(context.WithoutCancel(ctx), func() bool { return true })
+	}
+	return lead(ctx, c.Election, electionClient, p.identity.Name, health, work)
+}
+
+// disconnected notes that the connection to the driver broke.
+func (p *process) disconnected() {
+	select {
+	case p.lost <- struct{}{}:
+	default: // noted already
+	}
+}
+
+// work carries attachments out until ctx is done, or leading is: the first
+// lets what is under way end, the second cuts it off.
+func (p *process) work(ctx, leading context.Context, held func() bool) error {
+	leading = klog.NewContext(leading, klog.FromContext(ctx))
+	e, err := newEngine(leading, p.engineConfig(held))
+	if err != nil {
+		return err
+	}
+	p.engine.Store(e)
+	watching, stopWatching := context.WithCancel(leading)
+	defer stopWatching()
+	defer context.AfterFunc(ctx, stopWatching)()
+	stopped, err := observe(watching, p.client, e, p.identity.Publishes)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer stopped()
+	e.Start()
+	klog.FromContext(ctx).Info("Working")
+	err = p.follow(watching, e)
+	e.Stop()
+	stopWatching()
+	return err
+}
+
+func (p *process) engineConfig(held func() bool) engineConfig {
+	return engineConfig{
+		Reader: objects.Reader{
+			Driver:          p.identity.Name,
+			PublishReadOnly: p.identity.PublishReadOnly, SingleNodeMultiWriter: p.identity.SingleNodeMultiWriter,
+			DefaultFSType: p.config.DefaultFSType,
+		},
+		Rules: decide.Rules{
+			Driver: p.identity.Name, Publishes: p.identity.Publishes, Looks: p.identity.Looks,
+			Backoff: decide.Backoff{First: p.config.RetryFirst, Max: p.config.RetryMax}, Random: rand.Float64,
+		},
+		API: newKubeAPI(p.client), Backend: p.driver, Clock: systemClock{},
+		Timeout: p.config.Timeout, Workers: p.config.Workers,
+		Leading: held, Run: func(f func()) { go f() }, Count: p.metrics.count,
+	}
+}
+
+// errDriverChanged says that what the attacher was set up for is no more.
+var errDriverChanged = errors.New("the CSI driver has changed its name or capabilities: starting over")
+
+// follow keeps the engine in step with the driver until ctx is done: compares
+// what it lists, and finds it again after it was lost.
+func (p *process) follow(ctx context.Context, e *engine) error {
+	var list <-chan time.Time
+	if p.identity.Lists {
+		ticker := time.NewTicker(p.config.ReconcileSync)
+		defer ticker.Stop()
+		list = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-list:
+			p.reconcile(ctx, e)
+		case <-p.lost:
+			klog.FromContext(ctx).Info("The connection to the CSI driver is lost: nothing begins until it is back")
+			e.Pause()
+			identity, err := p.driver.Identify(ctx)
+			if err != nil {
+				return nil // ctx is done
+			}
+			if identity != p.identity {
+				return errDriverChanged
+			}
+			klog.FromContext(ctx).Info("The CSI driver is back")
+			e.Resume()
+		}
+	}
+}
+
+// reconcile gives the driver as much time as there is until the next time.
+func (p *process) reconcile(ctx context.Context, e *engine) {
+	ctx, cancel := context.WithTimeout(ctx, max(p.config.Timeout, p.config.ReconcileSync))
+	defer cancel()
+	if err := e.Reconcile(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Attachments were not compared with the driver's list")
+	}
+}
