@@ -180,6 +180,10 @@ func (s *Server) do(c call) (any, *metav1.Status) {
 	if failed != nil {
 		return nil, failed
 	}
+	if finalizers, _ := next.meta()["finalizers"].([]any); next.text("deletionTimestamp") != "" && len(finalizers) == 0 {
+		s.drop(key) // the last finalizer was all that kept it
+		return next, nil
+	}
 	return s.store(key, next), nil
 }
 
