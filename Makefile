@@ -59,6 +59,10 @@ unit: ## Run the unit tests
 scenarios: build ## Run every scenario on real clusters
 	$(SANDBOX) run --all
 
+.PHONY: guards
+guards: build ## Show that every scenario fails without the rule it guards; ONLY=SCENARIO for one
+	$(GO) run ./test/guards --attacher $(ATTACHER) $(ONLY)
+
 .PHONY: bench
 bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it, OUT=FILE to keep it
 	$(SANDBOX) bench $(if $(QUICK),--quick) $(if $(OUT),--out $(OUT))

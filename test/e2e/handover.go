@@ -88,8 +88,10 @@ func (s *story) promised(claim, from, to string) {
 		switch {
 		case err != nil:
 			return err
-		case hold.Status.Holder == nil || hold.Status.Holder.Node != from:
-			return fmt.Errorf("its holder is %v", hold.Status.Holder)
+		case hold.Status.Holder == nil:
+			return sandbox.Never("nobody has it, though it is at %s", from)
+		case hold.Status.Holder.Node != from:
+			return sandbox.Never("%s has it, though it is at %s", hold.Status.Holder.Node, from)
 		case hold.Status.Next == nil || hold.Status.Next.Node != to:
 			return fmt.Errorf("next is %v", hold.Status.Next)
 		}

@@ -84,13 +84,14 @@ func (s *story) attachedBeforeReported() {
 // unreportedBeforeDetached: the VolumeAttachment is deleted after the volume
 // has left volumesAttached, and after the pods of the node were looked at.
 func (s *story) unreportedBeforeDetached() {
-	unreported := s.requests(controllerUser, "nodes/status", "patch")
-	slices.Reverse(unreported)
+	writes := s.requests(controllerUser, "nodes/status", "patch")
+	s.expect(len(writes) > 1, "the volume enters and leaves volumesAttached", "%d writes say so", len(writes))
+	unreported := writes[len(writes)-1:]
 	deleted := s.requests(controllerUser, "volumeattachments", "delete")
 	looked := slices.DeleteFunc(s.requests(controllerUser, "pods", "list"), func(e audit.Event) bool {
 		return e.Received.Before(unreported[0].Finished)
 	})
-	s.causes("the node's pods are looked at after the volume has left volumesAttached", unreported[:1], looked)
+	s.causes("the node's pods are looked at after the volume has left volumesAttached", unreported, looked)
 	s.causes("the VolumeAttachment is deleted after that", looked, deleted)
 }
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/moorage-dev/moorage/test/e2e"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+const root = "../.."
+
+// Every scenario of Moorage's has a guard, and every guard a scenario. Bare
+// ones are about the sandbox itself.
+func TestEveryScenarioHasAGuard(t *testing.T) {
+	guarded := map[string]bool{}
+	for _, g := range guards() {
+		guarded[g.Scenario] = true
+	}
+	for _, s := range e2e.Scenarios() {
+		if s.Supports(sandbox.Standalone) && !s.Bare && !guarded[s.Name] {
+			t.Errorf("scenario %s has no guard: add one to the table", s.Name)
+		}
+		delete(guarded, s.Name)
+	}
+	for name := range guarded {
+		t.Errorf("guard %s has no scenario", name)
+	}
+}
+
+// Every edit finds its text, and leaves Go behind.
+func TestGuardsMatchTheSource(t *testing.T) {
+	for _, g := range guards() {
+		t.Run(g.Scenario, func(t *testing.T) {
+			if g.Rule == "" || len(g.Edits) == 0 || len(g.Expect) == 0 {
+				t.Fatal("a guard needs a rule, an edit and an expectation")
+			}
+			absolute, err := filepath.Abs(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			temp := t.TempDir()
+			if _, err := g.overlay(absolute, temp); err != nil {
+				t.Fatal(err)
+			}
+			changed, err := filepath.Glob(filepath.Join(temp, "*.go"))
+			if err != nil || len(changed) == 0 {
+				t.Fatalf("no changed files: %v", err)
+			}
+			for _, file := range changed {
+				if _, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.AllErrors); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestAnEditThatDoesNotMatchIsAnError(t *testing.T) {
+	for name, text := range map[string]string{"missing": "a", "twice": "rule rule"} {
+		if _, err := (edit{File: "f.go", Old: "rule"}).apply(text); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := (guard{Edits: []edit{{File: "nothing.go", Old: "x"}}}).overlay(t.TempDir(), t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestAGuardHoldsOnlyForTheExpectedReason(t *testing.T) {
+	g := guard{Expect: []string{"over-limit", "too many"}}
+	for name, c := range map[string]struct {
+		result sandbox.Result
+		holds  bool
+	}{
+		"passed":            {sandbox.Result{Passed: true}, false},
+		"expected error":    {sandbox.Result{Error: "there are too many"}, true},
+		"expected judgment": {sandbox.Result{Error: "the judge", Violations: []diskapi.Violation{{Rule: diskapi.OverLimit}}}, true},
+		"another error":     {sandbox.Result{Error: "no space left on device"}, false},
+	} {
+		if _, err := g.judge(c.result); (err == nil) != c.holds {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// guards lists every scenario of Moorage's with a rule without which it must
+// fail.
+func guards() []guard {
+	return []guard{
+		{
+			Scenario: "path",
+			Rule:     "I4: the VolumeAttachment is deleted only after the volume has left volumesAttached",
+			Edits:    deleteFirst(),
+			Expect:   []string{"looked at after the volume has left volumesAttached", "deleted after that", "every stage of the path was seen"},
+		},
+		{
+			Scenario: "rollout",
+			Rule:     "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
+			Edits: []edit{{
+				File: "internal/arbiter/exclusive.go",
+				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
+				New:  "return false",
+			}},
+			Expect: []string{"and the volume on"},
+		},
+		{
+			Scenario: "limit",
+			Rule:     "I2: nothing is placed or granted past the driver's limit",
+			Edits: []edit{{
+				File: "internal/arbiter/limit.go",
+				Old:  "return reason, after > limit",
+				New:  "return reason, after > limit+1",
+			}},
+			Expect: []string{"pods have a node", "over-limit"},
+		},
+		{
+			Scenario: "handover",
+			Rule:     "I1: a volume counts where it may still be until its detach is over",
+			Edits: []edit{{
+				File: "internal/arbiter/plan.go",
+				Old:  "if place.HasAttachments() || place.Reported {\n\t\treturn true",
+				New:  "if place.HasAttachments() || place.Reported {\n\t\treturn false",
+			}},
+			Expect: []string{"two-nodes", "ControllerPublishVolume of the volume for", "promises the volume"},
+		},
+		{
+			Scenario: "readd",
+			Rule:     "I7: who waits is told that a detach fails",
+			Edits: []edit{{
+				File: "internal/arbiter/planattach.go",
+				Old:  "if !va.DetachError.IsZero() {",
+				New:  "if false {",
+			}},
+			Expect: []string{"the pod is told that the detach fails"},
+		},
+		{
+			Scenario: "readd-half",
+			Rule:     "I4: what is wanted is attached again, whatever happened before, though a kubelet waits for it already",
+			Edits:    neverAgain(),
+			Expect:   []string{"pod db runs"},
+		},
+		{
+			Scenario: "readd-killed",
+			Rule:     "I4, I8: the same, after a restart of the controller",
+			Edits:    neverAgain(),
+			Expect:   []string{"pod db runs"},
+		},
+		{
+			Scenario: "full-node",
+			Rule:     "I2: each volume counts once: a request's own attachment is not counted against it",
+			Edits: []edit{{
+				File: "internal/arbiter/limit.go",
+				Old:  "case !w.confirmed(p):\n\t\t\tfresh++\n",
+				New:  "case bodily(p):\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p):\n\t\t\tfresh++\n",
+			}},
+			Expect: []string{"it is refused", "bound to the full node"},
+		},
+		{
+			Scenario: "node-failure",
+			Rule:     "I3: a node that is not Ready and out of service is detached from without its kubelet's word",
+			Edits: []edit{{
+				File: "internal/arbiter/safety.go",
+				Old:  "return forcing{Rule: OutOfService}",
+				New:  "return forcing{}",
+			}},
+			Expect: []string{" runs: not within"},
+		},
+		{
+			Scenario: "node-failure-wait",
+			Rule:     "I3, I9: that a node does not answer is no reason to detach, unless the policy sets a time",
+			Edits: []edit{{
+				File: "internal/arbiter/policy.go",
+				Old:  "if p.AfterUnreachable == nil {\n\t\treturn never",
+				New:  "if p.AfterUnreachable == nil {\n\t\treturn 0",
+			}},
+			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "told of the dead node"},
+		},
+		{
+			Scenario: "crash",
+			Rule:     "I8: a controller that begins to lead looks at everything, not only at what changes from then on",
+			Edits: []edit{{
+				File: "controller/run.go",
+				Old:  "\tstages.wake.all()\n",
+				New:  "",
+			}},
+			Expect: []string{"all pods run", "a pod is"},
+		},
+	}
+}
+
+// deleteFirst deletes the VolumeAttachment before the volume has left
+// volumesAttached, and takes it out afterwards.
+func deleteFirst() []edit {
+	return []edit{{
+		File: "internal/arbiter/plandetach.go",
+		Old:  "case place.Reported || va == nil || proof == ledger.ProofNone:",
+		New:  "case va == nil || va.Deleting:",
+	}, {
+		File: "internal/arbiter/plandetach.go",
+		Old:  "case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable || !p.required:",
+		New:  "case proof == ledger.ProofUnwanted || rule != \"no such rule\":",
+	}}
+}
+
+// neverAgain takes a volume for attached that a kubelet has in volumesInUse, as
+// it does while it waits for the attach.
+func neverAgain() []edit {
+	return []edit{{
+		File: "internal/arbiter/planattach.go",
+		Old:  "case va == nil && p.mayCreate(node, place):",
+		New:  "case va == nil && !place.InUse && p.mayCreate(node, place):",
+	}}
+}
