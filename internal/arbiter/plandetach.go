@@ -76,8 +76,6 @@ func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 	switch {
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
-	case replaced(node, va):
-		return // an attacher would detach it from the wrong machine
 	case place.Reported || va == nil || proof == ledger.ProofNone:
 		step.Do = Unreport
 	case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable || !p.required:

@@ -71,10 +71,10 @@ func constant(spec *ast.ValueSpec) bool {
 	}) && len(spec.Values) > 0
 }
 
-// TestCoreIsPure: ledger and arbiter have no clock, no I/O, no randomness, no
+// TestCoreIsPure: ledger, arbiter and the attacher's rules have no clock, no I/O, no randomness, no
 // goroutines and no state of their own.
 func TestCoreIsPure(t *testing.T) {
-	for _, folder := range []string{"internal/ledger", "internal/arbiter"} {
+	for _, folder := range []string{"internal/ledger", "internal/arbiter", "controller/attacher/decide"} {
 		files := sources(t, folder)
 		if len(files) == 0 {
 			t.Fatalf("no files in %s", folder)

@@ -71,7 +71,7 @@ func (s *stream) gone(key string, e Event) Event {
 
 // event draws the next event.
 func (s *stream) event() Event {
-	switch s.below(16) {
+	switch s.below(18) {
 	case 0, 1, 2:
 		return s.pod()
 	case 3, 4:
@@ -86,9 +86,9 @@ func (s *stream) event() Event {
 		return s.node()
 	case 12:
 		return s.csinode()
-	case 13:
+	case 13, 14, 15:
 		return s.proof()
-	case 14:
+	case 16:
 		return s.repeat()
 	}
 	return s.rare()
@@ -257,6 +257,9 @@ func (s *stream) csinode() Event {
 func (s *stream) proof() Event {
 	n := s.nodeName()
 	v := VolumeID{"d0", "h0"}
+	if s.chance(2) {
+		v = VolumeID{"d1", "h1"} // attached inline, so that it always is where it should be
+	}
 	a, _ := s.last["va/"+AttachmentName(v, n)].(Attachment)
 	if s.chance(4) {
 		a.Version = "1"

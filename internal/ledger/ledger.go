@@ -120,6 +120,7 @@ func (l *Ledger) Forget(now time.Time, ids ...TicketID) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var t Touched
+	l.begin(now)
 	for _, id := range ids {
 		TicketReleased{ID: id}.apply(l, now, &t)
 	}

@@ -126,6 +126,21 @@ func (w *twin) apply(now time.Time, e Event) {
 		}
 	case PersistentVolumeGone:
 		delete(w.pvs, e.Name)
+	case StorageClass, StorageClassGone, Driver, DriverGone, Policy, PolicyGone, HoldSeen, HoldGone:
+		w.applyRare(e)
+	default:
+		proof = w.applyNodes(now, e)
+	}
+	w.work(now)
+	if proof != nil {
+		proof()
+		w.work(now)
+	}
+}
+
+// applyRare is apply for what only has to be kept.
+func (w *twin) applyRare(e Event) {
+	switch e := e.(type) {
 	case StorageClass:
 		if old, ok := w.classes[e.Name]; !ok || Newer(e.Version, old.Version) {
 			w.classes[e.Name] = e
@@ -150,13 +165,6 @@ func (w *twin) apply(now time.Time, e Event) {
 		}
 	case HoldGone:
 		delete(w.holds, e.Volume)
-	default:
-		proof = w.applyNodes(now, e)
-	}
-	w.work(now)
-	if proof != nil {
-		proof()
-		w.work(now)
 	}
 }
 

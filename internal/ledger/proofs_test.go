@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "testing"
+
+// proofCase is a history of one attachment "a", at version 2 of its node.
+type proofCase struct {
+	events []Event
+	want   ProofStage
+}
+
+// proofCases: a proof is taken in only about the attachment as it is, never
+// skips a stage, and is void as soon as anything that it said may have changed.
+func proofCases(v VolumeID, n NodeName) map[string]proofCase {
+	name := AttachmentName(v, n)
+	attachment := func(uid, version string) Event { return proofAttachment(v, n, uid, version) }
+	node := func(version string) Event { return proofNode(n, version) }
+	listed := func(version string) Event {
+		s := proofNode(n, version)
+		s.Reported = []VolumeID{v}
+		return s
+	}
+	used := func(version string) Event {
+		s := proofNode(n, version)
+		s.InUse = []VolumeID{v}
+		return s
+	}
+	unreported := func(uid, version string) Event {
+		return Unreported{Volume: v, Node: n, UID: uid, Version: version}
+	}
+	unwanted := func(uid, version string) Event { return Unwanted{Volume: v, Node: n, UID: uid, Version: version} }
+	pod := Pod{UID: "p", Version: "50", Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	manual := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "50", Type: TypeManual, Node: n, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	foreign := Attachment{Name: "theirs", UID: "f", Version: "50", Driver: "disk", Node: n, Inline: v}
+
+	return map[string]proofCase{
+		"both stages":                  {[]Event{unreported("a", "2"), unwanted("a", "2")}, ProofUnwanted},
+		"the second without the first": {[]Event{unwanted("a", "2")}, ProofNone},
+		"of an older version":          {[]Event{unreported("a", "1")}, ProofNone},
+		"of another attachment":        {[]Event{unreported("b", "2")}, ProofNone},
+		"the version moves":            {[]Event{unreported("a", "2"), attachment("a", "9")}, ProofNone},
+		"the version moves in between": {[]Event{unreported("a", "2"), attachment("a", "9"), unwanted("a", "9")}, ProofNone},
+		"an older version comes late":  {[]Event{unreported("a", "2"), unwanted("a", "2"), attachment("a", "1")}, ProofUnwanted},
+		"it is made again":             {[]Event{unreported("a", "2"), attachment("b", "9")}, ProofNone},
+		"it is gone":                   {[]Event{unreported("a", "2"), AttachmentGone{name}}, ProofNone},
+		"the node reports it":          {[]Event{unreported("a", "2"), unwanted("a", "2"), listed("9")}, ProofNone},
+		"the node uses it":             {[]Event{unreported("a", "2"), unwanted("a", "2"), used("9")}, ProofNone},
+		"the node says nothing new":    {[]Event{unreported("a", "2"), unwanted("a", "2"), node("9")}, ProofUnwanted},
+		"a pod comes":                  {[]Event{unreported("a", "2"), unwanted("a", "2"), pod}, ProofNone},
+		"a ticket comes":               {[]Event{unreported("a", "2"), unwanted("a", "2"), manual}, ProofNone},
+		"a foreign one comes":          {[]Event{unreported("a", "2"), unwanted("a", "2"), foreign}, ProofUnwanted},
+	}
+}
+
+func proofAttachment(v VolumeID, n NodeName, uid, version string) Attachment {
+	return Attachment{Name: AttachmentName(v, n), UID: uid, Version: version, Driver: v.Driver, Node: n, Inline: v, Attached: true}
+}
+
+func proofNode(n NodeName, version string) NodeState {
+	return NodeState{Name: n, UID: "n", Version: version, Ready: ReadyTrue, Managed: true, Reporting: true}
+}
+
+func TestProofs(t *testing.T) {
+	v, n := VolumeID{"disk", "h"}, NodeName("n")
+	for name, test := range proofCases(v, n) {
+		for _, freeze := range []bool{false, true} {
+			l := New()
+			for _, e := range []Event{PersistentVolume{Name: "pv", Version: "1", Volume: v}, proofNode(n, "3"), proofAttachment(v, n, "a", "2")} {
+				l.Apply(start, e)
+			}
+			for _, e := range test.events {
+				l.Apply(start, e)
+				if freeze {
+					l.Snapshot()
+				}
+			}
+			got := ProofNone
+			if p := l.Snapshot().Volume(v).Place(n); p != nil {
+				got = p.Proof.Stage
+			}
+			if got != test.want {
+				t.Errorf("%s (a snapshot after each: %t): %s, want %s", name, freeze, got, test.want)
+			}
+		}
+	}
+}
