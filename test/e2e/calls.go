@@ -58,3 +58,14 @@ func (s *story) hangDetach(handle string) (mend func()) {
 		Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: handle, Action: diskapi.Hang,
 	})
 }
+
+// diskBusy is what the disk service says when a detach is made to fail.
+const diskBusy = "the disk is busy"
+
+// failDetach makes all detaches of a volume fail until mended.
+func (s *story) failDetach(handle string) (mend func()) {
+	return s.breakCalls(diskapi.Fault{
+		Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: handle,
+		Action: diskapi.Fail, Code: "Internal", Message: diskBusy,
+	})
+}

@@ -31,6 +31,11 @@ func Demo() []sandbox.Scene {
 			Scenario: onStage(handover()),
 		},
 		{
+			Title:    "A pod moves, and the detach fails",
+			Intro:    "A detach that failed says nothing of where the disk is. Whoever attaches it elsewhere on that ground may have it at two nodes.",
+			Scenario: onStage(handoverFailing()), Upstream: true,
+		},
+		{
 			Title:    "A pod comes back while its detach fails",
 			Intro:    "The bug class that upstream fixed twice: the volume has left volumesAttached and is never put back.",
 			Scenario: onStage(readd()),

@@ -12,9 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// The disk service's words for a detach that fails.
-const diskBusy = "the disk is busy"
-
 // Where the pod of the readd scenarios comes back to.
 const readdNode = "worker-1"
 
@@ -113,10 +110,7 @@ func (s *story) detachFails() (mend func()) {
 	s.claim("data")
 	s.podAt(readdNode, "db", "data")
 	s.runs("db")
-	mend = s.breakCalls(diskapi.Fault{
-		Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: s.handle("data"),
-		Action: diskapi.Fail, Code: "Internal", Message: diskBusy,
-	})
+	mend = s.failDetach(s.handle("data"))
 	s.remove("db")
 	s.gone("db")
 	s.until("the detach fails", func() error {

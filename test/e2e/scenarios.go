@@ -13,6 +13,7 @@ func Scenarios() []sandbox.Scenario {
 		rollout(),
 		limit(),
 		handover(),
+		handoverFailing(),
 		readd(),
 		readdHalf(),
 		readdKilled(),

@@ -43,6 +43,16 @@ func guards() []guard {
 			Expect: []string{"two-nodes", "ControllerPublishVolume of the volume for", "promises the volume"},
 		},
 		{
+			Scenario: "handover-failing",
+			Rule:     "I9: a detach that failed frees nobody",
+			Edits: []edit{{
+				File: "internal/arbiter/plan.go",
+				Old:  "if place.HasAttachments() || place.Reported {",
+				New:  "if va := place.Own(); va != nil && va.DetachError.IsZero() || place.Reported {",
+			}},
+			Expect: []string{"two-nodes", "ControllerPublishVolume of the volume for", "detach fails"},
+		},
+		{
 			Scenario: "readd",
 			Rule:     "I7: who waits is told that a detach fails",
 			Edits: []edit{{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 	diskclient "github.com/moorage-dev/moorage/test/sandbox/disk/client"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
 // Env is what a scenario sees: a cluster, a namespace of its own, and the
@@ -53,6 +54,11 @@ type Env struct {
 	// ones, as kubectl get does. It is for people who watch; most runs print
 	// nothing.
 	Show func(ctx context.Context, resources ...string)
+
+	// mark is the end of the disk service's log when the scenario began.
+	mark uint64
+	// excused are the rules that upstream was shown to break.
+	excused map[diskapi.Rule]bool
 }
 
 // EnforceLabel is the namespace label that opts in to Moorage's scheduling.
@@ -133,6 +139,30 @@ func (e *Env) Expect(ok bool, what, format string, args ...any) error {
 		return nil
 	}
 	return &ExpectationError{What: what, Err: fmt.Errorf(format, args...), Diagnosis: e.Diagnose()}
+}
+
+// ExpectViolation returns nil if the judge has seen a rule broken since the
+// scenario began, and has that rule's violations not fail the scenario. It is
+// for outcomes of upstream's: where Moorage runs, no violation is excused. It is
+// serial.
+func (e *Env) ExpectViolation(ctx context.Context, rule diskapi.Rule) error {
+	if e.Mode.Moorage() {
+		return fmt.Errorf("violation of %s: none is expected of Moorage", rule)
+	}
+	violations, err := e.Disk.Violations(ctx, e.mark)
+	if err != nil {
+		return fmt.Errorf("ask the judge: %w", err)
+	}
+	for _, v := range violations {
+		if v.Rule == rule {
+			if e.excused == nil {
+				e.excused = map[diskapi.Rule]bool{}
+			}
+			e.excused[rule] = true
+			return nil
+		}
+	}
+	return e.Expect(false, fmt.Sprintf("the judge sees a violation of %s", rule), "it saw %d of other rules", len(violations))
 }
 
 // createNamespace makes the scenario's namespace and waits for its default

@@ -122,7 +122,7 @@ func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode) error {
 
 // play runs the story, cleans up after it and asks the judges.
 func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
-	env, mark, err := r.env(ctx)
+	env, err := r.env(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
 		return err
 	}
 	result.Pods = env.Timeline.Pods()
-	return env.judge(ctx, mark, result)
+	return env.judge(ctx, result)
 }
 
 // playBare runs a story that starts its own clusters.
@@ -164,21 +164,20 @@ func tell(ctx context.Context, s Scenario, env *Env) (err error) {
 	return s.Run(ctx, env)
 }
 
-// env makes a scenario's environment; the number is the end of the disk
-// service's log so far.
-func (r *Runner) env(ctx context.Context) (*Env, uint64, error) {
+// env makes a scenario's environment.
+func (r *Runner) env(ctx context.Context) (*Env, error) {
 	c := r.cluster
 	mark, err := c.Disk().Mark(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	reader, err := audit.From(c.AuditLog())
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	env := &Env{
 		Cluster: c, Mode: c.Shape().Mode, Client: c.Client(), Dynamic: c.Dynamic(), View: c.View(), Disk: c.Disk(),
-		Rand: r.rand(), Seed: r.Seed, Audit: reader, Options: c.options, Log: r.Log,
+		Rand: r.rand(), Seed: r.Seed, Audit: reader, Options: c.options, Log: r.Log, mark: mark,
 	}
 	env.Show = func(ctx context.Context, resources ...string) {
 		if r.Show != nil {
@@ -186,13 +185,13 @@ func (r *Runner) env(ctx context.Context) (*Env, uint64, error) {
 		}
 	}
 	env.Timeline = &Timeline{view: c.View(), namespace: func() string { return env.Namespace }}
-	return env, mark, nil
+	return env, nil
 }
 
-// judge asks the disk service for violations since mark, and the API server's
+// judge asks the disk service for violations, and the API server's
 // audit log for calls of Moorage's that were denied.
-func (e *Env) judge(ctx context.Context, mark uint64, result *Result) error {
-	calls, err := e.Disk.Log(ctx, mark, diskapi.Filter{Phase: diskapi.Arrived})
+func (e *Env) judge(ctx context.Context, result *Result) error {
+	calls, err := e.Disk.Log(ctx, e.mark, diskapi.Filter{Phase: diskapi.Arrived})
 	if err != nil {
 		return fmt.Errorf("read the disk service's log: %w", err)
 	}
@@ -202,7 +201,7 @@ func (e *Env) judge(ctx context.Context, mark uint64, result *Result) error {
 		return fmt.Errorf("ask the judge: %w", err)
 	}
 	for _, v := range violations {
-		if v.Seq > mark {
+		if v.Seq > e.mark && !e.excused[v.Rule] {
 			result.Violations = append(result.Violations, v)
 		}
 	}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// handoverFailing guards I9: a detach that failed frees nobody. Upstream takes
+// the volume of a failed detach for one that may be anywhere, and attaches it to
+// the next node (CONTRACT.md, hazard 5).
+func handoverFailing() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "handover-failing",
+		Doc: "As handover, and the detach fails: nobody attaches the volume elsewhere until a detach has succeeded, and the waiting pod is told. " +
+			"Upstream: tries to attach it to the second node while it is at the first.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			s.statefulSet("db")
+			first := s.runs("db-0")
+			from, handle := first.Spec.NodeName, s.handle(dataOf("db-0"))
+			s.say("db-0 runs on %s; it is cordoned, and the pod is evicted; the detach fails", from)
+			mend := s.failDetach(handle)
+			s.cordon(from)
+			s.remove("db-0")
+			to := s.boundAgain("db-0", first).Spec.NodeName
+			if s.moorage() {
+				s.toldOfFailedHandover(from)
+				s.bystander(to)
+				s.never(diskapi.ControllerPublish, handle, to)
+				s.say("a pod that came later runs on %s, and db-0 still waits; now detaches work again", to)
+			} else {
+				s.attachedTwice(handle, to)
+			}
+			mend()
+			s.runs("db-0")
+			s.uncordon(from)
+		}),
+	}
+}
+
+// toldOfFailedHandover waits until the pod and the hold say what they wait for.
+func (s *story) toldOfFailedHandover(from string) {
+	text := "from " + from + " failed and will be tried again"
+	s.until("the pod is told that the detach fails", func() error {
+		return told(s.View.Pod(s.Namespace, "db-0"), "DetachFailed", text, diskBusy)
+	})
+	s.until("the VolumeHold says that the detach fails", func() error {
+		hold, err := s.hold(dataOf("db-0"))
+		if err != nil {
+			return err
+		}
+		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "DetachFailed", text, diskBusy)
+	})
+	s.show("pods", "volumeholds")
+}
+
+// attachedTwice is upstream's outcome: it asks the disk service to attach the
+// volume to the second node while it may be at the first.
+func (s *story) attachedTwice(handle, to string) {
+	s.until("the volume is to be attached to "+to+" while it is at the first node", func() error {
+		if len(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, to)) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	s.must(s.ExpectViolation(s.ctx, diskapi.TwoNodes))
+	s.say("after the failed detach, the volume is attached to %s, too; here the disk service refuses, and the judge calls it %s", to, diskapi.TwoNodes)
+}
