@@ -15,6 +15,11 @@ import (
 //
 // A volume elsewhere that nobody living claims is promised to the ticket: the
 // grant does not wait for the detach.
+//
+// All pending tickets of a node may be decided on one snapshot: to each, those
+// that rank before it count, and those after it do not. But a decision on a
+// later snapshot has to know of every grant given before: the ledger is told
+// the answer of each write first, and where the answer is lost, what is found.
 func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verdict, []Step) {
 	r := TicketRequest(s, t)
 	w := view{s: s, r: r, n: t.Node, now: now, granting: true}
@@ -96,7 +101,8 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 
 // Covered says whether a pod's reservation may end, because the bound pod
 // counts by itself: it is bound to the ticket's node, and each of its volumes
-// that needs one has its VolumeAttachment. gone says that the pod is no more.
+// that needs one has its VolumeAttachment. gone says that the pod is no more,
+// as far as the snapshot knows: a consistent read has to confirm it.
 func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone bool) {
 	pod := s.Pod(t.Pod)
 	if pod == nil {
