@@ -22,16 +22,19 @@ type commandLine struct {
 	version bool
 }
 
-// ignored are flags of external-attacher that mean nothing here, and why.
-var ignoredFlags = map[string]string{
-	"resync":       "an attachment is looked at whenever something about it changes, and against the driver's list",
-	"automaxprocs": "the Go runtime keeps to the container's CPU limit by itself",
-}
-
-// ignoredLogFlags are flags of klog that external-attacher once had.
-var ignoredLogFlags = []string{
-	"add_dir_header", "alsologtostderr", "log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "logtostderr",
-	"one_output", "skip_headers", "skip_log_headers", "stderrthreshold",
+// ignoredFlags are flags of external-attacher that mean nothing here, and why.
+func ignoredFlags() map[string]string {
+	why := map[string]string{
+		"resync":       "an attachment is looked at whenever something about it changes, and against the driver's list",
+		"automaxprocs": "the Go runtime keeps to the container's CPU limit by itself",
+	}
+	for _, name := range []string{ // of klog; external-attacher once had them
+		"add_dir_header", "alsologtostderr", "log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "logtostderr",
+		"one_output", "skip_headers", "skip_log_headers", "stderrthreshold",
+	} {
+		why[name] = "logs go to standard error"
+	}
+	return why
 }
 
 // parse reads arguments as external-attacher 4.12 does: with the flag package
@@ -59,11 +62,8 @@ func parse(args []string, usage io.Writer) (*commandLine, error) {
 	var gates featureGates
 	flags.Var(&gates, "feature-gates", "accepted for external-attacher's sake")
 	logsapi.AddGoFlags(line.logging, flags)
-	for name, why := range ignoredFlags {
-		flags.Var(ignored(name == "automaxprocs"), name, "does nothing: "+why)
-	}
-	for _, name := range ignoredLogFlags {
-		flags.Var(ignored(true), name, "does nothing: logs go to standard error")
+	for name, why := range ignoredFlags() {
+		flags.Var(ignored(name != "resync"), name, "does nothing: "+why)
 	}
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -107,14 +107,9 @@ func listenFlags(flags *flag.FlagSet, c *Config) (endpoint, metrics *string) {
 // note says of each flag that was given whether it does nothing.
 func (l *commandLine) note(flags *flag.FlagSet, gates featureGates) {
 	flags.Visit(func(f *flag.Flag) {
-		if _, ok := f.Value.(ignored); !ok {
-			return
+		if why, ok := ignoredFlags()[f.Name]; ok {
+			l.notes = append(l.notes, fmt.Sprintf("--%s does nothing here: %s", f.Name, why))
 		}
-		why := ignoredFlags[f.Name]
-		if why == "" {
-			why = "logs go to standard error"
-		}
-		l.notes = append(l.notes, fmt.Sprintf("--%s does nothing here: %s", f.Name, why))
 	})
 	for _, gate := range gates {
 		l.notes = append(l.notes, fmt.Sprintf("--feature-gates=%s does nothing here: what is safe is always on", gate))
