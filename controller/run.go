@@ -25,6 +25,11 @@ import (
 // that nothing relies on.
 const resync = 5 * time.Minute
 
+// unhurried is how many writes that nobody waits for are made at once: the ends
+// of reservations, the status of pods. When the API server is slow, it is to be
+// busy with what pods wait for.
+const unhurried = 8
+
 // wakers is how many goroutines hand on what is touched.
 const wakers = 4
 
@@ -146,8 +151,8 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { s.attachments.Run(ctx, c.Workers) })
-	running.Go(func() { s.tickets.Run(ctx, c.Workers) })
-	running.Go(func() { s.gates.Run(ctx, c.Workers) })
+	running.Go(func() { s.tickets.Run(ctx, c.Workers, min(c.Workers, unhurried)) })
+	running.Go(func() { s.gates.Run(ctx, min(c.Workers, unhurried)) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })
 	tick := time.NewTicker(resync)

@@ -78,10 +78,11 @@ func (c *Controller) Add(id ledger.TicketID) { c.rest.Add(id) }
 func (c *Controller) AddNode(n ledger.NodeName) { c.nodes.Add(n) }
 
 // Run works until ctx is done, and returns when the last write is answered or
-// cancelled.
-func (c *Controller) Run(ctx context.Context, workers int) {
+// cancelled. Tickets of so many nodes are decided at once, and so many others
+// looked after.
+func (c *Controller) Run(ctx context.Context, nodes, others int) {
 	var running sync.WaitGroup
-	running.Go(func() { c.nodes.Run(ctx, workers) })
-	running.Go(func() { c.rest.Run(ctx, workers) })
+	running.Go(func() { c.nodes.Run(ctx, nodes) })
+	running.Go(func() { c.rest.Run(ctx, others) })
 	running.Wait()
 }

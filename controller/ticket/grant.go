@@ -36,6 +36,9 @@ func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Du
 	}
 }
 
+// abreast is how many answers of one node are written side by side.
+const abreast = 8
+
 // round decides on all pending tickets of a node on the same facts, and writes
 // what follows side by side. That takes no slot twice: to each ticket those
 // that rank before it count, as if they were granted. For the same reason a
@@ -46,6 +49,7 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 	var refused bool
 	var writing sync.WaitGroup
 	var errs failures
+	places := make(chan struct{}, abreast)
 	for _, id := range pending(s, name) {
 		t := s.Ticket(id)
 		if t == nil || t.Ghost || t.Phase != ledger.TicketPending {
@@ -57,7 +61,11 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 			continue
 		}
 		refused = refused || d.Answer == Refuse
-		writing.Go(func() { errs.add(id, c.answer(ctx, t, d)) })
+		places <- struct{}{}
+		writing.Go(func() {
+			errs.add(id, c.answer(ctx, t, d))
+			<-places
+		})
 	}
 	writing.Wait()
 	return again, errors.Join(errs.list...)
