@@ -28,11 +28,12 @@ func moorageComponents(s *site) []component {
 				"--namespace=" + MoorageNamespace,
 				"--mode=" + string(s.options.Mode),
 				"--listen=" + s.controllerAddr,
-				// Short, so that one that was killed is soon replaced.
-				"--leader-elect-lease-duration=5s",
-				"--leader-elect-renew-deadline=3s",
+				// Short, so that one that was killed is soon replaced; long enough
+				// for an API server that shares two cores with a build.
+				"--leader-elect-lease-duration=8s",
+				"--leader-elect-renew-deadline=6s",
 				"--leader-elect-retry-period=500ms",
-				"--write-timeout=2s",
+				"--write-timeout=4s",
 			},
 		},
 		{
