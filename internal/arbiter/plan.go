@@ -107,11 +107,19 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		place := &v.Places[i]
 		if p.wanted(place) {
 			p.acquire(place)
+			p.awaitFence(place)
 		} else {
 			p.release(place)
 		}
 	}
 	return p.plan
+}
+
+// awaitFence looks again when a place that does not answer is fenced by time.
+func (p *planner) awaitFence(place *ledger.Place) {
+	if f := force(p.s, p.v, place, p.now); f.Rule == AfterUnreachable && f.Left > 0 {
+		p.recheck(f.Left)
+	}
 }
 
 func (p *planner) add(s Step) {

@@ -30,7 +30,7 @@ func (p *planner) release(place *ledger.Place) {
 	}
 	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)
 	if !verdict.Allowed() {
-		if f := force(p.s, p.v, place, p.now); f.Rule != "" {
+		if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
 			p.recheck(f.Left)
 		}
 		return

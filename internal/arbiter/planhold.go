@@ -71,6 +71,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
 	p.describe(&h, place)
+	p.clock(&h, place)
 	return h
 }
 
@@ -255,10 +256,21 @@ func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 		h.State = ledger.HoldDetachPending
 	}
 	h.Reason, h.Message = stuck.Code, stuck.Message()
-	if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
-		h.Force = ledger.Force{Rule: f.Rule, Elapsed: f.Elapsed.Truncate(f.Step)}
-		p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
+}
+
+// clock keeps in the hold how far a rule of force has come for its place, so
+// that another controller goes on from there: when the volume waits for it, and
+// for a node that does not answer also while somebody there still claims it.
+func (p *planner) clock(h *ledger.Hold, place *ledger.Place) {
+	if place == nil {
+		return
 	}
+	f := force(p.s, p.v, place, p.now)
+	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable {
+		return
+	}
+	h.Force = ledger.Force{Rule: f.Rule, Elapsed: f.Elapsed.Truncate(f.Step)}
+	p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
 }
 
 // detaching says whether the volume leaves a place whoever wants it there again:
