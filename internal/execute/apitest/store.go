@@ -163,7 +163,10 @@ func (s *Server) do(c call) (any, *metav1.Status) {
 	if c.Verb == "list" {
 		return s.list(resource, c), nil
 	}
-	if c.Verb == "create" {
+	switch {
+	case resource == "pods/binding":
+		return s.bind(c)
+	case c.Verb == "create":
 		return s.create(resource, c)
 	}
 	old, ok := s.objects[key]
@@ -206,6 +209,36 @@ func (s *Server) create(resource string, c call) (any, *metav1.Status) {
 		delete(o, "status")
 	}
 	return s.store(key, o), nil
+}
+
+// bind gives a pod its node, once.
+func (s *Server) bind(c call) (any, *metav1.Status) {
+	var binding corev1.Binding
+	if err := json.Unmarshal([]byte(c.Body), &binding); err != nil {
+		return nil, failure(http.StatusBadRequest, "%v", err)
+	}
+	key := "pods/" + c.namespace + "/" + c.name
+	old, ok := s.objects[key]
+	if !ok {
+		return nil, failure(http.StatusNotFound, "pods %s not found", c.Name)
+	}
+	pod := old.clone()
+	spec, _ := pod["spec"].(map[string]any)
+	switch {
+	case binding.UID != "" && string(binding.UID) != pod.text("uid"):
+		return nil, failure(http.StatusConflict, "pod %s has the UID %s, not %s", c.name, pod.text("uid"), binding.UID)
+	case pod.text("deletionTimestamp") != "":
+		return nil, failure(http.StatusConflict, "pod %s is being deleted, cannot be assigned to a host", c.name)
+	case spec["nodeName"] != nil:
+		return nil, failure(http.StatusConflict, "pod %s is already assigned to node %q", c.name, spec["nodeName"])
+	}
+	if spec == nil {
+		spec = map[string]any{}
+		pod["spec"] = spec
+	}
+	spec["nodeName"] = binding.Target.Name
+	s.store(key, pod)
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, nil
 }
 
 func (s *Server) list(resource string, c call) any {
