@@ -37,10 +37,7 @@ func (b *Book) Seek(ctx context.Context, r *Reservation, limit time.Duration) (o
 	if err := r.attempt.err; err != nil {
 		return Outcome{Message: fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err)}, false
 	}
-	object := r.attempt.ticket
-	b.facts.Saw(object)
-	// A ticket that was taken over may be decided already.
-	newest, seen := translate.Ticket(object), false
+	newest, seen := b.written(r), false
 	for {
 		switch newest.Phase {
 		case ledger.TicketGranted:
@@ -63,6 +60,20 @@ func (b *Book) Seek(ctx context.Context, r *Reservation, limit time.Duration) (o
 			return Outcome{Message: "the reservation was deleted, and will be tried again"}, false
 		}
 	}
+}
+
+// written is the ticket of a reservation as it is known when its write is over.
+// It may be decided already: one that was taken over, or one on which the
+// controller was faster than the answer to the write. The ledger may not say so,
+// since a refusal of what is not known to be written is taken for that of an
+// earlier attempt; see Book.reassert.
+func (b *Book) written(r *Reservation) ledger.Ticket {
+	object := r.attempt.ticket
+	b.facts.Saw(object)
+	if newer, ok := b.facts.Ticket(r.Ticket.ID); ok && newer.UID == object.UID {
+		object = newer
+	}
+	return translate.Ticket(object)
 }
 
 // unanswered says why a ticket was not decided in time, as far as the
