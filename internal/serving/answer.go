@@ -39,12 +39,21 @@ func Unavailable(format string, args ...any) *RequestError {
 	return &RequestError{http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf(format, args...)}
 }
 
+// WantJSON wants a request to say that its body is JSON. Its error is a
+// *RequestError.
+func WantJSON(r *http.Request) error {
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+		return &RequestError{http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+			fmt.Sprintf("the body has Content-Type %q: send application/json", r.Header.Get("Content-Type"))}
+	}
+	return nil
+}
+
 // ReadJSON reads a request's body, which must say that it is JSON and have no
 // more than limit bytes. Its error is a *RequestError.
 func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return nil, &RequestError{http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-			fmt.Sprintf("the body has Content-Type %q: send application/json", r.Header.Get("Content-Type"))}
+	if err := WantJSON(r); err != nil {
+		return nil, err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {

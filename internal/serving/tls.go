@@ -2,7 +2,12 @@
 
 package serving
 
-import "crypto/tls"
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"slices"
+)
 
 // TLS returns the configuration of a server that shows a certificate, to any
 // client.
@@ -15,13 +20,18 @@ func TLS(certificate *Certificate) *tls.Config {
 }
 
 // MutualTLS returns the configuration of a server that speaks only to clients
-// whose certificate one of the authorities has signed. Others are turned away
-// in the handshake, before anything of theirs is read. Sessions are not resumed:
-// an authority that is taken away counts from the next connection on.
-func MutualTLS(certificate *Certificate, clients *Authorities) *tls.Config {
+// whose certificate one of the authorities has signed, and, unless there are no
+// names, whose common name or one of whose DNS names is among names. Others are
+// turned away in the handshake, before anything of theirs is read. Sessions are
+// not resumed: an authority that is taken away counts from the next connection
+// on.
+func MutualTLS(certificate *Certificate, clients *Authorities, names []string) *tls.Config {
 	config := TLS(certificate)
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	config.SessionTicketsDisabled = true
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		return verifyName(state.PeerCertificates[0], names)
+	}
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		current := config.Clone()
 		current.GetConfigForClient = nil
@@ -29,4 +39,17 @@ func MutualTLS(certificate *Certificate, clients *Authorities) *tls.Config {
 		return current, nil
 	}
 	return config
+}
+
+// verifyName wants a client's certificate to be for one of the names.
+func verifyName(client *x509.Certificate, names []string) error {
+	if len(names) == 0 || slices.Contains(names, client.Subject.CommonName) {
+		return nil
+	}
+	for _, name := range client.DNSNames {
+		if slices.Contains(names, name) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the client's certificate is for %q, and not for one of %q", client.Subject.CommonName, names)
 }
