@@ -54,6 +54,7 @@ const (
 	SchedulerName  = "moorage-scheduler"
 	ControllerName = "moorage-controller"
 	WebhookName    = "moorage-webhook"
+	ExtenderName   = "moorage-extender"
 )
 
 // Condition types.
@@ -79,6 +80,10 @@ const (
 	// PodSafeToMount is a Pod's condition that sums up its VolumeStatus: True
 	// when every attachable volume of the pod is safe to mount.
 	PodSafeToMount = "moorage.dev/SafeToMount"
+	// PodPlaceable is a condition of a Pod without a node that the extender
+	// refused every node: what kept its volumes away has changed since. The write
+	// is what has a stock kube-scheduler try the pod again.
+	PodPlaceable = "moorage.dev/Placeable"
 )
 
 // Reasons that belong to the API itself. All others are the arbiter's codes,

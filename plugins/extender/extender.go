@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/reservation"
+	"github.com/moorage-dev/moorage/plugins/internal/waker"
+)
+
+// facts is what the extender needs of observe.Observer.
+type facts interface {
+	reservation.Facts
+	waker.Facts
+	Subscribe(func(ledger.Touched))
+}
+
+var _ facts = &observe.Observer{}
+
+// options is what an Extender works with.
+type options struct {
+	Facts   facts
+	Tickets client.Interface
+	Kube    kubernetes.Interface // to bind pods, and to touch their condition
+	// Name is spec.scheduler of the tickets.
+	Name string
+	// GrantDeadline and WriteTimeout are those of Config.
+	GrantDeadline, WriteTimeout time.Duration
+	MaxBodyBytes                int64
+	Now                         func() time.Time // time.Now when nil
+}
+
+// extender answers the four verbs. Safe for parallel use.
+type extender struct {
+	options
+	arbiter arbiter.Arbiter
+	book    *reservation.Book
+	waker   *waker.Waker
+	nudger  *nudger
+	metrics *metrics
+	turns   *turns        // binds of one pod happen one after the other
+	judging chan struct{} // bounds how many large requests are read at once
+
+	// reserving is held from a verdict until the ledger counts it.
+	reserving sync.Mutex
+	term      atomic.Pointer[term]
+	changed   chan struct{} // of capacity 1: the ledger was touched
+}
+
+// judgingAtOnce is how many filters, priorities and preemptions are read and
+// judged at once; others wait. Schedulers ask for one at a time.
+const judgingAtOnce = 4
+
+func newExtender(o options) *extender {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	x := &extender{
+		options: o, metrics: newMetrics(), turns: newTurns(),
+		judging: make(chan struct{}, judgingAtOnce), changed: make(chan struct{}, 1),
+	}
+	x.nudger = newNudger(o.Kube, o.Now, o.WriteTimeout)
+	x.waker = waker.New(waker.Config{Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.nudger.nudge, Gone: x.gone})
+	x.book = reservation.NewBook(reservation.Config{Facts: o.Facts, Tickets: o.Tickets, Now: o.Now, Touched: x.touched})
+	o.Facts.Subscribe(func(t ledger.Touched) {
+		x.book.Heed(t)
+		x.touched(t)
+	})
+	return x
+}
+
+// touched passes on what changed in the ledger.
+func (x *extender) touched(t ledger.Touched) {
+	x.waker.Touch(t)
+	select {
+	case x.changed <- struct{}{}:
+	default:
+	}
+}
+
+// gone says whether a refused pod is no more, or bound.
+func (x *extender) gone(pod *corev1.Pod) bool {
+	known := x.Facts.Snapshot().Pod(string(pod.UID))
+	return known == nil || known.Node != ""
+}
+
+// run does what goes on beside requests, until ctx is done, which ends with the
+// process.
+func (x *extender) run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { x.waker.Run(ctx) })
+	running.Go(func() { x.book.Run(ctx) })
+	running.Go(func() { x.nudger.run(ctx) })
+	running.Wait()
+}

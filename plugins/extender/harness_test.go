@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/observe"
+)
+
+// patience is how long a test waits for what must come. It is no measure of
+// time: only a test that fails takes it.
+const patience = 30 * time.Second
+
+// rig is the extender on a real HTTPS server, before an API server in memory. A
+// controller that the test plays decides on tickets as they are written.
+type rig struct {
+	*apitest.Server
+	t       *testing.T
+	x       *extender
+	files   files
+	address string
+	client  *http.Client
+	endTerm context.CancelFunc
+
+	mu     sync.Mutex
+	decide func(*v1alpha1.VolumeTicket) *metav1.Condition // nil: nothing is decided
+	before func(apitest.Request, func()) error            // like apitest's Intercept
+}
+
+// newRig serves and leads over nodes n1 to n3 with two slots each, and what else
+// the test puts there first.
+func newRig(t *testing.T, prepare func(*rig)) *rig {
+	t.Helper()
+	r := newIdleRig(t, prepare)
+	r.lead(time.Hour)
+	return r
+}
+
+// newIdleRig serves and does not lead.
+func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
+	t.Helper()
+	r := &rig{Server: apitest.Start(t), t: t, files: newFiles(t), decide: grant}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		r.Put("nodes", node(name))
+		r.Put("csinodes", csiNode(name, 2))
+	}
+	if prepare != nil {
+		prepare(r)
+	}
+	r.Intercept(r.intercept)
+	observer, err := observe.New(observe.Config{Kube: r.Kube, Moorage: r.Moorage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := r.config()
+	r.x = newExtender(options{
+		Facts: observer, Tickets: r.Moorage, Kube: r.Kube, Name: config.Name,
+		GrantDeadline: config.GrantDeadline, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
+	})
+	doors, err := open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = doors.verbs.Addr().String()
+	r.client = r.files.client(t, scheduler)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		r.client.CloseIdleConnections()
+		cancel()
+		running.Wait()
+	})
+	running.Go(func() { observer.Run(ctx) })
+	running.Go(func() { r.x.run(ctx) })
+	running.Go(func() {
+		if err := doors.serve(ctx, config, r.x); err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	return r
+}
+
+// lead begins a term whose lease runs out after a time, and waits until requests
+// are answered.
+func (r *rig) lead(lease time.Duration) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	until := time.Now().Add(lease)
+	ended := make(chan error, 1)
+	go func() { ended <- r.x.lead(ctx, func() time.Time { return until }) }()
+	var once sync.Once
+	r.endTerm = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				r.t.Errorf("the term ended with %v", err)
+			}
+		})
+	}
+	r.t.Cleanup(r.endTerm)
+	r.eventually("the extender to lead", func() bool { _, err := r.x.leading(); return err == nil })
+	r.Forget()
+}
+
+func (r *rig) config() Config {
+	c := DefaultConfig()
+	c.Listen, c.HealthListen = "127.0.0.1:0", ""
+	c.CertFile, c.KeyFile, c.ClientCAFile = r.files.cert, r.files.key, r.files.ca
+	c.GrantDeadline = patience
+	return c
+}
+
+// intercept has tickets decided on as soon as they are written.
+func (r *rig) intercept(request apitest.Request, serve func()) error {
+	r.mu.Lock()
+	before, decide := r.before, r.decide
+	r.mu.Unlock()
+	if before != nil {
+		if err := before(request, serve); err != nil {
+			return err
+		}
+	} else {
+		serve()
+	}
+	if request.Verb != "create" || request.Resource != "volumetickets" || decide == nil {
+		return nil
+	}
+	namespace, name, _ := strings.Cut(request.Name, "/")
+	var ticket v1alpha1.VolumeTicket
+	if r.Get("volumetickets", namespace, name, &ticket) && len(ticket.Status.Conditions) == 0 {
+		if condition := decide(&ticket); condition != nil {
+			ticket.Status.Conditions = []metav1.Condition{*condition}
+			r.Put("volumetickets", &ticket)
+		}
+	}
+	return nil
+}
+
+// controller has tickets decided on by f from here on; nil decides nothing.
+func (r *rig) controller(f func(*v1alpha1.VolumeTicket) *metav1.Condition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.decide = f
+}
+
+// api has f asked before each request is served; see apitest.Server.Intercept.
+func (r *rig) api(f func(apitest.Request, func()) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before = f
+}
+
+func grant(*v1alpha1.VolumeTicket) *metav1.Condition {
+	return &metav1.Condition{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGranted}
+}
+
+func refuse(*v1alpha1.VolumeTicket) *metav1.Condition {
+	return &metav1.Condition{Type: v1alpha1.TicketGranted, Status: metav1.ConditionFalse, Reason: "NoFreeSlot", Message: "no free slot of driver disk.example.com (2 of 2 used)"}
+}
+
+// post sends a body to a verb and returns the answer's status and body.
+func (r *rig) post(verb string, body []byte) (int, []byte) {
+	r.t.Helper()
+	response, err := r.client.Post("https://"+r.address+"/"+verb, "application/json", bytes.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return response.StatusCode, answer
+}
+
+// ask sends arguments to a verb, which must succeed, and decodes the answer.
+func (r *rig) ask(verb string, args, result any) {
+	r.t.Helper()
+	body, err := json.Marshal(args)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	code, answer := r.post(verb, body)
+	if code != http.StatusOK {
+		r.t.Fatalf("%s: %d %s", verb, code, answer)
+	}
+	if err := json.Unmarshal(answer, result); err != nil {
+		r.t.Fatalf("%s: %v in %s", verb, err, answer)
+	}
+}
+
+// filter asks for all nodes, by name.
+func (r *rig) filter(pod *corev1.Pod) extenderv1.ExtenderFilterResult {
+	r.t.Helper()
+	names := []string{"n1", "n2", "n3"}
+	var result extenderv1.ExtenderFilterResult
+	r.ask(verbFilter, extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names}, &result)
+	return result
+}
+
+func bindingArgs(pod *corev1.Pod, node string) extenderv1.ExtenderBindingArgs {
+	return extenderv1.ExtenderBindingArgs{PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node}
+}
+
+// bind binds a pod and returns what is said against it.
+func (r *rig) bind(pod *corev1.Pod, node string) string {
+	r.t.Helper()
+	var result extenderv1.ExtenderBindingResult
+	r.ask(verbBind, bindingArgs(pod, node), &result)
+	return result.Error
+}
+
+// node of a pod, as the API server has it.
+func (r *rig) nodeOf(pod *corev1.Pod) string {
+	var found corev1.Pod
+	r.Get("pods", pod.Namespace, pod.Name, &found)
+	return found.Spec.NodeName
+}
+
+// ticket of a pod, as the API server has it, or nil.
+func (r *rig) ticket(pod *corev1.Pod) *v1alpha1.VolumeTicket {
+	var found v1alpha1.VolumeTicket
+	if r.Get("volumetickets", pod.Namespace, string(pod.UID), &found) {
+		return &found
+	}
+	return nil
+}
+
+// withdrawn waits until a pod's reservation is gone, and counts no more.
+func (r *rig) withdrawn(pod *corev1.Pod) {
+	r.t.Helper()
+	r.eventually("the reservation of "+pod.Name+" to be withdrawn", func() bool {
+		return r.ticket(pod) == nil && r.x.Facts.Snapshot().Ticket(ticketID(pod)) == nil
+	})
+}
+
+// seen waits until the extender's ledger has a pod.
+func (r *rig) seen(pods ...*corev1.Pod) {
+	r.t.Helper()
+	for _, pod := range pods {
+		r.eventually("pod "+pod.Name+" to be seen", func() bool { return r.x.Facts.Snapshot().Pod(string(pod.UID)) != nil })
+	}
+}
+
+// writes counts the requests that changed something, without leases.
+func (r *rig) writes() []string {
+	var list []string
+	for _, w := range r.Writes() {
+		if !strings.Contains(w, " leases ") {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+func (r *rig) wantWrites(want ...string) {
+	r.t.Helper()
+	if got := r.writes(); !slices.Equal(got, want) {
+		r.t.Errorf("writes are %q, want %q", got, want)
+	}
+}
+
+func (r *rig) eventually(what string, happens func() bool) {
+	r.t.Helper()
+	err := wait.PollUntilContextTimeout(r.t.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return happens(), nil
+	})
+	if err != nil {
+		r.t.Fatalf("waited for %s: %v", what, err)
+	}
+}
+
+// dial connects as a client would, and returns why it can't.
+func (r *rig) dial(config *tls.Config) error {
+	conn, err := tls.Dial("tcp", r.address, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	// With TLS 1.3 a client hears of its refusal only when it reads.
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}

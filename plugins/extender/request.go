@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/serving"
+)
+
+// candidate is a node that a scheduler asks about.
+type candidate struct {
+	name ledger.NodeName
+	// object is the Node as the scheduler sent it, and wants it back; nil when it
+	// sent the name only.
+	object json.RawMessage
+}
+
+// candidates are the arguments of filter and prioritize
+// (extenderv1.ExtenderArgs). named says that the scheduler takes names for nodes
+// (nodeCacheCapable).
+type candidates struct {
+	pod   *corev1.Pod
+	nodes []candidate
+	named bool
+}
+
+// readCandidates reads the arguments of filter and prioritize. Of the nodes only
+// their names are understood.
+func readCandidates(body io.Reader) (candidates, error) {
+	var c candidates
+	given := false
+	s := stream{json.NewDecoder(body)}
+	err := s.object(func(key string) (err error) {
+		switch {
+		case strings.EqualFold(key, "Pod"):
+			c.pod, err = s.pod()
+		case strings.EqualFold(key, "Nodes"):
+			objects, present, err := s.nodeList()
+			if present {
+				c.nodes, c.named, given = objects, false, true
+			}
+			return err
+		case strings.EqualFold(key, "NodeNames"):
+			names, present, err := s.nodeNames()
+			if present {
+				c.nodes, c.named, given = names, true, true
+			}
+			return err
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+	if err == nil {
+		err = s.end()
+	}
+	switch {
+	case err != nil:
+		return candidates{}, malformed("ExtenderArgs", err)
+	case !given:
+		return candidates{}, serving.BadRequest("the ExtenderArgs have neither Nodes nor NodeNames")
+	}
+	return c, known(c.pod)
+}
+
+// nodeList reads a NodeList; not present when it is null.
+func (s stream) nodeList() (list []candidate, present bool, err error) {
+	err = s.object(func(key string) error {
+		present = true
+		if key != "items" {
+			return s.skip()
+		}
+		list = nil
+		return s.array(func() error {
+			if len(list) == maxNodes {
+				return serving.TooLarge("there are more than %d nodes", maxNodes)
+			}
+			raw, err := s.raw()
+			if err != nil {
+				return err
+			}
+			name := path(raw, "metadata", "name")
+			if name == "" {
+				return serving.BadRequest("node %d has no name", len(list))
+			}
+			list = append(list, candidate{ledger.NodeName(name), raw})
+			return nil
+		})
+	})
+	return list, present, err
+}
+
+// nodeNames reads a list of names; not present when it is null.
+func (s stream) nodeNames() (list []candidate, present bool, err error) {
+	token, err := s.Token()
+	if err != nil || token == nil {
+		return nil, false, err
+	}
+	if token != json.Delim('[') {
+		return nil, false, serving.BadRequest("NodeNames is not a list")
+	}
+	for s.More() {
+		if len(list) == maxNodes {
+			return nil, false, serving.TooLarge("there are more than %d node names", maxNodes)
+		}
+		name, err := s.text()
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, candidate{name: ledger.NodeName(name)})
+	}
+	_, err = s.Token()
+	return list, true, err
+}
+
+// preemption are the arguments of preempt (extenderv1.ExtenderPreemptionArgs):
+// by node, whom the scheduler would evict for the pod.
+type preemption struct {
+	pod     *corev1.Pod
+	victims map[string]*extenderv1.MetaVictims
+	count   int // of all victims
+}
+
+// readPreemption reads the arguments of preempt. Of victims only the UIDs are
+// understood.
+func readPreemption(body io.Reader) (preemption, error) {
+	p := preemption{victims: map[string]*extenderv1.MetaVictims{}}
+	s := stream{json.NewDecoder(body)}
+	err := s.object(func(key string) (err error) {
+		switch {
+		case strings.EqualFold(key, "Pod"):
+			p.pod, err = s.pod()
+		case strings.EqualFold(key, "NodeNameToVictims"):
+			err = p.read(s, "metadata", "uid")
+		case strings.EqualFold(key, "NodeNameToMetaVictims"):
+			err = p.read(s, "UID")
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+	if err == nil {
+		err = s.end()
+	}
+	if err != nil {
+		return preemption{}, malformed("ExtenderPreemptionArgs", err)
+	}
+	return p, known(p.pod)
+}
+
+// read adds the victims by node, whose UIDs are at a path.
+func (p *preemption) read(s stream, uid ...string) error {
+	return s.object(func(node string) error {
+		if len(p.victims) == maxNodes {
+			return serving.TooLarge("there are more than %d nodes with victims", maxNodes)
+		}
+		victims := &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{}}
+		p.victims[node] = victims
+		return s.object(func(key string) error {
+			switch {
+			case strings.EqualFold(key, "NumPDBViolations"):
+				return s.Decode(&victims.NumPDBViolations)
+			case !strings.EqualFold(key, "Pods"):
+				return s.skip()
+			}
+			return s.array(func() error {
+				if p.count++; p.count > maxVictims {
+					return serving.TooLarge("there are more than %d victims", maxVictims)
+				}
+				raw, err := s.raw()
+				if err != nil {
+					return err
+				}
+				id := path(raw, uid...)
+				if id == "" {
+					return serving.BadRequest("a victim at node %q has no UID", node)
+				}
+				victims.Pods = append(victims.Pods, &extenderv1.MetaPod{UID: id})
+				return nil
+			})
+		})
+	})
+}
+
+// readBinding reads the arguments of bind.
+func readBinding(w http.ResponseWriter, r *http.Request) (extenderv1.ExtenderBindingArgs, error) {
+	var args extenderv1.ExtenderBindingArgs
+	body, err := serving.ReadJSON(w, r, maxBindingBytes)
+	if err != nil {
+		return args, err
+	}
+	if err := json.Unmarshal(body, &args); err != nil {
+		return args, malformed("ExtenderBindingArgs", err)
+	}
+	if args.PodName == "" || args.PodNamespace == "" || args.PodUID == "" || args.Node == "" {
+		return args, serving.BadRequest("the ExtenderBindingArgs must have PodName, PodNamespace, PodUID and Node")
+	}
+	return args, nil
+}
+
+// known wants a pod that can be told from others.
+func known(pod *corev1.Pod) error {
+	if pod == nil || pod.Name == "" || pod.Namespace == "" || pod.UID == "" {
+		return serving.BadRequest("the arguments have no Pod with a name, a namespace and a UID")
+	}
+	return nil
+}
+
+// malformed says that a body is not what it should be, unless the error itself
+// says so already.
+func malformed(what string, err error) error {
+	if already := (*serving.RequestError)(nil); errors.As(err, &already) {
+		return err
+	}
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return serving.TooLarge("the body is larger than %d bytes: have the scheduler send names only (nodeCacheCapable: true), or raise --max-request-bytes", tooLarge.Limit)
+	}
+	return serving.BadRequest("the body is not %s: %v", what, err)
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/serving"
+)
+
+// maxBindingBytes bounds the arguments of bind, which are four names.
+const maxBindingBytes = 16 << 10
+
+// The verbs, as their paths.
+const (
+	verbFilter     = "filter"
+	verbPrioritize = "prioritize"
+	verbBind       = "bind"
+	verbPreempt    = "preempt"
+)
+
+func verbs() []string { return []string{verbFilter, verbPrioritize, verbBind, verbPreempt} }
+
+// handler returns the routes, without TLS.
+func (x *extender) handler() http.Handler {
+	router := mux.NewRouter()
+	for verb, handle := range map[string]http.HandlerFunc{
+		verbFilter: x.serveFilter, verbPrioritize: x.servePrioritize, verbBind: x.serveBind, verbPreempt: x.servePreempt,
+	} {
+		router.HandleFunc("/"+verb, handle).Methods(http.MethodPost)
+	}
+	router.NotFoundHandler = http.HandlerFunc(notFound)
+	router.MethodNotAllowedHandler = http.HandlerFunc(methodNotAllowed)
+	return serving.Observe(serving.Recover(router, v1alpha1.ExtenderName, x.metrics.panics.Inc),
+		func(r *http.Request, code int, took time.Duration) {
+			verb := strings.TrimPrefix(r.URL.Path, "/")
+			if !slices.Contains(verbs(), verb) {
+				verb = "other" // no client makes a time series of its own
+			}
+			x.metrics.answered(verb, code, took)
+		})
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	fail(w, &serving.RequestError{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: fmt.Sprintf("there is nothing at %q: the verbs are %s", r.URL.Path, strings.Join(verbs(), ", "))})
+}
+
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	fail(w, &serving.RequestError{Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: fmt.Sprintf("%s does not take %s: POST the arguments as JSON", r.URL.Path, r.Method)})
+}
+
+func fail(w http.ResponseWriter, err error) { serving.WriteError(w, v1alpha1.ExtenderName, err) }
+
+// large calls next with the body of a request that may be large, once few
+// enough others are at it.
+func (x *extender) large(w http.ResponseWriter, r *http.Request, next func(body *http.Request) error) {
+	err := serving.WantJSON(r)
+	if err == nil {
+		select {
+		case x.judging <- struct{}{}:
+			defer func() { <-x.judging }()
+			r.Body = http.MaxBytesReader(w, r.Body, x.MaxBodyBytes)
+			err = next(r)
+		case <-r.Context().Done():
+			err = serving.Unavailable("the client has gone")
+		}
+	}
+	if err != nil {
+		fail(w, err)
+	}
+}
+
+// serveFilter answers filter. What keeps all nodes away, for now, is said in the
+// result: kube-scheduler shows users that text, and of an HTTP error only the
+// code.
+func (x *extender) serveFilter(w http.ResponseWriter, r *http.Request) {
+	x.large(w, r, func(r *http.Request) error {
+		args, err := readCandidates(r.Body)
+		if err != nil {
+			return err
+		}
+		var result filtered
+		if _, err = x.leading(); err == nil {
+			result, err = x.filter(r.Context(), args)
+		}
+		if err != nil {
+			result = filtered{Error: err.Error()}
+		}
+		serving.WriteJSON(w, http.StatusOK, result)
+		return nil
+	})
+}
+
+// servePrioritize answers prioritize.
+func (x *extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
+	x.large(w, r, func(r *http.Request) error {
+		args, err := readCandidates(r.Body)
+		if err != nil {
+			return err
+		}
+		if _, err := x.leading(); err != nil {
+			return serving.Unavailable("%v", err)
+		}
+		serving.WriteJSON(w, http.StatusOK, x.prioritize(args))
+		return nil
+	})
+}
+
+// servePreempt answers preempt.
+func (x *extender) servePreempt(w http.ResponseWriter, r *http.Request) {
+	x.large(w, r, func(r *http.Request) error {
+		args, err := readPreemption(r.Body)
+		if err != nil {
+			return err
+		}
+		if _, err := x.leading(); err != nil {
+			return serving.Unavailable("%v", err)
+		}
+		serving.WriteJSON(w, http.StatusOK, x.preempt(args))
+		return nil
+	})
+}
+
+// serveBind answers bind. Why a pod is not bound is said in the result, as by
+// serveFilter.
+func (x *extender) serveBind(w http.ResponseWriter, r *http.Request) {
+	args, err := readBinding(w, r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	var result extenderv1.ExtenderBindingResult
+	t, err := x.leading()
+	if err == nil {
+		err = x.bind(r.Context(), t, args)
+		x.metrics.bound(err)
+	}
+	if wrong := (*serving.RequestError)(nil); errors.As(err, &wrong) {
+		fail(w, err)
+		return
+	}
+	if err != nil {
+		result.Error = err.Error()
+	}
+	serving.WriteJSON(w, http.StatusOK, result)
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/internal/serving"
+)
+
+// Bounds of what a request may have: a few times what the largest cluster that
+// Kubernetes supports (5,000 nodes, 110 pods each) can ask. They bound memory,
+// which for a short text can be a hundred times its length.
+const (
+	maxNodes       = 20_000
+	maxVictims     = 100_000
+	maxPodBytes    = 3 << 20 // what the API server takes of an object
+	maxPodElements = 100_000 // values in a pod's JSON
+)
+
+// stream reads JSON piece by piece, so that a large request is never in memory
+// as a whole more than once.
+type stream struct{ *json.Decoder }
+
+// object calls field with each key of an object; field reads the value. null is
+// taken for an empty object.
+func (s stream) object(field func(key string) error) error {
+	return s.walk('{', func() error {
+		key, err := s.Token()
+		if err != nil {
+			return err
+		}
+		name, ok := key.(string)
+		if !ok {
+			return fmt.Errorf("%v is not a key", key)
+		}
+		return field(name)
+	})
+}
+
+// array calls element at each element of an array; element reads it. null is
+// taken for an empty array.
+func (s stream) array(element func() error) error { return s.walk('[', element) }
+
+func (s stream) walk(opening json.Delim, next func() error) error {
+	token, err := s.Token()
+	if err != nil || token == nil {
+		return err
+	}
+	if token != opening {
+		return fmt.Errorf("%v where %v is wanted", token, opening)
+	}
+	for s.More() {
+		if err := next(); err != nil {
+			return err
+		}
+	}
+	_, err = s.Token()
+	return err
+}
+
+// text reads a string.
+func (s stream) text() (string, error) {
+	token, err := s.Token()
+	if err != nil {
+		return "", err
+	}
+	text, ok := token.(string)
+	if !ok {
+		return "", fmt.Errorf("%v where a string is wanted", token)
+	}
+	return text, nil
+}
+
+// raw reads any value as it stands.
+func (s stream) raw() (json.RawMessage, error) {
+	var raw json.RawMessage
+	err := s.Decode(&raw)
+	return raw, err
+}
+
+// skip reads any value and forgets it.
+func (s stream) skip() error {
+	_, err := s.raw()
+	return err
+}
+
+// end wants nothing to follow.
+func (s stream) end() error {
+	if _, err := s.Token(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = errors.New("something follows the JSON object")
+		}
+		return err
+	}
+	return nil
+}
+
+// pod reads a pod, or nil for null.
+func (s stream) pod() (*corev1.Pod, error) {
+	raw, err := s.raw()
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxPodBytes {
+		return nil, serving.TooLarge("the pod has %d bytes, more than the %d that the API server takes", len(raw), maxPodBytes)
+	}
+	if n := bytes.Count(raw, []byte(",")) + bytes.Count(raw, []byte("{")) + bytes.Count(raw, []byte("[")); n > maxPodElements {
+		return nil, serving.TooLarge("the pod has some %d values, more than the %d that are taken", n, maxPodElements)
+	}
+	var pod *corev1.Pod
+	if err := json.Unmarshal(raw, &pod); err != nil {
+		return nil, fmt.Errorf("Pod: %w", err)
+	}
+	return pod, nil
+}
+
+// path reads the string at a path of keys in a JSON value; empty when it is not
+// there. It stops there: what comes after is not looked at.
+func path(raw []byte, keys ...string) string {
+	s := stream{json.NewDecoder(bytes.NewReader(raw))}
+	found := ""
+	stop := errors.New("found")
+	var descend func(keys []string) error
+	descend = func(keys []string) error {
+		return s.object(func(key string) error {
+			switch {
+			case key != keys[0]:
+				return s.skip()
+			case len(keys) > 1:
+				return descend(keys[1:])
+			}
+			text, err := s.text()
+			if err != nil {
+				return err
+			}
+			found = text
+			return stop
+		})
+	}
+	_ = descend(keys) // whether it is found is all that matters
+	return found
+}
