@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,8 +84,21 @@ func (e *Executor) patchNode(ctx context.Context, node *corev1.Node, steps []arb
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return e.rereadNode(ctx, node.Name)
+	case mayFollow(err) && reports(steps):
+		// Nothing else is written there until it is known whether this was:
+		// an addition that comes late, to a list that meanwhile is again as it
+		// was, would name a volume whose attachment has gone.
+		if err := e.outlast(ctx); err != nil {
+			return err
+		}
+		return e.rereadNode(ctx, node.Name)
 	}
 	return fmt.Errorf("write volumesAttached of node %s: %w", node.Name, err)
+}
+
+// reports says whether a patch puts anything into volumesAttached.
+func reports(steps []arbiter.Step) bool {
+	return slices.ContainsFunc(steps, func(s arbiter.Step) bool { return s.Do == arbiter.Report })
 }
 
 // rereadNode takes in the Node as it is now.

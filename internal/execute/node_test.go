@@ -3,9 +3,11 @@
 package execute_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -156,6 +158,34 @@ func TestUnreportWithoutNode(t *testing.T) {
 	step := w.step(arbiter.Unreport)
 	step.NodeUID = ""
 	isStale(t, w.Do(t.Context(), step))
+}
+
+// A Report whose answer does not come is settled before anything else is
+// written to its node: it is there, or it never will be. An Unreport need not
+// be, because it proves what it must whenever it comes.
+func TestReportWithoutAnswer(t *testing.T) {
+	for do, settled := range map[arbiter.Action]bool{arbiter.Report: true, arbiter.Unreport: false} {
+		t.Run(do.String(), func(t *testing.T) {
+			w := start(t, all(withNode(nil, nil), withAttachment(nil)), func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
+			var began time.Time
+			w.server.Intercept(func(r apitest.Request, serve func()) error {
+				if r.Verb != "patch" {
+					serve()
+					return nil
+				}
+				began = time.Now()
+				return errors.New("the connection breaks")
+			})
+			step := arbiter.Step{Do: do, Volume: data, Node: "n1", NodeUID: "node-uid"}
+			err := w.Do(t.Context(), step)
+			if waited := time.Since(began); settled && waited < 50*time.Millisecond {
+				t.Errorf("it returned after %s, when the API server may still be at it", waited)
+			}
+			if stale := errors.Is(err, execute.ErrStale); err == nil || stale != settled {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
 }
 
 // What comes in while a node's patch is under way goes into the next one.
