@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command moorage-webhook serves Moorage's admission webhook.
+// Command moorage-webhook serves Moorage's admission webhook, or, as
+// "moorage-webhook extender", its scheduler extender: another process with a
+// listener, a service account and client certificates of its own, since the
+// webhook needs no rights at all.
 package main
 
 import (
@@ -10,13 +13,16 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/webhook"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := webhook.NewCommand().ExecuteContext(ctx); err != nil {
+	command := webhook.NewCommand()
+	command.AddCommand(extender.NewCommand())
+	if err := command.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "moorage-webhook:", err)
 		stop()
 		os.Exit(1)
