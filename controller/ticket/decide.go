@@ -3,6 +3,7 @@
 package ticket
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,56 @@ func Decide(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Tim
 		d.Answer = Refuse
 	}
 	return d
+}
+
+// Decided is a ticket, and what becomes of it.
+type Decided struct {
+	Ticket *ledger.Ticket
+	Decision
+}
+
+// Round decides on all pending tickets of a node on the same facts. What
+// follows may be written side by side: that takes no slot twice, because to
+// each ticket those that rank before it count, as if they were granted. For
+// the same reason a ticket that ranks after one that is refused here is not
+// refused in the same round: there may be room for it once that is written, and
+// another round is needed then (again). Round is pure.
+func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time) (list []Decided, again bool) {
+	refused := false
+	for _, id := range pending(s, n) {
+		t := s.Ticket(id)
+		if t == nil || t.Ghost || t.Phase != ledger.TicketPending {
+			continue
+		}
+		d := Decide(a, s, t, now)
+		if d.Answer != Grant && refused {
+			again = true
+			continue
+		}
+		refused = refused || d.Answer == Refuse
+		list = append(list, Decided{t, d})
+	}
+	return list, again
+}
+
+// pending lists the tickets of a node that are to be decided: who ranks first
+// comes first, so that nobody is refused for the sake of one who is refused
+// after him.
+func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
+	node := s.Node(name)
+	if node == nil {
+		return nil
+	}
+	list := slices.Clone(node.Tickets)
+	slices.SortFunc(list, func(a, b ledger.TicketID) int {
+		x, y := s.Ticket(a), s.Ticket(b)
+		if x == nil || y == nil {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(y.Type.Priority(), x.Type.Priority()), cmp.Compare(x.Created, y.Created),
+			cmp.Compare(x.ID.Namespace, y.ID.Namespace), cmp.Compare(x.PodName, y.PodName), cmp.Compare(x.ID.Name, y.ID.Name))
+	})
+	return list
 }
 
 // long says whether a wait ends only when somebody else goes. A pod waits for

@@ -3,11 +3,9 @@
 package ticket
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -39,31 +37,17 @@ func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Du
 // abreast is how many answers of one node are written side by side.
 const abreast = 8
 
-// round decides on all pending tickets of a node on the same facts, and writes
-// what follows side by side. That takes no slot twice: to each ticket those
-// that rank before it count, as if they were granted. For the same reason a
-// ticket that ranks after one that is refused here is not refused in the same
-// round: there may be room for it once that is written.
+// round decides on the pending tickets of a node, and writes what follows side
+// by side.
 func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again bool, err error) {
-	now, s := c.config.Now(), c.config.Cache.Snapshot()
-	var refused bool
+	decided, again := Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now())
 	var writing sync.WaitGroup
 	var errs failures
 	places := make(chan struct{}, abreast)
-	for _, id := range pending(s, name) {
-		t := s.Ticket(id)
-		if t == nil || t.Ghost || t.Phase != ledger.TicketPending {
-			continue
-		}
-		d := Decide(c.config.Arbiter, s, t, now)
-		if d.Answer != Grant && refused {
-			again = true
-			continue
-		}
-		refused = refused || d.Answer == Refuse
+	for _, d := range decided {
 		places <- struct{}{}
 		writing.Go(func() {
-			errs.add(id, c.answer(ctx, t, d))
+			errs.add(d.Ticket.ID, c.answer(ctx, d.Ticket, d.Decision))
 			<-places
 		})
 	}
@@ -83,26 +67,6 @@ func (f *failures) add(id ledger.TicketID, err error) {
 		defer f.mu.Unlock()
 		f.list = append(f.list, fmt.Errorf("ticket %s: %w", id, err))
 	}
-}
-
-// pending lists the tickets of a node that are to be decided: who ranks first
-// comes first, so that nobody is refused for the sake of one who is refused
-// after him.
-func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
-	node := s.Node(name)
-	if node == nil {
-		return nil
-	}
-	list := slices.Clone(node.Tickets)
-	slices.SortFunc(list, func(a, b ledger.TicketID) int {
-		x, y := s.Ticket(a), s.Ticket(b)
-		if x == nil || y == nil {
-			return 0
-		}
-		return cmp.Or(cmp.Compare(y.Type.Priority(), x.Type.Priority()), cmp.Compare(x.Created, y.Created),
-			cmp.Compare(x.ID.Namespace, y.ID.Namespace), cmp.Compare(x.PodName, y.PodName), cmp.Compare(x.ID.Name, y.ID.Name))
-	})
-	return list
 }
 
 // answer writes what a decision says.
