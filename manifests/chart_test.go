@@ -63,6 +63,14 @@ func TestChartValues(t *testing.T) {
 			has: []string{"caBundle: UEVN"}, hasNot: []string{"cert-manager.io"}},
 		{name: "an issuer of one's own", values: "certManager: {issuerRef: {name: corp, kind: ClusterIssuer}}", file: "webhook/certificate.yaml",
 			has: []string{"name: corp", "kind: ClusterIssuer"}, hasNot: []string{"selfSigned"}},
+		{name: "no extender unless asked for", file: "extender/deployment.yaml", hasNot: []string{"kind:"}},
+		{name: "nor its rights", file: "extender/rbac.yaml", hasNot: []string{"kind:"}},
+		{name: "an extender", values: "extender: {enabled: true, clientNames: [a, b]}", file: "extender/deployment.yaml",
+			has: []string{"--client-names=a,b", "/moorage-webhook:", "- extender"}},
+		{name: "and its scheduler's certificate", values: "extender: {enabled: true, clientNames: [a, b]}", file: "extender/certificate.yaml",
+			has: []string{`commonName: "a"`, "secretName: moorage-extender-client"}},
+		{name: "an extender with certificates of one's own", values: "{extender: {enabled: true}, certManager: {enabled: false}, webhook: {caBundle: PEM}}",
+			file: "extender/certificate.yaml", hasNot: []string{"kind:"}},
 		{name: "extra arguments", values: "controller: {extraArgs: [--v=4]}", file: "controller/deployment.yaml", has: []string{`- "--v=4"`}},
 	}
 	for _, test := range tests {
@@ -99,6 +107,8 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"certManager: {enabled: false}":         "webhook.caBundle is missing",
 		"{certManger: {enabled: false}}":        "certManger",
 		"webhook: {certificateSecret: 'A B C'}": "certificateSecret",
+		"extender: {clientNames: []}":           "clientNames",
+		"extender: {grantDeadline: soon}":       "grantDeadline",
 	} {
 		if _, err := renderChart(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want it to name %q", values, err, want)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/manifests"
+	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/webhook"
 )
 
@@ -20,7 +21,7 @@ import (
 // that nobody writes.
 func TestPodsAreRestricted(t *testing.T) {
 	seen := 0
-	for _, object := range objects(t, "deploy.yaml") {
+	for _, object := range slices.Concat(objects(t, "deploy.yaml"), objects(t, "extender.yaml")) {
 		if object.GetKind() != "Deployment" {
 			continue
 		}
@@ -47,8 +48,8 @@ func TestPodsAreRestricted(t *testing.T) {
 			}
 		}
 	}
-	if seen != 3 {
-		t.Errorf("there are %d Deployments, want 3", seen)
+	if seen != 4 {
+		t.Errorf("there are %d Deployments, want 4", seen)
 	}
 }
 
@@ -84,5 +85,21 @@ func TestWebhookKnowsItsFlags(t *testing.T) {
 	find(t, "deploy.yaml", "Deployment", "moorage-webhook", &deployment)
 	if err := webhook.NewCommand().ParseFlags(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestExtenderKnowsItsFlags(t *testing.T) {
+	var deployment appsv1.Deployment
+	find(t, "extender.yaml", "Deployment", "moorage-extender", &deployment)
+	command := extender.NewCommand()
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	if args[0] != command.Name() {
+		t.Errorf("the binary runs as %q", args[0])
+	}
+	if err := command.ParseFlags(args[1:]); err != nil {
+		t.Error(err)
+	}
+	if replicas := deployment.Spec.Replicas; replicas == nil || *replicas != 1 || deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		t.Error("there can be a second one, which is never ready")
 	}
 }

@@ -8,6 +8,7 @@
 //   - webhook.yaml: the MutatingWebhookConfiguration
 //   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
 //   - deploy.yaml: services, configuration and Deployments
+//   - extender.yaml: all of the scheduler extender, which is optional
 //
 // A cluster that runs the processes elsewhere, as the sandbox does, applies the
 // first four and points webhook.yaml at its own address. Everything is made for

@@ -98,6 +98,8 @@ func TestEverythingDecodes(t *testing.T) {
 		"webhook.yaml":     {"MutatingWebhookConfiguration"},
 		"deploy.yaml":      {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service"},
 		"certificate.yaml": {"Certificate", "Issuer"},
+		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
+			"Role", "RoleBinding", "Service", "ServiceAccount"},
 	}
 	for file, got := range kinds {
 		if !slices.Equal(got, want[file]) {

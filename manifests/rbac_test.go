@@ -27,8 +27,9 @@ type rights struct {
 
 func loadRights(t *testing.T) rights {
 	t.Helper()
+	files := slices.Concat(objects(t, "rbac.yaml"), objects(t, "extender.yaml"))
 	rules := map[string][]rbacv1.PolicyRule{}
-	for _, object := range objects(t, "rbac.yaml") {
+	for _, object := range files {
 		switch object.GetKind() {
 		case "ClusterRole", "Role":
 			var role rbacv1.ClusterRole
@@ -37,7 +38,7 @@ func loadRights(t *testing.T) rights {
 		}
 	}
 	out := rights{grants: map[string][]grant{}, system: map[string][]string{}}
-	for _, object := range objects(t, "rbac.yaml") {
+	for _, object := range files {
 		if !strings.HasSuffix(object.GetKind(), "Binding") {
 			continue
 		}
@@ -99,12 +100,34 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-scheduler", "get list watch", "moorage.dev", "attachpolicies", "", "", true},
 		{"moorage-scheduler", "get update", "coordination.k8s.io", "leases", own, "moorage-scheduler", true},
 
+		{"moorage-extender", "get list watch", "", "pods", elsewhere, "", true},
+		{"moorage-extender", "get list watch", "", "nodes", "", "", true},
+		{"moorage-extender", "get list watch", "", "persistentvolumes", "", "", true},
+		{"moorage-extender", "get list watch", "", "persistentvolumeclaims", elsewhere, "", true},
+		{"moorage-extender", "get list watch", "storage.k8s.io", "csinodes", "", "", true},
+		{"moorage-extender", "get list watch", "storage.k8s.io", "csidrivers", "", "", true},
+		{"moorage-extender", "get list watch", "storage.k8s.io", "storageclasses", "", "", true},
+		{"moorage-extender", "get list watch", "storage.k8s.io", "volumeattachments", "", "", true},
+		{"moorage-extender", "get list watch create delete", "moorage.dev", "volumetickets", elsewhere, "", true},
+		{"moorage-extender", "get list watch", "moorage.dev", "volumeholds", "", "", true},
+		{"moorage-extender", "get list watch", "moorage.dev", "attachpolicies", "", "", true},
+		{"moorage-extender", "create", "", "pods/binding", elsewhere, "", true},
+		{"moorage-extender", "patch", "", "pods/status", elsewhere, "", true},
+		{"moorage-extender", "create", "coordination.k8s.io", "leases", own, "", true},
+		{"moorage-extender", "get update", "coordination.k8s.io", "leases", own, "moorage-extender", true},
+
 		// A grant is the controller's, a hold is the controller's, the status of
 		// an attachment is the attacher's.
 		{"moorage-scheduler", "update patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
 		{"moorage-scheduler", "update patch", "moorage.dev", "volumetickets", elsewhere, "", false},
 		{"moorage-scheduler", "create update patch delete", "moorage.dev", "volumeholds", "", "", false},
 		{"moorage-scheduler", "create delete", "storage.k8s.io", "volumeattachments", "", "", false},
+		{"moorage-extender", "update patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
+		{"moorage-extender", "update patch", "moorage.dev", "volumetickets", elsewhere, "", false},
+		{"moorage-extender", "create update patch delete", "moorage.dev", "volumeholds", "", "", false},
+		{"moorage-extender", "update patch delete create", "", "pods", elsewhere, "", false},
+		{"moorage-extender", "get list watch", "", "secrets", own, "", false},
+		{"moorage-extender", "get update", "coordination.k8s.io", "leases", own, "moorage-scheduler", false},
 		{"moorage-controller", "create update patch", "moorage.dev", "volumetickets", elsewhere, "", false},
 		{"moorage-controller", "update patch", "storage.k8s.io", "volumeattachments/status", "", "", false},
 		{"moorage-controller", "get list watch", "", "secrets", own, "", false},
@@ -127,8 +150,10 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 	if got := all.system["moorage-scheduler"]; !slices.Equal(got, []string{"system:kube-scheduler", "system:volume-scheduler", "extension-apiserver-authentication-reader"}) {
 		t.Errorf("the scheduler is bound to %v of Kubernetes' roles", got)
 	}
-	if got := all.system["moorage-controller"]; len(got) > 0 {
-		t.Errorf("the controller is bound to %v of Kubernetes' roles", got)
+	for _, account := range []string{"moorage-controller", "moorage-extender"} {
+		if got := all.system[account]; len(got) > 0 {
+			t.Errorf("%s is bound to %v of Kubernetes' roles", account, got)
+		}
 	}
 }
 
