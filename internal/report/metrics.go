@@ -52,7 +52,11 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 			Help: "Broken invariants that an audit found. Any is a bug, or somebody else's doing.",
 		}, []string{"invariant"}),
 	}
-	m.Registry.MustRegister(m.operations, m.steps, m.forced, m.violations,
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
+	})
+	build.Set(1)
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
