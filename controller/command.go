@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
-
-	"github.com/moorage-dev/moorage/internal/report"
 )
 
 // NewCommand returns the command line of moorage-controller. It works until
@@ -25,7 +23,6 @@ each pod which of its volumes may be mounted.
 In Standalone mode it does all of kube-controller-manager's attach/detach
 controller's job, which must be off:
   kube-controller-manager --controllers=*,-persistentvolume-attach-detach-controller`,
-		Version:       report.Version,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -39,6 +39,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return err
 	}
+	klog.FromContext(ctx).Info("Starting", "version", report.Version, "mode", config.Mode)
 	clients, err := newClients(config)
 	if err != nil {
 		return err
