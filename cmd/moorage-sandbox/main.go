@@ -12,6 +12,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller"
 	"github.com/moorage-dev/moorage/manifests"
+	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/bench"
 	"github.com/moorage-dev/moorage/test/e2e"
@@ -39,6 +40,7 @@ func components() map[string]func() *cobra.Command {
 	maps.Copy(all, map[string]func() *cobra.Command{
 		"disk-service":       disk.NewServiceCommand,
 		"moorage-controller": controller.NewCommand,
+		"moorage-extender":   extender.NewCommand,
 		"moorage-scheduler":  scheduler.NewCommand,
 		"moorage-webhook":    webhook.NewCommand,
 	})

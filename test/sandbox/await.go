@@ -50,13 +50,18 @@ func (c *Cluster) awaitSchedulable(ctx context.Context) error {
 }
 
 // awaitMoorage waits until the webhook serves (it fails open: a pod that came
-// earlier would not be stamped) and controller and scheduler hold their leases.
+// earlier would not be stamped), and controller and scheduler, or extender, hold
+// their leases.
 func (c *Cluster) awaitMoorage(ctx context.Context) error {
 	if err := awaitListener(ctx, c.site.webhookAddr); err != nil {
 		return err
 	}
+	placing := MoorageScheduler
+	if c.options.Extender {
+		placing = MoorageExtender
+	}
 	leases := c.client.CoordinationV1().Leases(MoorageNamespace)
-	for _, name := range []string{MoorageController, MoorageScheduler} {
+	for _, name := range []string{MoorageController, placing} {
 		var last error
 		err := wait.PollUntilContextCancel(ctx, tick, true, func(ctx context.Context) (bool, error) {
 			var lease *coordinationv1.Lease

@@ -2,12 +2,18 @@
 
 package sandbox
 
+import "fmt"
+
 // moorageComponents lists Moorage's own processes: their commands are in the
 // multi-call binary, their rights are those of the service accounts in
 // Moorage's manifests. This is the one place that knows their flags.
 func moorageComponents(s *site) []component {
 	if !s.options.Mode.Moorage() {
 		return nil
+	}
+	placing := schedulerWithPlugin
+	if s.options.Extender {
+		placing = extender
 	}
 	return []component{
 		{
@@ -36,16 +42,51 @@ func moorageComponents(s *site) []component {
 				"--write-timeout=4s",
 			},
 		},
-		{
-			name:     MoorageScheduler,
-			identity: new(serviceAccount(MoorageNamespace, MoorageScheduler)),
-			restart:  true,
-			args: []string{
-				"--config=" + s.schedulerConfig,
-				"--secure-port=0",
-			},
+		placing(s),
+	}
+}
+
+func schedulerWithPlugin(s *site) component {
+	return component{
+		name:     MoorageScheduler,
+		identity: new(serviceAccount(MoorageNamespace, MoorageScheduler)),
+		restart:  true,
+		args: []string{
+			"--config=" + s.schedulerConfig,
+			"--secure-port=0",
 		},
 	}
+}
+
+// extender answers the stock scheduler.
+func extender(s *site) component {
+	return component{
+		name:     MoorageExtender,
+		identity: new(serviceAccount(MoorageNamespace, MoorageExtender)),
+		restart:  true,
+		args: []string{
+			"--kubeconfig=" + s.kubeconfig(MoorageExtender),
+			"--namespace=" + MoorageNamespace,
+			"--listen=" + s.extenderAddr,
+			"--tls-cert-file=" + s.extenderCert.cert,
+			"--tls-private-key-file=" + s.extenderCert.key,
+			"--client-ca-file=" + s.authority.certPath(),
+			"--client-names=" + schedulerUser,
+			"--leader-elect-lease-duration=5s",
+			"--leader-elect-renew-deadline=3s",
+			"--leader-elect-retry-period=500ms",
+			"--write-timeout=2s",
+		},
+	}
+}
+
+// schedulerConfiguration is that of the scheduler that places Moorage's pods.
+func (s *site) schedulerConfiguration() string {
+	if s.options.Extender {
+		return fmt.Sprintf(extendedConfig, s.kubeconfig(Scheduler), s.extenderAddr,
+			s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
+	}
+	return fmt.Sprintf(schedulerConfig, s.kubeconfig(MoorageScheduler))
 }
 
 // schedulerConfig is moorage-scheduler's configuration: the stock profile for
@@ -72,4 +113,35 @@ profiles:
       - name: VolumeHold
       disabled:
       - name: NodeVolumeLimits
+`
+
+// extendedConfig is the stock kube-scheduler's, where the extender takes
+// NodeVolumeLimits' place in every profile: it is asked about every pod.
+const extendedConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: false
+clientConnection:
+  kubeconfig: %s
+profiles:
+- schedulerName: default-scheduler
+  plugins: &plugins
+    multiPoint:
+      disabled:
+      - name: NodeVolumeLimits
+- schedulerName: moorage-scheduler
+  plugins: *plugins
+extenders:
+- urlPrefix: https://%s
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  bindVerb: bind
+  preemptVerb: preempt
+  weight: 10
+  enableHTTPS: true
+  nodeCacheCapable: true
+  tlsConfig:
+    caFile: %s
+    certFile: %s
+    keyFile: %s
 `

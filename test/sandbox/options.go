@@ -32,6 +32,9 @@ type Shape struct {
 	// NodeMonitorGracePeriod is how long kube-controller-manager hears nothing
 	// from a node before it calls it NotReady; 0 is its default, 50 s.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod,omitempty"`
+	// Extender has a stock kube-scheduler, with Moorage's extender and without
+	// NodeVolumeLimits, stand in for moorage-scheduler.
+	Extender bool `json:"extender,omitempty"`
 }
 
 // DefaultShape is three nodes with room for 25 volumes each, instant disks and
@@ -99,6 +102,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("kubelet status interval %s: at least 100ms is needed", o.KubeletStatusInterval)
 	case o.NodeMonitorGracePeriod != 0 && o.NodeMonitorGracePeriod < minGracePeriod:
 		return fmt.Errorf("node monitor grace period %s: kubelets renew their Lease every 10s, so at least %s is needed", o.NodeMonitorGracePeriod, minGracePeriod)
+	case o.Extender && !o.Mode.Moorage():
+		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
 	case o.Name != "" && !clusterName.MatchString(o.Name):
 		return fmt.Errorf("cluster name %q: use up to 32 lower-case letters, digits and dashes", o.Name)
 	}

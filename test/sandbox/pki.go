@@ -70,6 +70,24 @@ func (a *authority) certPath() string { return filepath.Join(a.dir, "ca.crt") }
 // serve issues a server certificate for the loopback address and the given
 // names.
 func (a *authority) serve(name string, dnsNames []string, now time.Time) (keyPair, error) {
+	return a.issue(name, &x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    append([]string{"localhost"}, dnsNames...),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)},
+	}, now)
+}
+
+// client issues a certificate by which a component shows who it is.
+func (a *authority) client(name, user string, now time.Time) (keyPair, error) {
+	return a.issue(name+"-client", &x509.Certificate{
+		Subject:     pkix.Name{CommonName: user},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, now)
+}
+
+// issue signs a certificate and stores it, with its key, under a name.
+func (a *authority) issue(name string, template *x509.Certificate, now time.Time) (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return keyPair{}, fmt.Errorf("key of %s: %w", name, err)
@@ -78,16 +96,8 @@ func (a *authority) serve(name string, dnsNames []string, now time.Time) (keyPai
 	if err != nil {
 		return keyPair{}, fmt.Errorf("serial number of %s: %w", name, err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    now.Add(-time.Hour),
-		NotAfter:     now.Add(certValidity),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:     append([]string{"localhost"}, dnsNames...),
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)},
-	}
+	template.SerialNumber, template.KeyUsage = serial, x509.KeyUsageDigitalSignature
+	template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(certValidity)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		return keyPair{}, fmt.Errorf("certificate of %s: %w", name, err)

@@ -25,11 +25,14 @@ type site struct {
 	apiAddr, apiPort       string
 	diskAddr, csiSocket    string
 	webhookAddr            string
+	extenderAddr           string
 	controllerAddr         string
 	nodeIP                 string
 
 	authority            *authority
 	apiCert, webhookCert keyPair
+	extenderCert         keyPair
+	schedulerCert        keyPair // a client's, for the extender
 	signingKey           string
 	tokenFile            string
 	auditPolicy          string
@@ -97,7 +100,7 @@ func (s *site) makeFolders() error {
 
 func (s *site) chooseAddresses() error {
 	var p ports
-	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr, &s.controllerAddr} {
+	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr, &s.extenderAddr, &s.controllerAddr} {
 		var err error
 		if *addr, err = p.next(); err != nil {
 			return err
@@ -122,13 +125,19 @@ func (s *site) makeKeys(now time.Time) error {
 	if s.webhookCert, err = s.authority.serve(MoorageWebhook, []string{MoorageWebhook + "." + MoorageNamespace + ".svc"}, now); err != nil {
 		return err
 	}
+	if s.extenderCert, err = s.authority.serve(MoorageExtender, nil, now); err != nil {
+		return err
+	}
+	if s.schedulerCert, err = s.authority.client(Scheduler, schedulerUser, now); err != nil {
+		return err
+	}
 	return newSigningKey(s.signingKey)
 }
 
 func (s *site) writeConfig() error {
 	for path, content := range map[string]string{
 		s.auditPolicy:     auditRules,
-		s.schedulerConfig: fmt.Sprintf(schedulerConfig, s.kubeconfig(MoorageScheduler)),
+		s.schedulerConfig: s.schedulerConfiguration(),
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 			return fmt.Errorf("configuration of the cluster: %w", err)

@@ -25,7 +25,7 @@ func upstreamComponents(s *site) []component {
 		etcdComponent(s), diskComponent(s), apiServerComponent(s),
 		controllerManagerComponent(s), attacherComponent(s),
 	}
-	if s.options.Mode != Standalone {
+	if s.options.Mode != Standalone || s.options.Extender {
 		list = append(list, schedulerComponent(s))
 	}
 	for i := range s.options.Nodes {
@@ -88,12 +88,16 @@ func controllerManagerComponent(s *site) component {
 	return component{name: ControllerManager, identity: new(user("system:kube-controller-manager")), args: args, restart: true}
 }
 
+// schedulerUser is whom the stock scheduler is known as, to the API server and
+// to an extender.
+const schedulerUser = "system:kube-scheduler"
+
 func schedulerComponent(s *site) component {
-	return component{name: Scheduler, identity: new(user("system:kube-scheduler")), restart: true, args: []string{
-		"--kubeconfig=" + s.kubeconfig(Scheduler),
-		"--leader-elect=false",
-		"--secure-port=0",
-	}}
+	args := []string{"--kubeconfig=" + s.kubeconfig(Scheduler), "--leader-elect=false", "--secure-port=0"}
+	if s.options.Extender {
+		args = []string{"--config=" + s.schedulerConfig, "--secure-port=0"}
+	}
+	return component{name: Scheduler, identity: new(user(schedulerUser)), restart: true, args: args}
 }
 
 // attacherComponent is the stock external-attacher. It exits when the driver
