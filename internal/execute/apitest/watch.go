@@ -110,7 +110,7 @@ func (s *Server) since(r *http.Request, next *int, prefix string) ([]event, bool
 func kindOf(resource string) (kind, apiVersion string) {
 	named := map[string][2]string{
 		"nodes": {"Node", "v1"}, "pods": {"Pod", "v1"}, "persistentvolumes": {"PersistentVolume", "v1"},
-		"secrets": {"Secret", "v1"},
+		"secrets":                {"Secret", "v1"},
 		"persistentvolumeclaims": {"PersistentVolumeClaim", "v1"},
 		"storageclasses":         {"StorageClass", "storage.k8s.io/v1"}, "csidrivers": {"CSIDriver", "storage.k8s.io/v1"},
 		"csinodes": {"CSINode", "storage.k8s.io/v1"}, "volumeattachments": {"VolumeAttachment", "storage.k8s.io/v1"},
