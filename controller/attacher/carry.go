@@ -166,8 +166,10 @@ func (e *engine) patch(step decide.Step, va *storagev1.VolumeAttachment) ([]byte
 // absorb takes what a step showed of objects.
 func (e *engine) absorb(step decide.Step, o outcome) []decide.VolumeID {
 	var touched []decide.VolumeID
-	if o.volume != nil && e.store.volumes[o.volume.Name] != nil {
-		touched = append(touched, e.sawVolume(o.volume)...)
+	if pv := o.volume; pv != nil {
+		if have := e.store.volumes[pv.Name]; have != nil && have.UID == pv.UID {
+			touched = append(touched, e.sawVolume(pv)...)
+		}
 	}
 	have := e.store.attachments[step.Name]
 	if have == nil || have.UID != types.UID(step.UID) {

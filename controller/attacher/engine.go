@@ -59,7 +59,8 @@ type engine struct {
 	store *store
 	limit *decide.Limit
 	// started: what is there has been seen; before that nothing is decided.
-	// paused: the driver is away.
+	// paused: the driver is away. In both that and stopping only what is known
+	// already is written down.
 	started, paused, stopping bool
 
 	calls   map[string]objects.Call      // by UID, as long as the Book knows it
@@ -105,7 +106,8 @@ func (e *engine) Start() {
 	e.lookAtAll()
 }
 
-// Pause holds everything back until Resume; what is under way goes on.
+// Pause holds all calls back until Resume, and what leads to them; what is
+// under way goes on.
 func (e *engine) Pause() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,7 +122,8 @@ func (e *engine) Resume() {
 	e.lookAtAll()
 }
 
-// Stop begins nothing any more, and returns when everything under way is over.
+// Stop begins no call any more, and returns when everything under way is over
+// and written down.
 func (e *engine) Stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,8 +150,8 @@ func (e *engine) lookAtAll() {
 
 func (e *engine) now() time.Time { return e.config.Clock.Now() }
 
-// held says whether nothing is to begin at the moment.
-func (e *engine) held() bool { return !e.started || e.paused || e.stopping }
+// allowed says whether a step may begin at the moment.
+func (e *engine) allowed(a decide.Action) bool { return !e.paused && !e.stopping || a.Records() }
 
 // look decides on volumes and begins what is decided.
 func (e *engine) look(ids ...decide.VolumeID) {
@@ -161,7 +164,7 @@ func (e *engine) look(ids ...decide.VolumeID) {
 const leaseRecheck = time.Second
 
 func (e *engine) lookAt(id decide.VolumeID) {
-	if e.held() {
+	if !e.started {
 		return
 	}
 	if !e.config.Leading() {
@@ -171,6 +174,9 @@ func (e *engine) lookAt(id decide.VolumeID) {
 	steps, wake := e.book.Next(id, e.now())
 	e.wake(id, wake)
 	for _, step := range steps {
+		if !e.allowed(step.Do) {
+			continue
+		}
 		if step.Do.Call() && !e.limit.Take() {
 			e.waiting.join(id)
 			continue

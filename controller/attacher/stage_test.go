@@ -235,6 +235,14 @@ func (s *stage) do(command string) {
 		s.api.events = s.api.events[:seen]
 	case "lag":
 		s.lagging = w.at(0) == "on"
+	case "pause": // the driver is away
+		s.engine.Pause()
+	case "resume":
+		s.engine.Resume()
+	case "stop": // the process has been told to
+		s.engine.mu.Lock()
+		s.engine.stopping = true
+		s.engine.mu.Unlock()
 	case "lease":
 		s.leading = w.at(0) == "held"
 	case "wait":

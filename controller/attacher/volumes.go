@@ -28,7 +28,7 @@ type volumeWork struct {
 // any more.
 func (e *engine) lookAtVolume(name string) {
 	pv := e.store.volumes[name]
-	if e.held() || !e.config.Rules.Publishes || pv == nil || !e.unneeded(pv) {
+	if !e.started || e.stopping || !e.config.Rules.Publishes || pv == nil || !e.unneeded(pv) {
 		return
 	}
 	work := e.volumes[name]
@@ -92,7 +92,7 @@ func (e *engine) unstamped(name string, work *volumeWork, fresh *corev1.Persiste
 	if e.running--; e.running == 0 {
 		e.idle.Broadcast()
 	}
-	if fresh != nil && e.store.volumes[name] != nil {
+	if have := e.store.volumes[name]; fresh != nil && have != nil && have.UID == fresh.UID {
 		e.look(e.sawVolume(fresh)...)
 	}
 	if err != nil {

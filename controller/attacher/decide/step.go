@@ -41,6 +41,9 @@ func (a Action) String() string {
 // calls that it is given at a time.
 func (a Action) Call() bool { return a == Publish || a == Unpublish || a == Look }
 
+// Records says whether the action writes down what a call has brought.
+func (a Action) Records() bool { return a == MarkAttached || a == Release || a == MarkDetached }
+
 // Step is one thing to do for one VolumeAttachment.
 type Step struct {
 	Do        Action
