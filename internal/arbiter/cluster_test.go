@@ -3,6 +3,7 @@
 package arbiter_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -135,6 +136,12 @@ func kindOf(e ledger.Event) string {
 		return "holds"
 	}
 	return "others"
+}
+
+// attachmentUID makes a UID in the form in which Kubernetes makes them.
+func (c *cluster) attachmentUID() string {
+	c.uids["attachments"]++
+	return fmt.Sprintf("00000000-0000-0000-0000-%012x", c.uids["attachments"])
 }
 
 func (c *cluster) snapshot() ledger.Snapshot { return c.ledger.Snapshot() }

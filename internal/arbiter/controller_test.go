@@ -61,7 +61,7 @@ func (c *cluster) doCreate(s arbiter.Step) error {
 		return nil
 	}
 	a := ledger.Attachment{
-		Name: s.Attachment, UID: c.uid("va"), Driver: s.Volume.Driver, Node: s.Node,
+		Name: s.Attachment, UID: c.attachmentUID(), Driver: s.Volume.Driver, Node: s.Node,
 		PersistentVolume: s.PV, Ours: true, Transitions: s.Transitions, NodeID: s.NodeID,
 	}
 	if s.PV == "" {

@@ -30,6 +30,11 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	if !verdict.Allowed() {
 		return verdict, nil
 	}
+	if gaveWay(t) {
+		// It asks anew, and that is written first: from here on a hold that
+		// names it means it.
+		return refuse([]Reason{{Code: NotGranted}}), nil
+	}
 	granted := s.With(&ledger.Delta{Granted: t.ID})
 	var steps []Step
 	for _, need := range r.Needs {
@@ -40,6 +45,9 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 		p := a.planner(granted, v, now)
 		if !p.excl {
 			continue
+		}
+		if next := p.committed(r, t.Node); next.Node != "" {
+			return refuse([]Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: next.Node, Who: next.To}}), nil
 		}
 		p.hold = p.nextHold(hold(v))
 		if p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
@@ -52,6 +60,29 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	}
 	slices.SortFunc(steps, func(a, b Step) int { return compareVolumes(a.Volume, b.Volume) })
 	return allow(), steps
+}
+
+// committed is to whom else, at another node, the hold as written promises the
+// volume: the grant may be on its way. Whoever ranks before has that ticket told
+// first that it gives way, and waits until then.
+func (p *planner) committed(r Request, n ledger.NodeName) ledger.Promise {
+	next := hold(p.v).Next
+	place := p.v.Place(next.Node)
+	if place == nil || next.Node == n || next.To.UID == r.Who.UID || fenced(p.s, p.v, next.Node, p.now) {
+		return ledger.Promise{}
+	}
+	for _, u := range place.Users {
+		if stand(p.s, u) == asking && requester(p.s, u).UID == next.To.UID && p.named(u) {
+			return next
+		}
+	}
+	return ledger.Promise{}
+}
+
+// gaveWay says whether a ticket that is not granted has been told that it gives
+// way to another.
+func gaveWay(t *ledger.Ticket) bool {
+	return t.Phase == ledger.TicketPending && t.Reason == string(Outranked)
 }
 
 // taken is the reason that a hold gives a volume to another node: the one

@@ -27,6 +27,13 @@ func (j *judge) dead(n ledger.NodeName) bool {
 	return !exists || node.Ready != ledger.ReadyTrue
 }
 
+// seemsDead says so of what the controller has seen last: to promise a volume
+// on that is safe, since the detach looks again.
+func (j *judge) seemsDead(n ledger.NodeName) bool {
+	node := j.c.snapshot().Node(n)
+	return node == nil || !node.Exists || node.Ready != ledger.ReadyTrue
+}
+
 // publishes: an exclusive volume is at one node at a time.
 func (j *judge) publishes(v ledger.VolumeID, n ledger.NodeName) {
 	for other := range j.c.disks.at[v] {
@@ -143,7 +150,7 @@ func (j *judge) grantsExclusive(t ledger.Ticket, v ledger.VolumeID) {
 	for _, other := range j.c.tickets {
 		pod, ok := j.c.pods[other.Pod]
 		yields := other.Type == ledger.TypeSnapshot && t.Type != ledger.TypeSnapshot
-		if other.ID == t.ID || other.Node == t.Node || other.Phase != ledger.TicketGranted || j.dead(other.Node) || yields ||
+		if other.ID == t.ID || other.Node == t.Node || other.Phase != ledger.TicketGranted || j.dead(other.Node) || j.seemsDead(other.Node) || yields ||
 			other.Type == ledger.TypePod && (!ok || pod.Phase != ledger.PodLive) {
 			continue
 		}

@@ -244,7 +244,7 @@ func (s *script) ticket(a args) {
 func (s *script) attachment(a args) {
 	v, n := s.volumeNamed(a.get("volume", "")), ledger.NodeName(a.get("node", ""))
 	va := ledger.Attachment{
-		Name: a.get("name", ledger.AttachmentName(v, n)), UID: s.uid("va"), Driver: a.get("driver", v.Driver), Node: n,
+		Name: a.get("name", ledger.AttachmentName(v, n)), UID: s.attachmentUID(), Driver: a.get("driver", v.Driver), Node: n,
 		PersistentVolume: a.get("volume", ""), Attached: a.flag("attached"), NodeID: a.get("id", ""),
 	}
 	if strings.Contains(va.PersistentVolume, "^") {

@@ -188,9 +188,11 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	return false
 }
 
-// named says whether the hold as written gives the volume to a user.
+// named says whether the hold as written gives the volume to a user. A ticket
+// that has been told since that it gives way has given it back: that write has
+// changed its version, and a grant of it that is still on its way fails.
 func (p *planner) named(u ledger.User) bool {
-	if p.v.Hold == nil {
+	if t := p.s.Ticket(u.Ticket); p.v.Hold == nil || u.Pod == "" && t != nil && gaveWay(t) {
 		return false
 	}
 	who := requester(p.s, u)

@@ -155,9 +155,13 @@ func (s *stream) ticket() Event {
 	return s.keep(key, t)
 }
 
+// uid makes a UID: now and then one that is not in the usual form.
 func (s *stream) uid() string {
 	s.uids++
-	return "u" + strconv.Itoa(s.uids)
+	if s.uids%7 == 0 {
+		return "u" + strconv.Itoa(s.uids)
+	}
+	return fmt.Sprintf("00000000-0000-0000-0000-%012x", s.uids)
 }
 
 func (s *stream) claimEvent() Event {

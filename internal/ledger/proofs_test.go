@@ -27,9 +27,11 @@ func proofCases(v VolumeID, n NodeName) map[string]proofCase {
 		return s
 	}
 	unreported := func(uid, version string) Event {
-		return Unreported{Volume: v, Node: n, UID: uid, Version: version}
+		return Unreported{Volume: v, Node: n, UID: proofUID(uid), Version: version}
 	}
-	unwanted := func(uid, version string) Event { return Unwanted{Volume: v, Node: n, UID: uid, Version: version} }
+	unwanted := func(uid, version string) Event {
+		return Unwanted{Volume: v, Node: n, UID: proofUID(uid), Version: version}
+	}
 	pod := Pod{UID: "p", Version: "50", Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
 	manual := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "50", Type: TypeManual, Node: n, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
 	foreign := Attachment{Name: "theirs", UID: "f", Version: "50", Driver: "disk", Node: n, Inline: v}
@@ -54,8 +56,11 @@ func proofCases(v VolumeID, n NodeName) map[string]proofCase {
 }
 
 func proofAttachment(v VolumeID, n NodeName, uid, version string) Attachment {
-	return Attachment{Name: AttachmentName(v, n), UID: uid, Version: version, Driver: v.Driver, Node: n, Inline: v, Attached: true}
+	return Attachment{Name: AttachmentName(v, n), UID: proofUID(uid), Version: version, Driver: v.Driver, Node: n, Inline: v, Attached: true}
 }
+
+// proofUID makes a UID in the usual form of a letter.
+func proofUID(letter string) string { return "00000000-0000-0000-0000-00000000000" + letter }
 
 func proofNode(n NodeName, version string) NodeState {
 	return NodeState{Name: n, UID: "n", Version: version, Ready: ReadyTrue, Managed: true, Reporting: true}
