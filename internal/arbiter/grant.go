@@ -30,10 +30,10 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	if !verdict.Allowed() {
 		return verdict, nil
 	}
-	if gaveWay(t) {
+	if gaveWay(t) && len(r.Needs) > 0 {
 		// It asks anew, and that is written first: from here on a hold that
 		// names it means it.
-		return refuse([]Reason{{Code: NotGranted}}), nil
+		return refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
 	}
 	granted := s.With(&ledger.Delta{Granted: t.ID})
 	var steps []Step

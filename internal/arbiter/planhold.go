@@ -178,7 +178,7 @@ func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promis
 	if next := was.Next; next.Node != "" && next.Node != holder && p.required && !fenced(p.s, p.v, next.Node, p.now) {
 		if place := p.v.Place(next.Node); place != nil {
 			for _, u := range place.Users {
-				if st := stand(p.s, u); (st == living || st == asking) && requester(p.s, u).UID == next.To.UID {
+				if st := stand(p.s, u); (st == living || st == asking && p.named(u)) && requester(p.s, u).UID == next.To.UID {
 					return next
 				}
 			}
