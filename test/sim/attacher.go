@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// attacher is a sidecar like external-attacher: it follows VolumeAttachments
+// with a watch, works on each by itself, two of one volume side by side, and
+// tries again after a pause that doubles.
+type attacher struct {
+	caller
+	s     *Sim
+	at    int // how much of the attachments' log has been seen
+	seen  map[string]ledger.Attachment
+	works map[string]*task
+}
+
+type task struct {
+	busy   bool
+	done   bool // until an event says otherwise
+	again  bool // an event came while it was busy
+	failed int
+	due    time.Time
+}
+
+// callTimeout is external-attacher's --timeout: how long it waits for a call.
+const callTimeout = 15 * time.Second
+
+func newAttacher(s *Sim) *attacher {
+	a := &attacher{s: s, caller: caller{name: "attacher", up: true}}
+	a.forget()
+	return a
+}
+
+func (a *attacher) forget() {
+	a.at, a.seen, a.works = 0, map[string]ledger.Attachment{}, map[string]*task{}
+}
+
+func (a *attacher) kill() {
+	a.incarnation++
+	a.up = false
+}
+
+func (a *attacher) restart() {
+	a.incarnation++
+	a.up, a.paused = true, false
+	a.forget()
+}
+
+func (a *attacher) work(name string) *task {
+	if a.works[name] == nil {
+		a.works[name] = &task{}
+	}
+	return a.works[name]
+}
+
+// todo says whether an attachment, as it was seen last, needs the attacher.
+func (a *attacher) todo(va ledger.Attachment) bool {
+	w := a.work(va.Name)
+	return !w.busy && !w.done && !a.s.Now().Before(w.due) && (va.Deleting && a.s.w.Stamped(va.Name) || !va.Deleting && !va.Attached)
+}
+
+// offer implements process.
+func (a *attacher) offer(m *menu) {
+	if !a.awake() {
+		return
+	}
+	if a.at < len(a.s.logs[world.Attachments]) {
+		m.add(8, a.name, "watch", "")
+	}
+	for _, name := range a.s.w.Keys(world.Attachments) {
+		if va, known := a.seen[name]; known && a.todo(va) {
+			m.add(8, a.name, "handle", a.arg(va))
+		}
+	}
+}
+
+// arg names an attachment by what it is of.
+func (a *attacher) arg(va ledger.Attachment) string {
+	v, _ := a.s.w.Source(va)
+	return volumeArg(v) + " " + string(va.Node)
+}
+
+func (a *attacher) named(arg string) (ledger.Attachment, bool) {
+	volume, node, _ := strings.Cut(arg, " ")
+	va, ok := a.seen[ledger.AttachmentName(volumeOf(volume), ledger.NodeName(node))]
+	return va, ok
+}
+
+// act implements process.
+func (a *attacher) act(what, arg string) bool {
+	log := a.s.logs[world.Attachments]
+	switch {
+	case !a.awake():
+		return false
+	case what == "watch" && a.at < len(log):
+		for ; a.at < len(log); a.at++ {
+			a.see(log[a.at])
+		}
+		return true
+	case what == "handle":
+		va, ok := a.named(arg)
+		if !ok || !a.todo(va) {
+			return false
+		}
+		a.handle(va)
+		return true
+	}
+	return false
+}
+
+// see takes an event in. A change of anything but its errors has an
+// attachment looked at, at once.
+func (a *attacher) see(c world.Change) {
+	now, exists := c.Fact.(ledger.Attachment)
+	if !exists {
+		delete(a.seen, c.Key)
+		delete(a.works, c.Key)
+		return
+	}
+	was := a.seen[c.Key]
+	a.seen[c.Key] = now
+	was.AttachError, was.DetachError, was.Version = now.AttachError, now.DetachError, now.Version
+	if was.UID != now.UID {
+		delete(a.works, c.Key)
+	}
+	if was != now || now.AttachError.IsZero() && now.DetachError.IsZero() {
+		w := a.work(c.Key)
+		w.due, w.done, w.again = time.Time{}, false, w.busy
+	}
+}
+
+func (a *attacher) handle(va ledger.Attachment) {
+	w := a.work(va.Name)
+	w.busy, w.again = true, false
+	v, ok := a.s.w.Source(va)
+	if !ok {
+		a.end(va, w, ledger.CallError{Code: 5, Message: "persistentvolume not found"})
+		return
+	}
+	id := a.s.nodeID(va.Node)
+	if va.Deleting || a.s.w.Stamped(va.Name) && va.NodeID == id {
+		a.call(va, w, v, a.machine(va))
+		return
+	}
+	if id == "" {
+		a.end(va, w, ledger.CallError{Code: 5, Message: "the CSINode does not know the driver"})
+		return
+	}
+	r := world.Request{Do: world.StampAttachment, Key: va.Name, UID: va.UID, NodeID: id}
+	a.s.net.send(&a.caller, "stamp "+a.arg(va), a.s.Now().Add(callTimeout), r, func(ans world.Answer, err error) {
+		if err != nil || ans.Code != world.OK {
+			a.rest(w)
+			return
+		}
+		a.call(va, w, v, id)
+	})
+}
+
+// machine is the driver's name for the node: the CSINode's, else the one that
+// was noted when the attachment was made.
+func (a *attacher) machine(va ledger.Attachment) string {
+	if id := a.s.nodeID(va.Node); id != "" {
+		return id
+	}
+	return va.NodeID
+}
+
+func (a *attacher) call(va ledger.Attachment, w *task, v ledger.VolumeID, machine string) {
+	a.s.disks.call(&a.caller, v, machine, !va.Deleting, func(e ledger.CallError) { a.end(va, w, e) })
+}
+
+// end writes what came of a call.
+func (a *attacher) end(va ledger.Attachment, w *task, e ledger.CallError) {
+	r := world.Request{Do: world.MarkAttached, Key: va.Name, UID: va.UID, Error: e}
+	if va.Deleting {
+		r.Do = world.MarkDetached
+	}
+	a.s.net.send(&a.caller, "mark "+a.arg(va), a.s.Now().Add(callTimeout), r, func(_ world.Answer, err error) {
+		if err != nil || !e.IsZero() {
+			a.rest(w)
+			return
+		}
+		w.busy, w.done, w.failed = false, !w.again, 0
+	})
+}
+
+// rest pauses after a failure: a second, doubled each time, up to 5 minutes.
+func (a *attacher) rest(w *task) {
+	w.busy = false
+	if w.again {
+		return
+	}
+	w.due = a.s.Now().Add(min(time.Second<<min(w.failed, 10), 5*time.Minute))
+	w.failed++
+}
+
+// due implements process.
+func (a *attacher) due() time.Time {
+	var t time.Time
+	if !a.awake() {
+		return t
+	}
+	for name, va := range a.seen {
+		w := a.works[name]
+		if w != nil && !w.busy && !w.done && (va.Deleting || !va.Attached) && a.s.Now().Before(w.due) {
+			t = earlier(t, w.due)
+		}
+	}
+	return t
+}
+
+// diskService carries out the calls of attachers, each in its own time; those
+// of one volume at one machine one after the other.
+type diskService struct {
+	s     *Sim
+	calls []*diskCall
+}
+
+type diskCall struct {
+	id          string
+	caller      *caller
+	incarnation int
+	volume      ledger.VolumeID
+	machine     string
+	publish     bool
+	deadline    time.Time
+	given       bool
+	then        func(ledger.CallError)
+}
+
+func (d *diskService) call(c *caller, v ledger.VolumeID, machine string, publish bool, then func(ledger.CallError)) {
+	what := "unpublish"
+	if publish {
+		what = "publish"
+	}
+	id := fmt.Sprintf("%s.%d:%s/%s/%s", c.name, c.incarnation, what, volumeArg(v), machine)
+	for d.find(id) != nil {
+		id += "'"
+	}
+	d.calls = append(d.calls, &diskCall{id: id, caller: c, incarnation: c.incarnation, volume: v, machine: machine,
+		publish: publish, deadline: d.s.Now().Add(callTimeout), then: then})
+}
+
+func (d *diskService) find(id string) *diskCall {
+	for _, c := range d.calls {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+func (c *diskCall) deaf() bool { return c.given || c.caller.incarnation != c.incarnation }
+
+// turn says whether no older call of the volume at the machine is under way.
+func (d *diskService) turn(c *diskCall) bool {
+	for _, other := range d.calls {
+		if other == c {
+			return true
+		}
+		if other.volume == c.volume && other.machine == c.machine {
+			return false
+		}
+	}
+	return false
+}
+
+// offer implements process.
+func (d *diskService) offer(m *menu) {
+	for _, c := range d.calls {
+		if d.turn(c) {
+			m.add(10, "disks", "do", c.id)
+			if d.s.faulty && d.s.config.DiskFaults {
+				m.addTo(harm, 1, "disks", "fail", c.id)
+				m.addTo(harm, 1, "disks", "do-and-fail", c.id)
+				if c.publish {
+					m.addTo(harm, 1, "disks", "exhausted", c.id)
+				}
+				if d.s.config.Lies {
+					m.addTo(harm, 1, "disks", "lie", c.id)
+				}
+			}
+		}
+		if !c.deaf() && c.caller.awake() && !d.s.Now().Before(c.deadline) {
+			m.add(10, "disks", "time-out", c.id)
+		}
+	}
+}
+
+// act implements process.
+func (d *diskService) act(what, id string) bool {
+	c := d.find(id)
+	if c == nil {
+		return false
+	}
+	if what == "time-out" {
+		if c.deaf() || !c.caller.awake() || d.s.Now().Before(c.deadline) {
+			return false
+		}
+		c.given = true
+		c.then(ledger.CallError{Code: 4, Message: "the call took too long"})
+		return true
+	}
+	if !d.turn(c) || d.s.w.Machines[c.machine] == nil {
+		return false
+	}
+	var e ledger.CallError
+	switch what {
+	case "do", "do-and-fail":
+		d.effect(c)
+		if what == "do-and-fail" {
+			e = ledger.CallError{Code: 13, Message: "internal error"}
+		}
+	case "fail":
+		e = ledger.CallError{Code: 14, Message: "the disk service is not available"}
+	case "exhausted":
+		e = ledger.CallError{Code: ledger.ResourceExhausted, Message: "no room for another volume"}
+	case "lie":
+		d.s.w.Disks.Lied[c.volume] = true
+	default:
+		return false
+	}
+	d.calls = slices.DeleteFunc(d.calls, func(o *diskCall) bool { return o == c })
+	if !c.deaf() {
+		c.then(e)
+	}
+	return true
+}
+
+func (d *diskService) effect(c *diskCall) {
+	if c.publish {
+		d.s.w.Publish(c.volume, c.machine)
+	} else {
+		d.s.w.Unpublish(c.volume, c.machine)
+	}
+}
+
+// due implements process.
+func (d *diskService) due() time.Time {
+	var t time.Time
+	for _, c := range d.calls {
+		if !c.deaf() && d.s.Now().Before(c.deadline) {
+			t = earlier(t, c.deadline)
+		}
+	}
+	return t
+}

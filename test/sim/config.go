@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Config is one run's mix. The zero value is no cluster; ConfigFor draws one.
+type Config struct {
+	Seed    uint64
+	Steps   int          // actions until the faults end
+	Rates   [classes]int // of a thousand actions, how many are of each class; work is the rest
+	Warm    int          // of these, how many come before the first fault
+	Nodes   int
+	Volumes int
+	Pods    int   // that users may create
+	Limit   int32 // slots on each node; ledger.NoLimit for none
+	Access  []ledger.Access
+	Late    int // claims that are bound when their first pod is placed
+
+	Controllers int
+	Schedulers  int
+
+	LeaseDuration time.Duration
+	WriteTimeout  time.Duration
+	GrantTimeout  time.Duration
+
+	DetachDelay      time.Duration
+	AfterUnreachable time.Duration // 0: never
+	Stamps           bool          // attachments are created with the attacher's finalizer
+
+	Foreign    bool // some pods are bound by schedulers without tickets
+	Manual     bool // users write tickets
+	Meddling   bool // users delete tickets, and pods at once
+	Losses     bool
+	Kills      bool
+	Pauses     bool
+	DiskFaults bool
+	Lies       bool
+	NodeFaults bool
+	Replace    bool // nodes are deleted, and machines replaced
+}
+
+// ConfigFor draws the mix for a seed: some of the faults, not all, so that
+// what needs one of them is not drowned by the others.
+func ConfigFor(seed uint64) Config {
+	rng := rand.New(rand.NewPCG(seed, 0x636f6e666967))
+	often := func() bool { return rng.IntN(2) == 0 }
+	seldom := func() bool { return rng.IntN(5) == 0 }
+	c := Config{
+		Seed: seed, Steps: 400 + rng.IntN(1600), Nodes: 2 + rng.IntN(2), Volumes: 1 + rng.IntN(3), Pods: 3 + rng.IntN(30),
+		Limit: ledger.NoLimit, Controllers: 1 + rng.IntN(2), Schedulers: 1 + rng.IntN(2),
+		LeaseDuration: 15 * time.Second, WriteTimeout: 5 * time.Second, GrantTimeout: 30 * time.Second,
+		Stamps: !seldom(), Foreign: often(), Manual: seldom(), Meddling: seldom(), Losses: often(), Kills: often(), Pauses: seldom(),
+		DiskFaults: seldom(), NodeFaults: often(),
+	}
+	c.Rates = [classes]int{churn: 10 + rng.IntN(50), harm: 2 + rng.IntN(30), cure: 10 + rng.IntN(60), clock: 2 + rng.IntN(40)}
+	if often() {
+		c.Warm = 250
+	}
+	c.Lies = c.DiskFaults && seldom()
+	c.Replace = c.NodeFaults && seldom()
+	if often() {
+		c.Limit = int32(1 + rng.IntN(2))
+	}
+	if seldom() {
+		c.Late = 1
+	}
+	if seldom() {
+		c.DetachDelay = time.Duration(1+rng.IntN(60)) * time.Second
+	}
+	if seldom() {
+		c.AfterUnreachable = time.Duration(1+rng.IntN(5)) * time.Minute
+	}
+	for range c.Volumes {
+		a := ledger.AccessNode
+		if seldom() {
+			a = ledger.AccessPod
+		} else if seldom() {
+			a = ledger.AccessMany
+		}
+		c.Access = append(c.Access, a)
+	}
+	return c
+}
+
+// furnish puts up the cluster that the run begins with.
+func (s *Sim) furnish() {
+	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
+	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
+	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay}
+	if s.config.AfterUnreachable > 0 {
+		policy.AfterUnreachable = &s.config.AfterUnreachable
+	}
+	s.w.Put(policy)
+	for i := range s.config.Volumes {
+		n := strconv.Itoa(i + 1)
+		access := s.config.Access[i]
+		key := ledger.ClaimKey{Namespace: namespace, Name: "c" + n}
+		s.w.Put(ledger.PersistentVolume{Name: "pv" + n, UID: "pv" + n, Volume: volumeOf("v" + n), Access: access, Claim: key})
+		s.w.Put(ledger.Claim{Key: key, UID: "c" + n, PersistentVolume: "pv" + n, Bound: true, Access: access})
+	}
+	for i := range s.config.Late {
+		n := strconv.Itoa(i + 1)
+		s.w.Put(ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: "late" + n}, UID: "late" + n, Class: "late", Access: ledger.AccessNode})
+	}
+	for i := range s.config.Nodes {
+		name := ledger.NodeName(fmt.Sprintf("w%d", i+1))
+		k := newKubelet(s, name, s.w.AddMachine(string(name)+"#1", name))
+		s.kubelets = append(s.kubelets, k)
+		k.register()
+		n, _ := s.w.Node(name)
+		n.Ready, n.Reporting = ledger.ReadyTrue, true
+		s.w.Put(n)
+	}
+	for i := range s.config.Controllers {
+		s.controllers = append(s.controllers, newController(s, fmt.Sprintf("ctl-%d", i+1)))
+	}
+	for i := range s.config.Schedulers {
+		s.schedulers = append(s.schedulers, newScheduler(s, fmt.Sprintf("sched-%d", i+1)))
+	}
+	s.attacher = newAttacher(s)
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+func start() time.Time { return world.Start() }
+
+// judgeEnd judges a run in which nothing moves any more.
+func (s *Sim) judgeEnd() {
+	leader := s.leader()
+	if leader == nil {
+		s.fault("nobody leads")
+		return
+	}
+	s.judgeDecisions(leader)
+	s.judgePods(leader)
+	s.judgeLeaks()
+}
+
+// leader is the controller that leads; nil when none does.
+func (s *Sim) leader() *controller {
+	for _, c := range s.controllers {
+		if c.awake() && c.role == leading && c.leads() {
+			return c
+		}
+	}
+	return nil
+}
+
+// fresh is a ledger that has just listed everything.
+func (s *Sim) fresh() ledger.Snapshot {
+	l := ledger.New()
+	for _, k := range world.AllKinds() {
+		for _, e := range s.w.List(k) {
+			l.Apply(s.Now(), e)
+		}
+	}
+	return l.Snapshot()
+}
+
+// judgeDecisions: whoever leads has nothing left to do, neither on what it
+// knows nor on what it would know if it began anew.
+func (s *Sim) judgeDecisions(c *controller) {
+	for _, v := range c.arbiter.Audit(c.observer.snapshot(), s.Now()) {
+		s.fault("audit: %s", v)
+	}
+	for _, v := range c.arbiter.Unsettled(c.observer.snapshot(), s.Now()) {
+		s.fault("left undone: %s", v)
+	}
+	for _, v := range c.arbiter.Unsettled(s.fresh(), s.Now()) {
+		s.fault("left undone, and not known to be: %s", v)
+	}
+}
+
+// judgePods: every pod runs, or says what it waits for; and it does not wait
+// for what is there.
+func (s *Sim) judgePods(c *controller) {
+	f := s.fresh()
+	for _, key := range s.w.Keys(world.Pods) {
+		p, _ := s.w.Pod(key)
+		k := s.kubeletOf(p.Node)
+		switch {
+		case p.Phase == ledger.PodFinished:
+		case p.Node == "":
+			s.judgePending(c, f, p)
+		case k == nil || !k.working():
+		case p.Phase == ledger.PodTerminating:
+			s.fault("pod %s at %s does not end", key, p.Node)
+		case !k.machine.Containers[key]:
+			s.judgeWaiting(c, f, p)
+		}
+	}
+}
+
+func (s *Sim) kubeletOf(n ledger.NodeName) *kubelet {
+	i := slices.IndexFunc(s.kubelets, func(k *kubelet) bool { return k.node == n })
+	if i < 0 {
+		return nil
+	}
+	return s.kubelets[i]
+}
+
+// judgePending: a pod that no node takes is told why, and a node that would
+// take it would have been found.
+func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
+	r := arbiter.PodRequest(f, &p)
+	for _, n := range s.nodeNames() {
+		node := f.Node(n)
+		if s.scheduler[p.UID] == "foreign" || node == nil || node.Ready != ledger.ReadyTrue || node.OutOfService {
+			continue
+		}
+		v := c.arbiter.Fit(f, r, n, s.Now())
+		if v.Allowed() {
+			s.fault("pod %s waits to be placed, and %s would take it", p.UID, n)
+		} else if len(v.Reasons) == 0 {
+			s.fault("pod %s is refused at %s without a reason", p.UID, n)
+		}
+	}
+}
+
+// judgeWaiting: a bound pod that does not run waits for a volume that somebody
+// else has, who lives; or for one that nobody can keep safe any more.
+func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
+	volumes, complete := s.w.VolumesOf(p)
+	excused := !complete
+	for _, v := range volumes {
+		excused = excused || s.w.Disks.Lied[v] || s.replaced(v) || s.w.Exclusive(v) && s.claimedElsewhere(v, p)
+	}
+	if !excused {
+		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
+	}
+	for _, need := range arbiter.PodRequest(f, &p).Needs {
+		if v := c.arbiter.Explain(f, need, p.Node, s.Now()); !v.Allowed() && len(v.Reasons) == 0 {
+			s.fault("pod %s at %s is not told why it waits for %s", p.UID, p.Node, need.Name)
+		}
+	}
+}
+
+// claimedElsewhere says whether somebody at another node has a volume.
+func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
+	for _, key := range s.w.Keys(world.Pods) {
+		other, _ := s.w.Pod(key)
+		list, _ := s.w.VolumesOf(other)
+		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && slices.Contains(list, v) {
+			return true
+		}
+	}
+	for _, key := range s.w.Keys(world.Tickets) {
+		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Node != p.Node && t.Phase == ledger.TicketGranted && slices.Contains(s.w.TicketVolumes(t), v) {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced says whether a volume is attached to a machine that was replaced by
+// another of its name: to take it from there takes a person.
+func (s *Sim) replaced(v ledger.VolumeID) bool {
+	for _, key := range s.w.Keys(world.Attachments) {
+		a, _ := s.w.Attachment(key)
+		if at, _ := s.w.Source(a); at == v && a.NodeID != "" && a.NodeID != s.nodeID(a.Node) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeLeaks: what nobody uses is attached nowhere, and tickets end with their
+// pods.
+func (s *Sim) judgeLeaks() {
+	for _, key := range s.w.Keys(world.Attachments) {
+		a, _ := s.w.Attachment(key)
+		v, ok := s.w.Source(a)
+		if ok && !s.usedAt(v, a.Node) && !s.replaced(v) && s.reachable(a.Node) {
+			s.fault("the VolumeAttachment of %s at %s is left over", v, a.Node)
+		}
+	}
+	for _, key := range s.w.Keys(world.Tickets) {
+		t, _ := s.w.Ticket(world.TicketKey(key))
+		if p, exists := s.w.Pod(t.Pod); t.Type == ledger.TypePod && (!exists || p.Node != "" && p.Phase != ledger.PodLive) && s.reachable(t.Node) {
+			s.fault("ticket %s is left over", key)
+		}
+	}
+	for v, at := range s.w.Disks.At {
+		for _, id := range at {
+			m := s.w.Machines[id]
+			if k := s.kubeletOf(m.Node); k.machine != m {
+				continue // an attacher finds volumes by their node's name
+			}
+			if _, exists := s.w.Attachment(ledger.AttachmentName(v, m.Node)); !exists && !s.w.Disks.Lied[v] {
+				s.fault("%s is attached to %s, and no VolumeAttachment says so", v, strings.ReplaceAll(id, "#", " machine "))
+			}
+		}
+	}
+}
+
+func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
+	for _, p := range s.w.PodsAt(n) {
+		if list, _ := s.w.VolumesOf(p); p.Phase != ledger.PodFinished && slices.Contains(list, v) {
+			return true
+		}
+	}
+	for _, key := range s.w.Keys(world.Tickets) {
+		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Node == n && t.Phase != ledger.TicketRefused && slices.Contains(s.w.TicketVolumes(t), v) {
+			return true
+		}
+	}
+	return false
+}
+
+// reachable says whether a node's kubelet is there to let go.
+func (s *Sim) reachable(n ledger.NodeName) bool {
+	k := s.kubeletOf(n)
+	return k != nil && k.working()
+}

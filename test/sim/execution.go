@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// do executes a step as internal/execute does, one request after the other,
+// and tells what came of it when its effect is known to the ledger.
+func (c *controller) do(step arbiter.Step, then func(error)) {
+	switch step.Do {
+	case arbiter.WriteHold, arbiter.DeleteHold:
+		c.doHold(step, then)
+	case arbiter.CreateAttachment:
+		c.doCreate(step, then)
+	case arbiter.Report:
+		c.doReport(step, then)
+	case arbiter.Unreport:
+		c.join(c.writes, step, then, c.writeNode)
+	case arbiter.ConfirmUnwanted:
+		c.join(c.lists, step, then, c.listPods)
+	case arbiter.DeleteAttachment:
+		c.doDelete(step, then)
+	case arbiter.RemovePod:
+		c.write("remove pod "+step.UID, world.Request{Do: world.RemovePod, UID: step.UID}, func(_ world.Answer, err error) { then(err) })
+	}
+}
+
+func (c *controller) doHold(step arbiter.Step, then func(error)) {
+	r := world.Request{
+		Do: world.PutHold, Volume: step.Volume, Version: step.Expect,
+		Fact: ledger.HoldSeen{Volume: step.Volume, Hold: step.Hold},
+	}
+	if step.Do == arbiter.DeleteHold {
+		r.Do = world.DropHold
+	}
+	c.write(step.Do.String()+" "+volumeArg(step.Volume), r, func(a world.Answer, err error) {
+		switch {
+		case err != nil:
+			then(err)
+		case a.Code == world.OK, a.Code == world.NotFound && step.Do == arbiter.DeleteHold:
+			c.observer.saw(a.Facts...)
+			then(nil)
+		default:
+			c.reread(world.Holds, step.Volume.String(), then)
+		}
+	})
+}
+
+// doCreate creates a VolumeAttachment; that one exists already is no error.
+func (c *controller) doCreate(step arbiter.Step, then func(error)) {
+	a := ledger.Attachment{
+		Name: step.Attachment, Driver: step.Volume.Driver, Node: step.Node,
+		PersistentVolume: step.PV, Ours: true, Transitions: step.Transitions,
+	}
+	if step.PV == "" {
+		a.Inline = step.Volume
+	}
+	stamp := c.s.w.Stamps && step.NodeID != ""
+	if stamp {
+		a.NodeID = step.NodeID
+	}
+	c.write(stepOp(step), world.Request{Do: world.CreateAttachment, Fact: a, Stamp: stamp}, func(ans world.Answer, err error) {
+		switch {
+		case err == nil && ans.Code == world.OK:
+			c.confirmed[world.UIDOf(ans.Facts[0])] = true
+			c.observer.saw(ans.Facts...)
+			then(nil)
+		case err == nil:
+			c.findAttachment(step, errStale, then)
+		case err == errNoLease:
+			then(err)
+		default:
+			c.outlast(func() { c.findAttachment(step, err, then) })
+		}
+	})
+}
+
+// findAttachment looks for an attachment that may have been created.
+func (c *controller) findAttachment(step arbiter.Step, failed error, then func(error)) {
+	r := world.Request{Do: world.GetObject, Kind: world.Attachments, Key: step.Attachment}
+	c.write("find "+stepOp(step), r, func(a world.Answer, err error) {
+		switch {
+		case err != nil:
+			then(err)
+		case a.Code != world.OK:
+			then(failed)
+		default:
+			c.observer.saw(a.Facts...)
+			then(nil)
+		}
+	})
+}
+
+// doReport puts a volume into volumesAttached, once its attachment is proved
+// to be there to stay.
+func (c *controller) doReport(step arbiter.Step, then func(error)) {
+	if step.Attachment == "" || c.confirmed[step.UID] {
+		c.join(c.writes, step, then, c.writeNode)
+		return
+	}
+	r := world.Request{Do: world.ConfirmAttachment, Key: step.Attachment, UID: step.UID}
+	c.write("confirm "+stepOp(step), r, func(a world.Answer, err error) {
+		switch {
+		case err != nil:
+			then(err)
+			return
+		case a.Code != world.OK:
+			then(errStale)
+			return
+		}
+		c.observer.saw(a.Facts...)
+		if !execute.Confirms(step, attachmentObject(a.Facts[0])) {
+			then(errStale)
+			return
+		}
+		c.confirmed[step.UID] = true
+		c.join(c.writes, step, then, c.writeNode)
+	})
+}
+
+// attachmentObject makes the object of a VolumeAttachment's facts, as far as
+// it is looked at.
+func attachmentObject(e ledger.Event) *storagev1.VolumeAttachment {
+	a, _ := e.(ledger.Attachment)
+	object := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: types.UID(a.UID), ResourceVersion: a.Version},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: a.Attached},
+	}
+	if a.Deleting {
+		object.DeletionTimestamp = &metav1.Time{}
+	}
+	return object
+}
+
+func (c *controller) doDelete(step arbiter.Step, then func(error)) {
+	delete(c.confirmed, step.UID)
+	r := world.Request{Do: world.DropAttachment, Key: step.Attachment, Options: execute.Deletion(step)}
+	c.write(stepOp(step), r, func(a world.Answer, err error) {
+		switch {
+		case err != nil:
+			then(err)
+		case a.Code == world.Conflict:
+			c.reread(world.Attachments, step.Attachment, then)
+		default:
+			then(nil)
+		}
+	})
+}
+
+// stepOp names a step among its process's requests.
+func stepOp(s arbiter.Step) string {
+	return fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
+}
+
+// batch is what waits for a request of its node to end, to go into the next.
+type batch struct {
+	busy    bool
+	pending []*entry
+}
+
+type entry struct {
+	step arbiter.Step
+	then func(error)
+}
+
+// join puts a step into the next request about its node. When none is under
+// way, that begins at once.
+func (c *controller) join(of map[ledger.NodeName]*batch, step arbiter.Step, then func(error), send func(ledger.NodeName, []*entry, func())) {
+	b := of[step.Node]
+	if b == nil {
+		b = &batch{}
+		of[step.Node] = b
+	}
+	b.pending = append(b.pending, &entry{step, then})
+	if !b.busy {
+		b.busy = true
+		c.drain(b, step.Node, send)
+	}
+}
+
+func (c *controller) drain(b *batch, n ledger.NodeName, send func(ledger.NodeName, []*entry, func())) {
+	entries := b.pending
+	b.pending = nil
+	if len(entries) == 0 {
+		b.busy = false
+		return
+	}
+	send(n, entries, func() { c.drain(b, n, send) })
+}
+
+// writeNode writes all changes of a batch that fit, with one patch.
+func (c *controller) writeNode(n ledger.NodeName, entries []*entry, next func()) {
+	node, known := c.observer.get(world.Nodes, string(n)).(ledger.NodeState)
+	if !known {
+		c.withoutNode(n, entries, next)
+		return
+	}
+	object := world.NodeObject(node)
+	var fitting []*entry
+	var steps []arbiter.Step
+	for _, e := range entries {
+		if !execute.Fits(object, e.step) {
+			e.then(errStale)
+			continue
+		}
+		fitting, steps = append(fitting, e), append(steps, e.step)
+	}
+	if len(fitting) == 0 {
+		next()
+		return
+	}
+	settle := func(err error) {
+		for _, e := range fitting {
+			if err == nil && e.step.Do == arbiter.Unreport {
+				c.unreported(e.step)
+			}
+			e.then(err)
+		}
+		next()
+	}
+	c.write("patch "+string(n), world.Request{Do: world.PatchNode, Node: n, Read: node, Steps: steps}, func(a world.Answer, err error) {
+		switch {
+		case err != nil && err != errNoLease && adds(steps):
+			c.outlast(func() { c.reread(world.Nodes, string(n), settle) })
+		case err != nil:
+			settle(err)
+		case a.Code == world.OK:
+			c.observer.saw(a.Facts...)
+			settle(nil)
+		default:
+			c.reread(world.Nodes, string(n), settle)
+		}
+	})
+}
+
+// adds says whether a patch puts anything into volumesAttached.
+func adds(steps []arbiter.Step) bool {
+	return slices.ContainsFunc(steps, func(s arbiter.Step) bool { return s.Do == arbiter.Report })
+}
+
+// withoutNode settles a batch for a Node that is not known.
+func (c *controller) withoutNode(n ledger.NodeName, entries []*entry, next func()) {
+	c.write("get node "+string(n), world.Request{Do: world.GetObject, Kind: world.Nodes, Key: string(n)}, func(a world.Answer, err error) {
+		if err == nil && a.Code == world.OK {
+			c.observer.saw(a.Facts...)
+			err = errStale
+		}
+		for _, e := range entries {
+			switch {
+			case err == nil && e.step.Do == arbiter.Unreport && e.step.NodeUID == "":
+				c.unreported(e.step)
+				e.then(nil)
+			case err == nil:
+				e.then(errStale)
+			default:
+				e.then(err)
+			}
+		}
+		next()
+	})
+}
+
+func (c *controller) unreported(s arbiter.Step) {
+	c.observer.apply(ledger.Unreported{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version, Forced: s.Rule != ""})
+}
+
+// listPods tells the ledger Unwanted, or of the pod that wants the volume.
+func (c *controller) listPods(n ledger.NodeName, entries []*entry, next func()) {
+	c.write("list pods of "+string(n), world.Request{Do: world.ListPods, Node: n}, func(a world.Answer, err error) {
+		if err != nil {
+			for _, e := range entries {
+				e.then(err)
+			}
+			next()
+			return
+		}
+		c.observer.saw(a.Facts...)
+		c.resolve(a.Facts, func(err error) {
+			for _, e := range entries {
+				if err == nil && !c.wanted(a.Facts, e.step.Volume) {
+					c.observer.apply(ledger.Unwanted{Volume: e.step.Volume, Node: n, UID: e.step.UID, Version: e.step.Version})
+				}
+				e.then(err)
+			}
+			next()
+		})
+	})
+}
+
+// wanted says whether an unfinished pod wants a volume, as far as is known.
+func (c *controller) wanted(pods []ledger.Event, v ledger.VolumeID) bool {
+	s := c.observer.snapshot()
+	for _, e := range pods {
+		pod, _ := e.(ledger.Pod)
+		if pod.Phase == ledger.PodFinished {
+			continue
+		}
+		if slices.Contains(s.PodAt(pod.UID), v) {
+			return true
+		}
+		for _, volume := range pod.Volumes {
+			if id, _ := s.ResolvePod(&pod, volume); id == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// resolve reads the claims and PersistentVolumes of unfinished pods that the
+// caches can't follow.
+func (c *controller) resolve(pods []ledger.Event, then func(error)) {
+	s := c.observer.snapshot()
+	var open []string
+	for _, e := range pods {
+		pod, _ := e.(ledger.Pod)
+		if pod.Phase == ledger.PodFinished {
+			continue
+		}
+		for _, volume := range pod.Volumes {
+			if _, link := s.ResolvePod(&pod, volume); volume.Claim != "" && link != ledger.LinkVolume && link != ledger.LinkNone {
+				open = append(open, ledger.ClaimKey{Namespace: pod.Namespace, Name: volume.Claim}.String())
+			}
+		}
+	}
+	c.readClaims(open, then)
+}
+
+func (c *controller) readClaims(keys []string, then func(error)) {
+	if len(keys) == 0 {
+		then(nil)
+		return
+	}
+	c.read(world.Claims, keys[0], func(e ledger.Event, err error) {
+		claim, found := e.(ledger.Claim)
+		switch {
+		case err != nil:
+			then(err)
+		case !found || claim.PersistentVolume == "":
+			c.readClaims(keys[1:], then)
+		default:
+			c.read(world.PersistentVolumes, claim.PersistentVolume, func(_ ledger.Event, err error) {
+				if err != nil {
+					then(err)
+					return
+				}
+				c.readClaims(keys[1:], then)
+			})
+		}
+	})
+}
+
+// read takes in an object as it is now; nil when there is none.
+func (c *controller) read(k world.Kind, key string, then func(ledger.Event, error)) {
+	c.write("read "+k.String()+" "+key, world.Request{Do: world.GetObject, Kind: k, Key: key}, func(a world.Answer, err error) {
+		if err != nil || a.Code != world.OK {
+			then(nil, err)
+			return
+		}
+		c.observer.saw(a.Facts...)
+		then(a.Facts[0], nil)
+	})
+}

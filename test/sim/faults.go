@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// faults kills, pauses, cuts and breaks, and starts things again.
+type faults struct {
+	s        *Sim
+	machines int // how many were replaced
+}
+
+// victim is a process that can be killed and started.
+type victim interface {
+	kill()
+	restart()
+}
+
+// victims lists the processes that can be killed, by name.
+func (f *faults) victims() map[string]victim {
+	all := map[string]victim{"attacher": f.s.attacher}
+	for _, c := range f.s.controllers {
+		all[c.name] = c
+	}
+	for _, k := range f.s.schedulers {
+		all[k.name] = k
+	}
+	for _, k := range f.s.kubelets {
+		all[k.name] = k
+	}
+	return all
+}
+
+func (f *faults) caller(name string) *caller {
+	switch v := f.victims()[name].(type) {
+	case *attacher:
+		return &v.caller
+	case *controller:
+		return &v.caller
+	case *scheduler:
+		return &v.caller
+	case *kubelet:
+		return &v.caller
+	}
+	return nil
+}
+
+// offer implements process.
+func (f *faults) offer(m *menu) {
+	if !f.s.faulty {
+		return
+	}
+	for _, c := range f.s.controllers {
+		f.offerProcess(m, &c.caller)
+	}
+	for _, k := range f.s.schedulers {
+		f.offerProcess(m, &k.caller)
+	}
+	f.offerProcess(m, &f.s.attacher.caller)
+	for _, k := range f.s.kubelets {
+		f.offerProcess(m, &k.caller)
+		if f.s.config.NodeFaults {
+			f.offerNode(m, k)
+		}
+	}
+	if f.s.net.down {
+		m.addTo(cure, 3, "fault", "api-up", "")
+	} else if f.s.config.Losses {
+		m.addTo(harm, 1, "fault", "api-down", "")
+	}
+	for _, d := range []string{"100ms", "1s", "10s"} {
+		m.addTo(clock, 2, "clock", "advance", d)
+	}
+	if f.s.config.NodeFaults || f.s.config.Pauses {
+		m.addTo(clock, 1, "clock", "advance", "1m0s")
+		m.addTo(clock, 1, "clock", "advance", "7m0s")
+	}
+}
+
+func (f *faults) offerProcess(m *menu, c *caller) {
+	switch {
+	case !c.up:
+		m.addTo(cure, 3, "fault", "start", c.name)
+	case f.s.config.Kills:
+		m.addTo(harm, 1, "fault", "kill", c.name)
+	}
+	switch {
+	case c.paused:
+		m.addTo(cure, 2, "fault", "resume", c.name)
+	case c.up && f.s.config.Pauses:
+		m.addTo(harm, 1, "fault", "pause", c.name)
+	}
+}
+
+func (f *faults) offerNode(m *menu, k *kubelet) {
+	if k.linked {
+		m.addTo(harm, 1, "fault", "cut", k.name)
+	} else {
+		m.addTo(cure, 2, "fault", "join", k.name)
+	}
+	if k.machine.Powered {
+		m.addTo(harm, 1, "fault", "crash", k.name)
+	}
+	n, exists := f.s.w.Node(k.node)
+	switch {
+	case exists && n.OutOfService && k.working():
+		m.addTo(cure, 3, "fault", "untaint", k.name)
+	case exists && !n.OutOfService && !k.machine.Powered:
+		m.addTo(cure, 2, "fault", "taint", k.name) // by somebody who has looked
+	}
+	if !f.s.config.Replace {
+		return
+	}
+	if exists && n.Ready != ledger.ReadyTrue {
+		m.addTo(harm, 1, "fault", "delete-node", k.name)
+	}
+	if !k.machine.Powered {
+		m.addTo(cure, 1, "fault", "replace", k.name)
+	}
+}
+
+// act implements process.
+func (f *faults) act(what, arg string) bool {
+	name, rest, _ := strings.Cut(arg, " ")
+	c := f.caller(name)
+	switch {
+	case what == "api-up" || what == "api-down":
+		f.s.net.down = what == "api-down"
+		return true
+	case c == nil:
+		return false
+	case what == "kill" && c.up:
+		f.victims()[name].kill()
+	case what == "start" && !c.up:
+		f.victims()[name].restart()
+	case what == "pause" && c.up && !c.paused:
+		f.pause(name, c)
+	case what == "resume" && c.paused:
+		f.resume(name, c)
+	default:
+		return f.actNode(what, ledger.NodeName(name), rest)
+	}
+	return true
+}
+
+func (f *faults) pause(name string, c *caller) {
+	switch v := f.victims()[name].(type) {
+	case *controller:
+		v.pause()
+	case *kubelet:
+		v.paused = true
+		v.quiet()
+	default:
+		c.paused = true
+	}
+}
+
+func (f *faults) resume(name string, c *caller) {
+	switch v := f.victims()[name].(type) {
+	case *controller:
+		v.resume()
+	case *kubelet:
+		v.paused = false
+		v.heard()
+	default:
+		c.paused = false
+	}
+}
+
+func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
+	var k *kubelet
+	for _, other := range f.s.kubelets {
+		if other.node == name {
+			k = other
+		}
+	}
+	n, exists := f.s.w.Node(name)
+	switch {
+	case k == nil:
+		return false
+	case what == "cut" && k.linked:
+		k.cut()
+	case what == "join" && !k.linked:
+		k.join()
+	case what == "crash" && k.machine.Powered:
+		k.crash()
+	case what == "replace" && !k.machine.Powered:
+		f.machines++
+		k.machine = f.s.w.AddMachine(string(name)+"#"+strconv.Itoa(f.machines+1), name)
+		k.restart()
+	case what == "limit":
+		return f.limit(name, arg)
+	case !exists:
+		return false
+	case what == "taint" && !k.machine.Powered, what == "untaint":
+		n.OutOfService = what == "taint"
+		f.s.w.Put(n)
+	case what == "cordon":
+		n.Draining = !n.Draining
+		f.s.w.Put(n)
+	case what == "delete-node" && n.Ready != ledger.ReadyTrue:
+		f.s.w.Drop(world.Nodes, string(name))
+	default:
+		return false
+	}
+	return true
+}
+
+func (f *faults) limit(name ledger.NodeName, arg string) bool {
+	n, err := strconv.ParseInt(arg, 10, 32)
+	drivers, ok := f.s.w.Drivers(name)
+	if err != nil || !ok || len(drivers.Drivers) == 0 {
+		return false
+	}
+	d := drivers.Drivers[0]
+	d.Limit = int32(n)
+	drivers.Drivers = []ledger.DriverOnNode{d}
+	f.s.w.Put(drivers)
+	return true
+}
+
+// heal ends all faults: what is down comes back, but for some nodes that stay
+// down for good, as a person has found out and says so.
+func (f *faults) heal() {
+	f.s.net.down = false
+	for _, name := range slices.Sorted(maps.Keys(f.victims())) {
+		c := f.caller(name)
+		if c.paused {
+			f.resume(name, c)
+		}
+		if k, isNode := f.victims()[name].(*kubelet); isNode {
+			f.healNode(k)
+		} else if !c.up {
+			f.victims()[name].restart()
+		}
+	}
+}
+
+func (f *faults) healNode(k *kubelet) {
+	if !k.linked {
+		k.join()
+	}
+	n, exists := f.s.w.Node(k.node)
+	switch {
+	case !k.machine.Powered && exists && n.OutOfService:
+		return // for good
+	case !k.up || !exists:
+		k.restart() // a kubelet registers its node once in its life
+	}
+	if exists && (n.OutOfService || n.Draining) {
+		n.OutOfService, n.Draining = false, false
+		f.s.w.Put(n)
+	}
+	f.limit(k.node, strconv.Itoa(int(f.s.config.Limit)))
+}
+
+// due implements process.
+func (f *faults) due() time.Time { return time.Time{} }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "time"
+
+// lease is the controllers' Lease: who has it, and until when everybody else
+// must believe so.
+type lease struct {
+	holder *controller
+	since  int // the holder's incarnation
+	epoch  int64
+	// frozen is when the holder stopped renewing, if it did: it is paused, or
+	// dead.
+	frozen time.Time
+}
+
+// until is the end of the lease: a holder that works renews all the time.
+func (l *lease) until(s *Sim) time.Time {
+	if l.frozen.IsZero() {
+		return s.Now().Add(s.config.LeaseDuration)
+	}
+	return l.frozen.Add(s.config.LeaseDuration)
+}
+
+// free says whether another process may take the lease.
+func (l *lease) free(s *Sim) bool { return l.holder == nil || !s.Now().Before(l.until(s)) }
+
+// role is how far a controller has come.
+type role uint8
+
+const (
+	standby role = iota
+	waiting      // leads, and lets the last writes of the one before run out
+	syncing      // waits for its caches
+	taking       // writes its epoch into the tickets that are not granted
+	leading
+)
+
+// leads says whether the lease is this process's, as far as the lease knows.
+func (c *controller) leads() bool {
+	return c.s.lease.holder == c && c.s.lease.since == c.incarnation
+}
+
+// freeze stops the lease of a controller that stops.
+func (c *controller) freeze() {
+	if l := &c.s.lease; c.leads() && l.frozen.IsZero() {
+		l.frozen = c.s.Now()
+	}
+}
+
+// offerLease offers what has to do with leading.
+func (c *controller) offerLease(m *menu) {
+	l := &c.s.lease
+	switch {
+	case c.role != standby && !c.leads():
+		m.add(5, c.name, "notice", "") // that another one leads: it starts over
+	case c.role == standby && !c.leads() && l.free(c.s):
+		m.add(10, c.name, "acquire", "")
+	case c.role == waiting && !c.s.Now().Before(c.ready):
+		m.add(10, c.name, "begin", "")
+	case c.role == syncing && c.observer.synced():
+		m.add(10, c.name, "take-over", "")
+	case c.role == taking && !c.taking:
+		m.add(10, c.name, "take-over", "")
+	}
+}
+
+func (c *controller) actLease(what string) bool {
+	l := &c.s.lease
+	switch {
+	case what == "notice" && c.role != standby && !c.leads():
+		c.restart()
+	case what == "acquire" && c.role == standby && !c.leads() && l.free(c.s):
+		clean := l.holder == nil
+		*l = lease{holder: c, since: c.incarnation, epoch: l.epoch + 1}
+		c.role, c.epoch, c.ready = waiting, l.epoch, c.s.Now()
+		if !clean {
+			c.ready = c.s.Now().Add(c.s.config.WriteTimeout)
+		}
+	case what == "begin" && c.role == waiting && !c.s.Now().Before(c.ready):
+		c.role = syncing
+	case what == "take-over" && (c.role == syncing && c.observer.synced() || c.role == taking && !c.taking):
+		c.takeOver()
+	default:
+		return false
+	}
+	return true
+}
+
+// kill ends the process at once: it forgets everything.
+func (c *controller) kill() {
+	c.freeze()
+	c.incarnation++
+	c.up, c.paused, c.role = false, false, standby
+}
+
+// restart begins anew, with nothing remembered.
+func (c *controller) restart() {
+	c.freeze()
+	c.incarnation++
+	c.up, c.paused, c.role = true, false, standby
+	c.forget()
+}
+
+func (c *controller) pause() {
+	c.freeze()
+	c.paused = true
+}
+
+// resume goes on after a pause. A lease that nobody has taken is renewed.
+func (c *controller) resume() {
+	c.paused = false
+	if l := &c.s.lease; c.leads() && c.s.Now().Before(l.until(c.s)) {
+		l.frozen = time.Time{}
+	} else if c.leads() {
+		l.holder, l.since = c, -1 // over: it has to start over
+	}
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// The ends that a caller sees of a request that was not answered.
+var (
+	errTimeout = errors.New("no answer in time")
+	errNoLease = errors.New("the lease is over")
+)
+
+// caller is a process that sends requests. One that is killed, or starts anew,
+// is deaf to what it sent before.
+type caller struct {
+	name        string
+	incarnation int
+	up          bool
+	paused      bool
+}
+
+func (c *caller) awake() bool { return c.up && !c.paused }
+
+// message is a request on its way: sent, then served, then answered. It may be
+// lost on either way, and served long after its caller has given up.
+type message struct {
+	id          string
+	caller      *caller
+	incarnation int
+	request     world.Request
+	deadline    time.Time
+	served      bool
+	answer      world.Answer
+	lost        bool // on its way there or back
+	given       bool // the caller has given up
+	then        func(world.Answer, error)
+}
+
+func (m *message) deaf() bool { return m.given || m.caller.incarnation != m.incarnation }
+
+// network is what lies between the processes and the API server.
+type network struct {
+	s        *Sim
+	messages []*message
+	down     bool // the API server
+}
+
+// send puts a request on its way. op names it among its caller's requests.
+func (n *network) send(c *caller, op string, deadline time.Time, r world.Request, then func(world.Answer, error)) {
+	id := messageID(c, op)
+	for slices.ContainsFunc(n.messages, func(m *message) bool { return m.id == id }) {
+		id += "'"
+	}
+	n.messages = append(n.messages, &message{id: id, caller: c, incarnation: c.incarnation, request: r, deadline: deadline, then: then})
+}
+
+// messageID names a request by its caller and what it is about.
+func messageID(c *caller, op string) string {
+	return fmt.Sprintf("%s.%d:%s", c.name, c.incarnation, strings.ReplaceAll(op, " ", "/"))
+}
+
+func (n *network) find(id string) *message {
+	for _, m := range n.messages {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+func (n *network) remove(m *message) {
+	n.messages = slices.DeleteFunc(n.messages, func(o *message) bool { return o == m })
+}
+
+// servable says whether a request may still be carried out. Most may, however
+// late: their preconditions see to it that they do no harm. What only adds has
+// none that would: for the creation of a VolumeAttachment and an addition to
+// volumesAttached everybody waits until the API server, which was told the
+// timeout, has given up, too. And a kubelet's volumesInUse counts only while
+// that kubelet waits for it: no controller can be safe from one that
+// contradicts itself.
+func (n *network) servable(m *message) bool {
+	if m.served || m.lost || n.down {
+		return false
+	}
+	r := m.request
+	switch {
+	case r.Do == world.CreateAttachment, r.Do == world.PatchNode && adds(r.Steps):
+		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
+	case r.Do == world.ReportUse:
+		return !m.deaf()
+	}
+	return true
+}
+
+// over says whether a caller may find out that no answer will come: its time
+// is over, or the connection broke.
+func (n *network) over(m *message) bool {
+	return !m.deaf() && m.caller.awake() && (m.lost || !n.s.Now().Before(m.deadline))
+}
+
+func (m *message) answerable() bool {
+	return m.served && !m.lost && !m.deaf() && m.caller.awake()
+}
+
+// offer implements process.
+func (n *network) offer(m *menu) {
+	for _, msg := range n.messages {
+		late := msg.deaf() || !n.s.Now().Before(msg.deadline)
+		if n.servable(msg) {
+			weight := 20
+			if late {
+				weight = 3
+			}
+			m.add(weight, "api", "serve", msg.id)
+		}
+		if msg.answerable() {
+			m.add(20, "net", "answer", msg.id)
+		}
+		if n.over(msg) {
+			m.add(20, "net", "give-up", msg.id)
+		}
+		switch {
+		case late && msg.deaf():
+			m.add(1, "net", "lose", msg.id)
+		case n.s.faulty && n.s.config.Losses && !msg.lost:
+			m.addTo(harm, 1, "net", "lose", msg.id)
+		}
+	}
+}
+
+// act implements process.
+func (n *network) act(what, id string) bool {
+	m := n.find(id)
+	if m == nil {
+		return false
+	}
+	switch {
+	case what == "serve" && n.servable(m):
+		m.answer, m.served = n.s.w.Serve(m.request), true
+		if m.deaf() {
+			n.remove(m)
+		}
+	case what == "answer" && m.answerable():
+		n.remove(m)
+		m.then(m.answer, nil)
+	case what == "give-up" && n.over(m):
+		m.given = true
+		if m.served || m.lost {
+			n.remove(m)
+		}
+		m.then(world.Answer{}, errTimeout)
+	case what == "lose" && m.deaf():
+		n.remove(m)
+	case what == "lose" && !m.lost:
+		m.lost = true
+	default:
+		return false
+	}
+	return true
+}
+
+// due implements process.
+func (n *network) due() time.Time {
+	var t time.Time
+	for _, m := range n.messages {
+		if !m.deaf() && n.s.Now().Before(m.deadline) {
+			t = earlier(t, m.deadline)
+		}
+	}
+	return t
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// observer stands in for internal/observe: a ledger that is fed by one watch
+// for each kind, each at its own pace, and by answers.
+type observer struct {
+	s       *Sim
+	caller  *caller
+	ledger  *ledger.Ledger
+	kinds   []world.Kind
+	at      map[world.Kind]int // how much of the kind's log has been delivered; -1 before the list
+	handled map[world.Kind]int64
+	store   map[world.Kind]map[string]ledger.Event // as the watch has shown
+	ahead   map[world.Kind]map[string]ledger.Event // as answers have shown before
+	ghosts  *queue[ledger.TicketID]
+	touched func(ledger.Touched)
+	changes int // how often the ledger has changed
+	fresh   time.Time
+}
+
+func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
+	o := &observer{
+		s: s, caller: c, ledger: ledger.New(), kinds: world.AllKinds(), touched: touched,
+		at: map[world.Kind]int{}, handled: map[world.Kind]int64{},
+		store: map[world.Kind]map[string]ledger.Event{}, ahead: map[world.Kind]map[string]ledger.Event{},
+		ghosts: newQueue[ledger.TicketID](s.Now),
+	}
+	for _, k := range o.kinds {
+		o.at[k], o.store[k], o.ahead[k] = -1, map[string]ledger.Event{}, map[string]ledger.Event{}
+	}
+	return o
+}
+
+func (o *observer) apply(e ledger.Event) {
+	o.changes++
+	o.touched(o.ledger.Apply(o.s.Now(), e))
+}
+
+func (o *observer) snapshot() ledger.Snapshot { return o.ledger.Snapshot() }
+
+// synced says whether every kind has been seen as a whole.
+func (o *observer) synced() bool {
+	for _, k := range o.kinds {
+		if o.at[k] < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// offer offers to list, and to deliver one event or all.
+func (o *observer) offer(m *menu) {
+	for _, k := range o.kinds {
+		pending := len(o.s.logs[k]) - o.at[k]
+		switch {
+		case o.at[k] < 0 && o.listable(k):
+			m.add(10, o.caller.name, "list", k.String())
+			if stale := o.oldest(k); stale < len(o.s.logs[k]) {
+				m.add(5, o.caller.name, "list", k.String()+" "+strconv.Itoa(len(o.s.logs[k])-stale))
+			}
+		case o.at[k] < 0 || pending == 0:
+		default:
+			m.add(6, o.caller.name, "watch", k.String())
+			if pending > 1 {
+				m.add(4, o.caller.name, "watch", k.String()+" 1")
+			}
+		}
+	}
+	o.ghosts.offer(func(id ledger.TicketID) { m.add(5, o.caller.name, "ghost", id.String()) })
+}
+
+// listable: the tickets come first, everything else after.
+func (o *observer) listable(k world.Kind) bool { return k == world.Tickets || o.at[world.Tickets] >= 0 }
+
+// oldest is how old a first list may be: pods as they are after the tickets,
+// everything else as a watch cache that is some events behind has it.
+func (o *observer) oldest(k world.Kind) int {
+	n := len(o.s.logs[k])
+	if k == world.Pods {
+		return n
+	}
+	return max(0, n-o.s.rng.IntN(4))
+}
+
+// act implements process for what offer adds.
+func (o *observer) act(what, arg string) bool {
+	if what == "ghost" {
+		return o.resolveGhost(world.TicketKey(arg))
+	}
+	name, rest, _ := strings.Cut(arg, " ")
+	k, known := world.KindOf(name)
+	n, err := strconv.Atoi(rest)
+	if !known || rest != "" && err != nil {
+		return false
+	}
+	log := o.s.logs[k]
+	switch {
+	case what == "list" && o.at[k] < 0 && o.listable(k):
+		if k == world.Pods {
+			n = 0
+		}
+		o.list(k, max(0, len(log)-n))
+	case what == "watch" && o.at[k] >= 0 && o.at[k] < len(log):
+		end := len(log)
+		if n > 0 {
+			end = min(o.at[k]+n, end)
+		}
+		for o.at[k] < end {
+			o.at[k]++
+			o.deliver(log[o.at[k]-1])
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// list takes a kind in as it was after the first n events of its log.
+func (o *observer) list(k world.Kind, n int) {
+	o.at[k] = n
+	state := map[string]ledger.Event{}
+	var keys []string
+	for _, c := range o.s.logs[k][:n] {
+		if _, seen := state[c.Key]; !seen {
+			keys = append(keys, c.Key)
+		}
+		state[c.Key] = c.Fact
+		o.handled[k] = c.Version
+	}
+	for _, key := range keys {
+		if fact := state[key]; fact != nil {
+			o.store[k][key] = fact
+			o.apply(fact)
+		}
+	}
+}
+
+// deliver takes one event of a watch in, as a feed of internal/observe does.
+func (o *observer) deliver(c world.Change) {
+	o.handled[c.Kind] = max(o.handled[c.Kind], c.Version)
+	ahead := o.ahead[c.Kind][c.Key]
+	if c.Fact == nil {
+		delete(o.store[c.Kind], c.Key)
+		if ahead != nil && c.Kind != world.Pods && world.UIDOf(ahead) != world.UIDOf(c.Old) {
+			return // another one of the name is known already
+		}
+		delete(o.ahead[c.Kind], c.Key)
+		o.gone(c.Old)
+		return
+	}
+	if ahead != nil && world.VersionOf(ahead) <= c.Version {
+		delete(o.ahead[c.Kind], c.Key)
+	}
+	o.store[c.Kind][c.Key] = c.Fact
+	o.apply(c.Fact)
+}
+
+func (o *observer) gone(old ledger.Event) {
+	o.apply(world.Gone(old))
+	if t, ok := old.(ledger.Ticket); ok {
+		o.ghosts.add(t.ID)
+	}
+}
+
+// saw takes in what an answer showed, unless the watch has come as far.
+func (o *observer) saw(facts ...ledger.Event) {
+	for _, e := range facts {
+		k, key := world.Identify(e)
+		version := world.VersionOf(e)
+		if o.at[k] < 0 || version <= o.handled[k] {
+			continue
+		}
+		if a := o.ahead[k][key]; a != nil && version <= world.VersionOf(a) {
+			continue
+		}
+		o.ahead[k][key] = e
+		o.apply(e)
+	}
+}
+
+// get returns the newest version known of an object.
+func (o *observer) get(k world.Kind, key string) ledger.Event {
+	stored, ahead := o.store[k][key], o.ahead[k][key]
+	if stored == nil || ahead != nil && world.VersionOf(ahead) > world.VersionOf(stored) {
+		return ahead
+	}
+	return stored
+}
+
+// resolveGhost ends the reservation of a ticket that somebody else deleted, by
+// a consistent read of its pod.
+func (o *observer) resolveGhost(id ledger.TicketID) bool {
+	if !o.ghosts.start(id) {
+		return false
+	}
+	t := o.snapshot().Ticket(id)
+	if t == nil || !t.Ghost {
+		o.ghosts.done(id, 0, nil)
+		return true
+	}
+	o.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
+		if err == nil && (p == nil || p.Node == "") {
+			o.apply(ledger.TicketReleased{ID: id, UID: t.UID})
+		}
+		o.ghosts.done(id, 0, err)
+	})
+	return true
+}
+
+// confirmPod reads a pod as it is now: nil when there is none.
+func (o *observer) confirmPod(uid string, then func(*ledger.Pod, error)) {
+	r := world.Request{Do: world.GetObject, Kind: world.Pods, Key: uid}
+	o.s.net.send(o.caller, "get pod "+uid, o.s.Now().Add(o.s.config.WriteTimeout), r, func(a world.Answer, err error) {
+		switch {
+		case err != nil:
+			then(nil, err)
+		case a.Code == world.NotFound:
+			o.apply(ledger.PodGone{UID: uid})
+			then(nil, nil)
+		default:
+			o.saw(a.Facts...)
+			p, ok := a.Facts[0].(ledger.Pod)
+			if !ok {
+				then(nil, fmt.Errorf("pod %s is no pod", uid))
+				return
+			}
+			then(&p, nil)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"time"
+)
+
+// errStale is execute.ErrStale: a precondition did not hold.
+var errStale = errors.New("the facts have changed")
+
+// queue is controller/internal/work's queue as data: at most one run for each
+// key at a time, at once when it is touched, later when time or a failure asks
+// for it. Its pauses are the longest that a real one would make.
+type queue[K comparable] struct {
+	keys    []K // in the order in which they were first added
+	items   map[K]*item
+	timeNow func() time.Time
+}
+
+type item struct {
+	ready   bool
+	running bool
+	due     time.Time // zero: none
+	failed  int
+	stale   int
+}
+
+func newQueue[K comparable](now func() time.Time) *queue[K] {
+	return &queue[K]{items: map[K]*item{}, timeNow: now}
+}
+
+func (q *queue[K]) item(k K) *item {
+	if q.items[k] == nil {
+		q.items[k] = &item{}
+		q.keys = append(q.keys, k)
+	}
+	return q.items[k]
+}
+
+// add has a key processed at once, also one that waits.
+func (q *queue[K]) add(k K) { q.item(k).ready = true }
+
+// startable says whether a key can be processed now.
+func (q *queue[K]) startable(k K) bool {
+	i := q.items[k]
+	return i != nil && !i.running && (i.ready || !i.due.IsZero() && !q.timeNow().Before(i.due))
+}
+
+// start begins to process a key.
+func (q *queue[K]) start(k K) bool {
+	if !q.startable(k) {
+		return false
+	}
+	i := q.items[k]
+	i.ready, i.running, i.due = false, true, time.Time{}
+	return true
+}
+
+// done ends what start began. after is when to look again without a reason.
+func (q *queue[K]) done(k K, after time.Duration, err error) {
+	i := q.items[k]
+	i.running = false
+	switch {
+	case err == nil:
+		i.failed, i.stale = 0, 0
+	case errors.Is(err, errStale):
+		after = min(2*time.Millisecond<<min(i.stale, 20), 5*time.Second)
+		i.stale++
+	default:
+		after = min(200*time.Millisecond<<min(i.failed, 20), time.Minute)
+		i.failed++
+	}
+	if after > 0 {
+		i.due = earlier(i.due, q.timeNow().Add(after))
+	}
+}
+
+// offer calls add for each key that can be processed.
+func (q *queue[K]) offer(add func(K)) {
+	for _, k := range q.keys {
+		if q.startable(k) {
+			add(k)
+		}
+	}
+}
+
+// next is when the next key that waits is due.
+func (q *queue[K]) next() time.Time {
+	var t time.Time
+	for _, k := range q.keys {
+		if i := q.items[k]; !i.running && !i.ready {
+			t = earlier(t, i.due)
+		}
+	}
+	return t
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Result is how a run ended.
+type Result struct {
+	Config Config
+	// Broken are the rules that were broken, in order. None: the run is good.
+	Broken []string
+	// Faulty are the actions until the faults ended, All those until the end.
+	Faulty, All []Action
+}
+
+// String tells of a failure: what was broken, by what, and how to see it again.
+func (r Result) String() string {
+	var b strings.Builder
+	for _, rule := range r.Broken {
+		fmt.Fprintf(&b, "  %s\n", rule)
+	}
+	fmt.Fprintf(&b, "%+v\n", r.Config)
+	for _, a := range r.Faulty {
+		fmt.Fprintf(&b, "    %s\n", a)
+	}
+	return b.String()
+}
+
+// The bounds of the time after the faults: how many actions, and how long.
+const (
+	settleActions = 8000
+	settleTime    = time.Hour
+)
+
+// Run plays one run to its end, or to the first rule that is broken.
+func Run(config Config) Result {
+	s := New(config)
+	for i := range config.Steps {
+		rates := config.Rates
+		if i < config.Warm {
+			rates = [classes]int{churn: rates[churn]}
+		}
+		a, any := s.offers().pick(s.rng, rates)
+		if !any {
+			break
+		}
+		if s.Do(a); len(s.broken()) > 0 {
+			return s.result(len(s.trace))
+		}
+	}
+	return s.finish()
+}
+
+// Replay plays a list of actions, leaving out those that can't be taken, and
+// then runs to the end as Run does.
+func Replay(config Config, actions []Action, listen func(string)) Result {
+	s := New(config)
+	s.notes = listen
+	for _, a := range actions {
+		if s.Do(a) {
+			s.note("%s  %s", s.Now().Sub(start()), a)
+		}
+		if len(s.broken()) > 0 {
+			return s.result(len(s.trace))
+		}
+	}
+	return s.finish()
+}
+
+func (s *Sim) result(faulty int) Result {
+	return Result{s.config, s.broken(), s.trace[:faulty:faulty], s.trace}
+}
+
+// finish ends the faults, runs everything until nothing moves any more, and
+// judges the run as a whole.
+func (s *Sim) finish() Result {
+	faulty := len(s.trace)
+	s.rng = rand.New(rand.NewPCG(s.config.Seed, 0x736574746c65)) // a shortened run settles alike
+	s.faulty = false
+	s.faults.heal()
+	s.collect()
+	end := s.Now().Add(settleTime)
+	for range settleActions {
+		if a, any := s.offers().pick(s.rng, [classes]int{}); any {
+			s.Do(a)
+			s.note("%s  %s", s.Now().Sub(start()), a)
+		} else if due := s.due(); due.IsZero() || due.After(end) {
+			s.judgeEnd() // what is still tried now and then does not help
+			return s.result(faulty)
+		} else {
+			s.w.Now = due
+		}
+		if len(s.broken()) > 0 {
+			return s.result(faulty)
+		}
+	}
+	s.fault("it does not settle: %s", s.restless())
+	return s.result(faulty)
+}
+
+// restless says what still goes on.
+func (s *Sim) restless() string {
+	var last []string
+	for _, a := range s.trace[max(0, len(s.trace)-12):] {
+		last = append(last, a.String())
+	}
+	return strings.Join(last, "; ")
+}
+
+func (s *Sim) fault(format string, args ...any) {
+	s.w.Judge.Faults = append(s.w.Judge.Faults, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/moorage-dev/moorage/test/sim"
+)
+
+// TestSeed plays the one run that SIM_SEED names, and tells all that happens:
+//
+//	SIM_SEED=42 go test -run TestSeed -v ./test/sim
+func TestSeed(t *testing.T) {
+	if os.Getenv("SIM_SEED") == "" {
+		return
+	}
+	config := sim.ConfigFor(number(t, "SIM_SEED", 0))
+	r := sim.Shrink(sim.Run(config))
+	if len(r.Broken) == 0 {
+		t.Log("nothing is broken")
+		return
+	}
+	t.Error(r)
+	sim.Replay(config, r.Faulty, func(line string) { t.Log(line) })
+}

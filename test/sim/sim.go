@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// driver is the one CSI driver of every simulated cluster, and namespace where
+// its pods and claims are.
+const (
+	driver    = "csi.sim"
+	namespace = "ns"
+)
+
+// tick is what every action takes.
+const tick = time.Millisecond
+
+// Sim is one run. It is not safe for parallel use; runs are independent.
+type Sim struct {
+	config Config
+	rng    *rand.Rand
+	w      *world.World
+	logs   map[world.Kind][]world.Change
+	faulty bool // faults and users may act
+
+	net         *network
+	lease       lease
+	controllers []*controller
+	schedulers  []*scheduler
+	kubelets    []*kubelet
+	attacher    *attacher
+	disks       *diskService
+	cluster     *cluster
+	users       *users
+	faults      *faults
+
+	scheduler map[string]string // who places a pod, by UID
+	deleting  map[string]bool   // pods with a deletionTimestamp, by UID
+
+	menu  menu
+	trace []Action
+	notes func(string) // nil: nobody listens
+}
+
+// New returns a run that is about to begin.
+func New(config Config) *Sim {
+	s := &Sim{
+		config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6d6f6f72616765)), w: world.New(),
+		logs: map[world.Kind][]world.Change{}, faulty: true,
+		scheduler: map[string]string{}, deleting: map[string]bool{},
+	}
+	s.w.Stamps, s.w.Judge.Limits = config.Stamps, !config.Foreign
+	s.net, s.disks = &network{s: s}, &diskService{s: s}
+	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s}
+	s.furnish()
+	s.collect()
+	return s
+}
+
+// Now is the virtual time.
+func (s *Sim) Now() time.Time { return s.w.Now }
+
+// collect moves what was written into the logs that watches follow.
+func (s *Sim) collect() {
+	for _, c := range s.w.Log {
+		s.logs[c.Kind] = append(s.logs[c.Kind], c)
+	}
+	s.w.Log = s.w.Log[:0]
+}
+
+// note tells who listens what somebody decided.
+func (s *Sim) note(format string, args ...any) {
+	if s.notes != nil {
+		s.notes(fmt.Sprintf(format, args...))
+	}
+}
+
+// processes are all that offer actions.
+func (s *Sim) processes() []process {
+	list := []process{s.net, s.disks, s.attacher, s.cluster, s.users, s.faults}
+	for _, c := range s.controllers {
+		list = append(list, c)
+	}
+	for _, k := range s.schedulers {
+		list = append(list, k)
+	}
+	for _, k := range s.kubelets {
+		list = append(list, k)
+	}
+	return list
+}
+
+// named finds who takes an action.
+func (s *Sim) named(who string) process {
+	switch who {
+	case "api", "net":
+		return s.net
+	case "disks":
+		return s.disks
+	case "attacher":
+		return s.attacher
+	case "cluster":
+		return s.cluster
+	case "user":
+		return s.users
+	case "fault":
+		return s.faults
+	}
+	for _, c := range s.controllers {
+		if c.name == who {
+			return c
+		}
+	}
+	for _, k := range s.schedulers {
+		if k.name == who {
+			return k
+		}
+	}
+	for _, k := range s.kubelets {
+		if k.name == who {
+			return k
+		}
+	}
+	return nil
+}
+
+// Do takes one action. It is false, and changes nothing, when the action can't
+// be taken.
+func (s *Sim) Do(a Action) bool {
+	if a.Who == "clock" {
+		d, err := time.ParseDuration(a.Arg)
+		if err != nil {
+			return false
+		}
+		s.w.Now = s.w.Now.Add(d)
+		s.trace = append(s.trace, a)
+		return true
+	}
+	p := s.named(a.Who)
+	if p == nil || !p.act(a.What, a.Arg) {
+		return false
+	}
+	s.trace = append(s.trace, a)
+	s.w.Now = s.w.Now.Add(tick)
+	s.collect()
+	return true
+}
+
+// offers collects what may happen next.
+func (s *Sim) offers() *menu {
+	s.menu.reset()
+	for _, p := range s.processes() {
+		p.offer(&s.menu)
+	}
+	return &s.menu
+}
+
+// due is when time alone would put something on offer.
+func (s *Sim) due() time.Time {
+	var t time.Time
+	for _, p := range s.processes() {
+		t = earlier(t, p.due())
+	}
+	return t
+}
+
+// nodeNames lists the nodes that the run began with.
+func (s *Sim) nodeNames() []ledger.NodeName {
+	var list []ledger.NodeName
+	for _, k := range s.kubelets {
+		list = append(list, k.node)
+	}
+	return list
+}
+
+// nodeID is the driver's name for a node, as its CSINode has it.
+func (s *Sim) nodeID(n ledger.NodeName) string {
+	node, _ := s.w.Drivers(n)
+	for _, d := range node.Drivers {
+		if d.Name == driver {
+			return d.NodeID
+		}
+	}
+	return ""
+}
+
+// volumeArg and volumeOf write and read a volume in an action.
+func volumeArg(v ledger.VolumeID) string {
+	if v.Driver == driver {
+		return v.Handle
+	}
+	return v.Driver + "^" + v.Handle
+}
+
+func volumeOf(arg string) ledger.VolumeID {
+	if d, handle, other := strings.Cut(arg, "^"); other {
+		return ledger.VolumeID{Driver: d, Handle: handle}
+	}
+	return ledger.VolumeID{Driver: driver, Handle: arg}
+}
+
+// stepText words a step for notes.
+func stepText(s arbiter.Step) string {
+	text := fmt.Sprintf("%s %s %s", s.Do, volumeArg(s.Volume), s.Node)
+	if s.Do == arbiter.WriteHold {
+		text += fmt.Sprintf(" %s next=%s transitions=%d", s.Hold.State, s.Hold.Next.Node, s.Hold.Transitions)
+	}
+	if s.Rule != "" {
+		text += " by " + s.Rule
+	}
+	return text
+}
+
+// broken are the rules that have been broken so far.
+func (s *Sim) broken() []string { return s.w.Judge.Faults }
+
+// Trace returns what has happened.
+func (s *Sim) Trace() []Action { return slices.Clone(s.trace) }

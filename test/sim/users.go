@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// users create and delete pods and tickets, and tend to nodes.
+type users struct {
+	s       *Sim
+	pods    int // how many were created
+	tickets int
+}
+
+func newUsers(s *Sim) *users { return &users{s: s} }
+
+// claims lists the claims that there are.
+func (u *users) claims() []string {
+	var list []string
+	for _, key := range u.s.w.Keys(world.Claims) {
+		list = append(list, strings.TrimPrefix(key, namespace+"/"))
+	}
+	return list
+}
+
+// offer implements process.
+func (u *users) offer(m *menu) {
+	if !u.s.faulty {
+		return
+	}
+	if u.pods < u.s.config.Pods {
+		m.addTo(churn, 10, "user", "create", u.draw())
+	}
+	if keys := u.s.w.Keys(world.Pods); len(keys) > 0 {
+		u.offerEnd(m, keys[u.s.rng.IntN(len(keys))])
+	}
+	u.offerTickets(m)
+	if k := u.s.kubelets[u.s.rng.IntN(len(u.s.kubelets))]; u.s.config.NodeFaults {
+		m.addTo(churn, 1, "fault", "cordon", k.name)
+		if u.s.config.Limit != ledger.NoLimit {
+			m.addTo(churn, 1, "fault", "limit", k.name+" "+strconv.Itoa(u.s.rng.IntN(3)))
+		}
+	}
+}
+
+// offerEnd offers the ways in which a pod may end.
+func (u *users) offerEnd(m *menu, key string) {
+	p, _ := u.s.w.Pod(key)
+	if !u.s.deleting[key] {
+		m.addTo(churn, 6, "user", "delete", key)
+		if p.Node != "" {
+			m.addTo(churn, 2, "user", "exit", key)
+		}
+	}
+	if u.s.config.Meddling {
+		m.addTo(churn, 1, "user", "remove", key)
+	}
+}
+
+func (u *users) offerTickets(m *menu) {
+	if u.s.config.Manual && u.tickets < 3 {
+		claims := u.claims()
+		node := u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))]
+		kind := []ledger.TicketType{ledger.TypeManual, ledger.TypeSnapshot, ledger.TypeBackup}[u.s.rng.IntN(3)]
+		m.addTo(churn, 1, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, kind, node, claims[u.s.rng.IntN(len(claims))], 30+u.s.rng.IntN(300)))
+	}
+	for _, key := range u.s.w.Keys(world.Tickets) {
+		if t, _ := u.s.w.Ticket(world.TicketKey(key)); u.s.config.Meddling || t.Type != ledger.TypePod {
+			m.addTo(churn, 1, "user", "drop-ticket", key)
+		}
+	}
+}
+
+// draw draws a pod: its name, who places it, and its claims.
+func (u *users) draw() string {
+	rng := u.s.rng
+	who := u.s.schedulers[rng.IntN(len(u.s.schedulers))].name
+	if u.s.config.Foreign && rng.IntN(2) == 0 {
+		who = "foreign"
+	}
+	claims := u.claims()
+	list := []string{claims[rng.IntN(len(claims))]}
+	if other := claims[rng.IntN(len(claims))]; rng.IntN(3) == 0 && other != list[0] {
+		list = append(list, other)
+	}
+	return fmt.Sprintf("p%d %s %s", u.pods+1, who, strings.Join(list, ","))
+}
+
+// act implements process.
+func (u *users) act(what, arg string) bool {
+	fields := strings.Fields(arg)
+	p, exists := u.s.w.Pod(arg)
+	switch {
+	case what == "create" && len(fields) == 3:
+		return u.create(fields[0], fields[1], strings.Split(fields[2], ","))
+	case what == "ticket" && len(fields) == 5:
+		return u.ticket(fields)
+	case what == "delete" && exists && !u.s.deleting[arg]:
+		u.terminate(p)
+	case what == "exit" && exists && p.Node != "":
+		return u.exit(p)
+	case what == "remove" && exists:
+		u.s.deleting[arg] = true
+		u.s.w.Drop(world.Pods, arg)
+	case what == "drop-ticket" && u.s.w.Get(world.Tickets, arg) != nil:
+		u.s.w.Drop(world.Tickets, arg)
+	default:
+		return false
+	}
+	return true
+}
+
+func (u *users) create(name, who string, claims []string) bool {
+	if _, exists := u.s.w.Pod(name); exists || u.s.scheduler[name] != "" {
+		return false
+	}
+	u.pods++
+	if n, err := strconv.Atoi(strings.TrimPrefix(name, "p")); err == nil {
+		u.pods = max(u.pods, n)
+	}
+	u.s.scheduler[name] = who
+	p := ledger.Pod{UID: name, Namespace: namespace, Name: name, Created: u.s.Now().Unix()}
+	for i, claim := range claims {
+		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "vol" + strconv.Itoa(i), Claim: claim})
+	}
+	u.s.w.Put(p)
+	return true
+}
+
+// terminate deletes a pod; one that is not bound is gone at once.
+func (u *users) terminate(p ledger.Pod) {
+	u.s.deleting[p.UID] = true
+	if p.Node == "" {
+		u.s.w.Drop(world.Pods, p.UID)
+		return
+	}
+	if p.Phase == ledger.PodLive {
+		p.Phase = ledger.PodTerminating
+		u.s.w.Put(p)
+	}
+}
+
+// exit ends a pod's containers from within.
+func (u *users) exit(p ledger.Pod) bool {
+	i := slices.IndexFunc(u.s.kubelets, func(k *kubelet) bool { return k.node == p.Node })
+	return i >= 0 && u.s.kubelets[i].up && u.s.kubelets[i].exit(p.UID)
+}
+
+func (u *users) ticket(fields []string) bool {
+	id := ledger.TicketID{Namespace: namespace, Name: fields[0]}
+	ttl, err := strconv.ParseInt(fields[4], 10, 64)
+	if _, exists := u.s.w.Ticket(id); exists || err != nil {
+		return false
+	}
+	u.tickets++
+	u.s.w.Put(ledger.Ticket{
+		ID: id, UID: u.s.w.UID("ticket"), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]),
+		Created: u.s.Now().Unix(), TTLSeconds: ttl, Volumes: []ledger.TicketVolume{{Claim: fields[3], ClaimUID: fields[3]}},
+	})
+	return true
+}
+
+// due implements process.
+func (u *users) due() time.Time { return time.Time{} }

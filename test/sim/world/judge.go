@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Judge watches what really happens to objects, disks and mounts, and knows
+// nothing of what anybody believes. It shares no rule with internal/arbiter.
+type Judge struct {
+	// Faults are the rules that were broken, in the order of their breaking.
+	Faults []string
+	// Limits has grants judged by the nodes' limits. It makes no sense where
+	// others bind pods past them: a grant that takes nothing away from what its
+	// controller has seen may be one too many by what came meanwhile.
+	Limits bool
+
+	left     map[At]time.Time              // when the last unfinished pod with the volume left the node
+	notReady map[ledger.NodeName]time.Time // since when the node has not been Ready
+	forced   map[At]bool                   // taken out of volumesAttached by a rule of force that held
+	numbers  map[ledger.VolumeID]int64     // the highest transitions of the volume's hold
+	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
+	limits   map[slots]int32               // the highest that a CSINode has said
+}
+
+// slots names a driver's slots at a node.
+type slots struct {
+	node   ledger.NodeName
+	driver string
+}
+
+func newJudge() Judge {
+	return Judge{
+		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, forced: map[At]bool{},
+		numbers: map[ledger.VolumeID]int64{}, known: map[string][]ledger.VolumeID{},
+		limits: map[slots]int32{}, Limits: true,
+	}
+}
+
+func (j *Judge) clone() Judge {
+	c := *j
+	c.Faults = slices.Clip(j.Faults)
+	c.left, c.notReady, c.forced = maps.Clone(j.left), maps.Clone(j.notReady), maps.Clone(j.forced)
+	c.numbers, c.known, c.limits = maps.Clone(j.numbers), maps.Clone(j.known), maps.Clone(j.limits)
+	return c
+}
+
+func (j *Judge) fault(format string, args ...any) {
+	j.Faults = append(j.Faults, fmt.Sprintf(format, args...))
+}
+
+// changed keeps what the judge must remember of objects.
+func (j *Judge) changed(w *World, was, is ledger.Event) {
+	for _, e := range []ledger.Event{was, is} {
+		switch e := e.(type) {
+		case ledger.Pod:
+			j.podChanged(w, e)
+		case ledger.NodeState:
+			j.nodeChanged(w, e.Name)
+		case ledger.NodeDrivers:
+			j.limitsChanged(e)
+		}
+	}
+	if after, ok := is.(ledger.HoldSeen); ok {
+		j.holdChanged(was, after)
+	}
+}
+
+// limitsChanged: a grant may have been decided before a limit shrank.
+func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
+	for _, d := range n.Drivers {
+		limit := d.Limit
+		if limit == ledger.NoLimit {
+			limit = math.MaxInt32
+		}
+		at := slots{n.Node, d.Name}
+		j.limits[at] = max(j.limits[at], limit)
+	}
+}
+
+// UsedBy lists the volumes of a pod that need an attachment; what led
+// somewhere once is remembered when claim or PersistentVolume are gone.
+func (j *Judge) UsedBy(w *World, p ledger.Pod) []ledger.VolumeID {
+	if list, complete := w.VolumesOf(p); complete || len(list) > len(j.known[p.UID]) {
+		j.known[p.UID] = list
+	}
+	return j.known[p.UID]
+}
+
+func (j *Judge) podChanged(w *World, p ledger.Pod) {
+	if p.Node == "" {
+		return
+	}
+	for _, v := range j.UsedBy(w, p) {
+		at := At{v, p.Node}
+		if j.used(w, at) {
+			delete(j.left, at)
+		} else if _, noted := j.left[at]; !noted {
+			j.left[at] = w.Now
+		}
+	}
+}
+
+// used says whether an unfinished pod at a node uses a volume.
+func (j *Judge) used(w *World, at At) bool {
+	for _, p := range w.PodsAt(at.Node) {
+		if p.Phase != ledger.PodFinished && slices.Contains(j.UsedBy(w, p), at.Volume) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
+	n, exists := w.Node(name)
+	switch {
+	case exists && n.Ready == ledger.ReadyTrue:
+		delete(j.notReady, name)
+	default:
+		if _, noted := j.notReady[name]; !noted {
+			j.notReady[name] = w.Now
+		}
+	}
+}
+
+// holdChanged: transitions never falls, and rises when the volume changes its
+// node.
+func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
+	before, _ := was.(ledger.HoldSeen)
+	v, most := after.Volume, j.numbers[after.Volume]
+	switch {
+	case after.Hold.Transitions < before.Hold.Transitions:
+		j.fault("transitions of %s falls from %d to %d", v, before.Hold.Transitions, after.Hold.Transitions)
+	case after.Hold.Node != "" && after.Hold.Node != before.Hold.Node && after.Hold.Transitions <= most:
+		j.fault("%s is given to %s with transitions %d, which %d were before", v, after.Hold.Node, after.Hold.Transitions, most)
+	}
+	j.numbers[v] = max(most, after.Hold.Transitions)
+}
+
+// dead says whether a node's own word is not to be had, and its pods may be
+// taken for fenced by a rule of force that holds for a volume now.
+func (j *Judge) dead(w *World, at At) bool {
+	n, exists := w.Node(at.Node)
+	if exists && n.Ready == ledger.ReadyTrue {
+		return false
+	}
+	if exists && n.OutOfService {
+		return true
+	}
+	policy := w.policy(at.Volume)
+	since, gone := j.notReady[at.Node]
+	if d := policy.AfterUnreachable; d != nil && *d >= 0 && gone && w.Now.Sub(since) >= *d {
+		return true
+	}
+	after := arbiter.DefaultAfterPodGone
+	if policy.AfterPodGone != nil {
+		after = *policy.AfterPodGone
+	}
+	left, noted := j.left[at]
+	return after >= 0 && !j.used(w, at) && (!noted || w.Now.Sub(left) >= after)
+}
+
+// policy is the policy of a volume; the worlds have none for classes.
+func (w *World) policy(v ledger.VolumeID) ledger.Policy {
+	for _, key := range w.Keys(Policies) {
+		if p, _ := typed[ledger.Policy](&w.Objects, Policies, key); p.Driver == v.Driver && p.Class == "" {
+			return p
+		}
+	}
+	return ledger.Policy{}
+}
+
+// reports judges a write of volumesAttached: nothing leaves it that is in use,
+// unless a rule of force holds (I3, I4); nothing enters it that is not
+// attached (I5).
+func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, steps []arbiter.Step) {
+	for _, v := range was {
+		if !lacks(n.Reported, v) {
+			continue
+		}
+		at, rule := At{v, n.Name}, ""
+		for _, s := range steps {
+			if s.Volume == v {
+				rule = s.Rule
+			}
+		}
+		switch {
+		case rule != "" && j.dead(w, at):
+			j.forced[at] = true
+		case rule != "":
+			j.fault("%s is taken out of volumesAttached of %s by force (%s), and that rule does not hold", v, n.Name, rule)
+		case !lacks(n.InUse, v):
+			j.fault("%s is taken out of volumesAttached of %s, which reports it in use", v, n.Name)
+		}
+	}
+	for _, v := range n.Reported {
+		if !lacks(was, v) {
+			continue
+		}
+		delete(j.forced, At{v, n.Name})
+		a, exists := w.Attachment(ledger.AttachmentName(v, n.Name))
+		if !v.NoAttach() && (!exists || !a.Attached || a.Deleting) {
+			j.fault("%s is put into volumesAttached of %s, and its VolumeAttachment is not attached", v, n.Name)
+		}
+	}
+}
+
+// creates: no VolumeAttachment of an exclusive volume while it has another.
+func (j *Judge) creates(w *World, a ledger.Attachment) {
+	v, ok := w.Source(a)
+	if !ok || !w.Exclusive(v) || w.migrates(v) {
+		return
+	}
+	for _, other := range w.all[Attachments] {
+		b := other.(ledger.Attachment)
+		if u, _ := w.Source(b); u == v && b.Node != a.Node && !j.dead(w, At{v, b.Node}) {
+			j.fault("a VolumeAttachment of %s at %s is created while it has one at %s", v, a.Node, b.Node)
+		}
+	}
+}
+
+// deletes: no VolumeAttachment is deleted while its volume is in use, or still
+// reported as attached, unless by force; nor one that is somebody else's.
+func (j *Judge) deletes(w *World, a ledger.Attachment) {
+	v, ok := w.Source(a)
+	if !ok {
+		return
+	}
+	at := At{v, a.Node}
+	if a.Name != ledger.AttachmentName(v, a.Node) {
+		j.fault("VolumeAttachment %s at %s is deleted, which is somebody else's", a.Name, a.Node)
+	}
+	n, exists := w.Node(a.Node)
+	if exists && !lacks(n.Reported, v) {
+		j.fault("the VolumeAttachment of %s at %s is deleted while volumesAttached names it", v, a.Node)
+	}
+	if exists && !lacks(n.InUse, v) && !j.forced[at] && !j.dead(w, at) {
+		j.fault("the VolumeAttachment of %s at %s is deleted while the node reports it in use", v, a.Node)
+	}
+	j.mounted(w, at, "the VolumeAttachment of %s at %s is deleted while it is mounted there")
+}
+
+// mounted: nothing is taken from under a mount, unless by force.
+func (j *Judge) mounted(w *World, at At, words string) {
+	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
+		if m := w.Machines[id]; m.Node == at.Node && m.Uses(at.Volume) && !j.forced[at] && !j.dead(w, at) {
+			j.fault(words, at.Volume, at.Node)
+		}
+	}
+}
+
+// publishes: an exclusive volume is at one machine at a time, unless the other
+// one's node is fenced, or was this one's before.
+func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
+	if !w.Exclusive(v) || w.Disks.Lied[v] || w.migrates(v) {
+		return
+	}
+	for _, id := range w.Disks.At[v] {
+		at, n := At{v, w.Machines[id].Node}, w.Machines[machine].Node
+		if n != at.Node && !j.forced[at] && !j.dead(w, at) {
+			j.fault("%s is attached to %s while it is attached to %s", v, n, at.Node)
+		}
+	}
+}
+
+func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
+	m := w.Machines[machine]
+	if at := (At{v, m.Node}); m.Uses(v) && !j.forced[at] && !j.dead(w, at) {
+		j.fault("%s is detached from %s while it is mounted there", v, m.Node)
+	}
+}
+
+// mounts: no mount of what is not attached, and of an exclusive volume at one
+// machine at a time. It is false for a mount that fails, because the volume has
+// been taken away by force, or is attached to another machine of that name.
+func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
+	if w.Disks.Lied[v] {
+		return true
+	}
+	if !v.NoAttach() && !slices.Contains(w.Disks.At[v], m.ID) {
+		a, _ := w.Attachment(ledger.AttachmentName(v, m.Node))
+		if at := (At{v, m.Node}); j.forced[at] || j.dead(w, at) || a.NodeID != m.ID {
+			return false
+		}
+		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
+	}
+	if !w.Exclusive(v) || w.migrates(v) {
+		return true
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
+		other := w.Machines[id]
+		if at := (At{v, other.Node}); id != m.ID && other.Uses(v) && !j.forced[at] && !j.dead(w, at) {
+			j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
+		}
+	}
+	return true
+}
+
+// migrates says whether a live migration is granted, which lets a volume be at
+// two nodes.
+func (w *World) migrates(v ledger.VolumeID) bool {
+	for _, e := range w.all[Tickets] {
+		if t := e.(ledger.Ticket); t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted && slices.Contains(w.TicketVolumes(t), v) {
+			return true
+		}
+	}
+	return false
+}

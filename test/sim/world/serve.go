@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Serve carries a request out, atomically.
+func (w *World) Serve(r Request) Answer {
+	switch r.Do {
+	case GetObject:
+		if e := w.Get(r.Kind, r.Key); e != nil {
+			return answer(e)
+		}
+		return Answer{Code: NotFound}
+	case ListPods:
+		var list []ledger.Event
+		for _, p := range w.PodsAt(r.Node) {
+			list = append(list, p)
+		}
+		return answer(list...)
+	case PutHold, DropHold:
+		return w.serveHold(r)
+	case CreateAttachment, ConfirmAttachment, DropAttachment:
+		return w.serveAttachment(r)
+	case PatchNode:
+		return w.patchNode(r)
+	case CreateTicket, DecideTicket, DropTicket:
+		return w.serveTicket(r)
+	case RemovePod, BindPod, FinishPod:
+		return w.servePod(r)
+	case ReportUse:
+		return w.reportUse(r)
+	case StampAttachment, MarkAttached, MarkDetached:
+		return w.serveAttacher(r)
+	}
+	panic(fmt.Sprintf("no such request: %d", r.Do))
+}
+
+func (w *World) serveHold(r Request) Answer {
+	old, exists := w.Hold(r.Volume)
+	switch {
+	case !exists && r.Version != "":
+		return Answer{Code: NotFound}
+	case exists && r.Version == "":
+		return Answer{Code: Exists}
+	case exists && old.Version != r.Version:
+		return Answer{Code: Conflict}
+	case r.Do == DropHold:
+		w.Drop(Holds, r.Volume.String())
+		return Answer{}
+	}
+	return answer(w.Put(r.Fact))
+}
+
+func (w *World) serveAttachment(r Request) Answer {
+	if r.Do == CreateAttachment {
+		a := r.Fact.(ledger.Attachment)
+		if _, exists := w.Attachment(a.Name); exists {
+			return Answer{Code: Exists}
+		}
+		a.UID = w.UID("va")
+		if r.Stamp {
+			w.stamped[a.Name] = true
+		}
+		w.Judge.creates(w, a)
+		return answer(w.Put(a))
+	}
+	a, exists := w.Attachment(r.Key)
+	if !exists {
+		return Answer{Code: NotFound}
+	}
+	if r.Do == ConfirmAttachment {
+		if a.UID != r.UID {
+			return Answer{Code: Conflict}
+		}
+		return answer(w.put(a)) // a new value: always a new version
+	}
+	if p := r.Options.Preconditions; p != nil &&
+		(p.UID != nil && string(*p.UID) != a.UID || p.ResourceVersion != nil && *p.ResourceVersion != a.Version) {
+		return Answer{Code: Conflict}
+	}
+	if a.Deleting {
+		return Answer{}
+	}
+	w.Judge.deletes(w, a)
+	w.delete(a)
+	return Answer{}
+}
+
+// delete begins the deletion of a VolumeAttachment; without a finalizer it is
+// gone at once.
+func (w *World) delete(a ledger.Attachment) {
+	if !w.stamped[a.Name] {
+		w.Drop(Attachments, a.Name)
+		return
+	}
+	a.Deleting = true
+	w.Put(a)
+}
+
+func (w *World) serveAttacher(r Request) Answer {
+	a, exists := w.Attachment(r.Key)
+	if !exists || a.UID != r.UID {
+		return Answer{Code: NotFound} // its patches name no UID; but an attacher works on one object
+	}
+	switch r.Do {
+	case StampAttachment:
+		w.stamped[a.Name] = true
+		a.NodeID = r.NodeID
+	case MarkAttached:
+		a.Attached, a.AttachError = a.Attached || r.Error.IsZero(), r.Error
+	case MarkDetached:
+		if r.Error.IsZero() {
+			w.Drop(Attachments, a.Name)
+			return Answer{}
+		}
+		a.DetachError = r.Error
+	}
+	return answer(w.Put(a))
+}
+
+// Stamped says whether an attachment has the attacher's finalizer.
+func (w *World) Stamped(name string) bool { return w.stamped[name] }
+
+func (w *World) serveTicket(r Request) Answer {
+	if r.Do == CreateTicket {
+		t := r.Fact.(ledger.Ticket)
+		if _, exists := w.Ticket(t.ID); exists {
+			return Answer{Code: Exists}
+		}
+		t.UID, t.Created = w.UID("ticket"), w.Now.Unix()
+		return answer(w.Put(t))
+	}
+	t, exists := w.Ticket(TicketKey(r.Key))
+	switch {
+	case !exists:
+		return Answer{Code: NotFound}
+	case r.UID != "" && t.UID != r.UID, r.Version != "" && t.Version != r.Version:
+		return Answer{Code: Conflict}
+	case r.Do == DropTicket:
+		w.Drop(Tickets, r.Key)
+		return Answer{}
+	}
+	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
+		w.Judge.grants(w, t)
+	}
+	t.Phase, t.Reason, t.Epoch = r.Phase, r.Reason, max(t.Epoch, r.Epoch)
+	return answer(w.Put(t))
+}
+
+func (w *World) servePod(r Request) Answer {
+	p, exists := w.Pod(r.UID)
+	if !exists {
+		return Answer{Code: NotFound}
+	}
+	switch r.Do {
+	case RemovePod:
+		w.Drop(Pods, p.UID)
+		return Answer{}
+	case BindPod:
+		if p.Node != "" || p.Phase != ledger.PodLive {
+			return Answer{Code: Conflict}
+		}
+		p.Node = r.Node
+	case FinishPod:
+		p.Phase = ledger.PodFinished
+	}
+	return answer(w.Put(p))
+}
+
+func (w *World) reportUse(r Request) Answer {
+	n, exists := w.Node(r.Node)
+	if !exists {
+		return Answer{Code: NotFound}
+	}
+	n.Ready, n.Reporting = ledger.ReadyTrue, true
+	if !r.Same {
+		n.InUse = append([]ledger.VolumeID(nil), r.InUse...)
+	}
+	return answer(w.Put(n))
+}
+
+// equal says whether two objects differ in nothing but their versions.
+func equal(a, b ledger.Event) bool {
+	return reflect.DeepEqual(versioned(a, ""), versioned(b, ""))
+}
