@@ -130,7 +130,7 @@ func TestClassAndDriver(t *testing.T) {
 
 func TestPolicy(t *testing.T) {
 	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
-	got := Policy(&v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AttachPolicySpec{
+	got := Policy(&v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: metav1.Unix(7, 0)}, Spec: v1alpha1.AttachPolicySpec{
 		Driver: "d", StorageClassName: "c", BindAfter: v1alpha1.BindAfterAttached, DetachDelay: minutes(1), GrantTimeout: minutes(2),
 		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
 		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
@@ -139,7 +139,7 @@ func TestPolicy(t *testing.T) {
 		OnControllerDown: v1alpha1.ControllerDownBindUngranted,
 	}})
 	want := ledger.Policy{
-		Name: "p", Driver: "d", Class: "c", BindAfterAttached: true, DetachDelay: time.Minute, GrantTimeout: 2 * time.Minute,
+		Name: "p", Created: 7, Driver: "d", Class: "c", BindAfterAttached: true, DetachDelay: time.Minute, GrantTimeout: 2 * time.Minute,
 		MaxSlots: ptr.To[int32](9), Headroom: 1, AfterPodGone: ptr.To(3 * time.Minute), AfterUnreachable: ptr.To(4 * time.Minute),
 		Workers: 5, LiveMigration: true, AllowNoDriver: true, EmptyIsExclusive: true, BindUngranted: true,
 	}

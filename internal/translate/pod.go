@@ -49,7 +49,7 @@ func podVolume(p *corev1.Pod, volume *corev1.Volume) (ledger.PodVolume, bool, er
 		return v, true, nil
 	}
 	id, err := volumeOfInline(volume, p.Namespace)
-	v.Inline = id
+	v.Inline, v.Access = id, accessOfInline(volume, p.Namespace)
 	return v, !id.IsZero(), err
 }
 

@@ -15,7 +15,7 @@ import (
 func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	spec := &p.Spec
 	fact := ledger.Policy{
-		Name: p.Name, Version: p.ResourceVersion,
+		Name: p.Name, Version: p.ResourceVersion, Created: created(p.CreationTimestamp),
 		Driver: spec.Driver, Class: spec.StorageClassName,
 		BindAfterAttached: spec.BindAfter == v1alpha1.BindAfterAttached,
 		DetachDelay:       duration(spec.DetachDelay),
@@ -39,6 +39,14 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		fact.Workers = int(*spec.Workers)
 	}
 	return fact
+}
+
+// created is a creation time in seconds; 0 for an object that has none yet.
+func created(t metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
 }
 
 func duration(d *metav1.Duration) time.Duration {

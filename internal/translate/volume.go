@@ -102,6 +102,21 @@ func volumeOfInline(volume *corev1.Volume, namespace string) (ledger.VolumeID, e
 	return required(volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle))
 }
 
+// accessOfInline says how an inline volume may be shared: as the
+// PersistentVolume it is translated to; iSCSI and FC have no access modes there,
+// and may be shared unless a policy says otherwise (pkg/volume/util,
+// IsMultiAttachAllowed).
+func accessOfInline(volume *corev1.Volume, namespace string) ledger.Access {
+	migrated, err := migrateInline(volume, namespace)
+	switch {
+	case volume.ISCSI != nil, volume.FC != nil:
+		return ledger.AccessUnset
+	case err != nil || migrated == nil:
+		return ledger.AccessUnknown
+	}
+	return access(migrated.Spec.AccessModes, false)
+}
+
 // InlineSource is the source of a VolumeAttachment for an inline volume of a
 // pod: the spec of the PersistentVolume it is translated to. Nil when the pod
 // names no such volume.

@@ -86,8 +86,8 @@ func TestInlineVolumes(t *testing.T) {
 	}}}
 	disk := ledger.VolumeID{Driver: "ebs.csi.aws.com", Handle: "vol-02399794d890f9375"}
 	want := []ledger.PodVolume{
-		{Name: "disk", Inline: disk},
-		{Name: "lun", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "p:i:1"}},
+		{Name: "disk", Inline: disk, Access: ledger.AccessNode},
+		{Name: "lun", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "p:i:1"}, Access: ledger.AccessUnset},
 		{Name: "data", Claim: "c", ReadOnly: true},
 		{Name: "scratch", Claim: "db-scratch", Ephemeral: true},
 	}
