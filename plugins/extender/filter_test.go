@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+const (
+	fullNode  = "node(s) have no free slot of driver disk.example.com (2 of 2 used)"
+	heldByOld = "node(s) can't take volume data: n2 holds it for pod shop/old"
+)
+
+func TestFilterByNameAndByNode(t *testing.T) {
+	old, pod := boundTo(podWith("old", "data"), "n2"), podWith("db", "data")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n3")
+		r.Put("pods", old)
+		r.Put("pods", pod)
+	})
+	r.seen(pod, old)
+	result := r.filter(pod)
+	if result.NodeNames == nil || !slices.Equal(*result.NodeNames, []string{"n2"}) || result.Nodes != nil || result.Error != "" {
+		t.Errorf("by name: %+v", result)
+	}
+	if got := result.FailedAndUnresolvableNodes; got["n1"] != heldByOld || got["n3"] != fullNode+", "+heldByOld || len(got) != 2 || len(result.FailedNodes) != 0 {
+		t.Errorf("by name: failed are %v and %v", got, result.FailedNodes)
+	}
+
+	nodes := &corev1.NodeList{}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		n := node(name)
+		n.Labels = map[string]string{"kept": "as it was, " + name}
+		nodes.Items = append(nodes.Items, *n)
+	}
+	var byNode extenderv1.ExtenderFilterResult
+	r.ask(verbFilter, extenderv1.ExtenderArgs{Pod: pod, Nodes: nodes}, &byNode)
+	if byNode.NodeNames != nil || byNode.Nodes == nil || len(byNode.Nodes.Items) != 1 {
+		t.Fatalf("by node: %+v", byNode)
+	}
+	if got := byNode.Nodes.Items[0]; got.Name != "n2" || got.Labels["kept"] != "as it was, n2" {
+		t.Errorf("by node: the node comes back as %+v", got)
+	}
+	if !maps.Equal(byNode.FailedAndUnresolvableNodes, result.FailedAndUnresolvableNodes) {
+		t.Errorf("by node the verdicts are %v", byNode.FailedAndUnresolvableNodes)
+	}
+	r.wantWrites()
+}
+
+// Fewer pods on a full node would do: preemption is worth a try there.
+func TestFilterTellsWhatPreemptionCanLift(t *testing.T) {
+	pod := podWith("db", "data")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2", "n3")
+		r.Put("pods", pod)
+	})
+	r.seen(pod)
+	result := r.filter(pod)
+	if len(*result.NodeNames) != 0 || len(result.FailedAndUnresolvableNodes) != 0 || len(result.FailedNodes) != 3 || result.FailedNodes["n1"] != fullNode {
+		t.Errorf("result %+v", result)
+	}
+}
+
+func TestFilterOfPodsThatNoNodeWillDoFor(t *testing.T) {
+	pod := podWith("db", "nowhere")
+	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
+	r.seen(pod)
+	result := r.filter(pod)
+	want := "claim nowhere does not exist, or belongs to someone else"
+	if len(*result.NodeNames) != 0 || len(result.FailedAndUnresolvableNodes) != 3 || result.FailedAndUnresolvableNodes["n3"] != want {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// A filter that is never followed by a bind leaves nothing behind.
+func TestFilterReservesNothing(t *testing.T) {
+	pods := []*corev1.Pod{podWith("p1", "c1"), podWith("p2", "c2"), podWith("p3", "c3")}
+	r := newRig(t, func(r *rig) {
+		for i, pod := range pods {
+			r.disk(fmt.Sprintf("c%d", i+1))
+			r.Put("pods", pod)
+		}
+	})
+	r.seen(pods...)
+	for _, pod := range slices.Concat(pods, pods) {
+		if result := r.filter(pod); len(*result.NodeNames) != 3 {
+			t.Errorf("pod %s: %+v", pod.Name, result)
+		}
+	}
+	for ticket := range r.x.Facts.Snapshot().Tickets() {
+		t.Errorf("the ledger has the ticket %+v", ticket)
+	}
+	for _, pod := range pods {
+		r.Remove("pods", pod.Namespace, pod.Name)
+	}
+	r.eventually("the pods to be gone", func() bool { return r.x.Facts.Snapshot().Pod("uid-p3") == nil })
+	r.Put("csinodes", csiNode("n1", 3)) // the next change of anything
+	r.eventually("the pods to be forgotten", func() bool { return r.x.waker.Waiting() == 0 })
+	r.wantWrites()
+}
+
+// A pod that somebody makes up is not remembered.
+func TestFilterOfAPodThatDoesNotExist(t *testing.T) {
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2", "n3")
+	})
+	for i := range 5 {
+		made := podWith(fmt.Sprintf("made-up-%d", i), "data")
+		if result := r.filter(made); result.Error != errUnknownPod.Error() {
+			t.Errorf("result %+v", result)
+		}
+	}
+	if n := r.x.waker.Waiting(); n != 0 {
+		t.Errorf("%d pods are remembered", n)
+	}
+}
+
+// The scheduler may ask for a pod before the extender has seen it.
+func TestFilterOfAPodThatIsNotSeenYet(t *testing.T) {
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2", "n3")
+	})
+	pod := podWith("db", "data")
+	r.Put("pods", pod)
+	if result := r.filter(pod); len(result.FailedNodes) != 3 || result.Error != "" {
+		t.Errorf("result %+v", result)
+	}
+	if n := r.x.waker.Waiting(); n != 1 {
+		t.Errorf("%d pods are remembered, want 1", n)
+	}
+}
+
+func TestPrioritizePrefersWhereTheVolumeIs(t *testing.T) {
+	pod := podWith("db", "data")
+	r := newRig(t, func(r *rig) {
+		r.disk("data", "other")
+		r.attach("data", "n2")
+		r.attach("other", "n3")
+		r.Put("pods", pod)
+	})
+	names := []string{"n1", "n2", "n3"}
+	var list extenderv1.HostPriorityList
+	r.ask(verbPrioritize, extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names}, &list)
+	got := map[string]int64{}
+	for _, p := range list {
+		got[p.Host] = p.Score
+	}
+	if len(list) != 3 || !(got["n2"] > got["n1"] && got["n1"] >= got["n3"]) || got["n2"] > extenderv1.MaxExtenderPriority || got["n3"] < extenderv1.MinExtenderPriority {
+		t.Errorf("scores are %v, want n2 (has the volume) over n1 (free) over n3 (half full), from 0 to 10", got)
+	}
+	r.ask(verbPrioritize, extenderv1.ExtenderArgs{Pod: podWith("plain"), NodeNames: &names}, &list)
+	for _, p := range list {
+		if p.Score != 0 {
+			t.Errorf("a pod without volumes prefers %s", p.Host)
+		}
+	}
+}
+
+// Preemption goes on only where it would help.
+func TestPreemptLeavesTheNodesWhereItHelps(t *testing.T) {
+	pod := podWith("db", "data")
+	victim, stays := boundTo(podWith("victim", "a-n1"), "n1"), boundTo(podWith("stays"), "n2")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2", "n3")
+		r.Put("pods", victim)
+		r.Put("pods", stays)
+		r.Put("pods", pod)
+	})
+	r.seen(victim, stays, pod)
+	meta := func(pod *corev1.Pod) *extenderv1.MetaVictims {
+		return &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{{UID: string(pod.UID)}}, NumPDBViolations: 1}
+	}
+	full := func(pod *corev1.Pod) *extenderv1.Victims {
+		return &extenderv1.Victims{Pods: []*corev1.Pod{pod}, NumPDBViolations: 1}
+	}
+	for name, args := range map[string]extenderv1.ExtenderPreemptionArgs{
+		"by name": {Pod: pod, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n1": meta(victim), "n2": meta(stays)}},
+		"by pod":  {Pod: pod, NodeNameToVictims: map[string]*extenderv1.Victims{"n1": full(victim), "n2": full(stays)}},
+	} {
+		var result extenderv1.ExtenderPreemptionResult
+		r.ask(verbPreempt, args, &result)
+		left := result.NodeNameToMetaVictims["n1"]
+		if len(result.NodeNameToMetaVictims) != 1 || left == nil || left.NumPDBViolations != 1 || len(left.Pods) != 1 || left.Pods[0].UID != string(victim.UID) {
+			t.Errorf("%s: %+v", name, result.NodeNameToMetaVictims)
+		}
+	}
+	var result extenderv1.ExtenderPreemptionResult
+	r.ask(verbPreempt, extenderv1.ExtenderPreemptionArgs{Pod: podWith("plain"),
+		NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n1": meta(victim), "n2": meta(stays)}}, &result)
+	if len(result.NodeNameToMetaVictims) != 2 {
+		t.Errorf("a pod without volumes: %+v", result.NodeNameToMetaVictims)
+	}
+}
+
+// Just the pod that a change lets in is tried again, and as often as it takes.
+func TestRefusedPodsAreTriedAgain(t *testing.T) {
+	slot, lost := podWith("slot", "data"), podWith("lost", "nowhere")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2", "n3")
+		r.Put("pods", slot)
+		r.Put("pods", lost)
+	})
+	r.seen(slot, lost)
+	r.filter(slot)
+	r.filter(lost)
+	placeable := func(pod *corev1.Pod) *corev1.PodCondition {
+		var found corev1.Pod
+		r.Get("pods", pod.Namespace, pod.Name, &found)
+		for i := range found.Status.Conditions {
+			if found.Status.Conditions[i].Type == v1alpha1.PodPlaceable {
+				return &found.Status.Conditions[i]
+			}
+		}
+		return nil
+	}
+	r.detach("a-n1", "n1")
+	r.eventually("the pod to be nudged", func() bool { return placeable(slot) != nil })
+	first := placeable(slot)
+	if first.Status != corev1.ConditionTrue || first.Reason != reasonLifted {
+		t.Errorf("condition %+v", first)
+	}
+	if result := r.filter(slot); len(*result.NodeNames) != 1 || (*result.NodeNames)[0] != "n1" {
+		t.Errorf("tried again: %+v", result)
+	}
+	// Refused once more, and let in once more: the second nudge is another write.
+	r.attach("a-n1", "n1")
+	r.eventually("the slot to be taken", func() bool { return len(*r.filter(slot).NodeNames) == 0 })
+	r.detach("a-n1", "n1")
+	r.eventually("the second nudge", func() bool { return placeable(slot).LastProbeTime.After(first.LastProbeTime.Time) })
+	if placeable(lost) != nil {
+		t.Error("a pod is nudged that the change does not concern")
+	}
+}
+
+// A nudge is for the pod that was refused, and not for its successor.
+func TestNudgeOfAPodThatIsGone(t *testing.T) {
+	r := newRig(t, nil)
+	pod := podWith("db", "data")
+	r.x.nudger.nudge(t.Context(), pod)
+	next := podWith("db", "data")
+	next.UID = types.UID("uid-next")
+	r.Put("pods", next)
+	r.x.nudger.nudge(t.Context(), pod)
+	r.eventually("both nudges to be over", func() bool {
+		return r.x.nudger.queue.Len() == 0 && len(r.writes()) > 0 && r.x.nudger.queue.NumRequeues(podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, pod.UID}) == 0
+	})
+	var found corev1.Pod
+	r.Get("pods", "shop", "db", &found)
+	if len(found.Status.Conditions) != 0 {
+		t.Errorf("the successor is nudged: %+v", found.Status.Conditions)
+	}
+}
+
+// The controller's refusal keeps the pod from the node for a while, though the
+// ledger sees nothing against it.
+func TestRefusedNodeIsLeftOut(t *testing.T) {
+	r, pod := withPod(t)
+	r.seen(pod)
+	r.filter(pod)
+	r.controller(refuse)
+	if against := r.bind(pod, "n1"); against == "" {
+		t.Fatal("the controller's refusal is not heard")
+	}
+	result := r.filter(pod)
+	if !slices.Equal(*result.NodeNames, []string{"n2", "n3"}) || result.FailedAndUnresolvableNodes["n1"] != "node(s) refused: no free slot of driver disk.example.com (2 of 2 used)" {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// 5,000 whole nodes, as a scheduler sends them that keeps no names.
+func TestFilterOfALargeCluster(t *testing.T) {
+	pod := podWith("db", "data")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.Put("pods", pod)
+	})
+	r.seen(pod)
+	nodes := &corev1.NodeList{}
+	for i := range 5000 {
+		n := node(fmt.Sprintf("node-%d", i))
+		n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Time: &metav1.Time{Time: time.Unix(0, 0)}}}
+		for j := range 50 {
+			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/image-%d@sha256:0123456789abcdef", j)}, SizeBytes: 1 << 20})
+		}
+		nodes.Items = append(nodes.Items, *n)
+	}
+	nodes.Items[7].Name = "n1"
+	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, Nodes: nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(body) < 20<<20 {
+		t.Fatalf("the request has only %d bytes", len(body))
+	}
+	code, answer := r.post(verbFilter, body)
+	var result extenderv1.ExtenderFilterResult
+	if err := json.Unmarshal(answer, &result); err != nil || code != 200 {
+		t.Fatalf("%d, %v", code, err)
+	}
+	if len(result.Nodes.Items) != 1 || result.Nodes.Items[0].Name != "n1" || len(result.Nodes.Items[0].Status.Images) != 50 || len(result.FailedAndUnresolvableNodes) != 4999 {
+		t.Errorf("%d nodes pass, %d fail", len(result.Nodes.Items), len(result.FailedAndUnresolvableNodes))
+	}
+	if got, want := result.FailedAndUnresolvableNodes["node-1"], "node(s) where driver disk.example.com is not registered"; got != want {
+		t.Errorf("a node without the driver: %q, want %q", got, want)
+	}
+}
