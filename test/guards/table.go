@@ -5,6 +5,20 @@ package main
 // guards lists every scenario of Moorage's with a rule without which it must
 // fail.
 func guards() []guard {
+	all := standalone()
+	for _, g := range standalone() {
+		switch g.Scenario {
+		case "rollout", "limit", "full-node":
+			// The extender is another face of the same rule.
+			g.Scenario = "extender-" + g.Scenario
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// standalone lists the guards of the scenarios with Moorage's own scheduler.
+func standalone() []guard {
 	return []guard{
 		{
 			Scenario: "path",
