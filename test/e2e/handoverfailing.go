@@ -41,6 +41,7 @@ func handoverFailing() sandbox.Scenario {
 			}
 			mend()
 			s.runs("db-0")
+			s.say("db-0 runs on %s", to)
 			s.uncordon(from)
 		}),
 	}
@@ -59,6 +60,7 @@ func (s *story) toldOfFailedHandover(from string) {
 		}
 		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "DetachFailed", text, diskBusy)
 	})
+	s.sayTold("db-0")
 	s.show("pods", "volumeholds")
 }
 

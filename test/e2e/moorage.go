@@ -95,6 +95,13 @@ func told(pod *corev1.Pod, code string, texts ...string) error {
 	return says("the condition", c.Reason, c.Message, code, texts...)
 }
 
+// sayTold repeats to people what a waiting pod is told.
+func (s *story) sayTold(name string) {
+	status, err := volumeStatus(s.View.Pod(s.Namespace, name))
+	s.must(err)
+	s.say("%s is told: %s", name, status.Message)
+}
+
 // holdTells returns nil when a hold's condition says the code and every text.
 func holdTells(hold *v1alpha1.VolumeHold, kind string, status metav1.ConditionStatus, code string, texts ...string) error {
 	c := meta.FindStatusCondition(hold.Status.Conditions, kind)

@@ -70,8 +70,6 @@ func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
 		}
 		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "NodeUnreachable", texts...)
 	})
-	status, err := volumeStatus(s.View.Pod(s.Namespace, waiting.Name))
-	s.must(err)
-	s.say("%s is told: %s", waiting.Name, status.Message)
+	s.sayTold(waiting.Name)
 	s.show("pods", "volumeholds")
 }

@@ -140,6 +140,7 @@ func (s *story) toldOfFailure() {
 		}
 		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "DetachFailed", texts...)
 	})
+	s.sayTold("db")
 	s.expect(!s.ReportedAttached(readdNode, s.handle("data")), "a volume that is being detached is not in volumesAttached", "it is")
 	s.show("pods", "volumeholds")
 }

@@ -31,7 +31,9 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 	// Calls is how many calls the disk service got.
 	Calls int `json:"calls"`
-	// Violations are what the judge saw.
+	// Excused are violations that the scenario expects of upstream.
+	Excused []diskapi.Violation `json:"excused,omitempty"`
+	// Violations are what the judge saw beyond those.
 	Violations []diskapi.Violation `json:"violations,omitempty"`
 	// Denied are calls of Moorage's that the API server refused.
 	Denied []string `json:"denied,omitempty"`
@@ -68,7 +70,7 @@ func (r *Runner) Close() error {
 // wrong is in the Result.
 func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 	result := Result{Scenario: s.Name, Mode: mode, Seed: r.Seed}
-	if err := r.prepare(ctx, s, mode); err != nil {
+	if err := r.Prepare(ctx, s, mode); err != nil {
 		result.Error = err.Error()
 		return result
 	}
@@ -99,8 +101,9 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 	return result
 }
 
-// prepare makes sure that there is a cluster of the scenario's shape.
-func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode) error {
+// Prepare makes sure that there is a cluster of the scenario's shape. Run does,
+// too: it is for those who want to see the scenario begin at once.
+func (r *Runner) Prepare(ctx context.Context, s Scenario, mode Mode) error {
 	shape := s.In(mode)
 	if r.cluster != nil && (r.cluster.Shape() != shape || s.Exclusive || s.Bare) {
 		if err := r.Close(); err != nil {
@@ -201,7 +204,11 @@ func (e *Env) judge(ctx context.Context, result *Result) error {
 		return fmt.Errorf("ask the judge: %w", err)
 	}
 	for _, v := range violations {
-		if v.Seq > e.mark && !e.excused[v.Rule] {
+		switch {
+		case v.Seq <= e.mark:
+		case e.excused[v.Rule]:
+			result.Excused = append(result.Excused, v)
+		default:
 			result.Violations = append(result.Violations, v)
 		}
 	}

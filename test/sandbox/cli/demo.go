@@ -54,6 +54,7 @@ func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error
 	p := &player{out: out, paint: isTerminal(out)}
 	p.opening(len(s.Demo))
 	runner := p.runner(options, o.seed)
+	p.prepare(ctx, runner, s.Demo[0].Scenario, sandbox.Standalone)
 	failed := 0
 	for i, scene := range s.Demo {
 		if ctx.Err() != nil {
@@ -106,7 +107,8 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 				continue
 			}
 			show := &played{}
-			p.out, p.began = &show.text, time.Now()
+			p.out = &show.text
+			p.prepare(ctx, runner, scene.Scenario, sandbox.Upstream)
 			show.result = runner.Run(ctx, scene.Scenario, sandbox.Upstream)
 			done[i] <- show
 		}
@@ -147,10 +149,17 @@ func (p *player) runner(options sandbox.Options, seed uint64) *sandbox.Runner {
 	}
 }
 
+// prepare starts a cluster for a scene, unless there is one, and the scene's
+// clock. That it can't be started, the scene itself will say.
+func (p *player) prepare(ctx context.Context, runner *sandbox.Runner, s sandbox.Scenario, mode sandbox.Mode) {
+	_ = runner.Prepare(ctx, s, mode)
+	p.began = time.Now()
+}
+
 // play plays a scene with Moorage; 1 if it failed.
 func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox.Scene) int {
 	p.voice("Moorage")
-	p.began = time.Now()
+	p.prepare(ctx, runner, scene.Scenario, sandbox.Standalone)
 	result := runner.Run(ctx, scene.Scenario, sandbox.Standalone)
 	p.times(result, scene.Stages)
 	return p.verdict(result)

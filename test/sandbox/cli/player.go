@@ -107,8 +107,12 @@ func (p *player) times(r sandbox.Result, all bool) {
 // verdict says how a scene ended; 1 if it failed.
 func (p *player) verdict(r sandbox.Result) int {
 	if r.Passed {
-		fmt.Fprintf(p.out, "%s%s the judge saw %d calls and no violation; nothing is left over (%.0f s)\n",
-			sayMargin, p.styled(green, "✓"), r.Calls, r.Seconds)
+		saw := "no violation"
+		if len(r.Excused) > 0 {
+			saw = fmt.Sprintf("%d violations (%s), as expected of upstream", len(r.Excused), r.Excused[0].Rule)
+		}
+		fmt.Fprintf(p.out, "%s%s the judge saw %d calls and %s; nothing is left over (%.0f s)\n",
+			sayMargin, p.styled(green, "✓"), r.Calls, saw, r.Seconds)
 		return 0
 	}
 	fmt.Fprintf(p.out, "%s%s %s\n", sayMargin, p.styled(red, "✗ not as expected:"), r.Error)
