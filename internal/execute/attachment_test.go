@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -90,20 +92,20 @@ func TestCreateAttachmentWithoutAnswer(t *testing.T) {
 	for name, done := range map[string]bool{"it was made": true, "it was not made": false} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, nil, func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
-			var began time.Time
+			var began atomic.Pointer[time.Time]
 			w.server.Intercept(func(r apitest.Request, serve func()) error {
 				if r.Verb != "create" {
 					serve()
 					return nil
 				}
-				began = time.Now()
+				began.Store(ptr.To(time.Now()))
 				if done {
 					serve()
 				}
 				return errors.New("the connection breaks")
 			})
 			err := w.Do(t.Context(), creation())
-			if waited := time.Since(began); waited < 50*time.Millisecond {
+			if waited := time.Since(*began.Load()); waited < 50*time.Millisecond {
 				t.Errorf("it returned after %s, when the API server may still be at it", waited)
 			}
 			if known := w.place().Canonical() != nil; known != done || (err == nil) != done {

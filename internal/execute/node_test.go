@@ -6,12 +6,14 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
@@ -167,18 +169,18 @@ func TestReportWithoutAnswer(t *testing.T) {
 	for do, settled := range map[arbiter.Action]bool{arbiter.Report: true, arbiter.Unreport: false} {
 		t.Run(do.String(), func(t *testing.T) {
 			w := start(t, all(withNode(nil, nil), withAttachment(nil)), func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
-			var began time.Time
+			var began atomic.Pointer[time.Time]
 			w.server.Intercept(func(r apitest.Request, serve func()) error {
 				if r.Verb != "patch" {
 					serve()
 					return nil
 				}
-				began = time.Now()
+				began.Store(ptr.To(time.Now()))
 				return errors.New("the connection breaks")
 			})
 			step := arbiter.Step{Do: do, Volume: data, Node: "n1", NodeUID: "node-uid"}
 			err := w.Do(t.Context(), step)
-			if waited := time.Since(began); settled && waited < 50*time.Millisecond {
+			if waited := time.Since(*began.Load()); settled && waited < 50*time.Millisecond {
 				t.Errorf("it returned after %s, when the API server may still be at it", waited)
 			}
 			if stale := errors.Is(err, execute.ErrStale); err == nil || stale != settled {
