@@ -173,7 +173,7 @@ func (s *Sim) judgeLeaks() {
 	for v, at := range s.w.Disks.At {
 		for _, id := range at {
 			m := s.w.Machines[id]
-			if k := s.kubeletOf(m.Node); k.machine != m {
+			if m.Replaced {
 				continue // an attacher finds volumes by their node's name
 			}
 			if _, exists := s.w.Attachment(ledger.AttachmentName(v, m.Node)); !exists && !s.w.Disks.Lied[v] {

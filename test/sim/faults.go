@@ -195,6 +195,7 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 		k.crash()
 	case what == "replace" && !k.machine.Powered:
 		f.machines++
+		k.machine.Replaced = true
 		k.machine = f.s.w.AddMachine(string(name)+"#"+strconv.Itoa(f.machines+1), name)
 		k.restart()
 	case what == "limit":

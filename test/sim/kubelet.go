@@ -248,7 +248,7 @@ func (k *kubelet) act(what, arg string) bool {
 func (k *kubelet) register() bool {
 	k.registered = true
 	if _, exists := k.s.w.Node(k.node); !exists {
-		k.s.w.Put(ledger.NodeState{Name: k.node, UID: k.s.w.UID("node"), Managed: true})
+		k.s.w.Put(ledger.NodeState{Name: k.node, UID: k.s.w.UID(), Managed: true})
 	}
 	drivers, _ := k.s.w.Drivers(k.node)
 	if len(drivers.Drivers) == 0 || drivers.Drivers[0].NodeID != k.machine.ID {

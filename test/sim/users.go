@@ -162,7 +162,7 @@ func (u *users) ticket(fields []string) bool {
 	}
 	u.tickets++
 	u.s.w.Put(ledger.Ticket{
-		ID: id, UID: u.s.w.UID("ticket"), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]),
+		ID: id, UID: u.s.w.UID(), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]),
 		Created: u.s.Now().Unix(), TTLSeconds: ttl, Volumes: []ledger.TicketVolume{{Claim: fields[3], ClaimUID: fields[3]}},
 	})
 	return true

@@ -265,7 +265,7 @@ func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
 	}
 	for _, id := range w.Disks.At[v] {
 		at, n := At{v, w.Machines[id].Node}, w.Machines[machine].Node
-		if n != at.Node && !j.forced[at] && !j.dead(w, at) {
+		if n != at.Node && !w.Machines[id].Replaced && !j.forced[at] && !j.dead(w, at) {
 			j.fault("%s is attached to %s while it is attached to %s", v, n, at.Node)
 		}
 	}
@@ -314,3 +314,7 @@ func (w *World) migrates(v ledger.VolumeID) bool {
 	}
 	return false
 }
+
+// Forced says whether a volume has been taken from a node by a rule of force
+// that held.
+func (j *Judge) Forced(at At) bool { return j.forced[at] }

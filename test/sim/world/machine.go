@@ -15,6 +15,9 @@ type Machine struct {
 	ID      string
 	Node    ledger.NodeName
 	Powered bool
+	// Replaced: another machine has its node's name. What is attached to this
+	// one is out of everybody's reach.
+	Replaced bool
 	// Containers of pods, by UID, and the mounts that they use. Both survive
 	// the kubelet, and end with the power.
 	Containers map[string]bool

@@ -64,6 +64,7 @@ type Change struct {
 // Objects are the API server's objects, at their newest versions.
 type Objects struct {
 	all     [kinds]map[string]ledger.Event
+	shared  [kinds]bool     // with a clone: copied before it changes
 	stamped map[string]bool // VolumeAttachments with the attacher's finalizer
 	version int64
 	uids    int64
@@ -80,10 +81,10 @@ func newObjects() Objects {
 }
 
 func (o *Objects) clone() Objects {
-	c := *o
-	for k := range c.all {
-		c.all[k] = maps.Clone(o.all[k])
+	for k := range o.shared {
+		o.shared[k] = true
 	}
+	c := *o
 	c.stamped = maps.Clone(o.stamped)
 	c.Log = slices.Clip(o.Log)
 	return c
@@ -92,10 +93,17 @@ func (o *Objects) clone() Objects {
 // Version is the newest version that was given out.
 func (o *Objects) Version() int64 { return o.version }
 
-// UID makes a UID that tells what it is of.
-func (o *Objects) UID(name string) string {
+// own makes a kind's objects ready to change.
+func (o *Objects) own(k Kind) {
+	if o.shared[k] {
+		o.all[k], o.shared[k] = maps.Clone(o.all[k]), false
+	}
+}
+
+// UID makes a UID of the usual form.
+func (o *Objects) UID() string {
 	o.uids++
-	return name + "." + strconv.FormatInt(o.uids, 10)
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", o.uids)
 }
 
 // Get returns an object; nil when it does not exist.
@@ -164,6 +172,7 @@ func (o *Objects) put(e ledger.Event) ledger.Event {
 	o.version++
 	e = versioned(e, strconv.FormatInt(o.version, 10))
 	k, key := Identify(e)
+	o.own(k)
 	o.Log = append(o.Log, Change{k, key, o.version, e, o.all[k][key]})
 	o.all[k][key] = e
 	return e
@@ -176,6 +185,7 @@ func (o *Objects) drop(k Kind, key string) bool {
 		return false
 	}
 	o.version++
+	o.own(k)
 	delete(o.all[k], key)
 	if k == Attachments {
 		delete(o.stamped, key)

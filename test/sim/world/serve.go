@@ -63,7 +63,7 @@ func (w *World) serveAttachment(r Request) Answer {
 		if _, exists := w.Attachment(a.Name); exists {
 			return Answer{Code: Exists}
 		}
-		a.UID = w.UID("va")
+		a.UID = w.UID()
 		if r.Stamp {
 			w.stamped[a.Name] = true
 		}
@@ -133,7 +133,7 @@ func (w *World) serveTicket(r Request) Answer {
 		if _, exists := w.Ticket(t.ID); exists {
 			return Answer{Code: Exists}
 		}
-		t.UID, t.Created = w.UID("ticket"), w.Now.Unix()
+		t.UID, t.Created = w.UID(), w.Now.Unix()
 		return answer(w.Put(t))
 	}
 	t, exists := w.Ticket(TicketKey(r.Key))
@@ -189,3 +189,6 @@ func (w *World) reportUse(r Request) Answer {
 func equal(a, b ledger.Event) bool {
 	return reflect.DeepEqual(versioned(a, ""), versioned(b, ""))
 }
+
+// Stamp gives an attachment the attacher's finalizer.
+func (w *World) Stamp(name string) { w.stamped[name] = true }
