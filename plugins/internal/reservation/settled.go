@@ -62,8 +62,11 @@ func (b *Book) Settled(a arbiter.Arbiter, r *Reservation) (waitsFor string, err 
 	case ticket != nil && ticket.Phase == ledger.TicketRefused:
 		// A grant can lead nowhere: the driver found no room at the node.
 		return "", fmt.Errorf("%w: %s", ErrRefused, b.answer(ticket))
-	case ticket == nil || ticket.Ghost || ticket.Phase != ledger.TicketGranted:
+	case ticket == nil || ticket.Ghost:
 		return "", ErrEnded
+	case ticket.Phase != ledger.TicketGranted:
+		// The grant was heard of before the ledger has it.
+		return "the grant is not seen yet", nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
 		verdict := a.Settled(s, need, r.Ticket.Node)
