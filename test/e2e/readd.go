@@ -58,8 +58,8 @@ func readdKilled() sandbox.Scenario {
 	}
 }
 
-// readdHalf lets half of the detaches fail, and the pod come back at once each
-// time, until three of them have failed.
+// readdHalf lets every other detach fail, and the pod come back each time as
+// soon as a detach was asked for.
 func readdHalf() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "readd-half",
@@ -67,26 +67,26 @@ func readdHalf() sandbox.Scenario {
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
 		Run: tell(func(s *story) {
+			const rounds = 4
 			s.claim("data")
 			s.podAt(readdNode, "db", "data")
 			s.runs("db")
 			handle := s.handle("data")
-			s.breakCalls(diskapi.Fault{
-				Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: handle,
-				Action: diskapi.Fail, Code: "Internal", Message: diskBusy,
-				Probability: 0.5, Seed: s.Seed,
-			})
-			failed := func() int {
-				return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerUnpublish, Volume: handle, Outcome: diskapi.Failed}))
-			}
-			for round := 1; failed() < 3; round++ {
+			for round := range rounds {
+				s.breakCalls(diskapi.Fault{
+					Calls: []diskapi.Call{diskapi.ControllerUnpublish}, Volume: handle,
+					Action: diskapi.Fail, Code: "Internal", Message: diskBusy, Times: 1,
+				})
 				s.remove("db")
 				s.gone("db")
 				s.detachAsked(handle)
 				s.podAt(readdNode, "db", "data")
 				s.runs("db")
-				s.say("round %d: db runs again; %d detaches have failed so far", round, failed())
+				s.say("round %d: db runs again", round+1)
 			}
+			calls := len(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, readdNode))
+			failed := len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerUnpublish, Volume: handle, Outcome: diskapi.Failed}))
+			s.expect(failed == rounds && calls >= 2*rounds, "half of the detaches fail", "%d of %d did", failed, calls)
 		}),
 	}
 }
