@@ -10,6 +10,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/lead"
+	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
 // Config is what the extender's process needs to know.
@@ -93,8 +94,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s is missing: %s", required.flag, required.why))
 		}
 	}
-	if c.MaxBodyBytes < maxPodBytes {
-		errs = append(errs, fmt.Errorf("--max-request-bytes must be %d or more, to fit a pod, and is %d", maxPodBytes, c.MaxBodyBytes))
+	if c.MaxBodyBytes < wire.MaxPodBytes {
+		errs = append(errs, fmt.Errorf("--max-request-bytes must be %d or more, to fit a pod, and is %d", wire.MaxPodBytes, c.MaxBodyBytes))
 	}
 	if c.QPS <= 0 || c.Burst <= 0 {
 		errs = append(errs, errors.New("--kube-api-qps and --kube-api-burst must be above 0"))

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
 const rawPod = `{"metadata":{"namespace":"shop","name":"db","uid":"uid-db"},"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`
@@ -51,20 +53,20 @@ func TestBadRequestsGetAClearError(t *testing.T) {
 		{"a node without a name", "filter", `{"Pod":` + rawPod + `,"Nodes":{"items":[{}]}}`, 400, "node 0 has no name"},
 		{"a node that is none", "filter", `{"Pod":` + rawPod + `,"Nodes":{"items":["n1"]}}`, 400, "node 0 has no name"},
 		{"nodes that are no list", "filter", `{"Pod":` + rawPod + `,"Nodes":{"items":{}}}`, 400, "not ExtenderArgs"},
-		{"too many names", "filter", `{"Pod":` + rawPod + `,"NodeNames":[` + repeat(`"n"`, maxNodes+1) + `]}`, 413, "more than 20000 node names"},
-		{"too many nodes", "prioritize", `{"Pod":` + rawPod + `,"Nodes":{"items":[` + repeat(`{"metadata":{"name":"n"}}`, maxNodes+1) + `]}}`, 413, "more than 20000 nodes"},
-		{"a pod too long", "filter", `{"Pod":{"metadata":{"name":"` + strings.Repeat("x", maxPodBytes) + `"}},` + names + `}`, 413, "the pod has"},
-		{"a pod of many empty things", "filter", `{"Pod":{"spec":{"volumes":[` + repeat(`{}`, maxPodElements) + `]}},` + names + `}`, 413, "values"},
+		{"too many names", "filter", `{"Pod":` + rawPod + `,"NodeNames":[` + repeat(`"n"`, wire.MaxNodes+1) + `]}`, 413, "more than 20000 node names"},
+		{"too many nodes", "prioritize", `{"Pod":` + rawPod + `,"Nodes":{"items":[` + repeat(`{"metadata":{"name":"n"}}`, wire.MaxNodes+1) + `]}}`, 413, "more than 20000 nodes"},
+		{"a pod too long", "filter", `{"Pod":{"metadata":{"name":"` + strings.Repeat("x", wire.MaxPodBytes) + `"}},` + names + `}`, 413, "the pod has"},
+		{"a pod of many empty things", "filter", `{"Pod":{"spec":{"volumes":[` + repeat(`{}`, wire.MaxPodElements) + `]}},` + names + `}`, 413, "values"},
 		{"too deep", "filter", `{"Pod":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `,` + names + `}`, 400, "not ExtenderArgs"},
 		{"too large", "filter", `{"Junk":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "nodeCacheCapable"},
 		{"no victims' UIDs", "preempt", `{"Pod":` + rawPod + `,"NodeNameToMetaVictims":{"n1":{"Pods":[{}]}}}`, 400, `a victim at node "n1" has no UID`},
-		{"too many victims", "preempt", `{"Pod":` + rawPod + `,"NodeNameToMetaVictims":{"n1":{"Pods":[` + repeat(`{"UID":"u"}`, maxVictims+1) + `]}}}`, 413, "more than 100000 victims"},
+		{"too many victims", "preempt", `{"Pod":` + rawPod + `,"NodeNameToMetaVictims":{"n1":{"Pods":[` + repeat(`{"UID":"u"}`, wire.MaxVictims+1) + `]}}}`, 413, "more than 100000 victims"},
 		{"victims of nobody", "preempt", `{"NodeNameToMetaVictims":{}}`, 400, "no Pod with"},
 		{"victims that are none", "preempt", `{"Pod":` + rawPod + `,"NodeNameToVictims":[]}`, 400, "not ExtenderPreemptionArgs"},
 		{"a binding to nowhere", "bind", `{"PodName":"a","PodNamespace":"b","PodUID":"c"}`, 400, "must have PodName"},
 		{"a binding of nothing", "bind", `null`, 400, "must have PodName"},
 		{"a binding that is none", "bind", `{"PodName":1}`, 400, "not ExtenderBindingArgs"},
-		{"a long binding", "bind", `{"PodName":"` + strings.Repeat("x", maxBindingBytes) + `"}`, 413, "16384 bytes"},
+		{"a long binding", "bind", `{"PodName":"` + strings.Repeat("x", wire.MaxBindingBytes) + `"}`, 413, "16384 bytes"},
 		{"no such verb", "unbind", `{}`, 404, "the verbs are filter, prioritize, bind, preempt"},
 		{"no verb", "", `{}`, 404, "the verbs are"},
 	}

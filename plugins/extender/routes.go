@@ -16,10 +16,8 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/serving"
+	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
-
-// maxBindingBytes bounds the arguments of bind, which are four names.
-const maxBindingBytes = 16 << 10
 
 // The verbs, as their paths.
 const (
@@ -87,16 +85,16 @@ func (x *extender) large(w http.ResponseWriter, r *http.Request, next func(body 
 // code.
 func (x *extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
-		args, err := readCandidates(r.Body)
+		args, err := wire.ReadArgs(r.Body)
 		if err != nil {
 			return err
 		}
-		var result filtered
+		var result wire.Filtered
 		if _, err = x.leading(); err == nil {
 			result, err = x.filter(r.Context(), args)
 		}
 		if err != nil {
-			result = filtered{Error: err.Error()}
+			result = wire.Filtered{Error: err.Error()}
 		}
 		serving.WriteJSON(w, http.StatusOK, result)
 		return nil
@@ -106,7 +104,7 @@ func (x *extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 // servePrioritize answers prioritize.
 func (x *extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
-		args, err := readCandidates(r.Body)
+		args, err := wire.ReadArgs(r.Body)
 		if err != nil {
 			return err
 		}
@@ -121,7 +119,7 @@ func (x *extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
 // servePreempt answers preempt.
 func (x *extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
-		args, err := readPreemption(r.Body)
+		args, err := wire.ReadPreemption(r.Body)
 		if err != nil {
 			return err
 		}
@@ -136,7 +134,7 @@ func (x *extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 // serveBind answers bind. Why a pod is not bound is said in the result, as by
 // serveFilter.
 func (x *extender) serveBind(w http.ResponseWriter, r *http.Request) {
-	args, err := readBinding(w, r)
+	args, err := wire.ReadBinding(w, r)
 	if err != nil {
 		fail(w, err)
 		return

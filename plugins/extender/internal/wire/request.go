@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package extender
+package wire
 
 import (
 	"encoding/json"
@@ -12,47 +12,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// candidate is a node that a scheduler asks about.
-type candidate struct {
-	name ledger.NodeName
-	// object is the Node as the scheduler sent it, and wants it back; nil when it
+// Node is a node that a scheduler asks about.
+type Node struct {
+	Name string
+	// Object is the Node as the scheduler sent it, and wants it back; nil when it
 	// sent the name only.
-	object json.RawMessage
+	Object json.RawMessage
 }
 
-// candidates are the arguments of filter and prioritize
-// (extenderv1.ExtenderArgs). named says that the scheduler takes names for nodes
-// (nodeCacheCapable).
-type candidates struct {
-	pod   *corev1.Pod
-	nodes []candidate
-	named bool
+// Args are the arguments of filter and prioritize (extenderv1.ExtenderArgs).
+type Args struct {
+	Pod   *corev1.Pod // with a name, a namespace and a UID
+	Nodes []Node
+	// Named says that the scheduler takes names for nodes (nodeCacheCapable).
+	Named bool
 }
 
-// readCandidates reads the arguments of filter and prioritize. Of the nodes only
-// their names are understood.
-func readCandidates(body io.Reader) (candidates, error) {
-	var c candidates
+// ReadArgs reads the arguments of filter and prioritize. Of the nodes only their
+// names are understood. Its error is a *serving.RequestError.
+func ReadArgs(body io.Reader) (Args, error) {
+	var c Args
 	given := false
 	s := stream{json.NewDecoder(body)}
 	err := s.object(func(key string) (err error) {
 		switch {
 		case strings.EqualFold(key, "Pod"):
-			c.pod, err = s.pod()
+			c.Pod, err = s.pod()
 		case strings.EqualFold(key, "Nodes"):
 			objects, present, err := s.nodeList()
 			if present {
-				c.nodes, c.named, given = objects, false, true
+				c.Nodes, c.Named, given = objects, false, true
 			}
 			return err
 		case strings.EqualFold(key, "NodeNames"):
 			names, present, err := s.nodeNames()
 			if present {
-				c.nodes, c.named, given = names, true, true
+				c.Nodes, c.Named, given = names, true, true
 			}
 			return err
 		default:
@@ -65,15 +63,15 @@ func readCandidates(body io.Reader) (candidates, error) {
 	}
 	switch {
 	case err != nil:
-		return candidates{}, malformed("ExtenderArgs", err)
+		return Args{}, malformed("ExtenderArgs", err)
 	case !given:
-		return candidates{}, serving.BadRequest("the ExtenderArgs have neither Nodes nor NodeNames")
+		return Args{}, serving.BadRequest("the ExtenderArgs have neither Nodes nor NodeNames")
 	}
-	return c, known(c.pod)
+	return c, known(c.Pod)
 }
 
 // nodeList reads a NodeList; not present when it is null.
-func (s stream) nodeList() (list []candidate, present bool, err error) {
+func (s stream) nodeList() (list []Node, present bool, err error) {
 	err = s.object(func(key string) error {
 		present = true
 		if key != "items" {
@@ -81,8 +79,8 @@ func (s stream) nodeList() (list []candidate, present bool, err error) {
 		}
 		list = nil
 		return s.array(func() error {
-			if len(list) == maxNodes {
-				return serving.TooLarge("there are more than %d nodes", maxNodes)
+			if len(list) == MaxNodes {
+				return serving.TooLarge("there are more than %d nodes", MaxNodes)
 			}
 			raw, err := s.raw()
 			if err != nil {
@@ -92,7 +90,7 @@ func (s stream) nodeList() (list []candidate, present bool, err error) {
 			if name == "" {
 				return serving.BadRequest("node %d has no name", len(list))
 			}
-			list = append(list, candidate{ledger.NodeName(name), raw})
+			list = append(list, Node{name, raw})
 			return nil
 		})
 	})
@@ -100,7 +98,7 @@ func (s stream) nodeList() (list []candidate, present bool, err error) {
 }
 
 // nodeNames reads a list of names; not present when it is null.
-func (s stream) nodeNames() (list []candidate, present bool, err error) {
+func (s stream) nodeNames() (list []Node, present bool, err error) {
 	token, err := s.Token()
 	if err != nil || token == nil {
 		return nil, false, err
@@ -109,36 +107,37 @@ func (s stream) nodeNames() (list []candidate, present bool, err error) {
 		return nil, false, serving.BadRequest("NodeNames is not a list")
 	}
 	for s.More() {
-		if len(list) == maxNodes {
-			return nil, false, serving.TooLarge("there are more than %d node names", maxNodes)
+		if len(list) == MaxNodes {
+			return nil, false, serving.TooLarge("there are more than %d node names", MaxNodes)
 		}
 		name, err := s.text()
 		if err != nil {
 			return nil, false, err
 		}
-		list = append(list, candidate{name: ledger.NodeName(name)})
+		list = append(list, Node{Name: name})
 	}
 	_, err = s.Token()
 	return list, true, err
 }
 
-// preemption are the arguments of preempt (extenderv1.ExtenderPreemptionArgs):
-// by node, whom the scheduler would evict for the pod.
-type preemption struct {
-	pod     *corev1.Pod
-	victims map[string]*extenderv1.MetaVictims
-	count   int // of all victims
+// Preemption are the arguments of preempt (extenderv1.ExtenderPreemptionArgs).
+type Preemption struct {
+	Pod *corev1.Pod // with a name, a namespace and a UID
+	// Victims are whom the scheduler would evict for the pod, by node.
+	Victims map[string]*extenderv1.MetaVictims
+
+	count int // of all victims
 }
 
-// readPreemption reads the arguments of preempt. Of victims only the UIDs are
-// understood.
-func readPreemption(body io.Reader) (preemption, error) {
-	p := preemption{victims: map[string]*extenderv1.MetaVictims{}}
+// ReadPreemption reads the arguments of preempt. Of victims only the UIDs are
+// understood. Its error is a *serving.RequestError.
+func ReadPreemption(body io.Reader) (Preemption, error) {
+	p := Preemption{Victims: map[string]*extenderv1.MetaVictims{}}
 	s := stream{json.NewDecoder(body)}
 	err := s.object(func(key string) (err error) {
 		switch {
 		case strings.EqualFold(key, "Pod"):
-			p.pod, err = s.pod()
+			p.Pod, err = s.pod()
 		case strings.EqualFold(key, "NodeNameToVictims"):
 			err = p.read(s, "metadata", "uid")
 		case strings.EqualFold(key, "NodeNameToMetaVictims"):
@@ -152,19 +151,19 @@ func readPreemption(body io.Reader) (preemption, error) {
 		err = s.end()
 	}
 	if err != nil {
-		return preemption{}, malformed("ExtenderPreemptionArgs", err)
+		return Preemption{}, malformed("ExtenderPreemptionArgs", err)
 	}
-	return p, known(p.pod)
+	return p, known(p.Pod)
 }
 
 // read adds the victims by node, whose UIDs are at a path.
-func (p *preemption) read(s stream, uid ...string) error {
+func (p *Preemption) read(s stream, uid ...string) error {
 	return s.object(func(node string) error {
-		if len(p.victims) == maxNodes {
-			return serving.TooLarge("there are more than %d nodes with victims", maxNodes)
+		if len(p.Victims) == MaxNodes {
+			return serving.TooLarge("there are more than %d nodes with victims", MaxNodes)
 		}
 		victims := &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{}}
-		p.victims[node] = victims
+		p.Victims[node] = victims
 		return s.object(func(key string) error {
 			switch {
 			case strings.EqualFold(key, "NumPDBViolations"):
@@ -173,8 +172,8 @@ func (p *preemption) read(s stream, uid ...string) error {
 				return s.skip()
 			}
 			return s.array(func() error {
-				if p.count++; p.count > maxVictims {
-					return serving.TooLarge("there are more than %d victims", maxVictims)
+				if p.count++; p.count > MaxVictims {
+					return serving.TooLarge("there are more than %d victims", MaxVictims)
 				}
 				raw, err := s.raw()
 				if err != nil {
@@ -191,10 +190,13 @@ func (p *preemption) read(s stream, uid ...string) error {
 	})
 }
 
-// readBinding reads the arguments of bind.
-func readBinding(w http.ResponseWriter, r *http.Request) (extenderv1.ExtenderBindingArgs, error) {
+// MaxBindingBytes bounds the arguments of bind, which are four names.
+const MaxBindingBytes = 16 << 10
+
+// ReadBinding reads the arguments of bind. Its error is a *serving.RequestError.
+func ReadBinding(w http.ResponseWriter, r *http.Request) (extenderv1.ExtenderBindingArgs, error) {
 	var args extenderv1.ExtenderBindingArgs
-	body, err := serving.ReadJSON(w, r, maxBindingBytes)
+	body, err := serving.ReadJSON(w, r, MaxBindingBytes)
 	if err != nil {
 		return args, err
 	}

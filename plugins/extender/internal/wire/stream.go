@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package extender
+package wire
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ import (
 // Kubernetes supports (5,000 nodes, 110 pods each) can ask. They bound memory,
 // which for a short text can be a hundred times its length.
 const (
-	maxNodes       = 20_000
-	maxVictims     = 100_000
-	maxPodBytes    = 3 << 20 // what the API server takes of an object
-	maxPodElements = 100_000 // values in a pod's JSON
+	MaxNodes       = 20_000
+	MaxVictims     = 100_000
+	MaxPodBytes    = 3 << 20 // what the API server takes of an object
+	MaxPodElements = 100_000 // values in a pod's JSON
 )
 
 // stream reads JSON piece by piece, so that a large request is never in memory
@@ -108,11 +108,11 @@ func (s stream) pod() (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) > maxPodBytes {
-		return nil, serving.TooLarge("the pod has %d bytes, more than the %d that the API server takes", len(raw), maxPodBytes)
+	if len(raw) > MaxPodBytes {
+		return nil, serving.TooLarge("the pod has %d bytes, more than the %d that the API server takes", len(raw), MaxPodBytes)
 	}
-	if n := bytes.Count(raw, []byte(",")) + bytes.Count(raw, []byte("{")) + bytes.Count(raw, []byte("[")); n > maxPodElements {
-		return nil, serving.TooLarge("the pod has some %d values, more than the %d that are taken", n, maxPodElements)
+	if n := bytes.Count(raw, []byte(",")) + bytes.Count(raw, []byte("{")) + bytes.Count(raw, []byte("[")); n > MaxPodElements {
+		return nil, serving.TooLarge("the pod has some %d values, more than the %d that are taken", n, MaxPodElements)
 	}
 	var pod *corev1.Pod
 	if err := json.Unmarshal(raw, &pod); err != nil {
