@@ -68,7 +68,7 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 		if volume != nil && volume.Hold != nil {
 			entry.Transitions = volume.Hold.Transitions
 		}
-		verdict := a.Explain(s, need, node, now)
+		verdict := a.Explain(s, need, node, now).SeenFrom(p.Namespace)
 		entry.SafeToMount = verdict.Allowed() && p.Phase != ledger.PodFinished
 		entry.SafeToDetach = p.Phase == ledger.PodFinished && !inUse(volume, node)
 		if !verdict.Allowed() && p.Phase != ledger.PodFinished {

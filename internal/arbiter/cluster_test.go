@@ -38,6 +38,7 @@ type cluster struct {
 
 	kubelets map[ledger.NodeName]*kubelet
 	disks    disks
+	refuses  map[string]bool // writes that the API server refuses: an action, or an action and a node
 
 	// The controller's side.
 	ledger *ledger.Ledger
@@ -58,9 +59,10 @@ func newCluster() *cluster {
 		pods: map[string]ledger.Pod{}, tickets: map[ledger.TicketID]ledger.Ticket{},
 		attachments: map[string]ledger.Attachment{}, holds: map[ledger.VolumeID]ledger.Hold{},
 		policies: map[string]ledger.Policy{}, kubelets: map[ledger.NodeName]*kubelet{},
-		disks:  newDisks(),
-		ledger: ledger.New(),
-		trace:  func(string, ...any) {},
+		disks:   newDisks(),
+		refuses: map[string]bool{},
+		ledger:  ledger.New(),
+		trace:   func(string, ...any) {},
 	}
 	c.judge = &judge{c: c}
 	return c

@@ -18,6 +18,9 @@ var errRefused = errors.New("refused")
 // do executes one step as internal/execute does: one write with its
 // precondition against the API's newest objects, then what it proves.
 func (c *cluster) do(s arbiter.Step) error {
+	if c.refuses[s.Do.String()] || c.refuses[s.Do.String()+" "+string(s.Node)] {
+		return errRefused
+	}
 	c.own = true
 	defer func() { c.own = false }()
 	switch s.Do {

@@ -94,7 +94,7 @@ func (a Arbiter) judge(w view) Verdict {
 		}
 		reasons = append(reasons, w.free(need)...)
 	}
-	return refuse(append(reasons, w.room()...))
+	return refuse(append(reasons, w.room()...)).SeenFrom(w.r.Who.Namespace)
 }
 
 // Nodes narrows the nodes a request may go to: those where somebody living

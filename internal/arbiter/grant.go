@@ -47,11 +47,11 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 			continue
 		}
 		if next := p.committed(r, t.Node); next.Node != "" {
-			return refuse([]Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: next.Node, Who: next.To}}), nil
+			return refuse([]Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: next.Node, Who: next.To}}).SeenFrom(r.Who.Namespace), nil
 		}
 		p.hold = p.nextHold(hold(v))
 		if p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
-			return refuse([]Reason{p.taken(need.Name)}), nil
+			return refuse([]Reason{p.taken(need.Name)}).SeenFrom(r.Who.Namespace), nil
 		}
 		// Written even when it says so already: its version is what keeps
 		// two leaders apart.
@@ -113,7 +113,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			reasons = append(reasons, a.planner(s, v, now).superseded(t, need.Name)...)
 		}
 	}
-	return refuse(reasons)
+	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
 // superseded says to whom a granted ticket has lost an exclusive volume.
@@ -168,7 +168,7 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 			reasons = append(reasons, v.Reasons...)
 		}
 	}
-	return refuse(reasons)
+	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
 // Reserve makes the ticket that reserves a node for a pod: what the scheduler

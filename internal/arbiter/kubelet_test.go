@@ -22,6 +22,16 @@ func newKubelet() *kubelet {
 	return &kubelet{running: map[string]bool{}, mounted: map[ledger.VolumeID]map[string]bool{}, ended: map[string]bool{}}
 }
 
+// restart ends a kubelet and starts it again: what pods still want is mounted
+// anew, which takes the report and the attachment; what nobody wants is still
+// mounted until it unmounts it.
+func (k *kubelet) restart(pods map[string]ledger.Pod) {
+	k.running = map[string]bool{}
+	for _, users := range k.mounted {
+		maps.DeleteFunc(users, func(uid string, _ bool) bool { return pods[uid].UID != "" && pods[uid].Phase == ledger.PodLive })
+	}
+}
+
 // reboot empties a kubelet's memory, and the machine's mounts with it.
 func (k *kubelet) reboot() { *k = *newKubelet() }
 
@@ -160,6 +170,7 @@ type disks struct {
 	at         map[ledger.VolumeID]map[ledger.NodeName]bool
 	failAttach map[ledger.VolumeID]ledger.CallError
 	failDetach map[ledger.VolumeID]ledger.CallError
+	lies       map[ledger.VolumeID]bool // the attach that fails has happened all the same
 }
 
 func newDisks() disks {
@@ -167,6 +178,7 @@ func newDisks() disks {
 		at:         map[ledger.VolumeID]map[ledger.NodeName]bool{},
 		failAttach: map[ledger.VolumeID]ledger.CallError{},
 		failDetach: map[ledger.VolumeID]ledger.CallError{},
+		lies:       map[ledger.VolumeID]bool{},
 	}
 }
 
@@ -184,6 +196,9 @@ func (c *cluster) attacher(name string) bool {
 		return false
 	}
 	if e := c.disks.failAttach[v]; !e.IsZero() {
+		if c.disks.lies[v] {
+			c.publish(v, va.Node)
+		}
 		if va.AttachError == e {
 			return false
 		}
@@ -192,15 +207,19 @@ func (c *cluster) attacher(name string) bool {
 		c.trace("attacher: %s at %s: %s", volumeName(c, v), va.Node, e.Message)
 		return true
 	}
-	c.judge.publishes(v, va.Node)
-	if c.disks.at[v] == nil {
-		c.disks.at[v] = map[ledger.NodeName]bool{}
-	}
-	c.disks.at[v][va.Node] = true
+	c.publish(v, va.Node)
 	va.Attached, va.AttachError = true, ledger.CallError{}
 	c.putAttachment(va)
 	c.trace("attacher: attached %s to %s", volumeName(c, v), va.Node)
 	return true
+}
+
+func (c *cluster) publish(v ledger.VolumeID, n ledger.NodeName) {
+	c.judge.publishes(v, n)
+	if c.disks.at[v] == nil {
+		c.disks.at[v] = map[ledger.NodeName]bool{}
+	}
+	c.disks.at[v][n] = true
 }
 
 // unknownSource: an attacher does nothing without the PersistentVolume, and

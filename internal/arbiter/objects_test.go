@@ -319,27 +319,39 @@ func (s *script) deleteVA(a args) {
 	s.putAttachment(va)
 }
 
-// kubelet stops, starts or reboots a node's kubelet.
+// kubelet stops, starts, restarts or reboots a node's kubelet.
 func (s *script) kubelet(a args) {
 	k := s.kubelets[ledger.NodeName(a.word(1))]
 	k.down = a.flag("down")
+	if a.flag("restart") {
+		k.restart(s.pods)
+	}
 	if a.flag("reboot") {
 		k.reboot()
 	}
 }
 
-// fail plants a fault: attach|detach volume=… code=…; "ok" takes it away.
+// fail plants a fault: attach|detach volume=… code=…; "ok" takes it away. An
+// attach that "lies" happens, and says that it has failed.
 func (s *script) fail(a args) {
 	book, text := s.disks.failAttach, "the cloud said no"
 	if a.flag("detach") {
 		book = s.disks.failDetach
 	}
 	v := s.volumeNamed(a.get("volume", ""))
+	s.disks.lies[v] = a.flag("lies")
 	if a.flag("ok") {
 		delete(book, v)
 		return
 	}
 	book[v] = ledger.CallError{Code: int32(a.number("code", 13)), Message: text}
+}
+
+// refuse has the API server refuse a kind of write, at one node or at all:
+// write=ACTION node=…; "ok" ends that.
+func (s *script) refuse(a args) {
+	write := strings.TrimSpace(a.get("write", "") + " " + a.get("node", ""))
+	s.refuses[write] = !a.flag("ok")
 }
 
 // reportNode writes a node's lists as somebody else might: inUse=, attached=.

@@ -136,21 +136,33 @@ func (r Reason) progress(volume string) string {
 	return string(r.Code)
 }
 
+// noTimeForces as a Reason's Seconds says that no rule of force will ever be
+// over by time alone.
+const noTimeForces = -1
+
 // waysOut names what ends the wait for a node that is not ready.
 func (r Reason) waysOut() string {
 	var b strings.Builder
-	if r.Seconds > 0 {
+	when := "; at once when"
+	switch {
+	case r.Seconds > 0:
 		fmt.Fprintf(&b, "It is detached by force in %s", time.Duration(r.Seconds)*time.Second)
-	} else {
+	case r.Seconds == noTimeForces:
+		b.WriteString("No time of its policy forces the detach")
+		when = "; it goes when"
+	default:
 		b.WriteString("It waits for as long as pods of that node exist")
 	}
-	b.WriteString("; at once when the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
+	b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
 	return b.String()
 }
 
 func (r Reason) forWhom() string {
 	if r.Who.IsZero() {
 		return ""
+	}
+	if r.Who.Name == "" {
+		return " for somebody of another namespace"
 	}
 	return " for " + r.Who.String()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // docs/reasons.md explains every code, in the order of the code, and says of
@@ -45,5 +46,44 @@ func TestReasonsHaveMessages(t *testing.T) {
 		if message := (arbiter.Reason{Code: code}).Message(); message == string(code) || message == "" {
 			t.Errorf("%s has no message", code)
 		}
+	}
+}
+
+// Two claims of different namespaces can lead to one disk. Who waits is not
+// told who of the other namespace has it.
+func TestOtherNamespacesAreNotNamed(t *testing.T) {
+	c := newCluster()
+	for _, n := range []ledger.NodeName{"n1", "n2"} {
+		c.putNode(ledger.NodeState{Name: n, UID: string(n), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		c.putDrivers(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: "disk", Limit: ledger.NoLimit}}})
+	}
+	disk := ledger.VolumeID{Driver: "disk", Handle: "h"}
+	for _, namespace := range []string{"mine", "theirs"} {
+		key := ledger.ClaimKey{Namespace: namespace, Name: "data"}
+		c.putPV(ledger.PersistentVolume{Name: namespace, Volume: disk, Access: ledger.AccessNode, Claim: key})
+		c.putClaim(ledger.Claim{Key: key, UID: "claim-" + namespace, Bound: true, PersistentVolume: namespace, Access: ledger.AccessNode})
+	}
+	pod := func(namespace, name string, node ledger.NodeName) ledger.Pod {
+		p := ledger.Pod{UID: namespace + name, Namespace: namespace, Name: name, Node: node, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
+		c.putPod(p)
+		return p
+	}
+	pod("theirs", "secret", "n1")
+	c.settle()
+	for _, want := range []struct{ namespace, text string }{
+		{"mine", "can't take volume data: n1 holds it for somebody of another namespace"},
+		{"theirs", "can't take volume data: n1 holds it for pod theirs/secret"},
+	} {
+		waits := pod(want.namespace, "waits", "")
+		r := arbiter.PodRequest(c.snapshot(), &waits)
+		if got := c.arb.Fit(c.snapshot(), r, "n2", c.now).First().Message(); got != want.text {
+			t.Errorf("Fit says %q, want %q", got, want.text)
+		}
+		bound := pod(want.namespace, "bound", "n2")
+		need := arbiter.PodRequest(c.snapshot(), &bound).Needs[0]
+		if got := c.arb.Explain(c.snapshot(), need, "n2", c.now).SeenFrom(want.namespace).First().Message(); got != want.text {
+			t.Errorf("Explain says %q, want %q", got, want.text)
+		}
+		c.deletePod(bound.UID)
 	}
 }

@@ -121,7 +121,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Pla
 	case f.over():
 		return allow(), f.Rule
 	case n == nil || !n.Exists:
-		reason.Code, reason.Seconds = NodeUnreachable, secondsLeft(f)
+		reason.Code, reason.Seconds = NodeUnreachable, untilForced(s, v, p, f)
 	case !n.Reporting && n.Ready == ledger.ReadyTrue:
 		reason.Code = InUseUnknown
 	case !p.InUse && n.Reporting:
@@ -129,9 +129,19 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Pla
 	case n.Ready == ledger.ReadyTrue:
 		reason.Code = InUse
 	default:
-		reason.Code, reason.Seconds = NodeUnreachable, secondsLeft(f)
+		reason.Code, reason.Seconds = NodeUnreachable, untilForced(s, v, p, f)
 	}
 	return refuse([]Reason{reason}), ""
+}
+
+// untilForced is what a Reason says of the time until a rule of force is over:
+// nothing while pods of the node hold it up, noTimeForces when the policy has
+// no time for it.
+func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, f forcing) int64 {
+	if f.Rule == "" && unused(s, p) && afterPodGone(policyOf(s, v)) < 0 {
+		return noTimeForces
+	}
+	return secondsLeft(f)
 }
 
 // secondsLeft is told in steps, so that it does not change with every look.

@@ -41,6 +41,21 @@ func (v Verdict) First() Reason {
 	return v.Reasons[0]
 }
 
+// SeenFrom is the verdict as people of a namespace may see it: whoever of
+// another namespace stands in the way is not named. Two PersistentVolumes of
+// one disk can bring that about; the attach/detach controller only counts such
+// pods, too (attachdetach/reconciler, reportMultiAttachError).
+func (v Verdict) SeenFrom(namespace string) Verdict {
+	hidden := slices.Clone(v.Reasons)
+	for i := range hidden {
+		if who := &hidden[i].Who; who.Namespace != namespace {
+			who.Namespace, who.Name = "", ""
+		}
+	}
+	v.Reasons = hidden
+	return v
+}
+
 func allow() Verdict { return Verdict{Outcome: Allow} }
 
 // refuse makes a verdict of reasons: Deny when one of them denies, else Wait;

@@ -71,7 +71,7 @@ func (b *Book) Settled(a arbiter.Arbiter, r *Reservation) (waitsFor string, err 
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
 		verdict := a.Settled(s, need, r.Ticket.Node)
 		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
-			verdict = a.Explain(s, need, r.Ticket.Node, b.now())
+			verdict = a.Explain(s, need, r.Ticket.Node, b.now()).SeenFrom(r.Ticket.ID.Namespace)
 			if verdict.First().Code == arbiter.AttachFailed {
 				return "", fmt.Errorf("%w: %s", ErrRefused, verdict.First().Message())
 			}
