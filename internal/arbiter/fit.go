@@ -86,6 +86,12 @@ func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.T
 }
 
 func (a Arbiter) judge(w view) Verdict {
+	return refuse(append(w.wherever(), w.room()...)).SeenFrom(w.r.Who.Namespace)
+}
+
+// wherever says what keeps a request from the node that is not a matter of
+// slots.
+func (w view) wherever() []Reason {
 	var reasons []Reason
 	for _, need := range w.r.Needs {
 		reasons = append(reasons, need.broken(w.s)...)
@@ -94,7 +100,7 @@ func (a Arbiter) judge(w view) Verdict {
 		}
 		reasons = append(reasons, w.free(need)...)
 	}
-	return refuse(append(reasons, w.room()...)).SeenFrom(w.r.Who.Namespace)
+	return reasons
 }
 
 // Nodes narrows the nodes a request may go to: those where somebody living

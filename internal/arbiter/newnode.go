@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// NewNode says what would keep a request from a node that is new to the
+// cluster: nothing is there yet, and every driver has room, but for a limit
+// that a policy sets. What is refused here waits for its claims and volumes, or
+// for those who hold them, and adding nodes doesn't help.
+func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
+	w := view{s: s, r: r, now: now}
+	return refuse(append(w.wherever(), w.policed()...)).SeenFrom(r.Who.Namespace)
+}
+
+// Nowhere says whether a request fits no node there is, and none that may be
+// added. Its reasons are those of NewNode; false when some node is allowed, or
+// a new one would be.
+//
+// Only nodes that the reasons name are judged, unless a policy's limit is among
+// them: a volume can be kept from all nodes but where it is.
+func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, bool) {
+	v := a.NewNode(s, r, now)
+	if v.Allowed() {
+		return v, false
+	}
+	for _, reason := range v.Reasons {
+		if reason.Code == NoFreeSlot {
+			return v, !a.fitsAny(s, r, now)
+		}
+	}
+	return v, !slices.ContainsFunc(v.Reasons, func(reason Reason) bool {
+		return reason.Node != "" && a.Fit(s, r, reason.Node, now).Allowed()
+	})
+}
+
+func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
+	for n := range s.Nodes() {
+		if a.Fit(s, r, n.Name, now).Allowed() {
+			return true
+		}
+	}
+	return false
+}
+
+// policed says which drivers' policies leave less room at any node than the
+// request needs.
+func (w view) policed() []Reason {
+	var reasons []Reason
+	for i, need := range w.r.Needs {
+		if !w.takesSlot(need) || w.sameDriver(i) {
+			continue
+		}
+		driver := need.Volume.Driver
+		limit := Limit(ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Limit: ledger.NoLimit}}, PolicyFor(w.s, driver, ""))
+		needed, _ := w.fresh(driver)
+		if limit != ledger.NoLimit && needed > limit {
+			reasons = append(reasons, Reason{Code: NoFreeSlot, Driver: driver, Limit: limit, Needed: needed})
+		}
+	}
+	return reasons
+}
