@@ -96,7 +96,7 @@ func TestEverythingDecodes(t *testing.T) {
 		"rbac.yaml":        {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"},
 		"policies.yaml":    {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		"webhook.yaml":     {"MutatingWebhookConfiguration"},
-		"deploy.yaml":      {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service"},
+		"deploy.yaml":      {"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"},
 		"certificate.yaml": {"Certificate", "Issuer"},
 		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
 			"Role", "RoleBinding", "Service", "ServiceAccount"},

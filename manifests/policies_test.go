@@ -116,6 +116,17 @@ func placeholder(t *testing.T, in *corev1.Pod) string {
 	return text
 }
 
+// safe returns the pod with the condition that sums up its volume status.
+func safe(in *corev1.Pod, status corev1.ConditionStatus) *corev1.Pod {
+	in.Status.Conditions = append(in.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodSafeToMount, Status: status})
+	return in
+}
+
+func ready(in *corev1.Pod) *corev1.Pod {
+	in.Status.Conditions = append([]corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}, in.Status.Conditions...)
+	return in
+}
+
 func TestOnlyTheControllerWritesVolumeStatus(t *testing.T) {
 	policy := loadPolicy(t, "moorage-volume-status")
 	stamp := placeholder(t, podWith("", claim("data")))
@@ -129,13 +140,18 @@ func TestOnlyTheControllerWritesVolumeStatus(t *testing.T) {
 	}{
 		{"created without", tenant, "", podWith("", claim("data")), nil, ""},
 		{"created with the placeholder", tenant, "", podWith(stamp, claim("data")), nil, ""},
-		{"created safe to mount", tenant, "", podWith(mounted, claim("data")), nil, "leave it out"},
-		{"created with another pod's placeholder", tenant, "", podWith(stamp, claim("other")), nil, "leave it out"},
-		{"created with a placeholder and no volume", tenant, "", podWith(stamp), nil, "leave it out"},
+		{"created safe to mount", tenant, "", podWith(mounted, claim("data")), nil, "leave them out"},
+		{"created with another pod's placeholder", tenant, "", podWith(stamp, claim("other")), nil, "leave them out"},
+		{"created with a placeholder and no volume", tenant, "", podWith(stamp), nil, "leave them out"},
 		{"changed by its owner", tenant, "", podWith(mounted, claim("data")), podWith(stamp, claim("data")), "controller"},
-		{"removed by its owner", tenant, "", podWith("", claim("data")), podWith(mounted, claim("data")), "leave it as it is"},
+		{"removed by its owner", tenant, "", podWith("", claim("data")), podWith(mounted, claim("data")), "leave them as they are"},
 		{"set back to the placeholder", tenant, "", podWith(stamp, claim("data")), podWith(mounted, claim("data")), "controller"},
 		{"changed through the status", kubelet, "status", podWith(mounted, claim("data")), podWith(stamp, claim("data")), "controller"},
+		{"the condition set by its owner", tenant, "status", safe(podWith(stamp, claim("data")), "True"), podWith(stamp, claim("data")), "SafeToMount"},
+		{"the condition changed by its owner", tenant, "status", safe(podWith(stamp, claim("data")), "True"), safe(podWith(stamp, claim("data")), "False"), "SafeToMount"},
+		{"the condition removed by its owner", tenant, "status", podWith(stamp, claim("data")), safe(podWith(stamp, claim("data")), "True"), "SafeToMount"},
+		{"the condition changed by the controller", controllerUser, "status", safe(podWith(stamp, claim("data")), "True"), safe(podWith(stamp, claim("data")), "False"), ""},
+		{"another condition changed beside it", kubelet, "status", ready(safe(podWith(stamp, claim("data")), "True")), safe(podWith(stamp, claim("data")), "True"), ""},
 		{"another change through the status", kubelet, "status", podWith(stamp, claim("data")), podWith(stamp, claim("data")), ""},
 		{"another change", tenant, "", podWith(mounted, claim("data")), podWith(mounted, claim("data")), ""},
 		{"the controller", controllerUser, "status", podWith(mounted, claim("data")), podWith(stamp, claim("data")), ""},
@@ -238,6 +254,39 @@ func webhookMatcher(t *testing.T) func(request) bool {
 			t.Fatalf("the match conditions can't be evaluated: %v", result.Error)
 		}
 		return result.Matches
+	}
+}
+
+// A strict namespace would rather have a pod refused than placed without Moorage.
+func TestStrictNamespacesKeepTheScheduler(t *testing.T) {
+	policy := loadPolicy(t, "moorage-strict")
+	selector := policy.object.Spec.MatchConstraints.NamespaceSelector
+	if selector == nil || len(selector.MatchLabels) != 1 || selector.MatchLabels["moorage.dev/strict"] != "true" {
+		t.Fatalf("the policy is for namespaces %+v", selector)
+	}
+	with := func(scheduler, node string, in *corev1.Pod) *corev1.Pod {
+		in.Spec.SchedulerName, in.Spec.NodeName = scheduler, node
+		return in
+	}
+	mirror := with("", "worker-1", podWith("", claim("data")))
+	mirror.Annotations[corev1.MirrorPodAnnotationKey] = "hash"
+	tests := []struct {
+		name string
+		pod  *corev1.Pod
+		want string
+	}{
+		{"with Moorage's scheduler", with(v1alpha1.SchedulerName, "", podWith("", claim("data"))), ""},
+		{"with the default one", with(corev1.DefaultSchedulerName, "", podWith("", claim("data"))), "set spec.schedulerName"},
+		{"with none", podWith("", claim("data")), "set spec.schedulerName"},
+		{"past every scheduler", with(v1alpha1.SchedulerName, "worker-1", podWith("", claim("data"))), "leave spec.nodeName empty"},
+		{"without a volume", with(corev1.DefaultSchedulerName, "worker-1", podWith("")), ""},
+		{"the mirror of a static pod", mirror, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			check(t, policy.judge(t, request{user: tenant, namespace: "shop", resource: pods,
+				kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: test.pod}), test.want)
+		})
 	}
 }
 

@@ -32,7 +32,7 @@ type crd struct {
 }
 
 // crdDir is where controller-gen writes them.
-const crdDir = "../../charts/moorage/crds"
+const crdDir = "../../charts/moorage/files/crds"
 
 // loadCRDs reads and compiles every CRD, keyed by kind. It fails on one that
 // the API server would refuse, for its structure or for the cost of its rules.

@@ -33,6 +33,9 @@ system:serviceaccount:{{ .Release.Namespace }}:moorage-controller
 {{/* What the pods of every component have in common, as the restricted pod
 security standard asks. */}}
 {{- define "moorage.podSecurity" -}}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
@@ -61,6 +64,42 @@ affinity:
           labelSelector:
             matchLabels:
               {{- include "moorage.selector" . | nindent 14 }}
+{{- $selector := include "moorage.selector" . }}
+{{- with .values.topologySpread }}
+topologySpreadConstraints:
+  {{- range . }}
+  - {{- toYaml . | nindent 4 }}
+    labelSelector:
+      matchLabels:
+        {{- $selector | nindent 8 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* How many pods of a component a drain may take at once. */}}
+{{- define "moorage.disruption" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: moorage-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "moorage.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: {{ .values.maxUnavailable }}
+  # A pod that is not ready protects nothing.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "moorage.selector" . | nindent 6 }}
+{{- end }}
+
+{{/* Who makes the webhook's certificate: cert-manager, the chart's job, or you. */}}
+{{- define "moorage.certificates" -}}
+{{- if .Values.webhook.caBundle -}}given
+{{- else if .Values.certManager.enabled -}}cert-manager
+{{- else -}}job
+{{- end -}}
 {{- end }}
 
 {{- define "moorage.containerSecurity" -}}
