@@ -77,12 +77,17 @@ func unique(handle string) corev1.UniqueVolumeName {
 // disk puts a bound claim in namespace shop and its PersistentVolume, both and
 // the handle of one name.
 func (c *cluster) disk(name string) {
+	c.diskOf(name, corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}})
+}
+
+// diskOf puts a bound claim and a PersistentVolume of any source.
+func (c *cluster) diskOf(name string, source corev1.PersistentVolumeSource) {
 	c.Put("persistentvolumes", &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{translate.AttacherFinalizer(driver)}},
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: name},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
+			PersistentVolumeSource: source,
 		}})
 	c.Put("persistentvolumeclaims", &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},

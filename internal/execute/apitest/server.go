@@ -52,6 +52,9 @@ type Server struct {
 	history   []event
 	requests  []Request
 	intercept func(Request, func()) error
+	outages   int  // how many there were
+	out       bool // there is one now
+	compacted int  // the history before this version is lost
 }
 
 // Start returns a server that ends with the test.
@@ -83,6 +86,21 @@ func (s *Server) Intercept(f func(r Request, serve func()) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = f
+}
+
+// Outage ends all watches and answers nobody while f runs. What f changes is in
+// no history: whoever watched has to list.
+func (s *Server) Outage(f func()) {
+	s.mu.Lock()
+	s.outages++
+	s.out = true
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	f()
+	s.mu.Lock()
+	s.history, s.compacted = nil, s.version
+	s.out = false
+	s.mu.Unlock()
 }
 
 // Writes returns the requests since the last Forget that were to change
@@ -119,11 +137,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	call := parse(r, body)
 	s.mu.Lock()
-	intercept := s.intercept
+	intercept, out := s.intercept, s.out
 	if !strings.HasPrefix(call.Resource, "events") {
 		s.requests = append(s.requests, call.Request)
 	}
 	s.mu.Unlock()
+	if out {
+		reply(w, nil, failure(http.StatusServiceUnavailable, "the server is out"))
+		return
+	}
 	if call.Verb == "watch" {
 		s.watch(w, r, call)
 		return

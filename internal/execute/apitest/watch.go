@@ -45,9 +45,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c call) {
 		}
 		s.changed.Broadcast()
 	}()
-	next := s.initial(c, prefix, send)
+	next, outages := s.initial(c, prefix, send)
 	for {
-		events, ok := s.since(r, &next, prefix)
+		events, ok := s.since(r, &next, prefix, outages)
 		if !ok {
 			return
 		}
@@ -60,13 +60,18 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c call) {
 }
 
 // initial sends what a watch begins with, and returns from where in the
-// history it goes on.
-func (s *Server) initial(c call, prefix string, send func(string, object) bool) int {
+// history it goes on, and how many outages there were so far: another one ends
+// the watch. Who comes with a version from before the last is told so.
+func (s *Server) initial(c call, prefix string, send func(string, object) bool) (next, outages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.query["sendInitialEvents"] != "true" {
 		from, _ := strconv.Atoi(c.query["resourceVersion"])
-		return sort.Search(len(s.history), func(i int) bool { return s.history[i].version > from })
+		if from < s.compacted {
+			send("ERROR", object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": http.StatusGone})
+			return len(s.history), -1
+		}
+		return sort.Search(len(s.history), func(i int) bool { return s.history[i].version > from }), s.outages
 	}
 	sample := object{}
 	for key, o := range s.objects {
@@ -78,14 +83,17 @@ func (s *Server) initial(c call, prefix string, send func(string, object) bool) 
 	sample.meta()["resourceVersion"] = strconv.Itoa(s.version)
 	sample.meta()["annotations"] = map[string]any{"k8s.io/initial-events-end": "true"}
 	send("BOOKMARK", sample)
-	return len(s.history)
+	return len(s.history), s.outages
 }
 
 // since waits for events that matter to a watch.
-func (s *Server) since(r *http.Request, next *int, prefix string) ([]event, bool) {
+func (s *Server) since(r *http.Request, next *int, prefix string, outages int) ([]event, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
+		if s.outages != outages {
+			return nil, false
+		}
 		var events []event
 		for ; *next < len(s.history); *next++ {
 			if e := s.history[*next]; strings.HasPrefix(e.key, prefix) {
