@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const conformanceDoc = "../../docs/conformance-controller.md"
+
+// likeness says how what we do compares with the attach/detach controller.
+type likeness string
+
+const (
+	same     likeness = "as upstream"
+	stricter likeness = "stricter" // we do less than upstream, or later, because it is not safe
+	better   likeness = "better"   // upstream's users would want it so
+	differs  likeness = "differs"
+	others   likeness = "not ours" // the kubelet's or the attacher's
+)
+
+// conformance is one line of the table: what upstream does, what we do instead
+// where that is something else, and the scenarios that show it. A scenario is
+// named "script NAME" (testdata/NAME.txt), "test FOLDER NAME" (a Go test) or
+// "sandbox NAME" (a scenario of test/e2e).
+type conformance struct {
+	row       string
+	upstream  string // the behaviour, and in brackets the test that asserts it
+	likeness  likeness
+	ours      string // what we do, and why where it differs
+	scenarios []string
+}
+
+const conformanceIntro = `# What Moorage's controller does where kube-controller-manager's does it
+
+The first table has a row for each behaviour of the attach/detach controller of
+Kubernetes 1.37.1 that its own tests assert (reconciler_test.go,
+attach_detach_controller_test.go and their neighbours in
+pkg/controller/volume/attachdetach, test/integration/volume, test/e2e/storage).
+The second has the hazards that its source shows: where it loses sight of a
+volume, waits for ever or touches what is in use.
+
+- **as upstream**: the same outcome.
+- **stricter**: less, or later, because upstream's way is not safe.
+- **better**: what users would want instead.
+- **differs**: something else, for the reason given.
+- **not ours**: the kubelet or the attacher does it; the scenario shows that it
+  finds what it needs.
+
+A **script** is a file of internal/arbiter/testdata: commands, and after each
+the API writes, the disk calls and what the kubelets do, in their order. It is
+played against the core that the controller runs, and an audit and a judge look
+on. A **test** runs the controller against an API server in memory. A
+**sandbox** scenario runs on a real cluster.
+
+| scenario | command |
+|---|---|
+| script NAME | ` + "`go test ./internal/arbiter -run 'TestScripts/NAME$'`" + ` |
+| test FOLDER NAME | ` + "`go test ./FOLDER -run 'NAME$'`" + ` |
+| sandbox NAME | ` + "`bin/moorage-sandbox run NAME`" + ` |
+
+This file is written by ` + "`go test ./internal/arbiter -run Conformance -rewrite`" + `.
+That test plays every script named here, and fails when one prints anything but
+what it says, when a scenario does not exist, or when this file says otherwise.
+The tests run with ` + "`make test`" + `, the sandbox scenarios with ` + "`make scenarios`" + `.
+`
+
+// TestConformance plays the scripts of both tables and compares the document.
+func TestConformance(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString(conformanceIntro)
+	for _, section := range []struct {
+		title string
+		rows  []conformance
+	}{{"What its tests assert", upstreamRows()}, {"What its source shows", hazardRows()}} {
+		fmt.Fprintf(&doc, "\n## %s\n\n| # | upstream | | Moorage | scenarios |\n|---|---|---|---|---|\n", section.title)
+		for _, c := range section.rows {
+			if len(c.scenarios) == 0 || c.ours == "" && c.likeness != same {
+				t.Errorf("row %s has no scenario, or does not say what we do", c.row)
+			}
+			for _, name := range c.scenarios {
+				if err := shown(t, name); err != nil {
+					t.Errorf("row %s, scenario %q: %v", c.row, name, err)
+				}
+			}
+			fmt.Fprintf(&doc, "| %s | %s | %s | %s | %s |\n", c.row, c.upstream, c.likeness, c.ours, strings.Join(c.scenarios, "; "))
+		}
+	}
+	doc.WriteString(tally(slices.Concat(upstreamRows(), hazardRows())))
+	if *rewrite {
+		if err := os.WriteFile(conformanceDoc, []byte(doc.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, err := os.ReadFile(conformanceDoc); err != nil || string(got) != doc.String() {
+		t.Errorf("%s is not what the run says (%v): write it with -rewrite, and read the difference", conformanceDoc, err)
+	}
+}
+
+func tally(rows []conformance) string {
+	counts := map[likeness]int{}
+	for _, c := range rows {
+		counts[c.likeness]++
+	}
+	return fmt.Sprintf("\nIn all %d rows: %d as upstream, %d stricter, %d better, %d different, %d not ours.\n",
+		len(rows), counts[same], counts[stricter], counts[better], counts[differs], counts[others])
+}
+
+// shown plays a scenario's script, or says whether the test or the sandbox's
+// scenario of that name is there.
+func shown(t *testing.T, scenario string) error {
+	words := strings.Fields(scenario)
+	switch {
+	case len(words) == 2 && words[0] == "script":
+		text, err := os.ReadFile(filepath.Join("testdata", words[1]+".txt"))
+		if err == nil && play(t, string(text)) != string(text) {
+			err = fmt.Errorf("the script prints otherwise")
+		}
+		return err
+	case len(words) == 3 && words[0] == "test":
+		return within(filepath.Join("../..", words[1], "*_test.go"), `(?m)^func `+words[2]+`\(t \*testing\.T\)`)
+	case len(words) == 2 && words[0] == "sandbox":
+		return within("../../test/e2e/*.go", `Name:\s+"`+words[1]+`"`)
+	}
+	return fmt.Errorf("neither script, test nor sandbox")
+}
+
+// within returns nil when one of the files has text of a form.
+func within(files, form string) error {
+	names, err := filepath.Glob(files)
+	if err != nil {
+		return err
+	}
+	pattern := regexp.MustCompile(form)
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err == nil && pattern.Match(text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing in %s is of the form %s", files, form)
+}
+
+// TestRowsAreComplete: every row of the contract is there, once.
+func TestRowsAreComplete(t *testing.T) {
+	want := func(numbers ...[2]int) []string {
+		var list []string
+		for _, n := range numbers {
+			for i := n[0]; i <= n[1]; i++ {
+				list = append(list, fmt.Sprint(i))
+			}
+		}
+		return list
+	}
+	numbers := func(rows []conformance) []string {
+		var list []string
+		for _, c := range rows {
+			list = append(list, c.row)
+		}
+		return list
+	}
+	if got := numbers(upstreamRows()); !slices.Equal(got, want([2]int{1, 33}, [2]int{39, 43})) {
+		t.Errorf("rows %v", got)
+	}
+	// Hazard 8 is the scheduler's.
+	if got := numbers(hazardRows()); !slices.Equal(got, want([2]int{1, 7}, [2]int{9, 35})) {
+		t.Errorf("hazards %v", got)
+	}
+}
