@@ -8,7 +8,7 @@ import "fmt"
 // multi-call binary, their rights are those of the service accounts in
 // Moorage's manifests. This is the one place that knows their flags.
 func moorageComponents(s *site) []component {
-	if !s.options.Mode.Moorage() {
+	if !s.options.Mode.Moorage() || s.options.Bring != nil {
 		return nil
 	}
 	placing := schedulerWithPlugin

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,6 +68,14 @@ type Options struct {
 	// Components names the commands that Executable has. One that a mode
 	// needs and that isn't there is an error at the start.
 	Components []string
+	// Bring brings Moorage into the cluster in the sandbox's place, once the API
+	// server serves; it must leave Moorage's resources defined. The sandbox then
+	// starts none of Moorage's processes, applies none of its manifests, and has
+	// a stock kube-scheduler place what is not left to Moorage's.
+	Bring func(ctx context.Context, c *Cluster) error
+	// ServiceProxy is the unix socket of an HTTP proxy by which the API server
+	// reaches Services, with the method CONNECT; empty if there are none.
+	ServiceProxy string
 	// Keep leaves the folder with all logs in place when the cluster stops.
 	Keep bool
 	// Progress receives one line per step while the cluster starts and stops.
@@ -102,6 +111,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("kubelet status interval %s: at least 100ms is needed", o.KubeletStatusInterval)
 	case o.NodeMonitorGracePeriod != 0 && o.NodeMonitorGracePeriod < minGracePeriod:
 		return fmt.Errorf("node monitor grace period %s: kubelets renew their Lease every 10s, so at least %s is needed", o.NodeMonitorGracePeriod, minGracePeriod)
+	case o.Bring != nil && (o.Extender || o.Mode != Standalone):
+		return errors.New("Moorage is brought by others in mode standalone only, and without the sandbox's extender")
 	case o.Extender && !o.Mode.Moorage():
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
 	case o.Name != "" && !clusterName.MatchString(o.Name):

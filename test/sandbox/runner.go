@@ -56,6 +56,10 @@ type Runner struct {
 	cluster *Cluster
 }
 
+// Adopt has the next scenarios of the cluster's shape use a cluster that was
+// started elsewhere. The runner owns it from now on.
+func (r *Runner) Adopt(c *Cluster) { r.cluster = c }
+
 // Close stops the cluster that was kept.
 func (r *Runner) Close() error {
 	if r.cluster == nil {

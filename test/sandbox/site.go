@@ -37,6 +37,7 @@ type site struct {
 	tokenFile            string
 	auditPolicy          string
 	schedulerConfig      string
+	egress               string
 
 	// links holds each component's connection to the API server.
 	links map[string]*link.Link
@@ -60,6 +61,19 @@ rules:
 - level: None
   nonResourceURLs: ["/readyz*", "/livez*", "/healthz*", "/version*", "/openapi*", "/api", "/api/*", "/apis", "/apis/*"]
 - level: Metadata
+`
+
+// egressRules has the API server ask a proxy for everything inside the cluster,
+// where nothing listens at the addresses of Services.
+const egressRules = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      uds:
+        udsName: %q
 `
 
 // newSite prepares a cluster in its folder.
@@ -94,6 +108,7 @@ func (s *site) makeFolders() error {
 	s.tokenFile = s.folder.file("tokens.csv")
 	s.auditPolicy = s.folder.file("audit-policy.yaml")
 	s.schedulerConfig = s.folder.file("scheduler-config.yaml")
+	s.egress = s.folder.file("egress.yaml")
 	s.signingKey = filepath.Join(s.pki, "service-accounts.key")
 	return nil
 }
@@ -138,6 +153,7 @@ func (s *site) writeConfig() error {
 	for path, content := range map[string]string{
 		s.auditPolicy:     auditRules,
 		s.schedulerConfig: s.schedulerConfiguration(),
+		s.egress:          fmt.Sprintf(egressRules, s.options.ServiceProxy),
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 			return fmt.Errorf("configuration of the cluster: %w", err)

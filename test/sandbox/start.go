@@ -34,11 +34,16 @@ func (c *Cluster) start(ctx context.Context) error {
 		{"etcd and the disk service", c.startStorage},
 		{"the API server", c.startAPIServer},
 		{"roles, storage classes and definitions", c.applyManifests},
+	}
+	if c.options.Bring != nil {
+		steps = append(steps, step{"Moorage to be brought", func(ctx context.Context) error { return c.options.Bring(ctx, c) }})
+	}
+	steps = append(steps, []step{
 		{"observers", func(ctx context.Context) error { return c.observe(ctx, observe) }},
 		{fmt.Sprintf("%d nodes to be Ready with their driver", c.options.Nodes), c.startRest},
 		{"the node controller to let pods in", c.awaitSchedulable},
-	}
-	if c.options.Mode.Moorage() {
+	}...)
+	if c.options.Mode.Moorage() && c.options.Bring == nil {
 		steps = append(steps, step{"Moorage to serve and to lead", c.awaitMoorage})
 	}
 	for _, step := range steps {
@@ -148,7 +153,8 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 // manifests lists what is applied in the cluster's mode, in order.
 func (c *Cluster) manifests() ([]fs.FS, error) {
 	names := []string{"manifests/driver"}
-	if c.options.Mode.Moorage() {
+	own := c.options.Mode.Moorage() && c.options.Bring == nil
+	if own {
 		names = append(names, "manifests/moorage")
 	}
 	var sources []fs.FS
@@ -159,7 +165,7 @@ func (c *Cluster) manifests() ([]fs.FS, error) {
 		}
 		sources = append(sources, source)
 	}
-	if c.options.Mode.Moorage() && c.options.Manifests != nil {
+	if own && c.options.Manifests != nil {
 		sources = append(sources, c.options.Manifests)
 	}
 	return sources, nil

@@ -25,7 +25,7 @@ func upstreamComponents(s *site) []component {
 		etcdComponent(s), diskComponent(s), apiServerComponent(s),
 		controllerManagerComponent(s), attacherComponent(s),
 	}
-	if s.options.Mode != Standalone || s.options.Extender {
+	if s.options.Mode != Standalone || s.options.Extender || s.options.Bring != nil {
 		list = append(list, schedulerComponent(s))
 	}
 	for i := range s.options.Nodes {
@@ -43,7 +43,7 @@ func etcdComponent(s *site) component {
 }
 
 func apiServerComponent(s *site) component {
-	return component{name: APIServer, args: []string{
+	args := []string{
 		"--etcd-servers=http://" + s.etcdAddr,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -63,7 +63,11 @@ func apiServerComponent(s *site) component {
 		"--profiling=false",
 		"--audit-policy-file=" + s.auditPolicy,
 		"--audit-log-path=" + s.AuditLog(),
-	}}
+	}
+	if s.options.ServiceProxy != "" {
+		args = append(args, "--egress-selector-config-file="+s.egress)
+	}
+	return component{name: APIServer, args: args}
 }
 
 func controllerManagerComponent(s *site) component {

@@ -117,6 +117,36 @@ func (g *Group) Kill(ctx context.Context, name string) error {
 	}
 }
 
+// Terminate asks a child to end, with SIGTERM to it alone, and kills it with
+// everything in its process group if it has not ended after grace. It returns
+// once the child is reaped. Terminating one that has ended is not an error.
+func (g *Group) Terminate(ctx context.Context, name string, grace time.Duration) error {
+	g.mu.Lock()
+	c, ok := g.children[name]
+	if !ok {
+		g.mu.Unlock()
+		return fmt.Errorf("supervise: terminate %s: %w", name, ErrUnknown)
+	}
+	gone, pid := c.gone, c.cmd.Process.Pid
+	if c.state == Running {
+		// ESRCH means it ended a moment ago; its reaper closes the channel.
+		_ = syscall.Kill(pid, syscall.SIGTERM)
+	}
+	c.state = Killed
+	g.mu.Unlock()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	<-gone
+	return nil
+}
+
 // Pause stops a child with SIGSTOP: it keeps its sockets and its memory and
 // does nothing.
 func (g *Group) Pause(name string) error {

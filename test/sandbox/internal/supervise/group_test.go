@@ -141,6 +141,37 @@ func TestKillAndStartAgain(t *testing.T) {
 	}
 }
 
+func TestTerminateLetsAChildEndAndKillsOneThatDoesNot(t *testing.T) {
+	g := newTestGroup(t)
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"willing": "trap 'touch ended; exit 0' TERM; touch willing; while :; do sleep 0.01; done",
+		"deaf":    "trap '' TERM; touch deaf; while :; do sleep 0.01; done",
+	} {
+		spec := Spec{Name: name, Path: "/bin/sh", Dir: dir, LogPath: filepath.Join(dir, "log"), Args: []string{"-c", script}}
+		if err := g.Launch(spec); err != nil {
+			t.Fatal(err)
+		}
+		await(t, name+" listens for signals", func() bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil })
+	}
+	for name, grace := range map[string]time.Duration{"willing": time.Minute, "deaf": 50 * time.Millisecond} {
+		if err := g.Terminate(context.Background(), name, grace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ended")); err != nil {
+		t.Errorf("the willing child was not let end: %v", err)
+	}
+	for _, s := range g.Status() {
+		if s.State != Killed || s.PID != 0 {
+			t.Errorf("afterwards: %+v", s)
+		}
+	}
+	if err := g.Failure(); err != nil {
+		t.Errorf("an end on purpose counts as failure: %v", err)
+	}
+}
+
 func TestKillTakesTheProcessGroup(t *testing.T) {
 	g := newTestGroup(t)
 	dir := t.TempDir()
