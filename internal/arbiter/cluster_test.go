@@ -40,6 +40,8 @@ type cluster struct {
 	disks    disks
 	refuses  map[string]bool // writes that the API server refuses: an action, or an action and a node
 
+	stock *stock // the attach/detach controller, nil in Standalone mode
+
 	// The controller's side.
 	ledger *ledger.Ledger
 	watch  []ledger.Event // seen by the API server, not yet by the controller

@@ -32,6 +32,11 @@ func (c *cluster) do(s arbiter.Step) error {
 		return c.doReport(s)
 	case arbiter.Unreport:
 		return c.doUnreport(s)
+	case arbiter.ProveAbsent:
+		if slices.Contains(c.nodes[s.Node].Reported, s.Volume) {
+			return errRefused
+		}
+		return c.doUnreport(s)
 	case arbiter.ConfirmUnwanted:
 		return c.doConfirm(s)
 	case arbiter.DeleteAttachment:
@@ -130,6 +135,11 @@ func (c *cluster) doConfirm(s arbiter.Step) error {
 }
 
 func (c *cluster) doDelete(s arbiter.Step) error {
+	if s.Within > 0 {
+		if err := c.doConfirm(s); err != nil {
+			return err
+		}
+	}
 	a, ok := c.attachments[s.Attachment]
 	if !ok || a.UID != s.UID || a.Version != s.Version || s.Rule != "" && !c.sameNode(s) {
 		return errRefused
@@ -266,6 +276,7 @@ func (c *cluster) round() bool {
 	for _, name := range sortedKeys(c.attachments) {
 		did = c.attacher(name) || did
 	}
+	did = c.stock.work() || did
 	did = c.bindGranted() || did
 	for _, n := range sortedKeys(c.kubelets) {
 		did = c.tick(n) || did
@@ -279,7 +290,7 @@ func (c *cluster) bindGranted() bool {
 	for _, id := range c.ticketOrder() {
 		t, ok := c.tickets[id]
 		p, exists := c.pods[t.Pod]
-		if !ok || !exists || t.Phase != ledger.TicketGranted || p.Node != "" || p.Phase != ledger.PodLive {
+		if c.refuses["bind"] || !ok || !exists || t.Phase != ledger.TicketGranted || p.Node != "" || p.Phase != ledger.PodLive {
 			continue
 		}
 		p.Node = t.Node

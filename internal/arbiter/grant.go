@@ -30,6 +30,9 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	if !verdict.Allowed() {
 		return verdict, nil
 	}
+	if early := a.tooEarly(s, r); len(early) > 0 {
+		return refuse(early), nil
+	}
 	if gaveWay(t) && len(r.Needs) > 0 {
 		// It asks anew, and that is written first: from here on a hold that
 		// names it means it.
@@ -60,6 +63,25 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	}
 	slices.SortFunc(steps, func(a, b Step) int { return compareVolumes(a.Volume, b.Volume) })
 	return allow(), steps
+}
+
+// tooEarly is the reason that nobody would attach before a pod is bound what
+// its policy wants attached by then.
+func (a Arbiter) tooEarly(s ledger.Snapshot, r Request) []Reason {
+	if !a.Cooperative || a.BeforeBind || r.Pod == "" {
+		return nil
+	}
+	var reasons []Reason
+	for _, need := range r.Needs {
+		class := ""
+		if need.Claim != nil {
+			class = need.Claim.Class
+		}
+		if s.AttachRequired(need.Volume.Driver) && PolicyFor(s, need.Volume.Driver, class).BindAfterAttached {
+			reasons = append(reasons, Reason{Code: NotBeforeBind, Volume: need.Volume, Claim: need.Name, Driver: need.Volume.Driver})
+		}
+	}
+	return reasons
 }
 
 // committed is to whom else, at another node, the hold as written promises the
@@ -164,7 +186,11 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	var reasons []Reason
 	for _, need := range TicketRequest(s, t).Needs {
-		if v := a.Explain(s, need, t.Node, now); !v.Allowed() {
+		v := a.Explain(s, need, t.Node, now)
+		if a.Cooperative && v.First().Code == NotReported {
+			continue // the attach/detach controller reports for bound pods only
+		}
+		if !v.Allowed() {
 			reasons = append(reasons, v.Reasons...)
 		}
 	}

@@ -42,11 +42,14 @@ const (
 	// RemovePod deletes a terminating pod of an out-of-service node at once,
 	// as pod garbage collection would later.
 	RemovePod
+	// ProveAbsent proves what Unreport proves, and writes nothing: where
+	// volumesAttached is another controller's, the volume must not be in it.
+	ProveAbsent
 )
 
 func (a Action) String() string {
 	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod"}[a]
+		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent"}[a]
 }
 
 // Step is one thing to do.
@@ -66,6 +69,10 @@ type Step struct {
 	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
 	Hold        ledger.Hold // WriteHold
 	Expect      string      // WriteHold, DeleteHold: the version to replace
+
+	// Within, if set, has DeleteAttachment list the node's pods once more, and
+	// end within this time of it.
+	Within time.Duration
 }
 
 // Plan is what to do next about a volume. Steps may be done in parallel; what

@@ -18,7 +18,8 @@ func (p *planner) release(place *ledger.Place) {
 		return
 	}
 	if p.Cooperative {
-		return // the other controller detaches
+		p.releaseBeside(node, place, va)
+		return
 	}
 	p.removePods(node, place)
 	if p.inhabited(place) || p.awaited(node, place) {
@@ -63,8 +64,8 @@ func (p *planner) sought(place *ledger.Place) bool {
 	return p.excl && (p.hold.Next.Node != "" || p.hold.Node != place.Node) || p.source() == "" && !p.inline()
 }
 
-// detach plans the step that the proofs so far allow.
-func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
+// leaving is a step of a detach, before it is known which.
+func (p *planner) leaving(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) Step {
 	step := Step{Node: place.Node, Rule: rule}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -72,6 +73,12 @@ func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 	if node != nil && node.Exists {
 		step.NodeUID, step.NodeVersion = node.UID, node.Version
 	}
+	return step
+}
+
+// detach plans the step that the proofs so far allow.
+func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
+	step := p.leaving(node, place, va, rule)
 	proof := place.Proof.Stage
 	switch {
 	case va != nil && va.Deleting && !place.Reported:

@@ -19,7 +19,8 @@ const (
 	ClaimLost           ledger.Code = "ClaimLost"
 	ClaimDeleting       ledger.Code = "ClaimDeleting"
 	VolumeDeleting      ledger.Code = "VolumeDeleting"
-	Outranked           ledger.Code = "Outranked" // gives way to a ticket that ranks before
+	Outranked           ledger.Code = "Outranked"     // gives way to a ticket that ranks before
+	NotBeforeBind       ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
 )
 
 // The reasons that wait.
@@ -49,7 +50,7 @@ const (
 func Codes() []ledger.Code {
 	return []ledger.Code{
 		NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting,
-		VolumeDeleting, Outranked, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
+		VolumeDeleting, Outranked, NotBeforeBind, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
 		NodeUnmanaged, NotGranted, Attaching, AttachFailed, NotReported, Detaching, DetachFailed,
 		InUse, InUseUnknown, NodeUnreachable, DetachDelayed, ForeignAttachment, VolumeMissing, NodeReplaced,
 	}
@@ -58,7 +59,7 @@ func Codes() []ledger.Code {
 // outcomeOf says whether a reason of this code denies or waits.
 func outcomeOf(c ledger.Code) Outcome {
 	switch c {
-	case NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting, VolumeDeleting, Outranked:
+	case NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting, VolumeDeleting, Outranked, NotBeforeBind:
 		return Deny
 	}
 	return Wait
@@ -91,6 +92,8 @@ func (r Reason) Message() string {
 		return fmt.Sprintf("can't take %s: %s holds it%s", volume, r.Node, r.forWhom())
 	case Outranked:
 		return fmt.Sprintf("%s goes to %s%s, which comes before", volume, r.Node, r.forWhom())
+	case NotBeforeBind:
+		return fmt.Sprintf("the policy of driver %s binds pods after their volumes are attached, and Moorage beside the attach/detach controller attaches after the bind: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
 	case VolumeMissing:
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	case UsedByOtherPod:

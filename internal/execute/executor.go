@@ -110,7 +110,7 @@ func (e *Executor) do(ctx context.Context, step arbiter.Step) error {
 		return e.createAttachment(ctx, step)
 	case arbiter.Report:
 		return e.report(ctx, step)
-	case arbiter.Unreport:
+	case arbiter.Unreport, arbiter.ProveAbsent:
 		return e.changeNode(ctx, step)
 	case arbiter.ConfirmUnwanted:
 		return e.confirmUnwanted(ctx, step)

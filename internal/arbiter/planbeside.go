@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Cooperative mode. The attach/detach controller attaches for every bound pod,
+// detaches what it has attached, and is the only one that writes
+// volumesAttached. It does not watch VolumeAttachments: one that was made for
+// a ticket it does not know of until a pod of that volume is bound to the node,
+// or until it starts anew, and then it deletes it (CONTRACT.md section 2.5).
+const (
+	// otherTurn is how long an attachment that nobody wants any more is left to
+	// the attach/detach controller: it looks at everything it knows of ten times
+	// a second.
+	otherTurn = 2 * time.Second
+	// besideWindow bounds the time from the look at a node's pods to the end of
+	// a delete. A pod that is bound after that look has the attach/detach
+	// controller look at the attachment, which it does half a second later at
+	// the earliest (csi_attacher.go, waitForVolumeAttachment), and only then
+	// report it: its kubelet finds the attachment deleted.
+	besideWindow = 400 * time.Millisecond
+)
+
+// releaseBeside plans the next step that takes an attachment of Moorage's own
+// from a place where nobody wants it and the attach/detach controller does not
+// know of it: the volume is neither reported nor in use, and no pod is there.
+func (p *planner) releaseBeside(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+	if va == nil || !va.Ours || va.Deleting || place.Reported || p.inhabited(place) || p.awaited(node, place) {
+		return
+	}
+	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)
+	if !verdict.Allowed() {
+		if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
+			p.recheck(f.Left)
+		}
+		return
+	}
+	since, idle := p.s.Idle(place)
+	if left := otherTurn - p.now.Sub(since); idle && left > 0 {
+		p.recheck(left)
+		return
+	}
+	step := p.leaving(node, place, va, rule)
+	switch place.Proof.Stage {
+	case ledger.ProofNone:
+		step.Do = ProveAbsent
+	case ledger.ProofUnwanted:
+		step.Do, step.Within = DeleteAttachment, besideWindow
+	default:
+		step.Do = ConfirmUnwanted
+	}
+	p.add(step)
+}
