@@ -43,6 +43,11 @@ var laws = []law{
 	{"internal/lead", nil, nil},
 	{"internal/serving", nil, nil},
 	{"internal/arch", nil, none},
+	// What the command line shows is computed without a client; the rest reads
+	// and prints.
+	{"internal/kubectl/facts", slices.Concat(core, []string{"api", "docs", "internal/translate"}),
+		append([]string{"k8s.io/component-helpers/", "k8s.io/klog/v2"}, apiTypes...)},
+	{"internal/kubectl", slices.Concat(shells, []string{"docs"}), nil},
 	{"webhook", shells, nil},
 	{"plugins", shells, nil},
 	// The attacher's rules are a core of their own; a volume's handle and gRPC's
@@ -140,6 +145,11 @@ func TestImportLawCatches(t *testing.T) {
 		{"test/sandbox/disk/judge", module + "/api/v1alpha1", false},
 		{"test/sandbox/disk/judge", module + "/test/sandbox/disk/cloud", true},
 		{"controller", module + "/test/sandbox", false},
+		{"internal/kubectl/facts", module + "/internal/arbiter", true},
+		{"internal/kubectl/facts", "k8s.io/client-go/kubernetes", false},
+		{"internal/kubectl/facts", module + "/internal/kubectl/cluster", false},
+		{"internal/kubectl/list", "k8s.io/client-go/kubernetes", true},
+		{"internal/kubectl/list", module + "/controller/ticket", false},
 		{"cmd/moorage-sandbox", module + "/test/sandbox", true},
 	} {
 		if got := violation(test.folder, test.imported); (got == "") != test.ok {

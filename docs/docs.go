@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs holds the pages that programs quote, so that a page and a
+// program can't say two different things.
+package docs
+
+import _ "embed"
+
+// Reasons is the page of every reason code: meaning, what changes it, what to
+// do.
+//
+//go:embed reasons.md
+var Reasons string

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/moorage-dev/moorage/api/client"
+)
+
+// Cluster is access to a cluster. Its methods are safe for parallel use.
+type Cluster struct {
+	Kube    kubernetes.Interface
+	Moorage client.Interface
+	// Config is what the clients were made of.
+	Config *rest.Config
+	// Namespace is that of the command line, or of the kubeconfig's context.
+	Namespace string
+
+	skew *skew
+}
+
+// The API server's own limits count for a command that a person runs; client-go's
+// default of 5 requests a second would only make them wait.
+const (
+	requestsPerSecond = 100
+	requestsAtOnce    = 200
+)
+
+// Connect makes the clients that the flags ask for. It does not talk to the
+// server yet; the error says what is wrong with the kubeconfig.
+func Connect(flags genericclioptions.RESTClientGetter, userAgent string) (*Cluster, error) {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestsAtOnce, userAgent
+	return New(config, namespace)
+}
+
+// New makes the clients of a configuration.
+func New(config *rest.Config, namespace string) (*Cluster, error) {
+	c := &Cluster{Config: rest.CopyConfig(config), Namespace: namespace, skew: &skew{}}
+	c.Config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &clock{rt, c.skew} })
+	own, err := client.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	typed := rest.CopyConfig(c.Config)
+	typed.ContentType = runtime.ContentTypeProtobuf
+	typed.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	kube, err := kubernetes.NewForConfig(typed)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c.Kube, c.Moorage = kube, own
+	return c, nil
+}
+
+// Now is the API server's clock, as far as its answers tell.
+func (c *Cluster) Now() time.Time { return time.Now().Add(c.skew.get()) }
+
+// Skew is by how much the API server's clock is ahead of this machine's. It is
+// zero when they differ by less than can be told.
+func (c *Cluster) Skew() time.Duration { return c.skew.get() }
+
+// skew is the difference of two clocks, in nanoseconds.
+type skew struct{ ahead atomic.Int64 }
+
+// tellable is the least difference that an HTTP date, which has whole seconds,
+// can show for certain.
+const tellable = 2 * time.Second
+
+func (s *skew) get() time.Duration { return time.Duration(s.ahead.Load()) }
+
+func (s *skew) saw(server, asked, answered time.Time) {
+	var ahead time.Duration
+	switch {
+	case server.After(answered.Add(tellable)):
+		ahead = server.Sub(answered)
+	case server.Add(tellable).Before(asked):
+		ahead = server.Sub(asked)
+	}
+	s.ahead.Store(int64(ahead))
+}
+
+// clock reads the server's time off its answers.
+type clock struct {
+	next http.RoundTripper
+	skew *skew
+}
+
+// RoundTrip passes a request on.
+func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
+	asked := time.Now()
+	answer, err := c.next.RoundTrip(r)
+	if err == nil {
+		if date, bad := http.ParseTime(answer.Header.Get("Date")); bad == nil {
+			c.skew.saw(date, asked, time.Now())
+		}
+	}
+	return answer, err
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// settle is how long changes are gathered before they are told: one attach
+// changes half a dozen objects within it.
+const settle = 200 * time.Millisecond
+
+// Follow calls see with the cluster as it is, and again after every change, at
+// most five times a second, until ctx ends or see returns an error. What may
+// not be listed is left out, as Read leaves it out.
+func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) error {
+	first, err := c.Read(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	changed := make(chan struct{}, 1)
+	feeds, err := c.feeds(ctx, first.Unseen, changed)
+	if err != nil {
+		return err
+	}
+	world := first
+	for {
+		if err := see(world); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(settle):
+		}
+		world = c.world(feeds, first.Unseen)
+	}
+}
+
+// feeds starts a list and watch of each kind that may be seen.
+func (c *Cluster) feeds(ctx context.Context, unseen []facts.Unseen, changed chan struct{}) ([]cache.SharedInformer, error) {
+	var feeds []cache.SharedInformer
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	var synced []cache.InformerSynced
+	for _, k := range kinds() {
+		namespace, visible := scope(k, unseen)
+		if !visible {
+			continue
+		}
+		r := k.reader(c, namespace)
+		informer := cache.NewSharedInformer(&cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: r.watch}, nil, 0)
+		if err := informer.SetTransform(transform); err != nil {
+			return nil, fmt.Errorf("watch %s: %w", k.resource, err)
+		}
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { notify() },
+			UpdateFunc: func(any, any) { notify() },
+			DeleteFunc: func(any) { notify() },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", k.resource, err)
+		}
+		go informer.RunWithContext(ctx)
+		synced = append(synced, registration.HasSynced)
+		feeds = append(feeds, informer)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil, ctx.Err()
+	}
+	return feeds, nil
+}
+
+func transform(object any) (any, error) {
+	if o, ok := object.(runtime.Object); ok {
+		return slim(o), nil
+	}
+	return object, nil
+}
+
+// scope is the namespace in which a kind can be seen; false for none.
+func scope(k kind, unseen []facts.Unseen) (string, bool) {
+	for _, u := range unseen {
+		if u.Resource == k.resource {
+			return u.Namespace, u.Namespace != ""
+		}
+	}
+	return metav1.NamespaceAll, true
+}
+
+func (c *Cluster) world(feeds []cache.SharedInformer, unseen []facts.Unseen) *facts.World {
+	var objects facts.Objects
+	for _, feed := range feeds {
+		for _, object := range feed.GetStore().List() {
+			if o, ok := object.(runtime.Object); ok {
+				if _, err := meta.Accessor(o); err == nil {
+					objects.Add(o)
+				}
+			}
+		}
+	}
+	w := facts.NewWorld(objects, c.Now())
+	w.Unseen = unseen
+	return w
+}

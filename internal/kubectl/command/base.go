@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is what the commands of kubectl moorage have in common:
+// flags, streams, how they end, and how names are completed.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+// Base is what every command works with.
+type Base struct {
+	// Flags are kubectl's own: --kubeconfig, --context, -n and so on.
+	Flags *genericclioptions.ConfigFlags
+	// Streams are the terminal's, or a test's.
+	Streams genericiooptions.IOStreams
+	// UserAgent names this program to the API server.
+	UserAgent string
+}
+
+// Connect makes the clients that the flags ask for.
+func (b *Base) Connect() (*cluster.Cluster, error) { return cluster.Connect(b.Flags, b.UserAgent) }
+
+// Style is the one that suits the output stream.
+func (b *Base) Style() screen.Style { return screen.StyleOf(b.Streams.Out) }
+
+// Read connects and reads the cluster once.
+func (b *Base) Read(ctx context.Context) (*cluster.Cluster, *facts.World, error) {
+	c, err := b.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := c.Read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, w, nil
+}
+
+// ExitError ends the program with a code of its own. An error without a
+// message ends it silently: what there is to say has been said.
+type ExitError struct {
+	Code    int
+	Message string
+}
+
+// Error returns the message.
+func (e *ExitError) Error() string { return e.Message }
+
+// The exit codes.
+const (
+	ExitFailed   = 1 // the command could not do its work
+	ExitFindings = 2 // doctor has found something; a request was refused
+)
+
+// Exit prints an error as kubectl does, and returns the exit code for it.
+func (b *Base) Exit(err error) int {
+	var exit *ExitError
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		if exit.Message != "" {
+			fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", exit.Message)
+		}
+		return exit.Code
+	case errors.Is(err, context.Canceled):
+		return ExitFailed // Ctrl-C: the user knows
+	case errors.As(err, &status):
+		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, err)
+	default:
+		fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", strings.TrimPrefix(err.Error(), "error: "))
+	}
+	return ExitFailed
+}
+
+// completionPatience is for how long a shell waits for names after Tab.
+const completionPatience = 3 * time.Second
+
+// Complete returns a cobra completion of names that are read from the cluster.
+func (b *Base) Complete(names func(ctx context.Context, c *cluster.Cluster, args []string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		c, err := b.Connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		var found []string
+		for _, name := range names(ctx, c, args) {
+			if strings.HasPrefix(name, prefix) {
+				found = append(found, name)
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}

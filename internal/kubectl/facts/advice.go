@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"strings"
+
+	"github.com/moorage-dev/moorage/docs"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Advice is what docs/reasons.md says of a reason.
+type Advice struct{ Meaning, Changes, Do string }
+
+// readAdvice reads the rows of the page's tables, whose form a test of the
+// arbiter's checks.
+func readAdvice() map[ledger.Code]Advice {
+	advice := map[ledger.Code]Advice{}
+	for line := range strings.Lines(docs.Reasons) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		advice[ledger.Code(strings.Trim(cells[0], "`"))] = Advice{
+			Meaning: plain(cells[1]), Changes: plain(cells[2]), Do: plain(cells[3]),
+		}
+	}
+	return advice
+}
+
+// plain takes the page's code marks out; a terminal has none.
+func plain(text string) string { return strings.ReplaceAll(text, "`", "") }

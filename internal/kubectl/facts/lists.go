@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// ListVolumes lists every volume that may need an attachment, by claim, then name.
+// namespace leaves out those of claims elsewhere, and those of none.
+func (w *World) ListVolumes(namespace string) []Volume {
+	var list []Volume
+	for v := range w.Snapshot.Volumes() {
+		if !v.ID.IsReal() || !w.Snapshot.AttachRequired(v.ID.Driver) {
+			continue
+		}
+		described := w.Volume(v.ID)
+		if namespace != "" && !inNamespace(described.Claim, namespace) {
+			continue
+		}
+		list = append(list, described)
+	}
+	slices.SortFunc(list, func(a, b Volume) int {
+		return cmp.Or(cmp.Compare(a.Claim, b.Claim), cmp.Compare(a.PersistentVolume, b.PersistentVolume),
+			cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
+	})
+	return list
+}
+
+func inNamespace(claim, namespace string) bool {
+	return len(claim) > len(namespace) && claim[:len(namespace)] == namespace && claim[len(namespace)] == '/'
+}
+
+// Ticket is a request that volumes be at a node.
+type Ticket struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	// For is the pod that it reserves for, or that is its own ticket.
+	For string `json:"for,omitempty"`
+	// Derived says that there is no object: the bound pod is the ticket.
+	Derived  bool   `json:"derived,omitempty"`
+	Node     string `json:"node"`
+	Priority int    `json:"priority"`
+	// State is Pending, Granted, Satisfied or Refused.
+	State string `json:"state"`
+	// Reasons are why it is not granted, or not satisfied.
+	Reasons    []Reason  `json:"reasons,omitempty"`
+	Since      time.Time `json:"since,omitzero"` // of State
+	Created    time.Time `json:"created"`
+	TTLSeconds int64     `json:"ttlSeconds,omitempty"`
+	Volumes    []string  `json:"volumes,omitempty"` // as the ticket names them
+}
+
+// The states of a Ticket.
+const (
+	TicketPending   = "Pending"
+	TicketGranted   = "Granted"
+	TicketSatisfied = "Satisfied"
+	TicketRefused   = "Refused"
+)
+
+// ListTickets lists the VolumeTickets, and with derived the bound pods, which are
+// their own. Those that rank before others come first, as the controller
+// grants them.
+func (w *World) ListTickets(namespace string, derived bool) []Ticket {
+	var list []Ticket
+	for _, t := range w.Tickets {
+		if namespace == "" || t.Namespace == namespace {
+			list = append(list, w.ticket(t))
+		}
+	}
+	for _, p := range w.Pods {
+		if derived && p.Spec.NodeName != "" && (namespace == "" || p.Namespace == namespace) {
+			if t, ok := w.derived(p); ok {
+				list = append(list, t)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Ticket) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func (w *World) ticket(t *v1alpha1.VolumeTicket) Ticket {
+	fact := translate.Ticket(t)
+	out := Ticket{
+		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Spec.NodeName,
+		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
+		TTLSeconds: fact.TTLSeconds,
+	}
+	for _, v := range fact.Volumes {
+		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume+v.PodVolume)
+	}
+	switch fact.Phase {
+	case ledger.TicketGranted:
+		out.State = TicketGranted
+		if v := w.Arbiter.Satisfied(w.Snapshot, &fact, w.Now); v.Allowed() {
+			out.State = TicketSatisfied
+		} else {
+			out.Reasons = w.reasons(v, w.pods[fact.Pod])
+		}
+	case ledger.TicketRefused:
+		out.State = TicketRefused
+		out.Reasons = w.written(t)
+	default:
+		v, _ := w.Arbiter.Grant(w.Snapshot, &fact, w.Now)
+		out.Reasons = w.reasons(v, w.pods[fact.Pod])
+	}
+	kind := v1alpha1.TicketGranted
+	if out.State == TicketSatisfied {
+		kind = v1alpha1.TicketSatisfied
+	}
+	if c := meta.FindStatusCondition(t.Status.Conditions, kind); c != nil {
+		out.Since = c.LastTransitionTime.Time
+	}
+	return out
+}
+
+// written is the reason that the controller gave when it refused a ticket: the
+// facts may have changed since.
+func (w *World) written(t *v1alpha1.VolumeTicket) []Reason {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return nil
+	}
+	advice := w.advice[ledger.Code(c.Reason)]
+	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: advice.Do}}
+}
+
+// derived is the ticket that a bound pod is; false when it has no volume that
+// needs an attachment, or has finished.
+func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
+	fact := w.PodFact(p)
+	request := arbiter.PodRequest(w.Snapshot, fact)
+	if fact.Phase == ledger.PodFinished || !request.Attachable(w.Snapshot) {
+		return Ticket{}, false
+	}
+	out := Ticket{
+		Namespace: p.Namespace, Name: p.Name, Type: string(ledger.TypePod), For: p.Name, Derived: true, Node: p.Spec.NodeName,
+		Priority: ledger.TypePod.Priority(), State: TicketSatisfied, Created: p.CreationTimestamp.Time,
+	}
+	for _, need := range request.Needs {
+		out.Volumes = append(out.Volumes, need.Name)
+		if v := w.Arbiter.Explain(w.Snapshot, need, fact.Node, w.Now); !v.Allowed() {
+			out.State = TicketGranted
+			out.Reasons = append(out.Reasons, w.reasons(v, p)...)
+		}
+	}
+	if c := podCondition(p, v1alpha1.PodSafeToMount); c != nil {
+		out.Since = c.LastTransitionTime.Time
+	}
+	return out, true
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Slots is how one driver's slots at one node are taken. Used, Kept, Leaving
+// and Reserved add up to what the controller counts.
+type Slots struct {
+	Node   string `json:"node"`
+	Ready  bool   `json:"ready"`
+	Driver string `json:"driver"`
+	// Registered: the node's CSINode lists the driver. Without that nothing is
+	// placed there.
+	Registered bool `json:"registered"`
+	// Limit is what the CSINode states, and the policy leaves of it; absent
+	// when there is none.
+	Limit *int32 `json:"limit,omitempty"`
+	// Stated is the CSINode's own number.
+	Stated *int32 `json:"stated,omitempty"`
+	// Exhausted: the driver answered ResourceExhausted, whatever the limit.
+	Exhausted bool `json:"exhausted,omitempty"`
+	// Used are attached or being attached, and wanted.
+	Used int32 `json:"used"`
+	// Kept are unwanted and kept by the policy's detachDelay.
+	Kept int32 `json:"kept"`
+	// Leaving are unwanted and not detached yet, or of unknown state.
+	Leaving int32 `json:"leaving"`
+	// Reserved are promised to tickets and bound pods, and not attached yet.
+	Reserved int32 `json:"reserved"`
+	// Free is absent when there is no limit.
+	Free    *int32       `json:"free,omitempty"`
+	Volumes []SlotVolume `json:"volumes,omitempty"`
+}
+
+// SlotVolume is a volume that takes a slot.
+type SlotVolume struct {
+	Volume string `json:"volume"` // PersistentVolume, or driver^handle
+	Claim  string `json:"claim,omitempty"`
+	// Slot is Used, Kept, Leaving or Reserved.
+	Slot  string `json:"slot"`
+	State string `json:"state"`
+	Users []User `json:"users,omitempty"`
+}
+
+// ListSlots lists every node's drivers, sorted. Drivers whose volumes need no
+// attachment are left out.
+func (w *World) ListSlots() []Slots {
+	byDriver := w.slotVolumes()
+	var list []Slots
+	for n := range w.Snapshot.Nodes() {
+		for _, d := range n.Drivers {
+			id := ledger.VolumeID{Driver: d.Name}
+			if !w.Snapshot.AttachRequired(d.Name) || id.NoAttach() {
+				continue
+			}
+			list = append(list, w.slots(n, d, byDriver[slotKey{n.Name, d.Name}]))
+		}
+	}
+	slices.SortFunc(list, func(a, b Slots) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver)) })
+	return list
+}
+
+type slotKey struct {
+	node   ledger.NodeName
+	driver string
+}
+
+func (w *World) slotVolumes() map[slotKey][]SlotVolume {
+	all := map[slotKey][]SlotVolume{}
+	for v := range w.Snapshot.Volumes() {
+		for i := range v.Places {
+			key := slotKey{v.Places[i].Node, v.ID.Driver}
+			all[key] = append(all[key], w.slotVolume(v, &v.Places[i]))
+		}
+	}
+	return all
+}
+
+func (w *World) slotVolume(v *ledger.Volume, p *ledger.Place) SlotVolume {
+	place := w.place(v, p)
+	out := SlotVolume{Volume: v.ID.String(), State: place.State, Users: place.Users, Slot: slotUsed}
+	if names := v.PVs(); len(names) > 0 {
+		out.Volume = names[0]
+		if pv := w.Snapshot.PersistentVolume(names[0]); pv != nil && pv.Claim.Name != "" {
+			out.Claim = pv.Claim.String()
+		}
+	}
+	switch {
+	case place.State == stateReserved:
+		out.Slot = slotReserved
+	case !wanted(place.Users) && v.Hold != nil && v.Hold.Reason == arbiter.DetachDelayed && v.Hold.Node == p.Node,
+		!wanted(place.Users) && w.delayed(v, p):
+		out.Slot = slotKept
+	case !wanted(place.Users), place.State == stateDetaching, place.State == stateDetachFailed:
+		out.Slot = slotLeaving
+	}
+	return out
+}
+
+// The kinds of slots.
+const (
+	slotUsed     = "Used"
+	slotKept     = "Kept"
+	slotLeaving  = "Leaving"
+	slotReserved = "Reserved"
+)
+
+// wanted says whether anybody at a place will stay. A terminating pod still
+// uses, but claims nothing.
+func wanted(users []User) bool {
+	return slices.ContainsFunc(users, func(u User) bool { return u.State == "Bound" || u.State == "Granted" || u.State == stateReserved })
+}
+
+// delayed says whether the plan for an unwanted volume is to wait for a
+// policy's detachDelay: nothing is to be done about it but to look again.
+func (w *World) delayed(v *ledger.Volume, p *ledger.Place) bool {
+	va := p.Own()
+	if va == nil || va.Deleting || len(p.Users) > 0 {
+		return false
+	}
+	plan := w.Arbiter.Plan(w.Snapshot, v.ID, w.Now)
+	if plan.Recheck.IsZero() {
+		return false
+	}
+	verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now)
+	for _, step := range plan.Steps {
+		if step.Node == p.Node && step.Do != arbiter.WriteHold {
+			return false
+		}
+	}
+	return verdict.Allowed()
+}
+
+func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume) Slots {
+	slices.SortFunc(volumes, func(a, b SlotVolume) int { return cmp.Compare(a.Volume, b.Volume) })
+	out := Slots{
+		Node: string(n.Name), Ready: n.Exists && n.Ready == ledger.ReadyTrue, Driver: d.Name,
+		Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
+	}
+	for _, v := range volumes {
+		switch v.Slot {
+		case slotUsed:
+			out.Used++
+		case slotKept:
+			out.Kept++
+		case slotLeaving:
+			out.Leaving++
+		case slotReserved:
+			out.Reserved++
+		}
+	}
+	if d.Limit != ledger.NoLimit {
+		out.Stated = &d.Limit
+	}
+	if limit := arbiter.Limit(d, arbiter.PolicyFor(w.Snapshot, d.Name, "")); limit != ledger.NoLimit {
+		free := max(0, limit-d.Used)
+		out.Limit, out.Free = &limit, &free
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The states of volumes and places, each the strongest that is true.
+const (
+	stateNotProvisioned = "NotProvisioned" // its claim is not bound yet
+	stateFree           = "Free"
+	stateReserved       = "Reserved" // somebody wants it there, and nothing is done yet
+	stateAttaching      = "Attaching"
+	stateAttachFailed   = "AttachFailed"
+	stateAttached       = "Attached"
+	stateInUse          = "InUse" // attached, and the kubelet reports it in volumesInUse
+	stateDetachPending  = "DetachPending"
+	stateDetaching      = "Detaching"
+	stateDetachFailed   = "DetachFailed"
+	stateUnknown        = "Unknown"
+)
+
+func (w *World) place(v *ledger.Volume, p *ledger.Place) Place {
+	out := Place{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
+	for _, u := range p.Users {
+		out.Users = append(out.Users, w.user(u))
+	}
+	va := p.Canonical()
+	if va != nil {
+		out.Attachment, out.Attached = va.Name, va.Attached
+		if object := w.vas[va.Name]; object != nil {
+			out.Since = object.CreationTimestamp.Time
+			if object.DeletionTimestamp != nil {
+				out.Since = object.DeletionTimestamp.Time
+			}
+		}
+	}
+	out.State, out.Error = placeState(v, p, va)
+	return out
+}
+
+func placeState(v *ledger.Volume, p *ledger.Place, va *ledger.Attachment) (state, driver string) {
+	switch {
+	case va == nil && v.ID.NoAttach() && p.Reported:
+		return attachedOrInUse(p), ""
+	case va == nil && (p.Reported || p.InUse):
+		return stateUnknown, ""
+	case va == nil:
+		return stateReserved, ""
+	case va.Deleting && !va.DetachError.IsZero():
+		return stateDetachFailed, va.DetachError.Message
+	case va.Deleting:
+		return stateDetaching, ""
+	case va.Attached:
+		return attachedOrInUse(p), ""
+	case !va.AttachError.IsZero():
+		return stateAttachFailed, va.AttachError.Message
+	}
+	return stateAttaching, ""
+}
+
+func attachedOrInUse(p *ledger.Place) string {
+	if p.InUse {
+		return stateInUse
+	}
+	return stateAttached
+}
+
+// stateOf is a volume in one word: the hold's where it has something to
+// report, else that of the place that counts most.
+func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
+	if v.Hold != nil && (v.Hold.State == ledger.HoldDetachPending || v.Hold.State == ledger.HoldUnknown) {
+		return string(v.Hold.State)
+	}
+	best := out.State // Free, or NotProvisioned
+	for i := range out.Places {
+		p := &out.Places[i]
+		if out.Holder != nil && out.Holder.Node == p.Node {
+			return p.State
+		}
+		if weight(p.State) > weight(best) {
+			best = p.State
+		}
+	}
+	return best
+}
+
+// weight orders the states: what binds a volume more weighs more.
+func weight(state string) int {
+	for i, s := range []string{
+		stateNotProvisioned, stateFree, stateReserved, stateUnknown, stateAttaching, stateAttachFailed, stateDetaching, stateDetachFailed, stateAttached, stateInUse,
+	} {
+		if s == state {
+			return i
+		}
+	}
+	return 0
+}
+
+// user names who is behind a place, and what it amounts to.
+func (w *World) user(u ledger.User) User {
+	if u.Pod != "" {
+		out := User{Requester: Requester{Kind: "Pod", Name: u.Pod}, State: "Bound"}
+		if p := w.Snapshot.Pod(u.Pod); p != nil {
+			out.Namespace, out.Name = p.Namespace, p.Name
+			out.State = map[ledger.PodPhase]string{
+				ledger.PodLive: "Bound", ledger.PodTerminating: "Terminating", ledger.PodFinished: "Finished",
+			}[p.Phase]
+		}
+		return out
+	}
+	out := User{Requester: Requester{Kind: "VolumeTicket", Namespace: u.Ticket.Namespace, Name: u.Ticket.Name}, State: "Asking"}
+	t := w.Snapshot.Ticket(u.Ticket)
+	if t == nil {
+		return out
+	}
+	if t.Phase == ledger.TicketGranted {
+		out.State = "Granted"
+	}
+	if t.Type == ledger.TypePod && t.PodName != "" {
+		out.Requester = Requester{Kind: "Pod", Namespace: t.ID.Namespace, Name: t.PodName}
+		if out.State == "Granted" {
+			out.State = stateReserved
+		}
+	}
+	return out
+}

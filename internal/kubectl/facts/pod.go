@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Pod is why a pod runs or does not, as far as its volumes are concerned.
+type Pod struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Phase     string    `json:"phase"`
+	Node      string    `json:"node,omitempty"`
+	Reserved  string    `json:"reservedNode,omitempty"` // of its ticket, while it has no node
+	Scheduler string    `json:"scheduler"`
+	Created   time.Time `json:"created"`
+	// State is Ready (nothing about its volumes keeps it), WaitsForVolumes,
+	// WaitsForNode, WaitsForGrant, Finished or NoVolumes.
+	State string `json:"state"`
+	// Answer is the whole in a sentence.
+	Answer string `json:"answer"`
+	// Told is what others have written on the pod about it.
+	Told []Told `json:"told,omitempty"`
+	// Volumes are those that can need an attachment.
+	Volumes []PodVolume `json:"volumes,omitempty"`
+	// Nodes are the nodes by what they say to the pod's volumes, for a pod that
+	// has none.
+	Nodes []NodesVerdict `json:"nodes,omitempty"`
+	// Unseen is what could not be read: facts may be missing.
+	Unseen []Unseen `json:"unseen,omitempty"`
+}
+
+// The states of a Pod.
+const (
+	PodReady           = "Ready"
+	PodWaitsForVolumes = "WaitsForVolumes"
+	PodWaitsForNode    = "WaitsForNode"
+	PodWaitsForGrant   = "WaitsForGrant"
+	PodFinished        = "Finished"
+	PodNoVolumes       = "NoVolumes"
+)
+
+// Told is a condition of the pod that concerns its volumes.
+type Told struct {
+	By      string    `json:"by"` // the condition's type
+	Reason  string    `json:"reason,omitempty"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"since,omitzero"`
+}
+
+// PodVolume is a volume as one pod needs it.
+type PodVolume struct {
+	// Name is the claim's, or the inline volume's.
+	Name string `json:"name"`
+	// SafeToMount: nothing keeps the kubelet from mounting it.
+	SafeToMount bool     `json:"safeToMount"`
+	Reasons     []Reason `json:"reasons,omitempty"`
+	Volume
+}
+
+// NodesVerdict is nodes that say the same to a pod.
+type NodesVerdict struct {
+	Nodes   []string `json:"nodes"`
+	Fits    bool     `json:"fits"`
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// ExplainPod says why a pod runs or does not.
+func (w *World) ExplainPod(p *corev1.Pod) Pod {
+	fact := w.PodFact(p)
+	out := Pod{
+		Namespace: p.Namespace, Name: p.Name, Phase: string(p.Status.Phase), Node: p.Spec.NodeName,
+		Scheduler: p.Spec.SchedulerName, Created: p.CreationTimestamp.Time, Unseen: w.Unseen,
+	}
+	request := arbiter.PodRequest(w.Snapshot, fact)
+	at := fact.Node
+	ticket := w.Snapshot.Ticket(request.Ticket)
+	if at == "" && ticket != nil && ticket.Phase != ledger.TicketRefused {
+		at, out.Reserved = ticket.Node, string(ticket.Node)
+	}
+	for _, need := range request.Needs {
+		out.Volumes = append(out.Volumes, w.podVolume(request, need, at, p))
+	}
+	if at == "" {
+		out.Nodes = w.fits(request, p)
+	}
+	out.Told = toldOf(p)
+	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
+	out.Answer = answer(&out)
+	return out
+}
+
+// podVolume says how a need of a pod is met at a node; without a node, only
+// what holds at every node.
+func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeName, p *corev1.Pod) PodVolume {
+	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume)}
+	if out.Access == accessUnknown {
+		out.Access = accessOf(need.Access)
+	}
+	var verdict arbiter.Verdict
+	if at != "" {
+		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
+		out.SafeToMount = verdict.Allowed()
+	} else {
+		r.Needs = []arbiter.Need{need}
+		verdict = w.Arbiter.Admissible(w.Snapshot, r)
+	}
+	out.Reasons = w.reasons(verdict, p)
+	return out
+}
+
+// fits asks every node whether it could take the pod's volumes, and gathers
+// those that say the same.
+func (w *World) fits(r arbiter.Request, p *corev1.Pod) []NodesVerdict {
+	groups := map[string]*NodesVerdict{}
+	for n := range w.Snapshot.Nodes() {
+		if !n.Exists {
+			continue
+		}
+		verdict := w.Arbiter.Fit(w.Snapshot, r, n.Name, w.Now)
+		key := fmt.Sprint(verdict.Outcome)
+		for _, reason := range verdict.Reasons {
+			key += "\n" + reason.Message()
+		}
+		if groups[key] == nil {
+			groups[key] = &NodesVerdict{Fits: verdict.Allowed(), Reasons: w.reasons(verdict, p)}
+		}
+		groups[key].Nodes = append(groups[key].Nodes, string(n.Name))
+	}
+	var list []NodesVerdict
+	for _, g := range groups {
+		slices.Sort(g.Nodes)
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b NodesVerdict) int {
+		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Nodes[0], b.Nodes[0]))
+	})
+	return list
+}
+
+// toldOf lists the conditions about scheduling and volumes that are not True.
+func toldOf(p *corev1.Pod) []Told {
+	var list []Told
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, v1alpha1.PodSafeToMount, v1alpha1.PodPlaceable} {
+		if c := podCondition(p, kind); c != nil && c.Status != corev1.ConditionTrue {
+			list = append(list, Told{By: string(kind), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time})
+		}
+	}
+	return list
+}
+
+func stateOfPod(out *Pod, fact *ledger.Pod, ticket *ledger.Ticket, attachable bool) string {
+	switch {
+	case fact.Phase == ledger.PodFinished:
+		return PodFinished
+	case !attachable:
+		return PodNoVolumes
+	case out.Node == "" && ticket != nil && ticket.Phase == ledger.TicketPending:
+		return PodWaitsForGrant
+	case out.Node == "" && out.Reserved == "":
+		return PodWaitsForNode
+	}
+	for _, v := range out.Volumes {
+		if !v.SafeToMount {
+			return PodWaitsForVolumes
+		}
+	}
+	return PodReady
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Reason is one reason of a wait or a refusal.
+type Reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Node and Holder are who is in the way, where that is known.
+	Node   string     `json:"node,omitempty"`
+	Holder *Requester `json:"holder,omitempty"`
+	// Since is when the reason began, as far as an object tells.
+	Since time.Time `json:"since,omitzero"`
+	// Changes says what will change it, Do what a person can do; both are those
+	// of docs/reasons.md.
+	Changes string `json:"changes,omitempty"`
+	Do      string `json:"do,omitempty"`
+}
+
+// Requester is a pod or a VolumeTicket.
+type Requester struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String names the requester as messages do.
+func (r Requester) String() string {
+	kind := "pod "
+	if r.Kind == string(v1alpha1.TicketKindVolumeTicket) {
+		kind = "ticket "
+	}
+	return kind + r.Namespace + "/" + r.Name
+}
+
+func requester(r ledger.Requester) Requester {
+	kind := v1alpha1.TicketKindPod
+	if r.Ticket {
+		kind = v1alpha1.TicketKindVolumeTicket
+	}
+	return Requester{Kind: string(kind), Namespace: r.Namespace, Name: r.Name}
+}
+
+// reasons words a verdict's reasons. pod is who waits, for since when; it may
+// be nil.
+func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
+	var list []Reason
+	for _, r := range v.Reasons {
+		list = append(list, w.reason(r, pod))
+	}
+	return list
+}
+
+func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
+	advice := w.advice[r.Code]
+	reason := Reason{
+		Code: string(r.Code), Message: w.message(r), Node: string(r.Node),
+		Since: w.since(r, pod), Changes: advice.Changes, Do: advice.Do,
+	}
+	if !r.Who.IsZero() {
+		who := requester(r.Who)
+		reason.Holder = &who
+	}
+	return reason
+}
+
+// message prefers the controller's own words where it has written the same
+// reason: it has measured for how long, and this process has only begun.
+func (w *World) message(r arbiter.Reason) string {
+	if v := w.Snapshot.Volume(r.Volume); v != nil && v.Hold != nil && v.Hold.Reason == r.Code && v.Hold.Node == r.Node && v.Hold.Message != "" {
+		return v.Hold.Message
+	}
+	return r.Message()
+}
+
+// since tells from the objects when a reason began. Zero: no object tells.
+func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
+	va := w.attachment(r.Volume, r.Node)
+	switch r.Code {
+	case arbiter.Attaching, arbiter.AttachFailed:
+		if va != nil {
+			return va.CreationTimestamp.Time
+		}
+	case arbiter.Detaching, arbiter.DetachFailed:
+		if va != nil && va.DeletionTimestamp != nil {
+			return va.DeletionTimestamp.Time
+		}
+	case arbiter.NodeUnreachable:
+		if t := w.notReadySince(r.Node); !t.IsZero() {
+			return t
+		}
+	}
+	if hold := w.holds[r.Volume]; hold != nil {
+		if c := meta.FindStatusCondition(hold.Status.Conditions, v1alpha1.HoldDetachPending); c != nil && c.Reason == string(r.Code) {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return waitsSince(pod)
+}
+
+// waitsSince is when a pod's own wait began: for its volumes when it is bound,
+// for a node before.
+func waitsSince(pod *corev1.Pod) time.Time {
+	if pod == nil {
+		return time.Time{}
+	}
+	for _, kind := range []corev1.PodConditionType{v1alpha1.PodSafeToMount, corev1.PodScheduled} {
+		if c := podCondition(pod, kind); c != nil && c.Status == corev1.ConditionFalse {
+			return c.LastTransitionTime.Time
+		}
+	}
+	if c := podCondition(pod, corev1.PodScheduled); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+func (w *World) notReadySince(name ledger.NodeName) time.Time {
+	node := w.nodes[name]
+	if node == nil {
+		return time.Time{}
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// attachment is the object behind a volume's own attachment at a node, or nil.
+func (w *World) attachment(v ledger.VolumeID, n ledger.NodeName) *storagev1.VolumeAttachment {
+	va := w.Snapshot.Volume(v).Place(n).Canonical()
+	if va == nil {
+		return nil
+	}
+	return w.vas[va.Name]
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}

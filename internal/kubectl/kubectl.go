@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubectl is kubectl moorage: it shows who holds a volume, who waits
+// for it and why, with the same rules that decide it.
+//
+// Each command group has a package of its own. What is shown is computed in
+// facts, which is pure; it is read by cluster and printed by screen.
+package kubectl
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/explain"
+	"github.com/moorage-dev/moorage/internal/kubectl/list"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// Run runs the command line and returns its exit code. It ends early when ctx
+// does.
+func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	base := &command.Base{
+		Flags:   genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithWarningPrinter(streams),
+		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version,
+	}
+	cmd := NewCommand(base)
+	cmd.SetArgs(args)
+	return base.Exit(cmd.ExecuteContext(ctx))
+}
+
+// NewCommand makes the whole command.
+func NewCommand(b *command.Base) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kubectl-moorage",
+		Short: "Show who holds a volume, who waits for it and why",
+		Long: "Show who holds a volume, who waits for it and why.\n\n" +
+			"What it says is computed by the rules that Moorage's controller and scheduler decide with. " +
+			"Every command but attach and detach only reads; a right to read that is missing is named, and the rest is shown.",
+		Version:           report.Version,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	b.Flags.AddFlags(cmd.PersistentFlags())
+	complete := func(name string, names cobra.CompletionFunc) {
+		if err := cmd.RegisterFlagCompletionFunc(name, names); err != nil {
+			cobra.CompErrorln(err.Error())
+		}
+	}
+	complete("namespace", b.Complete(command.Namespaces))
+	cmd.SetIn(b.Streams.In)
+	cmd.SetOut(b.Streams.Out)
+	cmd.SetErr(b.Streams.ErrOut)
+	cmd.AddCommand(
+		explain.NewCommand(b),
+		list.NewVolumesCommand(b),
+		list.NewNodesCommand(b),
+		list.NewTicketsCommand(b),
+	)
+	return cmd
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package list is kubectl moorage volumes, nodes and tickets: tables of where
+// everything is, once or as it changes.
+//
+// Reads: everything the ledger is made of. Decides: nothing. Writes: nothing.
+package list
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+// lister is one of the commands.
+type lister struct {
+	base   *command.Base
+	output *screen.Output
+	kind   string // of one item, for programs
+	watch  bool
+	// list computes the items, of the namespace or of all when it is empty, and
+	// their table.
+	list func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
+	// everywhere is -A; nil for what has no namespace.
+	everywhere *bool
+	// legend is printed below a table on a terminal.
+	legend string
+}
+
+func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
+	l.output = screen.NewOutput(true)
+	cmd := &cobra.Command{
+		Use: use, Short: short, Aliases: aliases, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args) },
+	}
+	l.output.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "After listing, print what changes")
+	if l.everywhere != nil {
+		cmd.Flags().BoolVarP(l.everywhere, "all-namespaces", "A", false, "List across all namespaces, and what is in none")
+	}
+	return cmd
+}
+
+func (l *lister) run(ctx context.Context, args []string) error {
+	if err := l.output.Validate(); err != nil {
+		return err
+	}
+	c, err := l.base.Connect()
+	if err != nil {
+		return err
+	}
+	namespace := ""
+	if l.everywhere != nil && !*l.everywhere {
+		namespace = c.Namespace
+	}
+	if l.watch {
+		return l.follow(ctx, c, namespace, args)
+	}
+	w, err := c.Read(ctx)
+	if err != nil {
+		return err
+	}
+	return l.print(w, namespace, args)
+}
+
+func (l *lister) print(w *facts.World, namespace string, args []string) error {
+	style, streams := l.base.Style(), l.base.Streams
+	items, table := l.list(w, namespace, args, style)
+	if l.output.Structured() {
+		return l.output.Print(streams.Out, l.kind+"List", items)
+	}
+	if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.Unseen); err != nil {
+		return err
+	}
+	if table.Len() == 0 {
+		where := ""
+		if namespace != "" {
+			where = " in " + namespace + " namespace"
+		}
+		_, err := fmt.Fprintf(streams.ErrOut, "No resources found%s.\n", where)
+		return err
+	}
+	if err := table.Print(streams.Out, l.output, style); err != nil {
+		return err
+	}
+	if l.legend != "" && style.Terminal {
+		_, err := fmt.Fprintln(streams.Out, l.legend)
+		return err
+	}
+	return nil
+}
+
+// follow prints the rows that change, as kubectl get -w does.
+func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace string, args []string) error {
+	seen := map[string]string{}
+	first := true
+	return c.Follow(ctx, func(w *facts.World) error {
+		if first {
+			if err := screen.Unseen(l.base.Streams.ErrOut, screen.StyleOf(l.base.Streams.ErrOut), w.Unseen); err != nil {
+				return err
+			}
+		}
+		style := l.base.Style()
+		items, table := l.list(w, namespace, args, style)
+		changed := table.Changed(seen)
+		if len(changed) == 0 {
+			return nil
+		}
+		output := *l.output
+		output.NoHeaders = output.NoHeaders || !first
+		first = false
+		if !output.Structured() {
+			return table.Print(l.base.Streams.Out, &output, style)
+		}
+		for _, i := range changed {
+			if err := output.Print(l.base.Streams.Out, l.kind, items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func anyOf[T any](list []T) []any {
+	items := []any{}
+	for _, x := range list {
+		items = append(items, x)
+	}
+	return items
+}
+
+// NewVolumesCommand makes kubectl moorage volumes.
+func NewVolumesCommand(b *command.Base) *cobra.Command {
+	l := &lister{base: b, kind: "Volume", everywhere: new(bool)}
+	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
+		list := w.ListVolumes(namespace)
+		return anyOf(list), screen.Volumes(list, w.Now)
+	}
+	return l.command("volumes", "List volumes: where each is, who has it, who waits for it", "volume", "vol")
+}
+
+// NewTicketsCommand makes kubectl moorage tickets.
+func NewTicketsCommand(b *command.Base) *cobra.Command {
+	l := &lister{base: b, kind: "Ticket", everywhere: new(bool)}
+	var derived bool
+	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
+		list := w.ListTickets(namespace, derived)
+		return anyOf(list), screen.Tickets(list, w.Now)
+	}
+	cmd := l.command("tickets", "List tickets: who asks for volumes at which node, and what became of it", "ticket", "vt")
+	cmd.Flags().BoolVar(&derived, "pods", false, "Also list bound pods, which are their own tickets")
+	return cmd
+}
+
+// NewNodesCommand makes kubectl moorage nodes.
+func NewNodesCommand(b *command.Base) *cobra.Command {
+	l := &lister{base: b, kind: "NodeSlots", legend: screen.BarLegend}
+	l.list = func(w *facts.World, _ string, args []string, s screen.Style) ([]any, *screen.Table) {
+		list := slices.DeleteFunc(w.ListSlots(), func(x facts.Slots) bool { return len(args) > 0 && !slices.Contains(args, x.Node) })
+		return anyOf(list), screen.Slots(list, s)
+	}
+	cmd := l.command("nodes [NODE…]", "List nodes and drivers: slots used, kept, leaving, reserved and free", "node", "slots")
+	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, b.Complete(command.NodeNames)
+	return cmd
+}

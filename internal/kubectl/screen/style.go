@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Style is how text is set. The zero value is for a file or a pipe.
+type Style struct {
+	// Terminal: colours and bars are shown.
+	Terminal bool
+	// Colour is off on a terminal with NO_COLOR (https://no-color.org).
+	Colour bool
+	// Width to wrap at, in columns; 0 for plainWidth.
+	Width int
+	// Height of the terminal in lines; 0 when it is not known.
+	Height int
+}
+
+// Widths of text: of a pipe's, and the most that is pleasant to read.
+const (
+	plainWidth = 100
+	mostWidth  = 120
+	leastWidth = 40
+)
+
+// StyleOf is the style that suits a writer.
+func StyleOf(w io.Writer) Style {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return Style{}
+	}
+	s := Style{Terminal: true, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if width, height, err := term.GetSize(int(file.Fd())); err == nil {
+		s.Width, s.Height = min(max(width, leastWidth), mostWidth), height
+	}
+	return s
+}
+
+// colour is an SGR parameter.
+type colour string
+
+const (
+	bold   colour = "1"
+	faint  colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	blue   colour = "34"
+)
+
+func (s Style) paint(c colour, text string) string {
+	if !s.Colour || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+func (s Style) width() int {
+	if s.Width == 0 {
+		return plainWidth
+	}
+	return s.Width
+}
+
+// wrap breaks text between words so that each line, with the indent before it,
+// fits. The first line has no indent: a label stands there.
+func (s Style) wrap(text string, indent int) string {
+	room := max(s.width()-indent, leastWidth/2)
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		size := len([]rune(word))
+		switch {
+		case column == 0:
+		case column+1+size > room:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += size
+	}
+	return b.String()
+}
+
+// ago is an age as kubectl get shows it; "-" when the time is not known.
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(max(0, now.Sub(t)))
+}
