@@ -3,10 +3,7 @@
 package controller
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/lead"
 )
 
 // clients are the ways to the API server: one to read and watch, one to write
@@ -32,7 +30,7 @@ func newClients(config Config) (*clients, error) {
 	}
 	write := rest.CopyConfig(base)
 	write.Timeout, write.QPS = config.WriteTimeout, -1 // the executor limits the rate
-	write.Wrap(func(next http.RoundTripper) http.RoundTripper { return punctual{next} })
+	write.Wrap(lead.Punctual)
 	lease := rest.CopyConfig(base)
 	lease.Timeout = config.RenewDeadline / 2
 	var c clients
@@ -56,18 +54,6 @@ func newClients(config Config) (*clients, error) {
 		return nil, err
 	}
 	return &c, nil
-}
-
-// punctual sends no request whose deadline is over. A process that was paused
-// between making a request and sending it may find out too late otherwise.
-type punctual struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (p punctual) RoundTrip(r *http.Request) (*http.Response, error) {
-	if deadline, ok := r.Context().Deadline(); ok && !time.Now().Before(deadline) {
-		return nil, context.DeadlineExceeded
-	}
-	return p.next.RoundTrip(r)
 }
 
 func restConfig(config Config) (*rest.Config, error) {

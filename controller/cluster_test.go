@@ -22,6 +22,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/translate"
@@ -157,6 +158,12 @@ func (c *cluster) attacher() {
 // function that it returns is called. When lead returns, it leads.
 func (c *cluster) lead(epoch int64) (stop func()) {
 	c.t.Helper()
+	return c.leadAs(epoch, func(*Config) {})
+}
+
+// leadAs is lead with another configuration.
+func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
+	c.t.Helper()
 	observer, err := observe.New(observe.Config{Kube: c.Kube, Moorage: c.Moorage})
 	if err != nil {
 		c.t.Fatal(err)
@@ -167,13 +174,14 @@ func (c *cluster) lead(epoch int64) (stop func()) {
 	go func() { observer.Run(ctx); ended <- nil }()
 	config := DefaultConfig()
 	config.Workers = 8
+	change(&config)
 	leading := make(chan struct{})
 	go func() {
 		ended <- serveTerm(ctx, termConfig{
 			Config: config, leading: func() { close(leading) },
 			clients:  &clients{write: c.Kube, writeOwn: c.Moorage},
 			observer: observer,
-			term:     term{epoch: epoch, until: func() time.Time { return time.Time{} }},
+			term:     lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }},
 		})
 	}()
 	stopped := false

@@ -22,7 +22,11 @@ each pod which of its volumes may be mounted.
 
 In Standalone mode it does all of kube-controller-manager's attach/detach
 controller's job, which must be off:
-  kube-controller-manager --controllers=*,-persistentvolume-attach-detach-controller`,
+  kube-controller-manager --controllers=*,-persistentvolume-attach-detach-controller
+
+In Cooperative mode that controller stays. This one grants, attaches for whom
+it has granted, and leaves volumesAttached and the detach of what pods used to
+the other.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -33,7 +37,8 @@ controller's job, which must be off:
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
 	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
-	flags.StringVar(&config.Mode, "mode", config.Mode, "standalone: do all attaching and detaching; cooperative (beside the attach/detach controller) is not there yet")
+	flags.StringVar(&config.Mode, "mode", config.Mode, "standalone: do all attaching and detaching; cooperative: work beside kube-controller-manager's attach/detach controller, which detaches")
+	flags.BoolVar(&config.AttachBeforeBind, "attach-before-bind", config.AttachBeforeBind, "in mode cooperative, attach for granted tickets before their pods are bound: needed by AttachPolicies with bindAfter: Attached")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz, /readyz and /metrics; none when empty")
 	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")
 	flags.IntVar(&config.Burst, "kube-api-burst", config.Burst, "requests to the API server in a burst")
@@ -43,6 +48,7 @@ controller's job, which must be off:
 	flags.DurationVar(&config.RenewDeadline, "leader-elect-renew-deadline", config.RenewDeadline, "time after which a leader that can't renew its lease gives up")
 	flags.DurationVar(&config.RetryPeriod, "leader-elect-retry-period", config.RetryPeriod, "time between attempts to get or renew the lease")
 	flags.BoolVar(&config.SkipPolicyCheck, "skip-policy-check", config.SkipPolicyCheck, "start without the ValidatingAdmissionPolicy that keeps others from writing volumesAttached; for development only")
+	flags.BoolVar(&config.AllowFlexVolumes, "allow-flex-volumes", config.AllowFlexVolumes, "start in mode standalone though there are FlexVolumes: nobody attaches those whose drivers attach")
 	logging := flag.NewFlagSet("", flag.ContinueOnError)
 	klog.InitFlags(logging)
 	flags.AddGoFlag(logging.Lookup("v"))

@@ -8,6 +8,10 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/lead"
 )
 
 // The modes, as --mode takes them in any case.
@@ -23,8 +27,11 @@ type Config struct {
 	Kubeconfig string
 	// Namespace is where the Lease is.
 	Namespace string
-	// Mode is ModeStandalone. ModeCooperative is not there yet.
+	// Mode is ModeStandalone or ModeCooperative, in any case.
 	Mode string
+	// AttachBeforeBind has Cooperative mode attach for granted tickets, whose
+	// pods are not bound yet. Standalone always does.
+	AttachBeforeBind bool
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
@@ -38,9 +45,28 @@ type Config struct {
 	WriteTimeout time.Duration
 	// LeaseDuration, RenewDeadline and RetryPeriod are those of the election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// SkipPolicyCheck starts without the policy that keeps others from writing
+	// SkipPolicyCheck starts whether or not a policy keeps others from writing
 	// volumesAttached. For development only.
 	SkipPolicyCheck bool
+	// AllowFlexVolumes starts in Standalone mode though there are FlexVolumes:
+	// those whose drivers attach would wait for ever.
+	AllowFlexVolumes bool
+}
+
+// cooperative says whether another attach/detach controller works, too.
+func (c Config) cooperative() bool { return strings.EqualFold(c.Mode, ModeCooperative) }
+
+// rules are those of the mode.
+func (c Config) rules() arbiter.Arbiter {
+	return arbiter.Arbiter{Cooperative: c.cooperative(), BeforeBind: c.AttachBeforeBind}
+}
+
+// election is how processes compete for the Lease.
+func (c Config) election() lead.Config {
+	return lead.Config{
+		Namespace: c.Namespace, Name: v1alpha1.ControllerName,
+		Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod, WriteTimeout: c.WriteTimeout,
+	}
 }
 
 // DefaultConfig returns the configuration that a command line starts from.
@@ -58,9 +84,11 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var errs []error
 	switch strings.ToLower(c.Mode) {
-	case ModeStandalone:
 	case ModeCooperative:
-		errs = append(errs, errors.New("--mode=cooperative is not there yet: use standalone, with kube-controller-manager run with --controllers=*,-persistentvolume-attach-detach-controller"))
+	case ModeStandalone:
+		if c.AttachBeforeBind {
+			errs = append(errs, errors.New("--attach-before-bind is for --mode=cooperative: standalone does so anyway"))
+		}
 	default:
 		errs = append(errs, fmt.Errorf("--mode must be standalone or cooperative, and is %q", c.Mode))
 	}

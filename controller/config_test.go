@@ -3,18 +3,12 @@
 package controller
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -28,7 +22,9 @@ func TestConfig(t *testing.T) {
 		says   string // empty: it fits
 	}{
 		"the chart's spelling": {func(c *Config) { c.Mode = "Standalone" }, ""},
-		"cooperative":          {func(c *Config) { c.Mode = ModeCooperative }, "not there yet"},
+		"cooperative":          {func(c *Config) { c.Mode = "Cooperative" }, ""},
+		"before the bind":      {func(c *Config) { c.Mode, c.AttachBeforeBind = ModeCooperative, true }, ""},
+		"needless":             {func(c *Config) { c.AttachBeforeBind = true }, "--attach-before-bind"},
 		"no mode":              {func(c *Config) { c.Mode = "" }, "--mode"},
 		"no port":              {func(c *Config) { c.Listen = "localhost" }, "--listen"},
 		"no namespace":         {func(c *Config) { c.Namespace = "" }, "--namespace"},
@@ -46,83 +42,6 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
-
-func TestCommandRefusesCooperative(t *testing.T) {
-	command := NewCommand()
-	command.SetArgs([]string{"--mode=cooperative"})
-	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "not there yet") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestGuard(t *testing.T) {
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName}}
-	binding := func(actions ...admissionv1.ValidationAction) *admissionv1.ValidatingAdmissionPolicyBinding {
-		return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policyName},
-			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policyName, ValidationActions: actions}}
-	}
-	tests := map[string]struct {
-		setUp func(*apitest.Server)
-		ok    bool
-	}{
-		"nothing":   {func(*apitest.Server) {}, false},
-		"not bound": {func(s *apitest.Server) { s.Put("validatingadmissionpolicies", policy) }, false},
-		"only warned": {func(s *apitest.Server) {
-			s.Put("validatingadmissionpolicies", policy)
-			s.Put("validatingadmissionpolicybindings", binding(admissionv1.Warn))
-		}, false},
-		"guarded": {func(s *apitest.Server) {
-			s.Put("validatingadmissionpolicies", policy)
-			s.Put("validatingadmissionpolicybindings", binding(admissionv1.Deny))
-		}, true},
-	}
-	for name, test := range tests {
-		server := apitest.Start(t)
-		test.setUp(server)
-		err := guarded(t.Context(), server.Kube)
-		if (err == nil) != test.ok || err != nil && !errors.Is(err, errUnguarded) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	// Without an answer nobody knows, and nothing begins.
-	server := apitest.Start(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	server.Intercept(func(apitest.Request, func()) error {
-		cancel()
-		return errors.New("no connection")
-	})
-	if err := guarded(ctx, server.Kube); !errors.Is(err, context.Canceled) {
-		t.Errorf("without an API server: %v", err)
-	}
-}
-
-func TestPunctual(t *testing.T) {
-	sent := 0
-	transport := punctual{roundTrip(func(*http.Request) (*http.Response, error) {
-		sent++
-		return &http.Response{}, nil
-	})}
-	send := func(deadline time.Time) error {
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, "http://api", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = transport.RoundTrip(request)
-		return err
-	}
-	if err := send(time.Now().Add(-time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) || sent != 0 {
-		t.Errorf("a request that is late: %v, %d sent", err, sent)
-	}
-	if err := send(time.Now().Add(time.Minute)); err != nil || sent != 1 {
-		t.Errorf("a request in time: %v, %d sent", err, sent)
-	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestServe(t *testing.T) {
 	ready := false

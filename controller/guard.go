@@ -20,19 +20,37 @@ import (
 // nobody but this controller write volumesAttached.
 const policyName = "moorage-volumes-attached"
 
-// errUnguarded says why the controller refuses to start.
-var errUnguarded = errors.New("another attach/detach controller could write volumesAttached too: " +
-	"apply Moorage's policies (the chart's, or manifests/policies.yaml), or pass --skip-policy-check for development")
+var (
+	// errUnguarded says why the controller refuses to write in Standalone mode.
+	errUnguarded = errors.New("another attach/detach controller could write volumesAttached too: " +
+		"apply Moorage's policies (the chart's, or manifests/policies.yaml), or pass --skip-policy-check for development")
+	// errShutOut says why it refuses to work beside another controller.
+	errShutOut = errors.New("the policy " + policyName + " keeps kube-controller-manager's attach/detach controller from writing volumesAttached, " +
+		"and in mode cooperative nobody else does: install Moorage with mode=Cooperative, or delete the policy and its binding")
+)
 
-// guardPause is between two attempts to read the policy.
-const guardPause = time.Second
+// guardPause is between two attempts to read the policy, guardInterval between
+// two looks at it while the controller leads.
+const (
+	guardPause    = time.Second
+	guardInterval = 10 * time.Second
+)
 
-// guarded returns an error when nothing keeps others from writing
-// volumesAttached. While the API server does not answer, it asks again.
-func guarded(ctx context.Context, kube kubernetes.Interface) error {
-	for {
-		err := guardedNow(ctx, kube)
-		if err == nil || errors.Is(err, errUnguarded) || apierrors.IsForbidden(err) {
+// guard sees to it that exactly one controller can write volumesAttached: this
+// one in Standalone mode, the other in Cooperative mode.
+type guard struct {
+	kube        kubernetes.Interface
+	cooperative bool
+	skip        bool
+	interval    time.Duration // guardInterval if zero
+}
+
+// await returns nil when the guard stands, and an error when it does not. While
+// the API server does not answer, it asks again.
+func (g guard) await(ctx context.Context) error {
+	for !g.skip {
+		err := g.look(ctx)
+		if err == nil || decided(err) {
 			return err
 		}
 		klog.FromContext(ctx).Error(err, "Can't tell yet whether the policy for volumesAttached is there; asking again")
@@ -42,9 +60,73 @@ func guarded(ctx context.Context, kube kubernetes.Interface) error {
 		case <-time.After(guardPause):
 		}
 	}
+	return nil
 }
 
-func guardedNow(ctx context.Context, kube kubernetes.Interface) error {
+func decided(err error) bool {
+	return errors.Is(err, errUnguarded) || errors.Is(err, errShutOut) || apierrors.IsForbidden(err)
+}
+
+// keep does work, which ends when the guard no longer stands.
+func (g guard) keep(ctx context.Context, work func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if err := g.watch(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Nothing more is written")
+			stop(err)
+		}
+	}()
+	err := work(ctx)
+	if cause := context.Cause(ctx); cause != nil && decided(cause) {
+		err = cause
+	}
+	stop(nil)
+	<-watched
+	return err
+}
+
+// watch returns the error of a guard that no longer stands, and nil when ctx is
+// done. That nobody answers is no reason to stop.
+func (g guard) watch(ctx context.Context) error {
+	if g.skip {
+		return nil
+	}
+	if g.interval == 0 {
+		g.interval = guardInterval
+	}
+	tick := time.NewTicker(g.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := g.look(ctx); err != nil && decided(err) && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// look says whether the guard stands now.
+func (g guard) look(ctx context.Context) error {
+	err := denies(ctx, g.kube)
+	switch {
+	case !g.cooperative:
+		return err
+	case err == nil:
+		return errShutOut
+	case errors.Is(err, errUnguarded):
+		return nil
+	}
+	return err
+}
+
+// denies returns nil when the policy and its binding keep others from writing
+// volumesAttached, and errUnguarded when they don't.
+func denies(ctx context.Context, kube kubernetes.Interface) error {
 	admission := kube.AdmissionregistrationV1()
 	_, err := admission.ValidatingAdmissionPolicies().Get(ctx, policyName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -15,8 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/attachment"
 	"github.com/moorage-dev/moorage/controller/mountgate"
 	"github.com/moorage-dev/moorage/controller/ticket"
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -33,7 +33,7 @@ const unhurried = 8
 // wakers is how many goroutines hand on what is touched.
 const wakers = 4
 
-// Run runs the controller until ctx is done. It returns ErrLeaseLost when
+// Run runs the controller until ctx is done. It returns lead.ErrLost when
 // another process may lead.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
@@ -63,16 +63,17 @@ func Run(ctx context.Context, config Config) error {
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
 
-	if !config.SkipPolicyCheck {
-		if err := guarded(ctx, clients.read); err != nil {
-			return err
-		}
+	guard := guard{kube: clients.read, cooperative: config.cooperative(), skip: config.SkipPolicyCheck}
+	if err := guard.await(ctx); err != nil {
+		return err
 	}
-	return lead(ctx, config, clients.lease, func(ctx context.Context, t term) error {
-		return serveTerm(ctx, termConfig{
-			Config: config, clients: clients, observer: observer, metrics: metrics,
-			events: report.NewEvents(ctx, clients.write), term: t,
-			leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.epoch) },
+	return lead.Lead(ctx, config.election(), clients.lease, func(ctx context.Context, t lead.Term) error {
+		return guard.keep(ctx, func(ctx context.Context) error {
+			return serveTerm(ctx, termConfig{
+				Config: config, clients: clients, observer: observer, metrics: metrics,
+				events: report.NewEvents(ctx, clients.write), term: t,
+				leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.Epoch) },
+			})
 		})
 	})
 }
@@ -84,7 +85,7 @@ type termConfig struct {
 	observer *observe.Observer
 	metrics  *report.Metrics
 	events   *report.Events
-	term     term
+	term     lead.Term
 	leading  func() // called when the first decision may be made
 }
 
@@ -94,9 +95,12 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err := c.observer.WaitForSync(ctx); err != nil {
 		return err
 	}
+	if err := c.refuseFlexVolumes(); err != nil {
+		return err
+	}
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.write, Moorage: c.clients.writeOwn, Observer: c.observer,
-		Timeout: c.WriteTimeout, Lease: c.term.until,
+		Timeout: c.WriteTimeout, Lease: c.term.Until,
 		Turn:  flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Token: func() string { return string(uuid.NewUUID()) },
 	})
@@ -126,7 +130,7 @@ type stages struct {
 }
 
 func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
-	rules := arbiter.Arbiter{}
+	rules := c.rules()
 	attachments, err := attachment.New(attachment.Config{
 		Snapshot: c.observer.Snapshot, Arbiter: rules, Do: executor, Now: time.Now, Metrics: c.metrics, Events: c.events,
 	})
@@ -134,7 +138,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	tickets, err := ticket.New(ticket.Config{
-		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Epoch: c.term.epoch, Metrics: c.metrics, Events: c.events,
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Epoch: c.term.Epoch, Metrics: c.metrics, Events: c.events,
 	})
 	if err != nil {
 		return nil, err
@@ -173,7 +177,7 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 func (s *stages) audit(ctx context.Context, c termConfig, executor *execute.Executor) {
 	snapshot := c.observer.Snapshot()
 	executor.Prune(snapshot)
-	found := arbiter.Arbiter{}.Audit(snapshot, time.Now())
+	found := c.rules().Audit(snapshot, time.Now())
 	c.metrics.Violations(found)
 	for _, v := range found {
 		klog.FromContext(ctx).Error(fmt.Errorf("%s", v), "An invariant is broken")

@@ -53,7 +53,7 @@ func upstreamRows() []conformance {
 // and external-attacher shows, as far as it concerns attach and detach.
 func hazardRows() []conformance {
 	return []conformance{
-		{"1", "iSCSI and FC attach without a VolumeAttachment, and their pods wait for volumesAttached all the same", same, "reported without one, at one node if exclusive; FlexVolumes are refused at the start, since nobody could attach them", []string{"script noattach", "test internal/translate TestUniqueNames"}},
+		{"1", "iSCSI and FC attach without a VolumeAttachment, and their pods wait for volumesAttached all the same", same, "reported without one, at one node if exclusive; FlexVolumes are refused at the start, since nobody could attach them", []string{"script noattach", "test internal/translate TestUniqueNames", "test controller TestFlexVolumes"}},
 		{"2", "a Node made again under its name has empty lists: what nobody wants there is detached at once, mounted or not", stricter, "in use is unknown until the new object's own kubelet has reported", []string{"script node-new", "test internal/translate TestReporting"}},
 		{"3", "a Node that is deleted: six minutes, then no check at all", same, "it proves nothing, and counts as unreachable", []string{"script node-gone", "test internal/execute TestUnreportWithoutNode"}},
 		{"4", "kubelet dead, pod Terminating: no detach ever, and nobody is told", better, "told on the waiting pod and the hold, with the ways out; afterUnreachable if a policy sets it", []string{"script node-failure-pods", "script node-failure-unreachable", "sandbox node-failure-wait"}},
@@ -61,7 +61,7 @@ func hazardRows() []conformance {
 		{"6", "external-attacher handles two attachments of one volume at the same time", stricter, "the second is created when the first is gone", []string{"script handover", "test controller TestHandover"}},
 		{"7", "an attachError stays, and holds up the attach for up to two minutes after it would succeed", better, "never created before it can succeed: the error never comes to be", []string{"script blockers", "script handover"}},
 		{"9", "restarted between an early attachment and the bind, it detaches", better, "in Standalone mode nobody else detaches; beside it, the attachment is made again while the ticket is granted", []string{"script manual", "script cooperative-early"}},
-		{"10", "it overwrites the whole of volumesAttached with what it knows", stricter, "single entries, with a test of the rest; a policy denies others' writes, and the controller does not start without it", []string{"test internal/execute TestUnreport", "test controller TestGuard"}},
+		{"10", "it overwrites the whole of volumesAttached with what it knows", stricter, "single entries, with a test of the rest; a policy denies others' writes, and the controller does not start without it", []string{"test internal/execute TestUnreport", "test controller TestGuard", "test controller TestGuardIsKept"}},
 		{"11", "a PersistentVolume that vanishes leaves its attachment for ever, and nobody says so", better, "still held, still counted, told; never stripped", []string{"script lost"}},
 		{"12", "two PersistentVolumes of one disk: the access mode of whichever came last, and the detach breaks when the first is deleted", stricter, "one volume, of the strictest mode", []string{"script one-disk", "script lost"}},
 		{"13", "an inline volume's attachment is forgotten by a restart, and leaks", better, "kept and detached like any other", []string{"test controller TestMigratedInlineVolume", "test internal/execute TestCreateAttachmentOfInlineVolume"}},

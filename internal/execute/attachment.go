@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -197,13 +196,6 @@ func Deletion(step arbiter.Step) metav1.DeleteOptions {
 
 // deleteAttachment deletes exactly the attachment that the proofs are about.
 func (e *Executor) deleteAttachment(ctx context.Context, step arbiter.Step) error {
-	if step.Within > 0 {
-		bounded, cancel := context.WithDeadline(ctx, time.Now().Add(step.Within))
-		defer cancel()
-		if ctx = bounded; e.confirmUnwanted(ctx, step) != nil || !e.unwanted(step) {
-			return fmt.Errorf("%w: a pod of node %s may want the volume", ErrStale, step.Node)
-		}
-	}
 	if step.Rule != "" {
 		if err := e.stillRuled(ctx, step); err != nil {
 			return err
@@ -223,12 +215,6 @@ func (e *Executor) deleteAttachment(ctx context.Context, step arbiter.Step) erro
 		return fmt.Errorf("%w: VolumeAttachment %s has a newer version", ErrStale, step.Attachment)
 	}
 	return fmt.Errorf("delete VolumeAttachment %s: %w", step.Attachment, err)
-}
-
-// unwanted says whether the proof of a detach stands.
-func (e *Executor) unwanted(step arbiter.Step) bool {
-	place := e.snapshot().Volume(step.Volume).Place(step.Node)
-	return place != nil && place.Proof.Stage == ledger.ProofUnwanted
 }
 
 // stillRuled reads the Node and proves that it is as it was when a rule of

@@ -110,11 +110,16 @@ func (e *Executor) do(ctx context.Context, step arbiter.Step) error {
 		return e.createAttachment(ctx, step)
 	case arbiter.Report:
 		return e.report(ctx, step)
-	case arbiter.Unreport, arbiter.ProveAbsent:
+	case arbiter.ProveAbsent:
+		return e.proveAbsent(ctx, step)
+	case arbiter.Unreport:
 		return e.changeNode(ctx, step)
 	case arbiter.ConfirmUnwanted:
 		return e.confirmUnwanted(ctx, step)
 	case arbiter.DeleteAttachment:
+		if step.Within > 0 {
+			return e.deleteWithin(ctx, step)
+		}
 		return e.deleteAttachment(ctx, step)
 	case arbiter.RemovePod:
 		return e.removePod(ctx, step)

@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// nodeChange is a Report, Unreport or ProveAbsent that waits for a write of its
-// node.
+// nodeChange is a Report or Unreport that waits for a write of its node.
 type nodeChange struct {
 	step arbiter.Step
 	done chan error
@@ -62,7 +61,7 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 	}
 	err := e.patchNode(ctx, node, steps)
 	for _, c := range fitting {
-		if err == nil && c.step.Do != arbiter.Report {
+		if err == nil && c.step.Do == arbiter.Unreport {
 			e.unreported(c.step)
 		}
 		c.done <- err
@@ -132,7 +131,7 @@ func (e *Executor) withoutNode(ctx context.Context, name ledger.NodeName, batch 
 	}
 	for _, c := range batch {
 		switch {
-		case gone && c.step.Do != arbiter.Report && c.step.NodeUID == "":
+		case gone && c.step.Do == arbiter.Unreport && c.step.NodeUID == "":
 			e.unreported(c.step)
 			c.done <- nil
 		case gone:

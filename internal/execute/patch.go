@@ -32,22 +32,13 @@ func Fits(node *corev1.Node, step arbiter.Step) bool {
 	if string(node.UID) != step.NodeUID {
 		return false
 	}
-	if step.Do != arbiter.Unreport && step.Do != arbiter.ProveAbsent {
+	if step.Do != arbiter.Unreport {
 		return true
-	}
-	if step.Do == arbiter.ProveAbsent && lists(node, step) {
-		return false
 	}
 	if step.Rule != "" {
 		return node.ResourceVersion == step.NodeVersion
 	}
 	return !slices.Contains(node.Status.VolumesInUse, translate.UniqueName(step.Volume))
-}
-
-// lists says whether volumesAttached names a step's volume.
-func lists(node *corev1.Node, step arbiter.Step) bool {
-	name := translate.UniqueName(step.Volume)
-	return slices.ContainsFunc(node.Status.VolumesAttached, func(v corev1.AttachedVolume) bool { return v.Name == name })
 }
 
 // NodePatch makes the one JSON Patch of a node's status for several changes,
@@ -62,7 +53,7 @@ func NodePatch(node *corev1.Node, steps []arbiter.Step) []Operation {
 		name := translate.UniqueName(step.Volume)
 		at := func(v corev1.AttachedVolume) bool { return v.Name == name }
 		switch {
-		case step.Do == arbiter.Unreport, step.Do == arbiter.ProveAbsent:
+		case step.Do == arbiter.Unreport:
 			after = slices.DeleteFunc(after, at)
 			proveUse = proveUse || step.Rule == ""
 			proveVersion = proveVersion || step.Rule != ""

@@ -3,6 +3,7 @@
 package observe
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,4 +69,27 @@ func (o *Observer) noteAttacher(pv *corev1.PersistentVolume) {
 func (o *Observer) AttacherCalls(driver string) bool {
 	_, ok := o.attacher.Load(translate.AttacherFinalizer(driver))
 	return ok
+}
+
+// FlexVolume names a PersistentVolume or pod with a FlexVolume, if there is one.
+func (o *Observer) FlexVolume() string {
+	for _, kind := range []Kind{PersistentVolumes, Pods} {
+		f := o.feeds[kind]
+		if f == nil {
+			continue
+		}
+		for _, object := range f.informer.GetStore().List() {
+			switch object := object.(type) {
+			case *corev1.PersistentVolume:
+				if object.Spec.FlexVolume != nil {
+					return "PersistentVolume " + object.Name
+				}
+			case *corev1.Pod:
+				if slices.ContainsFunc(object.Spec.Volumes, func(v corev1.Volume) bool { return v.FlexVolume != nil }) {
+					return "pod " + object.Namespace + "/" + object.Name
+				}
+			}
+		}
+	}
+	return ""
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Beside another controller nothing is written to a node's status: a read
+// proves that the volume is in neither list.
+func TestProveAbsent(t *testing.T) {
+	tests := map[string]struct {
+		inUse, attached []ledger.VolumeID
+		change          func(*arbiter.Step)
+		proved          bool
+	}{
+		"in neither list":        {[]ledger.VolumeID{other}, []ledger.VolumeID{other}, func(*arbiter.Step) {}, true},
+		"in use":                 {[]ledger.VolumeID{data}, nil, func(*arbiter.Step) {}, false},
+		"reported":               {nil, []ledger.VolumeID{data}, func(*arbiter.Step) {}, false},
+		"another node":           {nil, nil, func(s *arbiter.Step) { s.NodeUID = "another" }, false},
+		"by force, in use":       {[]ledger.VolumeID{data}, nil, func(s *arbiter.Step) { s.Rule = arbiter.AfterPodGone }, true},
+		"by force, and reported": {nil, []ledger.VolumeID{data}, func(s *arbiter.Step) { s.Rule = arbiter.AfterPodGone }, false},
+		"by force, on another version": {[]ledger.VolumeID{data}, nil, func(s *arbiter.Step) {
+			s.Rule, s.NodeVersion = arbiter.AfterPodGone, "1"
+		}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, all(withNode(test.inUse, test.attached), withAttachment(nil)), nil)
+			step := w.step(arbiter.ProveAbsent)
+			test.change(&step)
+			err := w.Do(t.Context(), step)
+			if proved := w.place().Proof.Stage == ledger.ProofUnreported; proved != test.proved || (err == nil) != test.proved {
+				t.Errorf("proved %v, error %v", proved, err)
+			}
+			if !test.proved {
+				isStale(t, err)
+			}
+			w.writes()
+		})
+	}
+}
+
+// proved starts with an attachment of which everything is proved.
+func proved(t *testing.T) (*world, arbiter.Step) {
+	w := start(t, all(withNode(nil, nil), withAttachment(func(a *storagev1.VolumeAttachment) { a.Finalizers = nil })), nil)
+	must(t, w.Do(t.Context(), w.step(arbiter.ProveAbsent)))
+	must(t, w.Do(t.Context(), w.step(arbiter.ConfirmUnwanted)))
+	w.server.Forget()
+	step := w.step(arbiter.DeleteAttachment)
+	step.Within = 10 * time.Second
+	return w, step
+}
+
+// The pods are looked at once more, right before the delete.
+func TestDeleteWithin(t *testing.T) {
+	w, step := proved(t)
+	must(t, w.Do(t.Context(), step))
+	requests := w.server.Requests()
+	if len(requests) != 2 || requests[0].Verb != "list" || requests[0].Resource != "pods" || requests[1].Verb != "delete" {
+		t.Errorf("requests %v", requests)
+	}
+}
+
+func TestDeleteWithinFindsAPod(t *testing.T) {
+	w, step := proved(t)
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "list" && r.Resource == "pods" { // bound after the first look
+			w.server.Put("persistentvolumeclaims", boundClaim("data", "pv-data"))
+			w.server.Put("pods", usingPod("late", "late", "data"))
+		}
+		serve()
+		return nil
+	})
+	isStale(t, w.Do(t.Context(), step))
+	w.writes()
+}
+
+// When the time is over, nothing is sent.
+func TestDeleteWithinItsTime(t *testing.T) {
+	w, step := proved(t)
+	step.Within = time.Millisecond
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		<-time.After(10 * time.Millisecond)
+		serve()
+		return nil
+	})
+	if err := w.Do(t.Context(), step); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, execute.ErrStale) {
+		t.Errorf("error %v", err)
+	}
+	w.writes()
+}
