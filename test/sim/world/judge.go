@@ -46,11 +46,28 @@ func newJudge() Judge {
 }
 
 func (j *Judge) clone() Judge {
-	c := *j
+	c := *j // its maps are replaced, never changed
 	c.Faults = slices.Clip(j.Faults)
-	c.left, c.notReady, c.forced = maps.Clone(j.left), maps.Clone(j.notReady), maps.Clone(j.forced)
-	c.numbers, c.known, c.limits = maps.Clone(j.numbers), maps.Clone(j.known), maps.Clone(j.limits)
 	return c
+}
+
+// with is a map in which a key leads to a value.
+func with[K, V comparable](m map[K]V, k K, v V) map[K]V {
+	if old, ok := m[k]; ok && old == v {
+		return m
+	}
+	m = maps.Clone(m)
+	m[k] = v
+	return m
+}
+
+// without is a map without a key.
+func without[K comparable, V any](m map[K]V, k K) map[K]V {
+	if _, ok := m[k]; ok {
+		m = maps.Clone(m)
+		delete(m, k)
+	}
+	return m
 }
 
 func (j *Judge) fault(format string, args ...any) {
@@ -82,14 +99,15 @@ func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
 			limit = math.MaxInt32
 		}
 		at := slots{n.Node, d.Name}
-		j.limits[at] = max(j.limits[at], limit)
+		j.limits = with(j.limits, at, max(j.limits[at], limit))
 	}
 }
 
 // UsedBy lists the volumes of a pod that need an attachment; what led
 // somewhere once is remembered when claim or PersistentVolume are gone.
 func (j *Judge) UsedBy(w *World, p ledger.Pod) []ledger.VolumeID {
-	if list, complete := w.VolumesOf(p); complete || len(list) > len(j.known[p.UID]) {
+	if list, complete := w.VolumesOf(p); (complete || len(list) > len(j.known[p.UID])) && !slices.Equal(list, j.known[p.UID]) {
+		j.known = maps.Clone(j.known)
 		j.known[p.UID] = list
 	}
 	return j.known[p.UID]
@@ -102,9 +120,9 @@ func (j *Judge) podChanged(w *World, p ledger.Pod) {
 	for _, v := range j.UsedBy(w, p) {
 		at := At{v, p.Node}
 		if j.used(w, at) {
-			delete(j.left, at)
+			j.left = without(j.left, at)
 		} else if _, noted := j.left[at]; !noted {
-			j.left[at] = w.Now
+			j.left = with(j.left, at, w.Now)
 		}
 	}
 }
@@ -123,10 +141,10 @@ func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 	n, exists := w.Node(name)
 	switch {
 	case exists && n.Ready == ledger.ReadyTrue:
-		delete(j.notReady, name)
+		j.notReady = without(j.notReady, name)
 	default:
 		if _, noted := j.notReady[name]; !noted {
-			j.notReady[name] = w.Now
+			j.notReady = with(j.notReady, name, w.Now)
 		}
 	}
 }
@@ -142,7 +160,7 @@ func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
 	case after.Hold.Node != "" && after.Hold.Node != before.Hold.Node && after.Hold.Transitions <= most:
 		j.fault("%s is given to %s with transitions %d, which %d were before", v, after.Hold.Node, after.Hold.Transitions, most)
 	}
-	j.numbers[v] = max(most, after.Hold.Transitions)
+	j.numbers = with(j.numbers, v, max(most, after.Hold.Transitions))
 }
 
 // dead says whether a node's own word is not to be had, and its pods may be
@@ -194,7 +212,7 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, ste
 		}
 		switch {
 		case rule != "" && j.dead(w, at):
-			j.forced[at] = true
+			j.forced = with(j.forced, at, true)
 		case rule != "":
 			j.fault("%s is taken out of volumesAttached of %s by force (%s), and that rule does not hold", v, n.Name, rule)
 		case !lacks(n.InUse, v):
@@ -205,7 +223,7 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, ste
 		if !lacks(was, v) {
 			continue
 		}
-		delete(j.forced, At{v, n.Name})
+		j.forced = without(j.forced, At{v, n.Name})
 		a, exists := w.Attachment(ledger.AttachmentName(v, n.Name))
 		if !v.NoAttach() && (!exists || !a.Attached || a.Deleting) {
 			j.fault("%s is put into volumesAttached of %s, and its VolumeAttachment is not attached", v, n.Name)
@@ -317,3 +335,10 @@ func (w *World) migrates(v ledger.VolumeID) bool {
 // Forced says whether a volume has been taken from a node by a rule of force
 // that held.
 func (j *Judge) Forced(at At) bool { return j.forced[at] }
+
+// Left says whether the last unfinished pod with a volume is known to have left
+// a node, from which on a rule of force counts.
+func (j *Judge) Left(at At) bool {
+	_, noted := j.left[at]
+	return noted
+}

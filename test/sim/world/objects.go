@@ -30,19 +30,20 @@ const (
 	Attachments
 	Holds
 	Policies
-	kinds
+	// Kinds is how many there are.
+	Kinds
 )
 
 // AllKinds lists the kinds.
 func AllKinds() []Kind {
-	all := make([]Kind, kinds)
+	all := make([]Kind, Kinds)
 	for k := range all {
 		all[k] = Kind(k)
 	}
 	return all
 }
 
-var kindNames = [kinds]string{"tickets", "pods", "claims", "pvs", "classes", "drivers", "nodes", "csinodes", "attachments", "holds", "policies"}
+var kindNames = [Kinds]string{"tickets", "pods", "claims", "pvs", "classes", "drivers", "nodes", "csinodes", "attachments", "holds", "policies"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -63,10 +64,11 @@ type Change struct {
 
 // Objects are the API server's objects, at their newest versions.
 type Objects struct {
-	all     [kinds]map[string]ledger.Event
-	shared  [kinds]bool     // with a clone: copied before it changes
+	all     [Kinds]map[string]ledger.Event
+	shared  [Kinds]bool     // with a clone: copied before it changes
 	stamped map[string]bool // VolumeAttachments with the attacher's finalizer
 	version int64
+	changed [Kinds]int64 // each kind's newest version
 	uids    int64
 	// Log is what has changed since it was last emptied.
 	Log []Change
@@ -92,6 +94,9 @@ func (o *Objects) clone() Objects {
 
 // Version is the newest version that was given out.
 func (o *Objects) Version() int64 { return o.version }
+
+// Changed is the version of a kind's newest change.
+func (o *Objects) Changed(k Kind) int64 { return o.changed[k] }
 
 // own makes a kind's objects ready to change.
 func (o *Objects) own(k Kind) {
@@ -173,6 +178,7 @@ func (o *Objects) put(e ledger.Event) ledger.Event {
 	e = versioned(e, strconv.FormatInt(o.version, 10))
 	k, key := Identify(e)
 	o.own(k)
+	o.changed[k] = o.version
 	o.Log = append(o.Log, Change{k, key, o.version, e, o.all[k][key]})
 	o.all[k][key] = e
 	return e
@@ -186,6 +192,7 @@ func (o *Objects) drop(k Kind, key string) bool {
 	}
 	o.version++
 	o.own(k)
+	o.changed[k] = o.version
 	delete(o.all[k], key)
 	if k == Attachments {
 		delete(o.stamped, key)

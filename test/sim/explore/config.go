@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+const (
+	driver    = "csi.sim"
+	namespace = "ns"
+	policy    = "moorage"
+)
+
+// Config says what a world has, and what may go wrong in it.
+type Config struct {
+	// Pods are the claims of each pod; Placed is where a pod runs at the
+	// beginning, by index from 1, or 0.
+	Pods   [][]int
+	Placed []int
+	// Foreign pods are bound by somebody who asks nobody.
+	Foreign []bool
+	// Deletable pods may be deleted by their users.
+	Deletable []bool
+	Access    []ledger.Access // of each volume
+	Limit     int32           // slots at each node
+
+	// Wild schedulers place pods anywhere, and change their minds at any time.
+	Wild bool
+
+	Leaders  int // how many there are, one after the other
+	Crashes  int // of kubelets and leaders
+	Failures int // of a call, a request or a node
+}
+
+// Handover is a world of one volume that goes from a pod to the next, under two
+// leaders, at the same node or another one.
+func Handover() Config {
+	return Config{
+		Pods: [][]int{{1}, {1}}, Placed: []int{1, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
+		Access: []ledger.Access{ledger.AccessNode}, Limit: 1, Leaders: 2,
+	}
+}
+
+// Slots is a world of two volumes and three pods, with one slot at each node:
+// what waits for a volume waits for a slot, too.
+func Slots() Config {
+	return Config{
+		Pods: [][]int{{1}, {1}, {2}}, Placed: []int{1, 0, 2}, Foreign: []bool{false, false, false}, Deletable: []bool{true, false, true},
+		Access: []ledger.Access{ledger.AccessNode, ledger.AccessNode}, Limit: 1, Leaders: 1,
+	}
+}
+
+// World is a world with a name.
+type World struct {
+	Name string
+	Config
+}
+
+// Small are the worlds that are searched in seconds.
+func Small() []World {
+	crash := Handover()
+	crash.Crashes = 1
+	return []World{{"handover", Handover()}, {"handover, a crash", crash}, {"slots", Slots()}}
+}
+
+// Large are the worlds that take minutes each.
+func Large() []World {
+	both := Handover()
+	both.Crashes, both.Failures = 1, 1
+	leaders, crash, failure := Slots(), Slots(), Slots()
+	leaders.Leaders = 2
+	crash.Crashes = 1
+	failure.Failures = 1
+	return []World{
+		{"handover, a crash and a failure", both}, {"slots, two leaders", leaders},
+		{"slots, a crash", crash}, {"slots, a failure", failure},
+	}
+}
+
+// The names of things are made often.
+var (
+	volumes = [...]ledger.VolumeID{{}, {Driver: driver, Handle: "v1"}, {Driver: driver, Handle: "v2"}}
+	names   = [...]ledger.NodeName{"", "w1", "w2"}
+	uids    = [...]string{"", "p1", "p2", "p3"}
+)
+
+func volume(i int) ledger.VolumeID { return volumes[i] }
+
+func node(i int) ledger.NodeName { return names[i] }
+
+func pod(i int) string { return uids[i] }
+
+// nodeIndex is the number of a node.
+func nodeIndex(n ledger.NodeName) int { return int(n[1] - '0') }
+
+// machineID is the only machine that a node ever has.
+func machineID(n ledger.NodeName) string { return string(n) + "#1" }
+
+// ticketID is the name of a pod's reservation.
+func ticketID(uid string) ledger.TicketID { return ledger.TicketID{Namespace: namespace, Name: uid} }
+
+// attachmentName is ledger.AttachmentName, of the few that there are.
+func attachmentName(v, n int) string { return attachmentNames()[v][n] }
+
+var attachmentNames = sync.OnceValue(func() (table [len(volumes)][len(names)]string) {
+	for v := range volumes {
+		for n := range names {
+			table[v][n] = ledger.AttachmentName(volume(v), node(n))
+		}
+	}
+	return table
+})
+
+// nodes is how many there are.
+const nodes = 2
+
+// begin makes the state that the search begins with: all that is placed runs.
+func begin(c Config) *state {
+	w := world.New()
+	w.Put(ledger.Driver{Name: driver, AttachRequired: true})
+	for i, access := range c.Access {
+		key := ledger.ClaimKey{Namespace: namespace, Name: fmt.Sprintf("c%d", i+1)}
+		name := fmt.Sprintf("pv%d", i+1)
+		w.Put(ledger.PersistentVolume{Name: name, UID: name, Volume: volume(i + 1), Access: access, Claim: key})
+		w.Put(ledger.Claim{Key: key, UID: key.Name, PersistentVolume: name, Bound: true, Access: access})
+	}
+	w.Judge.Limits = !slices.Contains(c.Foreign, true)
+	s := &state{config: &c, w: w}
+	for n := 1; n <= nodes; n++ {
+		id := machineID(node(n))
+		w.AddMachine(id, node(n))
+		w.Put(ledger.NodeDrivers{Node: node(n), Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: id, Limit: c.Limit}}})
+		w.Put(ledger.NodeState{Name: node(n), UID: w.UID(), Managed: true, Ready: ledger.ReadyTrue, Reporting: true})
+		s.kubelets = append(s.kubelets, kubelet{up: true})
+	}
+	for i, claims := range c.Pods {
+		p := ledger.Pod{UID: pod(i + 1), Namespace: namespace, Name: pod(i + 1)}
+		for k, claim := range claims {
+			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: fmt.Sprintf("vol%d", k), Claim: fmt.Sprintf("c%d", claim)})
+		}
+		if n := c.Placed[i]; n > 0 {
+			p.Node = node(n)
+		}
+		w.Put(p)
+		if n := c.Placed[i]; n > 0 {
+			s.run(i, n)
+		}
+	}
+	s.lead()
+	s.w.Log = nil
+	return s
+}
+
+// run has a pod run at a node, as if it had been placed long ago.
+func (s *state) run(p, n int) {
+	w := s.w
+	for _, claim := range s.config.Pods[p] {
+		v := volume(claim)
+		place, _ := w.Node(node(n))
+		place.InUse, place.Reported = append(place.InUse, v), append(place.Reported, v)
+		a := ledger.Attachment{
+			Name: attachmentName(claim, n), UID: w.UID(), Driver: driver, Node: node(n), PersistentVolume: fmt.Sprintf("pv%d", claim),
+			Attached: true, Ours: true, Transitions: 1, NodeID: machineID(node(n)),
+		}
+		w.Stamp(a.Name)
+		w.Put(a)
+		w.Publish(v, machineID(node(n)))
+		w.Put(place)
+		w.Put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{
+			Node: node(n), NodeUID: place.UID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,
+			Requesters: []ledger.Requester{{Namespace: namespace, Name: pod(p + 1), UID: pod(p + 1)}},
+		}})
+		w.Mount(w.Machines[machineID(node(n))], v, pod(p+1))
+		s.kubelets[n-1].told |= bit(claim)
+		s.kubelets[n-1].attached |= bit(claim)
+	}
+}
+
+// bit is a volume or pod in a set of them.
+func bit(i int) uint8 { return 1 << (i - 1) }

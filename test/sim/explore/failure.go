@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// adds says whether a request has no precondition that would fail later: the
+// next leader waits until it has been carried out, or never will be.
+func adds(r world.Request) bool {
+	return r.Do == world.CreateAttachment ||
+		r.Do == world.PatchNode && slices.ContainsFunc(r.Steps, func(s arbiter.Step) bool { return s.Do == arbiter.Report })
+}
+
+// successionMoves change the leader: the first is deposed at any instant, by a
+// crash or by its lease, and what it has in flight is carried out at any time
+// after that, or lost.
+func (s *state) successionMoves(list []move) []move {
+	if s.leader != nil && s.led < s.config.Leaders+s.config.Crashes {
+		crash := s.led >= s.config.Leaders // a further change is the one crash
+		if !crash || s.crashes < s.config.Crashes {
+			list = append(list, move{"leader is gone", false, func(s *state) { s.depose(crash) }})
+		}
+	}
+	for i, r := range s.orphans {
+		list = append(list, move{"late: " + requestName(r), false, func(s *state) { s.w.Serve(s.orphan(i)) }})
+		if adds(r) { // of the others, one that never comes is one that has not come yet
+			list = append(list, move{"lost: " + requestName(r), true, func(s *state) { s.orphan(i) }})
+		}
+	}
+	if s.leader == nil && !slices.ContainsFunc(s.orphans, adds) {
+		list = append(list, move{"another one leads", true, func(s *state) { s.lead() }})
+	}
+	return list
+}
+
+func (s *state) depose(crash bool) {
+	if crash {
+		s.crashes++
+	}
+	for _, o := range s.leader.ops {
+		if r := o.request; r.Do != world.GetObject && r.Do != world.ListPods && !o.waits {
+			s.orphans = append(s.orphans, r)
+		}
+	}
+	s.leader = nil
+}
+
+// bury forgets requests in flight that can't do anything any more: neither
+// versions nor UIDs come back.
+func (s *state) bury() {
+	if slices.ContainsFunc(s.orphans, s.dead) {
+		s.orphans = slices.DeleteFunc(slices.Clone(s.orphans), s.dead)
+	}
+}
+
+func (s *state) dead(r world.Request) bool {
+	switch r.Do {
+	case world.PutHold, world.DropHold:
+		h, _ := s.w.Hold(r.Volume)
+		return h.Version != r.Version
+	case world.ConfirmAttachment:
+		a, exists := s.w.Attachment(r.Key)
+		return !exists || a.UID != r.UID
+	case world.DropAttachment:
+		a, exists := s.w.Attachment(r.Key)
+		p := r.Options.Preconditions
+		return !exists || a.Deleting || a.UID != string(*p.UID) || a.Version != *p.ResourceVersion
+	case world.DecideTicket, world.DropTicket:
+		t, exists := s.w.Ticket(world.TicketKey(r.Key))
+		return !exists || t.UID != r.UID || t.Version != r.Version
+	case world.RemovePod:
+		_, exists := s.w.Pod(r.UID)
+		return !exists
+	}
+	return false
+}
+
+// orphan takes a request out of flight.
+func (s *state) orphan(i int) world.Request {
+	r := s.orphans[i]
+	s.orphans = slices.Delete(slices.Clone(s.orphans), i, i+1)
+	return r
+}
+
+func requestName(r world.Request) string {
+	switch r.Do {
+	case world.PatchNode:
+		return fmt.Sprintf("%s %s", r.Steps[0].Do, r.Steps[0].Volume.Handle)
+	case world.PutHold:
+		return "hold of " + r.Volume.Handle
+	case world.CreateAttachment:
+		a, _ := r.Fact.(ledger.Attachment)
+		return fmt.Sprintf("attachment of %s at %s", a.PersistentVolume, a.Node)
+	case world.DropAttachment:
+		return "deletion of attachment " + r.Key[:8]
+	case world.DecideTicket:
+		return "ticket " + r.Key + " " + r.Phase.String()
+	}
+	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
+}
+
+// failureMoves are what goes wrong: one call or request, or a node; and a
+// kubelet's restart.
+func (s *state) failureMoves(list []move) []move {
+	for n := 1; n <= nodes; n++ {
+		list = s.nodeMoves(list, n)
+	}
+	if s.failures >= s.config.Failures {
+		return list
+	}
+	if s.leader != nil {
+		for i, o := range s.leader.ops {
+			if !o.waits {
+				list = append(list, move{"no answer: " + o.name(), false, func(s *state) { s.mute(i) }})
+			}
+		}
+	}
+	for _, key := range s.w.Keys(world.Attachments) {
+		a, _ := s.w.Attachment(key)
+		if a.Deleting || !a.Attached {
+			list = append(list, move{"attacher fails at " + string(a.Node), false, func(s *state) { s.fail(key) }})
+		}
+	}
+	return list
+}
+
+// mute carries a leader's request out without an answer. What only adds, and
+// what grants, is looked for after a while; of the rest nothing is known.
+func (s *state) mute(i int) {
+	s.failures++
+	o := s.leader.take(i)
+	s.w.Serve(o.request)
+	s.leader.again(o)
+	if adds(o.request) || o.request.Do == world.DecideTicket {
+		s.refused(o, world.Answer{Code: world.Conflict})
+	}
+	s.wake()
+}
+
+// fail has a call fail once: the error is written, and the call is tried again.
+func (s *state) fail(key string) {
+	s.failures++
+	a, _ := s.w.Attachment(key)
+	r := world.Request{Do: world.MarkAttached, Key: key, UID: a.UID, Error: ledger.CallError{Code: 13, Message: "internal error"}}
+	if a.Deleting {
+		r.Do = world.MarkDetached
+	}
+	s.w.Serve(r)
+}
+
+func (s *state) nodeMoves(list []move, n int) []move {
+	k, m := s.kubelets[n-1], s.machine(n)
+	now, _ := s.w.Node(node(n))
+	name := string(node(n))
+	if m.Powered && s.crashes < s.config.Crashes {
+		list = append(list, move{name + "'s kubelet starts anew", false, func(s *state) { s.restart(n) }})
+	}
+	if m.Powered && k.up && s.failures < s.config.Failures {
+		list = append(list, move{name + " dies", false, func(s *state) {
+			s.failures++
+			s.machine(n).PowerOff()
+		}})
+	}
+	if m.Powered {
+		return list
+	}
+	if now.Ready == ledger.ReadyTrue {
+		list = append(list, move{name + " is found not to be ready", true, func(s *state) { s.mark(n, ledger.ReadyUnknown, false) }})
+	} else if !now.OutOfService {
+		list = append(list, move{name + " is declared out of service", true, func(s *state) { s.mark(n, ledger.ReadyUnknown, true) }})
+	}
+	for _, p := range s.w.PodsAt(node(n)) {
+		switch {
+		case now.Ready != ledger.ReadyTrue && p.Phase == ledger.PodLive:
+			list = append(list, move{p.UID + " is evicted", true, func(s *state) { s.delete(p.UID) }})
+		case now.OutOfService && p.Phase == ledger.PodTerminating:
+			list = append(list, move{p.UID + " is collected", true, func(s *state) { s.w.Drop(world.Pods, p.UID) }})
+		}
+	}
+	return list
+}
+
+func (s *state) mark(n int, ready ledger.Readiness, oos bool) {
+	now, _ := s.w.Node(node(n))
+	now.Ready, now.OutOfService = ready, oos
+	s.w.Put(now)
+}
+
+// restart is a kubelet that starts anew: mounts that volumesAttached names are
+// held for attached, and everything is told again.
+func (s *state) restart(n int) {
+	s.crashes++
+	now, _ := s.w.Node(node(n))
+	k := &s.kubelets[n-1]
+	*k = kubelet{up: true, ended: k.ended}
+	for i := range s.config.Access {
+		if s.machine(n).Uses(volume(i+1)) && slices.Contains(now.Reported, volume(i+1)) {
+			k.attached |= bit(i + 1)
+		}
+	}
+}

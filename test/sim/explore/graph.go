@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+// step is a transition that everybody makes by themselves: no failure, and
+// nobody's choice.
+type step struct{ from, to uint32 }
+
+// graph is the states and the steps between them.
+type graph struct {
+	states int
+	steps  []step
+	// into lists where the steps to a state come from: state i's are those
+	// between starts[i] and starts[i+1].
+	into   []uint32
+	starts []uint32
+}
+
+// index sorts the steps by where they lead.
+func (g *graph) index() {
+	g.starts = make([]uint32, g.states+1)
+	for _, e := range g.steps {
+		g.starts[e.to+1]++
+	}
+	for i := range g.states {
+		g.starts[i+1] += g.starts[i]
+	}
+	g.into = make([]uint32, len(g.steps))
+	next := append([]uint32(nil), g.starts[:g.states]...)
+	for _, e := range g.steps {
+		g.into[next[e.to]] = e.from
+		next[e.to]++
+	}
+}
+
+// ending marks the states from which every way of going on ends, whoever is
+// first each time: all whose steps lead to such states, and those without.
+func (g *graph) ending() []bool {
+	out := make([]uint32, g.states)
+	for _, e := range g.steps {
+		out[e.from]++
+	}
+	var queue []uint32
+	for i, n := range out {
+		if n == 0 {
+			queue = append(queue, uint32(i))
+		}
+	}
+	marked := make([]bool, g.states)
+	for len(queue) > 0 {
+		i := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		marked[i] = true
+		for _, from := range g.into[g.starts[i]:g.starts[i+1]] {
+			if out[from]--; out[from] == 0 {
+				queue = append(queue, from)
+			}
+		}
+	}
+	return marked
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/controller/ticket"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// watched are the kinds whose objects change.
+func watched() []world.Kind {
+	return []world.Kind{world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds}
+}
+
+// lead begins a term: everything is listed, and every ticket that is not
+// granted is written to, so that an older leader's grant of it fails.
+func (s *state) lead() {
+	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}}
+	s.leader = l
+	s.led++
+	for _, key := range s.w.Keys(world.Tickets) {
+		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Phase == ledger.TicketPending {
+			s.w.Serve(world.Request{Do: world.DecideTicket, Key: key, Version: t.Version, Phase: t.Phase, Reason: t.Reason, Epoch: t.Epoch + 1})
+		}
+	}
+	for _, k := range world.AllKinds() {
+		for _, e := range s.w.List(k) {
+			l.see(s.w, e)
+		}
+		l.upTo[k] = s.w.Changed(k)
+	}
+	l.queue = queue{0xff, 0xff, 0xff}
+	s.rest()
+}
+
+// see takes an object in as the watch shows it.
+func (l *leader) see(w *world.World, e ledger.Event) {
+	switch e := e.(type) {
+	case ledger.Ticket:
+		if l.tickets[e.ID] != e.UID {
+			l.tickets = maps.Clone(l.tickets)
+			l.tickets[e.ID] = e.UID
+		}
+	case ledger.NodeState:
+		l.node(e)
+	}
+	l.apply(w.Now, e)
+}
+
+// saw takes an object in as an answer shows it.
+func (l *leader) saw(w *world.World, facts ...ledger.Event) {
+	for _, e := range facts {
+		if n, ok := e.(ledger.NodeState); ok {
+			l.node(n)
+		}
+		l.apply(w.Now, e)
+	}
+}
+
+// node keeps a Node as it is known.
+func (l *leader) node(n ledger.NodeState) {
+	for i := range l.nodes {
+		if n.Name == node(i+1) && ledger.Newer(n.Version, l.nodes[i].Version) {
+			l.nodes[i], l.code = n, nil
+		}
+	}
+}
+
+// known is an object as the leader knows it, of the kinds that are watched.
+func (l *leader) known(k world.Kind) map[string]ledger.Event {
+	s, all := l.ledger.Snapshot(), map[string]ledger.Event{}
+	add := func(e ledger.Event) {
+		_, key := world.Identify(e)
+		all[key] = e
+	}
+	switch k {
+	case world.Tickets:
+		for t := range s.Tickets() {
+			if !t.Ghost {
+				add(*t)
+			}
+		}
+		for id, uid := range l.tickets {
+			if s.Ticket(id) == nil {
+				add(ledger.Ticket{ID: id, UID: uid}) // deleted by this process, and not shown to be gone
+			}
+		}
+	case world.Pods:
+		for p := range s.Pods() {
+			add(*p)
+		}
+	case world.Nodes:
+		for i := range l.nodes {
+			add(l.nodes[i])
+		}
+	case world.Attachments:
+		for v := range s.Volumes() {
+			for i := range v.Places {
+				if a := v.Places[i].Own(); a != nil {
+					add(*a)
+				}
+			}
+		}
+	case world.Holds:
+		for v := range s.Volumes() {
+			if v.Hold != nil {
+				add(ledger.HoldSeen{Volume: v.ID, Hold: *v.Hold})
+			}
+		}
+	}
+	return all
+}
+
+// behind says whether a watch has something to show.
+func (s *state) behind(k world.Kind) bool {
+	l, newest := s.leader, s.w.Changed(k)
+	if l.upTo[k] == newest {
+		return false
+	}
+	known := l.known(k)
+	now := s.w.List(k)
+	if len(now) != len(known) {
+		return true
+	}
+	for _, e := range now {
+		_, key := world.Identify(e)
+		old, ok := known[key]
+		if !ok || world.UIDOf(old) != world.UIDOf(e) || world.VersionOf(old) < world.VersionOf(e) {
+			return true
+		}
+	}
+	l.upTo[k] = newest // by answers
+	return false
+}
+
+// lags says whether any watch has something to show. What failed is tried again
+// after a pause: it is not counted on that anything is tried for ever and ever
+// before watches have shown what there is.
+func (s *state) lags() bool {
+	return s.leader != nil && slices.ContainsFunc(watched(), s.behind)
+}
+
+// watch shows the leader what has become of a kind.
+func (s *state) watch(k world.Kind) {
+	l, known := s.leader, s.leader.known(k)
+	for _, key := range s.sorted(known) {
+		now := s.w.Get(k, key)
+		if now != nil && world.UIDOf(now) == world.UIDOf(known[key]) {
+			continue
+		}
+		if t, ok := known[key].(ledger.Ticket); ok {
+			l.tickets = maps.Clone(l.tickets)
+			delete(l.tickets, t.ID)
+		}
+		l.apply(s.w.Now, world.Gone(known[key]))
+	}
+	for _, e := range s.w.List(k) {
+		l.see(s.w, e)
+	}
+	l.upTo[k] = s.w.Changed(k)
+}
+
+func (s *state) sorted(m map[string]ledger.Event) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (l *leader) busy(key string) bool {
+	return slices.ContainsFunc(l.ops, func(o op) bool { return o.key == key })
+}
+
+// leaderMoves are what the leader does: it watches, decides, and executes.
+func (s *state) leaderMoves(list []move) []move {
+	l := s.leader
+	for i := range l.ops {
+		if !l.ops[i].waits {
+			list = append(list, move{l.ops[i].name(), true, func(s *state) { s.serve(i) }})
+		}
+	}
+	behind := s.lags()
+	for _, k := range watched() {
+		if s.behind(k) {
+			list = append(list, move{"leader watches " + k.String(), true, func(s *state) { s.watch(k) }})
+		}
+	}
+	for i := range s.config.Access {
+		if v := volume(i + 1); l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) {
+			list = append(list, move{"leader plans " + v.Handle, !behind || l.retry.volumes&bit(i+1) == 0, func(s *state) { s.plan(v) }})
+		}
+	}
+	for n := 1; n <= nodes; n++ {
+		if l.queue.nodes&bit(n) != 0 && !l.busy("grant "+string(node(n))) {
+			list = append(list, move{"leader decides on tickets at " + string(node(n)), !behind || l.retry.nodes&bit(n) == 0, func(s *state) { s.grant(node(n)) }})
+		}
+	}
+	for i := range s.config.Pods {
+		if id := ticketID(pod(i + 1)); l.queue.tickets&bit(i+1) != 0 && !l.busy("tend "+id.Name) {
+			list = append(list, move{"leader tends ticket " + id.Name, !behind || l.retry.tickets&bit(i+1) == 0, func(s *state) { s.tend(id) }})
+		}
+	}
+	return list
+}
+
+// rest takes out of the queue what there is nothing to do about.
+func (s *state) rest() {
+	l := s.leader
+	snapshot := l.ledger.Snapshot()
+	for i := range nodes {
+		if l.queue.nodes&bit(i+1) != 0 && !l.busy("grant "+string(node(i+1))) && len(s.round(snapshot, node(i+1))) == 0 {
+			l.queue.nodes &^= bit(i + 1)
+		}
+	}
+	for i := range s.config.Access {
+		v := volume(i + 1)
+		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(arbiter.Arbiter{}.Plan(snapshot, v, s.w.Now).Steps) == 0 {
+			l.queue.volumes &^= bit(i + 1)
+		}
+	}
+	for i := range s.config.Pods {
+		id := ticketID(pod(i + 1))
+		if l.queue.tickets&bit(i+1) != 0 && !l.busy("tend "+id.Name) && !s.tendable(snapshot, id) {
+			l.queue.tickets &^= bit(i + 1)
+		}
+	}
+	l.queue.keep(queue{1<<len(s.config.Access) - 1, 1<<nodes - 1, 1<<len(s.config.Pods) - 1})
+	l.retry.keep(l.queue)
+}
+
+// apply takes a fact in, and wakes whoever decides on what it touches, as
+// package controller does.
+func (l *leader) apply(now time.Time, e ledger.Event) {
+	l.code = nil
+	t := l.ledger.Apply(now, e)
+	if len(t.Volumes)+len(t.Nodes)+len(t.Tickets) == 0 {
+		return
+	}
+	s := l.ledger.Snapshot()
+	for _, v := range t.Volumes {
+		if v.IsReal() {
+			l.queue.volumes |= bit(podIndex(v.Handle))
+			l.retry.volumes &^= bit(podIndex(v.Handle))
+		}
+		if volume := s.Volume(v); volume != nil {
+			l.wakeUsers(s, volume)
+		}
+	}
+	for _, n := range t.Nodes {
+		if node := s.Node(n); node != nil && len(node.Tickets) > 0 {
+			l.wakeNode(n)
+		}
+	}
+	for _, id := range t.Tickets {
+		l.wakeTicket(s, id)
+	}
+}
+
+func (l *leader) wakeUsers(s ledger.Snapshot, v *ledger.Volume) {
+	for i := range v.Places {
+		for _, u := range v.Places[i].Users {
+			if u.Pod == "" {
+				l.wakeTicket(s, u.Ticket)
+			} else if s.Ticket(ticketID(u.Pod)) != nil {
+				l.wakeTicket(s, ticketID(u.Pod))
+			}
+		}
+	}
+}
+
+// wakeTicket has a ticket looked at, and decided on when it is not.
+func (l *leader) wakeTicket(s ledger.Snapshot, id ledger.TicketID) {
+	l.queue.tickets |= bit(podIndex(id.Name))
+	l.retry.tickets &^= bit(podIndex(id.Name))
+	if t := s.Ticket(id); t != nil && !t.Ghost && t.Phase == ledger.TicketPending {
+		l.wakeNode(t.Node)
+	}
+}
+
+func (l *leader) wakeNode(n ledger.NodeName) {
+	l.queue.nodes |= bit(nodeIndex(n))
+	l.retry.nodes &^= bit(nodeIndex(n))
+}
+
+// again has what an op was about looked at again: it failed.
+func (l *leader) again(o op) {
+	l.code = nil
+	var again queue
+	switch i := podIndex(o.key[len(o.key)-2:]); o.key[0] {
+	case 'p':
+		again.volumes = bit(i)
+	case 'g':
+		again.nodes = bit(i)
+	case 't':
+		again.tickets = bit(i)
+	}
+	l.queue.add(again)
+	l.retry.add(again)
+}
+
+func (q *queue) add(o queue) {
+	q.volumes |= o.volumes
+	q.nodes |= o.nodes
+	q.tickets |= o.tickets
+}
+
+func (q *queue) keep(o queue) {
+	q.volumes &= o.volumes
+	q.nodes &= o.nodes
+	q.tickets &= o.tickets
+}
+
+// plan begins all that the plan for a volume says, side by side.
+func (s *state) plan(v ledger.VolumeID) {
+	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
+	s.leader.code = nil
+	for _, step := range (arbiter.Arbiter{}).Plan(s.leader.ledger.Snapshot(), v, s.w.Now).Steps {
+		s.begin(op{key: "plan " + v.Handle, step: step})
+	}
+}
+
+// round is what is to be written about a node's tickets.
+func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []op {
+	decided, _ := ticket.Round(arbiter.Arbiter{}, snapshot, n, s.w.Now)
+	var list []op
+	for _, d := range decided {
+		phase, reason := ledger.TicketPending, string(d.Verdict.First().Code)
+		switch d.Answer {
+		case ticket.Grant:
+			phase = ledger.TicketGranted
+		case ticket.Refuse:
+			phase = ledger.TicketRefused
+		}
+		if d.Ticket.UID == "" || phase == d.Ticket.Phase && reason == d.Ticket.Reason {
+			continue
+		}
+		o := op{key: "grant " + string(n), then: d.Holds, commit: s.sentence(d.Ticket, phase, reason)}
+		list = append(list, o)
+	}
+	return list
+}
+
+// sentence writes condition Granted at exactly the version that was decided on.
+func (s *state) sentence(t *ledger.Ticket, phase ledger.TicketPhase, reason string) *world.Request {
+	return &world.Request{Do: world.DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Reason: reason, Epoch: t.Epoch}
+}
+
+func (s *state) grant(n ledger.NodeName) {
+	s.leader.queue.nodes &^= bit(nodeIndex(n))
+	s.leader.code = nil
+	for _, o := range s.round(s.leader.ledger.Snapshot(), n) {
+		s.begin(o)
+	}
+}
+
+// tendable says whether a ticket's end has come, or its grant must not last.
+func (s *state) tendable(snapshot ledger.Snapshot, id ledger.TicketID) bool {
+	t := snapshot.Ticket(id)
+	if t == nil || s.leader.busy("tend "+id.Name) {
+		return false
+	}
+	if t.Ghost {
+		return true
+	}
+	covered, gone := arbiter.Arbiter{}.Covered(snapshot, t)
+	return covered || gone || t.Phase == ledger.TicketGranted && !arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now).Allowed()
+}
+
+func (s *state) tend(id ledger.TicketID) {
+	s.leader.queue.tickets &^= bit(podIndex(id.Name))
+	s.leader.code = nil
+	snapshot := s.leader.ledger.Snapshot()
+	t := snapshot.Ticket(id)
+	covered, gone := arbiter.Arbiter{}.Covered(snapshot, t)
+	o := op{key: "tend " + id.Name}
+	switch {
+	case t.Ghost, gone:
+		o.request = world.Request{Do: world.GetObject, Kind: world.Pods, Key: t.Pod}
+		o.drops = t
+	case covered:
+		o.request, o.drops = dropTicket(t), t
+	default:
+		v := arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now)
+		o.request = *s.sentence(t, ledger.TicketRefused, string(v.First().Code))
+	}
+	s.leader.add(o)
+}
+
+func dropTicket(t *ledger.Ticket) world.Request {
+	return world.Request{Do: world.DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}
+}
+
+// audit says what is wrong with what the leader knows.
+func (l *leader) audit(now time.Time) string {
+	for _, v := range (arbiter.Arbiter{}).Audit(l.ledger.Snapshot(), now) {
+		return "audit: " + v.String()
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// broken is the rule that was broken on the way to a state.
+func (s *state) broken() string {
+	if faults := s.w.Judge.Faults; len(faults) > 0 {
+		return faults[0]
+	}
+	if s.leader == nil || s.leader.code != nil {
+		return "" // nothing that it knows is new
+	}
+	return s.leader.audit(s.w.Now)
+}
+
+// unsettled says what is wrong with a state in which nothing moves any more.
+func (s *state) unsettled() string {
+	if s.leader == nil {
+		return "nobody leads"
+	}
+	for _, v := range (arbiter.Arbiter{}).Unsettled(s.fresh(), s.w.Now) {
+		return "left undone: " + v.String()
+	}
+	for i, claims := range s.config.Pods {
+		p, exists := s.w.Pod(pod(i + 1))
+		switch {
+		case !exists:
+		case p.Phase == ledger.PodTerminating:
+			return p.UID + " does not end"
+		case p.Node != "":
+			if fault := s.waits(p, claims); fault != "" {
+				return fault
+			}
+		}
+	}
+	return s.leaks()
+}
+
+// waits says whether a bound pod waits for nobody.
+func (s *state) waits(p ledger.Pod, claims []int) string {
+	m := s.machine(nodeIndex(p.Node))
+	for _, claim := range claims {
+		v := volume(claim)
+		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) {
+			return p.UID + " waits for " + v.Handle + ", and nobody is in its way"
+		}
+	}
+	return ""
+}
+
+// elsewhere says whether somebody who lives has a volume at another node.
+func (s *state) elsewhere(claim int, p ledger.Pod) bool {
+	for i, claims := range s.config.Pods {
+		if !slices.Contains(claims, claim) {
+			continue
+		}
+		other, exists := s.w.Pod(pod(i + 1))
+		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
+		if exists && other.Node != "" && other.Node != p.Node || reserved && t.Phase == ledger.TicketGranted && t.Node != p.Node {
+			return true
+		}
+	}
+	return false
+}
+
+// leaks says what is left over.
+func (s *state) leaks() string {
+	for n := 1; n <= nodes; n++ {
+		for i := range s.config.Access {
+			if _, exists := s.w.Attachment(attachmentName(i+1, n)); exists && !s.usedAt(i+1, node(n)) {
+				return "the VolumeAttachment of " + volume(i+1).Handle + " at " + string(node(n)) + " is left over"
+			}
+		}
+	}
+	return ""
+}
+
+func (s *state) usedAt(claim int, n ledger.NodeName) bool {
+	for i, claims := range s.config.Pods {
+		p, exists := s.w.Pod(pod(i + 1))
+		t, reserved := s.w.Ticket(ticketID(pod(i + 1)))
+		if slices.Contains(claims, claim) && (exists && p.Node == n || reserved && t.Node == n) {
+			return true
+		}
+	}
+	return false
+}
