@@ -11,57 +11,21 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/verdicts"
 )
 
 // What becomes of each verdict, in the words that kube-scheduler puts behind
-// "0/3 nodes are available: 3 ".
+// "0/3 nodes are available: 3 ". The same rows run through the extender.
 func TestVerdictsAsStatuses(t *testing.T) {
-	rwo, rwop, rwx := ledger.AccessNode, ledger.AccessPod, ledger.AccessMany
-	other := boundTo(podWith("other", "data"), "n2")
-	fill := all(disk("a", rwo), disk("b", rwo), one(attached("a", "n1"), attached("b", "n1")))
-	tests := []struct {
-		name    string
-		events  []ledger.Event
-		pod     *corev1.Pod
-		node    string
-		code    fwk.Code
-		message string
-	}{
-		{"free", disk("data", rwo), podWith("p", "data"), "n1", fwk.Success, ""},
-		{"no volumes", nil, podWith("p"), "n1", fwk.Success, ""},
-		{"full", all(disk("data", rwo), fill), podWith("p", "data"), "n1",
-			fwk.Unschedulable, "node(s) have no free slot of driver disk.example.com (2 of 2 used)"},
-		{"full with the pod's own attachment", all(fill, one(readyNode("n1"))), podWith("p", "a"), "n1", fwk.Success, ""},
-		{"full of shared volumes, too", all(disk("data", rwx), fill), podWith("p", "data"), "n1",
-			fwk.Unschedulable, "node(s) have no free slot of driver disk.example.com (2 of 2 used)"},
-		{"held elsewhere", all(disk("data", rwo), one(factOf(other))), podWith("p", "data"), "n1",
-			fwk.UnschedulableAndUnresolvable, "node(s) can't take volume data: n2 holds it for pod shop/other"},
-		{"held here", all(disk("data", rwo), one(factOf(other))), podWith("p", "data"), "n2", fwk.Success, ""},
-		{"one pod, here", all(disk("data", rwop), one(factOf(other))), podWith("p", "data"), "n2",
-			fwk.Unschedulable, "node(s) unfit: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/other"},
-		{"one pod, elsewhere", all(disk("data", rwop), one(factOf(other))), podWith("p", "data"), "n1",
-			fwk.UnschedulableAndUnresolvable, "node(s) unfit: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/other"},
-		{"its pods are going", all(disk("data", rwo), one(factOf(terminating(other)))), podWith("p", "data"), "n1", fwk.Success, ""},
-		{"driver not there", all(disk("data", rwo), one(ledger.NodeDriversGone{Node: "n1"})), podWith("p", "data"), "n1",
-			fwk.UnschedulableAndUnresolvable, "node(s) where driver disk.example.com is not registered"},
-		{"driver ran out of room", all(disk("data", rwo), disk("a", rwo), one(ledger.Attachment{
-			Name: "x", UID: "x", Driver: driver, Node: "n1", PersistentVolume: "pv-a", AttachError: ledger.CallError{Code: ledger.ResourceExhausted}})),
-			podWith("p", "data"), "n1",
-			fwk.Unschedulable, "node(s) where driver disk.example.com has no room for another volume (it answered ResourceExhausted)"},
-		{"no such claim", nil, podWith("p", "data"), "n1",
-			fwk.UnschedulableAndUnresolvable, "claim data does not exist, or belongs to someone else"},
-		{"modes that no attacher takes", disk("data", ledger.AccessConflict), podWith("p", "data"), "n1",
-			fwk.UnschedulableAndUnresolvable, "volume data has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes"},
-		{"bound on first use", pending("data"), podWith("p", "data"), "n1", fwk.Success, ""},
-		{"bound on first use, full", all(pending("data"), fill), podWith("p", "data"), "n1",
-			fwk.Unschedulable, "node(s) have no free slot of driver disk.example.com (2 of 2 used)"},
+	codes := map[verdicts.Outcome]fwk.Code{
+		verdicts.Fits: fwk.Success, verdicts.Evictable: fwk.Unschedulable, verdicts.Hopeless: fwk.UnschedulableAndUnresolvable,
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, test.events...)
-			status := r.filter(test.pod, test.node)
-			if status.Code() != test.code || status.Message() != test.message {
-				t.Errorf("got %s %q,\nwant %s %q", status.Code(), status.Message(), test.code, test.message)
+	for _, row := range verdicts.Table() {
+		t.Run(row.Name, func(t *testing.T) {
+			r := newRig(t, append(verdicts.Nodes(), row.Facts...)...)
+			status := r.filter(row.Pod, row.Node)
+			if status.Code() != codes[row.Outcome] || status.Message() != row.Message {
+				t.Errorf("got  %s %q,\nwant %s %q", status.Code(), status.Message(), codes[row.Outcome], row.Message)
 			}
 		})
 	}

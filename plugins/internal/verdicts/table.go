@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdicts
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Outcome is what becomes of a pod at a node.
+type Outcome string
+
+// The outcomes, by what kube-scheduler makes of them.
+const (
+	Fits Outcome = "fits"
+	// Evictable: fewer pods on the node would do. A plugin says Unschedulable, an
+	// extender lists the node in FailedNodes.
+	Evictable Outcome = "evictable"
+	// Hopeless: fewer pods on the node would not help. A plugin says
+	// UnschedulableAndUnresolvable, an extender lists the node in
+	// FailedAndUnresolvableNodes.
+	Hopeless Outcome = "hopeless"
+)
+
+// Row is one verdict.
+type Row struct {
+	Name string
+	// Facts come after those of Nodes, in this order.
+	Facts []ledger.Event
+	// Pod asks for Node.
+	Pod  *corev1.Pod
+	Node string
+	Outcome
+	// Message is what kube-scheduler puts behind "0/3 nodes are available: 3 ".
+	Message string
+}
+
+// Nodes are the CSINodes of n1, n2 and n3, with two slots of driver each.
+func Nodes() []ledger.Event { return only(slots("n1", 2), slots("n2", 2), slots("n3", 2)) }
+
+// Table returns all rows.
+func Table() []Row { return slices.Concat(held(), onePod(), limits(), claims()) }
+
+const (
+	noSlot    = "node(s) have no free slot of driver disk.example.com (2 of 2 used)"
+	heldAtN2  = "node(s) can't take volume data: n2 holds it for pod shop/holder"
+	inUse     = "node(s) unfit: volume data serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/holder"
+	noDriver  = "node(s) where driver disk.example.com is not registered"
+	exhausted = "node(s) where driver disk.example.com has no room for another volume (it answered ResourceExhausted)"
+)
+
+// held are the rows about volumes that one node at a time may have.
+func held() []Row {
+	rwo, p := disk("data", ledger.AccessNode), pod("p", "data")
+	return []Row{
+		{"free", rwo, p, "n1", Fits, ""},
+		{"no volumes", nil, pod("p"), "n1", Fits, ""},
+		{"held elsewhere by a live pod", events(rwo, only(at("n2", "holder", "data"))), p, "n1", Hopeless, heldAtN2},
+		{"held elsewhere, and full", events(rwo, full(), only(at("n2", "holder", "data"))), p, "n1", Hopeless, noSlot + ", " + heldAtN2},
+		{"held here", events(rwo, only(at("n2", "holder", "data"))), p, "n2", Fits, ""},
+		{"held elsewhere by pods that are going", events(rwo, only(terminating(at("n2", "holder", "data")))), p, "n1", Fits, ""},
+		{"held elsewhere by one that is going and one that stays", events(rwo, only(terminating(at("n2", "gone", "data")), at("n2", "holder", "data"))),
+			p, "n1", Hopeless, heldAtN2},
+		{"held elsewhere by an attachment only", events(rwo, only(attachment("data", "n2", nil))), p, "n1", Fits, ""},
+		{"reserved elsewhere", events(rwo, reserved(ledger.TicketPending, "n2", "holder", "data")), p, "n1", Hopeless, heldAtN2},
+		{"granted elsewhere", events(rwo, reserved(ledger.TicketGranted, "n2", "holder", "data")), p, "n1", Hopeless, heldAtN2},
+		{"refused elsewhere", events(rwo, reserved(ledger.TicketRefused, "n2", "holder", "data")), p, "n1", Fits, ""},
+		{"attached by hand elsewhere", events(rwo, only(ticket(ledger.TypeManual, ledger.TicketGranted, "n2", "keep", "data"))),
+			p, "n1", Hopeless, "node(s) can't take volume data: n2 holds it for ticket shop/keep"},
+		{"attached by hand here", events(rwo, only(ticket(ledger.TypeManual, ledger.TicketGranted, "n2", "keep", "data"))), p, "n2", Fits, ""},
+		{"two claims of one volume", events(rwo, diskOf(driver, namespace, "alias", "data", ledger.AccessNode), only(at("n2", "holder", "data"))),
+			pod("p", "alias"), "n1", Hopeless, "node(s) can't take volume alias: n2 holds it for pod shop/holder"},
+		{"held for another namespace", events(rwo, diskOf(driver, "else", "data", "data", ledger.AccessNode), only(
+			ledger.Pod{UID: "uid-secret", Namespace: "else", Name: "secret", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})),
+			p, "n1", Hopeless, "node(s) can't take volume data: n2 holds it for somebody of another namespace"},
+		{"shared, in use elsewhere", events(disk("data", ledger.AccessMany), only(at("n2", "holder", "data"))), p, "n1", Fits, ""},
+		{"no access modes, in use elsewhere", events(disk("data", ledger.AccessUnset), only(at("n2", "holder", "data"))), p, "n1", Fits, ""},
+		{"no access modes, in use elsewhere, exclusive by policy", events(disk("data", ledger.AccessUnset), only(
+			ledger.Policy{Name: "strict", Driver: driver, EmptyIsExclusive: true}, at("n2", "holder", "data"))), p, "n1", Hopeless, heldAtN2},
+		{"modes that no attacher takes", disk("data", ledger.AccessConflict), p, "n1",
+			Hopeless, "volume data has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes"},
+		{"inline", nil, inline("p"), "n1", Hopeless, "node(s) where driver ebs.csi.aws.com is not registered"},
+	}
+}
+
+// onePod are the rows about volumes that one pod at a time may have.
+func onePod() []Row {
+	rwop, p := disk("data", ledger.AccessPod), pod("p", "data")
+	holder := at("n2", "holder", "data")
+	return []Row{
+		{"one pod, free", rwop, p, "n1", Fits, ""},
+		{"one pod, here", events(rwop, only(holder)), p, "n2", Evictable, inUse},
+		{"one pod, elsewhere", events(rwop, only(holder)), p, "n1", Hopeless, inUse},
+		{"one pod, reserved here", events(rwop, reserved(ledger.TicketGranted, "n2", "holder", "data")), p, "n2", Evictable, inUse},
+		{"one pod, by volume", events(rwop, diskOf(driver, namespace, "alias", "data", ledger.AccessPod), only(holder)), pod("p", "alias"), "n2",
+			Evictable, "node(s) unfit: volume alias serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/holder"},
+		{"one pod, another volume of the same claim name", events(rwop, diskOf(driver, "else", "data", "theirs", ledger.AccessPod), only(
+			ledger.Pod{UID: "uid-theirs", Namespace: "else", Name: "theirs", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})),
+			p, "n1", Fits, ""},
+		{"one pod, of an ephemeral volume", events(diskOf(driver, namespace, "holder-data", "data", ledger.AccessPod), rwop, only(
+			ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: "holder-data"}, UID: "x", PersistentVolume: "pv-shop-holder-data", Bound: true, OwnerPod: "uid-holder", Access: ledger.AccessPod},
+			ledger.Pod{UID: "uid-holder", Namespace: namespace, Name: "holder", Node: "n2", Volumes: []ledger.PodVolume{{Name: "data", Claim: "holder-data", Ephemeral: true}}})),
+			p, "n2", Evictable, inUse},
+	}
+}
+
+// limits are the rows about slots.
+func limits() []Row {
+	data, p := disk("data", ledger.AccessNode), pod("p", "data")
+	both := events(data, disk("more", ledger.AccessNode))
+	return []Row{
+		{"full of attachments", events(data, full()), p, "n1", Evictable, noSlot},
+		{"full, and shared", events(disk("data", ledger.AccessMany), full()), p, "n1", Evictable, noSlot},
+		{"full with the pod's own attachment", full(), pod("p", "a"), "n1", Fits, ""},
+		{"full of attachments under way", events(data, disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(
+			attachment("a", "n1", func(a *ledger.Attachment) { a.Attached = false }),
+			attachment("b", "n1", func(a *ledger.Attachment) { a.Deleting = true }))), p, "n1", Evictable, noSlot},
+		{"full of attachments that nobody can place", events(data, only(
+			attachment("x", "n1", func(a *ledger.Attachment) { a.Name, a.PersistentVolume, a.Ours = "foreign-1", "nowhere-1", false }),
+			attachment("y", "n1", func(a *ledger.Attachment) { a.Name, a.PersistentVolume, a.Ours = "foreign-2", "nowhere-2", false }))), p, "n1", Evictable, noSlot},
+		{"full of pods without attachments", events(data, disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(at("n1", "x", "a"), at("n1", "y", "b"))), p, "n1", Evictable, noSlot},
+		{"full of reservations", events(data, disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
+			reserved(ledger.TicketPending, "n1", "x", "a"), reserved(ledger.TicketGranted, "n1", "y", "b")), p, "n1", Evictable, noSlot},
+		{"one volume of many pods counts once", events(data, disk("a", ledger.AccessMany), only(at("n1", "x", "a"), at("n1", "y", "a"), attachment("a", "n1", nil))), p, "n1", Fits, ""},
+		{"one volume of many claims counts once", events(data, disk("a", ledger.AccessMany), diskOf(driver, namespace, "b", "a", ledger.AccessMany),
+			only(at("n1", "x", "a"), at("n1", "y", "b"))), p, "n1", Fits, ""},
+		{"too few slots for all of the pod's", events(both, disk("a", ledger.AccessNode), only(attachment("a", "n1", nil))), pod("p", "data", "more"), "n1",
+			Evictable, "node(s) have too few free slots of driver disk.example.com (1 of 2 used, 2 needed)"},
+		{"limit of 0", events(data, only(slots("n1", 0))), p, "n1", Evictable, "node(s) have no free slot of driver disk.example.com (0 of 0 used)"},
+		{"no limit", events(data, full(), only(slots("n1", ledger.NoLimit))), p, "n1", Fits, ""},
+		{"limit lowered under use", events(data, full(), only(slots("n1", 1))), p, "n1", Evictable, "node(s) have no free slot of driver disk.example.com (2 of 1 used)"},
+		{"limit lowered under use, own attachment", events(full(), only(slots("n1", 1))), pod("p", "a"), "n1", Fits, ""},
+		{"headroom", events(data, disk("a", ledger.AccessNode), only(attachment("a", "n1", nil), ledger.Policy{Name: "spare", Driver: driver, Headroom: 1})), p, "n1",
+			Evictable, "node(s) have no free slot of driver disk.example.com (1 of 1 used)"},
+		{"no CSINode", events(data, only(ledger.NodeDriversGone{Node: "n1"})), p, "n1", Hopeless, noDriver},
+		{"no CSINode, allowed by policy", events(data, only(ledger.NodeDriversGone{Node: "n1"}, ledger.Policy{Name: "trust", Driver: driver, AllowNoDriver: true})), p, "n1", Fits, ""},
+		{"two drivers, one of them absent", events(data, diskOf(other, namespace, "far", "far", ledger.AccessNode)), pod("p", "data", "far"), "n1",
+			Hopeless, "node(s) where driver other.example.com is not registered"},
+		{"a driver that does not attach", events(data, full(), only(ledger.Driver{Name: driver, AttachRequired: false})), p, "n1", Fits, ""},
+		{"driver ran out of room", events(data, disk("a", ledger.AccessNode), only(attachment("a", "n1", func(a *ledger.Attachment) {
+			a.Attached, a.AttachError = false, ledger.CallError{Code: ledger.ResourceExhausted}
+		}))), p, "n1", Evictable, exhausted},
+	}
+}
+
+// claims are the rows about claims that lead nowhere, or not yet.
+func claims() []Row {
+	p := pod("p", "data")
+	return []Row{
+		{"no such claim", nil, p, "n1", Hopeless, "claim data does not exist, or belongs to someone else"},
+		{"claim being deleted", append(disk("data", ledger.AccessNode), claim("data", func(c *ledger.Claim) {
+			c.PersistentVolume, c.Bound, c.Deleting = "pv-shop-data", true, true
+		})...), p, "n1", Hopeless, "claim data is being deleted"},
+		{"claim lost", claim("data", func(c *ledger.Claim) { c.PersistentVolume, c.Lost = "pv-shop-data", true }), p, "n1",
+			Hopeless, "claim data has lost its PersistentVolume"},
+		{"claim bound to what is not seen", claim("data", func(c *ledger.Claim) { c.PersistentVolume, c.Bound = "pv-shop-data", true }), p, "n1",
+			Hopeless, "the PersistentVolume of claim data does not exist, or has not been seen yet"},
+		{"not bound yet", claim("data", func(*ledger.Claim) {}), p, "n1", Hopeless, "claim data is not bound yet"},
+		{"bound on first use", late("data"), p, "n1", Fits, ""},
+		{"bound on first use, full", events(late("data"), full()), p, "n1", Evictable, noSlot},
+		{"bound on first use, shared with a pod here", events(late("data"), disk("a", ledger.AccessNode), only(attachment("a", "n1", nil)),
+			reserved(ledger.TicketGranted, "n1", "holder", "data")), p, "n1", Fits, ""},
+		{"ephemeral, of somebody else", disk("p-data", ledger.AccessNode), ephemeral("p", "data"), "n1",
+			Hopeless, "claim p-data does not exist, or belongs to someone else"},
+	}
+}
