@@ -9,6 +9,7 @@ package kubectl
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -23,9 +24,14 @@ import (
 // Run runs the command line and returns its exit code. It ends early when ctx
 // does.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	return RunAt(ctx, streams, args, nil)
+}
+
+// RunAt is Run with a clock of its own; the API server's when it is nil.
+func RunAt(ctx context.Context, streams genericiooptions.IOStreams, args []string, now func() time.Time) int {
 	base := &command.Base{
 		Flags:   genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithWarningPrinter(streams),
-		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version,
+		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version, Now: now,
 	}
 	cmd := NewCommand(base)
 	cmd.SetArgs(args)

@@ -41,6 +41,8 @@ func (r Request) writes() bool {
 type Server struct {
 	Kube    kubernetes.Interface
 	Moorage client.Interface
+	// URL is where the server listens, for programs that connect by themselves.
+	URL string
 
 	t      *testing.T
 	ending chan struct{}
@@ -69,6 +71,7 @@ func Start(t *testing.T) *Server {
 		web.CloseClientConnections()
 		web.Close()
 	})
+	s.URL = web.URL
 	config := &rest.Config{Host: web.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	s.Kube = kubernetes.NewForConfigOrDie(config)
 	own, err := client.NewForConfig(config)

@@ -24,6 +24,9 @@ type Cluster struct {
 	Config *rest.Config
 	// Namespace is that of the command line, or of the kubeconfig's context.
 	Namespace string
+	// Clock is the time as it is now; by default the API server's, as far as its
+	// answers tell.
+	Clock func() time.Time
 
 	skew *skew
 }
@@ -55,6 +58,7 @@ func Connect(flags genericclioptions.RESTClientGetter, userAgent string) (*Clust
 func New(config *rest.Config, namespace string) (*Cluster, error) {
 	c := &Cluster{Config: rest.CopyConfig(config), Namespace: namespace, skew: &skew{}}
 	c.Config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &clock{rt, c.skew} })
+	c.Clock = func() time.Time { return time.Now().Add(c.skew.get()) }
 	own, err := client.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -69,9 +73,6 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	c.Kube, c.Moorage = kube, own
 	return c, nil
 }
-
-// Now is the API server's clock, as far as its answers tell.
-func (c *Cluster) Now() time.Time { return time.Now().Add(c.skew.get()) }
 
 // Skew is by how much the API server's clock is ahead of this machine's. It is
 // zero when they differ by less than can be told.

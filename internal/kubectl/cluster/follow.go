@@ -119,7 +119,7 @@ func (c *Cluster) world(feeds []cache.SharedInformer, unseen []facts.Unseen) *fa
 			}
 		}
 	}
-	w := facts.NewWorld(objects, c.Now())
+	w := facts.NewWorld(objects, c.Clock())
 	w.Unseen = unseen
 	return w
 }

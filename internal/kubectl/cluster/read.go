@@ -51,7 +51,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 			}
 		}
 	}
-	w := facts.NewWorld(objects, c.Now())
+	w := facts.NewWorld(objects, c.Clock())
 	w.Unseen = unseen
 	return w, nil
 }

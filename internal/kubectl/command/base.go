@@ -29,10 +29,18 @@ type Base struct {
 	Streams genericiooptions.IOStreams
 	// UserAgent names this program to the API server.
 	UserAgent string
+	// Now replaces the API server's clock where a test needs a fixed one.
+	Now func() time.Time
 }
 
 // Connect makes the clients that the flags ask for.
-func (b *Base) Connect() (*cluster.Cluster, error) { return cluster.Connect(b.Flags, b.UserAgent) }
+func (b *Base) Connect() (*cluster.Cluster, error) {
+	c, err := cluster.Connect(b.Flags, b.UserAgent)
+	if err == nil && b.Now != nil {
+		c.Clock = b.Now
+	}
+	return c, err
+}
 
 // Style is the one that suits the output stream.
 func (b *Base) Style() screen.Style { return screen.StyleOf(b.Streams.Out) }

@@ -21,7 +21,12 @@ func answer(p *Pod) string {
 	case PodWaitsForVolumes:
 		return answerWaiting(p)
 	}
-	if p.Phase == "Running" {
+	switch {
+	case p.Node != "" && !p.NodeReady:
+		return fmt.Sprintf("%s is not ready: nobody can say whether it still runs there, and its volumes count as in use.", p.Node)
+	case p.Terminating:
+		return fmt.Sprintf("It is being deleted at %s. Its volumes may go elsewhere once its kubelet no longer reports them as in use.", p.Node)
+	case p.Phase == "Running":
 		return fmt.Sprintf("It runs at %s, with %s.", p.Node, count(len(p.Volumes), "volume"))
 	}
 	where := p.Node
@@ -59,23 +64,39 @@ func answerUnplaced(p *Pod) string {
 			return fmt.Sprintf("No node can take it: %s.", v.Reasons[0].Message)
 		}
 	}
-	var fit, all int
+	var all, barred, fit int
 	var parts []string
 	for _, n := range p.Nodes {
 		all += len(n.Nodes)
-		if n.Fits {
+		switch {
+		case n.Barred != "":
+			barred += len(n.Nodes)
+		case n.Fits:
 			fit += len(n.Nodes)
-			continue
+		default:
+			parts = append(parts, fmt.Sprintf("%s: %s", count(len(n.Nodes), "node"), messages(n.Reasons)))
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s", count(len(n.Nodes), "node"), messages(n.Reasons)))
+	}
+	others := ""
+	if barred > 0 {
+		others = fmt.Sprintf(" %s no choice for other reasons.", countVerb(barred, "node"))
 	}
 	switch {
 	case all == 0:
 		return "It has no node, and no node could be read: nothing can be said about where its volumes could go."
 	case fit > 0:
-		return fmt.Sprintf("Its volumes fit %d of %s: what keeps it is something else, see what the scheduler says.", fit, count(all, "node"))
+		return fmt.Sprintf("Its volumes could go to %d of %s: what keeps it is something else, see what the scheduler says.%s", fit, count(all, "node"), others)
+	case barred == all:
+		return "No node is a choice for it, whatever its volumes: see what the scheduler says."
 	}
-	return fmt.Sprintf("No node can take its volumes. %s.", strings.Join(parts, "; "))
+	return fmt.Sprintf("No node that is a choice for it can take its volumes. %s.%s", strings.Join(parts, "; "), others)
+}
+
+func countVerb(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
 func messages(reasons []Reason) string {

@@ -32,7 +32,8 @@ type Slots struct {
 	Kept int32 `json:"kept"`
 	// Leaving are unwanted and not detached yet, or of unknown state.
 	Leaving int32 `json:"leaving"`
-	// Reserved are promised to tickets and bound pods, and not attached yet.
+	// Reserved are promised to tickets and bound pods, or asked for, and not
+	// attached yet.
 	Reserved int32 `json:"reserved"`
 	// Free is absent when there is no limit.
 	Free    *int32       `json:"free,omitempty"`
@@ -93,10 +94,9 @@ func (w *World) slotVolume(v *ledger.Volume, p *ledger.Place) SlotVolume {
 		}
 	}
 	switch {
-	case place.State == stateReserved:
+	case place.State == stateReserved, place.State == stateAsked:
 		out.Slot = slotReserved
-	case !wanted(place.Users) && v.Hold != nil && v.Hold.Reason == arbiter.DetachDelayed && v.Hold.Node == p.Node,
-		!wanted(place.Users) && w.delayed(v, p):
+	case place.State == stateKept:
 		out.Slot = slotKept
 	case !wanted(place.Users), place.State == stateDetaching, place.State == stateDetachFailed:
 		out.Slot = slotLeaving
@@ -118,24 +118,20 @@ func wanted(users []User) bool {
 	return slices.ContainsFunc(users, func(u User) bool { return u.State == "Bound" || u.State == "Granted" || u.State == stateReserved })
 }
 
-// delayed says whether the plan for an unwanted volume is to wait for a
-// policy's detachDelay: nothing is to be done about it but to look again.
-func (w *World) delayed(v *ledger.Volume, p *ledger.Place) bool {
-	va := p.Own()
-	if va == nil || va.Deleting || len(p.Users) > 0 {
-		return false
+// kept says whether an unwanted volume waits for its policy's detachDelay: its
+// hold says so, or the plan for it is to do nothing but look again.
+func (w *World) kept(v *ledger.Volume, p *ledger.Place) bool {
+	if v.Hold != nil && v.Hold.Reason == arbiter.DetachDelayed && v.Hold.Node == p.Node {
+		return true
 	}
 	plan := w.Arbiter.Plan(w.Snapshot, v.ID, w.Now)
-	if plan.Recheck.IsZero() {
-		return false
-	}
-	verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now)
 	for _, step := range plan.Steps {
 		if step.Node == p.Node && step.Do != arbiter.WriteHold {
 			return false
 		}
 	}
-	return verdict.Allowed()
+	verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now)
+	return verdict.Allowed() && !plan.Recheck.IsZero()
 }
 
 func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume) Slots {

@@ -10,11 +10,13 @@ import (
 const (
 	stateNotProvisioned = "NotProvisioned" // its claim is not bound yet
 	stateFree           = "Free"
-	stateReserved       = "Reserved" // somebody wants it there, and nothing is done yet
+	stateAsked          = "Asked"    // somebody asks for it there, and is not granted it
+	stateReserved       = "Reserved" // somebody has it granted there, and nothing is done yet
 	stateAttaching      = "Attaching"
 	stateAttachFailed   = "AttachFailed"
 	stateAttached       = "Attached"
 	stateInUse          = "InUse" // attached, and the kubelet reports it in volumesInUse
+	stateKept           = "Kept"  // attached, wanted by nobody, and kept by the policy's detachDelay
 	stateDetachPending  = "DetachPending"
 	stateDetaching      = "Detaching"
 	stateDetachFailed   = "DetachFailed"
@@ -23,9 +25,7 @@ const (
 
 func (w *World) place(v *ledger.Volume, p *ledger.Place) Place {
 	out := Place{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
-	for _, u := range p.Users {
-		out.Users = append(out.Users, w.user(u))
-	}
+	out.Users = w.users(p)
 	va := p.Canonical()
 	if va != nil {
 		out.Attachment, out.Attached = va.Name, va.Attached
@@ -37,6 +37,12 @@ func (w *World) place(v *ledger.Volume, p *ledger.Place) Place {
 		}
 	}
 	out.State, out.Error = placeState(v, p, va)
+	switch {
+	case out.State == stateReserved && !wanted(out.Users):
+		out.State = stateAsked
+	case out.State == stateAttached && len(out.Users) == 0 && w.kept(v, p):
+		out.State = stateKept
+	}
 	return out
 }
 
@@ -44,8 +50,8 @@ func placeState(v *ledger.Volume, p *ledger.Place, va *ledger.Attachment) (state
 	switch {
 	case va == nil && v.ID.NoAttach() && p.Reported:
 		return attachedOrInUse(p), ""
-	case va == nil && (p.Reported || p.InUse):
-		return stateUnknown, ""
+	case va == nil && (p.Reported || p.InUse && len(p.Users) == 0):
+		return stateUnknown, "" // a kubelet that waits for a volume reports it as in use, too
 	case va == nil:
 		return stateReserved, ""
 	case va.Deleting && !va.DetachError.IsZero():
@@ -89,13 +95,33 @@ func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 // weight orders the states: what binds a volume more weighs more.
 func weight(state string) int {
 	for i, s := range []string{
-		stateNotProvisioned, stateFree, stateReserved, stateUnknown, stateAttaching, stateAttachFailed, stateDetaching, stateDetachFailed, stateAttached, stateInUse,
+		stateNotProvisioned, stateFree, stateAsked, stateReserved, stateUnknown, stateAttaching, stateAttachFailed,
+		stateDetaching, stateDetachFailed, stateKept, stateAttached, stateInUse,
 	} {
 		if s == state {
 			return i
 		}
 	}
 	return 0
+}
+
+// users names who is behind a place. A bound pod's reservation, which ends soon
+// after the bind, is not told beside the pod.
+func (w *World) users(p *ledger.Place) []User {
+	var list []User
+	bound := map[Requester]bool{}
+	for _, u := range p.Users {
+		if user := w.user(u); u.Pod != "" {
+			bound[user.Requester] = true
+			list = append(list, user)
+		}
+	}
+	for _, u := range p.Users {
+		if user := w.user(u); u.Pod == "" && !bound[user.Requester] {
+			list = append(list, user)
+		}
+	}
+	return list
 }
 
 // user names who is behind a place, and what it amounts to.

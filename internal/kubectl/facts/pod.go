@@ -3,9 +3,6 @@
 package facts
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,13 +14,17 @@ import (
 
 // Pod is why a pod runs or does not, as far as its volumes are concerned.
 type Pod struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	Phase     string    `json:"phase"`
-	Node      string    `json:"node,omitempty"`
-	Reserved  string    `json:"reservedNode,omitempty"` // of its ticket, while it has no node
-	Scheduler string    `json:"scheduler"`
-	Created   time.Time `json:"created"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Phase     string `json:"phase"`
+	Node      string `json:"node,omitempty"`
+	Reserved  string `json:"reservedNode,omitempty"` // of its ticket, while it has no node
+	// NodeReady is that of Node, or of the reserved one.
+	NodeReady bool `json:"nodeReady,omitempty"`
+	// Terminating: it is being deleted, and a container may still run.
+	Terminating bool      `json:"terminating,omitempty"`
+	Scheduler   string    `json:"scheduler"`
+	Created     time.Time `json:"created"`
 	// State is Ready (nothing about its volumes keeps it), WaitsForVolumes,
 	// WaitsForNode, WaitsForGrant, Finished or NoVolumes.
 	State string `json:"state"`
@@ -68,13 +69,6 @@ type PodVolume struct {
 	Volume
 }
 
-// NodesVerdict is nodes that say the same to a pod.
-type NodesVerdict struct {
-	Nodes   []string `json:"nodes"`
-	Fits    bool     `json:"fits"`
-	Reasons []Reason `json:"reasons,omitempty"`
-}
-
 // ExplainPod says why a pod runs or does not.
 func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	fact := w.PodFact(p)
@@ -88,13 +82,22 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	if at == "" && ticket != nil && ticket.Phase != ledger.TicketRefused {
 		at, out.Reserved = ticket.Node, string(ticket.Node)
 	}
+	told, written := w.toldVolumes(p)
+	if w.blind() && written {
+		out.Volumes, out.Told, out.NodeReady = told, toldOf(p), true
+		out.State = stateOfPod(&out, fact, ticket, len(told) > 0)
+		out.Answer = answer(&out)
+		return out
+	}
 	for _, need := range request.Needs {
 		out.Volumes = append(out.Volumes, w.podVolume(request, need, at, p))
 	}
 	if at == "" {
-		out.Nodes = w.fits(request, p)
+		out.Nodes = w.fits(w.Snapshot, request, p)
 	}
 	out.Told = toldOf(p)
+	out.NodeReady = w.isReady(at)
+	out.Terminating = fact.Phase == ledger.PodTerminating
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	out.Answer = answer(&out)
 	return out
@@ -108,10 +111,13 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 		out.Access = accessOf(need.Access)
 	}
 	var verdict arbiter.Verdict
-	if at != "" {
+	switch {
+	case at != "" && need.Link == ledger.LinkUnbound:
+		verdict = w.Arbiter.Settled(w.Snapshot, need, at) // granted is the slot; the volume is still to be made
+	case at != "":
 		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
 		out.SafeToMount = verdict.Allowed()
-	} else {
+	default:
 		r.Needs = []arbiter.Need{need}
 		verdict = w.Arbiter.Admissible(w.Snapshot, r)
 	}
@@ -119,33 +125,9 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	return out
 }
 
-// fits asks every node whether it could take the pod's volumes, and gathers
-// those that say the same.
-func (w *World) fits(r arbiter.Request, p *corev1.Pod) []NodesVerdict {
-	groups := map[string]*NodesVerdict{}
-	for n := range w.Snapshot.Nodes() {
-		if !n.Exists {
-			continue
-		}
-		verdict := w.Arbiter.Fit(w.Snapshot, r, n.Name, w.Now)
-		key := fmt.Sprint(verdict.Outcome)
-		for _, reason := range verdict.Reasons {
-			key += "\n" + reason.Message()
-		}
-		if groups[key] == nil {
-			groups[key] = &NodesVerdict{Fits: verdict.Allowed(), Reasons: w.reasons(verdict, p)}
-		}
-		groups[key].Nodes = append(groups[key].Nodes, string(n.Name))
-	}
-	var list []NodesVerdict
-	for _, g := range groups {
-		slices.Sort(g.Nodes)
-		list = append(list, *g)
-	}
-	slices.SortFunc(list, func(a, b NodesVerdict) int {
-		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Nodes[0], b.Nodes[0]))
-	})
-	return list
+func (w *World) isReady(name ledger.NodeName) bool {
+	n := w.Snapshot.Node(name)
+	return n != nil && n.Exists && n.Ready == ledger.ReadyTrue
 }
 
 // toldOf lists the conditions about scheduling and volumes that are not True.

@@ -23,9 +23,8 @@ type Volume struct {
 	// Access is how many it may serve at once: "one node", "one pod", "many
 	// nodes", "unknown" or "conflict".
 	Access string `json:"access"`
-	// State is the volume in one word: NotProvisioned, Free, Reserved,
-	// Attaching, AttachFailed, Attached, InUse, DetachPending, Detaching,
-	// DetachFailed or Unknown.
+	// State is the volume in one word: that of the place that counts, or
+	// NotProvisioned, Free, DetachPending, Unknown.
 	State string `json:"state"`
 	// Holder is the node that an exclusive volume is granted to.
 	Holder *Holder `json:"holder,omitempty"`
@@ -61,8 +60,8 @@ type Waiter struct {
 // Place is a volume at a node.
 type Place struct {
 	Node string `json:"node"`
-	// State is Reserved, Attaching, AttachFailed, Attached, InUse, Detaching,
-	// DetachFailed or Unknown.
+	// State is Asked, Reserved, Attaching, AttachFailed, Attached, InUse, Kept,
+	// Detaching, DetachFailed or Unknown.
 	State string `json:"state"`
 	// Attachment is the VolumeAttachment's name.
 	Attachment string `json:"attachment,omitempty"`
@@ -146,6 +145,9 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	if h.Node != "" {
 		out.Holder = &Holder{Node: string(h.Node)}
 		for _, r := range h.Requesters {
+			if w.gone(r) {
+				continue // the hold is rewritten when the volume moves, not when its last user goes
+			}
 			out.Holder.For = append(out.Holder.For, requester(r))
 		}
 		if va := w.attachment(v.ID, h.Node); va != nil {
@@ -157,13 +159,18 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	}
 	if h.Reason != "" {
 		advice := w.advice[h.Reason]
-		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: string(h.Node), Changes: advice.Changes, Do: advice.Do}
+		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: string(h.Node), Changes: advice.Changes, Do: advice.forNode(string(h.Node))}
 		for _, c := range w.holds[v.ID].Status.Conditions {
 			if c.Reason == string(h.Reason) {
 				out.Reason.Since = c.LastTransitionTime.Time
 			}
 		}
 	}
+}
+
+// gone says whether a pod that a hold names is known not to exist any more.
+func (w *World) gone(r ledger.Requester) bool {
+	return !r.Ticket && w.pods[r.UID] == nil && !slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == "pods" })
 }
 
 // describeWaiting lists who wants the volume and is neither holder nor next:
@@ -193,12 +200,30 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 			add(r, node, waitsSince(w.pods[r.UID]))
 		}
 	}
+	for _, place := range out.Places {
+		for _, u := range place.Users {
+			if u.State == "Asking" && !known[u.Requester] {
+				known[u.Requester] = true
+				out.Waiting = append(out.Waiting, Waiter{Who: u.Requester, Node: place.Node, Since: w.askedSince(u.Requester)})
+			}
+		}
+	}
 	for _, pod := range w.unboundPods(v) {
 		add(ledger.Requester{Namespace: pod.Namespace, Name: pod.Name}, "", waitsSince(pod))
 	}
 	slices.SortFunc(out.Waiting, func(a, b Waiter) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))
 	})
+}
+
+// askedSince is when a ticket was made.
+func (w *World) askedSince(r Requester) time.Time {
+	for _, t := range w.Tickets {
+		if t.Namespace == r.Namespace && t.Name == r.Name {
+			return t.CreationTimestamp.Time
+		}
+	}
+	return time.Time{}
 }
 
 // unboundPods are the pods that refer to the volume, have no node and hold no

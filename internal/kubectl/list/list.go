@@ -101,6 +101,7 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace string, args []string) error {
 	seen := map[string]string{}
 	first := true
+	rows := screen.NewRows(l.base.Streams.Out)
 	return c.Follow(ctx, func(w *facts.World) error {
 		if first {
 			if err := screen.Unseen(l.base.Streams.ErrOut, screen.StyleOf(l.base.Streams.ErrOut), w.Unseen); err != nil {
@@ -117,7 +118,7 @@ func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace strin
 		output.NoHeaders = output.NoHeaders || !first
 		first = false
 		if !output.Structured() {
-			return table.Print(l.base.Streams.Out, &output, style)
+			return rows.Print(table, &output, style)
 		}
 		for _, i := range changed {
 			if err := output.Print(l.base.Streams.Out, l.kind, items[i]); err != nil {

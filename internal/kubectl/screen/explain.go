@@ -170,6 +170,10 @@ func (p *page) nodes(list []facts.NodesVerdict) {
 	p.printf("\n%s\n", p.s.paint(bold, "nodes"))
 	for _, n := range list {
 		p.line(2, fmt.Sprint(len(n.Nodes)), shorten(n.Nodes))
+		if n.Barred != "" {
+			p.line(2, "no choice", n.Barred)
+			continue
+		}
 		if n.Fits {
 			p.printf("  %s\n", p.s.paint(green, "✓ could take its volumes"))
 		}
@@ -206,16 +210,33 @@ func Unseen(w io.Writer, s Style, list []facts.Unseen) error {
 }
 
 func (p *page) unseen(list []facts.Unseen) {
+	var missing, nowhere, partly []string
+	namespace := ""
 	for _, u := range list {
-		text := fmt.Sprintf("%s: %s", u.Resource, u.Message)
 		switch {
 		case u.Missing:
+			missing = append(missing, u.Resource)
 		case u.Namespace != "":
-			text = fmt.Sprintf("%s outside namespace %s: the right to list %s in all namespaces is missing. What follows from them is not shown.", u.Resource, u.Namespace, u.Resource)
+			partly, namespace = append(partly, u.Resource), u.Namespace
 		default:
-			text = fmt.Sprintf("%s: the right to list %s is missing (kubectl auth can-i list %s). What follows from them is not shown.", u.Resource, u.Resource, u.Resource)
+			nowhere = append(nowhere, u.Resource)
 		}
-		p.printf("%s %s\n", p.s.paint(yellow, "not seen:"), p.s.wrap(text, len("not seen: ")))
+	}
+	say := func(format string, args ...any) {
+		const label = "not seen: "
+		p.printf("%s%s\n", p.s.paint(yellow, label), p.s.wrap(fmt.Sprintf(format, args...), len(label)))
+	}
+	if len(missing) > 0 {
+		say("%s: the cluster does not serve them. Are Moorage's CRDs installed?", strings.Join(missing, ", "))
+	}
+	if len(partly) > 0 {
+		say("%s outside namespace %s: you lack the right to list them in all namespaces.", strings.Join(partly, ", "), namespace)
+	}
+	if len(nowhere) > 0 {
+		say("%s: you lack the right to list them.", strings.Join(nowhere, ", "))
+	}
+	if len(partly)+len(nowhere) > 0 {
+		say("What follows from them is not shown. docs/kubectl.md has a ClusterRole with the rights to read.")
 	}
 }
 

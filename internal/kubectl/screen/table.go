@@ -45,12 +45,38 @@ func (t *Table) Len() int { return len(t.table.Rows) }
 
 // Print prints the table.
 func (t *Table) Print(w io.Writer, o *Output, s Style) error {
+	return NewRows(w).Print(t, o, s)
+}
+
+// Rows prints tables below each other, in columns of the same widths. It is
+// serial.
+type Rows struct {
+	to     io.Writer
+	buffer bytes.Buffer
+	writer interface {
+		io.Writer
+		Flush() error
+	}
+}
+
+// NewRows returns rows that are printed to a writer.
+func NewRows(to io.Writer) *Rows {
+	r := &Rows{to: to}
+	r.writer = printers.GetNewTabWriter(&r.buffer)
+	return r
+}
+
+// Print prints a table below the ones before.
+func (r *Rows) Print(t *Table, o *Output, s Style) error {
 	printer := printers.NewTablePrinter(printers.PrintOptions{NoHeaders: o.NoHeaders, Wide: o.Wide()})
-	var b bytes.Buffer
-	if err := printer.PrintObj(&t.table, &b); err != nil {
+	if err := printer.PrintObj(&t.table, r.writer); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, s.paintBars(b.String()))
+	if err := r.writer.Flush(); err != nil {
+		return err
+	}
+	defer r.buffer.Reset()
+	_, err := io.WriteString(r.to, s.paintBars(r.buffer.String()))
 	return err
 }
 

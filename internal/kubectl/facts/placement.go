@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	storagevolume "k8s.io/component-helpers/storage/volume"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// NodesVerdict is nodes that say the same to a pod.
+type NodesVerdict struct {
+	Nodes []string `json:"nodes"`
+	// Fits: the pod's volumes could go there, and nothing bars the pod.
+	Fits bool `json:"fits"`
+	// Barred is what keeps the pod from the nodes whatever its volumes: its node
+	// selector, a taint, and so on. Empty when nothing that is looked at does.
+	Barred  string   `json:"barred,omitempty"`
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// fits asks every node whether it could take the pod's volumes, and gathers
+// those that say the same.
+func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []NodesVerdict {
+	groups := map[string]*NodesVerdict{}
+	for n := range s.Nodes() {
+		if !n.Exists {
+			continue
+		}
+		verdict, barred := w.Arbiter.Fit(s, r, n.Name, w.Now), w.barred(p, w.nodes[n.Name])
+		if barred != "" {
+			verdict = arbiter.Verdict{} // whatever its volumes do
+		}
+		key := fmt.Sprint(verdict.Outcome, barred)
+		for _, reason := range verdict.Reasons {
+			key += "\n" + reason.Message()
+		}
+		if groups[key] == nil {
+			groups[key] = &NodesVerdict{Fits: verdict.Allowed(), Barred: barred, Reasons: w.reasons(verdict, p)}
+		}
+		groups[key].Nodes = append(groups[key].Nodes, string(n.Name))
+	}
+	var list []NodesVerdict
+	for _, g := range groups {
+		slices.Sort(g.Nodes)
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b NodesVerdict) int {
+		return cmp.Or(
+			cmp.Compare(min(1, len(a.Barred)), min(1, len(b.Barred))), // those that may come into question first
+			cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Nodes[0], b.Nodes[0]),
+		)
+	})
+	return list
+}
+
+// barred says what keeps a pod from a node whatever its volumes do: what
+// kube-scheduler's filters NodeUnschedulable, TaintToleration, NodeAffinity
+// and the volumes' own node affinity say. Resources, pod affinity and topology
+// spread are not looked at.
+func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
+	if p == nil || n == nil {
+		return ""
+	}
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if n.Spec.Unschedulable && !schedulingcorev1.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, &cordon, false) {
+		return "it is cordoned"
+	}
+	taint, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Logger{}, n.Spec.Taints, p.Spec.Tolerations, schedules, false)
+	if untolerated {
+		return "its taint " + taint.ToString()
+	}
+	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
+		return "the pod's node selector or affinity"
+	}
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim := w.Claim(p.Namespace, v.PersistentVolumeClaim.ClaimName)
+		if claim == nil {
+			continue
+		}
+		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && storagevolume.CheckNodeAffinity(pv, n.Labels) != nil {
+			return "the node affinity of volume " + pv.Name
+		}
+	}
+	return ""
+}
+
+// schedules says whether a taint keeps new pods away.
+func schedules(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/kubectl"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the commands print into testdata/*/session.txt")
+
+// Each folder of testdata is a cluster (objects.yaml, on top of base.yaml) and a
+// session: commands, and what they print. A reviewer reads the sessions; -rewrite
+// makes them anew.
+func TestSessions(t *testing.T) {
+	sessions, err := filepath.Glob("testdata/*/session.txt")
+	if err != nil || len(sessions) < 3 {
+		t.Fatalf("found %d sessions: %v", len(sessions), err)
+	}
+	for _, path := range sessions {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, now := load(t, filepath.Dir(path))
+			got := play(t, server, now, string(raw))
+			if *rewrite {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(raw) {
+				t.Errorf("the session differs; -rewrite makes it anew. It is now:\n%s", got)
+			}
+		})
+	}
+}
+
+// load starts an API server with a folder's objects, and returns the time at
+// which its session plays.
+func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
+	t.Helper()
+	server := apitest.Start(t)
+	var now time.Time
+	for _, path := range []string{"testdata/base.yaml", filepath.Join(folder, "objects.yaml")} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(raw)) {
+			if text, ok := strings.CutPrefix(line, "# now: "); ok {
+				if now, err = time.Parse(time.RFC3339, strings.TrimSpace(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+		for {
+			var object unstructured.Unstructured
+			if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if object.Object == nil {
+				continue
+			}
+			resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+			server.Put(resource.Resource, &object)
+		}
+	}
+	if now.IsZero() {
+		t.Fatalf("%s: no line says the time: # now: 2006-01-02T15:04:05Z", folder)
+	}
+	return server, now
+}
+
+// play runs the session's commands and returns the session as it is now.
+func play(t *testing.T, server *apitest.Server, now time.Time, session string) string {
+	t.Helper()
+	var out strings.Builder
+	for line := range strings.Lines(session) {
+		if strings.HasPrefix(line, "#") {
+			out.WriteString(line)
+		}
+		text, ok := strings.CutPrefix(line, "$ kubectl moorage ")
+		if !ok {
+			continue
+		}
+		stdout, stderr, code := run(t.Context(), server, now, strings.Fields(text)...)
+		fmt.Fprintf(&out, "\n%s%s%s", line, stdout, stderr)
+		if code != 0 {
+			fmt.Fprintf(&out, "exit %d\n", code)
+		}
+	}
+	return out.String()
+}
+
+// run runs the command line against a server, at a time.
+func run(ctx context.Context, server *apitest.Server, now time.Time, args ...string) (stdout, stderr string, code int) {
+	var out, errors bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errors}
+	// No kubeconfig of the machine's: only the server that is named.
+	args = append(args, "--kubeconfig", os.DevNull, "--server", server.URL)
+	code = kubectl.RunAt(ctx, streams, args, func() time.Time { return now })
+	return out.String(), errors.String(), code
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+)
+
+// forbid refuses every list but those that allowed names.
+func forbid(server *apitest.Server, allowed ...string) {
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "list" && !slices.Contains(allowed, strings.TrimSpace(r.Resource+" "+r.Name)) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", nil)
+		}
+		serve()
+		return nil
+	})
+}
+
+// Who may read only their namespace is told what the controller has written on
+// the pod, and which rights are missing.
+func TestExplainWithRightsInOneNamespace(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	forbid(server, "pods shop", "persistentvolumeclaims shop")
+	out, _, code := run(t.Context(), server, now, "explain", "pod", "db", "-n", "shop")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"It is bound to worker-2 and waits for 1 of 1 volume: volume data may be in use at worker-1",
+		"✗ NodeUnreachable", "pods, persistentvolumeclaims outside namespace shop",
+		"persistentvolumes, nodes, storageclasses.storage.k8s.io", "you lack the right to list them",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// Without any right the error names the one that is missing.
+func TestExplainWithoutRights(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	forbid(server)
+	out, errors, code := run(t.Context(), server, now, "explain", "pod", "db", "-n", "shop")
+	if code != 1 || out != "" || !strings.Contains(errors, "the right to list pods is missing (kubectl auth can-i list pods)") {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errors)
+	}
+}
+
+// A cluster without Moorage's CRDs is shown as far as it goes.
+func TestNodesWithoutCRDs(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if strings.HasPrefix(r.Resource, "volume") && r.Resource != "volumeattachments" || r.Resource == "attachpolicies" {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
+		}
+		serve()
+		return nil
+	})
+	out, errors, code := run(t.Context(), server, now, "nodes")
+	if code != 0 || !strings.Contains(out, "worker-1   disk.example.com   2") || !strings.Contains(errors, "Are Moorage's CRDs installed?") {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errors)
+	}
+}
+
+// What only reads asks for nothing but lists.
+func TestReadOnly(t *testing.T) {
+	for _, args := range [][]string{
+		{"explain", "pod", "db", "-n", "shop"}, {"explain", "pvc", "data", "-n", "shop"}, {"explain", "pv", "pv-db"},
+		{"volumes", "-A"}, {"nodes"}, {"tickets", "-A", "--pods"},
+	} {
+		server, now := load(t, "testdata/dead-node")
+		server.Forget()
+		if _, errors, code := run(t.Context(), server, now, args...); code != 0 {
+			t.Errorf("%v: exit code %d: %s", args, code, errors)
+		}
+		for _, r := range server.Requests() {
+			if r.Verb != "list" && r.Verb != "get" {
+				t.Errorf("%v: %s", args, r)
+			}
+		}
+		if len(server.Requests()) == 0 {
+			t.Errorf("%v asked for nothing", args)
+		}
+	}
+}
