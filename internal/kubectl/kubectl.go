@@ -18,6 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/explain"
 	"github.com/moorage-dev/moorage/internal/kubectl/list"
+	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
@@ -69,6 +70,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		list.NewVolumesCommand(b),
 		list.NewNodesCommand(b),
 		list.NewTicketsCommand(b),
+		timeline.NewCommand(b),
 	)
 	return cmd
 }

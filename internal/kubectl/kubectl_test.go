@@ -107,12 +107,20 @@ func play(t *testing.T, server *apitest.Server, now time.Time, session string) s
 			continue
 		}
 		stdout, stderr, code := run(t.Context(), server, now, strings.Fields(text)...)
-		fmt.Fprintf(&out, "\n%s%s%s", line, stdout, stderr)
+		fmt.Fprintf(&out, "\n%s\n%s", strings.TrimSpace(line), ended(stdout)+ended(stderr))
 		if code != 0 {
 			fmt.Fprintf(&out, "exit %d\n", code)
 		}
 	}
 	return out.String()
+}
+
+// ended ends a text that is not empty with a newline.
+func ended(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
 }
 
 // run runs the command line against a server, at a time.

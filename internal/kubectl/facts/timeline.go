@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Timeline is how far a pod has come, and when it took each step. Most times
+// in the API have whole seconds.
+type Timeline struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Node      string `json:"node,omitempty"`
+	// Done: the pod has reached the last stage.
+	Done bool `json:"done"`
+	// Steps are in the order of their times.
+	Steps []Step `json:"steps"`
+	// Total is from the first step to the last.
+	TotalSeconds float64 `json:"totalSeconds"`
+	// Missing are stages that the pod has not reached, or left no time for.
+	Missing []Stage `json:"missing,omitempty"`
+	// Waits is what a pod that is not done waits for.
+	Waits []Reason `json:"waits,omitempty"`
+}
+
+// Stage is a stage of a pod's path, in its order.
+type Stage string
+
+// The stages of a pod's path.
+const (
+	StageCreated     Stage = "Created"
+	StageReserved    Stage = "Reserved"    // its VolumeTicket is made
+	StageGranted     Stage = "Granted"     // the controller has granted it
+	StageBound       Stage = "Bound"       // it has its node
+	StageDetaching   Stage = "Detaching"   // the volume begins to leave another node
+	StageAttaching   Stage = "Attaching"   // its VolumeAttachment is made
+	StageAttached    Stage = "Attached"    // the driver has attached it
+	StageSafeToMount Stage = "SafeToMount" // every volume is, and the node's status says so
+	StageRunning     Stage = "Running"     // every container has started
+)
+
+// stages lists the path.
+func stages() []Stage {
+	return []Stage{StageCreated, StageReserved, StageGranted, StageBound, StageDetaching, StageAttaching, StageAttached, StageSafeToMount, StageRunning}
+}
+
+// Step is a stage that was reached.
+type Step struct {
+	Stage Stage `json:"stage"`
+	// Volume is the claim's name, for the stages that each volume has.
+	Volume string    `json:"volume,omitempty"`
+	At     time.Time `json:"at"`
+	// NotAfter: it happened at that time or before. The object that had the time
+	// is gone.
+	NotAfter bool `json:"notAfter,omitempty"`
+	// GapSeconds is from the step before.
+	GapSeconds float64 `json:"gapSeconds"`
+	// Source is where the time stands.
+	Source string `json:"source"`
+}
+
+// Timeline tells a pod's path. events are those of the pod; what they say
+// more exactly than a condition is taken from them.
+func (w *World) Timeline(p *corev1.Pod, events []corev1.Event) Timeline {
+	out := Timeline{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName}
+	add := func(stage Stage, volume string, at time.Time, source string) {
+		if !at.IsZero() {
+			out.Steps = append(out.Steps, Step{Stage: stage, Volume: volume, At: at, Source: source})
+		}
+	}
+	add(StageCreated, "", p.CreationTimestamp.Time, "pod metadata.creationTimestamp")
+	at, source := boundAt(p, events)
+	add(StageBound, "", at, source)
+	request := arbiter.PodRequest(w.Snapshot, w.PodFact(p))
+	for _, need := range request.Needs {
+		w.attachSteps(need, ledger.NodeName(p.Spec.NodeName), add)
+	}
+	w.ticketSteps(p, request, add, &out)
+	if c := podCondition(p, v1alpha1.PodSafeToMount); c != nil && c.Status == corev1.ConditionTrue {
+		add(StageSafeToMount, "", c.LastTransitionTime.Time, "pod condition "+string(v1alpha1.PodSafeToMount))
+	}
+	add(StageRunning, "", startedAt(p), "pod status.containerStatuses, state.running.startedAt")
+	out.finish(len(request.Needs) > 0 && request.Attachable(w.Snapshot))
+	if !out.Done {
+		for _, v := range w.ExplainPod(p).Volumes {
+			out.Waits = append(out.Waits, v.Reasons...)
+		}
+	}
+	return out
+}
+
+// attachSteps are those of one volume at the pod's node, and of its way out of
+// another.
+func (w *World) attachSteps(need arbiter.Need, node ledger.NodeName, add func(Stage, string, time.Time, string)) {
+	v := w.Snapshot.Volume(need.Volume)
+	if v == nil || node == "" {
+		return
+	}
+	for i := range v.Places {
+		va := w.attachment(v.ID, v.Places[i].Node)
+		switch {
+		case va == nil:
+		case v.Places[i].Node == node:
+			add(StageAttaching, need.Name, va.CreationTimestamp.Time, "VolumeAttachment metadata.creationTimestamp")
+			if va.Status.Attached {
+				add(StageAttached, need.Name, attachedAt(va), "VolumeAttachment managedFields of status.attached")
+			}
+		case va.DeletionTimestamp != nil:
+			add(StageDetaching, need.Name, va.DeletionTimestamp.Time, "VolumeAttachment metadata.deletionTimestamp, at "+string(v.Places[i].Node))
+		}
+	}
+}
+
+// attachedAt is when the attacher wrote status.attached: the API server keeps
+// the time at which a field's manager took it.
+func attachedAt(va *storagev1.VolumeAttachment) time.Time {
+	for _, f := range va.ManagedFields {
+		if f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:attached"`) {
+			return timeOf(f.Time)
+		}
+	}
+	return time.Time{}
+}
+
+// ticketSteps are those of the pod's ticket. It ends when the bound pod counts
+// by itself, and its times with it: what is left is that they were no later
+// than the bind and the first attach.
+func (w *World) ticketSteps(p *corev1.Pod, r arbiter.Request, add func(Stage, string, time.Time, string), out *Timeline) {
+	for _, t := range w.Tickets {
+		if t.Namespace != p.Namespace || t.Name != v1alpha1.PodTicketName(p.UID) {
+			continue
+		}
+		add(StageReserved, "", t.CreationTimestamp.Time, "VolumeTicket metadata.creationTimestamp")
+		if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted); c != nil && c.Status == "True" {
+			add(StageGranted, "", c.LastTransitionTime.Time, "VolumeTicket condition Granted")
+		}
+		return
+	}
+	if _, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]; !stamped || p.Spec.NodeName == "" || !r.Attachable(w.Snapshot) {
+		return // nobody reserved for it
+	}
+	var latest time.Time
+	for _, s := range out.Steps {
+		if (s.Stage == StageBound || s.Stage == StageAttaching && !s.At.Before(p.CreationTimestamp.Time)) && (latest.IsZero() || s.At.Before(latest)) {
+			latest = s.At
+		}
+	}
+	for _, stage := range []Stage{StageReserved, StageGranted} {
+		if !latest.IsZero() {
+			out.Steps = append(out.Steps, Step{Stage: stage, At: latest, NotAfter: true, Source: "the ticket has ended: no later than what followed it"})
+		}
+	}
+}
+
+// boundAt is when the pod got its node: by the scheduler's event, which has
+// microseconds, or the condition.
+func boundAt(p *corev1.Pod, events []corev1.Event) (time.Time, string) {
+	if p.Spec.NodeName == "" {
+		return time.Time{}, ""
+	}
+	for _, e := range events {
+		if e.InvolvedObject.UID == p.UID && e.Reason == "Scheduled" && !e.EventTime.IsZero() {
+			return e.EventTime.Time, "event Scheduled"
+		}
+	}
+	if c := podCondition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+		return c.LastTransitionTime.Time, "pod condition PodScheduled"
+	}
+	return time.Time{}, ""
+}
+
+// startedAt is when the last container of the pod started; zero unless all
+// have.
+func startedAt(p *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running == nil {
+			return time.Time{}
+		}
+		if t := c.State.Running.StartedAt.Time; t.After(last) {
+			last = t
+		}
+	}
+	if len(p.Status.ContainerStatuses) < len(p.Spec.Containers) {
+		return time.Time{}
+	}
+	return last
+}
+
+// finish puts the steps in order and measures the gaps. Times with and without
+// fractions of a second are compared by their seconds, and then by the path.
+func (t *Timeline) finish(volumes bool) {
+	order := stages()
+	slices.SortStableFunc(t.Steps, func(a, b Step) int {
+		return cmp.Or(a.At.Truncate(time.Second).Compare(b.At.Truncate(time.Second)),
+			cmp.Compare(slices.Index(order, a.Stage), slices.Index(order, b.Stage)), cmp.Compare(a.Volume, b.Volume))
+	})
+	reached := map[Stage]bool{}
+	for i := range t.Steps {
+		reached[t.Steps[i].Stage] = true
+		if i > 0 {
+			t.Steps[i].GapSeconds = max(0, t.Steps[i].At.Sub(t.Steps[i-1].At).Seconds())
+		}
+	}
+	for _, stage := range order {
+		optional := stage == StageDetaching || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
+		if !reached[stage] && !optional {
+			t.Missing = append(t.Missing, stage)
+		}
+	}
+	t.Done = reached[StageRunning]
+	if len(t.Steps) > 0 {
+		t.TotalSeconds = max(0, t.Steps[len(t.Steps)-1].At.Sub(t.Steps[0].At).Seconds())
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package timeline is kubectl moorage timeline: what a pod's start has spent
+// its time on.
+//
+// Reads: everything the ledger is made of, and the pod's events. Decides:
+// nothing. Writes: nothing.
+package timeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+// NewCommand makes the command.
+func NewCommand(b *command.Base) *cobra.Command {
+	output := screen.NewOutput(false)
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "timeline POD", Short: "Tell when a pod was created, reserved for, bound, attached and started, and the gaps",
+		Long: "Tell when a pod was created, reserved for, granted, bound, when each volume was attached, when all were safe to mount, and when it ran.\n\n" +
+			"The times are those of the objects in the API, most of which have whole seconds. A time with ≤ is the latest possible: the object that had it is gone.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.PodNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := output.Validate(); err != nil {
+				return err
+			}
+			c, err := b.Connect()
+			if err != nil {
+				return err
+			}
+			if watch {
+				return follow(cmd.Context(), b, c, output, args[0])
+			}
+			w, err := c.Read(cmd.Context())
+			if err != nil {
+				return err
+			}
+			x, err := of(cmd.Context(), c, w, args[0])
+			if err != nil {
+				return err
+			}
+			if output.Structured() {
+				return output.Print(b.Streams.Out, "Timeline", x)
+			}
+			return screen.Timeline(b.Streams.Out, b.Style(), x, w.Now)
+		},
+	}
+	output.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print each step as it is taken, until the pod runs")
+	return cmd
+}
+
+// of tells the timeline of a pod that is there.
+func of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (facts.Timeline, error) {
+	pod := w.Pod(c.Namespace, name)
+	if pod == nil {
+		return facts.Timeline{}, fmt.Errorf("pods %q not found in namespace %q", name, c.Namespace)
+	}
+	events, err := eventsOf(ctx, c, pod)
+	if err != nil {
+		return facts.Timeline{}, err
+	}
+	return w.Timeline(pod, events), nil
+}
+
+// eventsOf lists a pod's events; none where they may not be read: the
+// conditions say the same, less exactly.
+func eventsOf(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) ([]corev1.Event, error) {
+	selector := fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String()
+	list, err := c.Kube.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list the pod's events: %w", err)
+	}
+	return list.Items, nil
+}
+
+var errDone = errors.New("the pod has reached the last stage")
+
+// follow prints the steps as they are seen, until the pod runs. One that is
+// named before it exists is waited for.
+func follow(ctx context.Context, b *command.Base, c *cluster.Cluster, output *screen.Output, name string) error {
+	type key struct {
+		stage  facts.Stage
+		volume string
+	}
+	printed := map[key]bool{}
+	err := c.Follow(ctx, func(w *facts.World) error {
+		if w.Pod(c.Namespace, name) == nil {
+			return nil
+		}
+		x, err := of(ctx, c, w, name)
+		if err != nil {
+			return err
+		}
+		for _, step := range x.Steps {
+			k := key{step.Stage, step.Volume}
+			if printed[k] {
+				continue
+			}
+			printed[k] = true
+			if output.Structured() {
+				err = output.Print(b.Streams.Out, "Step", step)
+			} else {
+				_, err = fmt.Fprint(b.Streams.Out, screen.StepLine(b.Style(), step))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if x.Done {
+			return errDone
+		}
+		return nil
+	})
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	return err
+}
