@@ -16,7 +16,7 @@ COMPONENTS  := moorage-controller moorage-scheduler moorage-webhook
 
 .PHONY: help
 help: ## Show what can be made
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(SANDBOX) $(ATTACHER) ## Build the sandbox: a real cluster and Moorage in one binary
@@ -70,6 +70,10 @@ bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it, OUT=FI
 .PHONY: bench-core
 bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
 	@$(GO) run ./test/bench/core $(if $(OUT),--out $(OUT))
+
+.PHONY: bench-scheduler
+bench-scheduler: ## Run kube-scheduler's own benchmark with its profile and with Moorage's; SIZE=5000, OUT=FILE
+	@$(GO) run ./test/bench/scheduler $(if $(SIZE),--size $(SIZE)) $(if $(OUT),--out $(OUT))
 
 .PHONY: verify
 verify: ## Check format, lint, import law and generated files

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/test/bench/core/report"
 	"github.com/moorage-dev/moorage/test/bench/internal/file"
+	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
 // The results stand between these two lines of the document.
@@ -47,7 +48,7 @@ func withResults(text, resultDir string) (string, error) {
 }
 
 // renderFolder renders the result files of a folder, in the order of their
-// names, each under a heading.
+// names, each under a heading. The scheduler's has a page of its own.
 func renderFolder(dir string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -66,12 +67,15 @@ func renderFolder(dir string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
-		parts = append(parts, part)
+		if part != "" {
+			parts = append(parts, part)
+		}
 	}
 	return strings.Join(parts, "\n"), nil
 }
 
-// renderResult renders a result file of either kind.
+// renderResult renders a result file of either kind; nothing for one that is
+// rendered elsewhere.
 func renderResult(data []byte) (string, error) {
 	var kind struct {
 		Schema string `json:"schema"`
@@ -79,9 +83,12 @@ func renderResult(data []byte) (string, error) {
 	if err := json.Unmarshal(data, &kind); err != nil {
 		return "", fmt.Errorf("result file: %w", err)
 	}
-	if kind.Schema == report.Schema {
+	switch kind.Schema {
+	case report.Schema:
 		r, err := report.Decode(data)
 		return "## The core\n" + report.Render(r), err
+	case result.Schema:
+		return "", nil
 	}
 	r, err := Decode(data)
 	return "## Attach and detach\n" + renderFolded(r), err

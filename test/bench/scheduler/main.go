@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/origin"
+	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// options of the command line.
+type options struct {
+	workloads string
+	size      string
+	repeat    int
+	out       string
+	profiles  string
+	render    string
+	timeout   time.Duration
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	set := flag.NewFlagSet("scheduler", flag.ContinueOnError)
+	set.StringVar(&o.workloads, "workloads", "*", "run the workloads that match this pattern, such as *CSI*")
+	set.StringVar(&o.size, "size", sizeMedium, sizeSmall+", "+sizeMedium+" or "+sizeLarge)
+	set.IntVar(&o.repeat, "repeat", 1, "run each workload this often with each profile")
+	set.StringVar(&o.out, "out", "", "store the result as JSON in this file")
+	set.StringVar(&o.profiles, "pprof", "", "store CPU profiles of what is measured in this folder")
+	set.StringVar(&o.render, "render", "", "run nothing: put the result of --out into this document")
+	set.DurationVar(&o.timeout, "timeout", 20*time.Minute, "longest time for one run")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if o.render != "" {
+		return renderInto(o.render, o.out)
+	}
+	plan, err := o.plan()
+	if err != nil {
+		return err
+	}
+	source, err := origin.OfTree(ctx, ".")
+	if err != nil {
+		return err
+	}
+	r := result.Result{
+		Command: strings.Join(append([]string{"go run ./test/bench/scheduler"}, args...), " "), Source: source,
+		Machine: origin.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second),
+	}
+	bench, err := build(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(bench.dir) }()
+	for _, next := range plan {
+		fmt.Fprintf(os.Stderr, "%s %s, %s\n", next.Workload, next.Size, next.Profile)
+		r.Runs = append(r.Runs, bench.run(ctx, next))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := o.save(r); err != nil {
+			return err
+		}
+	}
+	fmt.Print(result.Render(r))
+	return r.Failed()
+}
+
+// save stores what has been measured so far.
+func (o options) save(r result.Result) error {
+	if o.out == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+		return fmt.Errorf("folder of the result: %w", err)
+	}
+	return r.Save(o.out)
+}
+
+// The sizes of workloads.
+const (
+	sizeSmall  = "small"
+	sizeMedium = "500"
+	sizeLarge  = "5000"
+)
+
+// workload is one, with the names of its sizes.
+type workload struct {
+	name  string
+	sizes map[string]string
+}
+
+// workloads lists all, as perf/config/performance-config.yaml has them.
+func workloads() []workload {
+	usual := map[string]string{sizeSmall: "5Nodes", sizeMedium: "500Nodes", sizeLarge: "5000Nodes"}
+	return []workload{
+		{"SchedulingCSIPVs", usual},
+		{"SchedulingMigratedInTreePVs", usual},
+		{"SchedulingCSIPVsRWO", usual},
+		{"PremadeCSIPVsRWO", usual},
+		{"LoadedNodesCSIPVsRWO", usual},
+		{"PreemptionPVs", map[string]string{sizeSmall: "5Nodes", sizeMedium: "1000Nodes", sizeLarge: "5000Nodes"}},
+	}
+}
+
+// plan is the order of the runs: the profiles alternate, and the one that begins
+// changes from workload to workload, so that a drift of the machine hits both
+// alike.
+func (o options) plan() ([]result.Run, error) {
+	var plan []result.Run
+	first := 0
+	for range o.repeat {
+		for _, w := range workloads() {
+			matches, err := path.Match(o.workloads, w.name)
+			if err != nil {
+				return nil, fmt.Errorf("--workloads=%s: %w", o.workloads, err)
+			}
+			if !matches {
+				continue
+			}
+			size, ok := w.sizes[o.size]
+			if !ok {
+				return nil, fmt.Errorf("--size=%s: there are %s, %s and %s", o.size, sizeSmall, sizeMedium, sizeLarge)
+			}
+			profiles := []string{result.Stock, result.Moorage}
+			for i := range profiles {
+				plan = append(plan, result.Run{Workload: w.name, Size: size, Profile: profiles[(first+i)%len(profiles)]})
+			}
+			first++
+		}
+	}
+	if len(plan) == 0 {
+		return nil, errors.New("no workload matches --workloads=" + o.workloads)
+	}
+	return plan, nil
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
+
+	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
+)
+
+// measuredNamespace has the pods that are measured, and no others.
+const measuredNamespace = "measured-0"
+
+// observation is what is seen of the measured pods, and of the metrics when the
+// first one was created and when the last one was bound.
+type observation struct {
+	points points
+	pods   int // that are measured
+
+	mu         sync.Mutex
+	bound      map[string]bool // by UID
+	begin, end moment
+}
+
+// moment is what the metrics said at a time.
+type moment struct {
+	at      time.Time
+	cpu     time.Duration // of this process
+	metrics reading
+}
+
+func newObservation() *observation {
+	return &observation{bound: map[string]bool{}}
+}
+
+// expect learns how many pods are measured.
+func (o *observation) expect(_ testContext, w *perf.Workload) (func(), error) {
+	var err error
+	o.pods, err = w.GetParam("measured")
+	return nil, err
+}
+
+// watch follows the measured pods until the benchmark ends.
+func (o *observation) watch(tCtx testContext) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(tCtx.Client(), 0, informers.WithNamespace(measuredNamespace))
+	see := func(object any) {
+		if pod, ok := object.(*corev1.Pod); ok {
+			o.saw(pod)
+		}
+	}
+	pods := factory.Core().V1().Pods().Informer()
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, next any) { see(next) }})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(tCtx)
+	tCtx.TB().Cleanup(func() {
+		cancel()
+		factory.Shutdown()
+	})
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return nil
+}
+
+// saw takes in a pod.
+func (o *observation) saw(pod *corev1.Pod) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.begin.at.IsZero() {
+		for _, c := range o.points {
+			c.Reset()
+		}
+		o.begin = now()
+	}
+	if uid := string(pod.UID); pod.Spec.NodeName != "" && !o.bound[uid] {
+		o.bound[uid] = true
+		if len(o.bound) == o.pods {
+			o.end = now()
+		}
+	}
+}
+
+func now() moment {
+	return moment{at: time.Now(), cpu: cpuTime(), metrics: read()}
+}
+
+// cpuTime is what this process has taken so far.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// result sums up what was observed.
+func (o *observation) result() (result.Run, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.end.at.IsZero() {
+		return result.Run{}, fmt.Errorf("of %d measured pods %d were seen to be bound", o.pods, len(o.bound))
+	}
+	if err := errors.Join(o.begin.metrics.err, o.end.metrics.err); err != nil {
+		return result.Run{}, err
+	}
+	run := result.Run{
+		Pods: o.pods, Seconds: o.end.at.Sub(o.begin.at).Seconds(), CPUSeconds: (o.end.cpu - o.begin.cpu).Seconds(),
+		Points: map[string]result.Times{}, Plugins: map[string]result.Times{},
+		Writes: writes(o.begin.metrics, o.end.metrics),
+	}
+	for name, c := range o.points {
+		if t := c.Times(); t.Count > 0 {
+			run.Points[name] = t
+		}
+	}
+	begin, end := o.begin.metrics, o.end.metrics
+	run.Attempt = between(begin, end, "scheduler_scheduling_attempt_duration_seconds", map[string]string{"result": "scheduled"})
+	run.Algorithm = between(begin, end, "scheduler_scheduling_algorithm_duration_seconds", nil)
+	for _, plugin := range []string{"NodeVolumeLimits", "VolumeRestrictions", "VolumeHold"} {
+		for _, point := range []string{"PreFilter", "Filter", "Score"} {
+			t := between(begin, end, "scheduler_plugin_execution_duration_seconds", map[string]string{"plugin": plugin, "extension_point": point})
+			if t.Count > 0 {
+				run.Plugins[plugin+"/"+point] = t
+			}
+		}
+	}
+	return run, nil
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/table"
+)
+
+// The results stand between these two lines of the document.
+const (
+	begin = "<!-- results: begin; written by `make bench-scheduler`, not by hand -->\n"
+	end   = "<!-- results: end -->\n"
+)
+
+// nothing stands where nothing was measured.
+const nothing = "–"
+
+// Within returns a document with its results replaced.
+func Within(text string, r Result) (string, error) {
+	before, rest, okBegin := strings.Cut(text, begin)
+	_, after, okEnd := strings.Cut(rest, end)
+	if !okBegin || !okEnd {
+		return "", fmt.Errorf("the results belong between the lines %q and %q, which are missing", begin, end)
+	}
+	return before + begin + "\n" + Render(r) + "\n" + end + after, nil
+}
+
+// Failed says which runs came to nothing.
+func (r Result) Failed() error {
+	var errs []error
+	for _, f := range r.failures() {
+		errs = append(errs, errors.New(f))
+	}
+	return errors.Join(errs...)
+}
+
+// Render writes a result as Markdown. Where a workload was run more than once,
+// a cell is the median of its runs.
+func Render(r Result) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "Measured by `%s` on %s: %s; %s.\n\n", r.Command, r.Started.Format("2 January 2006"), r.Source, r.Machine)
+	out.WriteString(speed(r).String())
+	out.WriteString("\n### The plugin's own time\n")
+	out.WriteString(plugin(r).String())
+	out.WriteString("\n### API writes per pod\n")
+	out.WriteString(writes(r).String())
+	if failures := r.failures(); len(failures) > 0 {
+		out.WriteString("\n### Failed\n")
+		for _, f := range failures {
+			out.WriteString("- " + f + "\n")
+		}
+	}
+	return out.String()
+}
+
+// speed is a row per workload: what users feel.
+func speed(r Result) *table.Table {
+	var t table.Table
+	t.Add("workload", "stock pods/s", "Moorage pods/s", "Moorage : stock", "attempt p99 stock", "Moorage", "algorithm mean stock", "Moorage", "CPU s per 1,000 pods stock", "Moorage")
+	for _, p := range r.pairs() {
+		row := []string{p.name}
+		row = append(row, both(p, func(r Run) float64 { return r.PodsPerSecond }, rate)...)
+		row = append(row, ratio(p, func(r Run) float64 { return r.PodsPerSecond }))
+		row = append(row, both(p, func(r Run) float64 { return float64(r.Attempt.P99) }, took)...)
+		row = append(row, both(p, func(r Run) float64 { return float64(r.Algorithm.Mean) }, took)...)
+		row = append(row, both(p, func(r Run) float64 { return r.CPUSeconds * 1000 / float64(max(r.Pods, 1)) }, rate)...)
+		t.Add(row...)
+	}
+	return &t
+}
+
+// plugin is a row per workload and extension point.
+func plugin(r Result) *table.Table {
+	var t table.Table
+	t.Add("workload", "extension point", "calls", "mean", "p50", "p99", "NodeVolumeLimits, mean")
+	t.Left = map[int]bool{1: true}
+	for _, p := range r.pairs() {
+		for _, point := range []string{"PreFilter", "Filter", "Score", "Reserve", "Permit"} {
+			times := func(of func(Times) float64) func(Run) float64 {
+				return func(r Run) float64 { return of(r.Points[point]) }
+			}
+			calls, ok := median(p.moorage, times(func(t Times) float64 { return float64(t.Count) }))
+			if !ok {
+				continue
+			}
+			t.Add(p.name, point, fmt.Sprintf("%.0f", calls),
+				cell(p.moorage, times(func(t Times) float64 { return float64(t.Mean) }), took),
+				cell(p.moorage, times(func(t Times) float64 { return float64(t.P50) }), took),
+				cell(p.moorage, times(func(t Times) float64 { return float64(t.P99) }), took),
+				cell(p.stock, func(r Run) float64 { return float64(r.Plugins["NodeVolumeLimits/"+point].Mean) }, took))
+		}
+	}
+	return &t
+}
+
+// writes is a row per workload and kind of write.
+func writes(r Result) *table.Table {
+	var t table.Table
+	t.Add("workload", "stock", "Moorage", "of Moorage's")
+	t.Left = map[int]bool{3: true}
+	kinds := r.writeKinds()
+	for _, p := range r.pairs() {
+		row := append([]string{p.name}, both(p, Run.WritesPerPod, perPod)...)
+		var parts []string
+		for _, kind := range kinds {
+			n, ok := median(p.moorage, func(r Run) float64 { return float64(r.Writes[kind]) / float64(max(r.Pods, 1)) })
+			if ok && n >= 0.05 {
+				parts = append(parts, perPod(n)+" "+kind)
+			}
+		}
+		t.Add(append(row, strings.Join(parts, ", "))...)
+	}
+	return &t
+}
+
+// median of a value over runs; false when none has measured it.
+func median(runs []Run, value func(Run) float64) (float64, bool) {
+	var list []float64
+	for _, r := range runs {
+		if v := value(r); r.Failure == "" && v > 0 {
+			list = append(list, v)
+		}
+	}
+	if len(list) == 0 {
+		return 0, false
+	}
+	slices.Sort(list)
+	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2, true
+}
+
+func cell(runs []Run, value func(Run) float64, format func(float64) string) string {
+	v, ok := median(runs, value)
+	if !ok {
+		return nothing
+	}
+	return format(v)
+}
+
+func both(p pair, value func(Run) float64, format func(float64) string) []string {
+	return []string{cell(p.stock, value, format), cell(p.moorage, value, format)}
+}
+
+// ratio of Moorage's median to stock's.
+func ratio(p pair, value func(Run) float64) string {
+	stock, ok := median(p.stock, value)
+	moorage, also := median(p.moorage, value)
+	if !ok || !also {
+		return nothing
+	}
+	return fmt.Sprintf("%.2f", moorage/stock)
+}
+
+func rate(v float64) string   { return fmt.Sprintf("%.1f", v) }
+func perPod(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+// took writes nanoseconds with three digits.
+func took(v float64) string {
+	d := time.Duration(v)
+	switch {
+	case d >= time.Second:
+		return fmt.Sprintf("%.3g s", d.Seconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.3g ms", v/float64(time.Millisecond))
+	default:
+		return fmt.Sprintf("%.3g µs", v/float64(time.Microsecond))
+	}
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/file"
+	"github.com/moorage-dev/moorage/test/bench/origin"
+)
+
+// Schema names the format of result files.
+const Schema = "moorage.dev/bench-scheduler/v1"
+
+// The profiles that are compared.
+const (
+	Stock   = "stock"
+	Moorage = "moorage"
+)
+
+// Result is what one call of the benchmark measured, and where.
+type Result struct {
+	Schema  string         `json:"schema"`
+	Command string         `json:"command"`
+	Source  origin.Source  `json:"source"`
+	Started time.Time      `json:"started"`
+	Machine origin.Machine `json:"machine"`
+	Runs    []Run          `json:"runs"`
+}
+
+// Run is one workload with one profile.
+type Run struct {
+	Workload string `json:"workload"`
+	Size     string `json:"size"`
+	Profile  string `json:"profile"`
+	// Failure is why nothing was measured; empty for a run that came to its end.
+	Failure string `json:"failure,omitempty"`
+	Pods    int    `json:"pods,omitempty"`
+	// PodsPerSecond is scheduler_perf's SchedulingThroughput: the mean of how many
+	// pods were bound in each second, but for the first.
+	PodsPerSecond float64 `json:"podsPerSecond,omitempty"`
+	// Seconds is from the first pod's creation to the last pod's binding, as a
+	// watch shows them.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Attempt is kube-scheduler's time for an attempt that bound its pod, from the
+	// queue to the binding: with Moorage it has the wait for the grant in it.
+	// Algorithm is the part in which no other pod is looked at.
+	Attempt   Times `json:"attempt"`
+	Algorithm Times `json:"algorithm"`
+	// Plugins are kube-scheduler's own times of those plugins that look at
+	// attachments, by "plugin/extension point". It measures one pod of ten, in
+	// buckets from 10 µs.
+	Plugins map[string]Times `json:"plugins,omitempty"`
+	// Points are the times of each call of VolumeHold, by extension point.
+	Points map[string]Times `json:"points,omitempty"`
+	// Writes counts what was written to the API, by verb and resource, but for
+	// what the benchmark itself made.
+	Writes map[string]int `json:"writes,omitempty"`
+	// CPUSeconds is what the process took that has API server, scheduler,
+	// benchmark and, with Moorage, the granting controller in it; without etcd.
+	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
+}
+
+// Times sum up how long something took.
+type Times struct {
+	Count int64         `json:"count,omitempty"`
+	Mean  time.Duration `json:"meanNanoseconds,omitempty"`
+	P50   time.Duration `json:"p50Nanoseconds,omitempty"`
+	P99   time.Duration `json:"p99Nanoseconds,omitempty"`
+}
+
+// WritesPerPod is how much is written to the API for each pod that was measured.
+func (r Run) WritesPerPod() float64 {
+	total := 0
+	for _, n := range r.Writes {
+		total += n
+	}
+	return float64(total) / float64(max(r.Pods, 1))
+}
+
+// Save writes a result file, whole or not at all.
+func (r Result) Save(name string) error {
+	r.Schema = Schema
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
+	}
+	return file.Write(name, append(data, '\n'))
+}
+
+// Decode reads a result file's content.
+func Decode(data []byte) (Result, error) {
+	var r Result
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("result file: %w", err)
+	}
+	if r.Schema != Schema {
+		return r, fmt.Errorf("result file of schema %q: %q is what this version reads", r.Schema, Schema)
+	}
+	return r, nil
+}
+
+// pair is one workload with both profiles, each as often as it was run.
+type pair struct {
+	name           string
+	stock, moorage []Run
+}
+
+// pairs groups runs by workload and size, in the order in which they began.
+func (r Result) pairs() []pair {
+	var list []pair
+	for _, run := range r.Runs {
+		name := run.Workload + " " + run.Size
+		i := slices.IndexFunc(list, func(p pair) bool { return p.name == name })
+		if i < 0 {
+			i, list = len(list), append(list, pair{name: name})
+		}
+		if run.Profile == Stock {
+			list[i].stock = append(list[i].stock, run)
+		} else {
+			list[i].moorage = append(list[i].moorage, run)
+		}
+	}
+	return list
+}
+
+// failures lists the runs that came to nothing.
+func (r Result) failures() []string {
+	var list []string
+	for _, run := range r.Runs {
+		if run.Failure != "" {
+			list = append(list, fmt.Sprintf("%s %s, %s: %s", run.Workload, run.Size, run.Profile, strings.TrimSpace(run.Failure)))
+		}
+	}
+	return list
+}
+
+// writeKinds lists what is written in any run.
+func (r Result) writeKinds() []string {
+	kinds := map[string]bool{}
+	for _, run := range r.Runs {
+		for kind := range run.Writes {
+			kinds[kind] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(kinds))
+}

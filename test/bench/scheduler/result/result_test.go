@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/origin"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what is rendered to the golden file")
+
+func sample() Result {
+	run := func(profile string, rate float64) Run {
+		r := Run{
+			Workload: "SchedulingCSIPVs", Size: "500Nodes", Profile: profile, Pods: 1000, PodsPerSecond: rate, Seconds: 10, CPUSeconds: 12,
+			Attempt:   Times{Count: 1000, Mean: time.Millisecond, P50: time.Millisecond, P99: 250 * time.Millisecond},
+			Algorithm: Times{Count: 1000, Mean: 1500 * time.Microsecond},
+			Writes:    map[string]int{"create pods/binding": 1000, "create events": 1},
+			Plugins:   map[string]Times{"NodeVolumeLimits/Filter": {Count: 10, Mean: 29 * time.Microsecond}},
+		}
+		if profile == Moorage {
+			r.Points = map[string]Times{"Filter": {Count: 230000, Mean: 1200, P50: 1152, P99: 3584}}
+			r.Plugins, r.Writes["create volumetickets"] = nil, 1003
+		}
+		return r
+	}
+	return Result{
+		Schema: Schema, Command: "go run ./test/bench/scheduler", Started: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+		Source:  origin.Source{Commit: "0123456789abcdef", Go: "go1.26.0"},
+		Machine: origin.Machine{Cores: 2, MemoryBytes: 24 << 30, Platform: "linux/amd64"},
+		Runs: []Run{
+			run(Stock, 80), run(Moorage, 40), run(Moorage, 60), run(Stock, 100),
+			{Workload: "PreemptionPVs", Size: "1000Nodes", Profile: Moorage, Failure: "not over after 1m0s\n"},
+		},
+	}
+}
+
+func TestRender(t *testing.T) {
+	got := Render(sample())
+	golden := filepath.Join("testdata", "rendered.md")
+	if *rewrite {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("rendered as\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestResultsSurviveTheirFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "result.json")
+	if err := sample().Save(name); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(data)
+	if err != nil || !reflect.DeepEqual(got, sample()) {
+		t.Errorf("read back: %+v (%v)", got, err)
+	}
+	other, err := json.Marshal(Result{Schema: "another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, broken := range []string{"", string(other)} {
+		if _, err := Decode([]byte(broken)); err == nil {
+			t.Errorf("%q is read as a result", broken)
+		}
+	}
+}
+
+func TestFailuresAreTold(t *testing.T) {
+	err := sample().Failed()
+	if err == nil || err.Error() != "PreemptionPVs 1000Nodes, moorage: not over after 1m0s" {
+		t.Errorf("the failures are %v", err)
+	}
+	if err := (Result{}).Failed(); err != nil {
+		t.Errorf("without a run: %v", err)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	text, err := Within("before\n"+begin+"old\n"+end+"after\n", sample())
+	if err != nil || !strings.HasPrefix(text, "before\n"+begin+"\nMeasured by") || !strings.HasSuffix(text, end+"after\n") || strings.Contains(text, "old") {
+		t.Errorf("%q (%v)", text, err)
+	}
+	if _, err := Within("no marks", sample()); err == nil {
+		t.Error("a document without a place for results is taken")
+	}
+}

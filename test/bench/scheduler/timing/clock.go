@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package timing counts how long things took, in buckets, and reads percentiles
+// from buckets.
+package timing
+
+import (
+	"math/bits"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
+)
+
+// steps is how many buckets there are from one power of two to the next, as wide
+// as each other: a percentile is at most an eighth too high.
+const steps = 8
+
+// Clock counts times in buckets. The zero value is empty. Safe for parallel use.
+type Clock struct {
+	buckets [64 * steps]atomic.Int64
+	total   atomic.Int64 // nanoseconds
+}
+
+// Add counts a time; a negative one as none at all.
+func (c *Clock) Add(d time.Duration) {
+	d = max(d, 0)
+	c.buckets[bucket(uint64(d))].Add(1)
+	c.total.Add(int64(d))
+}
+
+// bucket of so many nanoseconds.
+func bucket(n uint64) int {
+	if n < steps {
+		return int(n)
+	}
+	power := bits.Len64(n) - 1
+	return (power-2)*steps + int(n>>(power-3))&(steps-1)
+}
+
+// above is the first time that is too long for a bucket.
+func above(bucket int) time.Duration {
+	if bucket < steps {
+		return time.Duration(bucket + 1)
+	}
+	power := bucket/steps + 2
+	return time.Duration((steps + bucket%steps + 1) << (power - 3))
+}
+
+// Reset forgets all times. One that is counted meanwhile may be forgotten or
+// not.
+func (c *Clock) Reset() {
+	for i := range c.buckets {
+		c.buckets[i].Store(0)
+	}
+	c.total.Store(0)
+}
+
+// Times sums up what was counted. A percentile is the end of its bucket.
+func (c *Clock) Times() result.Times {
+	var t result.Times
+	for i := range c.buckets {
+		t.Count += c.buckets[i].Load()
+	}
+	if t.Count == 0 {
+		return t
+	}
+	t.Mean = time.Duration(c.total.Load() / t.Count)
+	t.P50, t.P99 = c.percentile(t.Count, 50), c.percentile(t.Count, 99)
+	return t
+}
+
+func (c *Clock) percentile(count, percent int64) time.Duration {
+	rank, seen := (count*percent+99)/100, int64(0)
+	for i := range c.buckets {
+		if seen += c.buckets[i].Load(); seen >= rank {
+			return above(i)
+		}
+	}
+	return 0
+}
+
+// Quantile is where a cumulative histogram (how many of count values are at most
+// so many seconds) reaches a share of all, with the values of a bucket spread
+// evenly over it. What is beyond the last bucket is taken for its end.
+func Quantile(buckets map[float64]float64, count, share float64) time.Duration {
+	bounds := make([]float64, 0, len(buckets))
+	for bound := range buckets {
+		bounds = append(bounds, bound)
+	}
+	slices.Sort(bounds)
+	rank, below, lower := count*share, 0.0, 0.0
+	for _, bound := range bounds {
+		if n := buckets[bound]; n >= rank && n > below {
+			return Seconds(lower + (bound-lower)*(rank-below)/(n-below))
+		}
+		below, lower = buckets[bound], bound
+	}
+	return Seconds(lower)
+}
+
+// Seconds makes a duration of seconds.
+func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
