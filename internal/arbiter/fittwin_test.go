@@ -163,7 +163,7 @@ func (f slowFit) slots(users []slowUser) ledger.Code {
 				freed[v] = true
 			case u.pod != f.pod.UID:
 				kept[v] = true
-				stays[v] = stays[v] || !u.leaves && !u.tryout && !f.haunts(u)
+				stays[v] = stays[v] || !u.asks && !u.leaves && !u.tryout && !f.haunts(u)
 			}
 		}
 	}

@@ -107,15 +107,15 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 }
 
 // confirmed says whether a place has a slot that is not the request's to get:
-// by its attachment or the node's word, or by another user who will stay. For
-// a grant, tickets that are not granted do not count.
+// by its attachment or the node's word, or by another user who will stay.
+// Tickets that are not granted have their slots only as long as there are as
+// many: where they are too many, who joins one would be refused with it.
 func (w view) confirmed(p *ledger.Place) bool {
 	if bodily(p) {
 		return true
 	}
 	return slices.ContainsFunc(p.Users, func(u ledger.User) bool {
-		st := stand(w.s, u)
-		return !w.r.owns(u) && (st == living || !w.granting && st == asking)
+		return !w.r.owns(u) && stand(w.s, u) == living
 	})
 }
 
