@@ -62,7 +62,7 @@ func (p *pass) publish(r *record) move {
 	if r.maybe() && r.placeID() != r.TargetID {
 		return p.call(r, Unpublish, r.placeID())
 	}
-	if !r.Stamped || r.NodeID != r.TargetID {
+	if !r.Stamped || r.NodeID != r.TargetID || r.sentID != "" {
 		return move{do: Stamp, nodeID: r.TargetID}
 	}
 	return p.call(r, Publish, r.TargetID)

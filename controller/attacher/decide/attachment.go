@@ -82,8 +82,6 @@ const (
 	Published
 )
 
-func (e Evidence) String() string { return [...]string{"unknown", "absent", "published"}[e] }
-
 // Rejected says whether a code is a definite answer of the driver: the call is
 // over and did not do what it was asked. After the others an operation may
 // still be going on (CSI spec, "Error Scheme"; the codes that external-attacher

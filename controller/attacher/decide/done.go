@@ -21,6 +21,9 @@ func (b *Book) Start(s Step, now time.Time) {
 		return
 	}
 	r.running = s.Do
+	if s.Do == Stamp {
+		r.sentID = s.NodeID
+	}
 	if !s.Do.Call() {
 		return
 	}
@@ -97,12 +100,23 @@ func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (Vol
 		r.doubted = false
 		r.succeed()
 		b.notFull(r)
+		b.layGhosts(r, s.NodeID)
 		return b.room(r.Node)
 	}
 	r.rejected = Rejected(result.Failed.Code)
 	r.doubted = r.doubted || !r.rejected
 	r.fail(s, result.Failed, now, &b.rules)
 	return "", false
+}
+
+// layGhosts forgets the attachments of a volume that are gone and may have left
+// it where an unpublish has just succeeded.
+func (b *Book) layGhosts(r *record, nodeID string) {
+	for _, ghost := range slices.Clone(b.volumes[key(&r.Attachment)].records) {
+		if ghost != r && ghost.gone && ghost.running == 0 && ghost.Node == r.Node && ghost.placeID() == nodeID {
+			b.drop(ghost)
+		}
+	}
 }
 
 func (r *record) see(result Result) {
@@ -119,6 +133,9 @@ func (r *record) see(result Result) {
 // wrote takes the end of a write that brings the volume forward. The driver's
 // answer that is to be written is never asked for again.
 func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
+	if s.Do == Stamp && result.Moved && r.Stamped && r.evidence == Absent {
+		r.evidence, r.proved, r.doubted = Unknown, false, true // somebody else's finalizer, and call
+	}
 	switch {
 	case result.Failed.IsZero() && (s.Do == StampPV || s.Do == Stamp):
 		r.moved = 0

@@ -131,7 +131,7 @@ func (w *world) sight() {
 		return
 	}
 	for _, o := range w.objects {
-		w.book.Sighted(o.uid, w.published[o.nodeID], w.now)
+		w.book.Sighted(o.uid, w.at(o.nodeID), w.now)
 	}
 	w.logf("the driver lists %v", slices.Sorted(maps.Keys(w.published)))
 }
@@ -185,7 +185,7 @@ func (w *world) atRest() {
 		w.violated("%d have the volume", served)
 	}
 	for id := range attached {
-		if !w.published[id] && !w.leaks {
+		if !w.at(id) && !w.leaks {
 			w.violated("attached at %s, where it is not", id)
 		}
 	}
@@ -219,7 +219,11 @@ func (w *world) accounted(id string) bool {
 	return false
 }
 
-const outcomeSuccess = 0
+const (
+	outcomeSuccess     = 0
+	outcomeLost        = 3 // of a write: done, but not answered
+	outcomeUnavailable = 4 // of a call: done, but answered with an error
+)
 
 // finish ends a step that is under way, one way or another.
 func (w *world) finish(i, outcome int) {
@@ -229,7 +233,7 @@ func (w *world) finish(i, outcome int) {
 		w.book.Done(c.step, w.answer(c, outcome), w.now)
 		return
 	}
-	w.book.Done(c.step, w.write(c.step, outcome), w.now)
+	w.book.Done(c.step, w.write(c, outcome), w.now)
 }
 
 func (w *world) finishLingering(i int, effect bool) {
@@ -247,8 +251,8 @@ func (w *world) answer(c call, outcome int) decide.Result {
 		return decide.Result{Failed: decide.Reason{Message: code.String(), Code: code}}
 	}
 	if c.step.Do == decide.Look { // a look or a refusal does not wait for anything
-		w.logf("< look %s: %v", c.at, w.published[c.at])
-		return decide.Result{There: w.published[c.at]}
+		w.logf("< look %s: %v", c.at, w.at(c.at))
+		return decide.Result{There: w.at(c.at)}
 	}
 	switch {
 	case outcome == 1:
@@ -262,7 +266,7 @@ func (w *world) answer(c call, outcome int) decide.Result {
 	case 3:
 		w.lingering = append(w.lingering, c)
 		return fail(codes.DeadlineExceeded)
-	case 4:
+	case outcomeUnavailable:
 		w.take(c)
 		return fail(codes.Unavailable)
 	case 5:
@@ -274,7 +278,8 @@ func (w *world) answer(c call, outcome int) decide.Result {
 }
 
 // write is what the API server says to a write.
-func (w *world) write(s decide.Step, outcome int) decide.Result {
+func (w *world) write(c call, outcome int) decide.Result {
+	s := c.step
 	if s.Do == decide.ReadSecret && outcome != 1 {
 		return decide.Result{}
 	}
@@ -288,8 +293,13 @@ func (w *world) write(s decide.Step, outcome int) decide.Result {
 		w.logf("< %s %s: failed", s.Do, s.Name)
 		return decide.Result{Failed: decide.Reason{Message: "failed"}, Moved: outcome == 1}
 	}
+	if s.Do == decide.Stamp && o.stamped && c.unstamped { // the patch tests the finalizers
+		w.logf("< %s %s: changed", s.Do, s.Name)
+		w.see(o)
+		return decide.Result{Failed: decide.Reason{Message: "changed"}, Moved: true}
+	}
 	w.apply(o, s)
-	if outcome == 3 { // the answer is lost
+	if outcome == outcomeLost {
 		w.logf("< %s %s: no answer", s.Do, s.Name)
 		return decide.Result{Failed: decide.Reason{Message: "timeout"}}
 	}
@@ -319,14 +329,19 @@ func (w *world) apply(o *object, s decide.Step) {
 }
 
 // judgeRelease checks that the finalizer goes only when the volume is gone for
-// certain, or is wanted again where it is and nothing can take it away.
+// certain, or is wanted again where it is and nothing can take it away. What an
+// object has left that lost its finalizer before this process started, nobody
+// can know.
 func (w *world) judgeRelease(o *object) {
 	for _, c := range slices.Concat(w.lingering, w.running) {
+		if w.blind && c.step.UID != o.uid {
+			continue
+		}
 		if c.at == o.nodeID && (c.step.Do == decide.Publish || c.step.Do == decide.Unpublish) {
 			w.violated("%s is released with a %s under way", o.name, c.step.Do)
 		}
 	}
-	if !w.published[o.nodeID] {
+	if !w.at(o.nodeID) || w.blind && w.published[o.nodeID] != o.uid {
 		return
 	}
 	if !o.wanted {

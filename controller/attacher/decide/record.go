@@ -27,8 +27,12 @@ type record struct {
 	evidence Evidence
 	// atID is where this process has published; empty if that is for the object
 	// to say.
-	atID  string
-	sight sight
+	atID string
+	// sentID is the node ID that a Stamp has sent and that was not seen on the
+	// object since: which one it carries is not certain. Invariant: a publish is
+	// called only at the ID that the object carries for certain.
+	sentID string
+	sight  sight
 	// proved: an unpublish has succeeded, and no publish was called since.
 	proved bool
 	// context is the publish context of the success that evidence stands for.

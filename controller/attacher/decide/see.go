@@ -62,8 +62,15 @@ func (r *record) learn(a *Attachment) {
 	case a.Mark != r.Mark, a.TargetID != r.TargetID, a.NoPublish != r.NoPublish, a.NoUnpublish != r.NoUnpublish:
 		r.until = time.Time{} // what held it back may be over
 	}
-	if a.NodeID != r.NodeID && r.running != Stamp {
-		r.atID, r.until = "", time.Time{} // a person knows better
+	switch a.NodeID {
+	case r.sentID:
+		r.sentID = "" // our own write, whose answer may never have come
+	case r.NodeID:
+	default:
+		if r.NodeID != "" {
+			r.atID = "" // a person knows better
+		}
+		r.until = time.Time{}
 	}
 	foreign := a.Stamped && !r.Stamped && r.running != Stamp ||
 		a.Attached && !r.Attached && r.running != MarkAttached
@@ -85,6 +92,7 @@ func (b *Book) inherit(heir *record) {
 func (b *Book) bequeath(ghost, heir *record) {
 	if ghost.maybe() {
 		heir.doubted, heir.proved = true, false
+		heir.atID = ghost.placeID() // the node may be another machine by the time it is undone
 		if heir.evidence == Absent {
 			heir.evidence = Unknown
 		}

@@ -35,6 +35,8 @@ type object struct {
 type call struct {
 	step decide.Step
 	at   string // the driver's ID of the node
+	// unstamped: the object had no finalizer when the step began.
+	unstamped bool
 }
 
 // tester is what a test and a property have in common.
@@ -57,7 +59,7 @@ type world struct {
 	book      *decide.Book
 	objects   map[string]*object // the API's truth, by name
 	lost      []string           // UIDs whose end was not delivered yet
-	published map[string]bool    // the driver's truth, by node ID
+	published map[string]string  // the driver's truth, by node ID: for whose UID
 	running   []call             // steps of the process
 	lingering []call             // calls that the driver still works on
 	uids      int
@@ -76,7 +78,7 @@ type world struct {
 func newWorld(t tester, exclusive, looks bool) *world {
 	w := &world{
 		t: t, exclusive: exclusive, looks: looks, now: time.Unix(1_000_000, 0),
-		objects: map[string]*object{}, published: map[string]bool{}, left: map[string]bool{}, ids: map[string]string{},
+		objects: map[string]*object{}, published: map[string]string{}, left: map[string]bool{}, ids: map[string]string{},
 	}
 	w.restart()
 	return w
@@ -196,7 +198,8 @@ func (w *world) begin() time.Time {
 	steps, wake := w.book.Next(handle, w.now)
 	for _, s := range steps {
 		w.book.Start(s, w.now)
-		w.running = append(w.running, call{step: s, at: s.NodeID})
+		o := w.objects[s.Name]
+		w.running = append(w.running, call{step: s, at: s.NodeID, unstamped: o != nil && o.uid == s.UID && !o.stamped})
 		w.logf("> %s %s %s %s", s.Do, s.Name, s.NodeID, s.Reason.Message)
 		if s.Do == decide.Publish {
 			w.judgePublish(s)
@@ -246,6 +249,9 @@ func (w *world) busyDriver(at string) bool {
 	return slices.ContainsFunc(w.lingering, func(c call) bool { return w.exclusive || c.at == at })
 }
 
+// at says whether the driver has the volume at a node.
+func (w *world) at(id string) bool { return w.published[id] != "" }
+
 func (w *world) take(c call) {
 	if c.step.Do == decide.Publish {
 		for id := range w.published {
@@ -253,7 +259,7 @@ func (w *world) take(c call) {
 				w.violated("the volume is published at %s and %s", id, c.at)
 			}
 		}
-		w.published[c.at] = true
+		w.published[c.at] = c.step.UID
 	} else {
 		delete(w.published, c.at)
 	}
