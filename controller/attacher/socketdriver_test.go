@@ -31,7 +31,9 @@ type socketDriver struct {
 	can       []csi.ControllerServiceCapability_RPC_Type
 	calls     []string
 	published map[string][]string
-	publish   func(ctx context.Context) error // in place of the usual answer
+	publish   func(ctx context.Context) error // before the usual answer
+	unpublish error                           // in place of the usual answer
+	secrets   map[string]string               // that came with the last publish
 }
 
 func newSocketDriver(t *testing.T) *socketDriver {
@@ -126,6 +128,7 @@ func (d *socketDriver) ControllerPublishVolume(ctx context.Context, r *csi.Contr
 	d.mu.Lock()
 	d.calls = append(d.calls, "publish "+r.GetVolumeId()+" "+r.GetNodeId())
 	publish := d.publish
+	d.secrets = r.GetSecrets()
 	d.mu.Unlock()
 	if publish != nil {
 		if err := publish(ctx); err != nil {
@@ -145,6 +148,9 @@ func (d *socketDriver) ControllerUnpublishVolume(_ context.Context, r *csi.Contr
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, "unpublish "+r.GetVolumeId()+" "+r.GetNodeId())
+	if d.unpublish != nil {
+		return nil, d.unpublish
+	}
 	d.published[r.GetVolumeId()] = slices.DeleteFunc(d.published[r.GetVolumeId()], func(n string) bool { return n == r.GetNodeId() })
 	return &csi.ControllerUnpublishVolumeResponse{}, nil
 }
