@@ -35,6 +35,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
+	connection.SetMaxGRPCLogLength(c.MaxGRPCLog) // once in a process: it is for all connections
 	config, err := restConfig(c)
 	if err != nil {
 		return err
@@ -63,7 +64,6 @@ type process struct {
 }
 
 func run(ctx context.Context, c Config, client, electionClient kubernetes.Interface) error {
-	connection.SetMaxGRPCLogLength(c.MaxGRPCLog)
 	p := &process{config: c, client: client, lost: make(chan struct{}, 1)}
 	p.metrics = newCollector(p.engine.Load)
 	var err error
