@@ -4,9 +4,11 @@ package manifests_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
@@ -15,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/webhook"
+	"github.com/moorage-dev/moorage/webhook/certificate"
 )
 
 // Every pod meets the restricted pod security standard, with a root file system
@@ -101,5 +104,29 @@ func TestExtenderKnowsItsFlags(t *testing.T) {
 	}
 	if replicas := deployment.Spec.Replicas; replicas == nil || *replicas != 1 || deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Error("there can be a second one, which is never ready")
+	}
+}
+
+func TestCertificateJobKnowsItsFlags(t *testing.T) {
+	files, err := renderChart(t, "certManager: {enabled: false}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first document is the Job.
+	first, _, _ := strings.Cut(files["certificate/job.yaml"], "\n---")
+	var job batchv1.Job
+	if err := yaml.UnmarshalStrict([]byte(first), &job); err != nil {
+		t.Fatal(err)
+	}
+	spec := job.Spec.Template.Spec
+	command, args := certificate.NewCommand(), spec.Containers[0].Args
+	if args[0] != command.Name() {
+		t.Errorf("the binary runs as %q", args[0])
+	}
+	if err := command.ParseFlags(args[1:]); err != nil {
+		t.Error(err)
+	}
+	if spec.RestartPolicy != corev1.RestartPolicyOnFailure || spec.ServiceAccountName != "moorage-certificate" {
+		t.Errorf("it runs as %s and is started again %s", spec.ServiceAccountName, spec.RestartPolicy)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/proptest"
 	"github.com/moorage-dev/moorage/manifests"
 	"github.com/moorage-dev/moorage/webhook/pod"
 )
@@ -213,7 +214,7 @@ func TestWebhookAndPoliciesAgree(t *testing.T) {
 	policy := loadPolicy(t, "moorage-volume-status")
 	asked := webhookMatcher(t)
 	kinds := volumeKinds()
-	rapid.Check(t, func(rt *rapid.T) {
+	proptest.Check(t, func(rt *rapid.T) {
 		var volumes []corev1.Volume
 		for i, kind := range rapid.SliceOfN(rapid.IntRange(0, len(kinds)-1), 0, 6).Draw(rt, "kinds") {
 			volumes = append(volumes, corev1.Volume{Name: fmt.Sprintf("v-%d", i), VolumeSource: kinds[kind]})

@@ -3,7 +3,8 @@
 // Command moorage-webhook serves Moorage's admission webhook, or, as
 // "moorage-webhook extender", its scheduler extender: another process with a
 // listener, a service account and client certificates of its own, since the
-// webhook needs no rights at all.
+// webhook needs no rights at all. As "moorage-webhook certificate" it makes the
+// webhook's certificate, and ends.
 package main
 
 import (
@@ -15,13 +16,14 @@ import (
 
 	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/webhook"
+	"github.com/moorage-dev/moorage/webhook/certificate"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	command := webhook.NewCommand()
-	command.AddCommand(extender.NewCommand())
+	command.AddCommand(extender.NewCommand(), certificate.NewCommand())
 	if err := command.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "moorage-webhook:", err)
 		stop()

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// NewCommand returns the command line that makes or renews the certificate, once.
+func NewCommand() *cobra.Command {
+	config := DefaultConfig()
+	command := &cobra.Command{
+		Use:   "certificate",
+		Short: "Make or renew the webhook's certificate, where cert-manager doesn't",
+		Long: `certificate fills in the Secret with the webhook's serving certificate, if there
+is none that is valid for long enough, and has the API server trust it. The
+chart runs it as a Job at each change, and daily.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := config.Validate(); err != nil {
+				return err
+			}
+			rest, err := clientcmd.BuildConfigFromFlags("", config.Kubeconfig)
+			if err != nil {
+				return fmt.Errorf("find the API server: %w", err)
+			}
+			client, err := kubernetes.NewForConfig(rest)
+			if err != nil {
+				return fmt.Errorf("client of the API server: %w", err)
+			}
+			return Ensure(command.Context(), client, config, time.Now())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
+	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Secret and the Service")
+	flags.StringVar(&config.Secret, "secret", config.Secret, "Secret that gets the certificate; it must exist")
+	flags.StringVar(&config.Service, "service", config.Service, "Service that the certificate is for")
+	flags.StringVar(&config.WebhookConfiguration, "webhook-configuration", config.WebhookConfiguration, "MutatingWebhookConfiguration that is told whom to trust")
+	flags.DurationVar(&config.Duration, "duration", config.Duration, "how long a certificate is valid")
+	flags.DurationVar(&config.RenewBefore, "renew-before", config.RenewBefore, "how long before its end it is renewed")
+	return command
+}
