@@ -40,7 +40,7 @@ func slimPod(p *corev1.Pod) {
 	if translate.Ended(p) {
 		status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	}
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Volumes: slimVolumes(p.Spec.Volumes)}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes)}
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1alpha1.PodSafeToMount {
 			status.Conditions = append(status.Conditions, c)

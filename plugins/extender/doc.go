@@ -4,7 +4,8 @@
 // kube-schedulers that can't load a plugin: the verbs filter, prioritize, bind
 // and preempt of a scheduler extender (k8s.io/kube-scheduler/extender/v1).
 //
-// Reads: requests of schedulers; the ledger, one snapshot for each request.
+// Reads: requests of schedulers; the ledger, one snapshot for each request; the
+// pods that schedulers have promised a node.
 // Decides: arbiter.Fit, arbiter.Rank, arbiter.Reserve; the controller decides on
 // the grant. Writes: a VolumeTicket in bind, its deletion when the reservation
 // comes to nothing, and the pod's binding; on a pod that was refused every node,

@@ -24,6 +24,8 @@ type facts interface {
 	reservation.Facts
 	waker.Facts
 	Subscribe(func(ledger.Touched))
+	// Pod returns what is known of a pod, its priority included.
+	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
 var _ facts = &observe.Observer{}
@@ -44,13 +46,14 @@ type options struct {
 // extender answers the four verbs. Safe for parallel use.
 type extender struct {
 	options
-	arbiter arbiter.Arbiter
-	book    *reservation.Book
-	waker   *waker.Waker
-	nudger  *nudger
-	metrics *metrics
-	turns   *turns        // binds of one pod happen one after the other
-	judging chan struct{} // bounds how many large requests are read at once
+	arbiter  arbiter.Arbiter
+	book     *reservation.Book
+	waker    *waker.Waker
+	nudger   *nudger
+	nominees *nominees // nil: none are known
+	metrics  *metrics
+	turns    *turns        // binds of one pod happen one after the other
+	judging  chan struct{} // bounds how many large requests are read at once
 
 	// reserving is held from a verdict until the ledger counts it.
 	reserving sync.Mutex
@@ -80,6 +83,16 @@ func newExtender(o options) *extender {
 	return x
 }
 
+// seeNominees has the extender count the pods that schedulers have promised a
+// node. To be called before run.
+func (x *extender) seeNominees(kube kubernetes.Interface) error {
+	known, err := newNominees(kube, x.waker.Retry)
+	if err == nil {
+		x.nominees = known
+	}
+	return err
+}
+
 // touched passes on what changed in the ledger.
 func (x *extender) touched(t ledger.Touched) {
 	x.waker.Touch(t)
@@ -102,5 +115,8 @@ func (x *extender) run(ctx context.Context) {
 	running.Go(func() { x.waker.Run(ctx) })
 	running.Go(func() { x.book.Run(ctx) })
 	running.Go(func() { x.nudger.run(ctx) })
+	if x.nominees != nil {
+		running.Go(func() { x.nominees.informer.RunWithContext(ctx) })
+	}
 	running.Wait()
 }

@@ -82,6 +82,12 @@ func (x *extender) judge(attempt waker.Attempt, fact *ledger.Pod, args wire.Args
 			continue
 		}
 		v := x.arbiter.Fit(s, request, name, now)
+		if delta := x.nominees.at(node.Name, args.Pod); v.Allowed() && delta != nil {
+			with := s.With(delta)
+			if v = x.arbiter.Fit(with, arbiter.PodRequest(with, fact), name, now); !v.Allowed() {
+				x.nominees.keepsAway(args.Pod.UID, node.Name)
+			}
+		}
 		messages, evictable := words.Node(v, name)
 		switch {
 		case v.Allowed():

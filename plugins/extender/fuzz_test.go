@@ -37,6 +37,8 @@ func (s still) Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
 	return nil, false
 }
 
+func (s still) Pod(string, string) (*corev1.Pod, bool) { return nil, false }
+
 func (s still) ConfirmPod(_ context.Context, _, _, uid string) (*corev1.Pod, error) {
 	if s.ledger.Snapshot().Pod(uid) == nil {
 		return nil, nil

@@ -75,6 +75,9 @@ func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 		Facts: observer, Tickets: r.Moorage, Kube: r.Kube, Name: config.Name,
 		GrantDeadline: config.GrantDeadline, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
 	})
+	if err := r.x.seeNominees(r.Kube); err != nil {
+		t.Fatal(err)
+	}
 	doors, err := open(config)
 	if err != nil {
 		t.Fatal(err)

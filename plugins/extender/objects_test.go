@@ -91,6 +91,14 @@ func (r *rig) volume(claim string) {
 	})
 }
 
+// oneByOne gives the volume of a claim to one pod at a time.
+func (r *rig) oneByOne(claim string) {
+	var pv corev1.PersistentVolume
+	r.Get("persistentvolumes", "", "pv-"+claim, &pv)
+	pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	r.Put("persistentvolumes", &pv)
+}
+
 // claim is bound, or bound when its first pod is scheduled.
 func (r *rig) claim(name string, bound bool) {
 	class := "late"

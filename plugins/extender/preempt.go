@@ -3,6 +3,11 @@
 package extender
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -13,8 +18,9 @@ import (
 
 // preempt leaves of the nodes on which a scheduler would evict pods for this one
 // those where it would then have its volumes: evictions elsewhere would be in
-// vain. It adds no victims of its own, since it knows no pod's priority and no
-// disruption budget.
+// vain. Where slots are still missing it adds the pods whose eviction frees
+// them, of a lower priority, as few and as unimportant as can be. It knows no
+// disruption budgets, and leaves the count of their violations as it was.
 func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 	result := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	fact, err := translate.Pod(p.Pod)
@@ -23,15 +29,105 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 	}
 	s, now := x.Facts.Snapshot(), x.Now()
 	for node, victims := range p.Victims {
-		var trial ledger.Delta
-		for _, victim := range victims.Pods {
-			trial.Remove(victim.UID)
-		}
-		without := s.With(&trial)
-		request := arbiter.PodRequest(without, &fact)
-		if !request.Attachable(without) || x.arbiter.Fit(without, request, ledger.NodeName(node), now).Allowed() {
+		t := trial{x: x, s: s, pod: p.Pod, fact: &fact, node: ledger.NodeName(node), now: now}
+		if more, ok := t.victims(victims.Pods); ok {
+			victims.Pods = append(victims.Pods, more...)
 			result.NodeNameToMetaVictims[node] = victims
 		}
 	}
 	return result
+}
+
+// trial is a dry run of a preemption at one node.
+type trial struct {
+	x    *extender
+	s    ledger.Snapshot
+	pod  *corev1.Pod
+	fact *ledger.Pod
+	node ledger.NodeName
+	now  time.Time
+}
+
+// victims returns who must be evicted besides those that the scheduler has
+// chosen, and whether the pod would then have its volumes.
+func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod, ok bool) {
+	without := t.x.nominees.at(string(t.node), t.pod)
+	if without == nil {
+		without = &ledger.Delta{}
+	}
+	for _, victim := range chosen {
+		without.Remove(victim.UID)
+	}
+	if t.fits(without) {
+		return nil, true
+	}
+	others := t.others(without)
+	for _, other := range others {
+		without.Remove(string(other.UID))
+	}
+	if !t.fits(without) {
+		return nil, false
+	}
+	// Spare whom we can, the most important first.
+	for _, other := range others {
+		spared := without.Clone()
+		spared.Add(string(other.UID), t.node)
+		if t.fits(spared) {
+			without = spared
+			continue
+		}
+		more = append(more, &extenderv1.MetaPod{UID: string(other.UID)})
+	}
+	return more, true
+}
+
+// fits says whether the pod has its volumes at the node in a dry run.
+func (t trial) fits(d *ledger.Delta) bool {
+	s := t.s.With(d)
+	request := arbiter.PodRequest(s, t.fact)
+	return !request.Attachable(s) || t.x.arbiter.Fit(s, request, t.node, t.now).Allowed()
+}
+
+// others are the pods at the node that have attachable volumes and a lower
+// priority, but for those that are removed already, the most important first.
+func (t trial) others(without *ledger.Delta) []*corev1.Pod {
+	node := t.s.Node(t.node)
+	if node == nil {
+		return nil
+	}
+	var list []*corev1.Pod
+	seen := map[string]bool{}
+	for _, id := range node.At() {
+		place := t.s.Volume(id).Place(t.node)
+		if place == nil {
+			continue
+		}
+		for _, user := range place.Users {
+			if user.Pod == "" || seen[user.Pod] || without.Removed[user.Pod] {
+				continue
+			}
+			seen[user.Pod] = true
+			if pod := t.evictable(user.Pod); pod != nil {
+				list = append(list, pod)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	return list
+}
+
+// evictable returns a pod that runs at the node and may be evicted, or nil. One
+// of whose priority nothing is known may not.
+func (t trial) evictable(uid string) *corev1.Pod {
+	fact := t.s.Pod(uid)
+	if fact == nil || fact.Node != t.node || fact.Phase != ledger.PodLive || fact.Mirror {
+		return nil
+	}
+	pod, ok := t.x.Facts.Pod(fact.Namespace, fact.Name)
+	if !ok || string(pod.UID) != uid || priority(pod) >= priority(t.pod) {
+		return nil
+	}
+	return pod
 }

@@ -43,6 +43,9 @@ func Run(ctx context.Context, config Config) error {
 		Facts: observer, Tickets: clients.own, Kube: clients.write, Name: config.Name,
 		GrantDeadline: config.GrantDeadline, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
 	})
+	if err := x.seeNominees(clients.read); err != nil {
+		return errors.Join(err, doors.close())
+	}
 	x.metrics.watch(func() time.Time { return doors.certificate.Leaf().NotAfter }, func() bool { _, err := x.leading(); return err == nil })
 
 	// What goes on beside requests ends after the last one is answered.

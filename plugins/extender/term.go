@@ -97,7 +97,7 @@ func (x *extender) leading() (*term, error) {
 	switch {
 	case t == nil || t.ctx.Err() != nil: // none yet, or over
 		return nil, errNotLeading
-	case !x.Facts.HasSynced():
+	case !x.Facts.HasSynced(), x.nominees != nil && !x.nominees.informer.HasSynced():
 		return nil, errReading
 	case !t.settled.Load():
 		return nil, errTakingOver

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// nominees are the pods without a node to which a scheduler has promised one,
+// after it evicted others for them there. kube-scheduler counts them for its
+// plugins and does not tell an extender, so that another pod could take the slot
+// that was freed. Safe for parallel use.
+type nominees struct {
+	informer cache.SharedIndexInformer
+	retry    func(types.UID) // has a refused pod tried again
+
+	mu      sync.Mutex
+	refused map[string]map[types.UID]bool // pods that a nominee kept away, by the node
+}
+
+// byNomination is the index of nominees by their node.
+const byNomination = "nomination"
+
+func newNominees(kube kubernetes.Interface, retry func(types.UID)) (*nominees, error) {
+	n := &nominees{retry: retry, refused: map[string]map[types.UID]bool{}}
+	n.informer = coreinformers.NewFilteredPodInformer(kube, metav1.NamespaceAll, 0,
+		cache.Indexers{byNomination: func(object any) ([]string, error) {
+			if node := nomination(object); node != "" {
+				return []string{node}, nil
+			}
+			return nil, nil
+		}},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", "").String()
+		})
+	if err := n.informer.SetTransform(slimNominee); err != nil {
+		return nil, err
+	}
+	_, err := n.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, next any) {
+			if was := nomination(old); was != nomination(next) {
+				n.left(was)
+			}
+		},
+		DeleteFunc: func(object any) { n.left(nomination(object)) },
+	})
+	return n, err
+}
+
+// nomination is the node that a pod was promised; empty for one that has a node,
+// or none in sight.
+func nomination(object any) string {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
+		return ""
+	}
+	return pod.Status.NominatedNodeName
+}
+
+// slimNominee keeps of a pod what makes it a nominee.
+func slimNominee(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	pod.ManagedFields, pod.Labels, pod.Annotations, pod.OwnerReferences = nil, nil, nil, nil
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority, Volumes: pod.Spec.Volumes}
+	pod.Status = corev1.PodStatus{NominatedNodeName: pod.Status.NominatedNodeName}
+	return pod, nil
+}
+
+// left has the pods tried again that a nominee kept away from a node.
+func (n *nominees) left(node string) {
+	n.mu.Lock()
+	list := n.refused[node]
+	delete(n.refused, node)
+	n.mu.Unlock()
+	for uid := range list {
+		n.retry(uid)
+	}
+}
+
+// keepsAway notes that a pod was refused a node for the sake of nominees.
+func (n *nominees) keepsAway(pod types.UID, node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refused[node] == nil {
+		n.refused[node] = map[types.UID]bool{}
+	}
+	n.refused[node][pod] = true
+}
+
+// at returns a dry run with the nominees of a node that go before a pod, as
+// kube-scheduler has it: those of its priority or a higher one. Nil without any.
+func (n *nominees) at(node string, pod *corev1.Pod) *ledger.Delta {
+	if n == nil {
+		return nil
+	}
+	list, err := n.informer.GetIndexer().ByIndex(byNomination, node)
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	var delta *ledger.Delta
+	for _, object := range list {
+		nominee, ok := object.(*corev1.Pod)
+		if !ok || nominee.UID == pod.UID || priority(nominee) < priority(pod) {
+			continue
+		}
+		if fact, err := translate.Pod(nominee); err != nil || len(fact.Volumes) == 0 {
+			continue
+		}
+		if delta == nil {
+			delta = &ledger.Delta{}
+		}
+		delta.Add(string(nominee.UID), ledger.NodeName(node))
+	}
+	return delta
+}
+
+// priority of a pod; 0 when it has none, as kube-scheduler has it.
+func priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// ranked is the same pod with a priority.
+func ranked(pod *corev1.Pod, priority int32) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Spec.Priority = &priority
+	return pod
+}
+
+// nominated is the same pod, promised a node.
+func nominated(pod *corev1.Pod, node string) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Status.NominatedNodeName = node
+	return pod
+}
+
+// preemptFor asks where evicting a victim would help, and returns the victims by
+// node.
+func (r *rig) preemptFor(pod *corev1.Pod, victims map[string]*corev1.Pod) map[string][]string {
+	r.t.Helper()
+	args := extenderv1.ExtenderPreemptionArgs{Pod: pod, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
+	for node, victim := range victims {
+		args.NodeNameToMetaVictims[node] = &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{{UID: string(victim.UID)}}, NumPDBViolations: 1}
+	}
+	var result extenderv1.ExtenderPreemptionResult
+	r.ask(verbPreempt, args, &result)
+	left := map[string][]string{}
+	for node, v := range result.NodeNameToMetaVictims {
+		if v.NumPDBViolations != 1 {
+			r.t.Errorf("node %s: %d violations of disruption budgets, want what was asked with", node, v.NumPDBViolations)
+		}
+		for _, p := range v.Pods {
+			left[node] = append(left[node], p.UID)
+		}
+	}
+	return left
+}
+
+// The scheduler evicts for what it knows of; for slots, which it doesn't, pods
+// are added: as few as will do, and the least important.
+func TestPreemptAddsWhoeverHasTheSlots(t *testing.T) {
+	pod := ranked(podWith("db", "data"), 10)
+	busy := map[string]*corev1.Pod{}
+	var pods []*corev1.Pod
+	for _, n := range []string{"n1", "n2", "n3"} {
+		busy[n] = boundTo(podWith("busy-"+n), n)
+		pods = append(pods, busy[n])
+	}
+	pods = append(pods,
+		ranked(boundTo(podWith("important", "a-n1"), "n1"), 5), ranked(boundTo(podWith("unimportant", "b-n1"), "n1"), 1),
+		ranked(boundTo(podWith("equal", "a-n2"), "n2"), 10), ranked(boundTo(podWith("higher", "b-n2"), "n2"), 20))
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2")
+		for _, p := range append(pods, pod) {
+			r.Put("pods", p)
+		}
+	})
+	r.seen(append(pods, pod)...)
+	left := r.preemptFor(pod, busy)
+	if want := []string{"uid-busy-n1", "uid-unimportant"}; !slices.Equal(left["n1"], want) {
+		t.Errorf("at n1 the victims are %v, want %v", left["n1"], want)
+	}
+	if _, ok := left["n2"]; ok {
+		t.Errorf("at n2, where nobody may be evicted for it, the victims are %v", left["n2"])
+	}
+	if want := []string{"uid-busy-n3"}; !slices.Equal(left["n3"], want) {
+		t.Errorf("at n3, where slots are free, the victims are %v, want %v", left["n3"], want)
+	}
+	r.wantWrites()
+}
+
+// A volume that one pod at a time may have comes free with its pod.
+func TestPreemptAddsWhoeverHasTheVolume(t *testing.T) {
+	pod := ranked(podWith("db", "data"), 10)
+	busy, user := boundTo(podWith("busy"), "n1"), boundTo(podWith("user", "data"), "n1")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.oneByOne("data")
+		for _, p := range []*corev1.Pod{busy, user, pod} {
+			r.Put("pods", p)
+		}
+	})
+	r.seen(busy, user, pod)
+	if got, want := r.preemptFor(pod, map[string]*corev1.Pod{"n1": busy})["n1"], []string{"uid-busy", "uid-user"}; !slices.Equal(got, want) {
+		t.Errorf("the victims are %v, want %v", got, want)
+	}
+}
+
+// A slot that was freed for a pod is not given to a less important one.
+func TestNomineesCount(t *testing.T) {
+	nominee := nominated(ranked(podWith("nominee", "promised"), 10), "n1")
+	low, high := podWith("low", "data"), ranked(podWith("high", "data"), 20)
+	r := newRig(t, func(r *rig) {
+		r.disk("data", "promised", "a")
+		r.attach("a", "n1")
+		r.fill("n2", "n3")
+		for _, p := range []*corev1.Pod{nominee, low, high} {
+			r.Put("pods", p)
+		}
+	})
+	r.seen(nominee, low, high)
+	refused := r.filter(low)
+	if len(*refused.NodeNames) != 0 || refused.FailedNodes["n1"] != fullNode {
+		t.Errorf("a pod of a lower priority: %+v", refused)
+	}
+	for _, p := range []*corev1.Pod{nominee, high} {
+		if result := r.filter(p); !slices.Equal(*result.NodeNames, []string{"n1"}) {
+			t.Errorf("pod %s: %+v", p.Name, result)
+		}
+	}
+	if left := r.preemptFor(low, map[string]*corev1.Pod{"n1": boundTo(podWith("busy"), "n1")}); len(left) != 0 {
+		t.Errorf("a pod of a lower priority may preempt with %v", left)
+	}
+
+	r.Remove("pods", nominee.Namespace, nominee.Name)
+	r.eventually("the refused pod to be nudged", func() bool {
+		var found corev1.Pod
+		r.Get("pods", low.Namespace, low.Name, &found)
+		return slices.ContainsFunc(found.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodPlaceable })
+	})
+	if result := r.filter(low); !slices.Equal(*result.NodeNames, []string{"n1"}) {
+		t.Errorf("once the nominee is gone: %+v", result)
+	}
+}
