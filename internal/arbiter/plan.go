@@ -17,7 +17,8 @@ const (
 	// WriteHold creates the volume's VolumeHold (Expect empty) or replaces it
 	// at exactly the version Expect.
 	WriteHold Action = iota + 1
-	// DeleteHold deletes the VolumeHold at exactly the version Expect.
+	// DeleteHold deletes the VolumeHold at exactly the version Expect, after
+	// consistent reads show that none of Hold.PVs exists.
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic
 	// name; that it exists already is no error.
@@ -67,7 +68,7 @@ type Step struct {
 	PV          string      // CreateAttachment: the source; empty for an inline volume
 	NodeID      string      // CreateAttachment: the driver's name for the node
 	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
-	Hold        ledger.Hold // WriteHold
+	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
 	Expect      string      // WriteHold, DeleteHold: the version to replace
 
 	// Within, if set, has DeleteAttachment list the node's pods once more, and

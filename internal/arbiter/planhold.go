@@ -17,7 +17,7 @@ const maxListed = 256
 func (p *planner) decideHold() {
 	was := hold(p.v)
 	if p.forgotten() {
-		p.add(Step{Do: DeleteHold, Expect: was.Version})
+		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
 		return
 	}
 	if !p.excl {

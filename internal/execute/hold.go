@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -57,7 +58,15 @@ func (e *Executor) rereadHold(ctx context.Context, v ledger.VolumeID) error {
 	return fmt.Errorf("%w: VolumeHold %s has another version", ErrStale, name)
 }
 
+// deleteHold deletes a hold, after consistent reads of the PersistentVolumes
+// that it names: a cache that has not heard of one yet proves nothing, and a
+// hold that is made anew counts its transitions from the beginning.
 func (e *Executor) deleteHold(ctx context.Context, step arbiter.Step) error {
+	for _, pv := range step.Hold.PVs {
+		if err := e.proveGone(ctx, pv); err != nil {
+			return err
+		}
+	}
 	name := v1alpha1.VolumeHoldName(step.Volume.Driver, step.Volume.Handle)
 	err := e.try(ctx, func(ctx context.Context) error {
 		return e.config.Moorage.VolumeHolds().Delete(ctx, name, metav1.DeleteOptions{
@@ -71,6 +80,22 @@ func (e *Executor) deleteHold(ctx context.Context, step arbiter.Step) error {
 		return e.rereadHold(ctx, step.Volume)
 	}
 	return fmt.Errorf("delete VolumeHold %s: %w", name, err)
+}
+
+// proveGone returns nil when a PersistentVolume does not exist, and takes it in
+// when it does.
+func (e *Executor) proveGone(ctx context.Context, name string) error {
+	pv, err := call(ctx, e, func(ctx context.Context) (*corev1.PersistentVolume, error) {
+		return e.config.Kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
+	}
+	e.config.Observer.Saw(pv)
+	return fmt.Errorf("%w: PersistentVolume %s exists", ErrStale, name)
 }
 
 // claimOf is the claim that people know a volume by.

@@ -20,8 +20,10 @@ import (
 // and tells what came of it when its effect is known to the ledger.
 func (c *controller) do(step arbiter.Step, then func(error)) {
 	switch step.Do {
-	case arbiter.WriteHold, arbiter.DeleteHold:
+	case arbiter.WriteHold:
 		c.doHold(step, then)
+	case arbiter.DeleteHold:
+		c.proveGone(step, step.Hold.PVs, then)
 	case arbiter.CreateAttachment:
 		c.doCreate(step, then)
 	case arbiter.Report:
@@ -54,6 +56,26 @@ func (c *controller) doHold(step arbiter.Step, then func(error)) {
 			then(nil)
 		default:
 			c.reread(world.Holds, step.Volume.String(), then)
+		}
+	})
+}
+
+// proveGone reads the PersistentVolumes that a hold names, before it deletes it.
+func (c *controller) proveGone(step arbiter.Step, pvs []string, then func(error)) {
+	if len(pvs) == 0 {
+		c.doHold(step, then)
+		return
+	}
+	r := world.Request{Do: world.GetObject, Kind: world.PersistentVolumes, Key: pvs[0]}
+	c.write("get pv "+pvs[0], r, func(a world.Answer, err error) {
+		switch {
+		case err != nil:
+			then(err)
+		case a.Code == world.NotFound:
+			c.proveGone(step, pvs[1:], then)
+		default:
+			c.observer.saw(a.Facts...)
+			then(errStale)
 		}
 	})
 }
