@@ -122,8 +122,7 @@ func (k *kubelet) uses() []ledger.VolumeID {
 // desired are the volumes of pods to run, and of those that have not ended.
 func (k *kubelet) desired() map[ledger.VolumeID]bool {
 	set := map[ledger.VolumeID]bool{}
-	for _, uid := range slices.Sorted(maps.Keys(k.pods)) {
-		p := k.pods[uid]
+	for uid, p := range k.pods {
 		if !k.ended[uid] && (p.Phase != ledger.PodFinished || k.machine.Containers[uid]) {
 			list, _ := k.s.w.VolumesOf(p)
 			for _, v := range list {

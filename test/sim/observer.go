@@ -19,10 +19,10 @@ type observer struct {
 	caller  *caller
 	ledger  *ledger.Ledger
 	kinds   []world.Kind
-	at      map[world.Kind]int // how much of the kind's log has been delivered; -1 before the list
-	handled map[world.Kind]int64
-	store   map[world.Kind]map[string]ledger.Event // as the watch has shown
-	ahead   map[world.Kind]map[string]ledger.Event // as answers have shown before
+	at      [world.Kinds]int // how much of the kind's log has been delivered; -1 before the list
+	handled [world.Kinds]int64
+	store   [world.Kinds]map[string]ledger.Event // as the watch has shown
+	ahead   [world.Kinds]map[string]ledger.Event // as answers have shown before
 	ghosts  *queue[ledger.TicketID]
 	touched func(ledger.Touched)
 	changes int // how often the ledger has changed
@@ -32,8 +32,6 @@ type observer struct {
 func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
 	o := &observer{
 		s: s, caller: c, ledger: ledger.New(), kinds: world.AllKinds(), touched: touched,
-		at: map[world.Kind]int{}, handled: map[world.Kind]int64{},
-		store: map[world.Kind]map[string]ledger.Event{}, ahead: map[world.Kind]map[string]ledger.Event{},
 		ghosts: newQueue[ledger.TicketID](s.Now),
 	}
 	for _, k := range o.kinds {

@@ -29,7 +29,7 @@ type Sim struct {
 	config Config
 	rng    *rand.Rand
 	w      *world.World
-	logs   map[world.Kind][]world.Change
+	logs   [world.Kinds][]world.Change
 	faulty bool // faults and users may act
 
 	net         *network
@@ -55,7 +55,7 @@ type Sim struct {
 func New(config Config) *Sim {
 	s := &Sim{
 		config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6d6f6f72616765)), w: world.New(),
-		logs: map[world.Kind][]world.Change{}, faulty: true,
+		faulty:    true,
 		scheduler: map[string]string{}, deleting: map[string]bool{},
 	}
 	s.w.Stamps, s.w.Judge.Limits = config.Stamps, !config.Foreign

@@ -3,16 +3,25 @@
 package sim_test
 
 import (
+	"math/rand/v2"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/test/sim"
 )
 
 // schedules is how many runs a plain `go test` makes; SIM_SCHEDULES says
 // otherwise.
-const schedules = 1000
+const schedules = 10000
+
+// enough is how many failures are shown.
+const enough = 5
 
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	t.Helper()
@@ -27,17 +36,52 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
+// TestRuns plays the runs of seeds 1, 2, …; SIM_FIRST says where to begin.
 func TestRuns(t *testing.T) {
 	first, count := number(t, "SIM_FIRST", 1), number(t, "SIM_SCHEDULES", schedules)
-	failed := 0
-	for seed := first; seed < first+count; seed++ {
-		r := sim.Run(sim.ConfigFor(seed))
-		if len(r.Broken) == 0 {
-			continue
-		}
-		t.Errorf("seed %d:\n%s", seed, sim.Shrink(r))
-		if failed++; failed == 5 {
-			t.Fatal("enough")
-		}
+	play(t, first, func(made uint64) bool { return made < count })
+}
+
+// TestSoak plays runs that nobody has seen for as long as SOAK says:
+//
+//	SOAK=1h go test -run TestSoak -timeout 0 -v ./test/sim
+func TestSoak(t *testing.T) {
+	text := os.Getenv("SOAK")
+	if text == "" {
+		return
 	}
+	long, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("SOAK: %v", err)
+	}
+	first, end := rand.Uint64N(1<<40), time.Now().Add(long)
+	t.Logf("from seed %d on", first)
+	play(t, first, func(uint64) bool { return time.Now().Before(end) })
+}
+
+// play plays the runs of consecutive seeds, as many as more says, on all
+// processors. It shortens and shows what fails, with its seed.
+func play(t *testing.T, first uint64, more func(made uint64) bool) {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // little lives long
+	var made, failed atomic.Uint64
+	var workers sync.WaitGroup
+	began := time.Now()
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for {
+				n := made.Add(1) - 1
+				if !more(n) || failed.Load() >= enough {
+					made.Add(^uint64(0))
+					return
+				}
+				if r := sim.Run(sim.ConfigFor(first + n)); len(r.Broken) > 0 && failed.Add(1) <= enough {
+					t.Errorf("seed %d: SIM_SEED=%d go test -run TestSeed -v ./test/sim\n%s", first+n, first+n, sim.Shrink(r))
+				}
+			}
+		})
+	}
+	workers.Wait()
+	took := time.Since(began)
+	t.Logf("%d runs from seed %d on in %s, %.0f a second", made.Load(), first, took.Round(time.Second), float64(made.Load())/took.Seconds())
 }

@@ -64,8 +64,12 @@ type Change struct {
 
 // Objects are the API server's objects, at their newest versions.
 type Objects struct {
-	all     [Kinds]map[string]ledger.Event
-	shared  [Kinds]bool     // with a clone: copied before it changes
+	all    [Kinds]map[string]ledger.Event
+	shared [Kinds]bool     // with a clone: copied before it changes
+	sorted [Kinds][]string // the keys of all, sorted; nil when not known
+	// leads are the volumes of pods, by UID, as long as nothing changes that
+	// they depend on; it is replaced then.
+	leads   map[string]leads
 	stamped map[string]bool // VolumeAttachments with the attacher's finalizer
 	version int64
 	changed [Kinds]int64 // each kind's newest version
@@ -74,8 +78,14 @@ type Objects struct {
 	Log []Change
 }
 
+// leads is where the volumes of a pod lead, and whether all do.
+type leads struct {
+	volumes  []ledger.VolumeID
+	complete bool
+}
+
 func newObjects() Objects {
-	o := Objects{stamped: map[string]bool{}}
+	o := Objects{stamped: map[string]bool{}, leads: map[string]leads{}}
 	for k := range o.all {
 		o.all[k] = map[string]ledger.Event{}
 	}
@@ -98,13 +108,6 @@ func (o *Objects) Version() int64 { return o.version }
 // Changed is the version of a kind's newest change.
 func (o *Objects) Changed(k Kind) int64 { return o.changed[k] }
 
-// own makes a kind's objects ready to change.
-func (o *Objects) own(k Kind) {
-	if o.shared[k] {
-		o.all[k], o.shared[k] = maps.Clone(o.all[k]), false
-	}
-}
-
 // UID makes a UID of the usual form.
 func (o *Objects) UID() string {
 	o.uids++
@@ -114,8 +117,25 @@ func (o *Objects) UID() string {
 // Get returns an object; nil when it does not exist.
 func (o *Objects) Get(k Kind, key string) ledger.Event { return o.all[k][key] }
 
-// Keys lists the objects of a kind, sorted.
-func (o *Objects) Keys(k Kind) []string { return slices.Sorted(maps.Keys(o.all[k])) }
+// Keys lists the objects of a kind, sorted. Read only.
+func (o *Objects) Keys(k Kind) []string {
+	if o.sorted[k] == nil && len(o.all[k]) > 0 {
+		o.sorted[k] = slices.Sorted(maps.Keys(o.all[k]))
+	}
+	return o.sorted[k]
+}
+
+// change notes that a kind changes at the next version.
+func (o *Objects) change(k Kind) {
+	o.version++
+	o.changed[k] = o.version
+	if k == Claims || k == PersistentVolumes || k == Drivers {
+		o.leads = map[string]leads{}
+	}
+	if o.shared[k] {
+		o.all[k], o.shared[k] = maps.Clone(o.all[k]), false
+	}
+}
 
 // List lists the objects of a kind, in the order of their keys.
 func (o *Objects) List(k Kind) []ledger.Event {
@@ -174,12 +194,14 @@ func (o *Objects) PodsAt(n ledger.NodeName) []ledger.Pod {
 
 // put writes an object at a new version.
 func (o *Objects) put(e ledger.Event) ledger.Event {
-	o.version++
-	e = versioned(e, strconv.FormatInt(o.version, 10))
 	k, key := Identify(e)
-	o.own(k)
-	o.changed[k] = o.version
-	o.Log = append(o.Log, Change{k, key, o.version, e, o.all[k][key]})
+	o.change(k)
+	e = versioned(e, strconv.FormatInt(o.version, 10))
+	old, exists := o.all[k][key]
+	if !exists {
+		o.sorted[k] = nil
+	}
+	o.Log = append(o.Log, Change{k, key, o.version, e, old})
 	o.all[k][key] = e
 	return e
 }
@@ -190,10 +212,9 @@ func (o *Objects) drop(k Kind, key string) bool {
 	if !ok {
 		return false
 	}
-	o.version++
-	o.own(k)
-	o.changed[k] = o.version
+	o.change(k)
 	delete(o.all[k], key)
+	o.sorted[k] = nil
 	if k == Attachments {
 		delete(o.stamped, key)
 	}

@@ -88,8 +88,17 @@ func (w *World) Needs(v ledger.VolumeID) bool {
 }
 
 // VolumesOf lists the volumes of a pod that need an attachment, and says
-// whether all of its claims lead somewhere.
-func (w *World) VolumesOf(p ledger.Pod) (list []ledger.VolumeID, complete bool) {
+// whether all of its claims lead somewhere. Read only.
+func (w *World) VolumesOf(p ledger.Pod) ([]ledger.VolumeID, bool) {
+	if l, known := w.leads[p.UID]; known {
+		return l.volumes, l.complete
+	}
+	list, complete := w.volumesOf(p)
+	w.leads[p.UID] = leads{list, complete}
+	return list, complete
+}
+
+func (w *World) volumesOf(p ledger.Pod) (list []ledger.VolumeID, complete bool) {
 	complete = true
 	for _, pv := range p.Volumes {
 		id, ok := pv.Inline, pv.Claim == ""
