@@ -15,6 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attachment"
 	"github.com/moorage-dev/moorage/controller/mountgate"
 	"github.com/moorage-dev/moorage/controller/ticket"
+	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -126,6 +127,7 @@ type stages struct {
 	attachments *attachment.Controller
 	tickets     *ticket.Controller
 	gates       *mountgate.Controller
+	truth       *truth.Checker
 	wake        *wake
 }
 
@@ -149,7 +151,14 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stages{attachments, tickets, gates, newWake(c.observer, attachments, tickets, gates)}, nil
+	checker, err := truth.New(truth.Config{
+		Cache: c.observer, Arbiter: rules, Now: time.Now, Interval: truth.DefaultInterval, Metrics: c.metrics, Events: c.events,
+		Repair: truth.Repair{Volume: attachments.Add, Ticket: tickets.Add, Pod: gates.Add},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &stages{attachments, tickets, gates, checker, newWake(c.observer, attachments, tickets, gates, checker)}, nil
 }
 
 func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Executor) {
@@ -158,6 +167,7 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	running.Go(func() { s.attachments.Run(ctx, c.Workers) })
 	running.Go(func() { s.tickets.Run(ctx, c.Workers, min(c.Workers, unhurried)) })
 	running.Go(func() { s.gates.Run(ctx, min(c.Workers, unhurried)) })
+	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })
 	tick := time.NewTicker(resync)

@@ -10,6 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/internal/work"
 	"github.com/moorage-dev/moorage/controller/mountgate"
 	"github.com/moorage-dev/moorage/controller/ticket"
+	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 )
@@ -20,12 +21,13 @@ type wake struct {
 	attachments *attachment.Controller
 	tickets     *ticket.Controller
 	gates       *mountgate.Controller
+	truth       *truth.Checker
 	volumes     *work.Queue[ledger.VolumeID]
 	nodes       *work.Queue[ledger.NodeName]
 }
 
-func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *mountgate.Controller) *wake {
-	w := &wake{observer: o, attachments: a, tickets: t, gates: g}
+func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *mountgate.Controller, c *truth.Checker) *wake {
+	w := &wake{observer: o, attachments: a, tickets: t, gates: g, truth: c}
 	w.volumes = work.New("touched volumes", w.volume)
 	w.nodes = work.New("touched nodes", w.node)
 	return w
@@ -36,6 +38,7 @@ func (w *wake) touched(t ledger.Touched) {
 	for _, v := range t.Volumes {
 		w.attachments.Add(v)
 		w.volumes.Add(v)
+		w.truth.Add(v)
 	}
 	for _, n := range t.Nodes {
 		w.nodes.Add(n)

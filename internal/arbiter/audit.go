@@ -17,6 +17,7 @@ type Violation struct {
 	Invariant string // I1 … I9
 	Volume    ledger.VolumeID
 	Node      ledger.NodeName
+	Ticket    ledger.TicketID // that is to be decided, if it is one's
 	Message   string
 }
 
@@ -31,12 +32,20 @@ func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 	for v := range s.Volumes() {
 		found = append(found, a.auditVolume(s, v, now)...)
 	}
-	found = append(found, auditBooks(s)...)
+	found = append(found, a.AuditBooks(s)...)
 	slices.SortFunc(found, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Volume.Driver, b.Volume.Driver),
 			cmp.Compare(a.Volume.Handle, b.Volume.Handle), cmp.Compare(a.Node, b.Node))
 	})
 	return found
+}
+
+// AuditVolume is Audit for one volume.
+func (a Arbiter) AuditVolume(s ledger.Snapshot, id ledger.VolumeID, now time.Time) []Violation {
+	if v := s.Volume(id); v != nil {
+		return a.auditVolume(s, v, now)
+	}
+	return nil
 }
 
 func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
@@ -49,11 +58,11 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 			attached++
 		}
 		if reportedEarly(v, place) {
-			found = append(found, Violation{"I5", v.ID, place.Node, "reported as attached, and its attachment says otherwise"})
+			found = append(found, Violation{Invariant: "I5", Volume: v.ID, Node: place.Node, Message: "reported as attached, and its attachment says otherwise"})
 		}
 	}
 	if p.excl && v.Access != ledger.AccessUnknown && attached > 1 {
-		found = append(found, Violation{"I1", v.ID, "", fmt.Sprintf("an exclusive volume has attachments at %d nodes", attached)})
+		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes", attached)})
 	}
 	return found
 }
@@ -72,8 +81,8 @@ type slotsOf struct {
 	driver string
 }
 
-// auditBooks compares the nodes' running counts with a count of all places.
-func auditBooks(s ledger.Snapshot) []Violation {
+// AuditBooks compares the nodes' running counts with a count of all places.
+func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	used := map[slotsOf]int32{}
 	for v := range s.Volumes() {
 		for i := range v.Places {
@@ -85,15 +94,15 @@ func auditBooks(s ledger.Snapshot) []Violation {
 		for _, d := range n.Drivers {
 			key := slotsOf{n.Name, d.Name}
 			if d.Used != used[key] {
-				found = append(found, Violation{"I2", ledger.VolumeID{Driver: d.Name}, n.Name,
-					fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[key])})
+				found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: d.Name}, Node: n.Name,
+					Message: fmt.Sprintf("the books count %d slots, there are %d", d.Used, used[key])})
 			}
 			delete(used, key)
 		}
 	}
 	for key, count := range used {
-		found = append(found, Violation{"I2", ledger.VolumeID{Driver: key.driver}, key.node,
-			fmt.Sprintf("the books count no slots, there are %d", count)})
+		found = append(found, Violation{Invariant: "I2", Volume: ledger.VolumeID{Driver: key.driver}, Node: key.node,
+			Message: fmt.Sprintf("the books count no slots, there are %d", count)})
 	}
 	return found
 }
@@ -109,18 +118,18 @@ func (a Arbiter) Unsettled(s ledger.Snapshot, now time.Time) []Violation {
 		}
 		plan := a.Plan(s, v.ID, now)
 		for _, step := range plan.Steps {
-			found = append(found, Violation{"I6", v.ID, step.Node, "still to do: " + step.Do.String()})
+			found = append(found, Violation{Invariant: "I6", Volume: v.ID, Node: step.Node, Message: "still to do: " + step.Do.String()})
 		}
 	}
 	for t := range s.Tickets() {
 		if v := a.Keeps(s, t, now); t.Phase == ledger.TicketGranted && !v.Allowed() {
-			found = append(found, Violation{"I1", v.First().Volume, t.Node, "still to do: take the grant from ticket " + t.ID.String()})
+			found = append(found, Violation{Invariant: "I1", Volume: v.First().Volume, Node: t.Node, Ticket: t.ID, Message: "still to do: take the grant from ticket " + t.ID.String()})
 		}
 		if t.Phase != ledger.TicketPending || t.Ghost {
 			continue
 		}
 		if v, _ := a.Grant(s, t, now); v.Outcome != Wait || len(v.Reasons) == 0 {
-			found = append(found, Violation{"I7", ledger.VolumeID{}, t.Node, "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
+			found = append(found, Violation{Invariant: "I7", Node: t.Node, Ticket: t.ID, Message: "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
 		}
 	}
 	slices.SortFunc(found, func(a, b Violation) int {

@@ -27,6 +27,8 @@ type Metrics struct {
 	steps      *prometheus.CounterVec
 	forced     *prometheus.CounterVec
 	violations *prometheus.CounterVec
+	found      *prometheus.CounterVec
+	differ     *prometheus.GaugeVec
 }
 
 // NewMetrics makes the metrics. snapshot is asked at each scrape; nil leaves
@@ -52,11 +54,19 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 			Help: "Broken invariants that an audit found. Any is a bug, or somebody else's doing.",
 		}, []string{"invariant"}),
 	}
+	m.found = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "moorage_truth_differences_found_total",
+		Help: "Differences that the truth check has found and told, by code: between nodes, VolumeAttachments, holds, tickets and pods.",
+	}, []string{"code"})
+	m.differ = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "moorage_truth_differences",
+		Help: "Differences that there were at the last round of the truth check, by code.",
+	}, []string{"code"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
@@ -90,6 +100,20 @@ func (m *Metrics) Step(step arbiter.Step, err error) {
 	m.steps.WithLabelValues(step.Do.String(), result).Inc()
 	if err == nil && step.Do == arbiter.DeleteAttachment && step.Rule != "" {
 		m.forced.WithLabelValues(step.Rule).Inc()
+	}
+}
+
+// Difference tells that the truth check has found something.
+func (m *Metrics) Difference(code string) {
+	if m != nil {
+		m.found.WithLabelValues(code).Inc()
+	}
+}
+
+// Differences tells how many differences of a code there are now.
+func (m *Metrics) Differences(code string, n int) {
+	if m != nil {
+		m.differ.WithLabelValues(code).Set(float64(n))
 	}
 }
 

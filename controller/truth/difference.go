@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package truth
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// The codes of differences: docs/truth-check.md explains them.
+const (
+	// AttachedTwice: an exclusive volume has attachments at two nodes.
+	AttachedTwice = "AttachedTwice"
+	// ReportedTooEarly: volumesAttached names what was never attached.
+	ReportedTooEarly = "ReportedTooEarly"
+	// BooksDiffer: the slots of a node are not as many as its volumes.
+	BooksDiffer = "BooksDiffer"
+	// StepOverdue: an attachment, a report or a hold is not as it should be,
+	// and the step that would change it does not get done.
+	StepOverdue = "StepOverdue"
+	// TicketOverdue: a ticket is not decided, or has a grant that it has lost.
+	TicketOverdue = "TicketOverdue"
+	// StatusDiffers: a pod's annotation calls a volume safe to mount that is
+	// not, or the other way round.
+	StatusDiffers = "StatusDiffers"
+	// OtherController: somebody else makes VolumeAttachments in Standalone mode.
+	OtherController = "OtherController"
+)
+
+// Codes lists the codes.
+func Codes() []string {
+	return []string{AttachedTwice, ReportedTooEarly, BooksDiffer, StepOverdue, TicketOverdue, StatusDiffers, OtherController}
+}
+
+// Difference is one thing that is not as it should be.
+type Difference struct {
+	Code    string
+	Message string
+	Volume  ledger.VolumeID // whose stage is to look again; zero for none
+	Pod     string          // the UID of the pod whose status is to be written anew
+	Ticket  ledger.TicketID // that is to be decided
+	At      report.Object   // what the event is about
+}
+
+// key tells differences apart from round to round.
+func (d Difference) key() string {
+	return fmt.Sprintf("%s %s %s %s %+v %s", d.Code, d.Volume, d.Pod, d.Ticket, d.At, d.Message)
+}
+
+// AtOnce lists what is wrong with a volume at any instant, whatever is under
+// way.
+func AtOnce(a arbiter.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.Time) []Difference {
+	var list []Difference
+	for _, v := range a.AuditVolume(s, id, now) {
+		code := ReportedTooEarly
+		if v.Invariant == "I1" {
+			code = AttachedTwice
+		}
+		list = append(list, Difference{Code: code, Volume: id, Message: v.String(), At: report.OfVolume(id)})
+	}
+	return list
+}
+
+// Overdue lists what is wrong if it stays so: steps that are to be done, tickets
+// to be decided, pods to be told.
+func Overdue(a arbiter.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
+	var list []Difference
+	for _, v := range a.Unsettled(s, now) {
+		d := Difference{Code: StepOverdue, Volume: v.Volume, Message: v.String(), At: report.OfVolume(v.Volume)}
+		if v.Ticket != (ledger.TicketID{}) {
+			d.Code, d.Ticket, d.At = TicketOverdue, v.Ticket, report.OfTicket(v.Ticket)
+		}
+		list = append(list, d)
+	}
+	for _, v := range a.AuditBooks(s) {
+		list = append(list, Difference{Code: BooksDiffer, Message: v.String(), At: report.OfNode(v.Node)})
+	}
+	return list
+}
+
+// Told compares what a pod's annotation says of its volumes with what is.
+func Told(s ledger.Snapshot, a arbiter.Arbiter, p *ledger.Pod, says func(volume string) (safe, stamped bool)) []Difference {
+	if p.Node == "" || p.Phase != ledger.PodLive {
+		return nil
+	}
+	var list []Difference
+	for _, v := range p.Volumes {
+		id, link := s.ResolvePod(p, v)
+		safe, stamped := says(v.Name)
+		if !stamped || link != ledger.LinkVolume {
+			continue
+		}
+		if is := a.SafeToMount(s, id, p.Node); is != safe {
+			list = append(list, Difference{
+				Code: StatusDiffers, Pod: p.UID, At: report.OfPod(p),
+				Message: fmt.Sprintf("the pod is told safeToMount=%t of volume %s, and it is %t", safe, v.Name, is),
+			})
+		}
+	}
+	return list
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package truth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller/internal/work"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// DefaultInterval is the time between two rounds.
+const DefaultInterval = 2 * time.Minute
+
+// Cache is what is known: package observe has it.
+type Cache interface {
+	Snapshot() ledger.Snapshot
+	Pod(namespace, name string) (*corev1.Pod, bool)
+}
+
+// Repair hands what differs to the stage whose work it is.
+type Repair struct {
+	Volume func(ledger.VolumeID)
+	Ticket func(ledger.TicketID)
+	Pod    func(uid string)
+}
+
+// Config is what a Checker works with.
+type Config struct {
+	Cache    Cache
+	Arbiter  arbiter.Arbiter
+	Repair   Repair
+	Now      func() time.Time
+	Interval time.Duration
+	Metrics  *report.Metrics // may be nil
+	Events   *report.Events  // may be nil
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	if c.Cache == nil || c.Now == nil || c.Repair.Volume == nil || c.Repair.Ticket == nil || c.Repair.Pod == nil {
+		return errors.New("truth: Cache, Now and all of Repair are needed")
+	}
+	if c.Interval <= 0 {
+		return fmt.Errorf("truth: Interval must be above 0, and is %s", c.Interval)
+	}
+	return nil
+}
+
+// Checker compares. Add is safe for parallel use.
+type Checker struct {
+	config Config
+	queue  *work.Queue[ledger.VolumeID]
+
+	mu     sync.Mutex
+	others map[string]bool       // UIDs of the attachments of others that are known
+	before map[string]Difference // what was overdue in the round before
+	told   map[string]bool       // what was told and still differs
+}
+
+// New returns a Checker that is ready to Run. Attachments that others have made
+// so far are none of its business.
+func New(config Config) (*Checker, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Checker{config: config, others: map[string]bool{}, before: map[string]Difference{}, told: map[string]bool{}}
+	c.queue = work.New("truth", func(_ context.Context, v ledger.VolumeID) (time.Duration, error) { c.Look(v); return 0, nil })
+	for v := range config.Cache.Snapshot().Volumes() {
+		c.strangers(v)
+	}
+	return c, nil
+}
+
+// Add has a volume looked at.
+func (c *Checker) Add(v ledger.VolumeID) { c.queue.Add(v) }
+
+// Run looks at what is added, and at everything at intervals, until ctx is done.
+func (c *Checker) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { c.queue.Run(ctx, 1) })
+	tick := time.NewTicker(c.config.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.Round()
+		}
+	}
+}
+
+// Look tells what is wrong with a volume now.
+func (c *Checker) Look(id ledger.VolumeID) {
+	s := c.config.Cache.Snapshot()
+	found := AtOnce(c.config.Arbiter, s, id, c.config.Now())
+	if v := s.Volume(id); v != nil {
+		found = append(found, c.strangers(v)...)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range found {
+		c.tell(d)
+	}
+}
+
+// Round looks at everything. What was overdue in the round before, too, is told;
+// all that is overdue is handed to its stage again.
+func (c *Checker) Round() {
+	s, now := c.config.Cache.Snapshot(), c.config.Now()
+	overdue := Overdue(c.config.Arbiter, s, now)
+	for p := range s.Pods() {
+		overdue = append(overdue, c.pod(s, p)...)
+	}
+	var wrong []Difference
+	for v := range s.Volumes() {
+		wrong = append(wrong, AtOnce(c.config.Arbiter, s, v.ID, now)...)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[string]Difference{}
+	for _, d := range overdue {
+		found[d.key()] = d
+		c.repair(d)
+		if _, again := c.before[d.key()]; again {
+			wrong = append(wrong, d)
+		}
+	}
+	c.forget(wrong)
+	for _, d := range wrong {
+		c.tell(d)
+	}
+	c.count(wrong)
+	c.before = found
+	c.prune(s)
+}
+
+// pod compares what a pod is told.
+func (c *Checker) pod(s ledger.Snapshot, p *ledger.Pod) []Difference {
+	object, ok := c.config.Cache.Pod(p.Namespace, p.Name)
+	if !ok || string(object.UID) != p.UID || object.Annotations[v1alpha1.AnnotationVolumeStatus] == "" {
+		return nil
+	}
+	status, err := v1alpha1.ParseVolumeStatus(object.Annotations[v1alpha1.AnnotationVolumeStatus])
+	if err != nil {
+		return nil // the mount gate writes it anew
+	}
+	return Told(s, c.config.Arbiter, p, func(volume string) (bool, bool) {
+		for _, v := range status.Volumes {
+			if v.Name == volume {
+				return v.SafeToMount, true
+			}
+		}
+		return false, false
+	})
+}
+
+// strangers lists the attachments of a volume that others have made since New,
+// beside Moorage in Standalone mode.
+func (c *Checker) strangers(v *ledger.Volume) []Difference {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []Difference
+	for i := range v.Places {
+		for _, a := range v.Places[i].Attachments() {
+			if a.Ours || c.others[a.UID] {
+				continue
+			}
+			c.others[a.UID] = true
+			if !c.config.Arbiter.Cooperative {
+				list = append(list, Difference{
+					Code: OtherController, Volume: v.ID, At: report.OfAttachment(a.Name),
+					Message: fmt.Sprintf("somebody else has made VolumeAttachment %s of %s at %s, and in mode standalone nobody should: "+
+						"does kube-controller-manager run with --controllers=*,-persistentvolume-attach-detach-controller?", a.Name, v.ID, a.Node),
+				})
+			}
+		}
+	}
+	return list
+}
+
+// tell reports a difference once, for as long as it lasts. It is serial.
+func (c *Checker) tell(d Difference) {
+	if c.told[d.key()] {
+		return
+	}
+	c.told[d.key()] = true
+	klog.Background().Error(nil, "The truth check found a difference", "code", d.Code, "what", d.Message)
+	c.config.Metrics.Difference(d.Code)
+	c.config.Events.Difference(d.At, d.Code, d.Message)
+}
+
+// forget forgets what was told and is over. It is serial.
+func (c *Checker) forget(wrong []Difference) {
+	still := map[string]bool{}
+	for _, d := range wrong {
+		still[d.key()] = true
+	}
+	for key := range c.told {
+		if !still[key] {
+			delete(c.told, key)
+		}
+	}
+}
+
+// count sets how many differences there are, of each code.
+func (c *Checker) count(wrong []Difference) {
+	counts := map[string]int{}
+	for _, d := range wrong {
+		counts[d.Code]++
+	}
+	for _, code := range Codes() {
+		c.config.Metrics.Differences(code, counts[code])
+	}
+}
+
+func (c *Checker) repair(d Difference) {
+	switch {
+	case d.Pod != "":
+		c.config.Repair.Pod(d.Pod)
+	case d.Ticket != (ledger.TicketID{}):
+		c.config.Repair.Ticket(d.Ticket)
+	case !d.Volume.IsZero():
+		c.config.Repair.Volume(d.Volume)
+	}
+}
+
+// prune forgets attachments that are gone. It is serial.
+func (c *Checker) prune(s ledger.Snapshot) {
+	exists := map[string]bool{}
+	for v := range s.Volumes() {
+		for i := range v.Places {
+			for _, a := range v.Places[i].Attachments() {
+				exists[a.UID] = true
+			}
+		}
+	}
+	for uid := range c.others {
+		if !exists[uid] {
+			delete(c.others, uid)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package truth
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+var (
+	disk = ledger.VolumeID{Driver: "d", Handle: "data"}
+	now  = time.Unix(1000, 0)
+)
+
+// world is a checker on a ledger, and what it does.
+type world struct {
+	*Checker
+	t        *testing.T
+	ledger   *ledger.Ledger
+	pods     map[string]*corev1.Pod
+	recorder *record.FakeRecorder
+	repaired []string
+}
+
+// Snapshot and Pod are the checker's Cache.
+func (w *world) Snapshot() ledger.Snapshot { return w.ledger.Snapshot() }
+
+func (w *world) Pod(namespace, name string) (*corev1.Pod, bool) {
+	p, ok := w.pods[namespace+"/"+name]
+	return p, ok
+}
+
+func start(t *testing.T, a arbiter.Arbiter, events ...ledger.Event) *world {
+	t.Helper()
+	w := &world{t: t, ledger: ledger.New(), pods: map[string]*corev1.Pod{}, recorder: record.NewFakeRecorder(100)}
+	w.see(
+		ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
+		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: ledger.NoLimit}}},
+		ledger.PersistentVolume{Name: "pv", Version: "1", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "data"}},
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "data"}, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode},
+	)
+	w.see(events...)
+	checker, err := New(Config{
+		Cache: w, Arbiter: a, Now: func() time.Time { return now }, Interval: DefaultInterval,
+		Metrics: report.NewMetrics(nil), Events: report.NewEventsWith(w.recorder),
+		Repair: Repair{
+			Volume: func(v ledger.VolumeID) { w.repaired = append(w.repaired, v.String()) },
+			Ticket: func(id ledger.TicketID) { w.repaired = append(w.repaired, id.String()) },
+			Pod:    func(uid string) { w.repaired = append(w.repaired, uid) },
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Checker = checker
+	return w
+}
+
+func (w *world) see(events ...ledger.Event) {
+	for _, e := range events {
+		w.ledger.Apply(now, e)
+	}
+}
+
+// told fails unless these codes were told since the last call, in this order.
+func (w *world) told(codes ...string) {
+	w.t.Helper()
+	var got []string
+	for len(w.recorder.Events) > 0 {
+		got = append(got, strings.Fields(<-w.recorder.Events)[1])
+	}
+	if !slices.Equal(got, codes) {
+		w.t.Errorf("told %v, want %v", got, codes)
+	}
+}
+
+func attachment(node ledger.NodeName, change func(*ledger.Attachment)) ledger.Attachment {
+	a := ledger.Attachment{Name: ledger.AttachmentName(disk, node), UID: "va-" + string(node), Version: "5", Driver: "d", Node: node, PersistentVolume: "pv", Attached: true, Ours: true}
+	if change != nil {
+		change(&a)
+	}
+	return a
+}
+
+func boundPod() ledger.Pod {
+	return ledger.Pod{UID: "p", Namespace: "s", Name: "db", Version: "3", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
+}
+
+func reported(version string) ledger.NodeState {
+	return ledger.NodeState{Name: "n1", UID: "n1", Version: version, Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{disk}}
+}
+
+func hold(node ledger.NodeName) ledger.HoldSeen {
+	return ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "4", Node: node, NodeUID: string(node), Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
+		Requesters: []ledger.Requester{{Namespace: "s", Name: "db", UID: "p"}}}}
+}
+
+// What is to be done in two rounds in a row is told once, and handed on in each.
+func TestOverdue(t *testing.T) {
+	w := start(t, arbiter.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
+	w.Round()
+	w.told()
+	w.Round()
+	w.told(StepOverdue)
+	w.Round()
+	w.told()
+	if want := []string{disk.String(), disk.String(), disk.String()}; !slices.Equal(w.repaired, want) {
+		t.Errorf("handed on %v, want %v", w.repaired, want)
+	}
+	w.see(reported("9")) // done
+	w.Round()
+	w.Round()
+	w.told()
+	if len(w.repaired) != 3 {
+		t.Errorf("handed on %v", w.repaired)
+	}
+}
+
+// A ticket that nobody decides on.
+func TestTicketOverdue(t *testing.T) {
+	id := ledger.TicketID{Namespace: "s", Name: "keep"}
+	w := start(t, arbiter.Arbiter{}, ledger.Ticket{ID: id, UID: "t", Version: "3", Type: ledger.TypeManual, Node: "n1", Volumes: []ledger.TicketVolume{{Claim: "data"}}})
+	w.Round()
+	w.Round()
+	w.told(TicketOverdue)
+	if !slices.Equal(w.repaired, []string{"s/keep", "s/keep"}) {
+		t.Errorf("handed on %v", w.repaired)
+	}
+}
+
+// What is wrong at any instant is told at once.
+func TestAtOnce(t *testing.T) {
+	w := start(t, arbiter.Arbiter{Cooperative: true}, boundPod(), attachment("n1", nil))
+	w.Look(disk)
+	w.told()
+	w.see(attachment("n2", nil))
+	w.Look(disk)
+	w.Look(disk)
+	w.told(AttachedTwice)
+	w.see(ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "n2")})
+	w.Round() // over
+	w.see(attachment("n2", func(a *ledger.Attachment) { a.UID, a.Version = "again", "8" }))
+	w.Look(disk)
+	w.told(AttachedTwice)
+}
+
+// In Standalone mode nobody else should make attachments; those that were there
+// before are adopted without a word.
+func TestOtherController(t *testing.T) {
+	theirs := func(a *ledger.Attachment) { a.Ours = false }
+	w := start(t, arbiter.Arbiter{}, attachment("n1", theirs))
+	w.Look(disk)
+	w.told()
+	w.see(attachment("n1", func(a *ledger.Attachment) { theirs(a); a.UID, a.Version = "new", "7" }))
+	w.Look(disk)
+	w.Look(disk)
+	w.told(OtherController)
+
+	beside := start(t, arbiter.Arbiter{Cooperative: true})
+	beside.see(attachment("n1", theirs))
+	beside.Look(disk)
+	beside.told()
+}
+
+// A pod that is told otherwise than it is has its status written anew.
+func TestStatusDiffers(t *testing.T) {
+	w := start(t, arbiter.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil), reported("9"))
+	says := func(safe bool) {
+		annotation, err := v1alpha1.VolumeStatus{Volumes: []v1alpha1.PodVolumeStatus{{Name: "v", Claim: "data", SafeToMount: safe, Reason: "Attaching"}}}.Annotation()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.pods["s/db"] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "db", UID: types.UID("p"),
+			Annotations: map[string]string{v1alpha1.AnnotationVolumeStatus: annotation}}}
+	}
+	says(true)
+	w.Round()
+	w.Round()
+	w.told()
+	says(false)
+	w.Round()
+	w.Round()
+	w.told(StatusDiffers)
+	if !slices.Equal(w.repaired, []string{"p", "p"}) {
+		t.Errorf("handed on %v", w.repaired)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("an empty Config fits")
+	}
+}
+
+// docs/truth-check.md explains every code.
+func TestCodesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/truth-check.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range Codes() {
+		if !strings.Contains(string(text), "| `"+code+"` |") {
+			t.Errorf("docs/truth-check.md does not explain %s", code)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Object names what an event is about.
+type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
+
+// OfVolume is a volume's VolumeHold.
+func OfVolume(v ledger.VolumeID) Object {
+	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "VolumeHold", Name: v1alpha1.VolumeHoldName(v.Driver, v.Handle)}
+}
+
+// OfTicket is a VolumeTicket.
+func OfTicket(id ledger.TicketID) Object {
+	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "VolumeTicket", Namespace: id.Namespace, Name: id.Name}
+}
+
+// OfNode is a Node, whose events carry its name for a UID, as kubelets' do.
+func OfNode(n ledger.NodeName) Object {
+	return Object{Kind: "Node", Name: string(n), UID: string(n)}
+}
+
+// OfPod is a Pod.
+func OfPod(p *ledger.Pod) Object {
+	return Object{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+}
+
+// OfAttachment is a VolumeAttachment.
+func OfAttachment(name string) Object {
+	return Object{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment", Name: name}
+}
+
+func (o Object) reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
+}
+
+// Difference tells of an object that it is not as the truth check expects.
+func (e *Events) Difference(at Object, code, message string) {
+	if e != nil {
+		e.recorder.Event(at.reference(), corev1.EventTypeWarning, code, message)
+	}
+}
