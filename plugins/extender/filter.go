@@ -82,7 +82,7 @@ func (x *extender) judge(attempt waker.Attempt, fact *ledger.Pod, args wire.Args
 			continue
 		}
 		v := x.arbiter.Fit(s, request, name, now)
-		if delta := x.nominees.at(node.Name, args.Pod); v.Allowed() && delta != nil {
+		if delta := x.nominees.at(node.Name, args.Pod, s); v.Allowed() && delta != nil {
 			with := s.With(delta)
 			if v = x.arbiter.Fit(with, arbiter.PodRequest(with, fact), name, now); !v.Allowed() {
 				x.nominees.keepsAway(args.Pod.UID, node.Name)

@@ -3,6 +3,7 @@
 package extender
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,10 +18,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// nominees are the pods without a node to which a scheduler has promised one,
-// after it evicted others for them there. kube-scheduler counts them for its
-// plugins and does not tell an extender, so that another pod could take the slot
-// that was freed. Safe for parallel use.
+// nominees are the pods without a node to which a scheduler has promised one:
+// because it evicted others for them there, or because they are about to be
+// bound and have claims that are being provisioned. kube-scheduler counts both
+// and tells an extender of neither, so that another pod could take their slot.
+// Safe for parallel use.
 type nominees struct {
 	informer cache.SharedIndexInformer
 	retry    func(types.UID) // has a refused pod tried again
@@ -104,9 +106,10 @@ func (n *nominees) keepsAway(pod types.UID, node string) {
 	n.refused[node][pod] = true
 }
 
-// at returns a dry run with the nominees of a node that go before a pod, as
-// kube-scheduler has it: those of its priority or a higher one. Nil without any.
-func (n *nominees) at(node string, pod *corev1.Pod) *ledger.Delta {
+// at returns a dry run with the nominees of a node that go before a pod: those
+// of its priority or a higher one, as kube-scheduler has it, and those for which
+// something is being provisioned. Nil without any.
+func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.Delta {
 	if n == nil {
 		return nil
 	}
@@ -117,10 +120,11 @@ func (n *nominees) at(node string, pod *corev1.Pod) *ledger.Delta {
 	var delta *ledger.Delta
 	for _, object := range list {
 		nominee, ok := object.(*corev1.Pod)
-		if !ok || nominee.UID == pod.UID || priority(nominee) < priority(pod) {
+		if !ok || nominee.UID == pod.UID {
 			continue
 		}
-		if fact, err := translate.Pod(nominee); err != nil || len(fact.Volumes) == 0 {
+		fact, err := translate.Pod(nominee)
+		if err != nil || len(fact.Volumes) == 0 || priority(nominee) < priority(pod) && !provisioning(s, &fact, node) {
 			continue
 		}
 		if delta == nil {
@@ -129,6 +133,15 @@ func (n *nominees) at(node string, pod *corev1.Pod) *ledger.Delta {
 		delta.Add(string(nominee.UID), ledger.NodeName(node))
 	}
 	return delta
+}
+
+// provisioning says whether a volume of a pod is being made for a node: a
+// scheduler has written that on the claim, and comes back from it no more.
+func provisioning(s ledger.Snapshot, pod *ledger.Pod, node string) bool {
+	return slices.ContainsFunc(pod.Volumes, func(v ledger.PodVolume) bool {
+		claim := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim})
+		return claim != nil && string(claim.SelectedNode) == node
+	})
 }
 
 // priority of a pod; 0 when it has none, as kube-scheduler has it.

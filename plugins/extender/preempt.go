@@ -51,7 +51,7 @@ type trial struct {
 // victims returns who must be evicted besides those that the scheduler has
 // chosen, and whether the pod would then have its volumes.
 func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod, ok bool) {
-	without := t.x.nominees.at(string(t.node), t.pod)
+	without := t.x.nominees.at(string(t.node), t.pod, t.s)
 	if without == nil {
 		without = &ledger.Delta{}
 	}

@@ -135,3 +135,35 @@ func TestNomineesCount(t *testing.T) {
 		t.Errorf("once the nominee is gone: %+v", result)
 	}
 }
+
+// kube-scheduler has a claim provisioned before it calls bind. Before that it
+// says on the pod where it is going to be: the slot is taken from then on, and
+// once the claim says so, too, for pods of any priority.
+func TestSlotsOfClaimsThatAreBeingProvisioned(t *testing.T) {
+	making := nominated(podWith("making", "new"), "n1")
+	low, high := podWith("low", "data"), ranked(podWith("high", "data"), 20)
+	r := newRig(t, func(r *rig) {
+		r.disk("data", "a")
+		r.attach("a", "n1")
+		r.fill("n2", "n3")
+		r.claim("new", false)
+		for _, p := range []*corev1.Pod{making, low, high} {
+			r.Put("pods", p)
+		}
+	})
+	r.seen(making, low, high)
+	if result := r.filter(low); result.FailedNodes["n1"] != fullNode {
+		t.Errorf("a pod of the same priority: %+v", result)
+	}
+	if result := r.filter(high); !slices.Equal(*result.NodeNames, []string{"n1"}) {
+		t.Errorf("a pod of a higher priority, before provisioning: %+v", result)
+	}
+	var claim corev1.PersistentVolumeClaim
+	r.Get("persistentvolumeclaims", "shop", "new", &claim)
+	claim.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "n1"}
+	r.Put("persistentvolumeclaims", &claim)
+	r.eventually("the slot to be taken", func() bool { return r.filter(high).FailedNodes["n1"] == fullNode })
+	if result := r.filter(making); !slices.Equal(*result.NodeNames, []string{"n1"}) {
+		t.Errorf("the pod itself: %+v", result)
+	}
+}
