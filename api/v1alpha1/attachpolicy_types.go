@@ -179,6 +179,7 @@ type SlotPolicy struct {
 
 // ForceDetachPolicy says when a volume leaves a node that is not Ready without
 // the kubelet's word. A Ready node is never forced.
+// +kubebuilder:validation:XValidation:rule="!has(self.onlyOutOfService) || !self.onlyOutOfService || (!has(self.afterPodGone) && !has(self.afterUnreachable))",message="onlyOutOfService leaves no time to be set: leave out afterPodGone and afterUnreachable"
 type ForceDetachPolicy struct {
 	// afterPodGone is how long after the last pod object that used the volume at
 	// the node is gone. Default 6m, as in the attach/detach controller.
@@ -198,4 +199,10 @@ type ForceDetachPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterUnreachable is 1m or more: leave it out to never detach from an unreachable node whose pods are not gone"
 	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
+
+	// onlyOutOfService leaves it to the taint node.kubernetes.io/out-of-service:
+	// no time forces a detach, as with kube-controller-manager's flag
+	// --disable-force-detach-on-timeout.
+	// +optional
+	OnlyOutOfService bool `json:"onlyOutOfService,omitempty"`
 }

@@ -224,6 +224,17 @@ type ForceDetachProgress struct {
 	// +required
 	Rule ForceDetachRule `json:"rule"`
 
+	// node that is to be forced.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node,omitempty"`
+
+	// notReadySince is the lastTransitionTime of the node's condition Ready. It is
+	// compared with the node's for being the same, and with no clock: another one
+	// means that the node was Ready in between, and the time starts over.
+	// +optional
+	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
+
 	// elapsedSeconds that controllers have seen pass so far.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 // slowFit is Fit written for obviousness: it lists everything that binds a
@@ -209,7 +210,7 @@ func (f slowFit) remembered() []ledger.VolumeID {
 // TestFitTwin compares Fit with slowFit in random worlds, with and without
 // dry runs, for every pod at every node.
 func TestFitTwin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 500).Draw(t, "length")
 		w := newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
 		w.lag = false

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 // anything makes facts that need not fit together, of a few names, so that
@@ -76,7 +77,7 @@ func (g *anything) event() ledger.Event {
 		return ledger.NodeDrivers{Node: g.node(), Version: v, Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: g.name("i", 2), Limit: int32(g.below(4)) - 1}}}
 	case 9:
 		return ledger.HoldSeen{Volume: g.volume(), Hold: ledger.Hold{
-			Version: v, Node: g.node(), Next: ledger.Promise{Node: g.node()}, Force: ledger.Force{Rule: arbiter.AfterPodGone, Elapsed: time.Minute},
+			Version: v, Node: g.node(), Next: ledger.Promise{Node: g.node()}, Force: ledger.Force{Rule: arbiter.AfterPodGone, Node: g.node(), Elapsed: time.Minute},
 		}}
 	case 10:
 		return []ledger.Event{
@@ -188,7 +189,7 @@ func playAnything(t failer, data []byte) {
 
 // TestAnything decides on facts that do not fit together.
 func TestAnything(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 300).Draw(t, "length")
 		playAnything(t, rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 // newNode is a node that random worlds don't have.
@@ -27,7 +28,7 @@ func codesOf(v arbiter.Verdict) map[ledger.Code]bool {
 // before with what Fit says of it, for every pod; and Nowhere with Fit at every
 // node.
 func TestNewNodeTwin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 500).Draw(t, "length")
 		w := newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
 		w.lag = false

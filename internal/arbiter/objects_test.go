@@ -23,6 +23,7 @@ func (s *script) node(a args) {
 			s.kubelets[name] = newKubelet()
 		}
 	}
+	was := n.Ready
 	switch a.get("ready", "") {
 	case "true":
 		n.Ready = ledger.ReadyTrue
@@ -30,6 +31,9 @@ func (s *script) node(a args) {
 		n.Ready = ledger.ReadyFalse
 	case "unknown":
 		n.Ready = ledger.ReadyUnknown
+	}
+	if n.Ready != was || n.ReadySince == 0 {
+		n.ReadySince = s.now.Unix()
 	}
 	set := func(flag string, field *bool) {
 		if v, ok := a.keys[flag]; ok {

@@ -21,6 +21,7 @@ func (p *planner) decideHold() {
 		return
 	}
 	if !p.excl {
+		p.decideNote(was)
 		return
 	}
 	p.hold = p.nextHold(was)
@@ -269,7 +270,7 @@ func (p *planner) clock(h *ledger.Hold, place *ledger.Place) {
 	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable {
 		return
 	}
-	h.Force = ledger.Force{Rule: f.Rule, Elapsed: f.Elapsed.Truncate(f.Step)}
+	h.Force = ledger.Force{Rule: f.Rule, Node: place.Node, Since: readySince(p.s.Node(place.Node)), Elapsed: f.Elapsed.Truncate(f.Step)}
 	p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
 }
 

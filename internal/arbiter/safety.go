@@ -51,10 +51,10 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) 
 	policy := policyOf(s, v)
 	var best forcing
 	if d := afterUnreachable(policy); d >= 0 && n != nil {
-		best = timing(AfterUnreachable, d, now, n.NotReady, !n.SawFail, v)
+		best = timing{AfterUnreachable, d, n.NotReady, !n.SawFail}.run(v, p.Node, n, now)
 	}
 	if since, idle := s.Idle(p); idle && unused(s, p) && afterPodGone(policy) >= 0 {
-		f := timing(AfterPodGone, afterPodGone(policy), now, since, !p.SawLeave, v)
+		f := timing{AfterPodGone, afterPodGone(policy), since, !p.SawLeave}.run(v, p.Node, n, now)
 		if best.Rule == "" || f.Left < best.Left {
 			best = f
 		}
@@ -62,18 +62,36 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) 
 	return best
 }
 
-// timing says how long something has lasted since this process saw it begin,
-// or, when it has not seen the beginning, since an earlier process did: what
-// that one had measured, plus the time since this one has read it.
-func timing(rule string, limit time.Duration, now, since time.Time, continues bool, v *ledger.Volume) forcing {
-	seen := now.Sub(since)
-	if earlier, read := v.Earlier(); continues && earlier.Rule == rule {
+// timing is a rule's time for a volume at a node.
+type timing struct {
+	rule      string
+	limit     time.Duration
+	since     time.Time // when this process saw it begin, or came to see it
+	continues bool      // this process has not seen the beginning
+}
+
+// run says how long it has lasted since this process saw it begin, or, when it
+// has not seen the beginning, since an earlier process did: what that one had
+// measured, plus the time since this one has read it. An outage that began at
+// another time is another one: the node was Ready in between, and what was
+// measured counts no more.
+func (t timing) run(v *ledger.Volume, name ledger.NodeName, n *ledger.Node, now time.Time) forcing {
+	seen := now.Sub(t.since)
+	if earlier, read := v.Earlier(); t.continues && earlier.Rule == t.rule && earlier.Node == name && earlier.Since == readySince(n) {
 		seen = max(seen, earlier.Elapsed+now.Sub(read))
 	}
 	return forcing{
-		Rule: rule, Elapsed: seen, Left: max(0, limit-seen),
-		Step: max(minForceStep, (limit / forceSteps).Truncate(time.Second)),
+		Rule: t.rule, Elapsed: seen, Left: max(0, t.limit-seen),
+		Step: max(minForceStep, (t.limit / forceSteps).Truncate(time.Second)),
 	}
+}
+
+// readySince tells outages of a node apart; 0 while there is no Node object.
+func readySince(n *ledger.Node) int64 {
+	if n == nil || !n.Exists {
+		return 0
+	}
+	return n.ReadySince
 }
 
 // unused says whether a place has no user but tickets that were never granted.
@@ -98,7 +116,7 @@ func fenced(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.
 		return true
 	}
 	d := afterUnreachable(policyOf(s, v))
-	return d >= 0 && timing(AfterUnreachable, d, now, n.NotReady, !n.SawFail, v).over()
+	return d >= 0 && timing{AfterUnreachable, d, n.NotReady, !n.SawFail}.run(v, name, n, now).over()
 }
 
 // SafeToDetach says whether the volume may leave a node where nobody wants it

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 // world is a cluster in which everything happens in an order that bytes
@@ -401,7 +402,7 @@ func (w *world) nothingLeft(t failer) {
 
 // TestWorld plays random worlds. Audit and judge look on after every step.
 func TestWorld(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 900).Draw(t, "length")
 		newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes")).play(t)
 	})

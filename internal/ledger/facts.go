@@ -207,6 +207,7 @@ type NodeState struct {
 	Name         NodeName
 	UID, Version string
 	Ready        Readiness
+	ReadySince   int64 // lastTransitionTime of condition Ready, seconds: compared for being the same only
 	OutOfService bool // taint node.kubernetes.io/out-of-service
 	Managed      bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
 	Draining     bool // spec.unschedulable, or being deleted
@@ -294,6 +295,8 @@ type Code string
 // and survives it here, so that no two clocks are compared.
 type Force struct {
 	Rule    string
+	Node    NodeName // that is to be forced
+	Since   int64    // its ReadySince: another one is another outage
 	Elapsed time.Duration
 }
 

@@ -51,7 +51,12 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 		}
 	}
 	if f := status.ForceDetach; f != nil {
-		fact.Force = ledger.Force{Rule: string(f.Rule), Elapsed: time.Duration(f.ElapsedSeconds) * time.Second}
+		fact.Force = ledger.Force{
+			Rule: string(f.Rule), Node: ledger.NodeName(f.Node), Elapsed: time.Duration(f.ElapsedSeconds) * time.Second,
+		}
+		if f.NotReadySince != nil {
+			fact.Force.Since = f.NotReadySince.Unix()
+		}
 	}
 	return ledger.HoldSeen{Volume: HoldVolume(h), Hold: fact}
 }
@@ -95,7 +100,10 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	}
 	if h.Force.Rule != "" {
 		status.ForceDetach = &v1alpha1.ForceDetachProgress{
-			Rule: v1alpha1.ForceDetachRule(h.Force.Rule), ElapsedSeconds: int64(h.Force.Elapsed / time.Second),
+			Rule: v1alpha1.ForceDetachRule(h.Force.Rule), Node: string(h.Force.Node), ElapsedSeconds: int64(h.Force.Elapsed / time.Second),
+		}
+		if h.Force.Since != 0 {
+			status.ForceDetach.NotReadySince = &metav1.Time{Time: time.Unix(h.Force.Since, 0)}
 		}
 	}
 	conditions(c, h, status)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 var name = rapid.StringMatching(`[a-z]{1,8}`)
@@ -57,7 +58,7 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 			h.State, h.Reason, h.Message = ledger.HoldDetachPending, "InUse", "still in use"
 		case 1:
 			h.State, h.Reason, h.Message = ledger.HoldDetachPending, "NodeUnreachable", "away"
-			h.Force = ledger.Force{Rule: "AfterPodGone", Elapsed: time.Duration(rapid.IntRange(0, 900).Draw(t, "elapsed")) * time.Second}
+			h.Force = ledger.Force{Rule: "AfterPodGone", Node: "n1", Since: int64(rapid.IntRange(0, 1<<31).Draw(t, "since")), Elapsed: time.Duration(rapid.IntRange(0, 900).Draw(t, "elapsed")) * time.Second}
 		case 2:
 			h.State, h.Reason, h.Message = ledger.HoldUnknown, "ForeignAttachment", "two places"
 		}
@@ -69,7 +70,7 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 // would be written for ever.
 func TestHoldsSurviveTheAPI(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		var old *v1alpha1.VolumeHold
 		for range 3 { // each written over the one before
 			want := holdGen().Draw(t, "hold")

@@ -17,11 +17,12 @@ const annotationManaged = "volumes.kubernetes.io/controller-managed-attach-detac
 func Node(n *corev1.Node) ledger.NodeState {
 	fact := ledger.NodeState{
 		Name: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
-		Ready:     readiness(n),
-		Draining:  n.Spec.Unschedulable || n.DeletionTimestamp != nil,
-		Reporting: reporting(n),
-		InUse:     make([]ledger.VolumeID, 0, len(n.Status.VolumesInUse)),
-		Reported:  make([]ledger.VolumeID, 0, len(n.Status.VolumesAttached)),
+		Ready:      readiness(n),
+		ReadySince: readySince(n),
+		Draining:   n.Spec.Unschedulable || n.DeletionTimestamp != nil,
+		Reporting:  reporting(n),
+		InUse:      make([]ledger.VolumeID, 0, len(n.Status.VolumesInUse)),
+		Reported:   make([]ledger.VolumeID, 0, len(n.Status.VolumesAttached)),
 	}
 	_, fact.Managed = n.Annotations[annotationManaged]
 	for _, taint := range n.Spec.Taints {
@@ -56,6 +57,17 @@ func readiness(n *corev1.Node) ledger.Readiness {
 		}
 	}
 	return ledger.ReadyUnknown
+}
+
+// readySince is when the condition Ready last changed, in seconds, by whoever's
+// clock; 0 when nobody has said.
+func readySince(n *corev1.Node) int64 {
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Unix()
+		}
+	}
+	return 0
 }
 
 // reporting says whether this Node object's own kubelet has written its status

@@ -146,6 +146,10 @@ func TestPolicy(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("policy %+v\nwant   %+v", got, want)
 	}
+	only := Policy(&v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}}})
+	if only.AfterPodGone == nil || *only.AfterPodGone >= 0 || only.AfterUnreachable != nil {
+		t.Errorf("where only the taint forces: %+v", only)
+	}
 	if got := Policy(&v1alpha1.AttachPolicy{}); !reflect.DeepEqual(got, ledger.Policy{}) {
 		t.Errorf("an empty policy is %+v", got)
 	}

@@ -34,6 +34,10 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	if spec.ForceDetach != nil {
 		fact.AfterPodGone = optional(spec.ForceDetach.AfterPodGone)
 		fact.AfterUnreachable = optional(spec.ForceDetach.AfterUnreachable)
+		if spec.ForceDetach.OnlyOutOfService {
+			never := time.Duration(-1)
+			fact.AfterPodGone, fact.AfterUnreachable = &never, nil
+		}
 	}
 	if spec.Workers != nil {
 		fact.Workers = int(*spec.Workers)
