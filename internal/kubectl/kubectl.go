@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
 	"github.com/moorage-dev/moorage/internal/kubectl/explain"
 	"github.com/moorage-dev/moorage/internal/kubectl/list"
 	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
@@ -71,6 +72,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		list.NewNodesCommand(b),
 		list.NewTicketsCommand(b),
 		timeline.NewCommand(b),
+		doctor.NewCommand(b),
 	)
 	return cmd
 }

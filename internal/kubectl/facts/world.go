@@ -141,6 +141,11 @@ func (w *World) PodFact(p *corev1.Pod) *ledger.Pod {
 	return &fact
 }
 
+// NeedsAttachment says whether any volume of a pod needs an attachment.
+func (w *World) NeedsAttachment(p *corev1.Pod) bool {
+	return arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Attachable(w.Snapshot)
+}
+
 // kubeControllerManager is the field manager of the attach/detach controller:
 // kube-controller-manager's user agent begins so.
 const kubeControllerManager = "kube-controller-manager"

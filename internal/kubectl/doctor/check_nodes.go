@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// bearableSkew is a difference of clocks that shows in ages and nowhere else.
+const bearableSkew = 5 * time.Second
+
+// checkClock compares clocks as far as they show. Moorage never compares times
+// of different machines, so that a wrong clock harms certificates, Leases of
+// others and the ages that people read.
+func checkClock(e *Evidence) []Finding {
+	var list []Finding
+	if skew := e.Skew.Abs(); skew > bearableSkew {
+		list = append(list, found(Warning, "HTTP Date of the API server's answers", "Set this machine's clock.",
+			"this machine's clock differs from the API server's by %s", skew.Round(time.Second)))
+	}
+	if e.Leases.Err != nil {
+		return append(list, unchecked("leases.coordination.k8s.io", e.Leases.Err)...)
+	}
+	var ahead []string
+	for _, l := range e.Leases.Items {
+		if l.Namespace == corev1.NamespaceNodeLease && l.Spec.RenewTime != nil && l.Spec.RenewTime.Sub(e.now()) > bearableSkew {
+			ahead = append(ahead, l.Name)
+		}
+	}
+	if len(ahead) > 0 {
+		list = append(list, found(Warning, "Leases in kube-node-lease renewed in the future: "+some(ahead), "Run a time service on the nodes.", "the clocks of %d nodes are ahead", len(ahead)))
+	}
+	if len(list) == 0 {
+		list = append(list, ok("clocks agree as far as they show"))
+	}
+	return list
+}
+
+// quickTick is a status interval that is no worse than the rest of the path.
+const quickTick = 2 * time.Second
+
+// lowerTick is how to lower the interval. A kubelet writes its status when it
+// has changed, at each tick, so that a lower nodeStatusUpdateFrequency costs
+// writes only where something changes; without an explicit
+// nodeStatusReportFrequency that one follows it (kubelet's
+// v1beta1/defaults.go), and every node would report all the time.
+const lowerTick = "In the kubelets' configuration: nodeStatusUpdateFrequency: 1s, and with it nodeStatusReportFrequency: 5m, which would otherwise follow it."
+
+// checkKubelets looks for the largest latency that can be avoided: a volume is
+// mounted, and let go of, only at a kubelet's next status report.
+func checkKubelets(e *Evidence) []Finding {
+	var list []Finding
+	var slow, unmanaged []string
+	longest := time.Duration(0)
+	for _, k := range e.Kubelets.Items {
+		if k.NodeStatusUpdateFrequency > quickTick {
+			slow = append(slow, k.Node)
+			longest = max(longest, k.NodeStatusUpdateFrequency)
+		}
+		if !k.EnableControllerAttachment {
+			unmanaged = append(unmanaged, k.Node)
+		}
+	}
+	if len(slow) > 0 {
+		list = append(list, found(Warning, fmt.Sprintf("nodeStatusUpdateFrequency of up to %s at %s", longest, some(slow)), lowerTick,
+			"kubelets mount and let go at their next status report: up to %s each, %s on average, whatever Moorage does", longest, longest/2))
+	}
+	if len(unmanaged) > 0 {
+		list = append(list, found(Error, some(unmanaged), "enableControllerAttachDetach: true, which is the default.",
+			"%d kubelets attach by themselves, so that no controller may detach there", len(unmanaged)))
+	}
+	switch {
+	case len(e.Kubelets.Items) == 0:
+		list = append(list, e.measured())
+	case len(list) == 0:
+		list = append(list, ok("%d of %d kubelets asked report their status every %s or sooner", len(e.Kubelets.Items), e.Asked, quickTick))
+	}
+	return list
+}
+
+// measured tells the interval by its effect, where no kubelet may be asked: how
+// long pods have waited between safe to mount and running.
+func (e *Evidence) measured() Finding {
+	var waits []time.Duration
+	for _, p := range e.World.Pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type != v1alpha1.PodSafeToMount || c.Status != corev1.ConditionTrue || len(p.Status.ContainerStatuses) == 0 {
+				continue
+			}
+			if r := p.Status.ContainerStatuses[0]; r.State.Running != nil && r.RestartCount == 0 {
+				waits = append(waits, max(0, r.State.Running.StartedAt.Sub(c.LastTransitionTime.Time)))
+			}
+		}
+	}
+	why := "no kubelet was asked"
+	if e.Kubelets.Err != nil {
+		why = e.Kubelets.Err.Error()
+	}
+	if len(waits) == 0 {
+		return found(Unknown, why, lowerTick, "the kubelets' status interval is not known; by default it is 10 s, and half of that is added to every mount and detach")
+	}
+	slices.Sort(waits)
+	median := waits[len(waits)/2]
+	evidence := fmt.Sprintf("median from SafeToMount to the first container's start over %d pods: %s (%s)", len(waits), median.Round(time.Second), why)
+	if median > quickTick {
+		return found(Warning, evidence, lowerTick, "pods wait for their kubelet after their volumes are safe to mount; the largest part is usually its status interval, 10 s by default")
+	}
+	return Finding{Severity: OK, Message: "pods start soon after their volumes are safe to mount", Evidence: evidence}
+}
+
+// checkLimits finds drivers that state no limit where Moorage counts slots.
+func checkLimits(e *Evidence) []Finding {
+	unlimited := map[string][]string{}
+	missing := map[string][]string{}
+	drivers := map[string]bool{}
+	for _, s := range e.World.ListSlots() {
+		drivers[s.Driver] = true
+		switch {
+		case !s.Registered:
+			missing[s.Driver] = append(missing[s.Driver], s.Node)
+		case s.Limit == nil:
+			unlimited[s.Driver] = append(unlimited[s.Driver], s.Node)
+		}
+	}
+	var list []Finding
+	for _, driver := range sortedKeys(unlimited) {
+		list = append(list, found(Warning, "CSINode has no allocatable.count at "+some(unlimited[driver]), "Have the driver report its limit, or set slots.max in an AttachPolicy for it.",
+			"driver %s states no limit: pods can hang where its real one is reached", driver))
+	}
+	for _, driver := range sortedKeys(missing) {
+		list = append(list, found(Warning, some(missing[driver]), "Look at the driver's DaemonSet there.",
+			"driver %s has volumes at %d nodes where it is not registered", driver, len(missing[driver])))
+	}
+	if len(list) == 0 && len(drivers) > 0 {
+		list = append(list, ok("%d drivers state their limits", len(drivers)))
+	}
+	return list
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// checkAttachments finds attachments that nobody will ever detach.
+func checkAttachments(e *Evidence) []Finding {
+	var list []Finding
+	total := 0
+	for _, o := range e.World.Orphans() {
+		list = append(list, found(Warning, "VolumeAttachment "+o.Attachment+" of "+o.Volume+" at "+o.Node, o.Fix, "%s", o.Message))
+	}
+	total = len(e.World.Attachments)
+	if len(list) == 0 {
+		list = append(list, ok("each of %d VolumeAttachments has a node, a volume and its own name", total))
+	}
+	return list
+}
+
+// longWait is for how long something may wait before it is worth a finding.
+const longWait = 5 * time.Minute
+
+// checkWaits lists volumes that should have left a node, and tickets that wait,
+// for long.
+func checkWaits(e *Evidence) []Finding {
+	var list []Finding
+	for _, v := range e.World.ListVolumes("") {
+		if v.Reason == nil || v.Reason.Since.IsZero() || e.now().Sub(v.Reason.Since) < longWait {
+			continue
+		}
+		name := v.Claim
+		if name == "" {
+			name = v.PersistentVolume
+		}
+		list = append(list, found(Warning, "VolumeHold of "+v.Driver+"^"+v.Handle, v.Reason.Do,
+			"%s: %s for %s: %s", name, v.Reason.Code, e.now().Sub(v.Reason.Since).Round(time.Second), v.Reason.Message))
+	}
+	for _, t := range e.World.ListTickets("", false) {
+		if t.State != facts.TicketPending || e.now().Sub(t.Created) < longWait || len(t.Reasons) == 0 {
+			continue
+		}
+		list = append(list, found(Info, "VolumeTicket "+t.Namespace+"/"+t.Name, t.Reasons[0].Do,
+			"a ticket of type %s waits for %s: %s", t.Type, e.now().Sub(t.Created).Round(time.Second), t.Reasons[0].Message))
+	}
+	if len(list) == 0 {
+		list = append(list, ok("no volume and no ticket has waited for longer than %s", longWait))
+	}
+	return list
+}
+
+// checkInvariants asks the core whether anything is as it must never be.
+func checkInvariants(e *Evidence) []Finding {
+	var list []Finding
+	for _, v := range e.World.Arbiter.Audit(e.World.Snapshot, e.now()) {
+		list = append(list, found(Error, v.String(), "Stop the pods that use the volume, and report it: docs/invariants.md says what it means.",
+			"invariant %s is broken: %s", v.Invariant, v.Message))
+	}
+	if len(list) == 0 {
+		list = append(list, ok("no invariant is seen broken"))
+	}
+	return list
+}
+
+// components are the roles of the processes that every installation has.
+func components() []string {
+	return []string{v1alpha1.ControllerName, v1alpha1.SchedulerName}
+}
+
+// checkRBAC looks for roles that are missing, bound to nobody, or too wide.
+func checkRBAC(e *Evidence) []Finding {
+	if e.Roles.Err != nil {
+		return unchecked("clusterroles.rbac.authorization.k8s.io", e.Roles.Err)
+	}
+	if e.RoleBinds.Err != nil {
+		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err)
+	}
+	var list []Finding
+	for _, name := range components() {
+		var role *rbacv1.ClusterRole
+		for i := range e.Roles.Items {
+			if e.Roles.Items[i].Name == name {
+				role = &e.Roles.Items[i]
+			}
+		}
+		switch {
+		case role == nil:
+			list = append(list, found(Error, "", "Install the chart again.", "ClusterRole %s is missing", name))
+		case !e.bound(name):
+			list = append(list, found(Error, "no ClusterRoleBinding names it with a service account "+name, "Install the chart again.", "ClusterRole %s is bound to nobody", name))
+		case wide(role) != "":
+			list = append(list, found(Warning, wide(role), "Install the chart's roles as they are.", "ClusterRole %s grants more than Moorage needs", name))
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, ok("the roles of %d components are there, bound, and without wildcards", len(components())))
+	}
+	return list
+}
+
+func (e *Evidence) bound(name string) bool {
+	for _, b := range e.RoleBinds.Items {
+		if b.RoleRef.Name != name {
+			continue
+		}
+		for _, s := range b.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind && s.Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wide names the first wildcard of a role.
+func wide(role *rbacv1.ClusterRole) string {
+	for _, rule := range role.Rules {
+		for _, list := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
+			for _, x := range list {
+				if x == "*" {
+					return fmt.Sprintf("a rule with a wildcard: verbs %v, resources %v, groups %v", rule.Verbs, rule.Resources, rule.APIGroups)
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import "slices"
+
+// check is a question with a name. It returns nothing when it does not apply.
+type check struct {
+	name string
+	find func(*Evidence) []Finding
+	// world: it stands on the objects in the ledger, so that without some of
+	// them a good answer means nothing.
+	world bool
+}
+
+// checks lists them in the order in which a reader wants the answers: whether
+// it is there, whether it runs, whether it works well.
+func checks() []check {
+	return []check{
+		{name: "api", find: checkAPI},
+		{name: "crds", find: checkCRDs},
+		{name: "rights", find: checkRights},
+		{name: "controller", find: checkController},
+		{name: "attach-detach", find: checkAttachDetach},
+		{name: "webhook", find: checkWebhook},
+		{name: "certificate", find: checkCertificate},
+		{name: "probe", find: checkProbe},
+		{name: "scheduler", find: checkScheduler},
+		{name: "opted-in", find: checkOptedIn, world: true},
+		{name: "rbac", find: checkRBAC},
+		{name: "clock", find: checkClock},
+		{name: "kubelets", find: checkKubelets},
+		{name: "limits", find: checkLimits, world: true},
+		{name: "attachments", find: checkAttachments, world: true},
+		{name: "waits", find: checkWaits, world: true},
+		{name: "invariants", find: checkInvariants, world: true},
+	}
+}
+
+// examine asks every question of the evidence.
+func examine(e *Evidence) Report {
+	var findings []Finding
+	partial := len(e.World.Unseen) > 0
+	for _, c := range checks() {
+		for _, f := range c.find(e) {
+			f.Check = c.name
+			if f.Severity == OK && c.world && partial {
+				f = Finding{Check: c.name, Severity: Unknown, Message: "nothing bad is seen, in what may be seen"}
+			}
+			findings = append(findings, f)
+		}
+	}
+	return newReport(findings)
+}
+
+// checkNames are the checks' names, for documentation and its test.
+func checkNames() []string {
+	var names []string
+	for _, c := range checks() {
+		names = append(names, c.name)
+	}
+	return slices.Clip(names)
+}

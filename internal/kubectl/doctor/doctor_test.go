@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func authority(t *testing.T, from, to time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: from, NotAfter: to, IsCA: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func lease(namespace, name string, renewed time.Time) coordinationv1.Lease {
+	at := metav1.NewMicroTime(renewed)
+	return coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(name + "-0"), RenewTime: &at, LeaseDurationSeconds: new(int32(15))},
+	}
+}
+
+// small is a node with a driver and an attachment.
+func small() facts.Objects {
+	return facts.Objects{
+		Nodes: []*corev1.Node{{
+			ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "n1", Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		}},
+		NodeDrivers: []*storagev1.CSINode{{
+			ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
+				Name: "disk.example.com", NodeID: "worker-1", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(4))},
+			}}},
+		}},
+	}
+}
+
+// healthy is the evidence of a cluster that is as it should be.
+func healthy(t *testing.T) *Evidence {
+	t.Helper()
+	e := &Evidence{
+		World: facts.NewWorld(small(), now()), Version: "v1.37.1", Served: needed(),
+		Kubelets: Read[Kubelet]{Items: []Kubelet{{Node: "worker-1", NodeStatusUpdateFrequency: time.Second, EnableControllerAttachment: true}}}, Asked: 1,
+		Probe: Probe{Namespace: "shop", Stamped: true, Scheduler: v1alpha1.SchedulerName},
+	}
+	crd := CRD{Metadata: metav1.ObjectMeta{Name: "volumetickets.moorage.dev"}}
+	crd.Spec.Versions = append(crd.Spec.Versions, struct {
+		Name    string `json:"name"`
+		Served  bool   `json:"served"`
+		Storage bool   `json:"storage"`
+	}{"v1alpha1", true, true})
+	crd.Status.Conditions = []metav1.Condition{{Type: "Established", Status: "True"}}
+	e.CRDs.Items = []CRD{crd}
+	e.Webhooks.Items = []admissionv1.MutatingWebhookConfiguration{{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.WebhookName},
+		Webhooks: []admissionv1.MutatingWebhook{{Name: "pod.moorage.dev", ClientConfig: admissionv1.WebhookClientConfig{
+			Service:  &admissionv1.ServiceReference{Namespace: "moorage-system", Name: "moorage-webhook"},
+			CABundle: authority(t, now().Add(-time.Hour), now().Add(1000*time.Hour)),
+		}}},
+	}}
+	e.Slices.Items = []discoveryv1.EndpointSlice{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Labels: map[string]string{discoveryv1.LabelServiceName: "moorage-webhook"}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+	}}
+	e.Policies.Items = []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: guardPolicy}}}
+	e.Leases.Items = []coordinationv1.Lease{
+		lease("moorage-system", v1alpha1.ControllerName, now()), lease("moorage-system", v1alpha1.SchedulerName, now()), lease("kube-node-lease", "worker-1", now()),
+	}
+	for _, name := range components() {
+		e.Roles.Items = append(e.Roles.Items, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}})
+		e.RoleBinds.Items = append(e.RoleBinds.Items, rbacv1.ClusterRoleBinding{
+			RoleRef: rbacv1.RoleRef{Name: name}, Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name}},
+		})
+	}
+	e.Configs.Items = []corev1.ConfigMap{{Data: map[string]string{
+		"scheduler.yaml": "kind: KubeSchedulerConfiguration\nschedulerName: moorage-scheduler\nVolumeHold\nNodeVolumeLimits",
+	}}}
+	e.Namespaces.Items = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}
+	return e
+}
+
+func TestHealthy(t *testing.T) {
+	report := examine(healthy(t))
+	answered := map[string]bool{}
+	for _, f := range report.Findings {
+		answered[f.Check] = true
+		if f.Severity != OK {
+			t.Errorf("%s: %s: %s (%s)", f.Severity, f.Check, f.Message, f.Evidence)
+		}
+	}
+	for _, name := range checkNames() {
+		if !answered[name] {
+			t.Errorf("%s says nothing of a healthy cluster", name)
+		}
+	}
+}
+
+// Each fault is found by its check, with its severity, evidence where there is
+// any, and what to do.
+func TestFindings(t *testing.T) {
+	denied := errors.New("forbidden")
+	world := func(e *Evidence, change func(*facts.Objects)) {
+		o := small()
+		change(&o)
+		e.World = facts.NewWorld(o, now())
+	}
+	for _, test := range []struct {
+		name, check string
+		severity    Severity
+		says        string
+		fault       func(*Evidence)
+	}{
+		{"old Kubernetes", "api", Error, "older than", func(e *Evidence) { e.Version = "v1.36.9" }},
+		{"no CRDs", "api", Error, "does not serve", func(e *Evidence) {
+			e.Served = map[string][]string{"storage.k8s.io/v1": needed()["storage.k8s.io/v1"], "admissionregistration.k8s.io/v1": needed()["admissionregistration.k8s.io/v1"]}
+		}},
+		{"CRD not established", "crds", Error, "is not Established", func(e *Evidence) { e.CRDs.Items[0].Status.Conditions[0].Status = "False" }},
+		{"CRD of another version", "crds", Error, "does not serve v1alpha1", func(e *Evidence) { e.CRDs.Items[0].Spec.Versions[0].Name = "v1" }},
+		{"rights missing", "rights", Unknown, "you may not list nodes", func(e *Evidence) { e.World.Unseen = []facts.Unseen{{Resource: "nodes", Message: "no"}} }},
+		{"no good answer on half the facts", "invariants", Unknown, "in what may be seen", func(e *Evidence) { e.World.Unseen = []facts.Unseen{{Resource: "nodes", Message: "no"}} }},
+		{"controller never led", "controller", Error, "has never led", func(e *Evidence) { e.Leases.Items = e.Leases.Items[1:] }},
+		{"controller gone", "controller", Error, "nobody leads moorage-controller: its Lease ended 45s ago", func(e *Evidence) {
+			e.Leases.Items[0] = lease("moorage-system", v1alpha1.ControllerName, now().Add(-time.Minute))
+		}},
+		{"leases denied", "scheduler", Unknown, "could not be read", func(e *Evidence) { e.Leases = Read[coordinationv1.Lease]{Err: denied} }},
+		{"attach/detach controller runs", "attach-detach", Error, "runs beside", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Pods = []*corev1.Pod{{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kcm", UID: "k", Labels: map[string]string{"component": "kube-controller-manager"}},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"kube-controller-manager", "--controllers=*"}}}},
+				}}
+			})
+		}},
+		{"attach/detach controller wrote last", "attach-detach", Warning, "wrote volumesAttached last", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { written(o, "kube-controller-manager") })
+		}},
+		{"no guard", "attach-detach", Warning, "without its guard", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { written(o, v1alpha1.ControllerName) })
+			e.Policies.Items = nil
+		}},
+		{"cooperative", "attach-detach", Info, "Cooperative", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { written(o, "kube-controller-manager") })
+			e.Policies.Items = nil
+		}},
+		{"webhook not registered", "webhook", Error, "not registered", func(e *Evidence) { e.Webhooks.Items = nil }},
+		{"webhook without endpoints", "webhook", Error, "nobody answers", func(e *Evidence) { e.Slices.Items[0].Endpoints[0].Conditions.Ready = new(false) }},
+		{"no CA", "certificate", Error, "trusts no certificate", func(e *Evidence) { e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = nil }},
+		{"no certificate", "certificate", Error, "holds no certificate", func(e *Evidence) { e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = []byte("x") }},
+		{"CA expired", "certificate", Error, "has expired", func(e *Evidence) {
+			e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = authority(t, now().Add(-time.Hour), now().Add(-time.Second))
+		}},
+		{"CA expires", "certificate", Warning, "expires in 24h", func(e *Evidence) {
+			e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = authority(t, now().Add(-time.Hour), now().Add(24*time.Hour))
+		}},
+		{"webhook not reached", "probe", Error, "does not reach the webhook", func(e *Evidence) { e.Probe.Stamped = false }},
+		{"dry run refused", "probe", Unknown, "was refused", func(e *Evidence) { e.Probe.Err = denied }},
+		{"plugin missing", "scheduler", Error, "does not have the plugin", func(e *Evidence) {
+			e.Configs.Items[0].Data["scheduler.yaml"] = "KubeSchedulerConfiguration moorage-scheduler"
+		}},
+		{"limits twice", "scheduler", Warning, "NodeVolumeLimits beside VolumeHold", func(e *Evidence) {
+			e.Configs.Items[0].Data["scheduler.yaml"] = "KubeSchedulerConfiguration moorage-scheduler VolumeHold"
+		}},
+		{"nobody opted in", "opted-in", Info, "no namespace has opted in", func(e *Evidence) { e.Namespaces.Items = nil }},
+		{"pod not stamped", "opted-in", Warning, "1 pods without a node", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", UID: "p"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
+					Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}},
+				}}}}}
+			})
+		}},
+		{"role missing", "rbac", Error, "is missing", func(e *Evidence) { e.Roles.Items = e.Roles.Items[1:] }},
+		{"role not bound", "rbac", Error, "bound to nobody", func(e *Evidence) { e.RoleBinds.Items[0].Subjects[0].Name = "other" }},
+		{"role too wide", "rbac", Warning, "more than Moorage needs", func(e *Evidence) { e.Roles.Items[0].Rules[0].Verbs = []string{"*"} }},
+		{"own clock", "clock", Warning, "differs from the API server's by 1m0s", func(e *Evidence) { e.Skew = -time.Minute }},
+		{"node's clock", "clock", Warning, "clocks of 1 nodes are ahead", func(e *Evidence) {
+			e.Leases.Items[2] = lease("kube-node-lease", "worker-1", now().Add(time.Minute))
+		}},
+		{"slow kubelet", "kubelets", Warning, "up to 10s each, 5s on average", func(e *Evidence) { e.Kubelets.Items[0].NodeStatusUpdateFrequency = 10 * time.Second }},
+		{"kubelet attaches", "kubelets", Error, "attach by themselves", func(e *Evidence) { e.Kubelets.Items[0].EnableControllerAttachment = false }},
+		{"kubelets denied", "kubelets", Unknown, "is not known", func(e *Evidence) { e.Kubelets = Read[Kubelet]{Err: denied} }},
+		{"kubelets denied, and slow", "kubelets", Warning, "pods wait for their kubelet", func(e *Evidence) {
+			e.Kubelets = Read[Kubelet]{Err: denied}
+			world(e, func(o *facts.Objects) { o.Pods = []*corev1.Pod{ran(8 * time.Second)} })
+		}},
+		{"no limit", "limits", Warning, "states no limit", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeDrivers[0].Spec.Drivers[0].Allocatable = nil })
+		}},
+		{"orphan", "attachments", Warning, "its PersistentVolume pv-gone does not exist", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-gone")} })
+		}},
+		{"ticket waits", "waits", Info, "a ticket of type Backup waits for 10m0s", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Tickets = []*v1alpha1.VolumeTicket{{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", UID: "b", CreationTimestamp: metav1.NewTime(now().Add(-10 * time.Minute))},
+					Spec: v1alpha1.VolumeTicketSpec{Type: "Backup", NodeName: "worker-1", Volumes: []v1alpha1.TicketVolume{{
+						Claim: &v1alpha1.ClaimReference{Name: "none"},
+					}}},
+				}}
+			})
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := healthy(t)
+			test.fault(e)
+			for _, f := range examine(e).Findings {
+				if f.Check != test.check || f.Severity != test.severity || !strings.Contains(f.Message, test.says) {
+					continue
+				}
+				if f.Severity.rank() >= Warning.rank() && f.Fix == "" {
+					t.Errorf("%s: it does not say what to do", f.Message)
+				}
+				return
+			}
+			t.Errorf("no %s of %s says %q: %+v", test.severity, test.check, test.says, examine(e).Findings)
+		})
+	}
+}
+
+// written has a manager own volumesAttached of the node.
+func written(o *facts.Objects, manager string) {
+	o.Nodes[0].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:volumesAttached":{}}}`)}}
+}
+
+// ran is a pod that started so long after its volumes were safe to mount.
+func ran(after time.Duration) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", UID: "p"},
+		Status: corev1.PodStatus{
+			Conditions: []corev1.PodCondition{{Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now())}},
+			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{
+				StartedAt: metav1.NewTime(now().Add(after)),
+			}}}},
+		},
+	}
+}
+
+func attachment(pv string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-x", UID: "x"},
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: "disk.example.com", NodeName: "worker-1",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+	}
+}
+
+func TestParseConfigz(t *testing.T) {
+	k, err := parseConfigz("n", []byte(`{"kubeletconfig":{"nodeStatusUpdateFrequency":"10s","nodeStatusReportFrequency":"5m0s"}}`))
+	if err != nil || k.NodeStatusUpdateFrequency != 10*time.Second || k.NodeStatusReportFrequency != 5*time.Minute || !k.EnableControllerAttachment {
+		t.Errorf("%+v, %v", k, err)
+	}
+	if _, err := parseConfigz("n", []byte("forbidden")); err == nil {
+		t.Error("what is no configuration is read")
+	}
+}
+
+func TestFailOn(t *testing.T) {
+	for _, test := range []struct {
+		failOn string
+		worst  Severity
+		fails  bool
+	}{
+		{"error", Error, true}, {"error", Warning, false}, {"warning", Warning, true}, {"warning", Unknown, false},
+		{"unknown", Unknown, true}, {"unknown", Info, false}, {"never", Error, false},
+	} {
+		limit, err := options{failOn: test.failOn}.limit()
+		if err != nil || (test.worst.rank() >= limit) != test.fails {
+			t.Errorf("--fail-on %s with %s: fails %t, %v", test.failOn, test.worst, test.worst.rank() >= limit, err)
+		}
+	}
+	if _, err := (options{failOn: "often"}).limit(); err == nil {
+		t.Error("a severity that does not exist is taken")
+	}
+}

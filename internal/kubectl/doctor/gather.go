@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+)
+
+// gather reads the evidence. Only a cluster that can't be reached is an error:
+// what may not be read is evidence, too.
+func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, error) {
+	world, err := c.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := &Evidence{World: world, Skew: c.Skew()}
+	e.Version, e.VersionErr = serverVersion(c)
+	e.Served = served(c)
+	var wait sync.WaitGroup
+	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets} {
+		wait.Go(func() { read(ctx, c, e) })
+	}
+	wait.Wait()
+	e.Probe = tryPod(ctx, c, e, probe)
+	return e, ctx.Err()
+}
+
+func serverVersion(c *cluster.Cluster) (string, error) {
+	v, err := c.Kube.Discovery().ServerVersion()
+	if err != nil {
+		return "", err
+	}
+	return v.GitVersion, nil
+}
+
+// served asks what the needed groups have. A group that is not served has
+// nothing.
+func served(c *cluster.Cluster) map[string][]string {
+	all := map[string][]string{}
+	for group := range needed() {
+		list, err := c.Kube.Discovery().ServerResourcesForGroupVersion(group)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			all[group] = append(all[group], r.Name)
+		}
+	}
+	return all
+}
+
+// readCRDs asks by paths, as CRDs are of an API whose client would be all that
+// is used of its module.
+func readCRDs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	for _, resource := range needed()[v1alpha1.SchemeGroupVersion.String()] {
+		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
+			AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", resource+"."+v1alpha1.GroupName).DoRaw(ctx)
+		var crd CRD
+		if err == nil {
+			err = json.Unmarshal(raw, &crd)
+		}
+		if err != nil {
+			e.CRDs.Err = fmt.Errorf("CRD %s: %w", resource, err)
+			return
+		}
+		e.CRDs.Items = append(e.CRDs.Items, crd)
+	}
+}
+
+func readAdmission(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	admission := c.Kube.AdmissionregistrationV1()
+	if list, err := admission.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{}); err != nil {
+		e.Webhooks.Err = err
+	} else {
+		e.Webhooks.Items = list.Items
+	}
+	if list, err := admission.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{}); err != nil {
+		e.Policies.Err = err
+	} else {
+		e.Policies.Items = list.Items
+	}
+	if list, err := admission.ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{}); err != nil {
+		e.Bindings.Err = err
+	} else {
+		e.Bindings.Items = list.Items
+	}
+}
+
+func readLeases(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	if list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
+		e.Leases.Err = err
+	} else {
+		e.Leases.Items = list.Items
+	}
+	opted := metav1.ListOptions{LabelSelector: labels.Set{v1alpha1.LabelEnforce: "true"}.String()}
+	if list, err := c.Kube.CoreV1().Namespaces().List(ctx, opted); err != nil {
+		e.Namespaces.Err = err
+	} else {
+		e.Namespaces.Items = list.Items
+	}
+}
+
+func readSlices(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	if list, err := c.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
+		e.Slices.Err = err
+	} else {
+		e.Slices.Items = list.Items
+	}
+}
+
+func readRoles(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	rbac := c.Kube.RbacV1()
+	if list, err := rbac.ClusterRoles().List(ctx, metav1.ListOptions{}); err != nil {
+		e.Roles.Err = err
+	} else {
+		e.Roles.Items = list.Items
+	}
+	if list, err := rbac.ClusterRoleBindings().List(ctx, metav1.ListOptions{}); err != nil {
+		e.RoleBinds.Err = err
+	} else {
+		e.RoleBinds.Items = list.Items
+	}
+}
+
+// readConfigs reads Moorage's own ConfigMaps, by their label.
+func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	own := metav1.ListOptions{LabelSelector: labels.Set{"app.kubernetes.io/part-of": "moorage"}.String()}
+	if list, err := c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, own); err != nil {
+		e.Configs.Err = err
+	} else {
+		e.Configs.Items = list.Items
+	}
+}

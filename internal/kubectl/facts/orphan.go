@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Orphan is a VolumeAttachment that nobody will detach as things are.
+type Orphan struct {
+	Attachment string `json:"attachment"`
+	Volume     string `json:"volume"`
+	Node       string `json:"node"`
+	Message    string `json:"message"`
+	Fix        string `json:"fix"`
+}
+
+// Orphans lists the attachments that have lost their node, their volume, or
+// were never Moorage's: it reports them and leaves them alone.
+func (w *World) Orphans() []Orphan {
+	var list []Orphan
+	for v := range w.Snapshot.Volumes() {
+		for i := range v.Places {
+			for _, va := range v.Places[i].Attachments() {
+				if message, fix := w.orphaned(v, &v.Places[i], va); message != "" {
+					list = append(list, Orphan{va.Name, v.ID.String(), string(va.Node), message, fix})
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Orphan) int { return cmp.Compare(a.Attachment, b.Attachment) })
+	return list
+}
+
+func (w *World) orphaned(v *ledger.Volume, p *ledger.Place, va *ledger.Attachment) (message, fix string) {
+	node := w.Snapshot.Node(p.Node)
+	switch {
+	case !v.ID.IsReal():
+		return fmt.Sprintf("its PersistentVolume %s does not exist", va.PersistentVolume),
+			"Detach the volume with the storage's own tools if it still is attached, then delete the VolumeAttachment."
+	case !va.Own():
+		return "its name is not the one that its volume and node lead to: somebody else made it, and no kubelet looks for it",
+			"Find its maker in metadata.managedFields, and have them delete it."
+	case node == nil || !node.Exists:
+		return fmt.Sprintf("its node %s does not exist: it counts as unreachable, and the volume as in use, until forceDetach.afterPodGone is over", p.Node),
+			"If the machine is gone for certain and the volume is needed at once, delete the VolumeAttachment."
+	case !w.Snapshot.AttachRequired(v.ID.Driver):
+		return fmt.Sprintf("driver %s needs no attachments any more", v.ID.Driver), "Delete the VolumeAttachment."
+	}
+	return "", ""
+}
