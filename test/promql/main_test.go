@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestExpressionsAreParsedAndTheirMetricsFound(t *testing.T) {
+	names, err := metrics([]string{`sum by (a) (rate(b_total{c="d"}[5m])) / on () a`, `a > 1`})
+	if err != nil || !slices.Equal(names, []string{"a", "b_total"}) {
+		t.Errorf("found %v, %v", names, err)
+	}
+	if _, err := metrics([]string{`rate(b_total)`}); err == nil {
+		t.Error("a rate of an instant is let pass")
+	}
+}
+
+// Prometheus loads the chart's rules, and can answer its dashboard.
+func TestTheChartsExpressions(t *testing.T) {
+	names, err := run("../../charts/moorage/files/alerts.yaml", "../../charts/moorage/files/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "moorage_") {
+			t.Errorf("%s is not Moorage's", name)
+		}
+	}
+	if len(names) < 15 {
+		t.Errorf("only %d metrics are asked for", len(names))
+	}
+}
