@@ -55,6 +55,14 @@ test: unit scenarios ## Run the unit tests and every scenario
 unit: ## Run the unit tests
 	$(GO) test ./...
 
+# Each package with random properties, searched with seeds never tried.
+CHECKS ?= 10000
+.PHONY: search
+search: ## Search every random property further, with fresh seeds; CHECKS=N of each
+	PROPTEST_SEEDS=fresh $(GO) test -count=1 -timeout 60m \
+	  $$(git grep -l 'proptest[.]Check' -- '*_test.go' ':!internal/proptest' | xargs -n1 dirname | sort -u | sed 's|^|./|') \
+	  -rapid.checks=$(CHECKS)
+
 .PHONY: scenarios
 scenarios: build ## Run every scenario on real clusters
 	$(SANDBOX) run --all

@@ -17,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 const driver = "d"
@@ -200,7 +201,7 @@ func (w *writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 // The tickets of a node share its slots, whatever becomes of who ranks first:
 // the slots that are there are given, once each.
 func TestTicketsOfANodeShareItsSlots(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		l := facts()
 		n := rapid.IntRange(1, 8).Draw(t, "tickets")
 		room := 2

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -40,7 +42,7 @@ func drawBytes(t *rapid.T) *bytes {
 // TestTwin compares the ledger, after every event, with one that works out
 // everything anew; and every event once more with itself.
 func TestTwin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
 		l, w, s := New(), newTwin(), newStream(b)
 		now := start
@@ -94,7 +96,7 @@ func lineDifference(want, got string) string {
 // TestOrderAcrossObjects: the newest events of all objects make the same
 // facts in any order.
 func TestOrderAcrossObjects(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
 		s := newStream(b)
 		for b.more() {
@@ -123,7 +125,7 @@ func TestOrderAcrossObjects(t *testing.T) {
 // TestTouchedCovers: an event names every volume of which it changed anything
 // that is visible.
 func TestTouchedCovers(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
 		l, s := New(), newStream(b)
 		before := map[VolumeID]string{}

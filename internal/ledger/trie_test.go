@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 type entry struct {
@@ -34,7 +36,7 @@ func contents(t *trie[int, entry]) map[int]int {
 // TestTrieIsAMap compares the trie with a Go map, and every snapshot ever
 // taken with what the map was then.
 func TestTrieIsAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		hash := rapid.SampledFrom([]func(int) uint64{narrow, func(k int) uint64 { return hashStrings(string(rune(k)), "") }}).Draw(t, "hash")
 		fast, slow := newTestTrie(hash), map[int]int{}
 		gen := uint64(1)
@@ -80,7 +82,7 @@ func has(m map[int]int, k int) bool {
 // TestTrieIsCanonical: the order of iteration depends on the keys alone, not
 // on how they came in.
 func TestTrieIsCanonical(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		hash := func(k int) uint64 { return hashStrings(string(rune(k)), "") }
 		keys := rapid.SliceOfNDistinct(rapid.IntRange(0, 2000), 0, 60, rapid.ID[int]).Draw(t, "keys")
 		extra := rapid.SliceOfNDistinct(rapid.IntRange(2001, 4000), 0, 60, rapid.ID[int]).Draw(t, "extra")

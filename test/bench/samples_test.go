@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 func upTo(n int) Samples {
@@ -50,7 +52,7 @@ func TestPercentile(t *testing.T) {
 // The definition, as the documentation states it: the smallest sample that at
 // least p percent of all do not exceed.
 func TestPercentileIsNearestRank(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		s := Samples(rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 300).Draw(t, "samples"))
 		p := rapid.IntRange(1, 98).Draw(t, "p")
 		got, ok := s.Percentile(p)

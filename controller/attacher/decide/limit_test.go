@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 var epoch = time.Unix(1_000_000, 0)
@@ -82,7 +83,7 @@ func TestLimitIsNotMovedByOneVolume(t *testing.T) {
 }
 
 func TestLimitStaysInBounds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 400).Draw(t, "most")
 		l, err := decide.NewLimit(most)
 		if err != nil {

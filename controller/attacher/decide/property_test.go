@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 var nodes = []string{"a", "b", "c"}
@@ -24,15 +25,17 @@ var nodes = []string{"a", "b", "c"}
 // belongs.
 func TestAnyHistory(t *testing.T) {
 	for i := range 30 { // rapid runs a hundred of each
-		t.Run(strconv.Itoa(i), rapid.MakeCheck(func(t *rapid.T) {
-			w := newWorld(t, rapid.Bool().Draw(t, "exclusive"), rapid.Bool().Draw(t, "looks"))
-			w.secret = rapid.Bool().Draw(t, "secret")
-			for range rapid.IntRange(30, 150).Draw(t, "events") {
-				w.random(t)
-			}
-			w.calm()
-		}))
+		t.Run(strconv.Itoa(i), func(t *testing.T) { proptest.Check(t, anyHistory) })
 	}
+}
+
+func anyHistory(t *rapid.T) {
+	w := newWorld(t, rapid.Bool().Draw(t, "exclusive"), rapid.Bool().Draw(t, "looks"))
+	w.secret = rapid.Bool().Draw(t, "secret")
+	for range rapid.IntRange(30, 150).Draw(t, "events") {
+		w.random(t)
+	}
+	w.calm()
 }
 
 func (w *world) random(t *rapid.T) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proptest runs rapid's properties from stated seeds, so that a test
+// that has passed passes again, until the code or the property changes. Tests
+// only.
+//
+// Searching further is another thing, and another command:
+//
+//	make search
+//
+// sets PROPTEST_SEEDS=fresh, with which rapid draws a seed at each run.
+package proptest
+
+import (
+	"flag"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// SeedsEnv is the variable that, set to "fresh", asks for seeds never tried.
+const SeedsEnv = "PROPTEST_SEEDS"
+
+const seedFlag = "rapid.seed"
+
+// Check is rapid.Check with the seed that follows from the test's name. A seed
+// on the command line (-rapid.seed) counts more. Serial: rapid's seed is a flag
+// of the process.
+func Check(t *testing.T, property func(*rapid.T)) {
+	t.Helper()
+	if given := flag.Lookup(seedFlag).Value.String(); given == "0" && os.Getenv(SeedsEnv) != "fresh" {
+		set(t, strconv.FormatUint(Seed(t.Name()), 10))
+		defer set(t, given)
+	}
+	rapid.Check(t, property)
+}
+
+// Seed is the seed of a test of a name: never 0, which rapid takes for none.
+func Seed(test string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(test)) // a hash takes anything
+	return max(h.Sum64(), 1)
+}
+
+func set(t *testing.T, seed string) {
+	t.Helper()
+	if err := flag.Set(seedFlag, seed); err != nil {
+		t.Fatalf("set -%s: %v", seedFlag, err)
+	}
+}
