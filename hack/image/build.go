@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// nonroot is the user of every image: a number, so that Kubernetes can see that
+// it is not root without looking into the image.
+const nonroot = "65532:65532"
+
+// sbomType is the media type of an SPDX document.
+const sbomType types.MediaType = "application/spdx+json"
+
+// epoch is the time of everything in an image.
+func epoch() time.Time { return time.Unix(0, 0).UTC() }
+
+// build is an image to be made.
+type build struct {
+	repository string // root of the module
+	command    string // package of the program
+	name       string // of the binary, and of the image
+	version    string
+	platforms  []v1.Platform
+}
+
+// write makes the images of all platforms, an index of them and their SBOMs, in
+// a folder that is made anew. It returns the digest of the index.
+func (b build) write(ctx context.Context, folder string) (v1.Hash, error) {
+	if err := os.RemoveAll(folder); err != nil {
+		return v1.Hash{}, err
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	var artifacts []v1.Image
+	for _, platform := range b.platforms {
+		image, sbom, err := b.image(ctx, platform)
+		if err != nil {
+			return v1.Hash{}, fmt.Errorf("%s: %w", platform, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
+		artifact, err := refer(image, sbom)
+		if err != nil {
+			return v1.Hash{}, fmt.Errorf("%s: SBOM: %w", platform, err)
+		}
+		artifacts = append(artifacts, artifact)
+	}
+	to, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	if err := to.AppendIndex(index); err != nil {
+		return v1.Hash{}, err
+	}
+	for _, artifact := range artifacts {
+		if err := to.AppendImage(artifact); err != nil {
+			return v1.Hash{}, err
+		}
+	}
+	return index.Digest()
+}
+
+// image compiles the program for a platform and makes an image of it.
+func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byte, error) {
+	folder, err := os.MkdirTemp("", "moorage-image-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(folder)
+	binary := filepath.Join(folder, b.name)
+	if err := b.compile(ctx, platform, binary); err != nil {
+		return nil, nil, err
+	}
+	sbom, err := describe(binary, b.name, b.version)
+	if err != nil {
+		return nil, nil, fmt.Errorf("SBOM: %w", err)
+	}
+	layer, err := b.layer(binary)
+	if err != nil {
+		return nil, nil, err
+	}
+	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), layer)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Variant = platform.OS, platform.Architecture, platform.Variant
+	file.Created = v1.Time{Time: epoch()}
+	file.Config = v1.Config{
+		User: nonroot, Entrypoint: []string{"/" + b.name}, WorkingDir: "/",
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    b.name,
+			"org.opencontainers.image.version":  b.version,
+			"org.opencontainers.image.source":   "https://github.com/moorage-dev/moorage",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+		},
+	}
+	image, err = mutate.ConfigFile(image, file)
+	return image, sbom, err
+}
+
+// compile makes a static binary in which nothing tells where it was made.
+func (b build) compile(ctx context.Context, platform v1.Platform, binary string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w -buildid= -X github.com/moorage-dev/moorage/internal/report.Version="+b.version, "-o", binary, b.command)
+	command.Dir = b.repository
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", b.command, err, out)
+	}
+	return nil
+}
+
+// layer is the image's only one: the binary, at the root, which nobody may write.
+func (b build) layer(binary string) (v1.Layer, error) {
+	raw, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: b.name, Mode: 0o555, Size: int64(len(raw)), ModTime: epoch(), Format: tar.FormatPAX}
+	if err := w.WriteHeader(header); err != nil {
+		return nil, err
+	}
+	_, writeErr := w.Write(raw)
+	if err := errors.Join(writeErr, w.Close()); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer))
+}
+
+// refer makes an artifact of an SBOM that says which image it is about.
+func refer(image v1.Image, sbom []byte) (v1.Image, error) {
+	digest, err := image.Digest()
+	if err != nil {
+		return nil, err
+	}
+	size, err := image.Size()
+	if err != nil {
+		return nil, err
+	}
+	artifact, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), static.NewLayer(sbom, sbomType))
+	if err != nil {
+		return nil, err
+	}
+	artifact = mutate.ConfigMediaType(artifact, sbomType)
+	with, ok := mutate.Subject(artifact, v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: digest, Size: size}).(v1.Image)
+	if !ok {
+		return nil, errors.New("an image that refers to another is none")
+	}
+	return with, nil
+}
