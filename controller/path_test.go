@@ -166,7 +166,8 @@ func TestReaddAfterFailedDetach(t *testing.T) {
 	c.Remove("pods", "shop", "db")
 	c.until("the hold says that the detach fails", func() bool {
 		conditions := c.hold("data").Conditions
-		return len(conditions) == 1 && conditions[0].Reason == "DetachFailed"
+		pending := meta.FindStatusCondition(conditions, v1alpha1.HoldDetachPending)
+		return pending != nil && pending.Reason == "DetachFailed" && meta.IsStatusConditionTrue(conditions, v1alpha1.HoldSafeToDetach)
 	})
 	stop()
 	c.pod("again", "n1", "data", true)

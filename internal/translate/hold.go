@@ -3,6 +3,7 @@
 package translate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,14 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // listed bounds the lists of a VolumeHold, as its schema does.
 const listed = 256
 
-// reasonUnknown is the reason of condition Attached when nobody can tell.
-const reasonUnknown = "Unknown"
+const (
+	// reasonUnknown is the reason of condition Attached when nobody can tell.
+	reasonUnknown = "Unknown"
+	// reasonDetached is its reason when the volume has left its last node.
+	reasonDetached = "Detached"
+)
 
 // Hold makes a fact of a VolumeHold. What HoldObject made of a hold becomes
 // that hold again.
@@ -110,34 +116,43 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	return object
 }
 
-// conditions sets the condition that the hold's state asks for, and keeps
-// the time of one that was there before.
+// conditions sets the conditions that the hold's state asks for, and keeps the
+// times of those that were there before. Others go.
 func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus) {
+	var old []metav1.Condition
+	var generation int64
 	if c.Old != nil {
-		status.Conditions = slices.Clone(c.Old.Status.Conditions)
+		old, generation = c.Old.Status.Conditions, c.Old.Generation
 	}
-	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.HoldAttached)
-	condition := metav1.Condition{
-		Reason: string(h.Reason), Message: h.Message, LastTransitionTime: metav1.NewTime(c.Now),
+	set := func(kind string, is metav1.ConditionStatus, reason string) {
+		condition := metav1.Condition{
+			Type: kind, Status: is, Reason: reason, Message: h.Message,
+			LastTransitionTime: metav1.NewTime(c.Now), ObservedGeneration: generation,
+		}
+		if before := meta.FindStatusCondition(old, kind); before != nil && before.Status == is {
+			condition.LastTransitionTime = before.LastTransitionTime
+		}
+		status.Conditions = append(status.Conditions, condition)
 	}
+	reason := cmp.Or(string(h.Reason), reasonUnknown)
 	switch h.State {
-	case ledger.HoldDetachPending:
-		condition.Type, condition.Status = v1alpha1.HoldDetachPending, metav1.ConditionTrue
+	case ledger.HoldFree:
+		set(v1alpha1.HoldAttached, metav1.ConditionFalse, reasonDetached)
 	case ledger.HoldUnknown:
-		condition.Type, condition.Status = v1alpha1.HoldAttached, metav1.ConditionUnknown
+		set(v1alpha1.HoldAttached, metav1.ConditionUnknown, reason)
+	case ledger.HoldDetachPending:
+		set(v1alpha1.HoldDetachPending, metav1.ConditionTrue, reason)
+		set(v1alpha1.HoldSafeToDetach, safeToDetach(h.Reason), reason)
 	}
-	if h.State != ledger.HoldDetachPending {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.HoldDetachPending)
+}
+
+// safeToDetach says whether a detach that is pending for a reason would be safe:
+// one that the driver refuses had been proved to be.
+func safeToDetach(reason ledger.Code) metav1.ConditionStatus {
+	if reason == arbiter.DetachFailed {
+		return metav1.ConditionTrue
 	}
-	if condition.Reason == "" {
-		condition.Reason = reasonUnknown
-	}
-	if condition.Type != "" {
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
-	if len(status.Conditions) == 0 {
-		status.Conditions = nil
-	}
+	return metav1.ConditionFalse
 }
 
 func requesterOf(r v1alpha1.TicketReference) ledger.Requester {

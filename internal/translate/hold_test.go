@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -118,6 +119,33 @@ func TestHoldsAreBounded(t *testing.T) {
 	}
 }
 
+// What can't be detached, and why; what is there for anybody.
+func TestHoldConditions(t *testing.T) {
+	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
+	old := &v1alpha1.VolumeHold{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
+	for name, test := range map[string]struct {
+		hold ledger.Hold
+		want string
+	}{
+		"held":          {ledger.Hold{Node: "n", State: ledger.HoldHeld}, ""},
+		"free":          {ledger.Hold{Transitions: 1, State: ledger.HoldFree}, "Attached=False/Detached "},
+		"two nodes":     {ledger.Hold{Node: "n", State: ledger.HoldUnknown, Reason: "ForeignAttachment"}, "Attached=Unknown/ForeignAttachment "},
+		"dead node":     {ledger.Hold{Node: "n", State: ledger.HoldDetachPending, Reason: "NodeUnreachable"}, "DetachPending=True/NodeUnreachable SafeToDetach=False/NodeUnreachable "},
+		"failed detach": {ledger.Hold{Node: "n", State: ledger.HoldDetachPending, Reason: "DetachFailed"}, "DetachPending=True/DetachFailed SafeToDetach=True/DetachFailed "},
+	} {
+		got := ""
+		for _, c := range HoldObject(HoldContext{Volume: volume, Old: old, Now: time.Unix(1, 0)}, test.hold).Status.Conditions {
+			got += fmt.Sprintf("%s=%s/%s ", c.Type, c.Status, c.Reason)
+			if c.ObservedGeneration != 7 {
+				t.Errorf("%s: generation %d", name, c.ObservedGeneration)
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // The time of a condition is that of its last change.
 func TestHoldConditionTime(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -126,7 +154,7 @@ func TestHoldConditionTime(t *testing.T) {
 	hold.Message = "still in use"
 	second := HoldObject(HoldContext{Volume: volume, Old: first, Now: time.Unix(200, 0)}, hold)
 	c := second.Status.Conditions
-	if len(c) != 1 || c[0].LastTransitionTime.Unix() != 100 || c[0].Message != "still in use" {
+	if len(c) != 2 || c[0].LastTransitionTime.Unix() != 100 || c[0].Message != "still in use" {
 		t.Errorf("conditions %+v", c)
 	}
 	hold = ledger.Hold{Node: "n", State: ledger.HoldHeld}
