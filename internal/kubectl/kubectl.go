@@ -17,9 +17,12 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
+	"github.com/moorage-dev/moorage/internal/kubectl/drain"
 	"github.com/moorage-dev/moorage/internal/kubectl/explain"
 	"github.com/moorage-dev/moorage/internal/kubectl/list"
+	"github.com/moorage-dev/moorage/internal/kubectl/move"
 	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
+	"github.com/moorage-dev/moorage/internal/kubectl/top"
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
@@ -73,6 +76,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 		list.NewTicketsCommand(b),
 		timeline.NewCommand(b),
 		doctor.NewCommand(b),
+		drain.NewCommand(b),
+		move.NewAttachCommand(b),
+		move.NewDetachCommand(b),
+		top.NewCommand(b),
 	)
 	return cmd
 }

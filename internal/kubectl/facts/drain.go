@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// DrainPlan is what a drain of a node would do to the pods with volumes there.
+// Volumes, node selectors, affinity to nodes and taints are looked at; CPU,
+// memory, pod affinity and disruption budgets are not.
+type DrainPlan struct {
+	Node string `json:"node"`
+	// Answer is the whole in a sentence.
+	Answer string `json:"answer"`
+	// Waits is how many pods would find no node.
+	Waits int        `json:"waits"`
+	Pods  []DrainPod `json:"pods,omitempty"`
+	// Stuck are volumes at the node that nobody there uses, and that do not
+	// leave as things are.
+	Stuck  []Volume `json:"stuck,omitempty"`
+	Unseen []Unseen `json:"unseen,omitempty"`
+}
+
+// DrainPod is one pod of the node.
+type DrainPod struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Volumes   []string `json:"volumes"`
+	// To is the node that would suit its volumes best; empty when it would wait.
+	To string `json:"to,omitempty"`
+	// Note says what else is worth knowing, such as that nobody makes it again.
+	Note string `json:"note,omitempty"`
+	// Nodes are the nodes and why none will do, for one that would wait.
+	Nodes []NodesVerdict `json:"nodes,omitempty"`
+}
+
+// DrainPlan plays a drain through: all pods of the node go, and come back one
+// after the other, the older first, each to the node that suits its volumes
+// best. Pods of DaemonSets and mirror pods stay, as kubectl drain leaves them.
+func (w *World) DrainPlan(node string) DrainPlan {
+	after, moved := w.drained(node)
+	out := DrainPlan{Node: node, Unseen: w.Unseen}
+	var tried ledger.Delta
+	for _, pod := range moved {
+		snapshot := after.Snapshot.With(&tried)
+		request := arbiter.PodRequest(snapshot, after.PodFact(pod))
+		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Note: noteOf(w.pods[string(originalUID(pod))])}
+		for _, need := range request.Needs {
+			plan.Volumes = append(plan.Volumes, need.Name)
+		}
+		plan.Nodes = after.fits(snapshot, request, pod)
+		if to := after.best(snapshot, request, plan.Nodes); to != "" {
+			plan.To, plan.Nodes = to, nil
+			tried.Add(string(pod.UID), ledger.NodeName(to))
+		} else {
+			out.Waits++
+		}
+		out.Pods = append(out.Pods, plan)
+	}
+	out.Stuck = w.stuck(node)
+	out.Answer = answerDrain(&out)
+	return out
+}
+
+// drained is the cluster after the drain: the node is cordoned, its pods are
+// pods without a node, and what was theirs there belongs to nobody.
+func (w *World) drained(node string) (*World, []*corev1.Pod) {
+	objects := w.Objects
+	objects.Nodes = slices.Clone(w.Nodes)
+	for i, n := range objects.Nodes {
+		if n.Name == node {
+			objects.Nodes[i] = n.DeepCopy()
+			objects.Nodes[i].Spec.Unschedulable = true
+		}
+	}
+	objects.Pods = nil
+	var moved []*corev1.Pod
+	for _, p := range w.Pods {
+		if p.Spec.NodeName != node || stays(p) {
+			objects.Pods = append(objects.Pods, p)
+			continue
+		}
+		if fact := w.PodFact(p); fact.Phase == ledger.PodFinished || !w.NeedsAttachment(p) {
+			continue
+		}
+		moved = append(moved, successor(p))
+	}
+	slices.SortStableFunc(moved, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	objects.Pods = append(objects.Pods, moved...)
+	return NewWorld(objects, w.Now), moved
+}
+
+// stays says whether a drain leaves a pod where it is.
+func stays(p *corev1.Pod) bool {
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	owner := metav1.GetControllerOf(p)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+// successorSuffix marks the UID of the pod that takes another's place.
+const successorSuffix = "/successor"
+
+// successor is the pod that takes a pod's place. Its ephemeral volumes are made
+// anew with it.
+func successor(p *corev1.Pod) *corev1.Pod {
+	next := p.DeepCopy()
+	next.UID += successorSuffix
+	next.Spec.NodeName, next.DeletionTimestamp = "", nil
+	next.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	next.Spec.Volumes = slices.DeleteFunc(next.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
+	return next
+}
+
+func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(successorSuffix)] }
+
+func noteOf(p *corev1.Pod) string {
+	if p == nil {
+		return ""
+	}
+	note := ""
+	if metav1.GetControllerOf(p) == nil {
+		note = "no controller makes it again"
+	}
+	if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil }) {
+		if note != "" {
+			note += "; "
+		}
+		note += "its ephemeral volumes are lost, and their slots not counted here"
+	}
+	return note
+}
+
+// best is the node of those that fit that the scheduler's score prefers.
+func (w *World) best(s ledger.Snapshot, r arbiter.Request, groups []NodesVerdict) string {
+	best, score := "", int64(-1)
+	for _, g := range groups {
+		if !g.Fits || g.Barred != "" {
+			continue
+		}
+		for _, n := range g.Nodes {
+			if rank := w.Arbiter.Rank(s, r, ledger.NodeName(n), arbiter.Weights{}); rank > score {
+				best, score = n, rank
+			}
+		}
+	}
+	return best
+}
+
+// stuck lists the volumes that should have left the node already.
+func (w *World) stuck(node string) []Volume {
+	var list []Volume
+	for _, v := range w.ListVolumes("") {
+		if v.Reason != nil && v.Reason.Node == node && v.State == stateDetachPending {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func answerDrain(p *DrainPlan) string {
+	stuck := ""
+	if n := len(p.Stuck); n > 0 {
+		stuck = fmt.Sprintf(" %s there should have left already and can't.", count(n, "volume"))
+	}
+	switch {
+	case len(p.Pods) == 0:
+		return "No pod there has a volume that needs an attachment." + stuck
+	case p.Waits == 0 && len(p.Pods) == 1:
+		return "The volumes of its one pod can go elsewhere." + stuck
+	case p.Waits == 0:
+		return fmt.Sprintf("The volumes of all %s can go elsewhere.", count(len(p.Pods), "pod")) + stuck
+	}
+	return fmt.Sprintf("%d of %s would wait: no other node can take their volumes.", p.Waits, count(len(p.Pods), "pod")) + stuck
+}

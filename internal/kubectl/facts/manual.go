@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// ManualName is the name of the ticket by which a PersistentVolume is attached
+// to a node by hand: the same command finds it again.
+func ManualName(persistentVolume, node string) string {
+	digest := sha256.Sum256([]byte(persistentVolume + "\x00" + node))
+	return "manual-" + hex.EncodeToString(digest[:10])
+}
+
+// ManualTicket is the ticket that asks for a PersistentVolume at a node. A
+// claimed one is asked for by its claim, in the claim's namespace; one without
+// a claim by an administrator, in Moorage's own.
+func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
+	pv := w.PersistentVolume(persistentVolume)
+	if pv == nil {
+		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
+	}
+	if w.Node(node) == nil {
+		return nil, fmt.Errorf("nodes %q not found", node)
+	}
+	fact := w.Snapshot.PersistentVolume(persistentVolume)
+	if fact == nil || fact.Volume.IsZero() || !w.Snapshot.AttachRequired(fact.Volume.Driver) {
+		return nil, fmt.Errorf("persistentvolumes %q needs no attachment: any node may mount it", persistentVolume)
+	}
+	ticket := &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: ManualName(persistentVolume, node)},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(ledger.TypeManual), NodeName: node, TTLSeconds: &ttlSeconds},
+	}
+	volume := v1alpha1.TicketVolume{PersistentVolume: persistentVolume}
+	if claim := pv.Spec.ClaimRef; claim != nil {
+		ticket.Namespace = claim.Namespace
+		volume = v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim.Name, UID: claim.UID}}
+	}
+	ticket.Spec.Volumes = []v1alpha1.TicketVolume{volume}
+	return ticket, nil
+}
+
+// Refuses says what keeps a ticket that is not written yet from its node; none
+// when it would be granted.
+func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
+	fact := translate.Ticket(t)
+	fact.Created = w.Now.Unix()
+	verdict := w.Arbiter.Fit(w.Snapshot, arbiter.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now)
+	return w.reasons(verdict, nil)
+}
+
+// TicketNow finds a ticket as it is now.
+func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
+	for _, t := range w.Tickets {
+		if t.Namespace == namespace && t.Name == name {
+			return w.ticket(t), true
+		}
+	}
+	return Ticket{}, false
+}
+
+// At is a PersistentVolume's place at a node, and the manual tickets that hold
+// it there.
+type At struct {
+	// There: anything binds the volume to the node.
+	There bool
+	Place Place
+	// Manual are the tickets made by hand; Others is everybody else who uses it
+	// there.
+	Manual []Requester
+	Others []User
+	// Reason is why it does not leave though nobody wants it, if it is known.
+	Reason *Reason
+}
+
+// At says who has a PersistentVolume at a node.
+func (w *World) At(persistentVolume, node string) (At, error) {
+	if w.PersistentVolume(persistentVolume) == nil {
+		return At{}, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
+	}
+	var out At
+	fact := w.Snapshot.PersistentVolume(persistentVolume)
+	if fact == nil {
+		return out, nil
+	}
+	volume := w.Volume(fact.Volume)
+	for _, p := range volume.Places {
+		if p.Node != node {
+			continue
+		}
+		out.There, out.Place = true, p
+		for _, u := range p.Users {
+			if t := w.Snapshot.Ticket(ledger.TicketID{Namespace: u.Namespace, Name: u.Name}); t != nil && t.Type == ledger.TypeManual {
+				out.Manual = append(out.Manual, u.Requester)
+			} else {
+				out.Others = append(out.Others, u)
+			}
+		}
+		if volume.Reason != nil && volume.Reason.Node == node {
+			out.Reason = volume.Reason
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package move
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// attachOptions are attach's flags.
+type attachOptions struct {
+	options
+	ttl          time.Duration
+	ownNamespace string
+}
+
+// NewAttachCommand makes kubectl moorage attach.
+func NewAttachCommand(b *command.Base) *cobra.Command {
+	o := &attachOptions{options: options{base: b}}
+	cmd := &cobra.Command{
+		Use: "attach PV --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
+		Long: "Attach a volume to a node by hand: for a repair, a copy, a look. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
+			"What is in use elsewhere is refused, with by whom: nothing is taken away from anybody.\n\n" +
+			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.VolumeNames),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.add(cmd)
+	cmd.Flags().DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket")
+	cmd.Flags().StringVar(&o.ownNamespace, "moorage-namespace", "moorage-system", "Moorage's own namespace, where the ticket of a volume without a claim is made")
+	return cmd
+}
+
+func (o *attachOptions) run(ctx context.Context, pv string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if o.ttl < time.Second {
+		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
+	}
+	c, w, err := o.base.Read(ctx)
+	if err != nil {
+		return err
+	}
+	ticket, err := w.ManualTicket(pv, o.node, o.ownNamespace, int64(o.ttl/time.Second))
+	if err != nil {
+		return err
+	}
+	if _, exists := w.TicketNow(ticket.Namespace, ticket.Name); !exists {
+		if reasons := w.Refuses(ticket); len(reasons) > 0 {
+			return o.refusal("%s can't be attached to %s: %s", pv, o.node, worded(reasons))
+		}
+	}
+	if err := o.create(ctx, c, ticket); err != nil {
+		return err
+	}
+	if o.dryRun != dryRunNone || !o.wait {
+		return nil
+	}
+	return o.await(ctx, c, ticket, pv)
+}
+
+// create writes the ticket. One that is there already is the same request.
+func (o *attachOptions) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) error {
+	verb := "created"
+	if o.dryRun != dryRunClient {
+		_, err := c.Moorage.VolumeTickets(ticket.Namespace).Create(ctx, ticket, metav1.CreateOptions{DryRun: o.serverDryRun()})
+		switch {
+		case apierrors.IsAlreadyExists(err):
+			verb = "unchanged"
+		case err != nil:
+			return fmt.Errorf("create the ticket (kubectl auth can-i create volumetickets.moorage.dev -n %s): %w", ticket.Namespace, err)
+		}
+	}
+	return o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
+}
+
+// await waits until the controller has granted the ticket and the volume is
+// attached.
+func (o *attachOptions) await(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket, pv string) error {
+	err := o.until(ctx, c, func(w *facts.World) (bool, string, error) {
+		t, ok := w.TicketNow(ticket.Namespace, ticket.Name)
+		switch {
+		case !ok:
+			return false, "the ticket to be seen", nil
+		case t.State == facts.TicketRefused:
+			return false, "", o.refusal("%s is refused at %s: %s", pv, o.node, worded(t.Reasons))
+		case t.State == facts.TicketSatisfied:
+			return true, "", nil
+		case len(t.Reasons) > 0:
+			return false, worded(t.Reasons), nil
+		}
+		return false, "moorage-controller to decide", nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.say("%s is attached to %s for %s; kubectl moorage detach %s --node %s ends it sooner", pv, o.node, o.ttl, pv, o.node)
+}
+
+func worded(reasons []facts.Reason) string {
+	var list []string
+	for _, r := range reasons {
+		list = append(list, r.Code+": "+r.Message)
+	}
+	return strings.Join(list, "; ")
+}

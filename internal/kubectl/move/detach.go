@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package move
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// NewDetachCommand makes kubectl moorage detach.
+func NewDetachCommand(b *command.Base) *cobra.Command {
+	o := &options{base: b}
+	cmd := &cobra.Command{
+		Use: "detach PV --node NODE", Short: "Let go of a volume that was attached to a node by hand",
+		Long: "Let go of a volume that was attached to a node by hand: it deletes the manual tickets for it there, and waits until it is detached.\n\n" +
+			"What a pod or anybody else uses there is refused, with by whom.\n\n" +
+			"Exit code: 0 when it is detached, 2 when it is refused, 1 when something failed.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.VolumeNames),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.detach(cmd.Context(), args[0]) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func (o *options) detach(ctx context.Context, pv string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	c, w, err := o.base.Read(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := w.At(pv, o.node)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !at.There:
+		return o.say("%s is not at %s", pv, o.node)
+	case len(at.Others) > 0:
+		return o.refusal("%s is in use at %s: %s", pv, o.node, usersOf(at.Others))
+	case len(at.Manual) == 0:
+		return o.unwanted(pv, at)
+	}
+	for _, t := range at.Manual {
+		if err := o.remove(ctx, c, t); err != nil {
+			return err
+		}
+	}
+	if o.dryRun != dryRunNone || !o.wait {
+		return nil
+	}
+	return o.awaitGone(ctx, c, pv)
+}
+
+// unwanted says why a volume is still there that nobody wants: no command
+// makes it go sooner than is safe.
+func (o *options) unwanted(pv string, at facts.At) error {
+	if at.Reason != nil {
+		return o.refusal("nobody wants %s at %s any more, and it can't leave: %s: %s", pv, o.node, at.Reason.Code, at.Reason.Message)
+	}
+	return o.refusal("nobody wants %s at %s any more (%s): moorage-controller detaches it as soon as that is safe, and a policy's detachDelay is over or somebody wants the slot", pv, o.node, at.Place.State)
+}
+
+func (o *options) remove(ctx context.Context, c *cluster.Cluster, t facts.Requester) error {
+	if o.dryRun != dryRunClient {
+		err := c.Moorage.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{DryRun: o.serverDryRun()})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete the ticket (kubectl auth can-i delete volumetickets.moorage.dev -n %s): %w", t.Namespace, err)
+		}
+	}
+	return o.say("volumeticket.moorage.dev/%s deleted from namespace %s%s", t.Name, t.Namespace, o.suffix())
+}
+
+func (o *options) awaitGone(ctx context.Context, c *cluster.Cluster, pv string) error {
+	err := o.until(ctx, c, func(w *facts.World) (bool, string, error) {
+		at, err := w.At(pv, o.node)
+		switch {
+		case err != nil || !at.There:
+			return true, "", nil // the volume may have gone with its claim
+		case len(at.Others) > 0:
+			return false, "", o.refusal("%s came back to %s meanwhile: %s", pv, o.node, usersOf(at.Others))
+		case at.Reason != nil:
+			return false, at.Reason.Code + ": " + at.Reason.Message, nil
+		}
+		return false, at.Place.State, nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.say("%s is detached from %s", pv, o.node)
+}
+
+func usersOf(users []facts.User) string {
+	var names []string
+	for _, u := range users {
+		names = append(names, fmt.Sprintf("%s (%s)", u.Requester, strings.ToLower(u.State)))
+	}
+	return strings.Join(names, ", ")
+}

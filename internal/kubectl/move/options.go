@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// options are the flags that both commands have.
+type options struct {
+	base    *command.Base
+	node    string
+	dryRun  string
+	wait    bool
+	timeout time.Duration
+}
+
+// The values of --dry-run, as kubectl's.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+func (o *options) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.node, "node", "", "The node (required)")
+	f.StringVar(&o.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client": with client nothing is sent, with server nothing is kept`)
+	f.Lookup("dry-run").NoOptDefVal = dryRunClient
+	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
+	if err := cmd.MarkFlagRequired("node"); err != nil {
+		cobra.CompErrorln(err.Error())
+	}
+	if err := cmd.RegisterFlagCompletionFunc("node", o.base.Complete(command.NodeNames)); err != nil {
+		cobra.CompErrorln(err.Error())
+	}
+}
+
+func (o *options) validate() error {
+	switch o.dryRun {
+	case dryRunNone, dryRunClient, dryRunServer:
+	default:
+		return fmt.Errorf(`invalid dry-run value (%v). Must be "none", "server", or "client"`, o.dryRun)
+	}
+	if o.wait && o.timeout <= 0 {
+		return fmt.Errorf("--timeout %s: must be positive; --wait=false does not wait", o.timeout)
+	}
+	return nil
+}
+
+// suffix is what kubectl prints after what was not really done.
+func (o *options) suffix() string {
+	switch o.dryRun {
+	case dryRunClient:
+		return " (dry run)"
+	case dryRunServer:
+		return " (server dry run)"
+	}
+	return ""
+}
+
+// serverDryRun is the DryRun of a request's options.
+func (o *options) serverDryRun() []string {
+	if o.dryRun == dryRunServer {
+		return []string{"All"}
+	}
+	return nil
+}
+
+// refusal prints what is in the way, and ends the command.
+func (o *options) refusal(format string, args ...any) error {
+	return &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf(format, args...)}
+}
+
+func (o *options) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(o.base.Streams.Out, format+"\n", args...)
+	return err
+}
+
+var errDone = errors.New("done")
+
+// until follows the cluster until see is done. What it waits for is printed
+// when it changes.
+func (o *options) until(ctx context.Context, c *cluster.Cluster, see func(*facts.World) (done bool, waits string, err error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
+	defer cancel()
+	last := ""
+	err := c.Follow(ctx, func(w *facts.World) error {
+		done, waits, err := see(w)
+		switch {
+		case err != nil:
+			return err
+		case done:
+			return errDone
+		case waits != last:
+			last = waits
+			return o.say("waiting: %s", waits)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errDone):
+		return nil
+	case err == nil && errors.Is(context.Cause(ctx), errTimeout):
+		return fmt.Errorf("timed out after %s: %s. It goes on in the cluster", o.timeout, last)
+	case err == nil:
+		return ctx.Err()
+	}
+	return err
+}
+
+var errTimeout = errors.New("timed out")

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// DrainPlan prints what a drain would do.
+func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
+	p := &page{w: w, s: s, now: now}
+	answer := green
+	if x.Waits > 0 {
+		answer = yellow
+	}
+	p.printf("%s  %s\n", s.paint(bold, "node "+x.Node), s.paint(answer, x.Answer))
+	for _, pod := range x.Pods {
+		sign := s.paint(green, "→ "+pod.To)
+		if pod.To == "" {
+			sign = s.paint(red, "✗ would wait")
+		}
+		p.printf("\n%s  %s\n", s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
+		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
+		p.line(2, "note", pod.Note)
+		for _, n := range pod.Nodes {
+			p.line(2, number(len(n.Nodes)), shorten(n.Nodes))
+			if n.Barred != "" {
+				p.line(2, "no choice", n.Barred)
+			}
+			for _, r := range n.Reasons {
+				p.line(2, "why", r.Code+": "+r.Message)
+			}
+		}
+	}
+	for _, v := range x.Stuck {
+		p.printf("\n%s  %s\n", s.paint(bold, "volume "+v.PersistentVolume), v.State)
+		p.reasons(2, []facts.Reason{*v.Reason})
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}

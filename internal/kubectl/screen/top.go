@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// Top is what kubectl moorage top shows.
+type Top struct {
+	Slots   []facts.Slots
+	Waits   []facts.PodWait
+	Volumes []facts.Volume // those that are on their way, or stuck
+	Now     time.Time
+}
+
+// TopOf takes what top shows out of a cluster.
+func TopOf(w *facts.World, now time.Time) Top {
+	t := Top{Slots: w.ListSlots(), Waits: w.ListWaits(), Now: now}
+	for _, v := range w.ListVolumes("") {
+		switch v.State {
+		case "Attached", "InUse", "Free", "Kept", "NotProvisioned":
+			if v.Next == nil && len(v.Waiting) == 0 {
+				continue
+			}
+		}
+		t.Volumes = append(t.Volumes, v)
+	}
+	return t
+}
+
+// Print prints the screen. On a terminal it takes no more lines than that has:
+// each part says how many rows it leaves out.
+func (t Top) Print(w io.Writer, s Style) error {
+	var b bytes.Buffer
+	var used, total int32
+	for _, x := range t.Slots {
+		if x.Limit != nil {
+			used += x.Used + x.Kept + x.Leaving + x.Reserved
+			total += *x.Limit
+		}
+	}
+	fmt.Fprintf(&b, "%s  slots taken: %d of %d   pods that wait: %d   volumes on their way: %d\n\n",
+		s.paint(bold, t.Now.UTC().Format("15:04:05")), used, total, len(t.Waits), len(t.Volumes))
+	waits, volumes := newTable("POD", "NODE", "STATE", "REASON", "FOR"), Volumes(t.Volumes, t.Now)
+	for _, x := range t.Waits {
+		waits.add(x.Who.String(), x.Who.Namespace+"/"+x.Who.Name, orNone(x.Node), x.State, orNone(x.Code), ago(t.Now, x.Since))
+	}
+	room := t.room(s)
+	for _, part := range []*Table{Slots(t.Slots, s), waits, volumes} {
+		if part.Len() == 0 {
+			continue
+		}
+		left := part.cut(room)
+		if err := part.Print(&b, NewOutput(true), s); err != nil {
+			return err
+		}
+		if left > 0 {
+			fmt.Fprintf(&b, "… and %d more\n", left)
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, s.clip(b.String()))
+	return err
+}
+
+// room is how many rows each of the three tables may take.
+func (t Top) room(s Style) int {
+	const overhead = 2 + 3*3 // the head; of each table its header, what is left out, and a blank line
+	if s.Height == 0 {
+		return 1 << 20
+	}
+	return max(1, (s.Height-overhead)/3)
+}
+
+// cut leaves so many rows, and returns how many it took away.
+func (t *Table) cut(rows int) int {
+	left := max(0, len(t.table.Rows)-rows)
+	t.table.Rows = t.table.Rows[:len(t.table.Rows)-left]
+	return left
+}
+
+// clip cuts lines to the terminal's width, so that none takes two. Escape
+// sequences take no room.
+func (s Style) clip(text string) string {
+	if s.Width == 0 {
+		return text
+	}
+	var b strings.Builder
+	column, escape := 0, false
+	for _, r := range text {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		case r == '\n':
+			column = 0
+		default:
+			if column++; column > s.Width {
+				continue
+			}
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package top is kubectl moorage top: slots, waiting pods and volumes on their
+// way, as they change.
+//
+// Reads: everything the ledger is made of, with watches. Decides: nothing.
+// Writes: nothing.
+package top
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+// The alternate screen of a terminal, which leaves what was there before as it
+// was; and the way to its upper left corner, and to wipe what is below.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	home        = "\x1b[H"
+	wipe        = "\x1b[J"
+)
+
+// tick is how often ages are drawn anew when nothing changes.
+const tick = time.Second
+
+// NewCommand makes the command.
+func NewCommand(b *command.Base) *cobra.Command {
+	var once bool
+	cmd := &cobra.Command{
+		Use: "top", Short: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it",
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := b.Connect()
+			if err != nil {
+				return err
+			}
+			if once || !b.Style().Terminal {
+				return show(cmd.Context(), b, c)
+			}
+			return live(cmd.Context(), b, c)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "Print once and end, as when the output is no terminal")
+	return cmd
+}
+
+// show prints the screen once.
+func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
+	w, err := c.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := screen.Unseen(b.Streams.ErrOut, screen.StyleOf(b.Streams.ErrOut), w.Unseen); err != nil {
+		return err
+	}
+	return screen.TopOf(w, c.Clock()).Print(b.Streams.Out, b.Style())
+}
+
+// live draws the screen at every change, and every second for the ages, until
+// ctx ends.
+func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	worlds, ended := make(chan *facts.World, 1), make(chan error, 1)
+	go func() {
+		ended <- c.Follow(ctx, func(w *facts.World) error {
+			select {
+			case worlds <- w:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}()
+	if _, err := fmt.Fprint(b.Streams.Out, enterScreen); err != nil {
+		return err
+	}
+	defer fmt.Fprint(b.Streams.Out, leaveScreen)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	var last *facts.World
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case last = <-worlds:
+		case <-ticker.C:
+		}
+		if last == nil {
+			continue
+		}
+		if _, err := fmt.Fprint(b.Streams.Out, home+wipe); err != nil {
+			return err
+		}
+		if err := screen.TopOf(last, c.Clock()).Print(b.Streams.Out, b.Style()); err != nil {
+			return err
+		}
+	}
+}
