@@ -23,7 +23,7 @@ func upstreamRows() []conformance {
 		{"13", "not Ready for longer than maxWait: detached by force, and counted; a Ready node never (RT:1056)", same, "the time counts from when the last pod object was gone, survives a change of leader, and can be set by an AttachPolicy", []string{"script node-failure-pods", "script node-failure-restart", "script force-again", "script force-shared", "script in-use"}},
 		{"14", "force detach switched off: no time forces it, the taint does (RT:1159)", same, "by driver and StorageClass", []string{"script force-off", "test internal/translate TestPolicy"}},
 		{"15", "the Multi-Attach event names pods of the own namespace and counts others, once per volume and node (RT:1294)", same, "as the reason on pod, ticket and event", []string{"test internal/arbiter TestOtherNamespacesAreNotNamed", "script two-bound"}},
-		{"16", "recovery: pods that came while it was away are attached for, exactly what is missing; what is left over is detached (CT:252)", same, "", []string{"script recovery", "script adoption"}},
+		{"16", "recovery: pods that came while it was away are attached for, exactly what is missing; what is left over is detached (CT:252)", same, "", []string{"script recovery", "script adoption", "test controller TestAdoption"}},
 		{"17", "started with an attached VolumeAttachment of nobody: detached (CT:493)", same, "", []string{"script recovery", "script adoption"}},
 		{"18", "started with one that is not attached yet: detached (CT:503)", same, "", []string{"script recovery"}},
 		{"19", "started with a pod of a migrated PersistentVolume: attached under the CSI driver's name (CT:513)", same, "", []string{"test controller TestMigratedVolume", "test internal/translate TestVolumesOfPersistentVolumes"}},
