@@ -75,6 +75,11 @@ func (b *Book) Settled(a arbiter.Arbiter, r *Reservation) (waitsFor string, err 
 			if verdict.First().Code == arbiter.AttachFailed {
 				return "", fmt.Errorf("%w: %s", ErrRefused, verdict.First().Message())
 			}
+			if verdict.First().Code == arbiter.NotReported {
+				// Attached is enough: beside Moorage, the attach/detach controller
+				// reports only for pods that are bound.
+				verdict = arbiter.Verdict{Outcome: arbiter.Allow}
+			}
 		}
 		if !verdict.Allowed() {
 			// Even what denies may pass: a claim can be known as bound before its
