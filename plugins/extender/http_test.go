@@ -4,8 +4,10 @@ package extender
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,8 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
+	"github.com/moorage-dev/moorage/internal/serving"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
@@ -46,6 +50,7 @@ func TestBadRequestsGetAClearError(t *testing.T) {
 		{"no pod", "filter", `{` + names + `}`, 400, "no Pod with"},
 		{"a null pod", "filter", `{"Pod":null,` + names + `}`, 400, "no Pod with"},
 		{"a pod without a UID", "filter", `{"Pod":{"metadata":{"namespace":"a","name":"b"}},` + names + `}`, 400, "no Pod with"},
+		{"two pods", "filter", `{"Pod":` + rawPod + `,"pod":` + rawPod + `,` + names + `}`, 400, "more than one Pod"},
 		{"no pod at all", "filter", `{"Pod":"db",` + names + `}`, 400, "not ExtenderArgs"},
 		{"volumes that are none", "filter", `{"Pod":{"spec":{"volumes":"all"}},` + names + `}`, 400, "not ExtenderArgs"},
 		{"names that are none", "filter", `{"Pod":` + rawPod + `,"NodeNames":[1]}`, 400, "where a string is wanted"},
@@ -160,12 +165,9 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 	}
 }
 
-// A client that dawdles is cut off, and keeps nobody waiting for longer.
-func TestServerBoundsItsClients(t *testing.T) {
+// A client that goes away in the middle of a request keeps nobody waiting.
+func TestClientsThatGoAway(t *testing.T) {
 	r := newRig(t, nil)
-	if readTimeout <= 0 || readTimeout > 30*time.Second {
-		t.Errorf("a client may take %s to send a request", readTimeout)
-	}
 	reader, writer := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -182,6 +184,50 @@ func TestServerBoundsItsClients(t *testing.T) {
 	_ = writer.CloseWithError(io.ErrUnexpectedEOF)
 	<-done
 	r.eventually("its place to be free", func() bool { return len(r.x.judging) == 0 })
+}
+
+// A client that dawdles is told so and cut off, in the middle of a body as in
+// the middle of the headers, and its place is free for others.
+func TestClientsThatDawdle(t *testing.T) {
+	x := newStill(fake.NewClientset(), nil)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	server := serving.Server{Handler: x.handler(), ReadTimeout: 50 * time.Millisecond, WriteTimeout: patience}
+	go func() { ended <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	for part, want := range map[string]string{
+		"POST /filter HTTP/1.1\r\nHost: x\r\n": "",
+		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"Po": "took too long to arrive",
+	} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		if _, err := io.WriteString(conn, part); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn) // to the end: the server hangs up
+		if err != nil || !strings.Contains(string(answer), want) || want != "" && !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
+			t.Errorf("who stops after %q is answered %q (%v)", part, answer, err)
+		}
+		_ = conn.Close()
+	}
+	if n := len(x.judging); n != 0 {
+		t.Errorf("%d places are still taken", n)
+	}
+	if readTimeout <= 0 || readTimeout > 30*time.Second {
+		t.Errorf("a client may take %s to send a request", readTimeout)
+	}
 }
 
 func TestPanicsAreAnsweredAndCounted(t *testing.T) {

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/moorage-dev/moorage/internal/serving"
@@ -40,7 +42,7 @@ func ReadArgs(body io.Reader) (Args, error) {
 	err := s.object(func(key string) (err error) {
 		switch {
 		case strings.EqualFold(key, "Pod"):
-			c.Pod, err = s.pod()
+			c.Pod, err = s.onlyPod(c.Pod)
 		case strings.EqualFold(key, "Nodes"):
 			objects, present, err := s.nodeList()
 			if present {
@@ -137,7 +139,7 @@ func ReadPreemption(body io.Reader) (Preemption, error) {
 	err := s.object(func(key string) (err error) {
 		switch {
 		case strings.EqualFold(key, "Pod"):
-			p.Pod, err = s.pod()
+			p.Pod, err = s.onlyPod(p.Pod)
 		case strings.EqualFold(key, "NodeNameToVictims"):
 			err = p.read(s, "metadata", "uid")
 		case strings.EqualFold(key, "NodeNameToMetaVictims"):
@@ -222,6 +224,10 @@ func known(pod *corev1.Pod) error {
 func malformed(what string, err error) error {
 	if already := (*serving.RequestError)(nil); errors.As(err, &already) {
 		return err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &serving.RequestError{Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout,
+			Message: "the body took too long to arrive"}
 	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return serving.TooLarge("the body is larger than %d bytes: have the scheduler send names only (nodeCacheCapable: true), or raise --max-request-bytes", tooLarge.Limit)

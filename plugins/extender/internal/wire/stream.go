@@ -102,6 +102,15 @@ func (s stream) end() error {
 	return nil
 }
 
+// onlyPod reads a pod where there is none yet: a body of pods would cost many
+// times its length.
+func (s stream) onlyPod(already *corev1.Pod) (*corev1.Pod, error) {
+	if already != nil {
+		return nil, serving.BadRequest("there is more than one Pod")
+	}
+	return s.pod()
+}
+
 // pod reads a pod, or nil for null.
 func (s stream) pod() (*corev1.Pod, error) {
 	raw, err := s.raw()
