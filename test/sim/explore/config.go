@@ -33,9 +33,14 @@ type Config struct {
 	// Wild schedulers place pods anywhere, and change their minds at any time.
 	Wild bool
 
-	Leaders  int // how many there are, one after the other
-	Crashes  int // of kubelets and leaders
-	Failures int // of a call, a request or a node
+	// Leaders is how many there are, one after the other: each but the last may
+	// be gone at any instant, as by a crash.
+	Leaders int
+	// The other failures, and how many of each there may be.
+	Restarts    int // kubelets that crash, and start anew
+	LostAnswers int // of the leader's requests
+	FailedCalls int // of the attacher's to the driver
+	DeadNodes   int
 }
 
 // Handover is a world of one volume that goes from a pod to the next, under two
@@ -64,23 +69,31 @@ type World struct {
 
 // Small are the worlds that are searched in seconds.
 func Small() []World {
-	crash := Handover()
-	crash.Crashes = 1
-	return []World{{"handover", Handover()}, {"handover, a crash", crash}, {"slots", Slots()}}
+	restart := Handover()
+	restart.Restarts = 1
+	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}}
 }
 
-// Large are the worlds that take minutes each.
+// Large are the worlds that take minutes each: every failure, beside two leaders
+// and a crash where that is not too large. A failure that comes once is of one
+// kind, so what a world with one of any kind has is in these together.
 func Large() []World {
-	both := Handover()
-	both.Crashes, both.Failures = 1, 1
-	leaders, crash, failure := Slots(), Slots(), Slots()
-	leaders.Leaders = 2
-	crash.Crashes = 1
-	failure.Failures = 1
-	return []World{
-		{"handover, a crash and a failure", both}, {"slots, two leaders", leaders},
-		{"slots, a crash", crash}, {"slots, a failure", failure},
+	var list []World
+	add := func(name string, c Config, change func(*Config)) {
+		change(&c)
+		list = append(list, World{name, c})
 	}
+	add("handover, a restart and a lost answer", Handover(), func(c *Config) { c.Restarts, c.LostAnswers = 1, 1 })
+	add("handover, a restart and a failed call", Handover(), func(c *Config) { c.Restarts, c.FailedCalls = 1, 1 })
+	add("handover, three leaders and a lost answer", Handover(), func(c *Config) { c.Leaders, c.LostAnswers = 3, 1 })
+	add("handover, three leaders and a failed call", Handover(), func(c *Config) { c.Leaders, c.FailedCalls = 3, 1 })
+	add("handover, a dead node", Handover(), func(c *Config) { c.DeadNodes = 1 })
+	add("slots, two leaders", Slots(), func(c *Config) { c.Leaders = 2 })
+	add("slots, a restart", Slots(), func(c *Config) { c.Restarts = 1 })
+	add("slots, a lost answer", Slots(), func(c *Config) { c.LostAnswers = 1 })
+	add("slots, a failed call", Slots(), func(c *Config) { c.FailedCalls = 1 })
+	add("slots, a dead node", Slots(), func(c *Config) { c.DeadNodes = 1 })
+	return list
 }
 
 // The names of things are made often.

@@ -243,7 +243,7 @@ func (e *encoder) truth(s *state) {
 			e.byte(0)
 		}
 	}
-	e.byte(byte(s.crashes), byte(s.failures), byte(s.led))
+	e.byte(byte(s.restarts), byte(s.lost), byte(s.failed), byte(s.dead), byte(s.led))
 }
 
 // known writes what leader does, from what was written when it changed last.

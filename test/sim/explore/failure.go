@@ -22,11 +22,8 @@ func adds(r world.Request) bool {
 // crash or by its lease, and what it has in flight is carried out at any time
 // after that, or lost.
 func (s *state) successionMoves(list []move) []move {
-	if s.leader != nil && s.led < s.config.Leaders+s.config.Crashes {
-		crash := s.led >= s.config.Leaders // a further change is the one crash
-		if !crash || s.crashes < s.config.Crashes {
-			list = append(list, move{"leader is gone", false, func(s *state) { s.depose(crash) }})
-		}
+	if s.leader != nil && s.led < s.config.Leaders {
+		list = append(list, move{"leader is gone", false, func(s *state) { s.depose() }})
 	}
 	for i, r := range s.orphans {
 		list = append(list, move{"late: " + requestName(r), false, func(s *state) { s.w.Serve(s.orphan(i)) }})
@@ -40,10 +37,7 @@ func (s *state) successionMoves(list []move) []move {
 	return list
 }
 
-func (s *state) depose(crash bool) {
-	if crash {
-		s.crashes++
-	}
+func (s *state) depose() {
 	for _, o := range s.leader.ops {
 		if r := o.request; r.Do != world.GetObject && r.Do != world.ListPods && !o.waits {
 			s.orphans = append(s.orphans, r)
@@ -55,12 +49,13 @@ func (s *state) depose(crash bool) {
 // bury forgets requests in flight that can't do anything any more: neither
 // versions nor UIDs come back.
 func (s *state) bury() {
-	if slices.ContainsFunc(s.orphans, s.dead) {
-		s.orphans = slices.DeleteFunc(slices.Clone(s.orphans), s.dead)
+	if slices.ContainsFunc(s.orphans, s.late) {
+		s.orphans = slices.DeleteFunc(slices.Clone(s.orphans), s.late)
 	}
 }
 
-func (s *state) dead(r world.Request) bool {
+// late says whether a request comes too late.
+func (s *state) late(r world.Request) bool {
 	switch r.Do {
 	case world.PutHold, world.DropHold:
 		h, _ := s.w.Hold(r.Volume)
@@ -71,7 +66,7 @@ func (s *state) dead(r world.Request) bool {
 	case world.DropAttachment:
 		a, exists := s.w.Attachment(r.Key)
 		p := r.Options.Preconditions
-		return !exists || a.Deleting || a.UID != string(*p.UID) || a.Version != *p.ResourceVersion
+		return !exists || a.Deleting || a.UID != string(*p.UID) || p.ResourceVersion != nil && a.Version != *p.ResourceVersion
 	case world.DecideTicket, world.DropTicket:
 		t, exists := s.w.Ticket(world.TicketKey(r.Key))
 		return !exists || t.UID != r.UID || t.Version != r.Version
@@ -106,21 +101,21 @@ func requestName(r world.Request) string {
 	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
 }
 
-// failureMoves are what goes wrong: one call or request, or a node; and a
+// failureMoves are what goes wrong: a call, a request or a node; and a
 // kubelet's restart.
 func (s *state) failureMoves(list []move) []move {
 	for n := 1; n <= nodes; n++ {
 		list = s.nodeMoves(list, n)
 	}
-	if s.failures >= s.config.Failures {
-		return list
-	}
-	if s.leader != nil {
+	if s.leader != nil && s.lost < s.config.LostAnswers {
 		for i, o := range s.leader.ops {
 			if !o.waits {
 				list = append(list, move{"no answer: " + o.name(), false, func(s *state) { s.mute(i) }})
 			}
 		}
+	}
+	if s.failed == s.config.FailedCalls {
+		return list
 	}
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -134,7 +129,7 @@ func (s *state) failureMoves(list []move) []move {
 // mute carries a leader's request out without an answer. What only adds, and
 // what grants, is looked for after a while; of the rest nothing is known.
 func (s *state) mute(i int) {
-	s.failures++
+	s.lost++
 	o := s.leader.take(i)
 	s.w.Serve(o.request)
 	s.leader.again(o)
@@ -146,7 +141,7 @@ func (s *state) mute(i int) {
 
 // fail has a call fail once: the error is written, and the call is tried again.
 func (s *state) fail(key string) {
-	s.failures++
+	s.failed++
 	a, _ := s.w.Attachment(key)
 	r := world.Request{Do: world.MarkAttached, Key: key, UID: a.UID, Error: ledger.CallError{Code: 13, Message: "internal error"}}
 	if a.Deleting {
@@ -159,12 +154,12 @@ func (s *state) nodeMoves(list []move, n int) []move {
 	k, m := s.kubelets[n-1], s.machine(n)
 	now, _ := s.w.Node(node(n))
 	name := string(node(n))
-	if m.Powered && s.crashes < s.config.Crashes {
+	if m.Powered && s.restarts < s.config.Restarts {
 		list = append(list, move{name + "'s kubelet starts anew", false, func(s *state) { s.restart(n) }})
 	}
-	if m.Powered && k.up && s.failures < s.config.Failures {
+	if m.Powered && k.up && s.dead < s.config.DeadNodes {
 		list = append(list, move{name + " dies", false, func(s *state) {
-			s.failures++
+			s.dead++
 			s.machine(n).PowerOff()
 		}})
 	}
@@ -172,13 +167,13 @@ func (s *state) nodeMoves(list []move, n int) []move {
 		return list
 	}
 	if now.Ready == ledger.ReadyTrue {
-		list = append(list, move{name + " is found not to be ready", true, func(s *state) { s.mark(n, ledger.ReadyUnknown, false) }})
+		list = append(list, move{name + " is found not to be ready", true, func(s *state) { s.mark(n, false) }})
 	} else if !now.OutOfService {
-		list = append(list, move{name + " is declared out of service", true, func(s *state) { s.mark(n, ledger.ReadyUnknown, true) }})
+		list = append(list, move{name + " is declared out of service", true, func(s *state) { s.mark(n, true) }})
 	}
 	for _, p := range s.w.PodsAt(node(n)) {
 		switch {
-		case now.Ready != ledger.ReadyTrue && p.Phase == ledger.PodLive:
+		case now.OutOfService && p.Phase == ledger.PodLive:
 			list = append(list, move{p.UID + " is evicted", true, func(s *state) { s.delete(p.UID) }})
 		case now.OutOfService && p.Phase == ledger.PodTerminating:
 			list = append(list, move{p.UID + " is collected", true, func(s *state) { s.w.Drop(world.Pods, p.UID) }})
@@ -187,16 +182,22 @@ func (s *state) nodeMoves(list []move, n int) []move {
 	return list
 }
 
-func (s *state) mark(n int, ready ledger.Readiness, oos bool) {
+// mark notes what has been found out about a node. The taint evicts its pods.
+func (s *state) mark(n int, outOfService bool) {
 	now, _ := s.w.Node(node(n))
-	now.Ready, now.OutOfService = ready, oos
+	now.Ready, now.OutOfService = ledger.ReadyUnknown, outOfService
 	s.w.Put(now)
+	for _, p := range s.w.PodsAt(node(n)) {
+		if outOfService && p.Phase == ledger.PodLive {
+			s.delete(p.UID)
+		}
+	}
 }
 
 // restart is a kubelet that starts anew: mounts that volumesAttached names are
 // held for attached, and everything is told again.
 func (s *state) restart(n int) {
-	s.crashes++
+	s.restarts++
 	now, _ := s.w.Node(node(n))
 	k := &s.kubelets[n-1]
 	*k = kubelet{up: true, ended: k.ended}

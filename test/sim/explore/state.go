@@ -18,8 +18,8 @@ type state struct {
 	led      int     // how many leaders there have been
 	orphans  []world.Request
 	kubelets []kubelet
-	crashes  int // so far
-	failures int
+	// What has failed so far.
+	restarts, lost, failed, dead int
 }
 
 // kubelet is one node's: what its process remembers, as sets of volumes and
