@@ -126,8 +126,7 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 	}
 	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
 		&cadvisortest.Fake{NodeName: o.name}, fake.ImageService, runtimeService, cm.NewStubContainerManager())
-	// kubemark's fake prober would call pods Ready before their containers run.
-	kubelet.KubeletDeps.ProbeManager = nil
+	kubelet.KubeletDeps.ProbeManager = prober{}
 	return kubelet, fake.Stop, nil
 }
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// tokenMount is where client-go looks for the service account of a pod.
+const tokenMount = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// mounts are a container's folders: by path in the container, the path on this
+// machine.
+type mounts struct {
+	paths map[string]string
+	token string // the folder of the service account's token; empty without one
+}
+
+// mounts finds the folders that the kubelet filled for a container.
+func (r *Runtime) mounts(pod *corev1.Pod, container *corev1.Container) (mounts, error) {
+	out := mounts{paths: map[string]string{}}
+	root := filepath.Join(r.config.NodeDir(pod.Spec.NodeName), "pods", string(pod.UID), "volumes")
+	for _, mount := range container.VolumeMounts {
+		path := ""
+		for i := range pod.Spec.Volumes {
+			volume := &pod.Spec.Volumes[i]
+			if volume.Name == mount.Name {
+				path = filepath.Join(root, plugin(volume), volume.Name, mount.SubPath)
+			}
+		}
+		if _, err := os.Stat(path); err != nil {
+			return mounts{}, fmt.Errorf("the kubelet has not filled volume %s: %w", mount.Name, err)
+		}
+		if mount.MountPath == tokenMount {
+			out.token = path
+			continue
+		}
+		out.paths[mount.MountPath] = path
+	}
+	return out, nil
+}
+
+// plugin is the folder of a volume's plugin in the kubelet's folder.
+func plugin(volume *corev1.Volume) string {
+	switch {
+	case volume.Secret != nil:
+		return "kubernetes.io~secret"
+	case volume.ConfigMap != nil:
+		return "kubernetes.io~configmap"
+	case volume.Projected != nil:
+		return "kubernetes.io~projected"
+	}
+	return "kubernetes.io~empty-dir"
+}
+
+// translate replaces the path of a mount by where it is on this machine.
+func (m mounts) translate(arg string) string {
+	for inside, outside := range m.paths {
+		if before, after, ok := strings.Cut(arg, inside+"/"); ok && (before == "" || strings.HasSuffix(before, "=")) {
+			return before + outside + "/" + after
+		}
+	}
+	return arg
+}
+
+// writeKubeconfig says how to reach the API server with the token and the
+// authority in a folder, which both are read again when they change.
+func writeKubeconfig(path, url, token string) error {
+	const name = "pod"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthority: filepath.Join(token, "ca.crt")}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: filepath.Join(token, "token")}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	_, err := os.Stat(filepath.Join(token, "token"))
+	if err = errors.Join(err, clientcmd.WriteToFile(*config, path)); err != nil {
+		return fmt.Errorf("kubeconfig of a pod: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
+)
+
+// Config is what a Runtime needs to know.
+type Config struct {
+	// Namespace is whose pods are run.
+	Namespace string
+	// Client may read pods and Services everywhere.
+	Client kubernetes.Interface
+	// APIServer is the URL that processes reach the API server at.
+	APIServer string
+	// NodeDir returns the folder of a node's kubelet.
+	NodeDir func(node string) string
+	// Dir is for logs and files of the Runtime's own. It must exist.
+	Dir string
+	// Binary returns the executable that stands for an image.
+	Binary func(image string) (string, error)
+}
+
+// Validate reports what is missing.
+func (c Config) Validate() error {
+	if c.Namespace == "" || c.Client == nil || c.APIServer == "" || c.NodeDir == nil || c.Dir == "" || c.Binary == nil {
+		return errors.New("pods: every field of the configuration is needed")
+	}
+	return nil
+}
+
+// Runtime runs pods. Its methods are safe for parallel use.
+type Runtime struct {
+	config   Config
+	procs    *supervise.Group
+	jobs     sync.WaitGroup
+	pods     corelisters.PodNamespaceLister
+	services corelisters.ServiceLister
+
+	mu      sync.Mutex
+	running map[types.UID]*running
+	next    byte // last byte of the next pod's address
+	net     [2]byte
+}
+
+// running is a pod whose processes were started. It is immutable but for ended.
+type running struct {
+	pod   *corev1.Pod
+	ip    string
+	names []string
+	stop  context.CancelFunc // ends containers that run to their end
+}
+
+// New returns a Runtime that runs nothing yet.
+func New(config Config) (*Runtime, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	pid := os.Getpid() // so that two runtimes on one machine have different addresses
+	return &Runtime{
+		config: config, procs: supervise.NewGroup(), running: map[types.UID]*running{},
+		net: [2]byte{byte(64 + pid>>8%128), byte(pid)}, next: 1,
+	}, nil
+}
+
+// Run runs pods until ctx is done, and returns when none of their processes is
+// left.
+func (r *Runtime) Run(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactory(r.config.Client, 0)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, time.Second))
+	defer queue.ShutDown()
+	informer := factory.Core().V1().Pods()
+	add := func(object any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+			queue.Add(key)
+		}
+	}
+	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, now any) { add(now) }, DeleteFunc: add,
+	})
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	r.mu.Lock()
+	r.pods, r.services = informer.Lister().Pods(r.config.Namespace), factory.Core().V1().Services().Lister()
+	r.mu.Unlock()
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	stop := context.AfterFunc(ctx, queue.ShutDown)
+	defer stop()
+	for r.work(ctx, queue) {
+	}
+	r.procs.Close()
+	r.jobs.Wait()
+	return nil
+}
+
+// work deals with one pod, and says whether to go on.
+func (r *Runtime) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) bool {
+	key, shutdown := queue.Get()
+	if shutdown {
+		return false
+	}
+	defer queue.Done(key)
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil || namespace != r.config.Namespace {
+		return true
+	}
+	if err := r.sync(ctx, name); err != nil {
+		r.note("pod %s: %v", name, err)
+		queue.AddRateLimited(key)
+		return true
+	}
+	queue.Forget(key)
+	return true
+}
+
+// sync starts the processes of a pod whose containers would run now, and ends
+// those of pods that are going or gone.
+func (r *Runtime) sync(ctx context.Context, name string) error {
+	pod, err := r.pods.Get(name)
+	if err != nil {
+		pod = nil // it is gone
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, p := range r.running {
+		if p.pod.Name == name && (pod == nil || pod.UID != uid || pod.DeletionTimestamp != nil) {
+			delete(r.running, uid)
+			r.end(ctx, p)
+		}
+	}
+	// The kubelet has mounted the volumes of a pod that it calls Running.
+	if pod == nil || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning || r.running[pod.UID] != nil {
+		return nil
+	}
+	p, err := r.start(ctx, pod)
+	if err != nil {
+		return err
+	}
+	r.running[pod.UID] = p
+	return nil
+}
+
+// end lets a pod's processes end in their own time.
+func (r *Runtime) end(ctx context.Context, p *running) {
+	p.stop()
+	grace := 30 * time.Second
+	if seconds := p.pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	for _, name := range p.names {
+		r.jobs.Go(func() {
+			if err := r.procs.Terminate(ctx, name, grace); err != nil {
+				r.note("%v", err)
+			}
+		})
+	}
+}
+
+// Launch starts a further process beside the pods', which ends with them.
+func (r *Runtime) Launch(name, path string, args ...string) error {
+	return r.procs.Launch(supervise.Spec{
+		Name: name, Path: path, Args: args, Dir: r.config.Dir, Env: []string{"TMPDIR=" + r.config.Dir, "KUBECONFIG="},
+		LogPath: filepath.Join(r.config.Dir, name+".log"), Restart: true,
+	})
+}
+
+// Stop ends a process that Launch started.
+func (r *Runtime) Stop(ctx context.Context, name string) error { return r.procs.Kill(ctx, name) }
+
+// Failed is closed when a process ended again and again.
+func (r *Runtime) Failed() <-chan struct{} { return r.procs.Failed() }
+
+// Failure says which process that was.
+func (r *Runtime) Failure() error { return r.procs.Failure() }
+
+// Pods returns the pods whose processes run and whose labels match, with the
+// address of each.
+func (r *Runtime) Pods(selector labels.Selector) map[*corev1.Pod]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[*corev1.Pod]string{}
+	for _, p := range r.running {
+		if selector.Matches(labels.Set(p.pod.Labels)) {
+			out[p.pod] = p.ip
+		}
+	}
+	return out
+}
+
+// Kill ends the processes of a pod with SIGKILL; they are started again, as a
+// kubelet would.
+func (r *Runtime) Kill(ctx context.Context, name string) error {
+	r.mu.Lock()
+	var names []string
+	for _, p := range r.running {
+		if p.pod.Name == name {
+			names = p.names
+		}
+	}
+	r.mu.Unlock()
+	for _, process := range names {
+		if err := r.procs.Kill(ctx, process); err != nil {
+			return err
+		}
+		if err := r.procs.Start(process); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AwaitReady waits until a Deployment is complete, and the processes of all its
+// pods answer the probe by which their containers are ready.
+func (r *Runtime) AwaitReady(ctx context.Context, deployment string) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		if err := r.Failure(); err != nil {
+			return false, err
+		}
+		last = r.ready(ctx, deployment)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("deployment %s is not ready: %w (logs are in %s)", deployment, errors.Join(err, last), r.config.Dir)
+	}
+	return nil
+}
+
+func (r *Runtime) ready(ctx context.Context, name string) error {
+	d, err := r.config.Client.AppsV1().Deployments(r.config.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.Replicas != *d.Spec.Replicas {
+		return fmt.Errorf("%d pods, %d of them new, want %d", d.Status.Replicas, d.Status.UpdatedReplicas, *d.Spec.Replicas)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return err
+	}
+	all := r.Pods(selector)
+	if len(all) != int(*d.Spec.Replicas) {
+		return fmt.Errorf("%d pods run, want %d", len(all), *d.Spec.Replicas)
+	}
+	for pod, ip := range all {
+		if err := probe(ctx, pod, ip); err != nil {
+			return fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// note writes a line to the Runtime's own log.
+func (r *Runtime) note(format string, args ...any) {
+	f, err := os.OpenFile(filepath.Join(r.config.Dir, "pods.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return // there is nowhere to say so
+	}
+	defer f.Close()
+	fmt.Fprintf(f, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
+}
