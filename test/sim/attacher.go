@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -280,8 +281,9 @@ func (d *diskService) offer(m *menu) {
 		if d.turn(c) {
 			m.add(10, "disks", "do", c.id)
 			if d.s.faulty && d.s.config.DiskFaults {
-				m.addTo(harm, 1, "disks", "fail", c.id)
-				m.addTo(harm, 1, "disks", "do-and-fail", c.id)
+				code := strconv.Itoa(1 + d.s.rng.IntN(16))
+				m.addTo(harm, 1, "disks", "fail", c.id+" "+code)
+				m.addTo(harm, 1, "disks", "do-and-fail", c.id+" "+code)
 				if c.publish {
 					m.addTo(harm, 1, "disks", "exhausted", c.id)
 				}
@@ -297,7 +299,8 @@ func (d *diskService) offer(m *menu) {
 }
 
 // act implements process.
-func (d *diskService) act(what, id string) bool {
+func (d *diskService) act(what, arg string) bool {
+	id, text, _ := strings.Cut(arg, " ")
 	c := d.find(id)
 	if c == nil {
 		return false
@@ -318,10 +321,10 @@ func (d *diskService) act(what, id string) bool {
 	case "do", "do-and-fail":
 		d.effect(c)
 		if what == "do-and-fail" {
-			e = ledger.CallError{Code: 13, Message: "internal error"}
+			e = failure(text)
 		}
 	case "fail":
-		e = ledger.CallError{Code: 14, Message: "the disk service is not available"}
+		e = failure(text)
 	case "exhausted":
 		e = ledger.CallError{Code: ledger.ResourceExhausted, Message: "no room for another volume"}
 	case "lie":
@@ -334,6 +337,15 @@ func (d *diskService) act(what, id string) bool {
 		c.then(e)
 	}
 	return true
+}
+
+// failure is what a call says that fails with a code of gRPC's 16.
+func failure(code string) ledger.CallError {
+	n, err := strconv.ParseInt(code, 10, 32)
+	if err != nil || n <= 0 {
+		n = 2 // unknown
+	}
+	return ledger.CallError{Code: int32(n), Message: "the disk service fails with code " + code}
 }
 
 func (d *diskService) effect(c *diskCall) {
