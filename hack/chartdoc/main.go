@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command chartdoc writes the README of a Helm chart from its Chart.yaml and the
+// comments of its values.yaml: a comment above a value describes it.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func main() {
+	chart := flag.String("chart", "charts/moorage", "folder of the chart")
+	out := flag.String("out", "", "file to write (default: README.md of the chart)")
+	flag.Parse()
+	if *out == "" {
+		*out = filepath.Join(*chart, "README.md")
+	}
+	text, err := render(*chart)
+	if err == nil {
+		err = os.WriteFile(*out, text, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// value is a row of the table.
+type value struct{ key, def, text string }
+
+// render returns the README of a chart.
+func render(folder string) ([]byte, error) {
+	var chart struct {
+		Name, Description, Version, KubeVersion string
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, "Chart.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := yaml.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("Chart.yaml: %w", err)
+	}
+	for key, into := range map[string]*string{"name": &chart.Name, "description": &chart.Description, "version": &chart.Version, "kubeVersion": &chart.KubeVersion} {
+		*into, _ = fields[key].(string)
+	}
+	if raw, err = os.ReadFile(filepath.Join(folder, "values.yaml")); err != nil {
+		return nil, err
+	}
+	rows, err := values(raw)
+	if err != nil {
+		return nil, fmt.Errorf("values.yaml: %w", err)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<!-- Generated from values.yaml by hack/chartdoc. Do not edit. -->\n\n# %s\n\n%s. Version %s, for Kubernetes %s.\n\n", chart.Name, chart.Description, chart.Version, chart.KubeVersion)
+	fmt.Fprintf(&b, "    helm install %s charts/%s --namespace %s-system --create-namespace\n\n", chart.Name, chart.Name, chart.Name)
+	b.WriteString("[docs/operate](../../docs/operate/README.md) says how to install, upgrade and remove it.\n\n## Values\n\n| value | default | what it is |\n|---|---|---|\n")
+	for _, row := range rows {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.key, row.def, row.text)
+	}
+	return b.Bytes(), nil
+}
+
+// values lists what can be set, in the order of the file.
+func values(raw []byte) ([]value, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(raw, &document); err != nil {
+		return nil, err
+	}
+	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+		return nil, errors.New("it is no mapping")
+	}
+	return rows("", document.Content[0])
+}
+
+// rows lists the values of a mapping. One that has comments inside is a section,
+// and any other a value.
+func rows(prefix string, mapping *yaml.Node) ([]value, error) {
+	var out []value
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key, content := mapping.Content[i], mapping.Content[i+1]
+		name, text := prefix+key.Value, comment(key)
+		if content.Kind == yaml.MappingNode && content.Style&yaml.FlowStyle == 0 && len(content.Content) > 0 && !leaf(key.Value) {
+			if text != "" {
+				out = append(out, value{name, "", text})
+			}
+			below, err := rows(name+".", content)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, below...)
+			continue
+		}
+		def, err := flow(content)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, value{name, def, text})
+	}
+	return out, nil
+}
+
+// leaf says whether a mapping is one value: of Kubernetes, and described there.
+func leaf(key string) bool { return key == "resources" || key == "namespaceSelector" }
+
+// comment is the text above a key, in one line.
+func comment(key *yaml.Node) string {
+	var words []string
+	// What stands apart above it is about the file.
+	text := key.HeadComment[strings.LastIndex(key.HeadComment, "\n\n")+1:]
+	for line := range strings.Lines(text) {
+		words = append(words, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#")))
+	}
+	return strings.ReplaceAll(strings.TrimSpace(strings.Join(words, " ")), "|", `\|`)
+}
+
+// flow writes a value in one line.
+func flow(node *yaml.Node) (string, error) {
+	var content any
+	if err := node.Decode(&content); err != nil {
+		return "", err
+	}
+	copied := *node
+	copied.HeadComment, copied.LineComment, copied.FootComment = "", "", ""
+	makeFlow(&copied)
+	raw, err := yaml.Marshal(&copied)
+	if err != nil {
+		return "", err
+	}
+	return "`" + strings.Join(strings.Fields(string(raw)), " ") + "`", nil
+}
+
+func makeFlow(node *yaml.Node) {
+	if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode {
+		node.Style |= yaml.FlowStyle
+	}
+	for _, child := range node.Content {
+		makeFlow(child)
+	}
+}
