@@ -61,14 +61,17 @@ func plugin(volume *corev1.Volume) string {
 	return "kubernetes.io~empty-dir"
 }
 
-// translate replaces the path of a mount by where it is on this machine.
+// translate replaces the path of a mount, the innermost, by where it is on this
+// machine.
 func (m mounts) translate(arg string) string {
+	out, longest := arg, 0
 	for inside, outside := range m.paths {
-		if before, after, ok := strings.Cut(arg, inside+"/"); ok && (before == "" || strings.HasSuffix(before, "=")) {
-			return before + outside + "/" + after
+		before, after, ok := strings.Cut(arg, inside+"/")
+		if ok && len(inside) > longest && (before == "" || strings.HasSuffix(before, "=")) {
+			out, longest = before+outside+"/"+after, len(inside)
 		}
 	}
-	return arg
+	return out
 }
 
 // writeKubeconfig says how to reach the API server with the token and the

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func TestArgumentsLeadToWhatTheKubeletMade(t *testing.T) {
+	m := mounts{paths: map[string]string{"/etc/moorage/tls": "/node/volumes/tls", "/etc/moorage": "/node/volumes/config"}}
+	ports := []corev1.ContainerPort{{Name: "https", ContainerPort: 8443}}
+	for arg, want := range map[string]string{
+		"--tls-cert-file=/etc/moorage/tls/tls.crt": "--tls-cert-file=/node/volumes/tls/tls.crt",
+		"--config=/etc/moorage/scheduler.yaml":     "--config=/node/volumes/config/scheduler.yaml",
+		"/etc/moorage/scheduler.yaml":              "/node/volumes/config/scheduler.yaml",
+		"--other=/usr/etc/moorage/x":               "--other=/usr/etc/moorage/x",
+		"--name=etc":                               "--name=etc",
+		"--listen=:8443":                           "--listen=127.1.2.3:8443",
+		"--listen=:9999":                           "--listen=:9999",
+		"--listen=0.0.0.0:8443":                    "--listen=0.0.0.0:8443",
+	} {
+		if got := listen(m.translate(arg), "127.1.2.3", ports); got != want {
+			t.Errorf("%s becomes %s, want %s", arg, got, want)
+		}
+	}
+}
+
+func TestPortsAreFoundByName(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "https", ContainerPort: 8443}}}}}}
+	if got, err := portNumber(pod, intstr.FromString("https")); got != 8443 || err != nil {
+		t.Errorf("https is %d, %v", got, err)
+	}
+	if got, err := portNumber(pod, intstr.FromInt32(80)); got != 80 || err != nil {
+		t.Errorf("80 is %d, %v", got, err)
+	}
+	if _, err := portNumber(pod, intstr.FromString("http")); err == nil {
+		t.Error("a port is found that is not there")
+	}
+}
