@@ -244,13 +244,13 @@ func (s *script) ticket(a args) {
 	s.putTicket(t)
 }
 
-// attachment makes a VolumeAttachment that Moorage did not: volume=PV node=…,
+// attachment makes a VolumeAttachment that Moorage did not, or "ours": volume=PV node=…,
 // name=… for one under a name of its own.
 func (s *script) attachment(a args) {
 	v, n := s.volumeNamed(a.get("volume", "")), ledger.NodeName(a.get("node", ""))
 	va := ledger.Attachment{
 		Name: a.get("name", ledger.AttachmentName(v, n)), UID: s.attachmentUID(), Driver: a.get("driver", v.Driver), Node: n,
-		PersistentVolume: a.get("volume", ""), Attached: a.flag("attached"), NodeID: a.get("id", ""),
+		PersistentVolume: a.get("volume", ""), Attached: a.flag("attached"), NodeID: a.get("id", ""), Ours: a.flag("ours"),
 	}
 	if strings.Contains(va.PersistentVolume, "^") {
 		va.PersistentVolume, va.Inline = "", v

@@ -120,6 +120,7 @@ func (k *stock) attach(v ledger.VolumeID, n ledger.NodeName) bool {
 	name := ledger.AttachmentName(v, n)
 	va, ok := k.c.attachments[name]
 	node := k.c.nodes[n]
+	k.know(v, n) // an attach that is under way keeps others from the volume, too
 	if !ok {
 		k.c.putAttachment(ledger.Attachment{
 			Name: name, UID: k.c.attachmentUID(), Driver: v.Driver, Node: n, PersistentVolume: volumeName(k.c, v), NodeID: "id-" + string(n),
@@ -130,7 +131,6 @@ func (k *stock) attach(v ledger.VolumeID, n ledger.NodeName) bool {
 	if !va.Attached || va.Deleting || slices.Contains(node.Reported, v) {
 		return false
 	}
-	k.know(v, n)
 	node.Reported = append(slices.Clone(node.Reported), v)
 	k.c.putNode(node)
 	k.c.trace("stock: %s is reported at %s", volumeName(k.c, v), n)

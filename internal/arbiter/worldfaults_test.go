@@ -55,6 +55,9 @@ func (w *world) taint() {
 // remakeNode deletes a Node object, or makes it again.
 func (w *world) remakeNode() {
 	n := nodeName(w.below(worldNodes))
+	if w.noRemake {
+		return
+	}
 	if _, exists := w.nodes[n]; exists && w.kubelets[n].down {
 		delete(w.nodes, n)
 		w.trace("node %s is deleted", n)

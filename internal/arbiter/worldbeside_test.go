@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
+)
+
+// newWorldBeside is a world in which the attach/detach controller works, too.
+func newWorldBeside(data []byte, beforeBind bool) *world {
+	w := newWorld(data)
+	w.arb = arbiter.Arbiter{Cooperative: true, BeforeBind: beforeBind}
+	w.stock = &stock{c: w.cluster, knows: map[ledger.VolumeID]map[ledger.NodeName]bool{}}
+	w.more = []func(){
+		func() { w.stock.work() }, func() { w.stock.work() }, func() { w.stock.work() }, w.stockRestarts,
+	}
+	w.excused = func(fault string) bool {
+		// Exclusivity holds among tickets; the attach/detach controller asks for
+		// none.
+		return strings.Contains(fault, "while it is attached to") || strings.HasPrefix(fault, "I1:")
+	}
+	w.noRemake = true // a Node made again makes the attach/detach controller detach what is mounted
+	return w
+}
+
+// stockRestarts stops the attach/detach controller, or starts it.
+func (w *world) stockRestarts() {
+	w.stock.down = !w.stock.down
+	w.trace("stock: down=%v", w.stock.down)
+	if !w.stock.down {
+		w.stock.start()
+	}
+}
+
+// TestWorldBeside plays random worlds beside the attach/detach controller: what
+// is in use is not touched, nothing leaks, and everybody is served.
+func TestWorldBeside(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 900).Draw(t, "length")
+		early := rapid.Bool().Draw(t, "beforeBind")
+		newWorldBeside(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"), early).play(t)
+	})
+}
