@@ -10,7 +10,7 @@ LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) \
                -X github.com/moorage-dev/moorage/internal/report.Version=$(VERSION)
 SANDBOX     := $(BIN)/moorage-sandbox
 ATTACHER    := $(BIN)/csi-attacher
-COMPONENTS  := moorage-controller moorage-scheduler moorage-webhook
+COMPONENTS  := moorage-attacher moorage-controller moorage-scheduler moorage-webhook
 
 .DEFAULT_GOAL := help
 
@@ -69,6 +69,10 @@ scenarios: build ## Run every scenario on real clusters
 
 .PHONY: guards
 guards: build ## Show that every scenario fails without the rule it guards; ONLY=SCENARIO for one
+.PHONY: test-realdriver
+test-realdriver: ## Run the attacher against a driver that somebody else wrote
+	cd controller/attacher/realdriver && $(GO) test ./...
+
 	$(GO) run ./test/guards --attacher $(ATTACHER) $(ONLY)
 
 .PHONY: bench
