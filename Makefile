@@ -48,12 +48,18 @@ demo: build ## Watch Moorage do its work on a real cluster on this machine
 sandbox: build ## Start a cluster to play with; Ctrl-C ends it
 	@$(SANDBOX) up
 
+# cert-manager's module has no commands; this one composes its packages.
+$(BIN)/certmanager: FORCE
+	@$(GO) build -C test/install/certmanager -ldflags '-s -w' -o $(abspath $@) .
+
 .PHONY: test
 test: unit scenarios ## Run the unit tests and every scenario
 
 .PHONY: unit
-unit: ## Run the unit tests
+unit: ## Run the unit tests, those of modules of their own too
 	$(GO) test ./...
+	$(GO) test -C hack/image ./...
+	$(GO) test -C test/promql ./...
 
 # Each package with random properties, searched with seeds never tried.
 CHECKS ?= 10000
@@ -63,21 +69,38 @@ search: ## Search every random property further, with fresh seeds; CHECKS=N of e
 	  $$(git grep -l 'proptest[.]Check' -- '*_test.go' ':!internal/proptest' | xargs -n1 dirname | sort -u | sed 's|^|./|') \
 	  -rapid.checks=$(CHECKS)
 
-.PHONY: scenarios
-scenarios: build ## Run every scenario on real clusters
-	$(SANDBOX) run --all
-
-.PHONY: guards
-guards: build ## Show that every scenario fails without the rule it guards; ONLY=SCENARIO for one
 .PHONY: test-realdriver
 test-realdriver: ## Run the attacher against a driver that somebody else wrote
 	cd controller/attacher/realdriver && $(GO) test ./...
 
+.PHONY: scenarios
+scenarios: build ## Run every scenario on real clusters
+	$(SANDBOX) run --all
+
+.PHONY: chaos
+chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SHORT=1 for one, SEED=N to repeat
+	$(SANDBOX) run $(if $(SHORT),chaos-short,chaos) $(if $(SEED),--seed $(SEED))
+
+.PHONY: test-install
+test-install: build binaries $(BIN)/certmanager ## Install, use, upgrade and uninstall the chart on a real cluster
+	$(GO) run ./test/install --binaries $(BIN) \
+	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
+
+.PHONY: images
+images: ## Build the OCI images of all components, for all platforms, into bin/images
+	$(GO) run -C hack/image . --repository $(CURDIR) --out $(abspath $(BIN))/images --version $(VERSION)
+
+.PHONY: guards
+guards: build ## Show that every scenario fails without the rule it guards; ONLY=SCENARIO for one
 	$(GO) run ./test/guards --attacher $(ATTACHER) $(ONLY)
 
 .PHONY: bench
 bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it, OUT=FILE to keep it
 	$(SANDBOX) bench $(if $(QUICK),--quick) $(if $(OUT),--out $(OUT))
+
+.PHONY: bench-attach
+bench-attach: build ## Measure attachers alone: ours, stock and tuned; OUT=FILE to keep it
+	$(SANDBOX) bench-attach $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-core
 bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
@@ -86,6 +109,18 @@ bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
 .PHONY: bench-scheduler
 bench-scheduler: ## Run kube-scheduler's own benchmark with its profile and with Moorage's; SIZE=5000, OUT=FILE
 	@$(GO) run ./test/bench/scheduler $(if $(SIZE),--size $(SIZE)) $(if $(OUT),--out $(OUT))
+
+.PHONY: soak
+soak: ## Play schedules that nobody has seen, for as long as SOAK says
+	SOAK=$(or $(SOAK),10m) $(GO) test -run TestSoak -timeout 0 -v ./test/sim
+
+.PHONY: explore
+explore: ## Search every interleaving in small worlds; EXPLORE=NAME for one of the large ones
+	EXPLORE="$(or $(EXPLORE),all)" $(GO) test -timeout 0 -v ./test/sim/explore
+
+.PHONY: mutants
+mutants: ## Take rules out of the core: simulator and explorer must notice; write down which does
+	$(GO) test ./test/sim/mutants -timeout 0 -v -rewrite
 
 .PHONY: verify
 verify: ## Check format, lint, import law and generated files
