@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+	"github.com/moorage-dev/moorage/test/sandbox/pods"
+)
+
+// components are the Deployments of the chart's default values.
+func components() []string {
+	return []string{"moorage-controller", "moorage-scheduler", "moorage-webhook"}
+}
+
+// begin starts a cluster without Moorage, into which cert-manager and then the
+// older chart are installed. Its shape is that of the scenarios.
+func (s *story) begin(ctx context.Context) error {
+	scenario := s.scenarios[0]
+	options := s.options
+	options.Shape = scenario.In(sandbox.Standalone)
+	options.ServiceProxy = filepath.Join(s.dir, "services.sock")
+	options.Bring = s.bring
+	s.options = options
+	cluster, err := sandbox.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	s.runner = &sandbox.Runner{Options: options, Seed: 1, Log: func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "        "+format+"\n", args...)
+	}}
+	s.runner.Adopt(cluster)
+	return s.awaitMoorage(ctx)
+}
+
+// bring installs cert-manager and Moorage.
+func (s *story) bring(ctx context.Context, cluster *sandbox.Cluster) error {
+	s.cluster, s.client, s.dynamic = cluster, cluster.Client(), cluster.Dynamic()
+	s.audit = audit.Begin(cluster.AuditLog())
+	if err := s.runPods(ctx); err != nil {
+		return err
+	}
+	if err := s.installCertManager(ctx); err != nil {
+		return err
+	}
+	return s.installChart(ctx, "test/install/testdata/moorage-0.1.0")
+}
+
+// installChart installs a chart as the quick start says.
+func (s *story) installChart(ctx context.Context, chart string, args ...string) error {
+	_, err := s.helmCommand(ctx, append([]string{"install", release, chart, "--namespace", namespace, "--create-namespace"}, args...)...)
+	return err
+}
+
+// runPods has the pods of Moorage's namespace run, and Services lead to them.
+func (s *story) runPods(ctx context.Context) error {
+	nodes := filepath.Join(s.cluster.Dir(), "nodes")
+	runtime, err := pods.New(pods.Config{
+		Namespace: namespace, Client: s.client, APIServer: s.cluster.RESTConfig().Host,
+		NodeDir: func(node string) string { return filepath.Join(nodes, node) },
+		Dir:     s.dir,
+		Binary: func(image string) (string, error) {
+			name, _, _ := strings.Cut(path.Base(image), ":")
+			file := filepath.Join(s.binaries, name)
+			_, err := os.Stat(file)
+			return file, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = runtime.Run(life) // it can't fail
+	}()
+	s.later(func() { stop(); <-ended })
+	stopProxy, err := runtime.ServeServices(s.options.ServiceProxy)
+	if err != nil {
+		return err
+	}
+	s.later(stopProxy)
+	s.pods.Runtime = runtime
+	close(s.pods.started)
+	return nil
+}
+
+// awaitMoorage waits until every pod of Moorage's is ready, its leaders lead,
+// and the API server trusts the webhook.
+func (s *story) awaitMoorage(ctx context.Context) error {
+	for _, name := range components() {
+		if err := s.pods.AwaitReady(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"moorage-controller", "moorage-scheduler"} {
+		err := until(ctx, name+" leads", func(ctx context.Context) error {
+			lease, err := s.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+				return errors.New("nobody holds its lease")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	probe, err := s.namespace(ctx, "probe", map[string]string{sandbox.EnforceLabel: "true"})
+	if err != nil {
+		return err
+	}
+	err = until(ctx, "pods are stamped", func(ctx context.Context) error { return s.stamped(ctx, probe) })
+	if err != nil {
+		return err
+	}
+	return s.client.CoreV1().Namespaces().Delete(ctx, probe, metav1.DeleteOptions{})
+}
+
+// namespace makes a namespace in which pods can be created.
+func (s *story) namespace(ctx context.Context, prefix string, labels map[string]string) (string, error) {
+	made, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: labels}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("namespace %s: %w", prefix, err)
+	}
+	return made.Name, until(ctx, "namespace "+made.Name+" has its service account", func(ctx context.Context) error {
+		_, err := s.client.CoreV1().ServiceAccounts(made.Name).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command certmanager runs cert-manager's own controllers: those that issue and
+// renew certificates from self-signed and CA issuers, and the injector of CA
+// bundles. cert-manager's module has no commands, so this one composes its
+// packages, for the sandbox, where no container can run.
+//
+// Reads: Certificates, CertificateRequests, Issuers, Secrets, and the objects
+// that ask for a CA bundle. Decides: cert-manager. Writes: the same.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs both halves under the identities of two kubeconfigs, as
+// cert-manager's chart does with two Deployments.
+func run(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("usage: certmanager CONTROLLER-KUBECONFIG CAINJECTOR-KUBECONFIG")
+	}
+	ctrl.SetLogger(klog.Background())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return issue(ctx, args[0]) })
+	group.Go(func() error { return inject(ctx, args[1]) })
+	return group.Wait()
+}

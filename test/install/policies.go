@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// denied wants an error to be a refusal that says something.
+func denied(what string, err error, says string) error {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
+		return fmt.Errorf("%s: the answer is %v, want a refusal that says %q", what, err, says)
+	}
+	return nil
+}
+
+// policies are what must never pass, whoever asks: here an administrator with
+// all rights.
+func (s *story) policies(ctx context.Context) error {
+	w, err := s.makeWorkload(ctx, "policies", map[string]string{sandbox.EnforceLabel: "true", "moorage.dev/strict": "true"})
+	if err != nil {
+		return err
+	}
+	pods, nodes := s.client.CoreV1().Pods(w.namespace), s.client.CoreV1().Nodes()
+	annotation := []byte(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationVolumeStatus + `":"{}"}}}`)
+	condition := []byte(`{"status":{"conditions":[{"type":"` + string(v1alpha1.PodSafeToMount) + `","status":"True"}]}}`)
+	attached := []byte(`{"status":{"volumesAttached":[{"name":"x","devicePath":""}]}}`)
+	strategic := types.StrategicMergePatchType
+	_, writesAnnotation := pods.Patch(ctx, w.pod.Name, strategic, annotation, metav1.PatchOptions{})
+	_, writesStatus := pods.Patch(ctx, w.pod.Name, strategic, annotation, metav1.PatchOptions{}, "status")
+	_, writesCondition := pods.Patch(ctx, w.pod.Name, strategic, condition, metav1.PatchOptions{}, "status")
+	_, writesAttached := nodes.Patch(ctx, w.pod.Spec.NodeName, types.MergePatchType, attached, metav1.PatchOptions{}, "status")
+	forged := sandbox.Pod("forged", "data")
+	forged.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[{"name":"v0","claim":"data","safeToMount":true,"safeToDetach":false}]}`}
+	forged.Spec.SchedulerName = v1alpha1.SchedulerName
+	_, createsForged := s.client.CoreV1().Pods("default").Create(ctx, forged, metav1.CreateOptions{})
+	astray := sandbox.Pod("astray", "data")
+	astray.Spec.SchedulerName = "another"
+	_, goesAstray := pods.Create(ctx, astray, metav1.CreateOptions{})
+	past := sandbox.Pod("past", "data")
+	past.Spec.NodeName = w.pod.Spec.NodeName
+	_, goesPast := pods.Create(ctx, past, metav1.CreateOptions{})
+	for _, err := range []error{
+		denied("a pod's volume status is written", writesAnnotation, v1alpha1.AnnotationVolumeStatus),
+		denied("a pod's volume status is written through its status", writesStatus, v1alpha1.AnnotationVolumeStatus),
+		denied("a pod's condition is written", writesCondition, string(v1alpha1.PodSafeToMount)),
+		denied("volumesAttached is written", writesAttached, "only system:serviceaccount:moorage-system:moorage-controller writes volumesAttached"),
+		denied("a pod is made with a volume status", createsForged, "leave them out of the pod"),
+		denied("a pod goes past Moorage's scheduler", goesAstray, "set spec.schedulerName to it"),
+		denied("a pod goes past every scheduler", goesPast, "leave spec.nodeName"),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return s.remove(ctx, w)
+}
+
+// as returns a client that acts as a user.
+func (s *story) as(user string) (dynamic.Interface, error) {
+	config := s.cluster.RESTConfig()
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return dynamic.NewForConfig(config)
+}
+
+// bind gives a user a ClusterRole, in a namespace or, if that is empty, everywhere.
+func (s *story) bind(ctx context.Context, user, role, namespace string) error {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+	var err error
+	if namespace == "" {
+		_, err = s.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+	} else {
+		_, err = s.client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+	}
+	return err
+}
+
+// peoplesRights: who may edit a namespace makes and withdraws tickets there, but
+// none for an unclaimed volume; who may view the cluster sees everything; who is
+// given the policies writes them.
+func (s *story) peoplesRights(ctx context.Context) error {
+	w, err := s.makeWorkload(ctx, "people", map[string]string{sandbox.EnforceLabel: "true"})
+	if err != nil {
+		return err
+	}
+	for _, b := range [][3]string{{"editor", "edit", w.namespace}, {"viewer", "view", ""}, {"policymaker", "moorage-policies", ""}} {
+		if err := s.bind(ctx, b[0], b[1], b[2]); err != nil {
+			return err
+		}
+	}
+	for _, act := range []func(context.Context, *workload) error{s.editorActs, s.viewerActs, s.policymakerActs} {
+		if err := act(ctx, w); err != nil {
+			return err
+		}
+	}
+	return s.remove(ctx, w)
+}
+
+func (s *story) editorActs(ctx context.Context, w *workload) error {
+	editor, err := s.as("editor")
+	if err != nil {
+		return err
+	}
+	tickets := editor.Resource(sandbox.TicketResource()).Namespace(w.namespace)
+	ticket := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindVolumeTicket,
+		"metadata": map[string]any{"name": "mine"},
+		"spec": map[string]any{"type": string(v1alpha1.TicketManual), "nodeName": w.pod.Spec.NodeName, "ttlSeconds": int64(600),
+			"volumes": []any{map[string]any{"claim": map[string]any{"name": "data"}}}},
+	}}
+	err = until(ctx, "an editor's rights are aggregated", func(ctx context.Context) error {
+		_, err := tickets.List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := tickets.Create(ctx, ticket, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if err := tickets.Delete(ctx, "mine", metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	ticket.Object["spec"].(map[string]any)["volumes"] = []any{map[string]any{"persistentVolume": "pv-9"}}
+	_, err = tickets.Create(ctx, ticket, metav1.CreateOptions{})
+	return denied("a tenant asks for an unclaimed volume", err, "is an administrator's")
+}
+
+func (s *story) viewerActs(ctx context.Context, _ *workload) error {
+	viewer, err := s.as("viewer")
+	if err != nil {
+		return err
+	}
+	for _, resource := range []string{"volumetickets", "volumeholds", "attachpolicies"} {
+		err := until(ctx, "a viewer lists "+resource, func(ctx context.Context) error {
+			_, err := viewer.Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *story) policymakerActs(ctx context.Context, _ *workload) error {
+	policymaker, err := s.as("policymaker")
+	if err != nil {
+		return err
+	}
+	policies := policymaker.Resource(schema.GroupVersionResource{Group: v1alpha1.SchemeGroupVersion.Group, Version: "v1alpha1", Resource: "attachpolicies"})
+	policy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "AttachPolicy", "metadata": map[string]any{"name": "slow"},
+		"spec": map[string]any{"driver": "slow.example.com", "workers": int64(2)},
+	}}
+	made, err := policies.Create(ctx, policy, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	if _, err := policies.Update(ctx, made, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	if _, err := policies.Patch(ctx, "slow", types.MergePatchType, []byte(`{"spec":{"workers":3}}`), metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	return policies.Delete(ctx, "slow", metav1.DeleteOptions{})
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+)
+
+// right is what one account may do, or did: a verb and a resource.
+type right struct{ account, verb, group, resource string }
+
+func (r right) String() string {
+	group := r.group
+	if group == "" {
+		group = "core"
+	}
+	return fmt.Sprintf("%s: %s %s (%s)", r.account, r.verb, r.resource, group)
+}
+
+// rights returns an error if the API server refused Moorage anything so far, or
+// if a role of the chart grants what was not used and isn't known to be rare.
+func (s *story) rights(ctx context.Context) error {
+	events, err := s.audit.Read()
+	if err != nil {
+		return err
+	}
+	if refused := audit.Denied(events, sandbox.IsMoorage); len(refused) > 0 {
+		return fmt.Errorf("%d calls of Moorage's were denied, the first: %s", len(refused), refused[0])
+	}
+	granted, err := s.grantedRights(ctx)
+	if err != nil {
+		return err
+	}
+	used := usedRights(events)
+	var unused []string
+	for r := range granted {
+		if !used[r] && rare()[right{"", r.verb, r.group, r.resource}] == "" {
+			unused = append(unused, r.String())
+		}
+	}
+	fmt.Printf("     %d rights granted, %d used\n", len(granted), len(granted)-len(unused))
+	if len(unused) > 0 {
+		slices.Sort(unused)
+		return fmt.Errorf("rights that nothing uses:\n%s", strings.Join(unused, "\n"))
+	}
+	return nil
+}
+
+// rare are the rights that this story has no use for, and who has.
+func rare() map[right]string {
+	return map[right]string{}
+}
+
+// usedRights lists what Moorage's accounts were let do.
+func usedRights(events []audit.Event) map[right]bool {
+	out := map[right]bool{}
+	for _, e := range events {
+		if e.Object != nil && sandbox.IsMoorage(e.User.Username) && !e.Denied() {
+			_, account, _ := strings.Cut(e.User.Username, sandbox.MoorageNamespace+":")
+			out[right{account, e.Verb, e.Object.APIGroup, e.Object.Path()}] = true
+		}
+	}
+	return out
+}
+
+// grantedRights lists what the chart's own roles let its accounts do.
+func (s *story) grantedRights(ctx context.Context) (map[right]bool, error) {
+	rules, bound := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.Subject{}
+	clusterRoles, err := s.client.RbacV1().ClusterRoles().List(ctx, ofMoorage)
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range clusterRoles.Items {
+		rules["ClusterRole/"+role.Name] = role.Rules
+	}
+	roles, err := s.client.RbacV1().Roles(metav1.NamespaceAll).List(ctx, ofMoorage)
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range roles.Items {
+		rules["Role/"+role.Name] = role.Rules
+	}
+	clusterBindings, err := s.client.RbacV1().ClusterRoleBindings().List(ctx, ofMoorage)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range clusterBindings.Items {
+		bound["ClusterRole/"+b.RoleRef.Name] = append(bound["ClusterRole/"+b.RoleRef.Name], b.Subjects...)
+	}
+	bindings, err := s.client.RbacV1().RoleBindings(metav1.NamespaceAll).List(ctx, ofMoorage)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bindings.Items {
+		bound[b.RoleRef.Kind+"/"+b.RoleRef.Name] = append(bound[b.RoleRef.Kind+"/"+b.RoleRef.Name], b.Subjects...)
+	}
+	out := map[right]bool{}
+	for _, role := range slices.Sorted(maps.Keys(bound)) {
+		for _, subject := range bound[role] {
+			for _, rule := range rules[role] {
+				spread(out, subject.Name, rule)
+			}
+		}
+	}
+	return out, nil
+}
+
+// spread adds every right of a rule.
+func spread(out map[right]bool, account string, rule rbacv1.PolicyRule) {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				out[right{account, verb, group, resource}] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+	"github.com/moorage-dev/moorage/test/sandbox/pods"
+)
+
+// release and namespace are those that the documentation uses.
+const (
+	release   = "moorage"
+	namespace = sandbox.MoorageNamespace
+)
+
+// story is the cluster and who acts on it. Its methods are serial.
+type story struct {
+	config
+	dir     string
+	keep    bool // the folder is to be kept for reading
+	runner  *sandbox.Runner
+	cluster *sandbox.Cluster
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	pods    *lazyPods
+	audit   *audit.Reader
+	// workload is what the chapter at hand is about.
+	workload *workload
+	end      []func()
+}
+
+// lazyPods is the runtime of the chart's pods, which begins while the cluster is
+// still being started.
+type lazyPods struct {
+	*pods.Runtime
+	started chan struct{}
+}
+
+// Failed is closed when a process ended again and again; never before there is
+// a runtime.
+func (l *lazyPods) Failed() <-chan struct{} {
+	select {
+	case <-l.started:
+		return l.Runtime.Failed()
+	default:
+		return nil
+	}
+}
+
+func newStory(c config) (*story, error) {
+	dir, err := os.MkdirTemp("", "moorage-install-")
+	if err != nil {
+		return nil, fmt.Errorf("folder of the test: %w", err)
+	}
+	return &story{config: c, dir: dir, pods: &lazyPods{started: make(chan struct{})}}, nil
+}
+
+// chapters is the story, in order.
+func (s *story) chapters() []chapter {
+	out := []chapter{
+		{"a cluster with cert-manager, and the chart of 0.1.0", s.begin},
+		{"tickets alive", s.makeTickets},
+		{"upgrade", s.upgrade},
+		{"certificates are renewed", s.renewCertificates},
+	}
+	for _, name := range []string{"path", "rollout", "limit", "handover"} {
+		out = append(out, chapter{"scenario " + name, func(ctx context.Context) error { return s.scenario(ctx, name) }})
+	}
+	return append(out,
+		chapter{"alerts and dashboard ask for what is measured", s.metrics},
+		chapter{"every variant", s.variants},
+		chapter{"policies", s.policies},
+		chapter{"people's rights", s.peoplesRights},
+		chapter{"no call was denied, and every right was used", s.rights},
+		chapter{"a namespace is switched off", s.switchOff},
+		chapter{"uninstall", s.uninstall},
+		chapter{"attach and detach are handed back", s.handBack},
+		chapter{"certificates without cert-manager", s.ownCertificates},
+	)
+}
+
+// scenario plays one of the sandbox's scenarios on what the chart installed.
+func (s *story) scenario(ctx context.Context, name string) error {
+	for _, scenario := range s.scenarios {
+		if scenario.Name != name {
+			continue
+		}
+		result := s.runner.Run(ctx, scenario, sandbox.Standalone)
+		if !result.Passed {
+			return fmt.Errorf("%s\n%s", result.Error, result.Diagnosis)
+		}
+		return nil
+	}
+	return fmt.Errorf("there is no scenario %s", name)
+}
+
+// helmCommand runs helm as an administrator of the cluster would.
+func (s *story) helmCommand(ctx context.Context, args ...string) (string, error) {
+	command := strings.Fields(s.helm)
+	env := []string{"KUBECONFIG=" + s.cluster.Kubeconfig()}
+	for _, name := range []string{"CACHE", "CONFIG", "DATA"} {
+		env = append(env, "HELM_"+name+"_HOME="+filepath.Join(s.dir, "helm"))
+	}
+	return s.execute(ctx, env, command[0], append(command[1:], args...)...)
+}
+
+// until polls until check passes; for what the sandbox's view doesn't see.
+func until(ctx context.Context, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, sandbox.Patience, fmt.Errorf("not within %s", sandbox.Patience))
+	defer cancel()
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if err == nil || ctx.Err() == nil {
+			last = err
+		}
+		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+			return false, err // it will not do better
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, errors.Join(context.Cause(ctx), last))
+	}
+	return nil
+}
+
+// later registers what ends with the story, in the opposite order.
+func (s *story) later(do func()) { s.end = append(s.end, do) }
+
+func (s *story) keepLogs() {
+	s.keep = true
+	if s.cluster != nil {
+		s.cluster.KeepLogs()
+		fmt.Fprintln(os.Stderr, "logs of the cluster:", filepath.Join(s.cluster.Dir(), "logs"))
+	}
+	fmt.Fprintln(os.Stderr, "logs of the chart's processes:", s.dir)
+}
+
+func (s *story) close() error {
+	var once sync.Once
+	for i := len(s.end) - 1; i >= 0; i-- {
+		s.end[i]()
+	}
+	var errs []error
+	once.Do(func() {
+		if s.runner != nil {
+			errs = append(errs, s.runner.Close())
+		}
+	})
+	if !s.keep {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// upgrade upgrades from the older chart, while a pod runs and a ticket holds.
+// The definitions of 0.1.0 are not helm's yet: it takes them over.
+func (s *story) upgrade(ctx context.Context) error {
+	if _, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--take-ownership"); err != nil {
+		return err
+	}
+	if err := s.awaitMoorage(ctx); err != nil {
+		return err
+	}
+	if err := s.untouched(ctx, s.workload); err != nil {
+		return fmt.Errorf("after the upgrade: %w", err)
+	}
+	if err := s.granted(ctx, s.workload); err != nil {
+		return fmt.Errorf("after the upgrade: %w", err)
+	}
+	// The ticket still does what it is for: the volume stays when the pod goes.
+	return s.dissolve(ctx)
+}
+
+// dissolve takes the workload away: first the pod, whose volume the ticket keeps
+// where it is, then the ticket, and then the rest.
+func (s *story) dissolve(ctx context.Context) error {
+	w := s.workload
+	if err := s.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	if err := s.podGone(ctx, w); err != nil {
+		return err
+	}
+	if err := s.makePod(ctx, w, "db-again"); err != nil {
+		return fmt.Errorf("after the upgrade: %w", err)
+	}
+	if err := s.untouched(ctx, w); err != nil {
+		return fmt.Errorf("a pod that came after the upgrade: %w", err)
+	}
+	tickets := s.dynamic.Resource(sandbox.TicketResource()).Namespace(w.namespace)
+	if err := tickets.Delete(ctx, ticketName, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return s.remove(ctx, w)
+}
+
+// podGone waits until the workload's pod is gone.
+func (s *story) podGone(ctx context.Context, w *workload) error {
+	return until(ctx, "pod "+w.pod.Name+" is gone", func(ctx context.Context) error {
+		pods, err := s.client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if pod.UID == w.pod.UID {
+				return fmt.Errorf("it is there, deleted at %s", pod.DeletionTimestamp)
+			}
+		}
+		return nil
+	})
+}
+
+// remove takes a workload away, with its namespace, and waits until its disk is
+// gone: nothing keeps any of it.
+func (s *story) remove(ctx context.Context, w *workload) error {
+	err := s.client.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err == nil {
+		err = s.client.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	return until(ctx, "namespace "+w.namespace+" and its disk are gone", func(ctx context.Context) error {
+		if _, err := s.client.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{}); err == nil {
+			return fmt.Errorf("the namespace is there")
+		}
+		disks, err := s.cluster.Disk().Disks(ctx)
+		if err != nil {
+			return err
+		}
+		for _, disk := range disks {
+			if disk.Volume == w.volume {
+				return fmt.Errorf("the disk is there, attached at %v", disk.Attached)
+			}
+		}
+		return nil
+	})
+}
