@@ -23,7 +23,7 @@ build: $(SANDBOX) $(ATTACHER) ## Build the sandbox: a real cluster and Moorage i
 	@ls -sh $^
 
 .PHONY: binaries
-binaries: $(addprefix $(BIN)/,$(COMPONENTS)) ## Build the binaries that a cluster runs
+binaries: $(addprefix $(BIN)/,$(COMPONENTS)) $(BIN)/kubectl-moorage ## Build the binaries that a cluster and its users run
 
 # Go knows better than make what is out of date, and is quick to say so.
 .PHONY: FORCE
@@ -39,6 +39,9 @@ $(ATTACHER): FORCE
 
 $(BIN)/moorage-%: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage-$*
+
+$(BIN)/kubectl-moorage: FORCE
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/kubectl-moorage
 
 .PHONY: demo
 demo: build ## Watch Moorage do its work on a real cluster on this machine

@@ -11,3 +11,8 @@ import _ "embed"
 //
 //go:embed reasons.md
 var Reasons string
+
+// Kubectl is the page of kubectl moorage, with the ClusterRole for reading.
+//
+//go:embed kubectl.md
+var Kubectl string

@@ -21,22 +21,31 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/explain"
 	"github.com/moorage-dev/moorage/internal/kubectl/list"
 	"github.com/moorage-dev/moorage/internal/kubectl/move"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
 	"github.com/moorage-dev/moorage/internal/kubectl/top"
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
+// Setting replaces what a command takes from its surroundings, for tests.
+type Setting struct {
+	// Now is the time; the API server's clock when nil.
+	Now func() time.Time
+	// Style is how the output is set; as suits the output stream when nil.
+	Style *screen.Style
+}
+
 // Run runs the command line and returns its exit code. It ends early when ctx
 // does.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
-	return RunAt(ctx, streams, args, nil)
+	return RunIn(ctx, streams, args, Setting{})
 }
 
-// RunAt is Run with a clock of its own; the API server's when it is nil.
-func RunAt(ctx context.Context, streams genericiooptions.IOStreams, args []string, now func() time.Time) int {
+// RunIn is Run with a setting.
+func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []string, setting Setting) int {
 	base := &command.Base{
 		Flags:   genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithWarningPrinter(streams),
-		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version, Now: now,
+		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version, Now: setting.Now, Set: setting.Style,
 	}
 	cmd := NewCommand(base)
 	cmd.SetArgs(args)

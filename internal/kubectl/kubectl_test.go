@@ -20,8 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/moorage-dev/moorage/docs"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the commands print into testdata/*/session.txt")
@@ -98,15 +100,19 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 func play(t *testing.T, server *apitest.Server, now time.Time, session string) string {
 	t.Helper()
 	var out strings.Builder
+	var style *screen.Style
 	for line := range strings.Lines(session) {
 		if strings.HasPrefix(line, "#") {
 			out.WriteString(line)
+		}
+		if strings.HasPrefix(line, "# terminal") {
+			style = &screen.Style{Terminal: true}
 		}
 		text, ok := strings.CutPrefix(line, "$ kubectl moorage ")
 		if !ok {
 			continue
 		}
-		stdout, stderr, code := run(t.Context(), server, now, strings.Fields(text)...)
+		stdout, stderr, code := runIn(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }, Style: style}, strings.Fields(text)...)
 		fmt.Fprintf(&out, "\n%s\n%s", strings.TrimSpace(line), ended(stdout)+ended(stderr))
 		if code != 0 {
 			fmt.Fprintf(&out, "exit %d\n", code)
@@ -123,12 +129,47 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// run runs the command line against a server, at a time.
+// run runs the command line against a server, at a time, with no terminal.
 func run(ctx context.Context, server *apitest.Server, now time.Time, args ...string) (stdout, stderr string, code int) {
+	return runIn(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, args...)
+}
+
+func runIn(ctx context.Context, server *apitest.Server, setting kubectl.Setting, args ...string) (stdout, stderr string, code int) {
 	var out, errors bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errors}
 	// No kubeconfig of the machine's: only the server that is named.
 	args = append(args, "--kubeconfig", os.DevNull, "--server", server.URL)
-	code = kubectl.RunAt(ctx, streams, args, func() time.Time { return now })
+	code = kubectl.RunIn(ctx, streams, args, setting)
 	return out.String(), errors.String(), code
+}
+
+// What docs/kubectl.md shows is what the commands print: each of its captures
+// stands in a session.
+func TestDocumentedScreens(t *testing.T) {
+	sessions, err := filepath.Glob("testdata/*/session.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range sessions {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(raw)
+	}
+	captures := 0
+	for i, part := range strings.Split(docs.Kubectl, "```") {
+		capture := strings.TrimPrefix(part, "\n")
+		if i%2 == 0 || !strings.HasPrefix(capture, "$ ") {
+			continue
+		}
+		captures++
+		if !strings.Contains(all.String(), "\n"+capture) {
+			t.Errorf("no session has this capture of docs/kubectl.md:\n%s", capture)
+		}
+	}
+	if captures < 3 {
+		t.Errorf("docs/kubectl.md has %d captures, want explain, nodes and timeline at least", captures)
+	}
 }

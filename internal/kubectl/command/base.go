@@ -31,6 +31,8 @@ type Base struct {
 	UserAgent string
 	// Now replaces the API server's clock where a test needs a fixed one.
 	Now func() time.Time
+	// Set replaces the style that suits the output stream.
+	Set *screen.Style
 }
 
 // Connect makes the clients that the flags ask for.
@@ -43,7 +45,12 @@ func (b *Base) Connect() (*cluster.Cluster, error) {
 }
 
 // Style is the one that suits the output stream.
-func (b *Base) Style() screen.Style { return screen.StyleOf(b.Streams.Out) }
+func (b *Base) Style() screen.Style {
+	if b.Set != nil {
+		return *b.Set
+	}
+	return screen.StyleOf(b.Streams.Out)
+}
 
 // Read connects and reads the cluster once.
 func (b *Base) Read(ctx context.Context) (*cluster.Cluster, *facts.World, error) {
