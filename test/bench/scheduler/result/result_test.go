@@ -103,3 +103,24 @@ func TestWithin(t *testing.T) {
 		t.Error("a document without a place for results is taken")
 	}
 }
+
+// The page says what the result file does.
+func TestDocumentIsRendered(t *testing.T) {
+	root := filepath.Join("..", "..", "..", "..")
+	data, err := os.ReadFile(filepath.Join(root, "test", "bench", "results", "scheduler.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "benchmarks-scheduler.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Within(string(page), r)
+	if err != nil || want != string(page) {
+		t.Errorf("docs/benchmarks-scheduler.md has other results than test/bench/results/scheduler.json (%v): go run ./test/bench/scheduler --out test/bench/results/scheduler.json --render docs/benchmarks-scheduler.md", err)
+	}
+}
