@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch_test
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// reasonNames are the prefixes of the constants that name the reason of a
+// condition, an event or a metric.
+var reasonNames = []string{"Reason", "reason", "event"}
+
+// docs/reasons.md explains every reason that is none of the arbiter's codes:
+// one for each constant in the code, and no other.
+func TestReasonsOfOthersAreDocumented(t *testing.T) {
+	inCode := map[string]string{"BindUngranted": "plugins/volumehold"} // an event's own words, beside a constant
+	for _, folder := range []string{"api", "internal", "controller", "plugins", "webhook"} {
+		for _, s := range sources(t, folder) {
+			if within(s.folder, "internal/kubectl") || within(s.folder, "internal/serving") {
+				continue
+			}
+			for _, reason := range reasonsIn(s.file) {
+				inCode[reason] = s.path
+			}
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs/reasons.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(page), "\n## Conditions, events and labels\n")
+	if !ok {
+		t.Fatal("docs/reasons.md has no section on the reasons of conditions, events and labels")
+	}
+	documented := map[string]bool{}
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		reason := strings.Trim(strings.TrimSpace(cells[0]), "`")
+		documented[reason] = true
+		if len(cells) != 4 || slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) == "" }) {
+			t.Errorf("%s: the row has %d cells, want reason, meaning, what changes it, what to do", reason, len(cells))
+		}
+		if inCode[reason] == "" {
+			t.Errorf("docs/reasons.md explains %s, which no constant names", reason)
+		}
+	}
+	for reason, path := range inCode {
+		if !documented[reason] {
+			t.Errorf("%s names the reason %s, which docs/reasons.md does not explain", path, reason)
+		}
+	}
+}
+
+// reasonsIn lists the values of a file's constants that name reasons.
+func reasonsIn(file *ast.File) []string {
+	var found []string
+	for _, d := range file.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range g.Specs {
+			v := spec.(*ast.ValueSpec)
+			for i, name := range v.Names {
+				if i < len(v.Values) && namesReason(name.Name) {
+					if text, ok := v.Values[i].(*ast.BasicLit); ok && text.Kind == token.STRING {
+						if value, err := strconv.Unquote(text.Value); err == nil {
+							found = append(found, value)
+						}
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// namesReason says whether a constant's name is a prefix of reasonNames with
+// something after it.
+func namesReason(name string) bool {
+	return slices.ContainsFunc(reasonNames, func(prefix string) bool {
+		rest, ok := strings.CutPrefix(name, prefix)
+		return ok && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z'
+	})
+}
