@@ -32,6 +32,9 @@ type Config struct {
 	// AttachBeforeBind has Cooperative mode attach for granted tickets, whose
 	// pods are not bound yet. Standalone always does.
 	AttachBeforeBind bool
+	// StayAttached asks attachers to leave a volume whose detach is refused and
+	// that is wanted again at its node, as moorage-attacher can.
+	StayAttached bool
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
@@ -58,7 +61,7 @@ func (c Config) cooperative() bool { return strings.EqualFold(c.Mode, ModeCooper
 
 // rules are those of the mode.
 func (c Config) rules() arbiter.Arbiter {
-	return arbiter.Arbiter{Cooperative: c.cooperative(), BeforeBind: c.AttachBeforeBind}
+	return arbiter.Arbiter{Cooperative: c.cooperative(), BeforeBind: c.AttachBeforeBind, StayAttached: c.StayAttached}
 }
 
 // election is how processes compete for the Lease.

@@ -32,6 +32,14 @@ func (c *cluster) do(s arbiter.Step) error {
 		return c.doReport(s)
 	case arbiter.Unreport:
 		return c.doUnreport(s)
+	case arbiter.MarkWanted:
+		va, ok := c.attachments[s.Attachment]
+		if !ok || va.UID != s.UID {
+			return errRefused
+		}
+		va.Wanted = true
+		c.putAttachment(va)
+		return nil
 	case arbiter.ProveAbsent:
 		if slices.Contains(c.nodes[s.Node].Reported, s.Volume) {
 			return errRefused
@@ -330,6 +338,11 @@ func (c *cluster) stepText(s arbiter.Step) string {
 		text += holdText(s.Hold)
 	case arbiter.CreateAttachment:
 		text += fmt.Sprintf(" transitions=%d", s.Transitions)
+		if s.Beside != "" {
+			text += fmt.Sprintf(" beside=%s", s.Beside)
+		}
+	case arbiter.MarkWanted:
+		text += " by " + s.Who
 	case arbiter.RemovePod:
 		text += " " + s.UID
 	}

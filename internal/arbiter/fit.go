@@ -17,6 +17,10 @@ type Arbiter struct {
 	// BeforeBind attaches for a granted ticket in Cooperative mode, too.
 	// Standalone always does.
 	BeforeBind bool
+	// StayAttached asks the attacher to leave a volume whose detach is refused
+	// and that is wanted again at its node. It is for moorage-attacher; others do
+	// not listen.
+	StayAttached bool
 }
 
 // Admissible says whether a request can be met at any node at all. Its

@@ -162,7 +162,7 @@ func checkStep(t failer, s arbiter.Step) {
 		ok = s.Node != "" && s.NodeUID != ""
 	case arbiter.Unreport:
 		ok = s.Node != "" && (s.Rule == "" || s.NodeVersion != "" || s.NodeUID == "")
-	case arbiter.ConfirmUnwanted, arbiter.DeleteAttachment:
+	case arbiter.ConfirmUnwanted, arbiter.DeleteAttachment, arbiter.MarkWanted:
 		ok = s.Node != "" && s.Attachment != "" && s.UID != "" && s.Version != ""
 	case arbiter.RemovePod:
 		ok = s.UID != ""
@@ -178,7 +178,7 @@ func playAnything(t failer, data []byte) {
 		now = now.Add(time.Duration(g.below(90)) * time.Second)
 		l.Apply(now, g.event())
 	}
-	for _, a := range []arbiter.Arbiter{{}, {Cooperative: true}, {Cooperative: true, BeforeBind: true}} {
+	for _, a := range []arbiter.Arbiter{{}, {StayAttached: true}, {Cooperative: true}, {Cooperative: true, BeforeBind: true}} {
 		decideAll(t, a, l.Snapshot(), now)
 		d := &ledger.Delta{}
 		d.Remove("p0")

@@ -241,6 +241,11 @@ func (c *cluster) unknownSource(va ledger.Attachment) bool {
 
 func (c *cluster) unpublish(va ledger.Attachment, v ledger.VolumeID) bool {
 	if e := c.disks.failDetach[v]; !e.IsZero() {
+		if va.Wanted { // as moorage-attacher does
+			c.deleteAttachment(va.Name)
+			c.trace("attacher: left %s at %s", volumeName(c, v), va.Node)
+			return true
+		}
 		if va.DetachError == e {
 			return false
 		}

@@ -46,11 +46,14 @@ const (
 	// ProveAbsent proves what Unreport proves, and writes nothing: where
 	// volumesAttached is another controller's, the volume must not be in it.
 	ProveAbsent
+	// MarkWanted tells the attacher that the volume is wanted again where an
+	// attachment, of exactly this UID, is being deleted.
+	MarkWanted
 )
 
 func (a Action) String() string {
 	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent"}[a]
+		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted"}[a]
 }
 
 // Step is one thing to do.
@@ -70,6 +73,9 @@ type Step struct {
 	Transitions int64       // CreateAttachment: the fencing token, 0 for a shared volume
 	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
 	Expect      string      // WriteHold, DeleteHold: the version to replace
+	Who         string      // MarkWanted: who wants the volume, for people
+	// Beside, of a CreateAttachment, is the node that a live migration comes from.
+	Beside ledger.NodeName
 
 	// Within, if set, has DeleteAttachment list the node's pods once more, and
 	// end within this time of it.
@@ -120,6 +126,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 			p.release(place)
 		}
 	}
+	p.reclaim()
 	return p.plan
 }
 

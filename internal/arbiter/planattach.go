@@ -27,6 +27,8 @@ func (p *planner) acquire(place *ledger.Place) {
 		p.retract(node, place, va)
 	case va == nil && p.mayCreate(node, place):
 		p.create(node, place)
+	case va != nil && va.Deleting:
+		p.askToStay(place)
 	}
 }
 
@@ -172,8 +174,12 @@ func (p *planner) elsewhere(n ledger.NodeName) []Reason {
 }
 
 func (p *planner) create(node *ledger.Node, place *ledger.Place) {
+	var beside ledger.NodeName
+	if p.excl && p.hold.Node != place.Node && p.migratesTo(p.v.Place(place.Node)) {
+		beside = p.hold.Node
+	}
 	p.add(Step{
-		Do: CreateAttachment, Node: place.Node,
+		Do: CreateAttachment, Node: place.Node, Beside: beside,
 		Attachment:  ledger.AttachmentName(p.v.ID, place.Node),
 		PV:          p.source(),
 		NodeID:      node.Driver(p.v.ID.Driver).NodeID,

@@ -72,6 +72,9 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
 	p.describe(&h, place)
+	if h.Stays = p.stays(was, h, place); h.Stays {
+		unknown(&h)
+	}
 	p.clock(&h, place)
 	return h
 }
@@ -93,6 +96,9 @@ func (p *planner) transitions(was ledger.Hold) int64 {
 // to; then whoever ranks first.
 func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 	at := was.Node
+	if was.Stays && at != "" && !p.lost(at) {
+		return at
+	}
 	if at == "" {
 		at = p.found()
 	}
@@ -284,7 +290,7 @@ func detaching(place *ledger.Place) bool {
 // sameHold says whether two holds say the same.
 func sameHold(a, b ledger.Hold) bool {
 	return a.Node == b.Node && a.NodeUID == b.NodeUID && a.Next == b.Next &&
-		a.Transitions == b.Transitions && a.State == b.State && a.Reason == b.Reason &&
+		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&
 		a.Message == b.Message && a.Force == b.Force &&
 		slices.Equal(a.Requesters, b.Requesters) && slices.Equal(a.Waiting, b.Waiting) &&
 		(slices.Equal(a.PVs, b.PVs) || b.Node == "")

@@ -3,6 +3,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,6 +130,9 @@ func (e *Executor) newAttachment(step arbiter.Step) (*storagev1.VolumeAttachment
 		},
 		Spec: storagev1.VolumeAttachmentSpec{Attacher: step.Volume.Driver, NodeName: string(step.Node)},
 	}
+	if step.Beside != "" {
+		object.Annotations[v1alpha1.AnnotationBeside] = string(step.Beside)
+	}
 	if step.Transitions > 0 {
 		object.Annotations[v1alpha1.AnnotationTransitions] = strconv.FormatInt(step.Transitions, 10)
 	}
@@ -149,6 +153,29 @@ func (e *Executor) newAttachment(step arbiter.Step) (*storagev1.VolumeAttachment
 		}
 	}
 	return nil, fmt.Errorf("%w: no pod names the inline volume any more", ErrStale)
+}
+
+// markWanted tells the attacher that the volume of an attachment that is being
+// deleted is wanted where it is.
+func (e *Executor) markWanted(ctx context.Context, step arbiter.Step) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         step.UID,
+		"annotations": map[string]string{v1alpha1.AnnotationWanted: cmp.Or(step.Who, string(step.Node))},
+	}})
+	if err != nil {
+		return fmt.Errorf("encode the patch of VolumeAttachment %s: %w", step.Attachment, err)
+	}
+	written, err := call(ctx, e, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
+		return e.config.Kube.StorageV1().VolumeAttachments().Patch(ctx, step.Attachment, types.MergePatchType, patch, metav1.PatchOptions{})
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
+		return fmt.Errorf("%w: VolumeAttachment %s is not the one it was", ErrStale, step.Attachment)
+	case err != nil:
+		return fmt.Errorf("say on VolumeAttachment %s that its volume is wanted: %w", step.Attachment, err)
+	}
+	e.config.Observer.Saw(written)
+	return nil
 }
 
 // confirm gives an attachment a new annotation value, so that every DELETE

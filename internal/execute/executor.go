@@ -110,6 +110,8 @@ func (e *Executor) do(ctx context.Context, step arbiter.Step) error {
 		return e.createAttachment(ctx, step)
 	case arbiter.Report:
 		return e.report(ctx, step)
+	case arbiter.MarkWanted:
+		return e.markWanted(ctx, step)
 	case arbiter.ProveAbsent:
 		return e.proveAbsent(ctx, step)
 	case arbiter.Unreport:

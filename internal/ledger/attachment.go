@@ -31,6 +31,7 @@ type attachmentRecord struct {
 	ours        bool
 	own         bool // its name follows from volume and node, see Attachment.Own
 	inline      bool // by spec.source.inlineVolumeSpec, which is the volume
+	wanted      bool
 	proved      bool // its place has a proof, which a change makes void
 }
 
@@ -60,7 +61,7 @@ type oddAttachment struct {
 func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
 	r := attachmentRecord{
 		handle: handle, to: to, pv: pv, own: own,
-		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, inline: !a.Inline.IsZero(),
+		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, wanted: a.Wanted, inline: !a.Inline.IsZero(),
 	}
 	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError}
 	var ok bool
@@ -95,7 +96,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 	}
 	a := &Attachment{
 		Name: r.name(), UID: r.uidText(), Version: r.versionText(), Driver: r.driver(), Node: r.to.node,
-		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Ours: r.ours,
+		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Ours: r.ours, Wanted: r.wanted,
 		Transitions: int64(r.transitions), NodeID: r.to.nodeID, own: r.own,
 	}
 	if r.inline {

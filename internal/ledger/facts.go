@@ -164,6 +164,7 @@ type Attachment struct {
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id
+	Wanted             bool   // Moorage's annotation: the deletion may leave the volume where it is
 	AttachError        CallError
 	DetachError        CallError
 
@@ -208,9 +209,9 @@ type NodeState struct {
 	UID, Version string
 	Ready        Readiness
 	ReadySince   int64 // lastTransitionTime of condition Ready, seconds: compared for being the same only
-	OutOfService bool // taint node.kubernetes.io/out-of-service
-	Managed      bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
-	Draining     bool // spec.unschedulable, or being deleted
+	OutOfService bool  // taint node.kubernetes.io/out-of-service
+	Managed      bool  // annotation volumes.kubernetes.io/controller-managed-attach-detach
+	Draining     bool  // spec.unschedulable, or being deleted
 	// Reporting says that this Node object's own kubelet has written a
 	// status, so that an empty InUse means that nothing is in use. A new
 	// object of an old name starts without it.
@@ -247,6 +248,7 @@ type Hold struct {
 	State       HoldState
 	Reason      Code   // why State is DetachPending or Unknown
 	Message     string // the same in words
+	Stays       bool   // it may be at Node without an attachment: left there
 	Waiting     []Requester
 	Force       Force
 }

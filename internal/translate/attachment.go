@@ -47,6 +47,7 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		Deleting: a.DeletionTimestamp != nil,
 		Ours:     a.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy,
 		NodeID:   a.Annotations[AnnotationNodeID],
+		Wanted:   a.Annotations[v1alpha1.AnnotationWanted] != "",
 
 		AttachError: callError(a.Status.AttachError),
 		DetachError: callError(a.Status.DetachError),

@@ -22,6 +22,9 @@ const listed = 256
 const (
 	// reasonUnknown is the reason of condition Attached when nobody can tell.
 	reasonUnknown = "Unknown"
+	// reasonLeft is its reason when the volume may be at the holder's node without
+	// an attachment.
+	reasonLeft = "LeftAttached"
 	// reasonDetached is its reason when the volume has left its last node.
 	reasonDetached = "Detached"
 )
@@ -51,9 +54,13 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 		fact.State, fact.Reason, fact.Message = ledger.HoldDetachPending, ledger.Code(c.Reason), c.Message
 	}
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.HoldAttached); c != nil && c.Status == metav1.ConditionUnknown {
-		fact.State, fact.Message = ledger.HoldUnknown, c.Message
-		if c.Reason != reasonUnknown {
-			fact.Reason = ledger.Code(c.Reason)
+		fact.Stays = c.Reason == reasonLeft
+		switch {
+		case fact.Stays && fact.State == ledger.HoldDetachPending:
+		case c.Reason == reasonUnknown, fact.Stays:
+			fact.State, fact.Message = ledger.HoldUnknown, c.Message
+		default:
+			fact.State, fact.Reason, fact.Message = ledger.HoldUnknown, ledger.Code(c.Reason), c.Message
 		}
 	}
 	if f := status.ForceDetach; f != nil {
@@ -135,11 +142,16 @@ func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus)
 		status.Conditions = append(status.Conditions, condition)
 	}
 	reason := cmp.Or(string(h.Reason), reasonUnknown)
+	if h.Stays {
+		set(v1alpha1.HoldAttached, metav1.ConditionUnknown, reasonLeft)
+	}
 	switch h.State {
 	case ledger.HoldFree:
 		set(v1alpha1.HoldAttached, metav1.ConditionFalse, reasonDetached)
 	case ledger.HoldUnknown:
-		set(v1alpha1.HoldAttached, metav1.ConditionUnknown, reason)
+		if !h.Stays {
+			set(v1alpha1.HoldAttached, metav1.ConditionUnknown, reason)
+		}
 	case ledger.HoldDetachPending:
 		set(v1alpha1.HoldDetachPending, metav1.ConditionTrue, reason)
 		set(v1alpha1.HoldSafeToDetach, safeToDetach(h.Reason), reason)

@@ -63,6 +63,9 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 		case 2:
 			h.State, h.Reason, h.Message = ledger.HoldUnknown, "ForeignAttachment", "two places"
 		}
+		if h.Stays = h.State == ledger.HoldDetachPending && rapid.Bool().Draw(t, "stays"); h.State == ledger.HoldHeld && rapid.Bool().Draw(t, "left") {
+			h.State, h.Message, h.Stays = ledger.HoldUnknown, "left", true
+		}
 		return h
 	})
 }

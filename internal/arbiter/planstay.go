@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import "github.com/moorage-dev/moorage/internal/ledger"
+
+// A volume whose detach its driver refuses, and that is wanted again at its
+// node. The deletion of a VolumeAttachment can't be taken back, but an attacher
+// that knows AnnotationWanted ends it without an unpublish. From then on nothing
+// but the hold says where the volume is, so the hold says it before the attacher
+// is asked, and until a new VolumeAttachment of that node is attached:
+//
+//	Invariant: Hold.Stays ⇒ Hold.Node does not change, unless that node is lost
+
+// asksToStay says whether the volume is to be left at a place where its
+// deletion fails.
+func (p *planner) asksToStay(place *ledger.Place) bool {
+	if !p.StayAttached || p.Cooperative || !p.excl || place == nil || !p.living(place) {
+		return false
+	}
+	va := place.Own()
+	return va != nil && va.Ours && va.Deleting && !va.DetachError.IsZero() && !replaced(p.s.Node(place.Node), va)
+}
+
+// stays says whether the volume may be at the holder's node without an
+// attachment there: asked for, or so written and not disproved since.
+func (p *planner) stays(was, h ledger.Hold, place *ledger.Place) bool {
+	if was.Stays && was.Node == h.Node {
+		if place == nil || place.Own() == nil || place.Own().Deleting {
+			return true
+		}
+		// One that a fenced node will never confirm is unpublished when it goes.
+		return !place.Own().Attached && !fenced(p.s, p.v, place.Node, p.now)
+	}
+	return h.Next.Node == "" && p.asksToStay(place)
+}
+
+// lost says whether a node is gone for good: fenced, and without an object that
+// an attachment could name.
+func (p *planner) lost(name ledger.NodeName) bool {
+	n := p.s.Node(name)
+	return fenced(p.s, p.v, name, p.now) && (n == nil || !n.Exists)
+}
+
+// unknown has the hold say so where nothing else is wrong.
+func unknown(h *ledger.Hold) {
+	if h.State != ledger.HoldDetachPending {
+		h.State, h.Reason = ledger.HoldUnknown, ""
+		h.Message = "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; it is being attached anew"
+	}
+}
+
+// askToStay plans the annotation, once the hold has been written.
+func (p *planner) askToStay(place *ledger.Place) {
+	va := place.Own()
+	if was := hold(p.v); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
+		return
+	}
+	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
+}
+
+// someone names who wants the volume at a place, for people.
+func (p *planner) someone(place *ledger.Place) string {
+	for _, u := range place.Users {
+		if stand(p.s, u) == living {
+			who := requester(p.s, u)
+			return who.Namespace + "/" + who.Name
+		}
+	}
+	return ""
+}
+
+// reclaim attaches a volume that was left at a node where nobody wants it any
+// more: only an attachment can be detached.
+func (p *planner) reclaim() {
+	was := hold(p.v)
+	if !was.Stays || was.Node != p.hold.Node || was.Node == "" {
+		return
+	}
+	place := p.v.Place(was.Node)
+	if place == nil {
+		place = &ledger.Place{Node: was.Node}
+	}
+	if node := p.s.Node(was.Node); !place.HasAttachments() && !p.wanted(place) && len(p.blockers(node, place)) == 0 {
+		p.create(node, place)
+	}
+}

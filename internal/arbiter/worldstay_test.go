@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
+)
+
+// newWorldStays is a world with an attacher that leaves a volume where it is
+// wanted again. It begins with volumes whose detach fails, and has pods come
+// for them.
+func newWorldStays(data []byte) *world {
+	w := newWorld(data)
+	w.arb = arbiter.Arbiter{StayAttached: true}
+	n := nodeName(0)
+	for i := range 2 {
+		pv := "pv-" + claimKey(i).Name
+		v := ledger.VolumeID{Driver: "disk", Handle: pv}
+		w.disks.failDetach[v] = ledger.CallError{Code: 13, Message: "the cloud said no"}
+		w.publish(v, n)
+		w.putHold(v, ledger.Hold{Node: n, NodeUID: w.nodes[n].UID, Transitions: 1, State: ledger.HoldHeld, PVs: []string{pv}})
+		w.putAttachment(ledger.Attachment{
+			Name: ledger.AttachmentName(v, n), UID: w.attachmentUID(), Driver: "disk", Node: n, PersistentVolume: pv,
+			Ours: true, Transitions: 1, Attached: true, Deleting: true, DetachError: w.disks.failDetach[v],
+		})
+	}
+	w.flush()
+	w.more = []func(){w.podForStuck, w.planOne, w.attacherTurn, w.attacherTurn}
+	return w
+}
+
+// podForStuck creates a pod for one of the volumes that the world began with.
+func (w *world) podForStuck() {
+	if len(w.pods) >= worldPods {
+		return
+	}
+	w.pod++
+	name := "p" + strconv.Itoa(w.pod)
+	w.putPod(ledger.Pod{
+		UID: name, Namespace: namespace, Name: name, Created: w.now.Unix(),
+		Volumes: []ledger.PodVolume{{Name: "a", Claim: claimKey(w.below(2)).Name}},
+	})
+	w.trace("pod %s comes for a volume whose detach fails", name)
+}
+
+// TestWorldStays plays random worlds with volumes that are left where they are
+// wanted. No volume is at two nodes, everybody is served, and in the end no
+// volume is where nothing accounts for it.
+func TestWorldStays(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 900).Draw(t, "length")
+		w := newWorldStays(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+		w.play(t)
+		for v, nodes := range w.disks.at {
+			for n := range nodes {
+				w.fail(t, "%s is left at %s", volumeName(w.cluster, v), n)
+			}
+		}
+	})
+}

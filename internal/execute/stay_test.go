@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"errors"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+)
+
+func TestLiveMigrationNamesItsSource(t *testing.T) {
+	w := start(t, nil, nil)
+	step := creation()
+	step.Beside = "n0"
+	must(t, w.Do(t.Context(), step))
+	var got storagev1.VolumeAttachment
+	if !w.server.Get("volumeattachments", "", step.Attachment, &got) || got.Annotations[v1alpha1.AnnotationBeside] != "n0" {
+		t.Errorf("annotations %v", got.Annotations)
+	}
+}
+
+// What is told is told of exactly one object, and known at once: it is not
+// told again.
+func TestMarkWanted(t *testing.T) {
+	w := start(t, nil, nil)
+	must(t, w.Do(t.Context(), creation()))
+	step := w.step(arbiter.MarkWanted)
+	step.Who = "default/db"
+	other := step
+	other.UID = "00000000-0000-0000-0000-00000000dead"
+	if err := w.Do(t.Context(), other); !errors.Is(err, execute.ErrStale) {
+		t.Errorf("another object of the name: %v", err)
+	}
+	must(t, w.Do(t.Context(), step))
+	var got storagev1.VolumeAttachment
+	if !w.server.Get("volumeattachments", "", step.Attachment, &got) || got.Annotations[v1alpha1.AnnotationWanted] != "default/db" {
+		t.Errorf("annotations %v", got.Annotations)
+	}
+	if va := w.place().Own(); va == nil || !va.Wanted {
+		t.Errorf("the ledger has %+v", va)
+	}
+}
