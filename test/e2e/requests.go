@@ -14,6 +14,8 @@ const (
 	controllerUser = "system:serviceaccount:" + sandbox.MoorageNamespace + ":" + sandbox.MoorageController
 	schedulerUser  = "system:serviceaccount:" + sandbox.MoorageNamespace + ":" + sandbox.MoorageScheduler
 	attacherUser   = "system:serviceaccount:disk-system:" + sandbox.Attacher
+	// attachDetachUser is kube-controller-manager's attach/detach controller.
+	attachDetachUser = "system:serviceaccount:kube-system:attachdetach-controller"
 )
 
 // everyRequest lists what the API server was asked since the scenario began.

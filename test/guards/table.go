@@ -119,6 +119,26 @@ func standalone() []guard {
 			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "told of the dead node"},
 		},
 		{
+			Scenario: "tickets",
+			Rule:     "section 4: an unwanted attachment stays for the policy's detachDelay",
+			Edits: []edit{{
+				File: "internal/arbiter/plandetach.go",
+				Old:  "if left := p.delayed(node, place); left > 0 {",
+				New:  "if left := p.delayed(node, place); left < 0 {",
+			}},
+			Expect: []string{"kept for the pod that comes back"},
+		},
+		{
+			Scenario: "forced-detach",
+			Rule:     "I3: a time of the policy that is over frees what a dead node's pods have left",
+			Edits: []edit{{
+				File: "internal/arbiter/policy.go",
+				Old:  "return *p.AfterPodGone",
+				New:  "return never",
+			}},
+			Expect: []string{"rule AfterPodGone has come to"},
+		},
+		{
 			Scenario: "crash",
 			Rule:     "I8: a controller that begins to lead looks at everything, not only at what changes from then on",
 			Edits: []edit{{

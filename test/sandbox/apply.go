@@ -51,6 +51,16 @@ func isApplied(kind string) bool {
 	return false
 }
 
+// VolumesAttachedPolicy is the policy, and its binding, by which only Moorage's
+// controller writes volumesAttached.
+const VolumesAttachedPolicy = "moorage-volumes-attached"
+
+// belongs says whether an object of Moorage's manifests, which are those of
+// Standalone mode, is installed in a mode.
+func belongs(o *unstructured.Unstructured, mode Mode) bool {
+	return mode == Standalone || o.GetName() != VolumesAttachedPolicy
+}
+
 // applier puts manifests into the API server.
 type applier struct {
 	client dynamic.Interface

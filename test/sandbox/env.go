@@ -143,10 +143,10 @@ func (e *Env) Expect(ok bool, what, format string, args ...any) error {
 
 // ExpectViolation returns nil if the judge has seen a rule broken since the
 // scenario began, and has that rule's violations not fail the scenario. It is
-// for outcomes of upstream's: where Moorage runs, no violation is excused. It is
-// serial.
+// for what the attach/detach controller does: where Moorage stands in for it, no
+// violation is excused. It is serial.
 func (e *Env) ExpectViolation(ctx context.Context, rule diskapi.Rule) error {
-	if e.Mode.Moorage() {
+	if e.Mode == Standalone {
 		return fmt.Errorf("violation of %s: none is expected of Moorage", rule)
 	}
 	violations, err := e.Disk.Violations(ctx, e.mark)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
@@ -85,6 +86,25 @@ func (c *Cluster) StartAgain(name string) error {
 	}
 	c.touch()
 	return c.procs.Start(name)
+}
+
+// AttachDetach kills kube-controller-manager and starts it again with its
+// attach/detach controller switched on or off, whatever the mode says: as
+// somebody does who installs Moorage, takes it out again, or upgrades the
+// control plane without a thought.
+func (c *Cluster) AttachDetach(ctx context.Context, on bool) error {
+	if err := c.Kill(ctx, ControllerManager); err != nil {
+		return err
+	}
+	manager := controllerManagerComponent(c.site)
+	manager.args = slices.DeleteFunc(manager.args, func(arg string) bool { return strings.HasPrefix(arg, "--controllers=") })
+	if !on {
+		manager.args = append(manager.args, withoutAttachDetach)
+	}
+	if err := c.procs.Change(ControllerManager, manager.spec(c.site).Args); err != nil {
+		return err
+	}
+	return c.StartAgain(ControllerManager)
 }
 
 // Pause stops a component or a node with SIGSTOP: its connections stay open

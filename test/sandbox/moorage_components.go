@@ -15,6 +15,10 @@ func moorageComponents(s *site) []component {
 	if s.options.Extender {
 		placing = extender
 	}
+	var early []string
+	if s.options.AttachBeforeBind {
+		early = []string{"--attach-before-bind"}
+	}
 	return []component{
 		{
 			name:    MoorageWebhook,
@@ -29,18 +33,18 @@ func moorageComponents(s *site) []component {
 			name:     MoorageController,
 			identity: new(serviceAccount(MoorageNamespace, MoorageController)),
 			restart:  true,
-			args: []string{
-				"--kubeconfig=" + s.kubeconfig(MoorageController),
-				"--namespace=" + MoorageNamespace,
-				"--mode=" + string(s.options.Mode),
-				"--listen=" + s.controllerAddr,
+			args: append(early,
+				"--kubeconfig="+s.kubeconfig(MoorageController),
+				"--namespace="+MoorageNamespace,
+				"--mode="+string(s.options.Mode),
+				"--listen="+s.controllerAddr,
 				// Short, so that one that was killed is soon replaced; long enough
 				// for an API server that shares two cores with a build.
 				"--leader-elect-lease-duration=8s",
 				"--leader-elect-renew-deadline=6s",
 				"--leader-elect-retry-period=500ms",
 				"--write-timeout=4s",
-			},
+			),
 		},
 		placing(s),
 	}

@@ -36,6 +36,9 @@ type Shape struct {
 	// Extender has a stock kube-scheduler, with Moorage's extender and without
 	// NodeVolumeLimits, stand in for moorage-scheduler.
 	Extender bool `json:"extender,omitempty"`
+	// AttachBeforeBind has Moorage attach for granted tickets in mode
+	// Cooperative.
+	AttachBeforeBind bool `json:"attachBeforeBind,omitempty"`
 }
 
 // DefaultShape is three nodes with room for 25 volumes each, instant disks and
@@ -99,8 +102,6 @@ func DefaultBaseDir() string {
 // Validate reports the first value that can't work and what would.
 func (o Options) Validate() error {
 	switch {
-	case o.Mode == Cooperative:
-		return errors.New("mode cooperative is not there yet: use standalone, upstream or upstream-tuned")
 	case o.Nodes < 1:
 		return fmt.Errorf("%d nodes: at least one is needed", o.Nodes)
 	case o.Slots < 0:
@@ -115,6 +116,8 @@ func (o Options) Validate() error {
 		return errors.New("Moorage is brought by others in mode standalone only, and without the sandbox's extender")
 	case o.Extender && !o.Mode.Moorage():
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
+	case o.AttachBeforeBind && o.Mode != Cooperative:
+		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
 	case o.Name != "" && !clusterName.MatchString(o.Name):
 		return fmt.Errorf("cluster name %q: use up to 32 lower-case letters, digits and dashes", o.Name)
 	}

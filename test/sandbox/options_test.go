@@ -15,7 +15,8 @@ func TestOptionsValidate(t *testing.T) {
 	}{
 		"default":         {func(*Options) {}, ""},
 		"no limit":        {func(o *Options) { o.Slots = 0 }, ""},
-		"cooperative":     {func(o *Options) { o.Mode = Cooperative }, "not there yet"},
+		"cooperative":     {func(o *Options) { o.Mode = Cooperative }, ""},
+		"needless":        {func(o *Options) { o.AttachBeforeBind = true }, "cooperative only"},
 		"unknown mode":    {func(o *Options) { o.Mode = "solo" }, "standalone"},
 		"no node":         {func(o *Options) { o.Nodes = 0 }, "at least one"},
 		"negative slots":  {func(o *Options) { o.Slots = -1 }, "0 for no limit"},

@@ -27,6 +27,8 @@ type Scenario struct {
 	// Bare scenarios are about the sandbox itself: they get no cluster and
 	// start their own, from Env.Options.
 	Bare bool
+	// Extra scenarios are not among "all": they run when they are named.
+	Extra bool
 	// Timeout bounds Run; zero means DefaultTimeout.
 	Timeout time.Duration
 	// Run tells the story. It returns nil when every expectation held. What it

@@ -136,7 +136,7 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 			return err
 		}
 		for _, o := range objects {
-			if !isApplied(o.GetKind()) {
+			if !isApplied(o.GetKind()) || !belongs(o, c.options.Mode) {
 				continue
 			}
 			if err := redirectWebhooks(o, c.site.webhookAddr, c.site.authority.PEM); err != nil {

@@ -25,7 +25,7 @@ func upstreamComponents(s *site) []component {
 		etcdComponent(s), diskComponent(s), apiServerComponent(s),
 		controllerManagerComponent(s), attacherComponent(s),
 	}
-	if s.options.Mode != Standalone || s.options.Extender || s.options.Bring != nil {
+	if !s.options.Mode.Moorage() || s.options.Extender || s.options.Bring != nil {
 		list = append(list, schedulerComponent(s))
 	}
 	for i := range s.options.Nodes {
@@ -70,6 +70,10 @@ func apiServerComponent(s *site) component {
 	return component{name: APIServer, args: args}
 }
 
+// withoutAttachDetach switches kube-controller-manager's attach/detach
+// controller off.
+const withoutAttachDetach = "--controllers=*,-persistentvolume-attach-detach-controller"
+
 func controllerManagerComponent(s *site) component {
 	kubeconfig := s.kubeconfig(ControllerManager)
 	args := []string{
@@ -85,7 +89,7 @@ func controllerManagerComponent(s *site) component {
 	}
 	switch s.options.Mode {
 	case Standalone:
-		args = append(args, "--controllers=*,-persistentvolume-attach-detach-controller")
+		args = append(args, withoutAttachDetach)
 	case UpstreamTuned:
 		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst)
 	}

@@ -95,9 +95,6 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 		if err != nil {
 			return nil, err
 		}
-		if mode == sandbox.Cooperative {
-			return nil, sandbox.Options{Shape: sandbox.Shape{Mode: mode}}.Validate()
-		}
 		modes = append(modes, mode)
 	}
 	var out []job
@@ -132,7 +129,7 @@ func (s *Session) choose(names []string, all bool) ([]sandbox.Scenario, error) {
 		if len(names) > 0 {
 			return nil, errors.New("name scenarios or use --all, not both")
 		}
-		return s.Scenarios, nil
+		return slices.DeleteFunc(slices.Clone(s.Scenarios), func(s sandbox.Scenario) bool { return s.Extra }), nil
 	}
 	if len(names) == 0 {
 		return nil, errors.New("which scenario? See `list`, or use --all")

@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 		"unknown":          {[]string{"run", "nothing"}, "see `list`", false},
 		"none":             {[]string{"run"}, "which scenario", false},
 		"unknown mode":     {[]string{"run", "fine", "--mode", "solo"}, "standalone", false},
-		"cooperative":      {[]string{"run", "fine", "--mode", "cooperative"}, "not there yet", false},
+		"cooperative":      {[]string{"run", "fine", "--mode", "cooperative"}, "does not run in mode cooperative", false},
 		"name and all":     {[]string{"run", "fine", "--all"}, "not both", false},
 		"the seed is told": {[]string{"run", "broken", "--seed", "42"}, "seed 42", false},
 		"demo":             {[]string{"demo"}, "All is well", true},

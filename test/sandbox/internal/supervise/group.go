@@ -98,6 +98,18 @@ func (g *Group) Start(name string) error {
 	return g.startLocked(c)
 }
 
+// Change gives a child other arguments, with which it is started next.
+func (g *Group) Change(name string, args []string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, ok := g.children[name]
+	if !ok {
+		return fmt.Errorf("supervise: change %s: %w", name, ErrUnknown)
+	}
+	c.spec.Args = args
+	return nil
+}
+
 // Kill ends a child with SIGKILL, with everything in its process group, and
 // returns once it is reaped. Killing one that has ended is not an error.
 func (g *Group) Kill(ctx context.Context, name string) error {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// tickets guards what others than pods ask for, and what is kept for those who
+// come back.
+func tickets() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "tickets",
+		Doc: "A ticket of a user keeps a volume at a node, and a pod elsewhere waits for it and is told; one of a snapshot gives way to a pod; " +
+			"with detachDelay a pod that comes back finds its volume there, and one elsewhere gets it at once.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			const here, there = "worker-1", "worker-2"
+			s.placed("data", here)
+			handle := s.handle("data")
+			s.manualTicket("keep", here, "data")
+			s.attachedAt("data", here)
+			s.satisfied("keep")
+			s.podAt(there, "db", "data")
+			s.until("the pod is told that the ticket has its volume", func() error {
+				return unscheduled(s.View.Pod(s.Namespace, "db"), "ticket "+s.Namespace+"/keep")
+			})
+			s.say("a user's ticket keeps the volume at %s; db waits, and is told", here)
+			s.removeTicket("keep")
+			s.runs("db")
+			s.remove("db")
+			s.gone("db")
+			s.ticketOfType("backup", v1alpha1.TicketSnapshot, here, "data")
+			s.attachedAt("data", here)
+			s.satisfied("backup")
+			s.podAt(there, "db2", "data")
+			s.runs("db2")
+			s.until("the snapshot's ticket is told", func() error { return s.ticketTells("backup", "Outranked") })
+			s.say("a snapshot's ticket gave way to db2")
+			s.removeTicket("backup")
+			s.policy("delay", v1alpha1.AttachPolicySpec{DetachDelay: &metav1.Duration{Duration: time.Hour}})
+			first := s.attachedAt("data", there)
+			s.remove("db2")
+			s.gone("db2")
+			s.bystander(there)
+			s.podAt(there, "db3", "data")
+			s.runs("db3")
+			kept := s.attachment("data", there)
+			s.expect(kept != nil && kept.UID == first.UID, "the volume was kept for the pod that comes back", "its attachment is %v", kept)
+			s.remove("db3")
+			s.gone("db3")
+			s.podAt(here, "db4", "data")
+			s.runs("db4")
+			s.detachedBefore(last(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, here)), there)
+			s.say("kept for db3, which came back; given up at once for db4, elsewhere")
+			s.noPolicy("delay")
+		}),
+	}
+}
+
+// ticketOfType asks for a claim's volume as an integrator does.
+func (s *story) ticketOfType(name string, kind v1alpha1.TicketType, node, claim string) {
+	s.ticket(&v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.VolumeTicketSpec{
+			Type: kind, NodeName: node, TTLSeconds: new(int64(3600)),
+			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: claim}}},
+		},
+	})
+}
+
+// seenTicket returns a ticket as it was last seen.
+func (s *story) seenTicket(name string) (*v1alpha1.VolumeTicket, error) {
+	for _, o := range s.View.Tickets(s.Namespace) {
+		if o.GetName() != name {
+			continue
+		}
+		var t v1alpha1.VolumeTicket
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &t); err != nil {
+			return nil, fmt.Errorf("ticket %s: %w", name, err)
+		}
+		return &t, nil
+	}
+	return nil, fmt.Errorf("there is no ticket %s", name)
+}
+
+// satisfied waits until a ticket has what it asked for.
+func (s *story) satisfied(name string) {
+	s.until("ticket "+name+" is satisfied", func() error {
+		t, err := s.seenTicket(name)
+		switch {
+		case err != nil:
+			return err
+		case !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied):
+			return fmt.Errorf("its conditions are %v", t.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// ticketTells returns nil when a ticket is told that it is not granted, and why.
+func (s *story) ticketTells(name, reason string) error {
+	t, err := s.seenTicket(name)
+	if err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
+	if c == nil || c.Status == metav1.ConditionTrue || c.Reason != reason {
+		return fmt.Errorf("it says %+v", c)
+	}
+	return nil
+}
