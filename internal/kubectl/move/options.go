@@ -3,6 +3,7 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,10 +112,10 @@ func (o *options) until(ctx context.Context, c *cluster.Cluster, see func(*facts
 	switch {
 	case errors.Is(err, errDone):
 		return nil
-	case err == nil && errors.Is(context.Cause(ctx), errTimeout):
-		return fmt.Errorf("timed out after %s: %s. It goes on in the cluster", o.timeout, last)
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return fmt.Errorf("timed out after %s, waiting for %s. It goes on in the cluster", o.timeout, cmp.Or(last, "the API server"))
 	case err == nil:
-		return ctx.Err()
+		return ctx.Err() // Ctrl-C
 	}
 	return err
 }

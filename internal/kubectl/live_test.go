@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// screenful is an output stream that a test can wait on. Safe for parallel use.
+type screenful struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	text    bytes.Buffer
+}
+
+func newScreenful() *screenful {
+	s := &screenful{}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+func (s *screenful) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Broadcast()
+	return s.text.Write(p)
+}
+
+func (s *screenful) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits until the text has something in it, or the test is given up.
+func (s *screenful) await(t *testing.T, want string) {
+	t.Helper()
+	stop := context.AfterFunc(t.Context(), s.changed.Broadcast)
+	defer stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !strings.Contains(s.text.String(), want) {
+		if t.Context().Err() != nil {
+			t.Fatalf("%q never came:\n%s", want, s.text.String())
+		}
+		s.changed.Wait()
+	}
+}
+
+// start runs a command until its context ends; ended gets its exit code.
+func start(ctx context.Context, server *apitest.Server, setting kubectl.Setting, args ...string) (out *screenful, ended chan int) {
+	out, ended = newScreenful(), make(chan int, 1)
+	args = append(args, "--kubeconfig", os.DevNull, "--server", server.URL)
+	go func() {
+		ended <- kubectl.RunIn(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}, args, setting)
+	}()
+	return out, ended
+}
+
+// -w prints the table, then the rows that change, until Ctrl-C.
+func TestWatch(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	ctx, interrupt := context.WithCancel(t.Context())
+	out, ended := start(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, "volumes", "-n", "shop", "-w")
+	out.await(t, "pv-d")
+	before := strings.Count(out.String(), "\n")
+	var pv corev1.PersistentVolume
+	if !server.Get("persistentvolumes", "", "pv-b", &pv) {
+		t.Fatal("there is no pv-b")
+	}
+	server.Remove("pods", "shop", "a")
+	server.Put("nodes", func() *corev1.Node {
+		var n corev1.Node
+		server.Get("nodes", "", "worker-1", &n)
+		n.Status.VolumesInUse = nil
+		return &n
+	}())
+	out.await(t, "\npv-b     shop/data-b   Attached")
+	interrupt()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d after Ctrl-C", code)
+	}
+	changed := strings.Split(strings.TrimSpace(out.String()), "\n")[before:]
+	for _, line := range changed {
+		if !strings.HasPrefix(line, "pv-a") && !strings.HasPrefix(line, "pv-b") {
+			t.Errorf("a row is printed that has not changed: %s", line)
+		}
+	}
+}
+
+// top draws on a terminal's other screen, draws changes, and leaves the
+// terminal as it was.
+func TestTop(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	ctx, interrupt := context.WithCancel(t.Context())
+	setting := kubectl.Setting{Now: func() time.Time { return now }, Style: &screen.Style{Terminal: true, Width: 100, Height: 40}}
+	out, ended := start(ctx, server, setting, "top")
+	out.await(t, "slots taken: 4 of 6")
+	server.Remove("pods", "shop", "e")
+	out.await(t, "pods that wait: 0")
+	interrupt()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d after Ctrl-C", code)
+	}
+	if text := out.String(); !strings.HasPrefix(text, "\x1b[?1049h") || !strings.HasSuffix(text, "\x1b[?1049l") {
+		t.Errorf("the terminal is not left as it was: %q … %q", text[:20], text[len(text)-20:])
+	}
+}
+
+// attach waits for the grant and the attach, and says what it waits for.
+func TestAttachWaits(t *testing.T) {
+	server, now := load(t, "testdata/zoo")
+	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "attach", "pv-kept", "--node", "worker-2")
+	out.await(t, "waiting: ")
+	name := facts.ManualName("pv-kept", "worker-2")
+	var ticket v1alpha1.VolumeTicket
+	if !server.Get("volumetickets", "shop", name, &ticket) {
+		t.Fatal("there is no ticket")
+	}
+	if ticket.Spec.Type != "Manual" || ticket.Spec.Volumes[0].Claim.Name != "kept" || *ticket.Spec.TTLSeconds != 3600 {
+		t.Errorf("the ticket asks for %+v", ticket.Spec)
+	}
+	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "True", Reason: "Granted"}}
+	server.Put("volumetickets", &ticket)
+	settle(t, server)
+	if code := <-ended; code != 0 || !strings.Contains(out.String(), "pv-kept is attached to worker-2 for 1h0m0s") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// settle has the volume of pv-kept at worker-2, and nowhere else.
+func settle(t *testing.T, server *apitest.Server) {
+	t.Helper()
+	id := ledger.VolumeID{Driver: "disk.example.com", Handle: "vol-kept"}
+	server.Remove("volumeattachments", "", ledger.AttachmentName(id, "worker-1"))
+	pv := "pv-kept"
+	server.Put("volumeattachments", &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: ledger.AttachmentName(id, "worker-2")},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: id.Driver, NodeName: "worker-2", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+	})
+	var hold v1alpha1.VolumeHold
+	name := v1alpha1.VolumeHoldName(id.Driver, id.Handle)
+	if !server.Get("volumeholds", "", name, &hold) {
+		t.Fatal("there is no hold")
+	}
+	hold.Status.Holder.Node = "worker-2"
+	server.Put("volumeholds", &hold)
+	for node, reported := range map[string]bool{"worker-1": false, "worker-2": true} {
+		var n corev1.Node
+		if !server.Get("nodes", "", node, &n) {
+			t.Fatal("there is no " + node)
+		}
+		n.Status.VolumesAttached = nil
+		if reported {
+			n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/csi/disk.example.com^vol-kept"}}
+		}
+		server.Put("nodes", &n)
+	}
+}
+
+// A ticket that the controller refuses ends the wait, with the reason.
+func TestAttachRefused(t *testing.T) {
+	server, now := load(t, "testdata/zoo")
+	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "attach", "pv-kept", "--node", "worker-2")
+	out.await(t, "waiting: ")
+	var ticket v1alpha1.VolumeTicket
+	server.Get("volumetickets", "shop", facts.ManualName("pv-kept", "worker-2"), &ticket)
+	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "False", Reason: "NodeExhausted", Message: "no room"}}
+	server.Put("volumetickets", &ticket)
+	if code := <-ended; code != 2 || !strings.Contains(out.String(), "pv-kept is refused at worker-2: NodeExhausted: no room") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// A wait that is over says what it waited for.
+func TestAttachTimesOut(t *testing.T) {
+	server, now := load(t, "testdata/zoo")
+	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }},
+		"attach", "pv-kept", "--node", "worker-2", "--timeout", "1s")
+	if code := <-ended; code != 1 || !strings.Contains(out.String(), "timed out after 1s") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// Names are completed from the cluster.
+func TestCompletion(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"explain", "pod", "-n", "shop", ""}, []string{"a", "e"}},
+		{[]string{"explain", "pvc", "-n", "shop", "data-"}, []string{"data-a", "data-e"}},
+		{[]string{"explain", "pv", "pv-"}, []string{"pv-a", "pv-d"}},
+		{[]string{"nodes", "worker-"}, []string{"worker-1", "worker-3"}},
+		{[]string{"drain-plan", ""}, []string{"worker-2"}},
+		{[]string{"attach", "pv-a", "--node", ""}, []string{"worker-2"}},
+		{[]string{"doctor", "-o", ""}, []string{"json", "yaml"}},
+	} {
+		// The server's address must stand before what is completed.
+		last := len(test.args) - 1
+		args := append([]string{"__complete", test.args[0]}, "--kubeconfig", os.DevNull, "--server", server.URL)
+		args = append(append(args, test.args[1:last]...), test.args[last])
+		var out, errs bytes.Buffer
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+		kubectl.RunIn(t.Context(), streams, args, kubectl.Setting{Now: func() time.Time { return now }})
+		for _, want := range test.want {
+			if !strings.Contains("\n"+out.String(), "\n"+want+"\n") {
+				t.Errorf("%v: %q is not among %q (%s)", test.args, want, out.String(), errs.String())
+			}
+		}
+	}
+}
