@@ -25,6 +25,8 @@ func Scenarios() []sandbox.Scenario {
 		nodeFailure(),
 		nodeFailureWait(),
 		forcedDetach(),
+		adoptAndLeave(),
+		stockReturns(),
 		crash(),
 		unprivileged(),
 		isolation(),

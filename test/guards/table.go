@@ -139,6 +139,26 @@ func standalone() []guard {
 			Expect: []string{"rule AfterPodGone has come to"},
 		},
 		{
+			Scenario: "adopt-and-leave",
+			Rule:     "I8: a controller that begins to lead looks at everything, also at what it has never seen",
+			Edits: []edit{{
+				File: "controller/run.go",
+				Old:  "\tstages.wake.all()\n",
+				New:  "",
+			}},
+			Expect: []string{"the VolumeHold says that"},
+		},
+		{
+			Scenario: "stock-returns",
+			Rule:     "section 7: attachments that somebody else makes in Standalone mode are told",
+			Edits: []edit{{
+				File: "controller/truth/truth.go",
+				Old:  "if !c.config.Arbiter.Cooperative {",
+				New:  "if false {",
+			}},
+			Expect: []string{"reported as somebody else's"},
+		},
+		{
 			Scenario: "crash",
 			Rule:     "I8: a controller that begins to lead looks at everything, not only at what changes from then on",
 			Edits: []edit{{
