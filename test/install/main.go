@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type config struct {
 	repository  string // root of the work tree
 	certmanager string // folder of cert-manager's module
 	last        string // chapter to stop after; the last one if empty
+	skip        string // chapters to leave out
 	options     sandbox.Options
 	scenarios   []sandbox.Scenario
 }
@@ -36,6 +38,7 @@ func main() {
 	flag.StringVar(&c.repository, "repository", ".", "root of the work tree")
 	flag.StringVar(&c.certmanager, "cert-manager", "", "folder of cert-manager's module, for its definitions and roles")
 	flag.StringVar(&c.last, "to", "", "chapter to stop after")
+	flag.StringVar(&c.skip, "skip", "", "chapters to leave out, as a regular expression; for development")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, c)
@@ -68,7 +71,14 @@ func run(ctx context.Context, c config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	left, err := regexp.Compile(c.skip)
+	if err != nil {
+		return fmt.Errorf("--skip: %w", err)
+	}
 	for _, chapter := range s.chapters() {
+		if c.skip != "" && left.MatchString(chapter.name) {
+			continue
+		}
 		began := time.Now()
 		fmt.Fprintf(os.Stderr, "=== %s\n", chapter.name)
 		if err := s.tell(ctx, chapter); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
 // ticketName is that of a person's ticket, which outlives an upgrade.
@@ -100,13 +101,13 @@ func (s *story) untouched(ctx context.Context, w *workload) error {
 	if err != nil {
 		return err
 	}
-	if len(nodes) != 1 || nodes[0] != pod.Spec.NodeName {
+	if len(nodes) != 1 || nodes[0] != diskapi.NodeID(pod.Spec.NodeName) {
 		return fmt.Errorf("its volume is attached at %v, and the pod on %s", nodes, pod.Spec.NodeName)
 	}
 	return nil
 }
 
-// attachedAt lists the nodes where the disk service has the volume.
+// attachedAt lists the instances where the disk service has the volume.
 func (s *story) attachedAt(ctx context.Context, w *workload) ([]string, error) {
 	disks, err := s.cluster.Disk().Disks(ctx)
 	if err != nil {
