@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"sync"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 
@@ -30,6 +33,8 @@ type observation struct {
 	mu         sync.Mutex
 	bound      map[string]bool // by UID
 	begin, end moment
+	failed     map[string]int // why attempts came to nothing
+	failedErr  error
 }
 
 // moment is what the metrics said at a time.
@@ -54,8 +59,8 @@ func (o *observation) expect(_ testContext, w *perf.Workload) (func(), error) {
 func (o *observation) watch(tCtx testContext) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(tCtx.Client(), 0, informers.WithNamespace(measuredNamespace))
 	see := func(object any) {
-		if pod, ok := object.(*corev1.Pod); ok {
-			o.saw(pod)
+		if pod, ok := object.(*corev1.Pod); ok && o.saw(pod) {
+			o.readEvents(tCtx, tCtx.Client())
 		}
 	}
 	pods := factory.Core().V1().Pods().Informer()
@@ -73,8 +78,8 @@ func (o *observation) watch(tCtx testContext) error {
 	return nil
 }
 
-// saw takes in a pod.
-func (o *observation) saw(pod *corev1.Pod) {
+// saw takes in a pod, and says whether it was the last one to be bound.
+func (o *observation) saw(pod *corev1.Pod) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.begin.at.IsZero() {
@@ -87,6 +92,27 @@ func (o *observation) saw(pod *corev1.Pod) {
 		o.bound[uid] = true
 		if len(o.bound) == o.pods {
 			o.end = now()
+			return true
+		}
+	}
+	return false
+}
+
+// names are what tells apart messages that mean the same.
+var names = regexp.MustCompile(`\b(claim|node|pod|high|pvc)-[a-z0-9-]+|[0-9]+`)
+
+// readEvents counts why attempts came to nothing, by what kube-scheduler said.
+func (o *observation) readEvents(ctx context.Context, kube kubernetes.Interface) {
+	list, err := kube.EventsV1().Events(measuredNamespace).List(ctx, metav1.ListOptions{})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failed, o.failedErr = map[string]int{}, err
+	if err != nil {
+		return
+	}
+	for _, event := range list.Items {
+		if event.Reason == "FailedScheduling" {
+			o.failed[names.ReplaceAllString(event.Note, "…")]++
 		}
 	}
 }
@@ -111,13 +137,13 @@ func (o *observation) result() (result.Run, error) {
 	if o.end.at.IsZero() {
 		return result.Run{}, fmt.Errorf("of %d measured pods %d were seen to be bound", o.pods, len(o.bound))
 	}
-	if err := errors.Join(o.begin.metrics.err, o.end.metrics.err); err != nil {
+	if err := errors.Join(o.begin.metrics.err, o.end.metrics.err, o.failedErr); err != nil {
 		return result.Run{}, err
 	}
 	run := result.Run{
 		Pods: o.pods, Seconds: o.end.at.Sub(o.begin.at).Seconds(), CPUSeconds: (o.end.cpu - o.begin.cpu).Seconds(),
 		Points: map[string]result.Times{}, Plugins: map[string]result.Times{},
-		Writes: writes(o.begin.metrics, o.end.metrics),
+		Writes: writes(o.begin.metrics, o.end.metrics), Failed: o.failed,
 	}
 	for name, c := range o.points {
 		if t := c.Times(); t.Count > 0 {

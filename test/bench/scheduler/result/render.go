@@ -3,8 +3,10 @@
 package result
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +52,9 @@ func Render(r Result) string {
 	out.WriteString(plugin(r).String())
 	out.WriteString("\n### API writes per pod\n")
 	out.WriteString(writes(r).String())
+	if again := tried(r); len(again) > 0 {
+		out.WriteString("\n### Attempts that came to nothing\n" + strings.Join(again, ""))
+	}
 	if failures := r.failures(); len(failures) > 0 {
 		out.WriteString("\n### Failed\n")
 		for _, f := range failures {
@@ -117,6 +122,24 @@ func writes(r Result) *table.Table {
 		t.Add(append(row, strings.Join(parts, ", "))...)
 	}
 	return &t
+}
+
+// mostTried is how many messages of a run are listed.
+const mostTried = 3
+
+// tried lists why attempts came to nothing, the most frequent reasons of each
+// run first.
+func tried(r Result) []string {
+	var list []string
+	for _, run := range r.Runs {
+		messages := slices.SortedFunc(maps.Keys(run.Failed), func(a, b string) int {
+			return cmp.Or(cmp.Compare(run.Failed[b], run.Failed[a]), cmp.Compare(a, b))
+		})
+		for _, message := range messages[:min(len(messages), mostTried)] {
+			list = append(list, fmt.Sprintf("- %s %s, %s, %d times: %s\n", run.Workload, run.Size, run.Profile, run.Failed[message], message))
+		}
+	}
+	return list
 }
 
 // median of a value over runs; false when none has measured it.

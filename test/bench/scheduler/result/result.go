@@ -61,6 +61,9 @@ type Run struct {
 	// Writes counts what was written to the API, by verb and resource, but for
 	// what the benchmark itself made.
 	Writes map[string]int `json:"writes,omitempty"`
+	// Failed counts the attempts that came to nothing, by what kube-scheduler said
+	// of them, with … for names and numbers.
+	Failed map[string]int `json:"failed,omitempty"`
 	// CPUSeconds is what the process took that has API server, scheduler,
 	// benchmark and, with Moorage, the granting controller in it; without etcd.
 	CPUSeconds float64 `json:"cpuSeconds,omitempty"`

@@ -29,6 +29,7 @@ func sample() Result {
 		if profile == Moorage {
 			r.Points = map[string]Times{"Filter": {Count: 230000, Mean: 1200, P50: 1152, P99: 3584}}
 			r.Plugins, r.Writes["create volumetickets"] = nil, 1003
+			r.Failed = map[string]int{"once": 1, "twice": 2, "again": 1, "unlisted": 1}
 		}
 		return r
 	}
