@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "images", "folder for one OCI layout per component")
 	repository := flags.String("repository", "../..", "root of the work tree")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
-	components := flags.String("components", "moorage-controller,moorage-scheduler,moorage-webhook", "components, separated by commas")
+	components := flags.String("components", "moorage-attacher,moorage-controller,moorage-scheduler,moorage-webhook", "components, separated by commas")
 	version := flags.String("version", "unknown", "version that the binaries report")
 	if err := flags.Parse(args); err != nil {
 		return err
