@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// The large cluster: on each of its nodes 20 pods with a volume of their own,
+// attached there.
+const (
+	scaleNodes   = 5_000
+	scaleVolumes = 100_000
+	scaleDriver  = "disk.csi.example.com"
+)
+
+// In the samples below these stand for an object's number and for its node's.
+const (
+	itsNumber = "000000001"
+	itsNode   = "000000002"
+)
+
+const scaleUID = "6f1c1d2e-3a4b-4c5d-8e9f-000"
+
+func scaleMeta(prefix string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: prefix + itsNumber, UID: scaleUID + itsNumber, ResourceVersion: "1" + itsNumber,
+		CreationTimestamp: metav1.Unix(1_760_000_000, 0), Labels: map[string]string{"app.kubernetes.io/name": "database", "shard": itsNumber},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Apply", APIVersion: "v1", FieldsV1: &metav1.FieldsV1{}}},
+	}
+}
+
+func scaleNamespaced(prefix string) metav1.ObjectMeta {
+	m := scaleMeta(prefix)
+	m.Namespace = "shop"
+	return m
+}
+
+// scaleKinds are the kinds that an observer asks for.
+func scaleKinds() map[string]scaleKind {
+	attached := "kubernetes.io/csi/" + scaleDriver + "^vol-" + itsNode
+	kinds := map[string]scaleKind{
+		"nodes": {scaleNodes, corev1.SchemeGroupVersion.WithKind("Node"), &corev1.Node{ObjectMeta: func() metav1.ObjectMeta {
+			m := scaleMeta("worker-")
+			m.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+			return m
+		}(), Status: corev1.NodeStatus{
+			Conditions:      []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			VolumesInUse:    []corev1.UniqueVolumeName{corev1.UniqueVolumeName(attached)},
+			VolumesAttached: []corev1.AttachedVolume{{Name: corev1.UniqueVolumeName(attached)}},
+		}}},
+		"csinodes": {scaleNodes, storagev1.SchemeGroupVersion.WithKind("CSINode"), &storagev1.CSINode{ObjectMeta: scaleMeta("worker-"), Spec: storagev1.CSINodeSpec{
+			Drivers: []storagev1.CSINodeDriver{{Name: scaleDriver, NodeID: "i-" + itsNumber, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](128)}}},
+		}}},
+		"csidrivers": {1, storagev1.SchemeGroupVersion.WithKind("CSIDriver"), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: scaleDriver}}},
+		"persistentvolumes": {scaleVolumes, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), &corev1.PersistentVolume{ObjectMeta: scaleMeta("pv-"), Spec: corev1.PersistentVolumeSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
+			ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data-" + itsNumber, UID: scaleUID + itsNumber},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: scaleDriver, VolumeHandle: "vol-" + itsNumber, VolumeAttributes: map[string]string{"partition": "0"}}},
+		}}},
+		"persistentvolumeclaims": {scaleVolumes, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), &corev1.PersistentVolumeClaim{ObjectMeta: scaleNamespaced("data-"), Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv-" + itsNumber, StorageClassName: ptr.To("fast"),
+		}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}},
+		"volumeattachments": {scaleVolumes, storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), &storagev1.VolumeAttachment{ObjectMeta: func() metav1.ObjectMeta {
+			m := scaleMeta("csi-")
+			m.Finalizers = []string{"external-attacher/disk-csi-example-com"}
+			m.Annotations = map[string]string{"csi.alpha.kubernetes.io/node-id": "i-" + itsNode}
+			return m
+		}(), Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: scaleDriver, NodeName: "worker-" + itsNode, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-" + itsNumber)},
+		}, Status: storagev1.VolumeAttachmentStatus{Attached: true}}},
+		"volumeholds": {scaleVolumes, v1alpha1.SchemeGroupVersion.WithKind("VolumeHold"), scaleHold()},
+		"pods": {scaleVolumes, corev1.SchemeGroupVersion.WithKind("Pod"), &corev1.Pod{ObjectMeta: scaleNamespaced("db-"), Spec: corev1.PodSpec{
+			NodeName: "worker-" + itsNode,
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + itsNumber}}},
+				{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
+			},
+			Containers: []corev1.Container{{Name: "db", Image: "registry.example.com/database:1", Args: []string{"--data=/data"},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "kube-api-access", MountPath: "/var/run/secrets"}}}},
+			Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](300)}},
+		}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{Name: "db", Ready: true}}}}},
+	}
+	for name, none := range map[string]runtime.Object{"storageclasses": &storagev1.StorageClass{}, "volumetickets": &v1alpha1.VolumeTicket{}, "attachpolicies": &v1alpha1.AttachPolicy{}} {
+		kinds[name] = scaleKind{object: none, gvk: scaleNone(name)}
+	}
+	for _, k := range kinds {
+		k.object.GetObjectKind().SetGroupVersionKind(k.gvk)
+	}
+	return kinds
+}
+
+func scaleHold() *v1alpha1.VolumeHold {
+	claim := ledger.ClaimKey{Namespace: "shop", Name: "data-" + itsNumber}
+	hold := translate.HoldObject(translate.HoldContext{
+		Volume: ledger.VolumeID{Driver: scaleDriver, Handle: "vol-" + itsNumber}, Claim: claim, Now: time.Unix(1_760_000_000, 0),
+	}, ledger.Hold{
+		Node: ledger.NodeName("worker-" + itsNode), NodeUID: scaleUID + itsNode, Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv-" + itsNumber},
+		Requesters: []ledger.Requester{{Namespace: "shop", Name: "db-" + itsNumber, UID: scaleUID + itsNumber}},
+	})
+	hold.ObjectMeta = scaleMeta("hold-")
+	return hold
+}
+
+// scaleNone names the kinds of which there are none.
+func scaleNone(name string) schema.GroupVersionKind {
+	switch name {
+	case "storageclasses":
+		return storagev1.SchemeGroupVersion.WithKind("StorageClass")
+	case "volumetickets":
+		return v1alpha1.SchemeGroupVersion.WithKind("VolumeTicket")
+	}
+	return v1alpha1.SchemeGroupVersion.WithKind("AttachPolicy")
+}
+
+// BenchmarkStart starts an observer in a cluster of 5,000 nodes with 100,000
+// attachments and as many pods, and plans for every volume once: what a
+// controller does before and with its first decisions. It reports the seconds
+// until the first, those until the last, and the live heap then. The server's
+// work is in the time.
+func BenchmarkStart(b *testing.B) {
+	config := &rest.Config{Host: startScaleServer(b), QPS: -1}
+	own, err := client.NewForConfig(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	for b.Loop() {
+		observer, err := observe.New(observe.Config{Kube: kubernetes.NewForConfigOrDie(config), Moorage: own})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		began, ended := time.Now(), make(chan struct{})
+		go func() { defer close(ended); observer.Run(ctx) }()
+		if err := observer.WaitForSync(ctx); err != nil {
+			b.Fatal(err)
+		}
+		snapshot, attached := observer.Snapshot(), 0
+		for v := range snapshot.Volumes() {
+			arbiter.Arbiter{}.Plan(snapshot, v.ID, time.Now())
+			if attached == 0 {
+				b.ReportMetric(time.Since(began).Seconds(), "s-to-first-decision")
+			}
+			if p := v.Place(ledger.NodeName("worker-" + number(v.ID.Handle))); p != nil && p.HasAttachments() && len(p.Users) > 0 {
+				attached++
+			}
+		}
+		b.ReportMetric(time.Since(began).Seconds(), "s-to-last-decision")
+		if attached != scaleVolumes {
+			b.Fatalf("%d volumes are attached where their pods are, of %d", attached, scaleVolumes)
+		}
+		goruntime.GC()
+		var m goruntime.MemStats
+		goruntime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.HeapAlloc)/(1<<20), "MiB-live")
+		goruntime.KeepAlive(observer)
+		cancel()
+		<-ended
+	}
+}
+
+// number is the number of the node where the volume of a handle is attached.
+func number(handle string) string {
+	n, _ := strconv.Atoi(strings.TrimLeft(strings.TrimPrefix(handle, "vol-"), "0"))
+	return fmt.Sprintf("%09d", n%scaleNodes)
+}
