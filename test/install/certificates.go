@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
 var webhookPods = labels.Set{"app.kubernetes.io/name": "moorage", "app.kubernetes.io/component": "webhook"}.AsSelector()
@@ -160,6 +161,15 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	if err := s.pods.Stop(ctx, attachDetach); err != nil {
 		return err
 	}
+	// cert-manager leaves the Secrets that it made.
+	if err := s.client.CoreV1().Secrets(namespace).Delete(ctx, "moorage-webhook-tls", metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	reader, err := audit.From(s.cluster.AuditLog())
+	if err != nil {
+		return err
+	}
+	s.audit = reader
 	values := []string{"--set", "certManager.enabled=false", "--set", "certificateJob.duration=48h"}
 	if err := s.installChart(ctx, "charts/moorage", append(values, "--set", "certificateJob.renewBefore=24h")...); err != nil {
 		return err
@@ -171,7 +181,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.whileStamping(ctx, func(ctx context.Context) error {
+	err = s.whileStamping(ctx, func(ctx context.Context) error {
 		// Due at once: each release has a Job that looks.
 		args := append([]string{"upgrade", release, "charts/moorage", "--namespace", namespace}, values...)
 		if _, err := s.helmCommand(ctx, append(args, "--set", "certificateJob.renewBefore=2879m")...); err != nil {
@@ -189,4 +199,8 @@ func (s *story) ownCertificates(ctx context.Context) error {
 		}
 		return s.newCertificateShown(ctx)
 	})
+	if err != nil {
+		return err
+	}
+	return s.rightsOf(ctx, func(account string) bool { return account == "moorage-certificate" })
 }

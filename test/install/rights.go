@@ -30,6 +30,11 @@ func (r right) String() string {
 // rights returns an error if the API server refused Moorage anything so far, or
 // if a role of the chart grants what was not used and isn't known to be rare.
 func (s *story) rights(ctx context.Context) error {
+	return s.rightsOf(ctx, func(string) bool { return true })
+}
+
+// rightsOf is rights for some of the accounts.
+func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) error {
 	events, err := s.audit.Read()
 	if err != nil {
 		return err
@@ -43,6 +48,7 @@ func (s *story) rights(ctx context.Context) error {
 	}
 	used := usedRights(events)
 	var unused []string
+	maps.DeleteFunc(granted, func(r right, _ bool) bool { return !chosen(r.account) })
 	for r := range granted {
 		if !used[r] && !streamed(r, used) && rare()[right{"", r.verb, r.group, r.resource}] == "" {
 			unused = append(unused, r.String())
