@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/controller"
+	"github.com/moorage-dev/moorage/controller/attacher"
 	"github.com/moorage-dev/moorage/manifests"
 	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
@@ -42,6 +43,7 @@ func components() map[string]func() *cobra.Command {
 		"moorage-controller": controller.NewCommand,
 		"moorage-extender":   extender.NewCommand,
 		"moorage-scheduler":  scheduler.NewCommand,
+		"moorage-attacher":   attacher.NewCommand,
 		"moorage-webhook":    webhook.NewCommand,
 	})
 	return all

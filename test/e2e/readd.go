@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -153,4 +154,44 @@ func (s *story) attachedAgain() {
 	s.expect(s.ReportedAttached(readdNode, handle), "the volume is in volumesAttached", "it is not")
 	s.detachedBefore(last(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, readdNode)), readdNode)
 	s.say("db runs")
+}
+
+// readdStays is readd where the attacher is Moorage's, and no detach ever
+// succeeds.
+func readdStays() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:  "readd-stays",
+		Doc:   "A pod comes back to its node while the detach fails, with moorage-attacher: the volume stays, and the pod runs though no detach has succeeded.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: func(shape *sandbox.Shape) {
+			threeByFour(shape)
+			shape.MoorageAttacher = true
+		},
+		Run: tell(func(s *story) {
+			mend := s.detachFails()
+			s.podAt(readdNode, "db", "data")
+			s.runs("db")
+			handle := s.handle("data")
+			over := 0
+			for _, e := range s.calls(diskapi.ControllerUnpublish, diskapi.Returned, handle, readdNode) {
+				if e.Done() {
+					over++
+				}
+			}
+			s.expect(over == 0, "no detach has succeeded", "%d have", over)
+			s.expect(s.ReportedAttached(readdNode, handle), "the volume is in volumesAttached", "it is not")
+			s.say("db runs, and its volume never left %s", readdNode)
+			s.until("the VolumeHold says Held again", func() error {
+				hold, err := s.hold("data")
+				if err != nil {
+					return err
+				}
+				if sum := hold.Status.Summary; sum == nil || sum.State != v1alpha1.HoldStateHeld {
+					return fmt.Errorf("it says %+v", sum)
+				}
+				return nil
+			})
+			mend()
+		}),
+	}
 }

@@ -5,7 +5,7 @@ package main
 // guards lists every scenario of Moorage's with a rule without which it must
 // fail.
 func guards() []guard {
-	all := standalone()
+	all := append(standalone(), attached()...)
 	for _, g := range standalone() {
 		switch g.Scenario {
 		case "rollout", "limit", "full-node":

@@ -15,9 +15,12 @@ func moorageComponents(s *site) []component {
 	if s.options.Extender {
 		placing = extender
 	}
-	var early []string
+	var extra []string
 	if s.options.AttachBeforeBind {
-		early = []string{"--attach-before-bind"}
+		extra = append(extra, "--attach-before-bind")
+	}
+	if s.options.MoorageAttacher {
+		extra = append(extra, "--stay-attached")
 	}
 	return []component{
 		{
@@ -33,7 +36,7 @@ func moorageComponents(s *site) []component {
 			name:     MoorageController,
 			identity: new(serviceAccount(MoorageNamespace, MoorageController)),
 			restart:  true,
-			args: append(early,
+			args: append(extra,
 				"--kubeconfig="+s.kubeconfig(MoorageController),
 				"--namespace="+MoorageNamespace,
 				"--mode="+string(s.options.Mode),

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +23,9 @@ type Shape struct {
 	// Slots is how many volumes the driver allows on a node; 0 means the
 	// driver states no limit.
 	Slots int `json:"slots"`
+	// MoorageAttacher has moorage-attacher stand in for external-attacher, and
+	// Moorage's controller know it.
+	MoorageAttacher bool `json:"moorageAttacher,omitempty"`
 	// AttachLatency and DetachLatency are how long the disk service takes.
 	AttachLatency time.Duration `json:"attachLatency"`
 	DetachLatency time.Duration `json:"detachLatency"`
@@ -59,8 +61,9 @@ type Options struct {
 	// Executable is the multi-call binary that components are started from;
 	// empty means the running one.
 	Executable string
-	// Attacher is the csi-attacher binary; empty means the environment
-	// variable MOORAGE_SANDBOX_ATTACHER, or csi-attacher beside Executable.
+	// Attacher is StockAttacher, MoorageAttacher, or the path of a csi-attacher;
+	// empty means what the environment variable MOORAGE_SANDBOX_ATTACHER says,
+	// or StockAttacher.
 	Attacher string
 	// TuneAttacher raises external-attacher's request limits and workers in
 	// every mode, as UpstreamTuned does.
@@ -83,16 +86,15 @@ type Options struct {
 	Keep bool
 	// Progress receives one line per step while the cluster starts and stops.
 	Progress func(string)
+
+	// ownAttacher: moorage-attacher, whatever the shape says.
+	ownAttacher bool
 }
 
 // minGracePeriod lets a kubelet miss the renewal of its Lease once.
 const minGracePeriod = 20 * time.Second
 
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
-
-// AttacherEnv names the environment variable that overrides where the
-// csi-attacher binary is.
-const AttacherEnv = "MOORAGE_SANDBOX_ATTACHER"
 
 // DefaultBaseDir is where the clusters of this user live.
 func DefaultBaseDir() string {
@@ -142,27 +144,11 @@ func (o Options) complete() (Options, error) {
 		}
 		o.Executable = path
 	}
-	var err error
-	o.Attacher, err = o.AttacherPath()
-	return o, err
-}
-
-// AttacherPath is the csi-attacher binary that these options lead to, or an
-// error that says where to get one.
-func (o Options) AttacherPath() (string, error) {
-	path := cmp.Or(o.Attacher, os.Getenv(AttacherEnv))
-	if path == "" {
-		executable := o.Executable
-		if executable == "" {
-			var err error
-			if executable, err = os.Executable(); err != nil {
-				return "", fmt.Errorf("find the sandbox's own executable: %w", err)
-			}
-		}
-		path = filepath.Join(filepath.Dir(executable), "csi-attacher")
+	o.ownAttacher = o.choice() == MoorageAttacher
+	path, err := o.AttacherPath()
+	if err != nil && !o.ownAttacher && !o.MoorageAttacher {
+		return o, err
 	}
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("csi-attacher is missing (%w): run `make build`, or name it with --attacher or %s", err, AttacherEnv)
-	}
-	return path, nil
+	o.Attacher = path
+	return o, nil
 }

@@ -110,21 +110,6 @@ func schedulerComponent(s *site) component {
 
 // attacherComponent is the stock external-attacher. It exits when the driver
 // goes away and counts on being started again.
-func attacherComponent(s *site) component {
-	args := []string{
-		"--kubeconfig=" + s.kubeconfig(Attacher),
-		"--csi-address=" + s.csiSocket,
-		"--v=4",
-	}
-	if s.options.Mode == UpstreamTuned || s.options.TuneAttacher {
-		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst, "--worker-threads="+tunedWorkers)
-	}
-	return component{
-		name: Attacher, binary: s.options.Attacher, restart: true, args: args,
-		identity: new(serviceAccount(driverNamespace, "csi-attacher")),
-	}
-}
-
 func diskComponent(s *site) component {
 	return component{
 		name: DiskService, identity: new(serviceAccount(driverNamespace, "disk-service")),

@@ -36,7 +36,7 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 }
 
 func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
-	fs.StringVar(&f.attacher, "attacher", "", "the csi-attacher binary (default: beside this one, or $"+sandbox.AttacherEnv+")")
+	fs.StringVar(&f.attacher, "attacher", "", "moorage, stock, or the path of a csi-attacher (default: $"+sandbox.AttacherEnv+", or stock)")
 	fs.BoolVar(&f.keep, "keep", false, "keep the cluster's folder, with its logs")
 }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// attached lists the guards of the scenarios with moorage-attacher: without an
+// unpublish, a volume stays where nobody knows of it any more.
+func attached() []guard {
+	released := []edit{{
+		File: "controller/attacher/decide/detach.go",
+		Old:  "if r.proved && r.sight != there || r.mayStay() && p.stays(r) {",
+		New:  "if true {",
+	}}
+	rule := "I1, I9: the attacher's finalizer goes only after an unpublish that has succeeded"
+	return []guard{
+		{Scenario: "attacher-path", Rule: rule, Edits: released, Expect: []string{"every stage of the path was seen"}},
+		{Scenario: "attacher-handover", Rule: rule, Edits: released, Expect: []string{"the detach from"}},
+		{Scenario: "attacher-handover-failing", Rule: rule, Edits: released, Expect: []string{"the detach", "two-nodes"}},
+		{Scenario: "readd-stays", Rule: "the attacher is told that the volume is wanted where it is", Edits: []edit{{
+			File: "internal/arbiter/planstay.go",
+			Old:  "if !p.StayAttached || p.Cooperative || !p.excl || place == nil || !p.living(place) {",
+			New:  "if true {",
+		}}, Expect: []string{"pod db runs"}},
+		{Scenario: "swap", Rule: rule, Edits: released, Expect: []string{"an attach and a detach are under way", "the pods run"}},
+	}
+}
