@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/strvals"
+	"sigs.k8s.io/yaml"
+)
+
+// What the pages tell people to set can be set.
+func TestThePagesSetWhatTheChartHas(t *testing.T) {
+	pages, err := filepath.Glob("../docs/operate/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, inline := regexp.MustCompile("--set[ =]([^ \n`]+)"), regexp.MustCompile("`([a-z][A-Za-z]+(?:\\.[A-Za-z]+)+)(?:: ([^`]+)|=([^`]+))?`")
+	raw, err := os.ReadFile("../charts/moorage/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := map[string]any{}
+	if err := yaml.Unmarshal(raw, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range set.FindAllStringSubmatch(string(text), -1) {
+			values, err := strvals.Parse(match[1])
+			if err != nil {
+				t.Errorf("%s: --set %s: %v", page, match[1], err)
+				continue
+			}
+			asYAML, err := yaml.Marshal(values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := renderChart(t, string(asYAML)); err != nil {
+				t.Errorf("%s: --set %s: %v", page, match[1], err)
+			}
+			found++
+		}
+		for _, match := range inline.FindAllStringSubmatch(string(text), -1) {
+			section, _, _ := strings.Cut(match[1], ".")
+			if _, ours := defaults[section]; ours && !has(defaults, match[1]) {
+				t.Errorf("%s: the chart has no value %s", page, match[1])
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d commands were found", found)
+	}
+}
+
+// has says whether a path leads to a value.
+func has(values map[string]any, path string) bool {
+	first, rest, more := strings.Cut(path, ".")
+	value, ok := values[first]
+	if !more || !ok {
+		return ok
+	}
+	below, ok := value.(map[string]any)
+	return ok && has(below, rest)
+}
