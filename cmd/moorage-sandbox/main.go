@@ -16,6 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/bench"
+	"github.com/moorage-dev/moorage/test/bench/attach"
 	"github.com/moorage-dev/moorage/test/e2e"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
@@ -29,11 +30,13 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers},
 	}))
 }
 
 func benchmark(s *cli.Session) *cobra.Command { return bench.NewCommand(s) }
+
+func benchmarkAttachers(s *cli.Session) *cobra.Command { return attach.NewCommand(s) }
 
 // components are the processes that this binary can become.
 func components() map[string]func() *cobra.Command {

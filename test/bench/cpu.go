@@ -62,6 +62,17 @@ func readCPU(c *sandbox.Cluster) (cpuReading, error) {
 	return r, err
 }
 
+// ProcessSeconds is the CPU time, in seconds, that a process has used since it
+// began.
+func ProcessSeconds(pid int) (float64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+	}
+	ticks, err := processTicks(string(stat))
+	return float64(ticks) / ticksPerSecond, err
+}
+
 // componentOf joins the nodes into one.
 func componentOf(name string) string {
 	if strings.HasPrefix(name, strings.TrimSuffix(sandbox.NodeName(1), "1")) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	attached "github.com/moorage-dev/moorage/test/bench/attach/result"
 	"github.com/moorage-dev/moorage/test/bench/core/report"
 	"github.com/moorage-dev/moorage/test/bench/internal/file"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
@@ -48,7 +49,8 @@ func withResults(text, resultDir string) (string, error) {
 }
 
 // renderFolder renders the result files of a folder, in the order of their
-// names, each under a heading. The scheduler's has a page of its own.
+// names, each under a heading. The scheduler's and the attacher's have pages of
+// their own.
 func renderFolder(dir string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -87,7 +89,7 @@ func renderResult(data []byte) (string, error) {
 	case report.Schema:
 		r, err := report.Decode(data)
 		return "## The core\n" + report.Render(r), err
-	case result.Schema:
+	case result.Schema, attached.Schema:
 		return "", nil
 	}
 	r, err := Decode(data)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+const (
+	nodes = 10
+	// hands is how many requests of the load are under way at once.
+	hands = 64
+	// patience bounds what is not measured.
+	patience = 6 * time.Minute
+	// immediateClass binds claims before anything uses them.
+	immediateClass = "disk-immediate"
+)
+
+// load is one run's VolumeAttachments.
+type load struct {
+	*sandbox.Env
+	volumes int
+	stamped bool // as Moorage's controller makes them
+}
+
+// each does something for 0 to n-1, hands at a time, until one fails.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	free := make(chan struct{}, hands)
+	var wg sync.WaitGroup
+	for i := range n {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-free }()
+			if err := do(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+func claimName(i int) string { return fmt.Sprintf("volume-%04d", i) }
+
+// provision makes the volumes.
+func (l load) provision(ctx context.Context) error {
+	err := each(ctx, l.volumes, func(ctx context.Context, i int) error {
+		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)
+		claim.Spec.StorageClassName = new(immediateClass)
+		return l.CreateClaim(ctx, claim)
+	})
+	if err != nil {
+		return err
+	}
+	return l.EventuallyWithin(ctx, patience, "all claims are bound", func() error {
+		bound := 0
+		for _, claim := range l.View.Claims(l.Namespace) {
+			if pv := l.View.Volume(claim.Spec.VolumeName); claim.Status.Phase == corev1.ClaimBound && pv != nil {
+				bound++
+			}
+		}
+		if bound < l.volumes {
+			return fmt.Errorf("%d of %d are", bound, l.volumes)
+		}
+		return nil
+	})
+}
+
+func attachmentName(i int) string { return "bench-" + strconv.Itoa(i) }
+
+// attach creates every VolumeAttachment.
+func (l load) attach(ctx context.Context) error {
+	return each(ctx, l.volumes, func(ctx context.Context, i int) error {
+		claim := l.View.Claim(l.Namespace, claimName(i))
+		if claim == nil {
+			return fmt.Errorf("claim %s is gone", claimName(i))
+		}
+		_, err := l.Client.StorageV1().VolumeAttachments().Create(ctx, l.attachment(i, claim.Spec.VolumeName), metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create a VolumeAttachment: %w", err)
+		}
+		return nil
+	})
+}
+
+func (l load) attachment(i int, pv string) *storagev1.VolumeAttachment {
+	node := sandbox.NodeName(1 + i%nodes)
+	a := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: attachmentName(i)},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: sandbox.DriverName, NodeName: node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv},
+		},
+	}
+	if l.stamped {
+		a.Finalizers = []string{translate.AttacherFinalizer(sandbox.DriverName)}
+		a.Annotations = map[string]string{
+			translate.AnnotationNodeID: diskapi.NodeID(node), v1alpha1.AnnotationTransitions: "1",
+		}
+	}
+	return a
+}
+
+// attached is how many are.
+func (l load) attached() int {
+	n := 0
+	for _, a := range l.View.Attachments() {
+		if a.Status.Attached {
+			n++
+		}
+	}
+	return n
+}
+
+// detach deletes every VolumeAttachment.
+func (l load) detach(ctx context.Context) error {
+	return each(ctx, l.volumes, func(ctx context.Context, i int) error {
+		if err := l.Client.StorageV1().VolumeAttachments().Delete(ctx, attachmentName(i), metav1.DeleteOptions{}); err != nil {
+			return fmt.Errorf("delete a VolumeAttachment: %w", err)
+		}
+		return nil
+	})
+}
+
+func (l load) detached() int { return l.volumes - len(l.View.Attachments()) }
+
+// until waits for a count to be complete, or for the deadline, which is no
+// error. It returns how far it came.
+func (l load) until(ctx context.Context, deadline time.Duration, count func() int) (int, error) {
+	limited, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	err := l.View.Await(limited, func() error {
+		if n := count(); n < l.volumes {
+			return fmt.Errorf("%d of %d", n, l.volumes)
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		return l.volumes, nil
+	case ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded):
+		return count(), nil
+	}
+	return count(), err
+}
