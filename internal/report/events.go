@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -27,23 +28,37 @@ const (
 	eventTicketRefused = "TicketRefused"
 )
 
-// Events writes events. All methods are safe for parallel use, and do nothing
-// on nil.
-type Events struct{ recorder record.EventRecorder }
+// Events writes events, and logs each with the same reason code. All methods
+// are safe for parallel use, and do nothing on nil.
+type Events struct {
+	recorder record.EventRecorder
+	log      klog.Logger
+}
 
 // NewEvents returns events that are written in the background until ctx is
 // done; repeated ones are counted up, not written anew.
 func NewEvents(ctx context.Context, kube kubernetes.Interface) *Events {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return NewEventsWith(broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ControllerName}))
+	return NewEventsIn(ctx, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ControllerName}))
 }
 
 // NewEventsWith returns events that go to a recorder.
-func NewEventsWith(recorder record.EventRecorder) *Events { return &Events{recorder} }
+func NewEventsWith(recorder record.EventRecorder) *Events {
+	return NewEventsIn(context.Background(), recorder)
+}
+
+// NewEventsIn returns events that go to a recorder, and to the context's logger.
+func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
+	return &Events{recorder, klog.FromContext(ctx)}
+}
 
 // Waits tells a pod why its volumes are not there, when the reason lasts.
 func (e *Events) Waits(pod *ledger.Pod, reason arbiter.Reason) {
+	if e == nil {
+		return
+	}
+	e.log.Info("A pod waits for a volume", append(fields(reason), "pod", klog.KRef(pod.Namespace, pod.Name))...)
 	name := eventVolumeWaits
 	if reason.Code == arbiter.AttachFailed {
 		name = eventFailedAttach
@@ -53,6 +68,10 @@ func (e *Events) Waits(pod *ledger.Pod, reason arbiter.Reason) {
 
 // Refused tells a pod that a node was refused to its reservation.
 func (e *Events) Refused(t *ledger.Ticket, reason arbiter.Reason) {
+	if e == nil {
+		return
+	}
+	e.log.Info("A ticket is refused", append(fields(reason), "ticket", klog.KRef(t.ID.Namespace, t.ID.Name), "type", t.Type, "at", t.Node)...)
 	if t.Type == ledger.TypePod && t.PodName != "" {
 		e.pod(t.ID.Namespace, t.PodName, t.Pod, eventTicketRefused, fmt.Sprintf("node %s: %s", t.Node, reason.Message()))
 	}
@@ -64,15 +83,26 @@ func (e *Events) ForcedDetach(node ledger.NodeName, v ledger.VolumeID, rule stri
 	if e == nil {
 		return
 	}
+	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", node, "rule", rule)
 	e.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: string(node), UID: types.UID(node)},
 		corev1.EventTypeWarning, eventForcedDetach,
 		fmt.Sprintf("volume %s was detached without the kubelet's word that it is not in use, by rule %s", v, rule))
 }
 
-func (e *Events) pod(namespace, name, uid, reason, message string) {
-	if e == nil {
-		return
+// fields are a reason as a log has it: its code, and what it is about. The
+// message quotes drivers and names people's pods; events and conditions have it.
+func fields(reason arbiter.Reason) []any {
+	list := []any{"reason", reason.Code}
+	if !reason.Volume.IsZero() {
+		list = append(list, "volume", reason.Volume.String())
 	}
+	if reason.Node != "" {
+		list = append(list, "node", reason.Node)
+	}
+	return list
+}
+
+func (e *Events) pod(namespace, name, uid, reason, message string) {
 	e.recorder.Event(&corev1.ObjectReference{
 		Kind: "Pod", APIVersion: "v1", Namespace: namespace, Name: name, UID: types.UID(uid),
 	}, corev1.EventTypeWarning, reason, message)

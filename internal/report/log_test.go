@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// Each event is logged with its reason's code as a field, and without the
+// driver's words, which may hold anything.
+func TestEventsAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
+	e := report.NewEventsIn(klog.NewContext(t.Context(), logger), record.NewFakeRecorder(9))
+	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
+	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, arbiter.Reason{Code: arbiter.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
+	e.Refused(&ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, Type: ledger.TypePod, Node: "n2"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Node: "n2"})
+	e.ForcedDetach("n3", volume, arbiter.OutOfService)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, want := range [][]string{
+		{`reason="AttachFailed"`, `volume="d^h"`, `node="n1"`, `pod="shop/db"`},
+		{`reason="NoFreeSlot"`, `ticket="shop/t"`, `at="n2"`},
+		{`reason="ForcedDetach"`, `volume="d^h"`, `node="n3"`, `rule="OutOfService"`},
+	} {
+		for _, text := range want {
+			if i >= len(lines) || !strings.Contains(lines[i], text) {
+				t.Errorf("line %d lacks %s:\n%s", i, text, out.String())
+			}
+		}
+	}
+	if strings.Contains(out.String(), "password") {
+		t.Errorf("a driver's words are logged:\n%s", out.String())
+	}
+	var none *report.Events
+	none.Waits(&ledger.Pod{}, arbiter.Reason{}) // no recorder is no reason to fail
+	none.Refused(&ledger.Ticket{}, arbiter.Reason{})
+	none.ForcedDetach("", volume, "")
+}
