@@ -42,6 +42,12 @@ const (
 	// migration comes from.
 	AnnotationBeside = "moorage.dev/beside"
 
+	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs
+	// and separated by commas, at which the driver lists the volume as published
+	// though no VolumeAttachment accounts for it. moorage-attacher writes it, and
+	// takes it off when it is over.
+	AnnotationStrays = "moorage.dev/published-unaccounted"
+
 	// LabelManagedBy with value ManagedBy marks the objects that Moorage made.
 	// What does not carry it is never deleted by Moorage.
 	LabelManagedBy = "app.kubernetes.io/managed-by"

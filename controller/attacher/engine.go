@@ -74,6 +74,8 @@ type engine struct {
 	idle    *sync.Cond
 	// unaccounted publications, in the driver's last list.
 	unaccounted int
+	// strays are the nodes of those, by PersistentVolume.
+	strays map[string][]string
 }
 
 // newEngine returns an engine whose steps end with ctx.

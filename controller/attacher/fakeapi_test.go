@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 var (
@@ -160,7 +162,7 @@ func (f *fakeAPI) PatchPersistentVolume(_ context.Context, name string, patch []
 		return nil, err
 	}
 	how, err := f.fails("patch pv", volumesResource, name)
-	f.write("patch pv " + name + finalizerChange(have.Finalizers, next.Finalizers) + how)
+	f.write("patch pv " + name + finalizerChange(have.Finalizers, next.Finalizers) + annotationChange(have.Annotations, next.Annotations) + how)
 	if err != nil {
 		return nil, err
 	}
@@ -209,12 +211,7 @@ func applied[T any](have *T, patch []byte) (*T, error) {
 // attachmentChange says in a few words what a write changes, and in a note what
 // it tells people.
 func attachmentChange(a, b *storagev1.VolumeAttachment) (text, note string) {
-	text = finalizerChange(a.Finalizers, b.Finalizers)
-	for _, key := range sortedKeys(b.Annotations) {
-		if a.Annotations[key] != b.Annotations[key] {
-			text += fmt.Sprintf(" %s=%s", shortKeys[key], b.Annotations[key])
-		}
-	}
+	text = finalizerChange(a.Finalizers, b.Finalizers) + annotationChange(a.Annotations, b.Annotations)
 	switch {
 	case b.Status.Attached && (!a.Status.Attached || !sameMap(a.Status.AttachmentMetadata, b.Status.AttachmentMetadata)):
 		text += " attached" + pairs(" metadata", b.Status.AttachmentMetadata)
@@ -237,7 +234,22 @@ func attachmentChange(a, b *storagev1.VolumeAttachment) (text, note string) {
 	return text, note
 }
 
-var shortKeys = map[string]string{"csi.alpha.kubernetes.io/node-id": "node-id"}
+var shortKeys = map[string]string{"csi.alpha.kubernetes.io/node-id": "node-id", v1alpha1.AnnotationStrays: "unaccounted"}
+
+func annotationChange(a, b map[string]string) string {
+	text := ""
+	for _, key := range sortedKeys(b) {
+		if a[key] != b[key] {
+			text += fmt.Sprintf(" %s=%s", shortKeys[key], b[key])
+		}
+	}
+	for _, key := range sortedKeys(a) {
+		if _, still := b[key]; !still {
+			text += " -" + shortKeys[key]
+		}
+	}
+	return text
+}
 
 func finalizerChange(a, b []string) string {
 	text := ""

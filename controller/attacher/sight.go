@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/klog/v2"
@@ -14,22 +15,33 @@ import (
 )
 
 // Reconcile compares every attachment with where the driver says its volumes
-// are.
+// are, and tells where they are without one.
 func (e *engine) Reconcile(ctx context.Context) error {
 	asOf := e.now()
 	published, err := e.config.Backend.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list the driver's volumes: %w", err)
 	}
+	e.tell(ctx, e.compare(published, asOf))
+	return nil
+}
+
+// compare returns what is to be told.
+func (e *engine) compare(published map[string][]string, asOf time.Time) []stray {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	accounted := 0
+	accounted, at := 0, map[string]map[string]bool{}
 	var touched []decide.VolumeID
 	for _, va := range e.store.attachments {
-		there, ok := e.publishedFor(va, published)
+		handle, nodeID, ok := e.listed(va)
 		if !ok {
 			continue
 		}
+		if at[handle] == nil {
+			at[handle] = map[string]bool{}
+		}
+		at[handle][nodeID] = true
+		there := slices.Contains(published[handle], nodeID)
 		if there {
 			accounted++
 		}
@@ -45,25 +57,21 @@ func (e *engine) Reconcile(ctx context.Context) error {
 	}
 	slices.Sort(touched)
 	e.look(slices.Compact(touched)...)
-	return nil
+	return e.strayed(published, at)
 }
 
-// publishedFor says whether the driver lists an attachment's volume at the
-// attachment's node; not ok if that can't be told.
-func (e *engine) publishedFor(va *storagev1.VolumeAttachment, published map[string][]string) (there, ok bool) {
+// listed is under which handle and node ID the driver lists an attachment's
+// volume while it is published; not ok if that can't be told.
+func (e *engine) listed(va *storagev1.VolumeAttachment) (handle, nodeID string, ok bool) {
 	a, ok := e.read(va)
 	if !ok || a.Volume == "" {
-		return false, false
+		return "", "", false
 	}
-	nodeID := a.NodeID
-	if nodeID == "" {
+	if nodeID = a.NodeID; nodeID == "" {
 		nodeID = a.TargetID
 	}
 	handle, err := e.config.Reader.ListedHandle(e.calls[a.UID], nodeID)
-	if err != nil || nodeID == "" {
-		return false, false
-	}
-	return slices.Contains(published[handle], nodeID), true
+	return handle, nodeID, err == nil && nodeID != ""
 }
 
 func count(published map[string][]string) int {

@@ -29,11 +29,14 @@ const (
 	StatusDiffers = "StatusDiffers"
 	// OtherController: somebody else makes VolumeAttachments in Standalone mode.
 	OtherController = "OtherController"
+	// Unaccounted: the driver has a volume published where no VolumeAttachment
+	// accounts for it, as moorage-attacher has told.
+	Unaccounted = "Unaccounted"
 )
 
 // Codes lists the codes.
 func Codes() []string {
-	return []string{AttachedTwice, ReportedTooEarly, BooksDiffer, StepOverdue, TicketOverdue, StatusDiffers, OtherController}
+	return []string{AttachedTwice, ReportedTooEarly, BooksDiffer, StepOverdue, TicketOverdue, StatusDiffers, OtherController, Unaccounted}
 }
 
 // Difference is one thing that is not as it should be.
@@ -61,6 +64,18 @@ func AtOnce(a arbiter.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.T
 			code = AttachedTwice
 		}
 		list = append(list, Difference{Code: code, Volume: id, Message: v.String(), At: report.OfVolume(id)})
+	}
+	v := s.Volume(id)
+	if v == nil {
+		return list
+	}
+	for _, name := range v.PVs() {
+		if pv := s.PersistentVolume(name); pv != nil && pv.Strays != "" {
+			list = append(list, Difference{
+				Code: Unaccounted, Volume: id, At: report.OfVolume(id),
+				Message: fmt.Sprintf("the driver lists %s as published at %s, and no VolumeAttachment accounts for it", id, pv.Strays),
+			})
+		}
 	}
 	return list
 }

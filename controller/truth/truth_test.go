@@ -141,6 +141,23 @@ func TestTicketOverdue(t *testing.T) {
 	}
 }
 
+// What the attacher has told of the driver's list is told once, and again only
+// when it was over in between.
+func TestUnaccounted(t *testing.T) {
+	pv := ledger.PersistentVolume{
+		Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode,
+		Claim: ledger.ClaimKey{Namespace: "s", Name: "data"}, Strays: "i-9",
+	}
+	w := start(t, arbiter.Arbiter{}, pv)
+	w.Round()
+	w.Round()
+	w.told(Unaccounted)
+	pv.Version, pv.Strays = "3", ""
+	w.see(pv)
+	w.Round()
+	w.told()
+}
+
 // What is wrong at any instant is told at once.
 func TestAtOnce(t *testing.T) {
 	w := start(t, arbiter.Arbiter{Cooperative: true}, boundPod(), attachment("n1", nil))

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	csitranslation "k8s.io/csi-translation-lib"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -55,6 +56,7 @@ func PersistentVolume(pv *corev1.PersistentVolume) (ledger.PersistentVolume, err
 		Volume:   volume,
 		Access:   access(pv.Spec.AccessModes, volume.NoAttach()),
 		Class:    class(pv.Annotations, &pv.Spec.StorageClassName),
+		Strays:   pv.Annotations[v1alpha1.AnnotationStrays],
 		Deleting: pv.DeletionTimestamp != nil,
 	}
 	if ref := pv.Spec.ClaimRef; ref != nil {

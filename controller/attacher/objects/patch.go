@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
@@ -67,6 +68,24 @@ func StampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]byt
 // UnstampPersistentVolume takes the finalizer off a PersistentVolume.
 func UnstampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]byte, error) {
 	return removeFinalizer(&pv.ObjectMeta, finalizer)
+}
+
+// TellStrays writes on a PersistentVolume at which nodes its volume is without
+// an attachment, or that there is none any more.
+func TellStrays(pv *corev1.PersistentVolume, nodes string) ([]byte, error) {
+	path := "/metadata/annotations/" + escape(v1alpha1.AnnotationStrays)
+	patch := ofUID(&pv.ObjectMeta)
+	switch {
+	case nodes == "":
+		patch = append(patch, removal{"remove", path})
+	case pv.Annotations == nil:
+		patch = append(patch,
+			operation{"test", "/metadata/annotations", nil},
+			operation{"add", "/metadata/annotations", map[string]string{v1alpha1.AnnotationStrays: nodes}})
+	default:
+		patch = append(patch, operation{"add", path, nodes})
+	}
+	return encode(patch)
 }
 
 func ofUID(meta *metav1.ObjectMeta) []any {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller/attacher/objects"
+)
+
+// stray is what is to be told of a PersistentVolume: the driver's IDs of the
+// nodes at which it lists the volume though no VolumeAttachment accounts for
+// it, joined by commas; empty if there are none any more.
+type stray struct {
+	pv    *corev1.PersistentVolume
+	nodes string
+}
+
+// strayed lists what has to be told, given what the driver lists and which of
+// that VolumeAttachments account for, whatever their state. A list may be older
+// than a detach: only what two lists in a row have shown counts.
+func (e *engine) strayed(published map[string][]string, accounted map[string]map[string]bool) []stray {
+	var list []stray
+	seen := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(e.store.volumes)) {
+		pv := e.store.volumes[name]
+		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != e.config.Reader.Driver {
+			continue
+		}
+		var lost, again []string
+		for _, node := range published[pv.Spec.CSI.VolumeHandle] {
+			if !accounted[pv.Spec.CSI.VolumeHandle][node] {
+				lost = append(lost, node)
+			}
+		}
+		slices.Sort(lost)
+		for _, node := range lost {
+			if slices.Contains(e.strays[name], node) {
+				again = append(again, node)
+			}
+		}
+		if len(lost) > 0 {
+			seen[name] = lost
+		}
+		if nodes := strings.Join(again, ","); nodes != pv.Annotations[v1alpha1.AnnotationStrays] {
+			list = append(list, stray{pv, nodes})
+		}
+	}
+	e.strays = seen
+	return list
+}
+
+// tell writes on PersistentVolumes where their volumes are without an
+// attachment. What fails is told after the next list.
+func (e *engine) tell(ctx context.Context, list []stray) {
+	for _, s := range list {
+		if !e.config.Leading() {
+			return
+		}
+		patch, err := objects.TellStrays(s.pv, s.nodes)
+		if err == nil {
+			var fresh *corev1.PersistentVolume
+			if fresh, err = e.config.API.PatchPersistentVolume(ctx, s.pv.Name, patch); err == nil {
+				e.SeeVolume(fresh)
+			}
+		}
+		if err != nil {
+			klog.FromContext(ctx).Info("What the driver lists was not told", "PersistentVolume", s.pv.Name, "nodes", s.nodes, "reason", err.Error())
+		}
+	}
+}
