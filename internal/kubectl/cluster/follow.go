@@ -16,8 +16,12 @@ import (
 )
 
 // settle is how long changes are gathered before they are told: one attach
-// changes half a dozen objects within it.
-const settle = 200 * time.Millisecond
+// changes half a dozen objects within it. In a cluster so large that to take it
+// in takes long, it is idle times that: following must not keep a core busy.
+const (
+	settle = 200 * time.Millisecond
+	idle   = 4
+)
 
 // Follow calls see with the cluster as it is, and again after every change, at
 // most five times a second, until ctx ends or see returns an error. What may
@@ -34,7 +38,7 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 	if err != nil {
 		return err
 	}
-	world := first
+	world, pause := first, settle
 	for {
 		if err := see(world); err != nil {
 			return err
@@ -47,9 +51,11 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(settle):
+		case <-time.After(pause):
 		}
+		began := time.Now()
 		world = c.world(feeds, first.Unseen)
+		pause = max(settle, idle*time.Since(began))
 	}
 }
 
