@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/docs"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+)
+
+// docs/kubectl.md has every command, and every check of doctor's.
+func TestCommandsAreDocumented(t *testing.T) {
+	root := kubectl.NewCommand(&command.Base{Flags: genericclioptions.NewConfigFlags(true), Streams: genericiooptions.NewTestIOStreamsDiscard()})
+	for _, c := range root.Commands() {
+		if !strings.Contains(docs.Kubectl, "| `"+c.Name()) {
+			t.Errorf("docs/kubectl.md does not list %s", c.Name())
+		}
+		if c.Short == "" || c.Args == nil {
+			t.Errorf("%s lacks a description, or takes any arguments", c.Name())
+		}
+		if c.Name() == "doctor" {
+			checksDocumented(t, c)
+		}
+	}
+}
+
+func checksDocumented(t *testing.T, doctor *cobra.Command) {
+	t.Helper()
+	_, list, ok := strings.Cut(doctor.Long, "Checks: ")
+	if !ok {
+		t.Fatal("doctor does not list its checks")
+	}
+	for check := range strings.SplitSeq(strings.TrimSuffix(list, "."), ", ") {
+		if !strings.Contains(docs.Kubectl, "| `"+check+"` |") {
+			t.Errorf("docs/kubectl.md does not explain the check %s", check)
+		}
+	}
+}
+
+// The krew manifest has an archive for each platform, named as hack/krew/render
+// names it.
+func TestKrewManifest(t *testing.T) {
+	raw, err := os.ReadFile("../../hack/krew/moorage.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct {
+		Kind     string
+		Metadata struct{ Name string }
+		Spec     struct {
+			Version, ShortDescription string
+			Platforms                 []struct {
+				Selector         struct{ MatchLabels struct{ OS, Arch string } }
+				URI, SHA256, Bin string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(raw, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Kind != "Plugin" || manifest.Metadata.Name != "moorage" || len(manifest.Spec.Platforms) < 4 || len(manifest.Spec.ShortDescription) > 50 {
+		t.Errorf("the manifest is %+v", manifest)
+	}
+	for _, p := range manifest.Spec.Platforms {
+		os, arch := p.Selector.MatchLabels.OS, p.Selector.MatchLabels.Arch
+		archive := fmt.Sprintf("/%s/kubectl-moorage-%s-%s.tar.gz", manifest.Spec.Version, os, arch)
+		want := "kubectl-moorage"
+		if os == "windows" {
+			want += ".exe"
+		}
+		if !strings.HasSuffix(p.URI, archive) || len(p.SHA256) != 64 || p.Bin != want {
+			t.Errorf("%s/%s: %+v", os, arch, p)
+		}
+	}
+}
+
+// What is wrong with the command line or the connection is said as kubectl says
+// it, and ends with 1.
+func TestFailures(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"explains"}, `unknown command "explains"`},
+		{[]string{"volumes", "--colour"}, "unknown flag: --colour"},
+		{[]string{"volumes", "pv-a"}, `unknown command "pv-a"`},
+		{[]string{"doctor", "--fail-on", "often"}, `--fail-on "often" is not known`},
+		{[]string{"volumes", "--context", "nowhere"}, `context "nowhere" does not exist`},
+	} {
+		out, errs, code := run(t.Context(), server, now, test.args...)
+		if code != 1 || out != "" || !strings.Contains(errs, "error: ") || !strings.Contains(errs, test.says) {
+			t.Errorf("%v: exit code %d, output %q, errors %q", test.args, code, out, errs)
+		}
+	}
+	nowhere := &apitest.Server{URL: "http://127.0.0.1:1"}
+	if _, errs, code := run(t.Context(), nowhere, now, "volumes"); code != 1 || !strings.Contains(errs, "connection refused") {
+		t.Errorf("a server that is not there: exit code %d, errors %q", code, errs)
+	}
+}
