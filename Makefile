@@ -123,7 +123,7 @@ explore: ## Search every interleaving in small worlds; EXPLORE=NAME for one of t
 
 .PHONY: mutants
 mutants: ## Take rules out of the core: simulator and explorer must notice; write down which does
-	$(GO) test ./test/sim/mutants -timeout 0 -v -rewrite
+	$(GO) test ./test/sim/mutants -timeout 0 -v -args -rewrite
 
 .PHONY: verify
 verify: ## Check format, lint, import law and generated files

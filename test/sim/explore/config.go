@@ -74,19 +74,18 @@ func Small() []World {
 	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}}
 }
 
-// Large are the worlds that take minutes each: every failure, beside two leaders
-// and a crash where that is not too large. A failure that comes once is of one
-// kind, so what a world with one of any kind has is in these together.
+// Large are the worlds that take minutes each: one volume with all that may
+// fail but a node, beside three leaders; two volumes and three pods with each
+// failure by itself, and with two leaders.
 func Large() []World {
 	var list []World
 	add := func(name string, c Config, change func(*Config)) {
 		change(&c)
 		list = append(list, World{name, c})
 	}
-	add("handover, a restart and a lost answer", Handover(), func(c *Config) { c.Restarts, c.LostAnswers = 1, 1 })
-	add("handover, a restart and a failed call", Handover(), func(c *Config) { c.Restarts, c.FailedCalls = 1, 1 })
-	add("handover, three leaders and a lost answer", Handover(), func(c *Config) { c.Leaders, c.LostAnswers = 3, 1 })
-	add("handover, three leaders and a failed call", Handover(), func(c *Config) { c.Leaders, c.FailedCalls = 3, 1 })
+	add("handover, three leaders and any failure but a dead node", Handover(), func(c *Config) {
+		c.Leaders, c.Restarts, c.LostAnswers, c.FailedCalls = 3, 1, 1, 1
+	})
 	add("handover, a dead node", Handover(), func(c *Config) { c.DeadNodes = 1 })
 	add("slots, two leaders", Slots(), func(c *Config) { c.Leaders = 2 })
 	add("slots, a restart", Slots(), func(c *Config) { c.Restarts = 1 })
