@@ -4,6 +4,8 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 // GroupVersion and the kinds that a file may name; it may leave them out.
@@ -26,6 +28,15 @@ type VolumeHoldArgs struct {
 	// AttachPolicy of its volumes says otherwise. Default 30s; above 0 and below
 	// 15m, where the scheduling framework itself gives up.
 	GrantTimeout *metav1.Duration `json:"grantTimeout,omitempty"`
+
+	// OnControllerDown says what becomes of a pod whose ticket moorage-controller
+	// has not answered at all within that time, where no AttachPolicy of its
+	// volumes says otherwise. Wait, the default, gives the node up and tries
+	// again. BindUngranted binds the pod to the node that the scheduler chose by
+	// what it knows itself, so that a cluster without a controller still places
+	// pods; what another scheduler promised meanwhile may then be one too many,
+	// and waits for the attach.
+	OnControllerDown v1alpha1.ControllerDownAction `json:"onControllerDown,omitempty"`
 }
 
 // VolumeHoldWeights weigh against each other what speaks for a node, each from

@@ -31,6 +31,13 @@ func TestDefaults(t *testing.T) {
 	if none := (*v1alpha1.VolumeHoldArgs)(nil).WithDefaults(); *none.Weights.Near != 60 {
 		t.Errorf("defaults of nothing: near is %d", *none.Weights.Near)
 	}
+	if full.OnControllerDown != "Wait" {
+		t.Errorf("onControllerDown is %q by default", full.OnControllerDown)
+	}
+	ungranted := (&v1alpha1.VolumeHoldArgs{OnControllerDown: "BindUngranted"}).WithDefaults()
+	if err := ungranted.Validate(); err != nil || ungranted.OnControllerDown != "BindUngranted" {
+		t.Errorf("BindUngranted has become %q: %v", ungranted.OnControllerDown, err)
+	}
 }
 
 func TestValidate(t *testing.T) {
@@ -48,6 +55,7 @@ func TestValidate(t *testing.T) {
 		{"no weight", func(a *v1alpha1.VolumeHoldArgs) { *a.Weights.Held, *a.Weights.Near, *a.Weights.Balance = 0, 0, 0 }, "weights are all 0"},
 		{"no time", func(a *v1alpha1.VolumeHoldArgs) { a.GrantTimeout = &metav1.Duration{} }, "grantTimeout is 0s"},
 		{"as long as the framework", func(a *v1alpha1.VolumeHoldArgs) { a.GrantTimeout = &metav1.Duration{Duration: 15 * time.Minute} }, "below 15m"},
+		{"no such action", func(a *v1alpha1.VolumeHoldArgs) { a.OnControllerDown = "Panic" }, `onControllerDown is "Panic": it must be Wait or BindUngranted`},
 		{"another kind", func(a *v1alpha1.VolumeHoldArgs) { a.Kind = "NodeAffinityArgs" }, "leave apiVersion and kind out"},
 	}
 	for _, test := range tests {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 // What an absent field of VolumeHoldArgs means.
@@ -38,6 +40,9 @@ func (in *VolumeHoldArgs) WithDefaults() VolumeHoldArgs {
 	setDefault(&out.Weights.Near, DefaultNear)
 	setDefault(&out.Weights.Balance, DefaultBalance)
 	setDefault(&out.GrantTimeout, metav1.Duration{Duration: DefaultGrantTimeout})
+	if out.OnControllerDown == "" {
+		out.OnControllerDown = v1alpha1.ControllerDownWait
+	}
 	return out
 }
 
@@ -70,6 +75,11 @@ func (in *VolumeHoldArgs) Validate() error {
 	}
 	if timeout := in.GrantTimeout.Duration; timeout <= 0 || timeout >= MaxGrantTimeout {
 		errs = append(errs, fmt.Errorf("grantTimeout is %s: it must be above 0s and below %s, where the scheduling framework itself gives up", timeout, MaxGrantTimeout))
+	}
+	switch in.OnControllerDown {
+	case v1alpha1.ControllerDownWait, v1alpha1.ControllerDownBindUngranted:
+	default:
+		errs = append(errs, fmt.Errorf("onControllerDown is %q: it must be %s or %s", in.OnControllerDown, v1alpha1.ControllerDownWait, v1alpha1.ControllerDownBindUngranted))
 	}
 	return errors.Join(errs...)
 }

@@ -177,6 +177,14 @@ func (b *Book) Of(uid string) *Reservation {
 	return b.pods[uid]
 }
 
+// Ungranted says whether a reservation was allowed without a grant, so that
+// nothing is left to wait for before the bind.
+func (b *Book) Ungranted(r *Reservation) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return r.nogrant
+}
+
 // While runs f, unless r is off the book by then; nothing takes it off
 // meanwhile. f must not call the book.
 func (b *Book) While(r *Reservation, f func()) bool {

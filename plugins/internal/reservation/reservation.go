@@ -24,6 +24,7 @@ type Reservation struct {
 	// Written while Book.mu is held and the reservation is on the book, and
 	// never after.
 	attempt *attempt           // at writing the ticket; nil before Write
+	nogrant bool               // allowed without a grant
 	allowed bool               // the grant was passed on
 	cancel  context.CancelFunc // ends what goes on for it in the background
 }
@@ -44,6 +45,10 @@ func (r *Reservation) Allow() { r.allowed = true }
 // Allowed says whether Allow was called. To be called once the reservation is
 // off the book.
 func (r *Reservation) Allowed() bool { return r.allowed }
+
+// AllowUngranted is Allow without a grant: the controller did not answer, and
+// the pod's policies have it bound all the same. To be called in Book.While.
+func (r *Reservation) AllowUngranted() { r.allowed, r.nogrant = true, true }
 
 // Written says whether a ticket was asked for, so that one may exist. To be
 // called once the reservation is off the book.

@@ -20,6 +20,12 @@ type Outcome struct {
 	Message string
 	// Refused: the controller said so, and another node may do.
 	Refused bool
+	// Unwritten: whether the ticket exists is not known.
+	Unwritten bool
+	// Silent: the controller said nothing at all in time.
+	Silent bool
+	// Reason is the code of what the controller refused.
+	Reason string
 }
 
 // Seek follows a reservation that is being written to the controller's verdict,
@@ -31,11 +37,11 @@ func (b *Book) Seek(ctx context.Context, r *Reservation, limit time.Duration) (o
 	case <-ctx.Done():
 		return Outcome{}, true
 	case <-late.C:
-		return Outcome{Message: fmt.Sprintf("the reservation could not be written within %s, and will be tried again", limit)}, false
+		return Outcome{Message: fmt.Sprintf("the reservation could not be written within %s, and will be tried again", limit), Unwritten: true}, false
 	case <-r.attempt.done:
 	}
 	if err := r.attempt.err; err != nil {
-		return Outcome{Message: fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err)}, false
+		return Outcome{Message: fmt.Sprintf("the reservation could not be written, and will be tried again: %v", err), Unwritten: true}, false
 	}
 	newest, seen := b.written(r), false
 	for {
@@ -43,13 +49,13 @@ func (b *Book) Seek(ctx context.Context, r *Reservation, limit time.Duration) (o
 		case ledger.TicketGranted:
 			return Outcome{}, false
 		case ledger.TicketRefused:
-			return Outcome{Message: "node(s) refused: " + b.answer(&newest), Refused: true}, false
+			return Outcome{Message: "node(s) refused: " + b.answer(&newest), Refused: true, Reason: newest.Reason}, false
 		}
 		select {
 		case <-ctx.Done():
 			return Outcome{}, true
 		case <-late.C:
-			return Outcome{Message: b.unanswered(&newest, limit)}, false
+			return Outcome{Message: b.unanswered(&newest, limit), Silent: b.answer(&newest) == ""}, false
 		case <-r.news:
 		}
 		known := b.facts.Snapshot().Ticket(r.Ticket.ID)

@@ -40,6 +40,19 @@ func GrantTimeout(s ledger.Snapshot, r arbiter.Request) time.Duration {
 	return shortest
 }
 
+// BindsUngranted says whether a pod with this request is bound although the
+// controller does not answer: when each volume's policy wants that, or, of those
+// without a policy, the scheduler's own configuration.
+func BindsUngranted(s ledger.Snapshot, r arbiter.Request, otherwise bool) bool {
+	for _, need := range r.Needs {
+		policy := policyOf(s, need)
+		if policy.Name == "" && !otherwise || policy.Name != "" && !policy.BindUngranted {
+			return false
+		}
+	}
+	return true
+}
+
 // policyOf returns the policy for what a pod needs.
 func policyOf(s ledger.Snapshot, need arbiter.Need) ledger.Policy {
 	class := ""
