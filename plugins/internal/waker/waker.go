@@ -47,6 +47,13 @@ type Config struct {
 	Wake func(ctx context.Context, pod *corev1.Pod)
 	// Gone says whether a pod is no more, or bound. It must return at once.
 	Gone func(pod *corev1.Pod) bool
+	// Gated says whether a pod must not be tried at all by these facts. It must
+	// return at once. No pod is when nil.
+	Gated func(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool
+	// Waits is told of pods that wait and of which there may be something new to
+	// say, since their volumes have changed. It must return at once; nil for
+	// nobody.
+	Waits func(pod *corev1.Pod)
 }
 
 // Waker has refused pods tried again; see the package. Safe for parallel use.
@@ -81,12 +88,19 @@ type waiting struct {
 	pod      *corev1.Pod
 	fact     ledger.Pod
 	reserved bool // it has a node: nothing to wake
+	gated    bool // it was kept from being tried
 }
 
 // New returns a Waker that wakes nobody before Run.
 func New(config Config) *Waker {
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.Gated == nil {
+		config.Gated = func(*corev1.Pod, ledger.Snapshot, arbiter.Request) bool { return false }
+	}
+	if config.Waits == nil {
+		config.Waits = func(*corev1.Pod) {}
 	}
 	return &Waker{
 		config: config,
@@ -106,7 +120,12 @@ func New(config Config) *Waker {
 func (w *Waker) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	entry := &waiting{pod: pod, fact: fact}
+	return w.enter(&waiting{pod: pod, fact: fact})
+}
+
+// enter puts a pod on the list; mu is held.
+func (w *Waker) enter(entry *waiting) Attempt {
+	pod := entry.pod
 	if earlier := w.waiting[pod.UID]; earlier != nil {
 		now := w.config.Now()
 		for _, r := range earlier.Refused {
@@ -246,14 +265,40 @@ func (w *Waker) Look(ctx context.Context) {
 
 	now := w.config.Facts.Snapshot()
 	for _, entry := range entries {
-		lifted := w.lifted(entry, now, volumes, nodes)
-		w.mu.Lock()
-		entry.Base = now
-		w.mu.Unlock()
-		if lifted {
+		if w.judge(entry, change{now, volumes, nodes}) {
 			w.wake(ctx, entry)
 		}
 	}
+}
+
+// change is what has happened between two looks.
+type change struct {
+	after   ledger.Snapshot
+	volumes map[ledger.VolumeID]bool
+	nodes   map[ledger.NodeName]bool
+}
+
+// judge says whether a pod is to be tried again, and notes by what it was
+// judged.
+func (w *Waker) judge(entry *waiting, c change) bool {
+	w.mu.Lock()
+	base, gated := entry.Base, entry.gated
+	w.mu.Unlock()
+	was, is := arbiter.PodRequest(base, &entry.fact), arbiter.PodRequest(c.after, &entry.fact)
+	own := ownTouched(was, c.volumes) || ownTouched(is, c.volumes)
+	lifted := w.lifted(base, c, was, is, own)
+	// Whether a pod that was let through would be gated now is found when it is
+	// next moved in the queue.
+	if gated && !w.config.Gated(entry.pod, c.after, is) {
+		lifted, gated = true, false
+	}
+	w.mu.Lock()
+	entry.Base, entry.gated = c.after, gated
+	w.mu.Unlock()
+	if own || gated {
+		w.config.Waits(entry.pod)
+	}
+	return lifted
 }
 
 // wake has a pod tried again at once.
@@ -271,26 +316,26 @@ func (w *Waker) Waiting() int {
 
 // lifted says whether a refusal of the pod is no more. What can't have changed
 // is not judged again: only the nodes that were touched, or all of them when it
-// was one of the pod's own volumes or its policy.
-func (w *Waker) lifted(entry *waiting, after ledger.Snapshot, volumes map[ledger.VolumeID]bool, nodes map[ledger.NodeName]bool) bool {
-	before, a := entry.Base, w.config.Arbiter
-	was, is := arbiter.PodRequest(before, &entry.fact), arbiter.PodRequest(after, &entry.fact)
-	if a.Admissible(after, is).Allowed() && !a.Admissible(before, was).Allowed() {
+// was one of the pod's own volumes or its policy. was and is are the pod's
+// request before and after; own says whether one of its volumes was touched.
+func (w *Waker) lifted(before ledger.Snapshot, c change, was, is arbiter.Request, own bool) bool {
+	a := w.config.Arbiter
+	if a.Admissible(c.after, is).Allowed() && !a.Admissible(before, was).Allowed() {
 		return true // if only to be told what else is in the way
 	}
 	now := w.config.Now()
 	fits := func(n ledger.NodeName) bool {
-		return !a.Fit(before, was, n, now).Allowed() && a.Fit(after, is, n, now).Allowed()
+		return !a.Fit(before, was, n, now).Allowed() && a.Fit(c.after, is, n, now).Allowed()
 	}
-	if ownTouched(was, volumes) || ownTouched(is, volumes) || policyChanged(before, after, is) {
-		for n := range after.Nodes() {
+	if own || policyChanged(before, c.after, is) {
+		for n := range c.after.Nodes() {
 			if fits(n.Name) {
 				return true
 			}
 		}
 		return false
 	}
-	for n := range nodes {
+	for n := range c.nodes {
 		if fits(n) {
 			return true
 		}

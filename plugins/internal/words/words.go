@@ -3,6 +3,11 @@
 package words
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -59,4 +64,52 @@ func node(r arbiter.Reason) string {
 		return "node(s) where " + r.Message()
 	}
 	return "node(s) unfit: " + r.Message()
+}
+
+// Grouped counts equal messages over nodes as kube-scheduler does:
+// "3 node(s) …, 1 node(s) …".
+func Grouped(counts map[string]int) string {
+	grouped := make([]string, 0, len(counts))
+	for message, n := range counts {
+		grouped = append(grouped, fmt.Sprintf("%d %s", n, message))
+	}
+	slices.Sort(grouped)
+	return strings.Join(grouped, ", ")
+}
+
+// Elsewhere says why nodes are refused that were not looked at, since a volume
+// is held at the holder: what v, the verdict on any of them, says of the holder.
+func Elsewhere(v arbiter.Verdict, holder ledger.NodeName) []string {
+	var messages []string
+	for _, r := range v.Reasons {
+		if r.Node == holder {
+			messages = append(messages, node(r))
+		}
+	}
+	return messages
+}
+
+// Waiting says of a pod that is not tried why not, in the form of
+// kube-scheduler's own message: for each node, or for the pod when it is not a
+// matter of nodes.
+func Waiting(a arbiter.Arbiter, s ledger.Snapshot, r arbiter.Request, now time.Time) string {
+	nodes, counts := 0, map[string]int{}
+	admissible := a.Admissible(s, r)
+	for n := range s.Nodes() {
+		if !n.Exists && !n.CSINode {
+			continue
+		}
+		nodes++
+		if admissible.Allowed() {
+			messages, _ := Node(a.Fit(s, r, n.Name, now), n.Name)
+			for _, m := range messages {
+				counts[m]++
+			}
+		}
+	}
+	why := Grouped(counts)
+	if !admissible.Allowed() {
+		why = strings.Join(Pod(admissible), ", ")
+	}
+	return fmt.Sprintf("0/%d nodes are available: %s. No new node would help.", nodes, why)
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waker
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Gate says whether a pod must not be tried as things are, and has it woken when
+// that changes: by the same looks that wake refused pods. A pod is gated, too,
+// while the caches are not complete.
+//
+// It is called with the scheduling queue's lock held, and so must not wake
+// anybody; and what wakes must not hold mu.
+func (w *Waker) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
+	w.mu.Lock()
+	_, known := w.waiting[pod.UID]
+	// Gated until judged: a look at newer facts meanwhile then wakes it.
+	attempt := w.enter(&waiting{pod: pod, fact: fact, gated: true})
+	w.mu.Unlock()
+	gated := !attempt.Based || w.config.Gated(pod, attempt.Base, arbiter.PodRequest(attempt.Base, &fact))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entry := w.waiting[pod.UID]
+	switch {
+	case entry == nil:
+	case !gated && !known:
+		// Pods on their way to a first attempt are many, and need no looks.
+		delete(w.waiting, pod.UID)
+	default:
+		entry.gated = gated
+	}
+	return gated
+}
+
+// Idle says whether a pod waits without a node, and whether it is gated.
+func (w *Waker) Idle(uid types.UID) (idle, gated bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entry := w.waiting[uid]
+	if entry == nil || entry.reserved {
+		return false, false
+	}
+	return true, entry.gated
+}
+
+// Gated is how many pods are kept from being tried.
+func (w *Waker) Gated() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, entry := range w.waiting {
+		if entry.gated {
+			n++
+		}
+	}
+	return n
+}
+
+// Enlist has a pod on the list that has a node, and needs no volumes for it: it
+// can then be retried.
+func (w *Waker) Enlist(pod *corev1.Pod, fact ledger.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting[pod.UID] == nil {
+		w.enter(&waiting{pod: pod, fact: fact, reserved: true})
+	}
+}
