@@ -4,18 +4,28 @@ package scheduler_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
@@ -44,6 +54,9 @@ type cluster struct {
 	kube      *fake.Clientset
 	moorage   *moorage
 	scheduler *kubescheduler.Scheduler
+	version   atomic.Int64        // resourceVersion of the newest pod
+	writing   sync.Mutex          // held during a write of a pod, whose version is looked at first
+	said      map[string][]string // reasons of PodScheduled that were written, by pod
 }
 
 // newScheduler makes a scheduler with these profiles, whose informers have not
@@ -56,20 +69,35 @@ func newScheduler(t *testing.T, kube *fake.Clientset, tickets *moorage, profiles
 		kubescheduler.WithProfiles(profiles...),
 		kubescheduler.WithKubeConfig(&rest.Config{}),
 		kubescheduler.WithFrameworkOutOfTreeRegistry(runtime.Registry{
-			volumehold.Name: scheduler.Checked(volumehold.NewFactoryFor(tickets)),
+			volumehold.Name: scheduler.Checked(volumehold.NewFactoryFor(tickets, podGroups())),
 		}))
 	return made, factory, err
+}
+
+// podGroups is the API of PodGroups, in which a and b have minMember 2.
+func podGroups() dynamic.Interface {
+	kinds := map[schema.GroupVersionResource]string{{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}: "PodGroupList"}
+	var groups []apiruntime.Object
+	for _, name := range []string{"a", "b"} {
+		groups = append(groups, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+			"metadata": map[string]any{"namespace": "shop", "name": name},
+			"spec":     map[string]any{"minMember": int64(2), "scheduleTimeoutSeconds": int64(600)},
+		}})
+	}
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds, groups...)
 }
 
 // newCluster runs a scheduler with the profile that Moorage ships and the stock
 // one, over nodes n1 to n3 with one slot each.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, kube: fake.NewClientset(), moorage: newMoorage(t)}
+	c := &cluster{t: t, kube: fake.NewClientset(), moorage: newMoorage(t), said: map[string][]string{}}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		c.add(node(name), csiNode(name, 1))
 	}
 	c.kube.PrependReactor("create", "pods", c.bind)
+	c.kube.PrependReactor("patch", "pods", c.patch)
 	made, factory, err := newScheduler(t, c.kube, c.moorage, stockProfile(t), shippedProfile(t))
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +134,8 @@ func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, er
 	if !ok {
 		return false, nil, nil
 	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	found, err := c.kube.Tracker().Get(pods, binding.Namespace, binding.Name)
 	if err != nil {
@@ -117,7 +147,7 @@ func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, er
 	if pod.Spec.SchedulerName == v1alpha1.SchedulerName && len(pod.Spec.Volumes) > 0 && !granted {
 		c.t.Errorf("pod %s is bound to %s without a granted ticket: %+v", pod.Name, binding.Target.Name, ticket)
 	}
-	pod.Spec.NodeName = binding.Target.Name
+	pod.Spec.NodeName, pod.ResourceVersion = binding.Target.Name, c.nextVersion()
 	if err := c.kube.Tracker().Update(pods, pod, pod.Namespace); err != nil || !exists {
 		return true, binding, err
 	}
@@ -125,23 +155,91 @@ func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, er
 	return true, binding, c.moorage.end(ticket)
 }
 
-// pod creates a pod of a scheduler with a disk of its own, or without one.
-func (c *cluster) pod(name, schedulerName string, withDisk bool) *corev1.Pod {
-	c.t.Helper()
+// patch does what the fake API does with a patch of a pod, and what it doesn't:
+// it heeds the version that a patch names, and gives the pod a new one.
+func (c *cluster) patch(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	patch, ok := action.(clienttesting.PatchAction)
+	if !ok {
+		return false, nil, nil
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	var named corev1.Pod
+	if err := json.Unmarshal(patch.GetPatch(), &named); err != nil {
+		return true, nil, err
+	}
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	current, err := c.kube.Tracker().Get(pods, patch.GetNamespace(), patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	if v := named.ResourceVersion; v != "" && v != current.(*corev1.Pod).ResourceVersion {
+		return true, nil, apierrors.NewConflict(pods.GroupResource(), patch.GetName(), errors.New("the pod has changed"))
+	}
+	for _, condition := range named.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			c.said[patch.GetName()] = append(c.said[patch.GetName()], condition.Reason)
+		}
+	}
+	handled, patched, err := clienttesting.ObjectReaction(c.kube.Tracker())(action)
+	if err != nil {
+		return handled, patched, err
+	}
+	pod := patched.(*corev1.Pod).DeepCopy()
+	pod.ResourceVersion = c.nextVersion()
+	return true, pod, c.kube.Tracker().Update(pods, pod, pod.Namespace)
+}
+
+func (c *cluster) nextVersion() string { return strconv.FormatInt(c.version.Add(1), 10) }
+
+// newPod is a pod of a scheduler, with or without a claim.
+func (c *cluster) newPod(name, schedulerName, claim string) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: c.nextVersion()},
 		Spec:       corev1.PodSpec{SchedulerName: schedulerName, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
-	if withDisk {
-		c.add(disk(name)...)
+	if claim != "" {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 	}
+	return pod
+}
+
+func (c *cluster) create(pod *corev1.Pod) *corev1.Pod {
+	c.t.Helper()
 	made, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return made
+}
+
+// pod creates a pod of a scheduler with a disk of its own, or without one.
+func (c *cluster) pod(name, schedulerName string, withDisk bool) *corev1.Pod {
+	c.t.Helper()
+	if !withDisk {
+		return c.create(c.newPod(name, schedulerName, ""))
+	}
+	c.add(disk(name)...)
+	return c.create(c.newPod(name, schedulerName, name))
+}
+
+// label gives a node a label.
+func (c *cluster) label(name, key, value string) {
+	c.t.Helper()
+	changed := node(name)
+	changed.Labels = map[string]string{key: value}
+	if _, err := c.kube.CoreV1().Nodes().Update(c.t.Context(), changed, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// full takes a node's slots away.
+func (c *cluster) full(name string) {
+	c.t.Helper()
+	if _, err := c.kube.StorageV1().CSINodes().Update(c.t.Context(), csiNode(name, 0), metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func (c *cluster) delete(pod *corev1.Pod) {

@@ -4,9 +4,12 @@ package volumehold
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -35,6 +38,9 @@ type config struct {
 	// all of them.
 	Handle fwk.Handle
 	Now    func() time.Time // time.Now when nil
+	// Metrics is where the plugin's own are registered.
+	Metrics registry
+	Groups  groupReader
 }
 
 // core is what all profiles of a process share.
@@ -42,33 +48,50 @@ type core struct {
 	facts   facts
 	arbiter arbiter.Arbiter
 	handle  fwk.Handle
+	pods    corelisters.PodLister // has every pod that the scheduling queue has
 	now     func() time.Time
 	process context.Context // ends with the process; Permit's own ends with the cycle
 
-	book  *reservation.Book
-	waker *waker.Waker
+	book   *reservation.Book
+	waker  *waker.Waker
+	teller *teller
+	groups *groups
+
+	metrics *pluginMetrics
 }
 
 // newCore wires a core, which does nothing before start. ctx ends with the
 // process.
-func newCore(ctx context.Context, cfg config) *core {
+func newCore(ctx context.Context, cfg config) (*core, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &core{facts: cfg.Facts, handle: cfg.Handle, now: cfg.Now, process: ctx}
-	c.waker = waker.New(waker.Config{Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: gone(cfg.Handle)})
+	pods := cfg.Handle.SharedInformerFactory().Core().V1().Pods()
+	c := &core{facts: cfg.Facts, handle: cfg.Handle, pods: pods.Lister(), now: cfg.Now, process: ctx}
+	c.teller, c.groups = newTeller(c), newGroups(c, cfg.Groups)
+	c.waker = waker.New(waker.Config{
+		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.gated, Waits: c.teller.look,
+	})
 	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Now: cfg.Now, Touched: c.waker.Touch})
 	cfg.Facts.Subscribe(func(t ledger.Touched) {
 		c.book.Heed(t)
 		c.waker.Touch(t)
 	})
-	return c
+	var err error
+	if c.metrics, err = newMetrics(cfg.Metrics, c); err != nil {
+		return nil, err
+	}
+	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: c.podWritten, DeleteFunc: c.podGone}); err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	return c, nil
 }
 
 // start runs what goes on beside scheduling, until ctx is done.
 func (c *core) start(ctx context.Context) {
 	go c.waker.Run(ctx)
 	go c.book.Run(ctx)
+	go c.teller.run(ctx)
 }
 
 // lead notes that pods of a profile are being scheduled here, which they are
@@ -81,12 +104,30 @@ func (c *core) wake(ctx context.Context, pod *corev1.Pod) {
 	c.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{string(pod.UID): pod})
 }
 
-// gone says whether a pod is no more, or bound. The lister has every pod that
-// the scheduling queue has.
-func gone(h fwk.Handle) func(*corev1.Pod) bool {
-	pods := h.SharedInformerFactory().Core().V1().Pods().Lister()
-	return func(pod *corev1.Pod) bool {
-		known, err := pods.Pods(pod.Namespace).Get(pod.Name)
-		return err != nil || known.UID != pod.UID || known.Spec.NodeName != ""
+// gone says whether a pod is no more, or bound.
+func (c *core) gone(pod *corev1.Pod) bool {
+	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
+	return err != nil || known.UID != pod.UID || known.Spec.NodeName != ""
+}
+
+// podWritten takes in what an informer shows.
+func (c *core) podWritten(_, updated any) {
+	pod, ok := updated.(*corev1.Pod)
+	switch {
+	case !ok:
+	case pod.Spec.NodeName != "":
+		c.groups.settled(pod)
+	default:
+		c.teller.heed(pod)
+	}
+}
+
+// podGone takes in what an informer shows no more.
+func (c *core) podGone(object any) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	if pod, ok := object.(*corev1.Pod); ok {
+		c.groups.settled(pod)
 	}
 }

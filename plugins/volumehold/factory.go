@@ -8,10 +8,14 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/client"
+	apiv1alpha1 "github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/observe"
 )
 
@@ -30,6 +34,8 @@ const (
 // cache: a reservation of one counts for all.
 type Factory struct {
 	connect func(*rest.Config) (client.Interface, error)
+	groups  func(*rest.Config) (dynamic.Interface, error)
+	metrics registry
 
 	mu   sync.Mutex
 	core *core
@@ -38,13 +44,31 @@ type Factory struct {
 // NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
 // (runtime.PluginFactory).
 func NewFactory() *Factory {
-	return &Factory{connect: func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) }}
+	return &Factory{
+		connect: func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) },
+		groups:  func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) },
+		metrics: processRegistry{},
+	}
 }
 
-// NewFactoryFor returns a Factory whose plugins use this client for Moorage's
-// own kinds, instead of one that they make from the scheduler's configuration.
-func NewFactoryFor(c client.Interface) *Factory {
-	return &Factory{connect: func(*rest.Config) (client.Interface, error) { return c, nil }}
+// NewFactoryFor returns a Factory with metrics of its own, whose plugins use
+// these clients for Moorage's own kinds and for PodGroups, instead of some that
+// they make from the scheduler's configuration.
+func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
+	return &Factory{
+		connect: func(*rest.Config) (client.Interface, error) { return c, nil },
+		groups:  func(*rest.Config) (dynamic.Interface, error) { return groups, nil },
+		metrics: metrics.NewKubeRegistry(),
+	}
+}
+
+// processRegistry is the one whose metrics kube-scheduler serves.
+type processRegistry struct{}
+
+func (processRegistry) Register(m metrics.Registerable) error { return legacyregistry.Register(m) }
+
+func (processRegistry) CustomRegister(c metrics.StableCollector) error {
+	return legacyregistry.CustomRegister(c)
 }
 
 // New makes the plugin of one profile. It connects to nothing: informers start
@@ -61,6 +85,7 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 	return &VolumeHold{
 		core: shared, handle: h, profile: h.ProfileName(),
 		weights: weightsOf(typed), grantTimeout: typed.GrantTimeout.Duration,
+		bindUngranted: typed.OnControllerDown == apiv1alpha1.ControllerDownBindUngranted,
 	}, nil
 }
 
@@ -81,7 +106,14 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h})
+	groups, err := f.groups(own)
+	if err != nil {
+		return nil, err
+	}
+	made, err := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h, Metrics: f.metrics, Groups: groupsFrom(groups)})
+	if err != nil {
+		return nil, err
+	}
 	go observer.Run(ctx)
 	made.start(ctx)
 	f.core = made

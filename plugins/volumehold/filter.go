@@ -19,7 +19,9 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 		return nil
 	}
 	name := ledger.NodeName(node.Node().Name)
-	if status := nodeStatus(p.core.arbiter.Fit(c.view(), c.request, name, p.core.now()), name); status != nil {
+	verdict := p.core.arbiter.Fit(c.view(), c.request, name, p.core.now())
+	if status := nodeStatus(verdict, name); status != nil {
+		c.seen.add(verdict)
 		return status
 	}
 	for _, r := range c.refused {

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	kubeevents "k8s.io/client-go/tools/events"
+	kubemetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -275,11 +277,14 @@ func (h *handle) GetWaitingPod(uid types.UID) fwk.WaitingPod {
 type rig struct {
 	*world
 	framework.Framework
-	plugin *VolumeHold
-	handle *handle
-	queue  *queue
-	kube   *fake.Clientset
-	later  atomic.Int64 // nanoseconds that the plugin's clock is ahead
+	plugin  *VolumeHold
+	handle  *handle
+	queue   *queue
+	kube    *fake.Clientset
+	metrics kubemetrics.KubeRegistry
+	later   atomic.Int64 // nanoseconds that the plugin's clock is ahead
+
+	podGroups map[string]*podGroup // by name, under mu
 }
 
 // newRig makes a framework whose only filter is the plugin, over nodes n1 to n3
@@ -299,15 +304,18 @@ func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	metrics.Register()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	r := &rig{world: newWorld(t), queue: &queue{woken: map[string]int{}}, kube: fake.NewClientset()}
+	r := &rig{world: newWorld(t), queue: &queue{woken: map[string]int{}}, kube: fake.NewClientset(), metrics: kubemetrics.NewKubeRegistry(), podGroups: map[string]*podGroup{}}
 	factory := informers.NewSharedInformerFactory(r.kube, 0)
 	registry := frameworkruntime.Registry{
 		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 			r.handle = &handle{Handle: h}
-			made := newCore(ctx, config{
-				Facts: r.world, Tickets: r.world, Handle: r.handle,
+			made, err := newCore(ctx, config{
+				Facts: r.world, Tickets: r.world, Handle: r.handle, Metrics: r.metrics, Groups: r.group,
 				Now: func() time.Time { return time.Now().Add(time.Duration(r.later.Load())) },
 			})
+			if err != nil {
+				return nil, err
+			}
 			args, err := decode(nil)
 			r.plugin = &VolumeHold{core: made, handle: h, profile: profile, weights: weightsOf(args), grantTimeout: args.GrantTimeout.Duration}
 			return r.plugin, err
@@ -329,7 +337,8 @@ func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 		frameworkruntime.WithClientSet(r.kube), frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(nil, nodes)),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
-		frameworkruntime.WithPodActivator(r.queue))
+		frameworkruntime.WithPodActivator(r.queue),
+		frameworkruntime.WithEventRecorder(kubeevents.NewFakeRecorder(1000)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,6 +350,16 @@ func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	}
 	r.apply(events...)
 	return r
+}
+
+// group reads a PodGroup that the test has put there.
+func (r *rig) group(_ context.Context, key groupKey) (*podGroup, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found := r.podGroups[key.name]; found != nil {
+		return found, nil
+	}
+	return nil, fmt.Errorf("reading PodGroup %s: not found", key)
 }
 
 // known makes pods known everywhere: to the lister, the ledger and the API.

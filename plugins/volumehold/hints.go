@@ -9,17 +9,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // EventsToRegister lists what may let a refused pod in that the ledger can't
-// see, and only that: a pod that was nominated to a node is gone. All else is
+// see, and only that: a pod that was nominated to a node is gone; the scheduler
+// has come to know a node, which the ledger may have known before. All else is
 // the waker's, which hears of a change after the ledger and not before; see
 // there.
 func (p *VolumeHold) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	return []fwk.ClusterEventWithHint{{
-		Event:          fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete},
-		QueueingHintFn: nominatedPodGone,
-	}}, nil
+	return []fwk.ClusterEventWithHint{
+		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, QueueingHintFn: nominatedPodGone},
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, QueueingHintFn: p.nodeKnown},
+	}, nil
+}
+
+// nodeKnown says whether a refused pod fits a node that has come into the
+// scheduler's cache. When the ledger doesn't say so yet, the waker will.
+func (p *VolumeHold) nodeKnown(_ klog.Logger, refused *corev1.Pod, _, added any) (fwk.QueueingHint, error) {
+	node, ok := added.(*corev1.Node)
+	if !ok {
+		return fwk.Queue, fmt.Errorf("the event is about a %T, not a node", added)
+	}
+	fact, s := factOf(refused), p.core.facts.Snapshot()
+	if p.core.arbiter.Fit(s, arbiter.PodRequest(s, &fact), ledger.NodeName(node.Name), p.core.now()).Allowed() {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
 }
 
 // nominatedPodGone says whether a refused pod may have been refused for a

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -108,3 +109,7 @@ func all(lists ...[]ledger.Event) []ledger.Event {
 }
 
 func one(events ...ledger.Event) []ledger.Event { return events }
+
+func objectName(pod *corev1.Pod) cache.ObjectName {
+	return cache.ObjectName{Namespace: pod.Namespace, Name: pod.Name}
+}

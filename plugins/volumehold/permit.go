@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	configv1alpha1 "github.com/moorage-dev/moorage/api/config/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
@@ -28,67 +30,135 @@ const grace = 5 * time.Second
 
 // Permit has the pod's ticket written in the background and makes the pod wait
 // for the controller's grant, for as long as its policies say. A pod without a
-// reservation needs no grant.
-func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
+// reservation needs no grant. Pods of a PodGroup get theirs together.
+func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	r := p.core.book.Of(string(pod.UID))
+	if p.core.groups.concerns(pod, r != nil) {
+		p.core.groups.join(&member{pod: pod, node: ledger.NodeName(node), reservation: r, terms: p.terms(pod)})
+		return fwk.NewStatus(fwk.Wait), configv1alpha1.MaxGrantTimeout
+	}
 	if r == nil {
 		return nil, 0
 	}
+	terms := p.terms(pod)
 	ctx, written := p.core.book.Write(p.core.process, r)
 	if !written {
 		return fwk.NewStatus(fwk.Unschedulable, "the reservation has ended"), 0
 	}
-	limit := p.timeout(pod)
-	go p.core.seek(ctx, r, limit)
-	return fwk.NewStatus(fwk.Wait), limit + grace
+	go p.core.seek(ctx, r, terms)
+	return fwk.NewStatus(fwk.Wait), terms.limit + grace
 }
 
-// timeout is how long the pod may wait for its grant: what the policies of its
-// volumes say, the shortest of them, or else what the args say.
-func (p *VolumeHold) timeout(pod *corev1.Pod) time.Duration {
+// terms are on what a pod waits for its grant.
+type terms struct {
+	limit     time.Duration
+	ungranted bool // it is bound all the same when the controller does not answer
+}
+
+// terms are what the policies of a pod's volumes say, the strictest of them, or
+// else what the args say.
+func (p *VolumeHold) terms(pod *corev1.Pod) terms {
 	fact := factOf(pod)
 	s := p.core.facts.Snapshot()
-	if t := reservation.GrantTimeout(s, arbiter.PodRequest(s, &fact)); t > 0 {
-		return t
+	r := arbiter.PodRequest(s, &fact)
+	t := terms{limit: p.grantTimeout, ungranted: reservation.BindsUngranted(s, r, p.bindUngranted)}
+	if limit := reservation.GrantTimeout(s, r); limit > 0 {
+		t.limit = limit
 	}
-	return p.grantTimeout
+	return t
 }
 
 // seek follows a reservation from its write to the controller's verdict, and
 // passes that on. It ends with ctx, which Unreserve cancels.
-func (c *core) seek(ctx context.Context, r *reservation.Reservation, limit time.Duration) {
-	outcome, ended := c.book.Seek(ctx, r, limit)
-	if ended {
-		return
+func (c *core) seek(ctx context.Context, r *reservation.Reservation, t terms) {
+	v := c.obtain(ctx, r, t)
+	if !v.ended {
+		c.deliver(ctx, r, v)
 	}
-	if outcome.Refused {
-		c.waker.Refuse(r.Pod.UID, r.Ticket.Node, outcome.Message)
-	}
-	c.deliver(ctx, r, outcome.Message)
 }
 
-// deliver passes a verdict on to the framework: allowed when refusal is empty.
-// The framework may not know the pod as waiting yet; it is offered again until
-// it does, or the reservation ends. An earlier attempt's verdict never reaches
-// a later one: whoever waits is looked up while the book holds r.
-func (c *core) deliver(ctx context.Context, r *reservation.Reservation, refusal string) {
-	offer := func(context.Context) (bool, error) {
-		delivered := false
-		current := c.book.While(r, func() {
-			waiting := c.handle.GetWaitingPod(types.UID(r.Ticket.Pod))
+// verdict is what became of a reservation that a pod waits for.
+type verdict struct {
+	ended     bool   // nothing: the attempt was over before
+	refusal   string // in words for people; empty when the pod may be bound
+	ungranted bool   // it may be bound, though the controller did not answer
+}
+
+// obtain follows a reservation to the controller's verdict. It ends without one
+// with ctx.
+func (c *core) obtain(ctx context.Context, r *reservation.Reservation, t terms) verdict {
+	began := c.now()
+	outcome, ended := c.book.Seek(ctx, r, t.limit)
+	if ended {
+		return verdict{ended: true}
+	}
+	c.metrics.asked(outcome.Unwritten)
+	switch {
+	case outcome.Message == "":
+		c.metrics.granted(c.now().Sub(began))
+	case outcome.Silent && t.ungranted:
+		return verdict{ungranted: true}
+	case outcome.Refused:
+		c.waker.Refuse(r.Pod.UID, r.Ticket.Node, outcome.Message)
+		c.metrics.rejected(stageReserving, outcome.Reason)
+	case outcome.Silent:
+		c.metrics.rejected(stageReserving, reasonSilent)
+	default:
+		c.metrics.rejected(stageReserving, reasonEnded)
+	}
+	return verdict{refusal: outcome.Message}
+}
+
+// deliver passes a verdict on to the framework. An earlier attempt's verdict
+// never reaches a later one: whoever waits is looked up while the book holds r.
+func (c *core) deliver(ctx context.Context, r *reservation.Reservation, v verdict) {
+	taken := c.offer(ctx, r.Pod.UID, offer{
+		refusal: v.refusal,
+		while:   func(f func()) bool { return c.book.While(r, f) },
+		allow: func() {
+			if v.ungranted {
+				r.AllowUngranted()
+			} else {
+				r.Allow()
+			}
+		},
+	})
+	if !taken || !v.ungranted {
+		return
+	}
+	c.metrics.ungranted.Inc()
+	c.handle.EventRecorder().Eventf(r.Pod, nil, corev1.EventTypeWarning, "BindUngranted", "Scheduling",
+		"moorage-controller did not answer in time: going to %s without a grant, as onControllerDown says", r.Ticket.Node)
+}
+
+// offer is a verdict for a pod that the framework may not know as waiting yet.
+type offer struct {
+	refusal string // empty to allow
+	// while runs a function unless the attempt is over, and says whether it did.
+	while func(func()) bool
+	allow func() // notes that the pod is allowed, just before it is
+}
+
+// offer offers a verdict until it is taken, the attempt it is for is over, or
+// ctx is done. It says whether it was taken.
+func (c *core) offer(ctx context.Context, uid types.UID, o offer) (taken bool) {
+	try := func(context.Context) (bool, error) {
+		current := o.while(func() {
+			waiting := c.handle.GetWaitingPod(uid)
 			switch {
 			case waiting == nil:
 				return
-			case refusal == "":
-				r.Allow()
+			case o.refusal == "":
+				o.allow()
 				waiting.Allow(Name)
 			default:
-				waiting.Reject(Name, refusal)
+				waiting.Reject(Name, o.refusal)
 			}
-			delivered = true
+			taken = true
 		})
-		return delivered || !current, nil
+		return taken || !current, nil
 	}
 	// Its only error is the end of ctx, and then nobody waits any more.
-	_ = wait.PollUntilContextCancel(ctx, registerInterval, true, offer)
+	_ = wait.PollUntilContextCancel(ctx, registerInterval, true, try)
+	return taken
 }

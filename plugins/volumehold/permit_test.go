@@ -343,7 +343,7 @@ func TestLateVerdictDoesNotReachTheNextAttempt(t *testing.T) {
 	c.unreserve()
 	next := r.reserve(pod, "n2").permit()
 	r.written(pod, "n2")
-	r.plugin.core.deliver(t.Context(), old, "")
+	r.plugin.core.deliver(t.Context(), old, verdict{})
 	if waiting := r.GetWaitingPod(pod.UID); waiting == nil || len(waiting.GetPendingPlugins()) != 1 {
 		t.Fatal("the earlier attempt's grant let the later one pass")
 	}
@@ -380,11 +380,11 @@ func TestLateEventDoesNotMoveAReservation(t *testing.T) {
 func TestGrantTimeoutOfThePolicies(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	pod := podWith("p", "data")
-	if got := r.plugin.timeout(pod); got != 30*time.Second {
+	if got := r.plugin.terms(pod).limit; got != 30*time.Second {
 		t.Errorf("without a policy: %s", got)
 	}
 	r.apply(ledger.Policy{Name: "fast", Driver: driver, GrantTimeout: 5 * time.Second})
-	if got := r.plugin.timeout(pod); got != 5*time.Second {
+	if got := r.plugin.terms(pod).limit; got != 5*time.Second {
 		t.Errorf("with a policy: %s", got)
 	}
 }

@@ -20,18 +20,22 @@ const Name = "VolumeHold"
 // Permit of one pod at a time, Filter and Score of it in parallel, and what
 // comes after in a goroutine for each pod; all methods are safe for that.
 type VolumeHold struct {
-	core         *core
-	handle       fwk.Handle
-	profile      string // schedulerName, and spec.scheduler of its tickets
-	weights      arbiter.Weights
-	grantTimeout time.Duration // where no policy says otherwise
+	core    *core
+	handle  fwk.Handle
+	profile string // schedulerName, and spec.scheduler of its tickets
+	weights arbiter.Weights
+	// Where no policy says otherwise:
+	grantTimeout  time.Duration
+	bindUngranted bool // onControllerDown
 }
 
 var (
+	_ fwk.PreEnqueuePlugin    = &VolumeHold{}
 	_ fwk.EnqueueExtensions   = &VolumeHold{}
 	_ fwk.PreFilterPlugin     = &VolumeHold{}
 	_ fwk.PreFilterExtensions = &VolumeHold{}
 	_ fwk.FilterPlugin        = &VolumeHold{}
+	_ fwk.PostFilterPlugin    = &VolumeHold{}
 	_ fwk.PreScorePlugin      = &VolumeHold{}
 	_ fwk.ScorePlugin         = &VolumeHold{}
 	_ fwk.ReservePlugin       = &VolumeHold{}

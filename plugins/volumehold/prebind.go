@@ -16,7 +16,7 @@ import (
 // PreBindPreFlight has PreBind skipped, but for pods for which the grant is not
 // the last word. Those go after VolumeBinding's PreBind, not beside it.
 func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	if r := p.core.book.Of(string(pod.UID)); r != nil && r.Follow {
+	if r := p.core.book.Of(string(pod.UID)); r != nil && r.Follow && !p.core.book.Ungranted(r) {
 		return &fwk.PreBindPreFlightResult{AllowParallel: false}, nil
 	}
 	return &fwk.PreBindPreFlightResult{AllowParallel: true}, fwk.NewStatus(fwk.Skip)
@@ -29,10 +29,10 @@ func (p *VolumeHold) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *
 // framework would notice only at Bind.
 func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	r := p.core.book.Of(string(pod.UID))
-	if r == nil || !r.Follow {
+	if r == nil || !r.Follow || p.core.book.Ungranted(r) {
 		return nil
 	}
-	limit := p.timeout(pod)
+	limit := p.terms(pod).limit
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("still so after %s", limit))
 	defer cancel()
 	for {

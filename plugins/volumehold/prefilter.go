@@ -36,18 +36,20 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		p.core.waker.Leave(pod.UID)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if refusal := podStatus(p.core.arbiter.Admissible(snapshot, request)); refusal != nil {
-		return nil, refusal
+	if admissible := p.core.arbiter.Admissible(snapshot, request); !admissible.Allowed() {
+		p.core.metrics.rejected(stagePlacing, string(admissible.First().Code))
+		return nil, podStatus(admissible)
 	}
-	state.Write(stateKey, &cycleState{snapshot: snapshot, request: request, refused: attempt.Refused})
-	return p.narrow(snapshot, request)
+	c := &cycleState{snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}}
+	state.Write(stateKey, c)
+	return p.narrow(c)
 }
 
 // narrow names the one node where somebody living holds an exclusive volume of
 // the pod. When there is no such node any more, it says who holds it there:
 // the framework would only say that no node satisfied the plugin.
-func (p *VolumeHold) narrow(s ledger.Snapshot, r arbiter.Request) (*fwk.PreFilterResult, *fwk.Status) {
-	now := p.core.now()
+func (p *VolumeHold) narrow(c *cycleState) (*fwk.PreFilterResult, *fwk.Status) {
+	s, r, now := c.snapshot, c.request, p.core.now()
 	holder, held := p.core.arbiter.Nodes(s, r, now)
 	if !held {
 		return nil, nil
@@ -61,6 +63,7 @@ func (p *VolumeHold) narrow(s ledger.Snapshot, r arbiter.Request) (*fwk.PreFilte
 		}
 		return nil, podStatus(elsewhere)
 	}
+	c.holder = holder
 	return &fwk.PreFilterResult{NodeNames: sets.New(string(holder))}, nil
 }
 

@@ -43,13 +43,16 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 // asked for stops counting at once. One that may be written counts on until its
 // deletion is confirmed, as it does for the controller.
 func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	r := p.core.book.Close(string(pod.UID))
+	r, again := p.core.book.Close(string(pod.UID)), p.core.groups.leave(pod)
+	p.core.waker.Reserved(pod.UID, false)
 	if r == nil {
+		if again {
+			p.core.waker.Retry(pod.UID)
+		}
 		return
 	}
-	p.core.waker.Reserved(pod.UID, false)
 	over := p.core.book.Withdraw(p.core.process, r)
-	if !r.Written() || r.Allowed() {
+	if !again && (!r.Written() || r.Allowed()) {
 		return
 	}
 	go func() {

@@ -19,12 +19,15 @@ type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
 	request  arbiter.Request
 	refused  []waker.Refusal // nodes that the controller has just refused
+	holder   ledger.NodeName // the only node that is looked at; empty for all
 	delta    ledger.Delta
+	seen     *reasons // of refusals in this cycle; nil in a dry run
 }
 
 // Clone copies what AddPod and RemovePod change.
 func (c *cycleState) Clone() fwk.StateData {
 	clone := *c
+	clone.seen = nil
 	clone.delta = *c.delta.Clone()
 	return &clone
 }

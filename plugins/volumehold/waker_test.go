@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -169,7 +170,23 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	})
 }
 
-// The one event that the ledger can't see.
+// hint returns the hint for an event on a resource.
+func (r *rig) hint(resource fwk.EventResource) fwk.QueueingHintFn {
+	r.t.Helper()
+	events, err := r.plugin.EventsToRegister(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Event.Resource == resource {
+			return e.QueueingHintFn
+		}
+	}
+	r.t.Fatalf("no event of %s is registered", resource)
+	return nil
+}
+
+// The events that the ledger can't see: a nominated pod is gone.
 func TestNominatedPodGone(t *testing.T) {
 	nominated := podWith("nominated", "data")
 	nominated.Status.NominatedNodeName = "n1"
@@ -185,12 +202,30 @@ func TestNominatedPodGone(t *testing.T) {
 		"not a pod":                  {kubeNode("n1"), "Queue"},
 	}
 	r := newRig(t)
-	events, err := r.plugin.EventsToRegister(t.Context())
-	if err != nil || len(events) != 1 {
-		t.Fatalf("events are %v (%v)", events, err)
+	for name, test := range tests {
+		hint, _ := r.hint(fwk.AssignedPod)(klog.Background(), podWith("p", "data"), test.gone, nil)
+		if hint.String() != test.want {
+			t.Errorf("%s: %s, want %s", name, hint, test.want)
+		}
+	}
+}
+
+// The events that the ledger can't see: the scheduler has come to know a node,
+// on which the ledger, which had known it before, would allow the pod.
+func TestNodeBecomesKnown(t *testing.T) {
+	r := newRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
+		one(attached("a", "n1"), attached("b", "n1")))...)
+	tests := map[string]struct {
+		added any
+		want  string
+	}{
+		"has room":     {kubeNode("n2"), "Queue"},
+		"is full":      {kubeNode("n1"), "QueueSkip"},
+		"not heard of": {kubeNode("n9"), "QueueSkip"},
+		"not a node":   {podWith("p"), "Queue"},
 	}
 	for name, test := range tests {
-		hint, _ := events[0].QueueingHintFn(klog.Background(), podWith("p", "data"), test.gone, nil)
+		hint, _ := r.hint(fwk.Node)(klog.Background(), podWith("p", "data"), nil, test.added)
 		if hint.String() != test.want {
 			t.Errorf("%s: %s, want %s", name, hint, test.want)
 		}

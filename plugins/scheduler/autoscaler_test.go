@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/plugins/volumehold"
+)
+
+// addsNodes says whether a cluster autoscaler adds nodes for a pod without one:
+// cluster-autoscaler's rule (utils/kubernetes/listers.go, unschedulable pods),
+// and Karpenter's (pkg/utils/pod/scheduling.go, FailedToSchedule), which doesn't
+// look at the status.
+func addsNodes(conditions []corev1.PodCondition) (clusterAutoscaler, karpenter bool) {
+	for _, c := range conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+			clusterAutoscaler, karpenter = clusterAutoscaler || c.Status == corev1.ConditionFalse, true
+		}
+	}
+	return clusterAutoscaler, karpenter
+}
+
+func (c *cluster) get(pod *corev1.Pod) *corev1.Pod {
+	c.t.Helper()
+	found, err := c.kube.CoreV1().Pods(pod.Namespace).Get(c.t.Context(), pod.Name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return found
+}
+
+// waits waits until the pod says that it waits for its volumes, with the message
+// that is wanted, and fails the test when an autoscaler would add nodes for it.
+func (c *cluster) waits(pod *corev1.Pod, want string) {
+	c.t.Helper()
+	c.told(pod, want)
+	c.eventually("pod "+pod.Name+" to wait for its volumes", func() bool {
+		return slices.ContainsFunc(c.get(pod).Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == volumehold.VolumeWait
+		})
+	})
+	if ca, karpenter := addsNodes(c.get(pod).Status.Conditions); ca || karpenter {
+		c.t.Errorf("pod %s waits for its volumes, and nodes are added for it: cluster-autoscaler %t, Karpenter %t", pod.Name, ca, karpenter)
+	}
+}
+
+// untried fails the test when a pod was ever called unschedulable.
+func (c *cluster) untried(pod *corev1.Pod) {
+	c.t.Helper()
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if said := c.said[pod.Name]; slices.Contains(said, corev1.PodReasonUnschedulable) {
+		c.t.Errorf("pod %s was called %v", pod.Name, said)
+	}
+}
+
+func (c *cluster) scheduledMessage(pod *corev1.Pod) string {
+	for _, condition := range c.get(pod).Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+// share creates a pod that uses another's claim.
+func (c *cluster) share(name, claim string, priority int32) *corev1.Pod {
+	c.t.Helper()
+	pod := c.newPod(name, v1alpha1.SchedulerName, claim)
+	pod.Spec.Priority = &priority
+	return c.create(pod)
+}
+
+// oncePod makes a claim and its volume ReadWriteOncePod.
+func (c *cluster) oncePod(claim string) {
+	c.t.Helper()
+	for _, object := range disk(claim) {
+		switch object := object.(type) {
+		case *corev1.PersistentVolume:
+			object.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+		case *corev1.PersistentVolumeClaim:
+			object.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+		}
+		c.add(object)
+	}
+}
+
+// A claim that does not exist: no node helps, so the pod is not tried, and comes
+// with the claim.
+func TestGateMissingClaim(t *testing.T) {
+	c := newCluster(t)
+	pod := c.create(c.newPod("p", v1alpha1.SchedulerName, "p"))
+	c.waits(pod, "0/3 nodes are available: claim p does not exist, or belongs to someone else. No new node would help.")
+	c.untried(pod)
+	c.add(disk("p")...)
+	c.bound(pod)
+	c.untried(pod)
+}
+
+// A volume for one pod at a time: the second pod is not tried while it can't
+// preempt the first, and comes when that is gone.
+func TestGateVolumeOfOnePod(t *testing.T) {
+	c := newCluster(t)
+	c.oncePod("p")
+	first := c.share("first", "p", 0)
+	c.bound(first)
+	second := c.share("second", "p", 0)
+	c.waits(second, "0/3 nodes are available: 3 node(s) unfit: volume p serves one pod at a time (ReadWriteOncePod) and is in use for pod shop/first. No new node would help.")
+	c.untried(second)
+	c.delete(first)
+	c.bound(second)
+}
+
+// The node that holds the volume doesn't match the pod's selector: the pod must
+// be tried, since that is not Moorage's to know. Afterwards it says what the
+// scheduler said, and why of the other nodes; and nobody adds nodes for it.
+func TestHolderDoesNotSuitThePod(t *testing.T) {
+	c := newCluster(t)
+	first := c.pod("first", v1alpha1.SchedulerName, true)
+	at := c.bound(first)
+	second := c.newPod("second", v1alpha1.SchedulerName, "first")
+	second.Spec.NodeSelector = map[string]string{"zone": "a"}
+	second = c.create(second)
+	c.waits(second, "1 node(s) didn't match Pod's node affinity/selector, 2 node(s) didn't satisfy plugin(s) [VolumeHold].")
+	c.waits(second, "2 node(s) can't take volume first: "+at+" holds it for pod shop/first")
+	c.label(at, "zone", "a")
+	if got := c.bound(second); got != at {
+		t.Errorf("bound to %s, and the volume is at %s", got, at)
+	}
+}
+
+// Slots are what a new node has: the autoscaler is to add one.
+func TestNoFreeSlotAddsNodes(t *testing.T) {
+	c := newCluster(t)
+	for _, name := range []string{"a", "b", "c"} {
+		c.bound(c.pod(name, v1alpha1.SchedulerName, true))
+	}
+	last := c.pod("d", v1alpha1.SchedulerName, true)
+	c.told(last, "3 node(s) have no free slot")
+	if ca, karpenter := addsNodes(c.get(last).Status.Conditions); !ca || !karpenter {
+		t.Errorf("all slots are taken, and nodes are added: cluster-autoscaler %t, Karpenter %t: %+v", ca, karpenter, c.get(last).Status.Conditions)
+	}
+	c.add(node("n4"), csiNode("n4", 1))
+	if at := c.bound(last); at != "n4" {
+		t.Errorf("bound to %s", at)
+	}
+}
+
+// A gated pod that would fit a new node once its holder is gone is called
+// unschedulable then.
+func TestGateLiftsWhenANewNodeWouldHelp(t *testing.T) {
+	c := newCluster(t)
+	c.oncePod("p")
+	first := c.share("first", "p", 0)
+	at := c.bound(first)
+	for _, name := range []string{"a", "b"} {
+		c.bound(c.pod(name, v1alpha1.SchedulerName, true))
+	}
+	second := c.share("second", "p", 0)
+	c.waits(second, "is in use for pod shop/first")
+	c.full(at) // when first is gone, its slot is not free
+	c.delete(first)
+	c.told(second, "2 node(s) have no free slot of driver disk.example.com (1 of 1 used)")
+	c.told(second, "1 node(s) have no free slot of driver disk.example.com (0 of 0 used)")
+	c.eventually("the pod to be tried", func() bool { return !strings.Contains(c.scheduledMessage(second), "No new node would help") })
+	if ca, _ := addsNodes(c.get(second).Status.Conditions); !ca {
+		t.Errorf("the autoscaler adds no node: %+v", c.get(second).Status.Conditions)
+	}
+}

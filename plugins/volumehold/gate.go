@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/plugins/internal/words"
+)
+
+// PreEnqueue keeps a pod from being tried that waits for what no new node could
+// lift: kube-scheduler would call it Unschedulable, and a cluster autoscaler add
+// nodes for it. The teller says on the pod what it waits for, and the waker lets
+// it through on the change that lifts the wait.
+//
+// It is called with the scheduling queue's lock held, and costs the pod's own
+// volumes.
+func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
+	if len(pod.Spec.Volumes) == 0 {
+		return nil
+	}
+	fact, err := translate.Pod(pod)
+	if err != nil || len(fact.Volumes) == 0 {
+		return nil // PreFilter says what is broken
+	}
+	if !p.core.waker.Gate(pod, fact) {
+		return nil
+	}
+	p.core.teller.look(pod)
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits for its volumes")
+}
+
+// gated says whether a pod is not to be tried by these facts: no node there is
+// would do, nor one that is added, nor would preemption help.
+func (c *core) gated(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool {
+	verdict, nowhere := c.arbiter.Nowhere(s, r, c.now())
+	if !nowhere {
+		return false
+	}
+	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever {
+		return true
+	}
+	for _, reason := range verdict.Reasons {
+		if reason.Node != "" && c.mayEvict(pod, c.arbiter.Fit(s, r, reason.Node, c.now()), reason.Node, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayEvict says whether preemption could lift all that speaks against a node.
+// Whose slots could be freed is left to it to find out; a pod that has a
+// ReadWriteOncePod volume is the only one in question.
+func (c *core) mayEvict(pod *corev1.Pod, v arbiter.Verdict, n ledger.NodeName, s ledger.Snapshot) bool {
+	if _, evictable := words.Node(v, n); !evictable {
+		return false
+	}
+	for _, reason := range v.Reasons {
+		if reason.Code == arbiter.UsedByOtherPod && !c.outranks(pod, s.Pod(reason.Who.UID)) {
+			return false
+		}
+	}
+	return true
+}
+
+// outranks says whether a pod may preempt another by its priority. The lister
+// has every pod that the ledger has, a moment earlier or later.
+func (c *core) outranks(pod *corev1.Pod, other *ledger.Pod) bool {
+	if other == nil {
+		return false
+	}
+	victim, err := c.pods.Pods(other.Namespace).Get(other.Name)
+	return err == nil && corev1helpers.PodPriority(victim) < corev1helpers.PodPriority(pod)
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// priority is the same pod, with a priority.
+func priority(pod *corev1.Pod, p int32) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Spec.Priority = &p
+	return pod
+}
+
+// never is the same pod, which preempts nobody.
+func never(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	policy := corev1.PreemptNever
+	pod.Spec.PreemptionPolicy = &policy
+	return pod
+}
+
+// Only what neither a node that is there, nor a new one, nor preemption could
+// lift keeps a pod from being tried.
+func TestWhoIsGated(t *testing.T) {
+	rwo, rwop := ledger.AccessNode, ledger.AccessPod
+	full := all(disk("a", rwo), disk("b", rwo), one(attached("a", "n1"), attached("b", "n1")))
+	at := func(name, claim, node string) *corev1.Pod { return priority(boundTo(podWith(name, claim), node), 10) }
+	tests := []struct {
+		name   string
+		events []ledger.Event
+		others []*corev1.Pod
+		pod    *corev1.Pod
+		gated  bool
+	}{
+		{"free", disk("data", rwo), nil, podWith("p", "data"), false},
+		{"no volumes", nil, nil, podWith("p"), false},
+		{"no slot anywhere", all(disk("data", rwo), one(slotsAt("n1", 0), slotsAt("n2", 0), slotsAt("n3", 0))), nil, podWith("p", "data"), false},
+		{"no claim", nil, nil, podWith("p", "data"), true},
+		{"held, where there is room", disk("data", rwo), []*corev1.Pod{at("other", "data", "n2")}, podWith("p", "data"), false},
+		{"held, where there is no room for the other volume", all(full, disk("data", rwo), one(slotsAt("n1", 3))),
+			[]*corev1.Pod{at("other", "data", "n1")}, never(podWith("p", "data", "b2")), true},
+		{"the same, and preemption may make room", all(full, disk("data", rwo), disk("b2", rwo), one(slotsAt("n1", 3))),
+			[]*corev1.Pod{at("other", "data", "n1")}, podWith("p", "data", "b2"), false},
+		{"the same, and it may not", all(full, disk("data", rwo), disk("b2", rwo), one(slotsAt("n1", 3))),
+			[]*corev1.Pod{at("other", "data", "n1")}, never(podWith("p", "data", "b2")), true},
+		{"one pod's, of equal priority", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, priority(podWith("p", "data"), 10), true},
+		{"one pod's, of lower priority", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, priority(podWith("p", "data"), 11), false},
+		{"the same, and it preempts nobody", disk("data", rwop), []*corev1.Pod{at("other", "data", "n2")}, never(priority(podWith("p", "data"), 11)), true},
+		{"two volumes, held at two nodes", all(disk("data", rwo), disk("more", rwo)),
+			[]*corev1.Pod{at("one", "data", "n1"), at("two", "more", "n2")}, podWith("p", "data", "more"), true},
+		{"its pods are going", disk("data", rwo), []*corev1.Pod{terminating(at("other", "data", "n2"))}, podWith("p", "data"), false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, test.events...)
+			r.known(append(test.others, test.pod)...)
+			if status := r.plugin.PreEnqueue(t.Context(), test.pod); status.IsSuccess() == test.gated {
+				t.Errorf("PreEnqueue says %v, want it gated: %t", status, test.gated)
+			}
+			if _, gated := r.plugin.core.waker.Idle(test.pod.UID); gated != test.gated {
+				t.Errorf("on the waker's list as gated: %t, want %t", gated, test.gated)
+			}
+		})
+	}
+}
+
+// Before the caches are complete pods with volumes are gated; then they come.
+func TestGatedUntilTheCachesAreComplete(t *testing.T) {
+	r := newStillRig(t, disk("data", ledger.AccessNode)...)
+	r.plugin.core.start(r.plugin.core.process)
+	pod := podWith("p", "data")
+	r.known(pod)
+	if r.plugin.PreEnqueue(t.Context(), pod).IsSuccess() {
+		t.Error("let through before the caches are complete")
+	}
+	close(r.synced)
+	eventually(t, "the pod to be woken", func() bool { return slices.Equal(r.queue.names(), []string{"p"}) })
+	if status := r.plugin.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
+		t.Errorf("once the caches are complete: %v", status)
+	}
+}
+
+// A gate that opens because a new node would help wakes the pod, though no node
+// that is there takes it.
+func TestGateOpensForANewNode(t *testing.T) {
+	r := newStillRig(t, all(disk("data", ledger.AccessPod), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
+	close(r.synced)
+	holder, pod := boundTo(podWith("other", "data"), "n2"), podWith("p", "data")
+	r.known(holder, pod)
+	r.apply(attached("data", "n2"))
+	if r.plugin.PreEnqueue(t.Context(), pod).IsSuccess() {
+		t.Fatal("not gated")
+	}
+	r.apply(readyNode("n1"))
+	r.plugin.core.waker.Look(t.Context())
+	if got := r.queue.names(); len(got) != 0 {
+		t.Fatalf("woken are %v, and nothing has changed for it", got)
+	}
+	r.apply(slotsAt("n2", 0), detached("data", "n2"), ledger.PodGone{UID: string(holder.UID)})
+	r.plugin.core.waker.Look(t.Context())
+	if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
+		t.Fatalf("woken are %v, want the pod", got)
+	}
+	if status := r.plugin.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
+		t.Errorf("still gated: %v", status)
+	}
+}
+
+// patches lists the conditions that were written on pods, and the versions of
+// the pods that they name.
+func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {
+	r.t.Helper()
+	for _, action := range r.kube.Actions() {
+		patch, ok := action.(clienttesting.PatchAction)
+		if !ok || patch.GetSubresource() != "status" {
+			continue
+		}
+		var pod corev1.Pod
+		if err := json.Unmarshal(patch.GetPatch(), &pod); err != nil {
+			r.t.Fatal(err)
+		}
+		conditions, versions = append(conditions, pod.Status.Conditions...), append(versions, pod.ResourceVersion)
+	}
+	return conditions, versions
+}
+
+// A gated pod is told in its condition, once for each thing there is to say, and
+// only that version of it that the lister has.
+func TestGatedPodIsTold(t *testing.T) {
+	r := newRig(t, disk("data", ledger.AccessPod)...)
+	holder, next, pod := boundTo(podWith("other", "data"), "n2"), boundTo(podWith("next", "data"), "n1"), podWith("p", "data")
+	pod.ResourceVersion = "41"
+	r.known(holder, pod)
+	r.plugin.PreEnqueue(t.Context(), pod)
+	wants := []string{"pod shop/other", "pod shop/next"}
+	for i, want := range wants {
+		eventually(t, "the pod to be told of "+want, func() bool {
+			conditions, _ := r.patches()
+			return len(conditions) > 0 && strings.Contains(conditions[len(conditions)-1].Message, want)
+		})
+		conditions, versions := r.patches()
+		if c := conditions[len(conditions)-1]; c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != VolumeWait {
+			t.Errorf("the condition is %+v", c)
+		}
+		if slices.Contains(versions, "") || len(conditions) != i+1 {
+			t.Errorf("%d conditions were written, naming versions %q", len(conditions), versions)
+		}
+		r.plugin.PreEnqueue(t.Context(), pod)
+		if i == 0 {
+			r.apply(factOf(next), ledger.PodGone{UID: string(holder.UID)})
+		}
+	}
+}
+
+// What kube-scheduler says of a pod that has a node in view, or that a new node
+// would help, is left as it is.
+func TestOnlyWaitsAreToldOtherwise(t *testing.T) {
+	said := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
+	tests := map[string]struct {
+		events []ledger.Event
+		others []*corev1.Pod
+		want   int
+	}{
+		"a new node would help": {disk("data", ledger.AccessNode), nil, 0},
+		"it must be the holder": {disk("data", ledger.AccessNode), []*corev1.Pod{boundTo(podWith("other", "data"), "n2")}, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, test.events...)
+			pod := podWith("p", "data")
+			pod.Status.Conditions = said
+			r.known(append(test.others, pod)...)
+			r.prefilter(pod)
+			if err := r.plugin.core.teller.tell(t.Context(), objectName(pod)); err != nil {
+				t.Fatal(err)
+			}
+			conditions, _ := r.patches()
+			if len(conditions) != test.want {
+				t.Fatalf("%d conditions were written, want %d", len(conditions), test.want)
+			}
+			if test.want > 0 && (conditions[0].Reason != VolumeWait || conditions[0].Message != said[0].Message) {
+				t.Errorf("the condition is %+v, want the same message with another reason", conditions[0])
+			}
+			c := r.plugin.core
+			c.waker.Reserved(pod.UID, true)
+			if err := c.teller.tell(t.Context(), objectName(pod)); err != nil {
+				t.Fatal(err)
+			}
+			if again, _ := r.patches(); len(again) != len(conditions) {
+				t.Error("a pod that has a node was told that it waits")
+			}
+		})
+	}
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// inGroup is the same pod, as a member of a PodGroup, created so many seconds
+// after others.
+func inGroup(pod *corev1.Pod, group string, created int64) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Labels = map[string]string{PodGroupLabel: group}
+	pod.CreationTimestamp = metav1.Unix(created, 0)
+	return pod
+}
+
+// putGroup makes a PodGroup known.
+func (r *rig) putGroup(name string, minMember, timeoutSeconds int32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	made := &podGroup{}
+	made.Spec.MinMember, made.Spec.ScheduleTimeoutSeconds = minMember, &timeoutSeconds
+	r.podGroups[name] = made
+}
+
+// gathers waits until so many pods of a group wait in Permit, and its PodGroup
+// is read.
+func (r *rig) gathers(name string, pods int) {
+	r.t.Helper()
+	g := r.plugin.core.groups
+	eventually(r.t, "the gathering of "+name, func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		at := g.gatherings[groupKey{"shop", name}]
+		return pods == 0 && at == nil || at != nil && at.group != nil && len(at.members) == pods
+	})
+}
+
+// outcome follows a pod in Permit to its end, as the framework does.
+func (c *cycle) outcome() <-chan *fwk.Status {
+	done := make(chan *fwk.Status, 1)
+	go func() {
+		status := c.verdict()
+		if !status.IsSuccess() {
+			c.unreserve()
+		}
+		done <- status
+	}()
+	return done
+}
+
+// twoSlots is a rig whose nodes n1 and n2 have one slot each, and n3 none.
+func twoSlots(t *testing.T, pods ...*corev1.Pod) *rig {
+	t.Helper()
+	var disks []ledger.Event
+	for _, p := range pods {
+		for _, v := range p.Spec.Volumes {
+			disks = append(disks, disk(v.Name, ledger.AccessNode)...)
+		}
+	}
+	r := newRig(t, all(disks, one(slotsAt("n1", 1), slotsAt("n2", 1), slotsAt("n3", 0)))...)
+	r.known(pods...)
+	return r
+}
+
+// No ticket is written before minMember pods have a node; then all are, and the
+// pods go when all are granted.
+func TestGroupGoesTogether(t *testing.T) {
+	a1, a2 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1)
+	plain := inGroup(podWith("plain"), "a", 1)
+	r := twoSlots(t, a1, a2, plain)
+	r.putGroup("a", 3, 600)
+	first := r.reserve(a1, "n1").permit().outcome()
+	third := r.reserve(plain, "n3").permit().outcome()
+	r.gathers("a", 2)
+	if w := r.writes(); len(w) != 0 {
+		t.Fatalf("writes are %v, and the group is not complete", w)
+	}
+	if status := r.filter(podWith("other", "d2"), "n1"); status.IsSuccess() {
+		t.Error("the slot of a pod that waits for its group is given away")
+	}
+	second := r.reserve(a2, "n2").permit().outcome()
+	r.written(a1, "n1")
+	r.written(a2, "n2")
+	r.decide(a1, metav1.ConditionTrue, "")
+	select {
+	case status := <-first:
+		t.Fatalf("one pod goes before the other is granted: %v", status)
+	case status := <-third:
+		t.Fatalf("the pod without volumes goes before the others are granted: %v", status)
+	default:
+	}
+	r.decide(a2, metav1.ConditionTrue, "")
+	for name, done := range map[string]<-chan *fwk.Status{"a1": first, "a2": second, "plain": third} {
+		if status := <-done; !status.IsSuccess() {
+			t.Errorf("%s: %v", name, status)
+		}
+	}
+	r.gathers("a", 0)
+}
+
+// A pod that comes when minMember others are bound waits for its own grant only.
+func TestLateMember(t *testing.T) {
+	a1, a2 := boundTo(inGroup(podWith("a1", "d1"), "a", 1), "n1"), inGroup(podWith("a2", "d2"), "a", 1)
+	r := twoSlots(t, a1, a2)
+	r.putGroup("a", 2, 600)
+	late := r.reserve(a2, "n2").permit().outcome()
+	r.written(a2, "n2")
+	r.decide(a2, metav1.ConditionTrue, "")
+	if status := <-late; !status.IsSuccess() {
+		t.Errorf("the group is complete with it, and it gets %v", status)
+	}
+}
+
+// What ends a gathering gives all its slots back, at once, and has its pods
+// tried again.
+func TestGroupIsReleasedTogether(t *testing.T) {
+	tests := map[string]struct {
+		min, timeout int32
+		do           func(r *rig, a1, a2 *corev1.Pod)
+		want         string
+		writes       int
+	}{
+		"its time is over": {3, 1, func(*rig, *corev1.Pod, *corev1.Pod) {}, "not 3 pods of PodGroup shop/a had room for their volumes within 1s", 0},
+		"one is refused": {2, 600, func(r *rig, a1, a2 *corev1.Pod) {
+			r.written(a2, "n2")
+			r.written(a1, "n1")
+			r.decide(a1, metav1.ConditionTrue, "")
+			r.decide(a2, metav1.ConditionFalse, "somebody was faster")
+		}, "pod a2 of PodGroup shop/a: node(s) refused: somebody was faster", 4},
+		"one has no node": {3, 600, func(r *rig, _, _ *corev1.Pod) {
+			r.gathers("a", 2)
+			a3 := inGroup(podWith("a3", "d3"), "a", 1)
+			state, _, _ := r.prefilter(a3)
+			r.plugin.PostFilter(r.t.Context(), state, a3, nil)
+		}, "PodGroup shop/a is given up for now: pod a3 has no node", 0},
+		"one is deleted": {2, 600, func(r *rig, a1, _ *corev1.Pod) {
+			r.written(a1, "n1")
+			r.GetWaitingPod(a1.UID).Reject("test", "deleted")
+		}, "", 4},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a1, a2 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1)
+			r := twoSlots(t, a1, a2)
+			r.apply(disk("d3", ledger.AccessNode)...)
+			r.putGroup("a", test.min, test.timeout)
+			first, second := r.reserve(a1, "n1").permit().outcome(), r.reserve(a2, "n2").permit().outcome()
+			test.do(r, a1, a2)
+			for _, status := range []*fwk.Status{<-first, <-second} {
+				if status.Code() != fwk.Unschedulable || test.want != "" && status.Message() != test.want {
+					t.Errorf("got %s %q, want %q", status.Code(), status.Message(), test.want)
+				}
+			}
+			eventually(t, "both to be tried again", func() bool { return slices.Equal(r.queue.names(), []string{"a1", "a2"}) })
+			eventually(t, "both slots to be free", func() bool {
+				s := r.Snapshot()
+				return s.Volume(volume("d1")).Place("n1") == nil && s.Volume(volume("d2")).Place("n2") == nil
+			})
+			if w := r.writes(); len(w) != test.writes {
+				t.Errorf("writes are %v, want %d", w, test.writes)
+			}
+		})
+	}
+}
+
+// Two groups that each fit alone, each with half of what both need: the one
+// that ranks first gets the other half, whoever finds out.
+func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
+	for finder, loses := range map[string]string{"a2": "b1", "b2": "b1"} {
+		t.Run(finder+" has no node", func(t *testing.T) {
+			a1, a2 := inGroup(podWith("a1", "da1"), "a", 1), inGroup(podWith("a2", "da2"), "a", 1)
+			b1, b2 := inGroup(podWith("b1", "db1"), "b", 2), inGroup(podWith("b2", "db2"), "b", 2)
+			r := twoSlots(t, a1, a2, b1, b2)
+			r.putGroup("a", 2, 600)
+			r.putGroup("b", 2, 600)
+			first, other := r.reserve(a1, "n1").permit().outcome(), r.reserve(b1, "n2").permit().outcome()
+			r.gathers("a", 1)
+			r.gathers("b", 1)
+			pod := map[string]*corev1.Pod{"a2": a2, "b2": b2}[finder]
+			state, _, _ := r.prefilter(pod)
+			for _, node := range []string{"n1", "n2", "n3"} {
+				if r.RunFilterPlugins(t.Context(), state, pod, r.node(node)).IsSuccess() {
+					t.Fatalf("%s fits %s", finder, node)
+				}
+			}
+			r.plugin.PostFilter(t.Context(), state, pod, nil)
+			if status := <-other; status.Code() != fwk.Unschedulable {
+				t.Fatalf("%s keeps its node: %v", loses, status)
+			}
+			eventually(t, "the slot to be free", func() bool { return r.Snapshot().Volume(volume("db1")).Place("n2") == nil })
+			second := r.reserve(a2, "n2").permit().outcome()
+			for p, node := range map[*corev1.Pod]string{a1: "n1", a2: "n2"} {
+				r.written(p, node)
+				r.decide(p, metav1.ConditionTrue, "")
+			}
+			for _, status := range []*fwk.Status{<-first, <-second} {
+				if !status.IsSuccess() {
+					t.Errorf("the first group: %v", status)
+				}
+			}
+		})
+	}
+}
+
+// A group that is not there is said so.
+func TestPodGroupMissing(t *testing.T) {
+	a1 := inGroup(podWith("a1", "d1"), "a", 1)
+	r := twoSlots(t, a1)
+	if status := <-r.reserve(a1, "n1").permit().outcome(); status.Code() != fwk.Unschedulable || !strings.Contains(status.Message(), "PodGroup shop/a: not found") {
+		t.Errorf("got %v", status)
+	}
+	eventually(t, "it to be tried again", func() bool { return slices.Equal(r.queue.names(), []string{"a1"}) })
+}
+
+// A group none of whose pods has volumes is none of the plugin's business.
+func TestGroupWithoutVolumes(t *testing.T) {
+	a1 := inGroup(podWith("a1"), "a", 1)
+	r := twoSlots(t, a1)
+	c := r.reserve(a1, "n1")
+	if _, status := r.RunPermitPlugins(t.Context(), c.state, a1, "n1"); !status.IsSuccess() {
+		t.Errorf("Permit says %v", status)
+	}
+}
+
+// What a PodGroup says, as its API server gives it.
+func TestReadPodGroup(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+		"metadata": map[string]any{"namespace": "shop", "name": "a"},
+		"spec":     map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7), "minResources": map[string]any{"cpu": "1"}},
+	}}
+	kinds := map[schema.GroupVersionResource]string{{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}: "PodGroupList"}
+	read := groupsFrom(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, object))
+	group, err := read(t.Context(), groupKey{"shop", "a"})
+	if err != nil || group.Spec.MinMember != 3 || group.timeout() != 7*time.Second {
+		t.Errorf("got %+v: %v", group, err)
+	}
+	if _, err := read(t.Context(), groupKey{"shop", "b"}); err == nil || !strings.Contains(err.Error(), "PodGroup shop/b") {
+		t.Errorf("the error is %v", err)
+	}
+	if timeout := (&podGroup{}).timeout(); timeout != DefaultGroupTimeout {
+		t.Errorf("without scheduleTimeoutSeconds it is %s", timeout)
+	}
+}
+
+// The pod-group cycles of kube-scheduler reserve to simulate, and revert, before
+// they reserve in earnest: nothing is written, and nothing left.
+func TestPodGroupCyclesSimulate(t *testing.T) {
+	r := twoSlots(t, podWith("p", "d1"), podWith("q", "d2"))
+	p, q := podWith("p", "d1"), podWith("q", "d2")
+	for range 3 { // placements that are tried
+		var undo []func()
+		for pod, node := range map[*corev1.Pod]string{p: "n1", q: "n2"} {
+			state := framework.NewCycleState()
+			state.SetPodGroupSchedulingCycle(framework.NewCycleState())
+			if _, status, _ := r.RunPreFilterPlugins(t.Context(), state, pod); !status.IsSuccess() {
+				t.Fatal(status)
+			}
+			if status := r.RunFilterPlugins(t.Context(), state, pod, r.node(node)); !status.IsSuccess() {
+				t.Fatalf("%s at %s: %v", pod.Name, node, status)
+			}
+			if status := r.RunReservePluginsReserve(t.Context(), state, pod, node); !status.IsSuccess() {
+				t.Fatal(status)
+			}
+			undo = append(undo, func() { r.RunReservePluginsUnreserve(t.Context(), state, pod, node) })
+		}
+		if r.filter(podWith("other", "d1"), "n2").IsSuccess() {
+			t.Error("what is reserved in the simulation does not count in it")
+		}
+		for _, revert := range slices.Backward(undo) {
+			revert()
+		}
+	}
+	eventually(t, "all to be looked at", func() bool { return r.plugin.core.book.Pending() == 0 })
+	if w := r.writes(); len(w) != 0 {
+		t.Errorf("a simulation wrote %v", w)
+	}
+	s := r.Snapshot()
+	if s.Volume(volume("d1")).Place("n1") != nil || s.Volume(volume("d2")).Place("n2") != nil {
+		t.Error("a simulation has left a reservation")
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// lift is how a reason comes about for a pod with the claim data, and which
+// event lifts it.
+type lift struct {
+	code  ledger.Code
+	world []ledger.Event
+	event []ledger.Event
+}
+
+// lifts has a row for each reason that Filter or PreFilter can give.
+func lifts() []lift {
+	rwo, key := ledger.AccessNode, ledger.ClaimKey{Namespace: "shop", Name: "data"}
+	full := all(disk("a", rwo), disk("b", rwo), disk("c", rwo), one(slotsAt("n1", 1), slotsAt("n2", 1), slotsAt("n3", 1),
+		attached("a", "n1"), attached("b", "n2"), attached("c", "n3")))
+	claim := func(change func(*ledger.Claim)) ledger.Event {
+		c := ledger.Claim{Key: key, UID: "claim-data", PersistentVolume: "pv-data", Bound: true, Access: rwo}
+		change(&c)
+		return c
+	}
+	pv := func(change func(*ledger.PersistentVolume)) ledger.Event {
+		v := ledger.PersistentVolume{Name: "pv-data", UID: "pv-data", Volume: volume("data"), Access: rwo, Claim: key}
+		change(&v)
+		return v
+	}
+	exhausted := func(node string) ledger.Event {
+		return ledger.Attachment{Name: "x" + node, UID: "x" + node, Driver: driver, Node: ledger.NodeName(node), PersistentVolume: "pv-a",
+			AttachError: ledger.CallError{Code: ledger.ResourceExhausted}}
+	}
+	only := one(ledger.NodeDriversGone{Node: "n2"}, ledger.NodeDriversGone{Node: "n3"})
+	holder := boundTo(podWith("holder", "data"), "n9")
+	return []lift{
+		{arbiter.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
+		{arbiter.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
+		{arbiter.AccessModesConflict, disk("data", ledger.AccessConflict), one(pv(func(v *ledger.PersistentVolume) { v.Version = "2" }), claim(func(c *ledger.Claim) { c.Version = "2" }))},
+		{arbiter.ClaimMissing, nil, disk("data", rwo)},
+		{arbiter.ClaimLost, one(claim(func(c *ledger.Claim) { c.Bound, c.Lost = false, true })), disk("data", rwo)},
+		{arbiter.ClaimDeleting, all(disk("data", rwo), one(claim(func(c *ledger.Claim) { c.Deleting = true }))), one(ledger.ClaimGone{Key: key}, claim(func(c *ledger.Claim) { c.UID = "new" }))},
+		{arbiter.VolumeDeleting, all(disk("data", rwo), one(pv(func(v *ledger.PersistentVolume) { v.Deleting = true }))), one(ledger.PersistentVolumeGone{Name: "pv-data"}, pv(func(v *ledger.PersistentVolume) { v.UID = "new" }))},
+		{arbiter.ClaimUnbound, one(ledger.StorageClass{Name: "now", Driver: driver}, claim(func(c *ledger.Claim) { c.Bound, c.PersistentVolume, c.Class = false, "", "now" })), disk("data", rwo)},
+		{arbiter.HeldElsewhere, all(disk("data", rwo), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
+		{arbiter.UsedByOtherPod, all(disk("data", ledger.AccessPod), one(factOf(holder))), one(ledger.PodGone{UID: string(holder.UID)})},
+		{arbiter.DriverNotRegistered, all(disk("data", rwo), only, one(ledger.NodeDriversGone{Node: "n1"})), one(slotsAt("n3", 1))},
+		{arbiter.ForeignAttachment, all(disk("data", rwo), one(ledger.Attachment{Name: "foreign", UID: "f", Driver: driver, Node: "n9", PersistentVolume: "pv-data", Attached: true})), one(ledger.AttachmentGone{Name: "foreign"})},
+		{arbiter.VolumeMissing, disk("data", rwo)[1:], disk("data", rwo)},
+	}
+}
+
+// answers are reasons that only the controller gives, on the ticket: the pod is
+// tried again when its ticket is withdrawn, and elsewhere.
+func answers() []ledger.Code {
+	return []ledger.Code{arbiter.Outranked, arbiter.NotBeforeBind, arbiter.NodeMissing, arbiter.NodeUnmanaged}
+}
+
+// progress are reasons of an attach or detach under way. They keep no pod from
+// being placed: a pod waits for them in PreBind, where each change of its
+// volumes has it look again (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
+func progress() []ledger.Code {
+	return []ledger.Code{
+		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed,
+		arbiter.InUse, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced,
+	}
+}
+
+// Each of the arbiter's reasons is in one of the lists: who adds one says what
+// lifts it.
+func TestEveryReasonHasALift(t *testing.T) {
+	have := slices.Concat(answers(), progress())
+	for _, l := range lifts() {
+		have = append(have, l.code)
+	}
+	want := arbiter.Codes()
+	slices.Sort(have)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("there are rows for\n%v, the arbiter has\n%v", have, want)
+	}
+}
+
+// What lifts a reason wakes the pod that was refused for it, and no other;
+// refused after an attempt or gated alike.
+func TestLiftsWakeThePod(t *testing.T) {
+	for _, l := range lifts() {
+		for _, how := range []string{"tried", "queued"} {
+			t.Run(string(l.code)+" "+how, func(t *testing.T) {
+				r := newStillRig(t, l.world...)
+				close(r.synced)
+				pod, stranger := podWith("p", "data"), podWith("stranger", "other")
+				r.known(pod, stranger)
+				if how == "queued" && r.plugin.PreEnqueue(t.Context(), pod).IsSuccess() {
+					how = "tried" // only an attempt can refuse it
+				}
+				if how == "tried" {
+					r.refused(pod, l.code)
+				}
+				r.prefilter(stranger)
+				r.plugin.core.waker.Look(t.Context())
+				if got := r.queue.names(); len(got) != 0 {
+					t.Fatalf("woken before anything happened: %v", got)
+				}
+				r.apply(l.event...)
+				r.plugin.core.waker.Look(t.Context())
+				if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
+					t.Errorf("woken are %v, want just the pod", got)
+				}
+			})
+		}
+	}
+}
+
+// refused tries a pod, which no node must do for, with this reason among those
+// of n1.
+func (r *rig) refused(pod *corev1.Pod, code ledger.Code) {
+	r.t.Helper()
+	for _, node := range []string{"n1", "n2", "n3"} {
+		if status := r.filter(pod, node); status.IsSuccess() {
+			r.t.Fatalf("the pod fits %s", node)
+		}
+	}
+	s, fact := r.Snapshot(), factOf(pod)
+	verdict := r.plugin.core.arbiter.Fit(s, arbiter.PodRequest(s, &fact), "n1", r.plugin.core.now())
+	if !slices.ContainsFunc(verdict.Reasons, func(reason arbiter.Reason) bool { return reason.Code == code }) {
+		r.t.Fatalf("refused for %v, not %s", verdict.Reasons, code)
+	}
+}
+
+func TestAnswersSendThePodElsewhere(t *testing.T) {
+	for _, code := range answers() {
+		t.Run(string(code), func(t *testing.T) {
+			r := newRig(t, disk("data", ledger.AccessNode)...)
+			pod := podWith("p", "data")
+			r.known(pod)
+			c := r.reserve(pod, "n1").permit()
+			r.written(pod, "n1")
+			r.decide(pod, metav1.ConditionFalse, arbiter.Reason{Code: code, Volume: volume("data"), Node: "n1"}.Message())
+			if c.verdict().IsSuccess() {
+				t.Fatal("granted")
+			}
+			c.unreserve()
+			eventually(t, "the pod to be tried again", func() bool { return slices.Equal(r.queue.names(), []string{"p"}) })
+			if r.filter(pod, "n1").IsSuccess() || !r.filter(pod, "n2").IsSuccess() {
+				t.Error("it is not sent elsewhere")
+			}
+		})
+	}
+}

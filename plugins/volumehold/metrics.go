@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/component-base/metrics"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// registry is where kube-scheduler's own metrics are, or a test's.
+type registry interface {
+	Register(metrics.Registerable) error
+	CustomRegister(metrics.StableCollector) error
+}
+
+const (
+	metricNamespace = "moorage"
+	metricSubsystem = "scheduler"
+)
+
+// Label values. What may fail beside the arbiter's reasons: the controller said
+// nothing, or the reservation could not be written or ended.
+const (
+	resultWritten  = "written"
+	resultFailed   = "failed"
+	stagePlacing   = "placing"
+	stageReserving = "reserving"
+	reasonSilent   = "ControllerDown"
+	reasonEnded    = "Ended"
+	reasonPodGroup = "PodGroup"
+)
+
+// pluginMetrics are the plugin's own; how long its extension points take is
+// kube-scheduler's to measure. docs/metrics.md lists them. Safe for parallel use.
+type pluginMetrics struct {
+	tickets    *metrics.CounterVec
+	grants     *metrics.Histogram
+	rejections *metrics.CounterVec
+	ungranted  *metrics.Counter
+}
+
+func counter(name, help string) *metrics.CounterOpts {
+	return &metrics.CounterOpts{Namespace: metricNamespace, Subsystem: metricSubsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
+}
+
+// newMetrics makes the metrics and registers them, and what is read of the core
+// at each scrape.
+func newMetrics(r registry, c *core) (*pluginMetrics, error) {
+	m := &pluginMetrics{
+		tickets: metrics.NewCounterVec(counter("tickets_total",
+			"VolumeTickets asked for, by what came of the write."), []string{"result"}),
+		grants: metrics.NewHistogram(&metrics.HistogramOpts{
+			Namespace: metricNamespace, Subsystem: metricSubsystem, Name: "grant_wait_seconds",
+			Help:    "Time from asking for a VolumeTicket to the controller's grant, of those that were granted.",
+			Buckets: metrics.ExponentialBuckets(0.002, 2, 15), StabilityLevel: metrics.ALPHA,
+		}),
+		rejections: metrics.NewCounterVec(counter("rejections_total",
+			"Attempts to place a pod that failed, once for each reason; placing: no node would do, reserving: the chosen node was not granted."), []string{"stage", "reason"}),
+		ungranted: metrics.NewCounter(counter("ungranted_binds_total",
+			"Pods let through without a grant, since the controller did not answer and onControllerDown is BindUngranted.")),
+	}
+	for _, metric := range []metrics.Registerable{m.tickets, m.grants, m.rejections, m.ungranted} {
+		if err := unlessTwice(r.Register(metric)); err != nil {
+			return nil, err
+		}
+	}
+	return m, unlessTwice(r.CustomRegister(newScraped(c)))
+}
+
+// unlessTwice forgives that a process has a second scheduler, as benchmarks do:
+// the first one's metrics are served.
+func unlessTwice(err error) error {
+	if err == nil || errors.As(err, &prometheus.AlreadyRegisteredError{}) {
+		return nil
+	}
+	return fmt.Errorf("registering metrics: %w", err)
+}
+
+// asked tells what came of the write of a ticket.
+func (m *pluginMetrics) asked(failed bool) {
+	result := resultWritten
+	if failed {
+		result = resultFailed
+	}
+	m.tickets.WithLabelValues(result).Inc()
+}
+
+// granted tells how long a grant took.
+func (m *pluginMetrics) granted(took time.Duration) { m.grants.Observe(took.Seconds()) }
+
+// rejected counts a failed attempt under a reason.
+func (m *pluginMetrics) rejected(stage, reason string) {
+	m.rejections.WithLabelValues(stage, reason).Inc()
+}
+
+// reasons is a set of reason codes that goroutines add to.
+type reasons struct{ bits atomic.Uint64 }
+
+// add adds the reasons of a verdict. Nothing to nil: a dry run's are not
+// counted.
+func (r *reasons) add(v arbiter.Verdict) {
+	if r == nil {
+		return
+	}
+	for _, reason := range v.Reasons {
+		for i, code := range arbiter.Codes() {
+			if code == reason.Code {
+				r.bits.Or(1 << i)
+			}
+		}
+	}
+}
+
+// each calls f with every code in the set.
+func (r *reasons) each(f func(ledger.Code)) {
+	if r == nil {
+		return
+	}
+	bits := r.bits.Load()
+	for i, code := range arbiter.Codes() {
+		if bits&(1<<i) != 0 {
+			f(code)
+		}
+	}
+}
+
+// scraped is what is read of a core at each scrape.
+type scraped struct {
+	metrics.BaseStableCollector
+	core               *core
+	used, limit, gated *metrics.Desc
+	waiting            *metrics.Desc
+}
+
+func newScraped(c *core) *scraped {
+	desc := func(name, help string, labels ...string) *metrics.Desc {
+		return metrics.NewDesc(metrics.BuildFQName(metricNamespace, metricSubsystem, name), help, labels, nil, metrics.ALPHA, "")
+	}
+	return &scraped{
+		core:    c,
+		used:    desc("slots_used", "Slots of a driver in the whole cluster that are taken, as this scheduler sees it: attached, attaching, detaching, reserved or unknown.", "driver"),
+		limit:   desc("slots_limit", "Slots of a driver in the whole cluster, of nodes that have a limit, as this scheduler sees it.", "driver"),
+		gated:   desc("gated_pods", "Pods that are not tried, since no node that exists or may be added would do."),
+		waiting: desc("waiting_pods", "Pods with volumes that were tried or gated, and have no node yet or wait for their grant."),
+	}
+}
+
+// DescribeWithStability implements metrics.StableCollector.
+func (s *scraped) DescribeWithStability(ch chan<- *metrics.Desc) {
+	for _, d := range []*metrics.Desc{s.used, s.limit, s.gated, s.waiting} {
+		ch <- d
+	}
+}
+
+// CollectWithStability implements metrics.StableCollector.
+func (s *scraped) CollectWithStability(ch chan<- metrics.Metric) {
+	gauge := func(d *metrics.Desc, value float64, labels ...string) {
+		ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, value, labels...)
+	}
+	gauge(s.gated, float64(s.core.waker.Gated()))
+	gauge(s.waiting, float64(s.core.waker.Waiting()))
+	snapshot := s.core.facts.Snapshot()
+	used, limits := map[string]int64{}, map[string]int64{}
+	for n := range snapshot.Nodes() {
+		for _, d := range n.Drivers {
+			used[d.Name] += int64(d.Used)
+			if limit := arbiter.Limit(d, arbiter.PolicyFor(snapshot, d.Name, "")); d.Registered && limit != ledger.NoLimit {
+				limits[d.Name] += int64(limit)
+			}
+		}
+	}
+	for driver, n := range used {
+		gauge(s.used, float64(n), driver)
+	}
+	for driver, n := range limits {
+		gauge(s.limit, float64(n), driver)
+	}
+}

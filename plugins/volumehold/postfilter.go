@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/words"
+)
+
+// PostFilter says in the pod's condition and event why the nodes were refused
+// that PreFilter left out, of which the framework only says that they didn't
+// satisfy the plugin. It is informational: what it returns never makes a pod
+// schedulable.
+//
+// For a pod of a PodGroup it also has a gathering give way, see groups.
+func (p *VolumeHold) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	c := stateOf(state)
+	if c == nil {
+		fact, s := factOf(pod), p.core.facts.Snapshot()
+		p.core.groups.stuck(pod, s, arbiter.PodRequest(s, &fact))
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	p.core.groups.stuck(pod, c.snapshot, c.request)
+	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
+	if c.holder == "" {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	counts := map[string]int{}
+	if others := p.nodes() - 1; others > 0 {
+		for _, message := range words.Elsewhere(p.core.arbiter.Fit(c.snapshot, c.request, "", p.core.now()), c.holder) {
+			counts[message] = others
+		}
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable, words.Grouped(counts))
+}
+
+// nodes is how many nodes the cycle looks at.
+func (p *VolumeHold) nodes() int {
+	infos, err := p.handle.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return 0 // the cycle fails by itself
+	}
+	return len(infos)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/plugins/internal/words"
+)
+
+// VolumeWait is the reason of PodScheduled=False of a pod that waits for its
+// volumes, where no new node would help. It is not Unschedulable, which is what
+// cluster-autoscaler and Karpenter look for.
+const VolumeWait = "VolumeWait"
+
+// tellers write in parallel; patience for one write.
+const (
+	tellers     = 2
+	tellTimeout = 10 * time.Second
+)
+
+// teller writes PodScheduled=False with the reason VolumeWait: on pods that are
+// gated, of which kube-scheduler itself says nothing; and on pods that it tried
+// at the one node where their volumes are, and called Unschedulable.
+//
+// It is level-triggered: what it writes follows from the ledger and the pod as
+// the lister has it. Its precondition is that version of the pod, so that a pod
+// that was bound meanwhile is left alone. Safe for parallel use.
+type teller struct {
+	core  *core
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+}
+
+func newTeller(c *core) *teller {
+	return &teller{core: c, queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())}
+}
+
+// look has a pod looked at, soon.
+func (t *teller) look(pod *corev1.Pod) {
+	t.queue.Add(cache.ObjectName{Namespace: pod.Namespace, Name: pod.Name})
+}
+
+// heed takes in that a pod without a node was written.
+func (t *teller) heed(pod *corev1.Pod) {
+	if len(pod.Spec.Volumes) == 0 {
+		return
+	}
+	if idle, _ := t.core.waker.Idle(pod.UID); idle {
+		t.look(pod)
+	}
+}
+
+// run tells until ctx is done.
+func (t *teller) run(ctx context.Context) {
+	var running sync.WaitGroup
+	for range tellers {
+		running.Go(func() {
+			for t.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	t.queue.ShutDown()
+	running.Wait()
+}
+
+func (t *teller) next(ctx context.Context) bool {
+	key, shutdown := t.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer t.queue.Done(key)
+	err := t.tell(ctx, key)
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		t.queue.Forget(key)
+	case apierrors.IsConflict(err):
+		// The pod as it is now is on its way to the lister.
+		t.queue.AddRateLimited(key)
+	default:
+		klog.FromContext(ctx).Error(err, "A pod was not told what it waits for, and will be", "pod", key)
+		t.queue.AddRateLimited(key)
+	}
+	return true
+}
+
+// tell writes what one pod waits for, unless it says so already.
+func (t *teller) tell(ctx context.Context, key cache.ObjectName) error {
+	pod, err := t.core.pods.Pods(key.Namespace).Get(key.Name)
+	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !t.core.facts.HasSynced() {
+		return err
+	}
+	idle, gated := t.core.waker.Idle(pod.UID)
+	if !idle {
+		return nil
+	}
+	fact := factOf(pod)
+	s := t.core.facts.Snapshot()
+	wanted := t.core.wait(pod, s, arbiter.PodRequest(s, &fact), gated)
+	if wanted == nil || equality.Semantic.DeepEqual(wanted, scheduled(pod)) {
+		return nil
+	}
+	if err := t.write(ctx, pod, wanted); err != nil {
+		return fmt.Errorf("writing the condition %s of pod %s: %w", wanted.Type, key, err)
+	}
+	if gated {
+		t.core.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, VolumeWait, "Scheduling", "%s", wanted.Message)
+	}
+	return nil
+}
+
+// wait is the condition that a pod without a node is to have; nil when it is
+// kube-scheduler's to say.
+func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request, gated bool) *corev1.PodCondition {
+	if c.arbiter.NewNode(s, r, c.now()).Allowed() {
+		return nil
+	}
+	current := scheduled(pod)
+	wanted := &corev1.PodCondition{Type: corev1.PodScheduled, LastTransitionTime: metav1.NewTime(c.now().Truncate(time.Second))}
+	switch {
+	case gated:
+		wanted.Message = words.Waiting(c.arbiter, s, r, c.now())
+	case current != nil && current.Reason == corev1.PodReasonUnschedulable:
+		wanted.Message = current.Message
+	default:
+		return nil
+	}
+	if current != nil && current.Status == corev1.ConditionFalse {
+		*wanted = corev1.PodCondition{Type: wanted.Type, Message: wanted.Message, LastTransitionTime: current.LastTransitionTime}
+	}
+	wanted.Status, wanted.Reason, wanted.ObservedGeneration = corev1.ConditionFalse, VolumeWait, pod.Generation
+	return wanted
+}
+
+// scheduled is the pod's condition PodScheduled, or nil.
+func scheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// write sets the condition on just this version of the pod.
+func (t *teller) write(ctx context.Context, pod *corev1.Pod, wanted *corev1.PodCondition) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
+		"status":   map[string]any{"conditions": []*corev1.PodCondition{wanted}},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	_, err = t.core.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
