@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explore searches a small world exhaustively: two nodes, two volumes,
-// three pods, two leaders one after the other with what the first still has in
-// flight, one failure and one crash at any instant. It tries every move in every
+// Package explore searches small worlds exhaustively: two nodes, up to two
+// volumes and three pods, leaders one after the other with what the last one
+// still has in flight, and failures at any instant. It makes every move in every
 // state, until no state is left that has not been seen.
 //
 // What decides is real: arbiter.Grant and Plan and the rounds of
 // controller/ticket, over real ledgers that lag behind the API server kind by
-// kind. What executes them is package world, with the patches and preconditions
-// of internal/execute, one request at a time: between any two of them anything
-// else may happen. Schedulers choose any node, for no reason.
+// kind, woken as package controller wakes them. What executes them is package
+// world, with the patches and preconditions of internal/execute, one request at
+// a time: between any two of them anything else may happen.
 //
 // States are compared by what matters of them. Versions and UIDs count up for
 // ever; what matters is which of those that somebody still knows are the same,
-// and which is newer. So the search ends.
+// and which is newer. So the search ends. Of each state only a hash of 64 bits
+// is kept, how it was reached, and where its settling moves lead: about 60
+// bytes. The states that are still to be expanded are kept as they are; the
+// newest is expanded first, so that they are few.
 //
-// A state is bad when package world's judge says that a rule was broken on the
-// way, or when it does not settle: with no further failures, from every state,
-// everybody doing what they do ends where all that can run runs and nothing is
-// left over.
+// A state is bad when package world's judge or Audit says that a rule was broken
+// on the way, or when it does not settle: with no further failures, every order
+// of the moves that everybody makes by themselves must end, and where it ends
+// all that can run must run and nothing may be left over.
 package explore
