@@ -41,7 +41,11 @@ func search(t *testing.T, worlds []explore.World) {
 			r := explore.Search(w.Config, 1<<30, func(r explore.Report) {
 				t.Logf("%s, after %s", r, time.Since(began).Round(time.Second))
 			})
-			t.Logf("%s, in %s", r, time.Since(began).Round(time.Second))
+			took := time.Since(began).Round(time.Second)
+			if r.Fault != "" {
+				r = explore.Shorten(w.Config, r)
+			}
+			t.Logf("%s, in %s", r, took)
 			if r.Fault != "" || !r.Complete {
 				t.Fail()
 			}
