@@ -5,20 +5,28 @@
 // bound once the controller has granted them. In its profiles it replaces
 // NodeVolumeLimits.
 //
-// Reads: the ledger, one snapshot for each decision. Decides: arbiter.Fit,
-// arbiter.Rank, arbiter.Reserve; the controller decides on the grant. Writes: a
-// VolumeTicket in Permit, and its deletion when a reservation comes to nothing.
+// Reads: the ledger, one snapshot for each decision; the PodGroups that pods
+// name. Decides: arbiter.Fit, arbiter.Rank, arbiter.Reserve, and arbiter.Nowhere
+// on who is not tried; the controller decides on the grant. Writes: a
+// VolumeTicket in Permit, and its deletion when a reservation comes to nothing;
+// the condition PodScheduled of pods that wait for what no new node could lift;
+// events on pods.
 //
 // All profiles of a process share one core (see Factory): the ledger with its
 // reservations, the book of pods between Reserve and Bind (plugins/internal/
 // reservation), and the waker (plugins/internal/waker), which the extender has,
 // too.
 //
-//	PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ PreBind ─▶ PostBind
-//	one snapshot per decision       assume in  write the  only for   the bound
-//	                                the ledger ticket,    claims     pod counts
-//	                                           wait for   bound      by itself
-//	                                           the grant  just now
+//	PreEnqueue ─▶ PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ PreBind ─▶ PostBind
+//	would any     one snapshot per decision       assume in  write the  only for   the bound
+//	node do?                                      the ledger ticket,    claims     pod counts
+//	                                                         wait for   bound      by itself
+//	                                                         the grant  just now
+//
+// A pod that no node would do for, new ones included, is gated in PreEnqueue, and
+// the teller says so on it (docs/decisions/0009). Pods of a PodGroup wait in
+// Permit for one another before any of their tickets is written
+// (docs/decisions/0010).
 //
 // A pod that was refused is tried again by the waker, when a change that the
 // ledger has taken in lifts a refusal; see there for why this is not left to
