@@ -16,6 +16,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 const driver = "disk.example.com"
@@ -165,7 +166,7 @@ func (d drawing) pod(o *Objects, name string) {
 // controller counts, every volume that is not safe to mount says why, and
 // everything can be printed.
 func TestAnyCluster(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	proptest.Check(t, func(t *rapid.T) {
 		w := NewWorld(draw(t), noon())
 		for _, s := range w.ListSlots() {
 			if sum, counted := s.Used+s.Kept+s.Leaving+s.Reserved, w.Snapshot.Node(ledger.NodeName(s.Node)).Driver(s.Driver).Used; sum != counted {
