@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -266,6 +267,40 @@ func TestLostAnswerIsWithdrawn(t *testing.T) {
 		return !exists
 	})
 	eventually(t, "the pod to be tried again", func() bool { return slices.Contains(r.queue.names(), "p") })
+}
+
+// A server that is slow may have written the ticket all the same. The pod waits
+// on for its grant instead of being placed anew.
+func TestLateAnswerIsAskedForAgain(t *testing.T) {
+	for name, written := range map[string]bool{"written": true, "not written": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, disk("data", ledger.AccessNode)...)
+			pod := podWith("p", "data")
+			r.known(pod)
+			r.failWith(func(verb string, ticket *v1alpha1.VolumeTicket) error {
+				if verb != "create" {
+					return nil
+				}
+				r.failWith(nil)
+				if written {
+					if _, err := r.VolumeTickets(pod.Namespace).Create(context.Background(), ticket, metav1.CreateOptions{}); err != nil {
+						t.Error(err)
+					}
+				}
+				return apierrors.NewTimeoutError("the server is busy", 1)
+			})
+			c := r.reserve(pod, "n1").permit()
+			r.written(pod, "n1")
+			eventually(t, "the ticket to be known", func() bool { return r.Snapshot().Ticket(ticketID(pod)).UID != "" })
+			r.decide(pod, metav1.ConditionTrue, "")
+			if status := c.verdict(); !status.IsSuccess() {
+				t.Errorf("granted, and the pod gets %v", status)
+			}
+			if w := r.writes(); !slices.Equal(w, []string{"create n1"}) {
+				t.Errorf("writes are %v", w)
+			}
+		})
+	}
 }
 
 // A ticket of the same name may be there already.

@@ -107,7 +107,10 @@ func (w *writer) write(ctx context.Context, wanted *v1alpha1.VolumeTicket) (*v1a
 	var written *v1alpha1.VolumeTicket
 	err := retry(ctx, func(ctx context.Context) (bool, error) {
 		made, err := tickets.Create(ctx, wanted, metav1.CreateOptions{})
-		if !apierrors.IsAlreadyExists(err) {
+		switch {
+		case late(ctx, err):
+			return false, nil // it may exist by now, and is then taken over
+		case !apierrors.IsAlreadyExists(err):
 			written = made
 			return true, err
 		}
@@ -130,6 +133,13 @@ func (w *writer) write(ctx context.Context, wanted *v1alpha1.VolumeTicket) (*v1a
 		return nil, err
 	}
 	return written, nil
+}
+
+// late says whether a server had no answer in time: it may have done, or may
+// still do, what it was asked for. A busy one then has the more to do the more
+// is given up.
+func late(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err))
 }
 
 // withdraw begins to delete what came of an attempt, and goes on until it is
