@@ -29,7 +29,7 @@ var upstreamTests = map[string][]int{
 // sections are the files of scenarios in the order of the document.
 var (
 	stockSections = []string{"attach", "detach", "volumes", "reconcile", "trivial"}
-	ownSections   = []string{"exclusive", "unknown", "stays", "fencing", "writes", "retry", "codes"}
+	ownSections   = []string{"exclusive", "unknown", "stays", "fencing", "writes", "retry", "codes", "lies"}
 )
 
 const docIntro = `# What moorage-attacher does where external-attacher does it

@@ -21,6 +21,7 @@ type reply struct {
 	context map[string]string
 	hold    bool // answers only when told to
 	silent  bool // does what it is asked to, though the answer is an error
+	idle    bool // does nothing, though the answer is ok
 }
 
 // fakeDriver answers as scripted, else with success, and keeps where its
@@ -33,13 +34,16 @@ type fakeDriver struct {
 	answers   map[string]chan reply // of calls on hold
 }
 
+// acts says whether the driver does what it is asked to.
+func (r reply) acts(err error) bool { return (err == nil || r.silent) && !r.idle }
+
 func (d *fakeDriver) Publish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) (map[string]string, error) {
 	line := fmt.Sprintf("publish %s %s %s", call.Handle, nodeID, strings.ToLower(call.Capability.GetAccessMode().GetMode().String()))
 	if call.ReadOnly {
 		line += " readonly"
 	}
 	r, err := d.answer(ctx, "publish", line+pairs(" context", call.Context)+secretKeys(secrets)+migratedMark(call))
-	if (err == nil || r.silent) && !slices.Contains(d.published[call.Handle], nodeID) {
+	if r.acts(err) && !slices.Contains(d.published[call.Handle], nodeID) {
 		d.published[call.Handle] = append(d.published[call.Handle], nodeID)
 	}
 	return r.context, err
@@ -47,7 +51,7 @@ func (d *fakeDriver) Publish(ctx context.Context, call objects.Call, nodeID stri
 
 func (d *fakeDriver) Unpublish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) error {
 	r, err := d.answer(ctx, "unpublish", fmt.Sprintf("unpublish %s %s", call.Handle, nodeID)+secretKeys(secrets)+migratedMark(call))
-	if err == nil || r.silent {
+	if r.acts(err) {
 		d.published[call.Handle] = slices.DeleteFunc(d.published[call.Handle], func(n string) bool { return n == nodeID })
 	}
 	return err

@@ -299,7 +299,7 @@ func (s *stage) capability(w words) {
 
 func parseReply(t *testing.T, how string) reply {
 	w := parseWords(how)
-	r := reply{context: w.dict("metadata"), silent: w.flag("done"), message: "the disk said no"}
+	r := reply{context: w.dict("metadata"), silent: w.flag("done"), idle: w.flag("idle"), message: "the disk said no"}
 	switch name := w.at(0); name {
 	case "ok":
 	case "hold":
