@@ -60,8 +60,15 @@ func (e *Executor) rereadHold(ctx context.Context, v ledger.VolumeID) error {
 
 // deleteHold deletes a hold, after consistent reads of the PersistentVolumes
 // that it names: a cache that has not heard of one yet proves nothing, and a
-// hold that is made anew counts its transitions from the beginning.
+// hold that is made anew counts its transitions from the beginning. One that
+// names none was written for an inline volume, or by somebody who had not heard
+// of any; there are few.
 func (e *Executor) deleteHold(ctx context.Context, step arbiter.Step) error {
+	if len(step.Hold.PVs) == 0 {
+		if err := e.proveNone(ctx, step.Volume); err != nil {
+			return err
+		}
+	}
 	for _, pv := range step.Hold.PVs {
 		if err := e.proveGone(ctx, pv); err != nil {
 			return err
@@ -96,6 +103,31 @@ func (e *Executor) proveGone(ctx context.Context, name string) error {
 	}
 	e.config.Observer.Saw(pv)
 	return fmt.Errorf("%w: PersistentVolume %s exists", ErrStale, name)
+}
+
+// pvPage is how many PersistentVolumes are read at a time.
+const pvPage = 500
+
+// proveNone returns nil when no PersistentVolume names a volume, and takes the
+// first in that does.
+func (e *Executor) proveNone(ctx context.Context, v ledger.VolumeID) error {
+	for options := (metav1.ListOptions{Limit: pvPage}); ; {
+		list, err := call(ctx, e, func(ctx context.Context) (*corev1.PersistentVolumeList, error) {
+			return e.config.Kube.CoreV1().PersistentVolumes().List(ctx, options)
+		})
+		if err != nil {
+			return fmt.Errorf("list the PersistentVolumes: %w", err)
+		}
+		for i := range list.Items {
+			if pv, _ := translate.PersistentVolume(&list.Items[i]); pv.Volume == v {
+				e.config.Observer.Saw(&list.Items[i])
+				return fmt.Errorf("%w: PersistentVolume %s exists", ErrStale, pv.Name)
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
 }
 
 // claimOf is the claim that people know a volume by.

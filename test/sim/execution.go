@@ -23,7 +23,11 @@ func (c *controller) do(step arbiter.Step, then func(error)) {
 	case arbiter.WriteHold:
 		c.doHold(step, then)
 	case arbiter.DeleteHold:
-		c.proveGone(step, step.Hold.PVs, then)
+		if len(step.Hold.PVs) == 0 {
+			c.proveNone(step, then)
+		} else {
+			c.proveGone(step, step.Hold.PVs, then)
+		}
 	case arbiter.CreateAttachment:
 		c.doCreate(step, then)
 	case arbiter.Report:
@@ -77,6 +81,25 @@ func (c *controller) proveGone(step arbiter.Step, pvs []string, then func(error)
 			c.observer.saw(a.Facts...)
 			then(errStale)
 		}
+	})
+}
+
+// proveNone reads all PersistentVolumes, before a hold that names none is
+// deleted.
+func (c *controller) proveNone(step arbiter.Step, then func(error)) {
+	c.write("list pvs", world.Request{Do: world.ListObjects, Kind: world.PersistentVolumes}, func(a world.Answer, err error) {
+		if err != nil {
+			then(err)
+			return
+		}
+		for _, e := range a.Facts {
+			if pv, ok := e.(ledger.PersistentVolume); ok && pv.Volume == step.Volume {
+				c.observer.saw(e)
+				then(errStale)
+				return
+			}
+		}
+		c.doHold(step, then)
 	})
 }
 

@@ -16,6 +16,8 @@ type Verb uint8
 const (
 	// GetObject reads Kind/Key consistently.
 	GetObject Verb = iota + 1
+	// ListObjects reads all objects of Kind.
+	ListObjects
 	// ListPods lists Node's pods consistently.
 	ListPods
 	// PutHold creates (Version empty) or replaces Fact, a HoldSeen.

@@ -17,6 +17,8 @@ func (w *World) Serve(r Request) Answer {
 			return answer(e)
 		}
 		return Answer{Code: NotFound}
+	case ListObjects:
+		return answer(w.List(r.Kind)...)
 	case ListPods:
 		var list []ledger.Event
 		for _, p := range w.PodsAt(r.Node) {
