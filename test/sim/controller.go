@@ -33,6 +33,7 @@ type controller struct {
 	writes    map[ledger.NodeName]*batch
 	lists     map[ledger.NodeName]*batch
 	outlasted []pause
+	audited   int // the observer's changes when they were audited last
 }
 
 // pause is the end of a wait.

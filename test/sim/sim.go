@@ -152,7 +152,25 @@ func (s *Sim) Do(a Action) bool {
 	s.trace = append(s.trace, a)
 	s.w.Now = s.w.Now.Add(tick)
 	s.collect()
+	s.audit()
 	return true
+}
+
+// audit has each controller that leads check what it knows, when that is new. A
+// volume may look as if it were reported early to one that began with an old
+// list of attachments, until it has seen what became of them.
+func (s *Sim) audit() {
+	for _, c := range s.controllers {
+		if c.role != leading || c.audited == c.observer.changes {
+			continue
+		}
+		c.audited = c.observer.changes
+		for _, v := range c.arbiter.Audit(c.observer.snapshot(), s.Now()) {
+			if v.Invariant != "I5" || c.observer.at[world.Attachments] == len(s.logs[world.Attachments]) {
+				s.fault("audit: %s", v)
+			}
+		}
+	}
 }
 
 // offers collects what may happen next.
