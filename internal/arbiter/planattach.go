@@ -25,7 +25,7 @@ func (p *planner) acquire(place *ledger.Place) {
 		// Reported from before the attachment went: a kubelet that relies on
 		// it fails, and waits for up to two minutes before it tries again.
 		p.retract(node, place, va)
-	case va == nil && p.mayCreate(node, place):
+	case va == nil && p.mayCreate(node, place) && p.gone(place):
 		p.create(node, place)
 	case va != nil && va.Deleting:
 		p.askToStay(place)

@@ -24,7 +24,25 @@ const (
 	// the earliest (csi_attacher.go, waitForVolumeAttachment), and only then
 	// report it: its kubelet finds the attachment deleted.
 	besideWindow = 400 * time.Millisecond
+	// otherLook is how long an attachment that went is not made again: the
+	// attach/detach controller that deleted it looks for its name at intervals of
+	// up to seven seconds and a tenth, and one of the same name that is there
+	// when it looks is to it the one that it deleted. It would go on looking for
+	// two minutes, and attach nothing meanwhile (csi_attacher.go,
+	// waitForVolumeDetachment). For a bound pod it makes the next one itself.
+	otherLook = 8 * time.Second
 )
+
+// gone says whether the attach/detach controller has seen that the attachment
+// which was at a place before is no more.
+func (p *planner) gone(place *ledger.Place) bool {
+	at, left := p.v.Left(place.Node)
+	if !p.Cooperative || !left || p.now.Sub(at) >= otherLook {
+		return true
+	}
+	p.recheck(otherLook - p.now.Sub(at))
+	return false
+}
 
 // releaseBeside plans the next step that takes an attachment of Moorage's own
 // from a place where nobody wants it and the attach/detach controller does not

@@ -136,6 +136,9 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	l.unlinkAttachment(old, e.Name)
+	if at := old.at(); at.IsReal() {
+		l.volume(at).left = &left{old.to.node, now}
+	}
 	l.leaveAttachment(now, t, old)
 	l.world.attachments.del(l.gen, e.Name)
 	if old.attached {

@@ -17,8 +17,24 @@ type Volume struct {
 	Hold   *Hold   // nil: no VolumeHold
 
 	earlier *earlier  // see Earlier; nil: nothing
+	left    *left     // see Left; nil: none
 	pvs     *[]string // see PVs; nil: none
 	gen     uint64
+}
+
+// left is when a volume's last attachment to go was seen gone, and where.
+type left struct {
+	node NodeName
+	at   time.Time
+}
+
+// Left returns when this process saw the attachment at a node gone, if that was
+// the last of the volume's to go.
+func (v *Volume) Left(n NodeName) (time.Time, bool) {
+	if v == nil || v.left == nil || v.left.node != n {
+		return time.Time{}, false
+	}
+	return v.left.at, true
 }
 
 // PVs are the names of the PersistentVolumes that name the volume, sorted.
