@@ -190,7 +190,7 @@ func deleteFirst() []edit {
 func neverAgain() []edit {
 	return []edit{{
 		File: "internal/arbiter/planattach.go",
-		Old:  "case va == nil && p.mayCreate(node, place):",
-		New:  "case va == nil && !place.InUse && p.mayCreate(node, place):",
+		Old:  "case va == nil && p.mayCreate(node, place) && p.gone(place):",
+		New:  "case va == nil && !place.InUse && p.mayCreate(node, place) && p.gone(place):",
 	}}
 }
