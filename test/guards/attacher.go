@@ -20,6 +20,15 @@ func attached() []guard {
 			Old:  "if !p.StayAttached || p.Cooperative || !p.excl || place == nil || !p.living(place) {",
 			New:  "if true {",
 		}}, Expect: []string{"pod db runs"}},
+		{
+			Scenario: "attacher-faults", Rule: "I9: an attach that has failed is no attach",
+			Edits: []edit{{
+				File: "controller/attacher/decide/done.go",
+				Old:  "func (b *Book) published(r *record, s Step, result Result, now time.Time) {\n\tr.secret = false\n\tif !result.Failed.IsZero() {",
+				New:  "func (b *Book) published(r *record, s Step, result Result, now time.Time) {\n\tr.secret = false\n\tif false {",
+			}},
+			Expect: []string{"every pod runs", "stage-before-publish"},
+		},
 		{Scenario: "swap", Rule: rule, Edits: released, Expect: []string{"an attach and a detach are under way", "the pods run"}},
 	}
 }
