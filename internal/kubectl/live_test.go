@@ -53,12 +53,13 @@ func (s *screenful) String() string {
 // await waits until the text has something in it, or the test is given up.
 func (s *screenful) await(t *testing.T, want string) {
 	t.Helper()
-	stop := context.AfterFunc(t.Context(), s.changed.Broadcast)
-	defer stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	defer context.AfterFunc(ctx, s.changed.Broadcast)()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !strings.Contains(s.text.String(), want) {
-		if t.Context().Err() != nil {
+		if ctx.Err() != nil {
 			t.Fatalf("%q never came:\n%s", want, s.text.String())
 		}
 		s.changed.Wait()
@@ -115,7 +116,7 @@ func TestTop(t *testing.T) {
 	out, ended := start(ctx, server, setting, "top")
 	out.await(t, "slots taken: 4 of 6")
 	server.Remove("pods", "shop", "e")
-	out.await(t, "pods that wait: 0")
+	out.await(t, "pods that wait: 1")
 	interrupt()
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d after Ctrl-C", code)

@@ -30,6 +30,8 @@ type Pod struct {
 	State string `json:"state"`
 	// Answer is the whole in a sentence.
 	Answer string `json:"answer"`
+	// Note is what else there is to know, such as that Moorage does not place it.
+	Note string `json:"note,omitempty"`
 	// Told is what others have written on the pod about it.
 	Told []Told `json:"told,omitempty"`
 	// Volumes are those that can need an attachment.
@@ -100,8 +102,15 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.Terminating = fact.Phase == ledger.PodTerminating
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	out.Answer = answer(&out)
+	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName {
+		out.Note = notPlaced
+	}
 	return out
 }
+
+// notPlaced is for pods that wait for a node and are the default scheduler's.
+const notPlaced = "Moorage does not place it: its namespace has not opted in (label " + v1alpha1.LabelEnforce + "=true), " +
+	"or it was created before that, or while the webhook did not answer."
 
 // podVolume says how a need of a pod is met at a node; without a node, only
 // what holds at every node.

@@ -48,6 +48,9 @@ func Pod(w io.Writer, s Style, x facts.Pod, now time.Time) error {
 	}
 	p.printf("%s  %s, %s, scheduler %s, age %s\n", p.s.paint(bold, "pod "+x.Namespace+"/"+x.Name), x.Phase, where, x.Scheduler, ago(now, x.Created))
 	p.printf("%s\n", p.s.paint(answerColour(x.State), p.s.wrap(x.Answer, 0)))
+	if x.Note != "" {
+		p.printf("%s\n", p.s.wrap(x.Note, 0))
+	}
 	for _, v := range x.Volumes {
 		p.podVolume(v)
 	}
