@@ -18,6 +18,7 @@ func Scenarios() []sandbox.Scenario {
 		readdHalf(),
 		readdKilled(),
 		fullNode(),
+		kubectlMoorage(),
 		tickets(),
 		managerRestarts(),
 		boundElsewhere(),

@@ -99,6 +99,16 @@ func standalone() []guard {
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
 		{
+			Scenario: "kubectl",
+			Rule:     "I7, for people: the command says that a volume is not safe to mount, and why",
+			Edits: []edit{{
+				File: "internal/kubectl/facts/pod.go",
+				Old:  "out.SafeToMount = verdict.Allowed()",
+				New:  "out.SafeToMount = true",
+			}},
+			Expect: []string{"explain pod db-0 says WaitsForVolumes Detaching"},
+		},
+		{
 			Scenario: "node-failure",
 			Rule:     "I3: a node that is not Ready and out of service is detached from without its kubelet's word",
 			Edits: []edit{{

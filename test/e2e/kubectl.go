@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/docs"
+	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// kubectlMoorage guards I7 for people: while a volume is on its way, and while
+// a node is full, kubectl moorage says who has it, who waits and why, as
+// somebody who may only read; afterwards it tells what the way has cost.
+func kubectlMoorage() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:  "kubectl",
+		Doc:   "kubectl moorage in a handover and at a full node: explain, nodes, volumes, tickets and drain-plan with read rights only, the timeline of a pod that ran, attach and detach by hand, doctor.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			defer s.reader()()
+			s.statefulSet("db")
+			first := s.runs("db-0")
+			from, claim := first.Spec.NodeName, dataOf("db-0")
+			s.explains("db-0", facts.PodReady, "", "It runs at "+from)
+			s.tellsItsPath("db-0")
+			to := s.explainsHandover(first, from, claim)
+			s.tellsItsPath("db-0")
+			s.refusesWhatIsInUse(claim, to)
+			s.explainsFullNode(from)
+			s.movesByHand(claim, from)
+			s.examines()
+		}),
+	}
+}
+
+// reader makes the user of the documented ClusterRole; what it returns takes
+// the role away again.
+func (s *story) reader() (remove func()) {
+	_, block, _ := strings.Cut(docs.Kubectl, "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	var role rbacv1.ClusterRole
+	s.must(yaml.UnmarshalStrict([]byte(block), &role))
+	role.Name = "reader-" + s.Namespace
+	roles, bindings := s.Client.RbacV1().ClusterRoles(), s.Client.RbacV1().ClusterRoleBindings()
+	_, err := roles.Create(s.ctx, &role, metav1.CreateOptions{})
+	s.must(err)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: readerUser}},
+	}
+	_, err = bindings.Create(s.ctx, binding, metav1.CreateOptions{})
+	s.must(err)
+	return func() {
+		s.must(errors.Join(bindings.Delete(s.ctx, role.Name, metav1.DeleteOptions{}), roles.Delete(s.ctx, role.Name, metav1.DeleteOptions{})))
+	}
+}
+
+// readerUser is somebody who may only read.
+const readerUser = "reader"
+
+// answer is what a command has printed, and its exit code.
+type answer struct {
+	out, err string
+	code     int
+}
+
+// moorageCommand runs kubectl moorage with all rights.
+func (s *story) moorageCommand(args ...string) answer {
+	var out, errs bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+	code := kubectl.Run(s.ctx, streams, append(args, "--kubeconfig", s.Cluster.Kubeconfig(), "--namespace", s.Namespace))
+	return answer{out.String(), errs.String(), code}
+}
+
+// reads runs a command as somebody who may only read, and fails when it lacks a
+// right.
+func (s *story) reads(args ...string) answer {
+	a := s.moorageCommand(append(args, "--as", readerUser)...)
+	what := "kubectl moorage " + strings.Join(args, " ") + " needs no more than the documented rights"
+	s.expect(a.code != 1 && !strings.Contains(a.out+a.err, "not seen:"), what, "exit code %d: %s%s", a.code, a.out, a.err)
+	return a
+}
+
+// readsJSON runs a command and takes its JSON apart.
+func (s *story) readsJSON(into any, args ...string) {
+	a := s.reads(append(args, "-o", "json")...)
+	s.must(json.Unmarshal([]byte(a.out), into))
+}
+
+// explains waits until a pod's explanation has a state and a reason, and shows
+// people every text.
+func (s *story) explains(pod, state, code string, texts ...string) {
+	s.until(fmt.Sprintf("kubectl moorage explain pod %s says %s %s", pod, state, code), func() error {
+		var x facts.Pod
+		s.readsJSON(&x, "explain", "pod", pod)
+		if x.State != state {
+			return fmt.Errorf("the state is %s: %s", x.State, x.Answer)
+		}
+		reasons := slices.Concat(x.Volumes[0].Reasons, reasonsOf(x.Nodes))
+		if code != "" && !slices.ContainsFunc(reasons, func(r facts.Reason) bool { return r.Code == code }) {
+			return fmt.Errorf("the reasons are %v", reasons)
+		}
+		page := s.reads("explain", "pod", pod).out
+		for _, text := range texts {
+			if !strings.Contains(strings.Join(strings.Fields(page), " "), text) {
+				return fmt.Errorf("it does not say %q:\n%s", text, page)
+			}
+		}
+		return nil
+	})
+}
+
+func reasonsOf(nodes []facts.NodesVerdict) []facts.Reason {
+	var list []facts.Reason
+	for _, n := range nodes {
+		list = append(list, n.Reasons...)
+	}
+	return list
+}
+
+// explainsHandover moves the pod to another node, holds the detach up, and asks
+// every command meanwhile.
+func (s *story) explainsHandover(first *corev1.Pod, from, claim string) (to string) {
+	handle := s.handle(claim)
+	mend := s.hangDetach(handle)
+	s.cordon(from)
+	s.remove("db-0")
+	to = s.boundAgain("db-0", first).Spec.NodeName
+	s.detachBegins(handle, from)
+	s.explains("db-0", facts.PodWaitsForVolumes, "Detaching", "waits for 1 of 1 volume", "is being detached from "+from,
+		"at "+from+" (holder): Detaching", "changes The driver's answer")
+	s.say("kubectl moorage explain pod db-0 says that %s has not let go", from)
+	leaving, reserved := s.slots(from), s.slots(to)
+	s.expect(leaving.Leaving == 1 && leaving.Used == 0, "nodes shows the slot at "+from+" as leaving", "it says %+v", leaving)
+	s.expect(reserved.Reserved == 1 && reserved.Used == 0, "nodes shows the slot at "+to+" as reserved", "it says %+v", reserved)
+	volumes := s.reads("volumes").out
+	s.expect(strings.Contains(volumes, "db-0 at "+to), "volumes says who is next", "it says %s", volumes)
+	tickets := s.reads("tickets", "--pods").out
+	s.expect(strings.Contains(tickets, "Detaching"), "tickets says what the pod waits for", "it says %s", tickets)
+	mend()
+	s.runs("db-0")
+	s.uncordon(from)
+	s.explains("db-0", facts.PodReady, "", "It runs at "+to)
+	return to
+}
+
+// slots is what nodes says of a node.
+func (s *story) slots(node string) facts.Slots {
+	var list struct {
+		Items []facts.Slots `json:"items"`
+	}
+	s.readsJSON(&list, "nodes", node)
+	s.expect(len(list.Items) == 1, "nodes names the node's one driver", "it names %d", len(list.Items))
+	return list.Items[0]
+}
+
+// tellsItsPath expects the timeline of a pod that ran to have every stage, in
+// an order that can be.
+func (s *story) tellsItsPath(pod string) {
+	s.until("kubectl moorage timeline "+pod+" tells every stage", func() error {
+		var x facts.Timeline
+		s.readsJSON(&x, "timeline", pod)
+		if !x.Done || len(x.Missing) > 0 {
+			return fmt.Errorf("it lacks %v", x.Missing)
+		}
+		at := map[facts.Stage]int{}
+		for i, step := range x.Steps {
+			at[step.Stage] = i
+			if i > 0 && step.At.Unix() < x.Steps[i-1].At.Unix() {
+				return sandbox.Never("%s comes before %s, and is told after it", step.Stage, x.Steps[i-1].Stage)
+			}
+		}
+		order := []facts.Stage{facts.StageCreated, facts.StageReserved, facts.StageGranted, facts.StageAttaching, facts.StageAttached, facts.StageRunning}
+		for i, stage := range order[1:] {
+			if at[stage] < at[order[i]] {
+				return sandbox.Never("%s is told before %s", stage, order[i])
+			}
+		}
+		return nil
+	})
+}
+
+// refusesWhatIsInUse expects attach and detach to take nothing from a pod.
+func (s *story) refusesWhatIsInUse(claim, at string) {
+	pv := s.volumeOf(claim)
+	a := s.moorageCommand("detach", pv, "--node", at)
+	s.expect(a.code == 2 && strings.Contains(a.err, "pod "+s.Namespace+"/db-0"), "detach refuses a volume in use, and says who uses it", "exit code %d: %s", a.code, a.err)
+	other := s.otherNode(at)
+	a = s.moorageCommand("attach", pv, "--node", other)
+	s.expect(a.code == 2 && strings.Contains(a.err, "pod "+s.Namespace+"/db-0"), "attach refuses a volume in use, and says who uses it", "exit code %d: %s", a.code, a.err)
+	s.say("attach and detach refuse: %s", strings.TrimSpace(a.err))
+}
+
+func (s *story) volumeOf(claim string) string {
+	c, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.ctx, claim, metav1.GetOptions{})
+	s.must(err)
+	return c.Spec.VolumeName
+}
+
+func (s *story) otherNode(node string) string {
+	nodes, err := s.Client.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{})
+	s.must(err)
+	for _, n := range nodes.Items {
+		if n.Name != node {
+			return n.Name
+		}
+	}
+	s.expect(false, "there is another node than "+node, "there is none")
+	return ""
+}
+
+// explainsFullNode fills a node, and expects one pod more to be told so; the
+// others are no choice for it. A drain would have it wait as well.
+func (s *story) explainsFullNode(node string) {
+	const slots = 4
+	var pods []string
+	for i := range slots + 1 {
+		name := fmt.Sprintf("p%d", i+1)
+		s.claim(name)
+		s.podAt(node, name, name)
+		if i < slots {
+			s.runs(name)
+		}
+		pods = append(pods, name)
+	}
+	s.explains(pods[slots], facts.PodWaitsForNode, "NoFreeSlot", "no free slot of driver "+sandbox.DriverName+" (4 of 4 used)", "2 nodes are no choice for other reasons")
+	if used := s.slots(node); used.Used != slots || *used.Free != 0 {
+		s.expect(false, "nodes shows the node as full", "it says %+v", used)
+	}
+	plan := s.reads("drain-plan", node)
+	s.expect(plan.code == 2 && strings.Contains(plan.out, "would wait"), "drain-plan says who would wait", "exit code %d: %s", plan.code, plan.out)
+	s.say("kubectl moorage explain pod %s says that %s is full", pods[slots], node)
+	for _, name := range pods {
+		s.remove(name)
+	}
+	for _, name := range pods {
+		s.gone(name)
+	}
+}
+
+// movesByHand attaches a volume that no pod uses to a node, and lets go of it
+// again. The node's kubelet has had volumes before: what one says that has never
+// reported any is not believed for the first minutes of its node.
+func (s *story) movesByHand(claim, to string) {
+	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, "db", metav1.DeleteOptions{}))
+	s.gone("db-0")
+	pv, handle := s.volumeOf(claim), s.handle(claim)
+	a := s.moorageCommand("attach", pv, "--node", to)
+	s.expect(a.code == 0 && strings.Contains(a.out, pv+" is attached to "+to), "attach attaches", "exit code %d: %s%s", a.code, a.out, a.err)
+	s.expect(len(s.calls(diskapi.ControllerPublish, diskapi.Applied, handle, to)) > 0, "the disk service has attached it to "+to, "it has not")
+	tickets := s.reads("tickets").out
+	s.expect(strings.Contains(tickets, "Manual"), "tickets shows the manual ticket", "it says %s", tickets)
+	a = s.moorageCommand("detach", pv, "--node", to)
+	s.expect(a.code == 0 && strings.Contains(a.out, pv+" is detached from "+to), "detach detaches", "exit code %d: %s%s", a.code, a.out, a.err)
+	s.expect(len(s.calls(diskapi.ControllerUnpublish, diskapi.Applied, handle, to)) > 0, "the disk service has detached it from "+to, "it has not")
+	s.say("attached %s to %s by hand, and detached it again", pv, to)
+}
+
+// examines expects doctor to find no error in a cluster that works.
+func (s *story) examines() {
+	a := s.moorageCommand("doctor", "--all")
+	s.expect(a.code == 0, "doctor finds no error", "exit code %d: %s%s", a.code, a.out, a.err)
+	for _, text := range []string{"✓ probe", "✓ controller", "✓ scheduler", "✓ attach-detach", "✓ crds", "✓ invariants"} {
+		s.expect(strings.Contains(a.out, text), "doctor says "+text, "it says %s", a.out)
+	}
+	s.reads("doctor")
+}
