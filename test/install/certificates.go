@@ -184,7 +184,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 	err = s.whileStamping(ctx, func(ctx context.Context) error {
 		// Due at once: each release has a Job that looks.
 		args := append([]string{"upgrade", release, "charts/moorage", "--namespace", namespace}, values...)
-		if _, err := s.helmCommand(ctx, append(args, "--set", "certificateJob.renewBefore=2879m")...); err != nil {
+		if _, err := s.helmCommand(ctx, append(args, "--set", "certificateJob.renewBefore=172799s")...); err != nil {
 			return err
 		}
 		err := until(ctx, "the job has renewed the certificate", func(ctx context.Context) error {

@@ -37,7 +37,7 @@ func (s *story) policies(ctx context.Context) error {
 	}
 	pods, nodes := s.client.CoreV1().Pods(w.namespace), s.client.CoreV1().Nodes()
 	annotation := []byte(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationVolumeStatus + `":"{}"}}}`)
-	condition := []byte(`{"status":{"conditions":[{"type":"` + string(v1alpha1.PodSafeToMount) + `","status":"True"}]}}`)
+	condition := []byte(`{"status":{"conditions":[{"type":"` + string(v1alpha1.PodSafeToMount) + `","status":"True","reason":"Forged"}]}}`)
 	attached := []byte(`{"status":{"volumesAttached":[{"name":"x","devicePath":""}]}}`)
 	strategic := types.StrategicMergePatchType
 	_, writesAnnotation := pods.Patch(ctx, w.pod.Name, strategic, annotation, metav1.PatchOptions{})
