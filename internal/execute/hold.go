@@ -62,17 +62,10 @@ func (e *Executor) rereadHold(ctx context.Context, v ledger.VolumeID) error {
 // that it names: a cache that has not heard of one yet proves nothing, and a
 // hold that is made anew counts its transitions from the beginning. One that
 // names none was written for an inline volume, or by somebody who had not heard
-// of any; there are few.
+// of any; there are few. One without transitions has nothing to lose.
 func (e *Executor) deleteHold(ctx context.Context, step arbiter.Step) error {
-	if len(step.Hold.PVs) == 0 {
-		if err := e.proveNone(ctx, step.Volume); err != nil {
-			return err
-		}
-	}
-	for _, pv := range step.Hold.PVs {
-		if err := e.proveGone(ctx, pv); err != nil {
-			return err
-		}
+	if err := e.proveForgotten(ctx, step); err != nil {
+		return err
 	}
 	name := v1alpha1.VolumeHoldName(step.Volume.Driver, step.Volume.Handle)
 	err := e.try(ctx, func(ctx context.Context) error {
@@ -87,6 +80,23 @@ func (e *Executor) deleteHold(ctx context.Context, step arbiter.Step) error {
 		return e.rereadHold(ctx, step.Volume)
 	}
 	return fmt.Errorf("delete VolumeHold %s: %w", name, err)
+}
+
+// proveForgotten returns nil when nothing is left that counts on a hold's
+// transitions.
+func (e *Executor) proveForgotten(ctx context.Context, step arbiter.Step) error {
+	switch {
+	case step.Hold.Transitions == 0:
+		return nil
+	case len(step.Hold.PVs) == 0:
+		return e.proveNone(ctx, step.Volume)
+	}
+	for _, pv := range step.Hold.PVs {
+		if err := e.proveGone(ctx, pv); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // proveGone returns nil when a PersistentVolume does not exist, and takes it in

@@ -46,9 +46,9 @@ func TestWriteHold(t *testing.T) {
 
 	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: first}))
 	// What a cache has not heard of may exist all the same.
-	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{PVs: []string{"pv-data"}}}))
-	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version}))
-	must(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{PVs: []string{"pv-gone"}}}))
+	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-data"}}}))
+	isStale(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2}}))
+	must(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-gone"}}}))
 	w.until("the hold is gone", func(ledger.Snapshot) bool { return hold() == nil })
 }
 

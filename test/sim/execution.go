@@ -23,9 +23,12 @@ func (c *controller) do(step arbiter.Step, then func(error)) {
 	case arbiter.WriteHold:
 		c.doHold(step, then)
 	case arbiter.DeleteHold:
-		if len(step.Hold.PVs) == 0 {
+		switch {
+		case step.Hold.Transitions == 0:
+			c.doHold(step, then)
+		case len(step.Hold.PVs) == 0:
 			c.proveNone(step, then)
-		} else {
+		default:
 			c.proveGone(step, step.Hold.PVs, then)
 		}
 	case arbiter.CreateAttachment:
