@@ -5,6 +5,7 @@ package volumehold
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,12 +58,26 @@ func (g *groups) settled(pod *corev1.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forget(key, pod.UID)
+	if len(g.pods(key)) == 0 {
+		delete(g.rests, key)
+	}
 	if pod.Spec.NodeName != "" {
 		delete(g.members, pod.UID)
 	}
 	if at := g.gatherings[key]; at != nil {
 		g.step(at)
 	}
+}
+
+// resting is how long a pod's group still rests; 0 for none.
+func (g *groups) resting(pod *corev1.Pod) time.Duration {
+	key := groupOf(pod)
+	if key.name == "" {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(0, g.rests[key].until.Sub(g.core.now()))
 }
 
 // forget takes a pod off those that were let go; mu is held.
@@ -86,6 +101,9 @@ func (g *groups) stuck(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.gatherings[key] == nil && g.core.now().Before(g.rests[key].until) {
+		return // it was not tried
+	}
 	own := g.rank(key, pod)
 	for _, other := range g.gatherings {
 		if other.key != key && !other.asking && own.before(g.rankOf(other)) && g.makesRoom(other, s, r) {

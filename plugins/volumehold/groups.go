@@ -21,6 +21,20 @@ import (
 // groupReadTimeout bounds one read of a PodGroup.
 const groupReadTimeout = 10 * time.Second
 
+// A group that was released rests, twice as long each time: what its own pods
+// gave back would else lure the next of them in at once, before anybody who
+// could use it.
+const (
+	restFirst = 100 * time.Millisecond
+	restMost  = 10 * time.Second
+)
+
+// pause is what a released group takes.
+type pause struct {
+	until time.Time
+	last  time.Duration
+}
+
 // groups keep the pods of PodGroups in Permit until minMember of one have a
 // node, and let them go together once all their tickets are granted. Until then
 // no ticket is written: what a gathering reserves counts in this process only,
@@ -38,6 +52,7 @@ type groups struct {
 	gatherings map[groupKey]*gathering
 	members    map[types.UID]*member           // all that wait in Permit for a group
 	allowed    map[groupKey]map[types.UID]bool // let go, and not seen to be bound
+	rests      map[groupKey]pause              // of groups that were released, and not let go since
 }
 
 // gathering is one attempt of a group.
@@ -63,7 +78,7 @@ type member struct {
 }
 
 func newGroups(c *core, read groupReader) *groups {
-	return &groups{core: c, read: read, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}}
+	return &groups{core: c, read: read, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}, rests: map[groupKey]pause{}}
 }
 
 // concerns says whether a pod is to wait for its group: it names one, and it or
@@ -195,6 +210,7 @@ func (g *groups) ask(at *gathering, m *member) {
 // allow lets the members go; mu is held.
 func (g *groups) allow(at *gathering) {
 	g.close(at)
+	delete(g.rests, at.key)
 	if g.allowed[at.key] == nil {
 		g.allowed[at.key] = map[types.UID]bool{}
 	}
@@ -221,6 +237,8 @@ func (g *groups) release(at *gathering, why string) {
 		return
 	}
 	g.close(at)
+	length := min(max(restFirst, 2*g.rests[at.key].last), restMost)
+	g.rests[at.key] = pause{g.core.now().Add(length), length}
 	g.core.metrics.rejected(stageReserving, reasonPodGroup)
 	for _, m := range at.members {
 		go g.pass(m, why)

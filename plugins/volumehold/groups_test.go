@@ -296,3 +296,29 @@ func TestPodGroupCyclesSimulate(t *testing.T) {
 		t.Error("a simulation has left a reservation")
 	}
 }
+
+// A group that was given up rests before it is tried again, so that what it
+// gives back goes to others first.
+func TestReleasedGroupRests(t *testing.T) {
+	a1, a2, other := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1), podWith("other", "d3")
+	r := twoSlots(t, a1, a2, other)
+	r.apply(slotsAt("n2", 0))
+	r.putGroup("a", 2, 600)
+	first := r.reserve(a1, "n1").permit().outcome()
+	r.gathers("a", 1)
+	state, _, _ := r.prefilter(a2)
+	r.plugin.PostFilter(t.Context(), state, a2, nil)
+	<-first
+	for _, pod := range []*corev1.Pod{a1, a2} {
+		if status := r.filter(pod, "n1"); status.Message() != "PodGroup shop/a had no room for all its pods, and will be tried again" {
+			t.Errorf("%s is told %v", pod.Name, status)
+		}
+	}
+	if status := r.filter(other, "n1"); !status.IsSuccess() {
+		t.Errorf("another pod: %v", status)
+	}
+	r.later.Add(int64(restMost))
+	if status := r.filter(a1, "n1"); !status.IsSuccess() {
+		t.Errorf("after its rest: %v", status)
+	}
+}

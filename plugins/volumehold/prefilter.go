@@ -4,6 +4,7 @@ package volumehold
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -35,6 +36,10 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	if !request.Attachable(snapshot) {
 		p.core.waker.Leave(pod.UID)
 		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if d := p.core.groups.resting(pod); d > 0 {
+		p.core.waker.RetryAfter(pod.UID, d)
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("PodGroup %s had no room for all its pods, and will be tried again", groupOf(pod)))
 	}
 	if admissible := p.core.arbiter.Admissible(snapshot, request); !admissible.Allowed() {
 		p.core.metrics.rejected(stagePlacing, string(admissible.First().Code))

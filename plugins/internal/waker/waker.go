@@ -171,6 +171,9 @@ func (w *Waker) Reserved(uid types.UID, has bool) {
 // Retry has a pod tried again soon, and less soon each time until it is bound.
 func (w *Waker) Retry(uid types.UID) { w.retries.AddRateLimited(uid) }
 
+// RetryAfter has a pod tried again after a while.
+func (w *Waker) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(uid, d) }
+
 // Touch takes in what has changed. It returns at once.
 func (w *Waker) Touch(t ledger.Touched) {
 	if len(t.Volumes) == 0 && len(t.Nodes) == 0 {
