@@ -17,9 +17,9 @@ const (
 	// WriteHold creates the volume's VolumeHold (Expect empty) or replaces it
 	// at exactly the version Expect.
 	WriteHold Action = iota + 1
-	// DeleteHold deletes the VolumeHold at exactly the version Expect, after
-	// consistent reads show that none of Hold.PVs exists, or, where it names
-	// none, that no PersistentVolume is of the volume.
+	// DeleteHold deletes the VolumeHold at exactly the version Expect; one with
+	// transitions after consistent reads show that none of Hold.PVs exists, or,
+	// where it names none, that no PersistentVolume is of the volume.
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic
 	// name; that it exists already is no error.
