@@ -76,7 +76,7 @@ func Small() []World {
 
 // Large are the worlds that take minutes each: one volume with all that may
 // fail but a node, beside three leaders; two volumes and three pods with each
-// failure by itself, and with two leaders.
+// failure by itself, and with two leaders, a crash and a failure.
 func Large() []World {
 	var list []World
 	add := func(name string, c Config, change func(*Config)) {
@@ -91,6 +91,8 @@ func Large() []World {
 	add("slots, a restart", Slots(), func(c *Config) { c.Restarts = 1 })
 	add("slots, a lost answer", Slots(), func(c *Config) { c.LostAnswers = 1 })
 	add("slots, a failed call", Slots(), func(c *Config) { c.FailedCalls = 1 })
+	add("slots, two leaders and a restart", Slots(), func(c *Config) { c.Leaders, c.Restarts = 2, 1 })
+	add("slots, two leaders, a restart and a failed call", Slots(), func(c *Config) { c.Leaders, c.Restarts, c.FailedCalls = 2, 1, 1 })
 	add("slots, a dead node", Slots(), func(c *Config) { c.DeadNodes = 1 })
 	return list
 }
