@@ -22,7 +22,6 @@ func attacherFaults() sandbox.Scenario {
 			"every pod runs, and every volume is detached.",
 		Modes:     []sandbox.Mode{sandbox.Standalone},
 		Exclusive: true,
-		Extra:     true,
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)
 			shape.Slots, shape.MoorageAttacher = 8, true
