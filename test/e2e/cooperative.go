@@ -24,6 +24,15 @@ func besideEarly(shape *sandbox.Shape) {
 	shape.AttachBeforeBind = true
 }
 
+// beside tells a story beside the attach/detach controller, with the outcome
+// that it has with Moorage alone. It runs when it is named.
+func beside(scenario sandbox.Scenario) sandbox.Scenario {
+	scenario.Name = "cooperative-" + scenario.Name
+	scenario.Doc = "Beside the stock attach/detach controller. " + scenario.Doc
+	scenario.Modes, scenario.Extra = []sandbox.Mode{sandbox.Cooperative}, true
+	return scenario
+}
+
 // managerRestarts guards Cooperative mode against the other controller's
 // restarts: it deletes attachments of which it knows no pod, and touches none
 // that a pod uses.

@@ -38,8 +38,11 @@ func path() sandbox.Scenario {
 			s.remove("db")
 			s.gone("db")
 			s.everyStage()
-			if s.moorage() {
+			switch s.Mode {
+			case sandbox.Standalone:
 				s.unreportedBeforeDetached()
+			case sandbox.Cooperative:
+				s.keepsOutOfNodeStatus()
 			}
 		}),
 	}
@@ -78,7 +81,11 @@ func (s *story) grantedFirst() {
 // VolumeAttachment says attached.
 func (s *story) attachedBeforeReported() {
 	attached := s.requests(attacherUser, "volumeattachments/status", "patch", "update")
-	s.causes("the volume is attached before it is reported", attached, s.requests(controllerUser, "nodes/status", "patch"))
+	writer := controllerUser
+	if s.Mode == sandbox.Cooperative {
+		writer = attachDetachUser
+	}
+	s.causes("the volume is attached before it is reported", attached, s.requests(writer, "nodes/status", "patch"))
 }
 
 // unreportedBeforeDetached: the VolumeAttachment is deleted after the volume

@@ -2,7 +2,11 @@
 
 package e2e
 
-import "github.com/moorage-dev/moorage/test/sandbox"
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
 
 // Scenarios lists every scenario, in the order in which they are worth reading.
 // Those that leave their cluster as they found it, and need the same one, stand
@@ -37,6 +41,12 @@ func Scenarios() []sandbox.Scenario {
 		adoptAndLeave(),
 		stockReturns(),
 		crash(),
+		beside(path()),
+		beside(rollout()),
+		beside(limit()),
+		beside(handover()),
+		chaos("chaos", 200, 2400, 250*time.Millisecond, 20*time.Minute),
+		chaos("chaos-short", 30, 240, 200*time.Millisecond, 6*time.Minute),
 		unprivileged(),
 		isolation(),
 	}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// chaos churns pods while everything that can be killed is killed and the disk
+// service fails, hangs and dawdles. Nothing is asserted on the way but what the
+// judge asserts; in the end every pod runs, and then nothing may be left over.
+// It runs on request only: make chaos.
+func chaos(name string, pods, actions int, pace, timeout time.Duration) sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: name,
+		Doc: fmt.Sprintf("Up to %d pods come and go, %d actions long: kill -9 of every component and of kubelets, restarts of the API server, calls that fail, hang and take their time. "+
+			"In the end every pod runs, nothing is left over, and the judge has seen no violation.", pods, actions),
+		Modes:     []sandbox.Mode{sandbox.Standalone},
+		Timeout:   timeout,
+		Exclusive: true,
+		Extra:     true,
+		Shape: func(shape *sandbox.Shape) {
+			threeByFour(shape)
+			shape.Nodes, shape.Slots = 5, pods/4
+			shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
+		},
+		Run: tell(func(s *story) {
+			c := &churn{story: s, most: pods, done: map[string]int{}}
+			s.say("seed %d", s.Seed)
+			pacing := time.NewTicker(pace)
+			defer pacing.Stop()
+			for range actions {
+				c.act()
+				select {
+				case <-pacing.C: // the rate of the churn; nothing is waited for
+				case <-s.ctx.Done():
+					s.must(s.ctx.Err())
+				}
+			}
+			c.calm()
+			s.say("%s", c.summary())
+			s.must(s.EventuallyWithin(s.ctx, 4*time.Minute, "every pod runs", func() error {
+				for _, pod := range c.pods {
+					if err := s.Running(pod); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			s.say("%d pods run", len(c.pods))
+		}),
+	}
+}
+
+// churn is what chaos does, and has done.
+type churn struct {
+	*story
+	most   int
+	made   int
+	pods   []string          // that should run
+	claims map[string]string // of each pod
+	idle   []string          // claims without a pod
+	faults []string
+	done   map[string]int
+}
+
+// act does one thing that the seed chooses.
+func (c *churn) act() {
+	actions := []struct {
+		weight int
+		name   string
+		do     func() bool
+	}{
+		{40, "pod", c.come}, {25, "deletion", c.leave}, {10, "forced deletion", c.vanish},
+		{10, "kill", c.kill}, {2, "kubelet kill", c.killNode}, {1, "API server restart", c.restartAPI},
+		{8, "fault", c.fault}, {6, "end of a fault", c.mendOne},
+	}
+	total := 0
+	for _, a := range actions {
+		total += a.weight
+	}
+	n := c.Rand.IntN(total)
+	for _, a := range actions {
+		if n -= a.weight; n < 0 {
+			if a.do() {
+				c.done[a.name]++
+			}
+			return
+		}
+	}
+}
+
+func (c *churn) any(list []string) string { return list[c.Rand.IntN(len(list))] }
+
+// come makes a pod: with a new claim, or with one that another pod has left.
+func (c *churn) come() bool {
+	if len(c.pods) >= c.most {
+		return false
+	}
+	c.made++
+	name := fmt.Sprintf("p%03d", c.made)
+	claim := name
+	if len(c.idle) > 0 && c.Rand.IntN(2) == 0 {
+		i := c.Rand.IntN(len(c.idle))
+		claim = c.idle[i]
+		c.idle = slices.Delete(c.idle, i, i+1)
+	} else if c.CreateClaim(c.ctx, sandbox.Claim(claim, "ReadWriteOnce")) != nil {
+		return false // the API server is away
+	}
+	if c.CreatePod(c.ctx, sandbox.Pod(name, claim)) != nil {
+		c.idle = append(c.idle, claim)
+		return false
+	}
+	if c.claims == nil {
+		c.claims = map[string]string{}
+	}
+	c.pods, c.claims[name] = append(c.pods, name), claim
+	return true
+}
+
+func (c *churn) leave() bool { return c.part(c.DeletePod) }
+
+// vanish deletes a pod as people do who have no patience.
+func (c *churn) vanish() bool { return c.part(c.forceDelete) }
+
+// forceDelete deletes a pod's object at once, whatever still runs.
+func (c *churn) forceDelete(ctx context.Context, name string) error {
+	return c.Client.CoreV1().Pods(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+}
+
+func (c *churn) part(how func(context.Context, string) error) bool {
+	if len(c.pods) == 0 {
+		return false
+	}
+	i := c.Rand.IntN(len(c.pods))
+	name := c.pods[i]
+	if how(c.ctx, name) != nil {
+		return false
+	}
+	c.pods = slices.Delete(c.pods, i, i+1)
+	c.idle = append(c.idle, c.claims[name])
+	return true
+}
+
+// kill ends a component with SIGKILL, and starts it again.
+func (c *churn) kill() bool {
+	return c.restart(c.any([]string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager}))
+}
+
+func (c *churn) killNode() bool { return c.restart(sandbox.NodeName(1 + c.Rand.IntN(5))) }
+
+func (c *churn) restartAPI() bool { return c.restart(sandbox.APIServer) }
+
+func (c *churn) restart(name string) bool {
+	c.must(c.Cluster.Kill(c.ctx, name))
+	c.must(c.Cluster.StartAgain(name))
+	return true
+}
+
+// fault breaks calls of the disk service: a share of them fails, fails after
+// it was carried out, takes its time, or some hang.
+func (c *churn) fault() bool {
+	calls := [][]diskapi.Call{{diskapi.ControllerPublish}, {diskapi.ControllerUnpublish}, {diskapi.ControllerPublish, diskapi.ControllerUnpublish}}
+	fault := diskapi.Fault{Calls: calls[c.Rand.IntN(len(calls))], Probability: 0.3, Seed: c.Rand.Uint64(), Message: "chaos"}
+	switch c.Rand.IntN(4) {
+	case 0:
+		fault.Action, fault.Code = diskapi.Fail, "Internal"
+	case 1:
+		fault.Action, fault.Code = diskapi.FailAfter, "DeadlineExceeded"
+	case 2:
+		fault.Action, fault.DelayMs, fault.Message = diskapi.Delay, 2000, ""
+	default:
+		fault.Action, fault.Times, fault.Message = diskapi.Hang, 3, ""
+	}
+	set, err := c.Disk.SetFault(c.ctx, fault)
+	c.must(err)
+	c.faults = append(c.faults, set.ID)
+	return true
+}
+
+func (c *churn) mendOne() bool {
+	if len(c.faults) == 0 {
+		return false
+	}
+	c.must(c.Disk.ClearFault(c.ctx, c.faults[0]))
+	c.faults = c.faults[1:]
+	return true
+}
+
+// calm ends all faults.
+func (c *churn) calm() {
+	c.must(c.Disk.ClearFaults(c.ctx))
+	c.must(c.Cluster.Heal(c.ctx))
+}
+
+func (c *churn) summary() string {
+	var parts []string
+	for name, n := range c.done {
+		parts = append(parts, fmt.Sprintf("%d × %s", n, name))
+	}
+	slices.Sort(parts)
+	return "churned: " + strings.Join(parts, ", ")
+}
