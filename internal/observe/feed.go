@@ -20,6 +20,10 @@ import (
 // confirmed; it is the exception that one is still there by then.
 const sweepInterval = time.Second
 
+// settlePatience is how long an informer may take from receiving a version to
+// handling it, while it has nothing newer to show for it.
+const settlePatience = 30 * time.Second
+
 // feed is one kind's way into the ledger.
 type feed struct {
 	kind         Kind
@@ -43,6 +47,7 @@ type answer struct {
 	object runtime.Object
 	meta   metav1.Object
 	since  time.Time
+	missed bool // the last sweep did not find it either
 }
 
 // OnAdd takes in an object that the informer shows for the first time.
@@ -106,7 +111,7 @@ func (f *feed) saw(object runtime.Object) {
 	if a, ok := f.ahead[key(m)]; ok && !ledger.Newer(version, a.meta.GetResourceVersion()) {
 		return
 	}
-	f.ahead[key(m)] = answer{object, m, f.observer.config.Now()}
+	f.ahead[key(m)] = answer{object: object, meta: m, since: f.observer.config.Now()}
 	f.apply(object, m)
 }
 
@@ -157,17 +162,29 @@ func (f *feed) get(key string) (runtime.Object, bool) {
 }
 
 // settle takes back what answers showed and the informer has passed without
-// showing it: the object is gone, and no event will ever say so.
+// showing it: the object is gone, and no event will ever say so. That the
+// informer has received a version does not mean that its store has it: on a busy
+// machine it may be seconds behind. So it must have handled a newer one, or had
+// plenty of time, and a second sweep must find the same.
 func (f *feed) settle(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	position := f.informer.LastSyncResourceVersion()
 	for k, a := range f.ahead {
-		if now.Sub(a.since) < sweepInterval || ledger.Newer(a.meta.GetResourceVersion(), position) {
+		version, age := a.meta.GetResourceVersion(), now.Sub(a.since)
+		if age < sweepInterval || ledger.Newer(version, position) {
 			continue
 		}
-		delete(f.ahead, k)
-		if _, exists, err := f.informer.GetStore().GetByKey(k); err == nil && !exists {
+		_, exists, err := f.informer.GetStore().GetByKey(k)
+		switch {
+		case err != nil, exists:
+			delete(f.ahead, k)
+		case (f.handled == "" || ledger.Newer(version, f.handled)) && age < settlePatience:
+		case !a.missed:
+			a.missed = true
+			f.ahead[k] = a
+		default:
+			delete(f.ahead, k)
 			f.applyGone(a.meta)
 		}
 	}
