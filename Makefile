@@ -56,7 +56,7 @@ $(BIN)/certmanager: FORCE
 	@$(GO) build -C test/install/certmanager -ldflags '-s -w' -o $(abspath $@) .
 
 .PHONY: test
-test: unit scenarios ## Run the unit tests and every scenario
+test: unit scenarios test-install ## Run the unit tests, every scenario, and the story of the chart
 
 .PHONY: unit
 unit: ## Run the unit tests, those of modules of their own too
