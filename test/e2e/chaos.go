@@ -158,7 +158,10 @@ func (c *churn) kill() bool {
 
 func (c *churn) killNode() bool { return c.restart(sandbox.NodeName(1 + c.Rand.IntN(5))) }
 
-func (c *churn) restartAPI() bool { return c.restart(sandbox.APIServer) }
+func (c *churn) restartAPI() bool {
+	c.ExpectDenials()
+	return c.restart(sandbox.APIServer)
+}
 
 func (c *churn) restart(name string) bool {
 	c.must(c.Cluster.Kill(c.ctx, name))

@@ -59,7 +59,14 @@ type Env struct {
 	mark uint64
 	// excused are the rules that upstream was shown to break.
 	excused map[diskapi.Rule]bool
+	// denials are of no account, see ExpectDenials.
+	denials bool
 }
+
+// ExpectDenials has denied calls not fail the scenario: an API server that was
+// started anew denies everybody everything until it has read the roles. It is
+// serial.
+func (e *Env) ExpectDenials() { e.denials = true }
 
 // EnforceLabel is the namespace label that opts in to Moorage's scheduling.
 const EnforceLabel = "moorage.dev/enforce"
