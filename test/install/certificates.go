@@ -125,7 +125,7 @@ func (s *story) renew(ctx context.Context, name string) error {
 }
 
 // newCertificateShown waits until every pod of the webhook shows the certificate
-// in the Secret. A kubelet looks at the Secrets of a running pod once a minute.
+// in the Secret. A kubelet looks at the Secrets of a running pod every 60 to 90 s.
 func (s *story) newCertificateShown(ctx context.Context) error {
 	secret, err := s.client.CoreV1().Secrets(namespace).Get(ctx, "moorage-webhook-tls", metav1.GetOptions{})
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *story) newCertificateShown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return until(ctx, "the new certificate is shown", func(ctx context.Context) error {
+	return untilWithin(ctx, 2*sandbox.Patience, "the new certificate is shown", func(ctx context.Context) error {
 		pods := s.pods.Pods(webhookPods)
 		for pod, ip := range pods {
 			conn, err := tls.Dial("tcp", net.JoinHostPort(ip, "8443"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is looked at here

@@ -121,7 +121,12 @@ func (s *story) helmCommand(ctx context.Context, args ...string) (string, error)
 
 // until polls until check passes; for what the sandbox's view doesn't see.
 func until(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, sandbox.Patience, fmt.Errorf("not within %s", sandbox.Patience))
+	return untilWithin(ctx, sandbox.Patience, what, check)
+}
+
+// untilWithin is until with another patience.
+func untilWithin(ctx context.Context, patience time.Duration, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
