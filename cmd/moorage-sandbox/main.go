@@ -43,10 +43,10 @@ func components() map[string]func() *cobra.Command {
 	all := upstream.Commands()
 	maps.Copy(all, map[string]func() *cobra.Command{
 		"disk-service":       disk.NewServiceCommand,
+		"moorage-attacher":   attacher.NewCommand,
 		"moorage-controller": controller.NewCommand,
 		"moorage-extender":   extender.NewCommand,
 		"moorage-scheduler":  scheduler.NewCommand,
-		"moorage-attacher":   attacher.NewCommand,
 		"moorage-webhook":    webhook.NewCommand,
 	})
 	return all
