@@ -20,7 +20,8 @@ type Ledger struct {
 	// back.
 	buried map[TicketID]string
 	// touched is Apply's, kept here so that it costs no allocation.
-	touched Touched
+	touched   Touched
+	gathering []*Changes
 }
 
 // world is the whole of the facts: what a Snapshot copies.
@@ -68,6 +69,7 @@ func (l *Ledger) Apply(now time.Time, e Event) Touched {
 	e.apply(l, now, &l.touched)
 	t := l.touched
 	l.touched = Touched{}
+	l.gather(t)
 	return t
 }
 
@@ -82,6 +84,11 @@ func (l *Ledger) begin(now time.Time) {
 func (l *Ledger) Snapshot() Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.snapshot()
+}
+
+// snapshot is Snapshot; mu is held.
+func (l *Ledger) snapshot() Snapshot {
 	l.gen++
 	return Snapshot{world: l.world}
 }
@@ -107,6 +114,7 @@ func (l *Ledger) Assume(now time.Time, tickets ...Ticket) error {
 			t.apply(l, now, &touched)
 		}
 	}
+	l.gather(touched)
 	return nil
 }
 
@@ -124,5 +132,6 @@ func (l *Ledger) Forget(now time.Time, ids ...TicketID) Touched {
 	for _, id := range ids {
 		TicketReleased{ID: id}.apply(l, now, &t)
 	}
+	l.gather(t)
 	return t
 }

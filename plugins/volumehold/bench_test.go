@@ -49,8 +49,8 @@ func BenchmarkLook(b *testing.B) {
 				w.Enter(pod, factOf(pod))
 			}
 			b.ReportAllocs()
-			for b.Loop() {
-				w.Touch(ledger.Touched{Nodes: []ledger.NodeName{"n1"}})
+			for slots := int32(1); b.Loop(); slots = 3 - slots {
+				r.apply(slotsAt("n1", slots))
 				w.Look(b.Context())
 			}
 		})

@@ -22,6 +22,9 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 	verdict := p.core.arbiter.Fit(c.view(), c.request, name, p.core.now())
 	if status := nodeStatus(verdict, name); status != nil {
 		c.seen.add(verdict)
+		if !c.delta.Empty() && p.core.arbiter.Fit(c.snapshot, c.request, name, p.core.now()).Allowed() {
+			c.promised.Store(true)
+		}
 		return status
 	}
 	for _, r := range c.refused {

@@ -116,6 +116,24 @@ func TestGateOpensForANewNode(t *testing.T) {
 	}
 }
 
+// A pod that was tried before it would have been gated is tried again as well
+// when a new node would help: what was said of it is not true any more.
+func TestTriedAgainWhenANewNodeWouldHelp(t *testing.T) {
+	r := newStillRig(t, all(disk("data", ledger.AccessPod), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
+	close(r.synced)
+	holder, pod := boundTo(podWith("other", "data"), "n2"), podWith("p", "data")
+	r.known(holder, pod)
+	r.apply(attached("data", "n2"))
+	r.prefilter(pod)
+	r.apply(slotsAt("n2", 0), detached("data", "n2"), ledger.PodGone{UID: string(holder.UID)})
+	for range 2 {
+		r.plugin.core.waker.Look(t.Context())
+		if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
+			t.Fatalf("woken are %v, want the pod once", got)
+		}
+	}
+}
+
 // patches lists the conditions that were written on pods, and the versions of
 // the pods that they name.
 func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {

@@ -28,6 +28,11 @@ func (p *VolumeHold) PostFilter(_ context.Context, state fwk.CycleState, pod *co
 	}
 	p.core.groups.stuck(pod, c.snapshot, c.request)
 	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
+	if c.promised.Load() {
+		// The ledger does not know of nominations, so no change of it may follow
+		// when one ends.
+		p.core.waker.Retry(pod.UID)
+	}
 	if c.holder == "" {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}

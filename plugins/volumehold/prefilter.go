@@ -5,6 +5,7 @@ package volumehold
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -45,7 +46,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		p.core.metrics.rejected(stagePlacing, string(admissible.First().Code))
 		return nil, podStatus(admissible)
 	}
-	c := &cycleState{snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}}
+	c := &cycleState{snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}, promised: &atomic.Bool{}}
 	state.Write(stateKey, c)
 	return p.narrow(c)
 }

@@ -3,6 +3,8 @@
 package volumehold
 
 import (
+	"sync/atomic"
+
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -21,7 +23,8 @@ type cycleState struct {
 	refused  []waker.Refusal // nodes that the controller has just refused
 	holder   ledger.NodeName // the only node that is looked at; empty for all
 	delta    ledger.Delta
-	seen     *reasons // of refusals in this cycle; nil in a dry run
+	seen     *reasons     // of refusals in this cycle; nil in a dry run
+	promised *atomic.Bool // a node was refused only for pods that are nominated to it; shared by clones
 }
 
 // Clone copies what AddPod and RemovePod change.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -230,4 +231,24 @@ func TestNodeBecomesKnown(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, hint, test.want)
 		}
 	}
+}
+
+// A pod that is refused only because of a pod that is nominated to the node is
+// tried again, since the ledger does not see a nomination end.
+func TestTriedAgainAfterANomination(t *testing.T) {
+	r := newRig(t, all(disk("d1", ledger.AccessNode), disk("d2", ledger.AccessNode), one(slotsAt("n1", 1), slotsAt("n2", 0), slotsAt("n3", 0)))...)
+	nominated, pod := podWith("nominated", "d1"), podWith("p", "d2")
+	r.known(nominated, pod)
+	state, _, _ := r.prefilter(pod)
+	with := state.Clone()
+	info, err := framework.NewPodInfo(nominated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.plugin.AddPod(t.Context(), with, pod, info, r.node("n1"))
+	if r.plugin.Filter(t.Context(), with, pod, r.node("n1")).IsSuccess() {
+		t.Fatal("the slot that is promised to another pod is given away")
+	}
+	r.plugin.PostFilter(t.Context(), state, pod, nil)
+	eventually(t, "the pod to be tried again", func() bool { return slices.Equal(r.queue.names(), []string{"p"}) })
 }

@@ -33,6 +33,7 @@ const RefusalLasts = 5 * time.Second
 
 // Facts is what the package needs of observe.Observer.
 type Facts interface {
+	Ledger() *ledger.Ledger
 	Snapshot() ledger.Snapshot
 	HasSynced() bool
 	WaitForSync(context.Context) error
@@ -61,11 +62,10 @@ type Waker struct {
 	config  Config
 	retries workqueue.TypedRateLimitingInterface[types.UID]
 	signal  chan struct{} // of capacity 1: something was touched
+	changes *ledger.Changes
 
 	mu      sync.Mutex
 	waiting map[types.UID]*waiting
-	volumes map[ledger.VolumeID]bool // touched since the last look
-	nodes   map[ledger.NodeName]bool
 }
 
 // Attempt is what a pod is judged by in one attempt to place it.
@@ -107,9 +107,8 @@ func New(config Config) *Waker {
 		retries: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryFirst, retryMost)),
 		signal:  make(chan struct{}, 1),
+		changes: config.Facts.Ledger().Gather(),
 		waiting: map[types.UID]*waiting{},
-		volumes: map[ledger.VolumeID]bool{},
-		nodes:   map[ledger.NodeName]bool{},
 	}
 }
 
@@ -174,21 +173,11 @@ func (w *Waker) Retry(uid types.UID) { w.retries.AddRateLimited(uid) }
 // RetryAfter has a pod tried again after a while.
 func (w *Waker) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(uid, d) }
 
-// Touch takes in what has changed. It returns at once.
+// Touch hears that the ledger has changed. It returns at once.
 func (w *Waker) Touch(t ledger.Touched) {
 	if len(t.Volumes) == 0 && len(t.Nodes) == 0 {
 		return
 	}
-	w.mu.Lock()
-	if len(w.waiting) > 0 {
-		for _, v := range t.Volumes {
-			w.volumes[v] = true
-		}
-		for _, n := range t.Nodes {
-			w.nodes[n] = true
-		}
-	}
-	w.mu.Unlock()
 	select {
 	case w.signal <- struct{}{}:
 	default:
@@ -249,11 +238,11 @@ func (w *Waker) wakeUnbased(ctx context.Context) {
 	}
 }
 
-// Look judges the waiting pods by what has been touched since the last look.
+// Look judges the waiting pods by what has been touched since the last look. A
+// pod that is entered meanwhile has newer facts, and the next look is its first.
 func (w *Waker) Look(ctx context.Context) {
 	w.mu.Lock()
-	volumes, nodes := w.volumes, w.nodes
-	w.volumes, w.nodes = map[ledger.VolumeID]bool{}, map[ledger.NodeName]bool{}
+	now, volumes, nodes := w.changes.Take()
 	entries := make([]*waiting, 0, len(w.waiting))
 	for uid, entry := range w.waiting {
 		switch {
@@ -266,7 +255,6 @@ func (w *Waker) Look(ctx context.Context) {
 	}
 	w.mu.Unlock()
 
-	now := w.config.Facts.Snapshot()
 	for _, entry := range entries {
 		if w.judge(entry, change{now, volumes, nodes}) {
 			w.wake(ctx, entry)
@@ -290,9 +278,11 @@ func (w *Waker) judge(entry *waiting, c change) bool {
 	was, is := arbiter.PodRequest(base, &entry.fact), arbiter.PodRequest(c.after, &entry.fact)
 	own := ownTouched(was, c.volumes) || ownTouched(is, c.volumes)
 	lifted := w.lifted(base, c, was, is, own)
-	// Whether a pod that was let through would be gated now is found when it is
-	// next moved in the queue.
-	if gated && !w.config.Gated(entry.pod, c.after, is) {
+	// One that was tried before it would have been gated is to be tried again as
+	// well: what is said of it is not true any more. Whether a pod that was let
+	// through would be gated now is found when it is next moved in the queue.
+	shut := gated || own && !lifted && w.config.Gated(entry.pod, base, was)
+	if shut && !w.config.Gated(entry.pod, c.after, is) {
 		lifted, gated = true, false
 	}
 	w.mu.Lock()

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// Changes gathers what is touched between two snapshots, and nothing else: what
+// a subscriber hears of comes a moment after the ledger has it, so that a
+// snapshot may hold a change that is yet to be announced. Safe for parallel use.
+type Changes struct {
+	ledger  *Ledger
+	volumes map[VolumeID]bool
+	nodes   map[NodeName]bool
+}
+
+// Gather begins to gather what is touched from now on. It goes on for as long
+// as the ledger lives, and whoever asks for it must take it now and then.
+func (l *Ledger) Gather() *Changes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &Changes{ledger: l}
+	c.reset()
+	l.gathering = append(l.gathering, c)
+	return c
+}
+
+// Take returns the facts as they are, and what has been touched since it was
+// last called, or since Gather. The maps are the caller's.
+func (c *Changes) Take() (s Snapshot, volumes map[VolumeID]bool, nodes map[NodeName]bool) {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	volumes, nodes = c.volumes, c.nodes
+	c.reset()
+	return c.ledger.snapshot(), volumes, nodes
+}
+
+func (c *Changes) reset() {
+	c.volumes, c.nodes = map[VolumeID]bool{}, map[NodeName]bool{}
+}
+
+// gather adds to what everybody gathers; mu is held.
+func (l *Ledger) gather(t Touched) {
+	for _, c := range l.gathering {
+		for _, v := range t.Volumes {
+			c.volumes[v] = true
+		}
+		for _, n := range t.Nodes {
+			c.nodes[n] = true
+		}
+	}
+}
