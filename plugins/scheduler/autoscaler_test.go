@@ -4,6 +4,7 @@ package scheduler_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,5 +150,27 @@ func TestNoFreeSlotAddsNodes(t *testing.T) {
 	c.add(node("n4"), csiNode("n4", 1))
 	if at := c.bound(last); at != "n4" {
 		t.Errorf("bound to %s", at)
+	}
+}
+
+// A gated pod that would fit a new node once its holder is gone is called
+// unschedulable then.
+func TestGateLiftsWhenANewNodeWouldHelp(t *testing.T) {
+	c := newCluster(t)
+	c.oncePod("p")
+	first := c.share("first", "p", 0)
+	at := c.bound(first)
+	for _, name := range []string{"a", "b"} {
+		c.bound(c.pod(name, v1alpha1.SchedulerName, true))
+	}
+	second := c.share("second", "p", 0)
+	c.waits(second, "is in use for pod shop/first")
+	c.full(at) // when first is gone, its slot is not free
+	c.delete(first)
+	c.told(second, "2 node(s) have no free slot of driver disk.example.com (1 of 1 used)")
+	c.told(second, "1 node(s) have no free slot of driver disk.example.com (0 of 0 used)")
+	c.eventually("the pod to be tried", func() bool { return !strings.Contains(c.scheduledMessage(second), "No new node would help") })
+	if ca, _ := addsNodes(c.get(second).Status.Conditions); !ca {
+		t.Errorf("the autoscaler adds no node: %+v", c.get(second).Status.Conditions)
 	}
 }

@@ -234,6 +234,14 @@ func (c *cluster) label(name, key, value string) {
 	}
 }
 
+// full takes a node's slots away.
+func (c *cluster) full(name string) {
+	c.t.Helper()
+	if _, err := c.kube.StorageV1().CSINodes().Update(c.t.Context(), csiNode(name, 0), metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func (c *cluster) delete(pod *corev1.Pod) {
 	c.t.Helper()
 	if err := c.kube.CoreV1().Pods(pod.Namespace).Delete(c.t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
