@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -154,7 +156,7 @@ func stockReturns() sandbox.Scenario {
 				}
 				return errors.New("there is no such event")
 			})
-			s.keptOut()
+			s.keptOut(node)
 			s.must(s.Running("after"))
 			s.must(s.Cluster.AttachDetach(s.ctx, false))
 			s.noStranger()
@@ -162,9 +164,15 @@ func stockReturns() sandbox.Scenario {
 	}
 }
 
-// keptOut waits until the attach/detach controller was denied a write of node
-// status.
-func (s *story) keptOut() {
+// keptOut has a policy keep a volume that the attach/detach controller would give
+// back: it is denied the write that would say so, and the volume stays.
+func (s *story) keptOut(node string) {
+	s.policy("delay", v1alpha1.AttachPolicySpec{DetachDelay: &metav1.Duration{Duration: time.Hour}})
+	s.claim("kept")
+	s.podAt(node, "kept", "kept")
+	s.runs("kept")
+	s.remove("kept")
+	s.gone("kept")
 	s.until("the attach/detach controller's writes are denied", func() error {
 		for _, e := range s.everyRequest() {
 			if e.User.Username == attachDetachUser && e.Object.Path() == "nodes/status" && e.Response.Code >= 400 {
@@ -172,6 +180,15 @@ func (s *story) keptOut() {
 			}
 		}
 		return errors.New("none was")
+	})
+	s.expect(s.attachment("kept", node) != nil, "the volume is kept", "its attachment is gone")
+	s.say("the attach/detach controller would detach a volume that is to be kept: it can't")
+	s.noPolicy("delay")
+	s.until("the volume is given back without the policy", func() error {
+		if s.attachment("kept", node) != nil {
+			return errors.New("its attachment is there")
+		}
+		return nil
 	})
 }
 
