@@ -57,21 +57,22 @@ func nodeFailure() sandbox.Scenario {
 	}
 }
 
-// evictedAtOnce lets a pod's node be unreachable for no longer than it takes to
-// notice; the default is five minutes.
-func evictedAtOnce(spec *corev1.PodSpec) {
+// evictedSoon lets a pod's node be unreachable for three seconds; the default is
+// five minutes. None at all would race: the pod that replaces an evicted one may
+// be bound before the scheduler has seen the node's taint.
+func evictedSoon(spec *corev1.PodSpec) {
 	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
-			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(0)),
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(3)),
 		})
 	}
 }
 
-// evictable runs a Deployment's pod that is evicted from a silent node at once.
+// evictable runs a Deployment's pod that is soon evicted from a silent node.
 func (s *story) evictable() *corev1.Pod {
 	s.claim("data")
 	d := sandbox.Deployment("web", "data")
-	evictedAtOnce(&d.Spec.Template.Spec)
+	evictedSoon(&d.Spec.Template.Spec)
 	s.deployment(d)
 	return s.successor("the pod runs", "web", s.isRunning)
 }
