@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/controller/attachment"
-	"github.com/moorage-dev/moorage/controller/internal/work"
 	"github.com/moorage-dev/moorage/controller/mountgate"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // wake hands everything that is touched to whoever decides on it.

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/moorage-dev/moorage/controller/internal/work"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // Doer executes a step.

@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/controller/internal/work"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // DefaultGrace is how long a wait that usually passes may last before it is

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/controller/internal/work"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // Cache is what is known: package observe has it.

@@ -13,10 +13,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/controller/internal/work"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // DefaultInterval is the time between two rounds.

@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -39,6 +39,7 @@ var laws = []law{
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
+	{"internal/work", []string{"internal/execute"}, nil},
 	// Know Leases, HTTP and certificates, and nothing of volumes.
 	{"internal/lead", nil, nil},
 	{"internal/serving", nil, nil},

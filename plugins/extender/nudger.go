@@ -14,10 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // nudgeInterval is how far apart the nudges of one pod are: times in a condition
@@ -38,7 +37,7 @@ type nudger struct {
 	kube    kubernetes.Interface
 	now     func() time.Time
 	timeout time.Duration // of each write
-	queue   workqueue.TypedRateLimitingInterface[podKey]
+	queue   *work.Queue[podKey]
 
 	mu   sync.Mutex
 	last map[podKey]time.Time // nudges of the last second
@@ -51,11 +50,9 @@ type podKey struct {
 }
 
 func newNudger(kube kubernetes.Interface, now func() time.Time, timeout time.Duration) *nudger {
-	return &nudger{
-		kube: kube, now: now, timeout: timeout,
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[podKey]()),
-		last:  map[podKey]time.Time{},
-	}
+	n := &nudger{kube: kube, now: now, timeout: timeout, last: map[podKey]time.Time{}}
+	n.queue = work.New("pods that may be placed", n.touch)
+	return n
 }
 
 // nudge has a pod tried again soon.
@@ -64,43 +61,23 @@ func (n *nudger) nudge(_ context.Context, pod *corev1.Pod) {
 }
 
 // run nudges until ctx is done.
-func (n *nudger) run(ctx context.Context) {
-	var running sync.WaitGroup
-	for range nudgers {
-		running.Go(func() {
-			for n.next(ctx) {
-			}
-		})
-	}
-	<-ctx.Done()
-	n.queue.ShutDown()
-	running.Wait()
-}
+func (n *nudger) run(ctx context.Context) { n.queue.Run(ctx, nudgers) }
 
-func (n *nudger) next(ctx context.Context) bool {
-	key, shutdown := n.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer n.queue.Done(key)
+// touch nudges one pod, or says how long to wait until then.
+func (n *nudger) touch(ctx context.Context, key podKey) (time.Duration, error) {
 	now := n.now()
 	if early := n.early(key, now); early > 0 {
-		n.queue.AddAfter(key, early)
-		return true
+		return early, nil
 	}
 	err := n.patch(ctx, key, now)
 	switch {
-	case err == nil:
-		n.nudged(key, now)
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// It is gone, or another pod has its name.
-	default:
-		klog.FromContext(ctx).Error(err, "A pod could not be told that it may be placed, and will be told again", "pod", key)
-		n.queue.AddRateLimited(key)
-		return true
+		return 0, nil // it is gone, or another pod has its name
+	case err != nil:
+		return 0, fmt.Errorf("tell pod %s that it may be placed: %w", key, err)
 	}
-	n.queue.Forget(key)
-	return true
+	n.nudged(key, now)
+	return 0, nil
 }
 
 // early is how long to wait until the next nudge of a pod.

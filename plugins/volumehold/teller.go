@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
@@ -43,11 +42,15 @@ const (
 // that was bound meanwhile is left alone. Safe for parallel use.
 type teller struct {
 	core  *core
-	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	queue *work.Queue[cache.ObjectName]
 }
 
 func newTeller(c *core) *teller {
-	return &teller{core: c, queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())}
+	t := &teller{core: c}
+	t.queue = work.New("waiting pods", func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
+		return 0, t.tell(ctx, key)
+	})
+	return t
 }
 
 // look has a pod looked at, soon.
@@ -66,44 +69,13 @@ func (t *teller) heed(pod *corev1.Pod) {
 }
 
 // run tells until ctx is done.
-func (t *teller) run(ctx context.Context) {
-	var running sync.WaitGroup
-	for range tellers {
-		running.Go(func() {
-			for t.next(ctx) {
-			}
-		})
-	}
-	<-ctx.Done()
-	t.queue.ShutDown()
-	running.Wait()
-}
-
-func (t *teller) next(ctx context.Context) bool {
-	key, shutdown := t.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer t.queue.Done(key)
-	err := t.tell(ctx, key)
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		t.queue.Forget(key)
-	case apierrors.IsConflict(err):
-		// The pod as it is now is on its way to the lister.
-		t.queue.AddRateLimited(key)
-	default:
-		klog.FromContext(ctx).Error(err, "A pod was not told what it waits for, and will be", "pod", key)
-		t.queue.AddRateLimited(key)
-	}
-	return true
-}
+func (t *teller) run(ctx context.Context) { t.queue.Run(ctx, tellers) }
 
 // tell writes what one pod waits for, unless it says so already.
 func (t *teller) tell(ctx context.Context, key cache.ObjectName) error {
 	pod, err := t.core.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !t.core.facts.HasSynced() {
-		return err
+		return nil // a lister fails for nothing but what is gone
 	}
 	idle, gated := t.core.waker.Idle(pod.UID)
 	if !idle {
@@ -115,7 +87,14 @@ func (t *teller) tell(ctx context.Context, key cache.ObjectName) error {
 	if wanted == nil || equality.Semantic.DeepEqual(wanted, scheduled(pod)) {
 		return nil
 	}
-	if err := t.write(ctx, pod, wanted); err != nil {
+	err = t.write(ctx, pod, wanted)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		// The pod as it is now is on its way to the lister.
+		return fmt.Errorf("%w: %w", execute.ErrStale, err)
+	case err != nil:
 		return fmt.Errorf("writing the condition %s of pod %s: %w", wanted.Type, key, err)
 	}
 	if gated {

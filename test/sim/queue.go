@@ -10,7 +10,7 @@ import (
 // errStale is execute.ErrStale: a precondition did not hold.
 var errStale = errors.New("the facts have changed")
 
-// queue is controller/internal/work's queue as data: at most one run for each
+// queue is internal/work's queue as data: at most one run for each
 // key at a time, at once when it is touched, later when time or a failure asks
 // for it. Its pauses are the longest that a real one would make.
 type queue[K comparable] struct {

@@ -5,11 +5,12 @@ package reservation
 import (
 	"context"
 	"sync"
+	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // keeperWorkers read pods in parallel, which only leftovers need.
@@ -22,18 +23,18 @@ const keeperWorkers = 4
 // and safe for parallel use.
 type keeper struct {
 	book  *Book
-	queue workqueue.TypedRateLimitingInterface[ledger.TicketID]
+	queue *work.Queue[ledger.TicketID]
 
 	mu      sync.Mutex
 	leading map[string]bool // schedulers for which this process leads
 }
 
 func newKeeper(b *Book) *keeper {
-	return &keeper{
-		book:    b,
-		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ledger.TicketID]()),
-		leading: map[string]bool{},
-	}
+	k := &keeper{book: b, leading: map[string]bool{}}
+	k.queue = work.New("leftover reservations", func(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
+		return 0, k.keep(ctx, id)
+	})
+	return k
 }
 
 // look has tickets looked at, soon.
@@ -66,33 +67,7 @@ func (k *keeper) leads(scheduler string) bool {
 }
 
 // run keeps until ctx is done.
-func (k *keeper) run(ctx context.Context) {
-	var running sync.WaitGroup
-	for range keeperWorkers {
-		running.Go(func() {
-			for k.next(ctx) {
-			}
-		})
-	}
-	<-ctx.Done()
-	k.queue.ShutDown()
-	running.Wait()
-}
-
-func (k *keeper) next(ctx context.Context) bool {
-	id, shutdown := k.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer k.queue.Done(id)
-	if err := k.keep(ctx, id); err != nil {
-		klog.FromContext(ctx).Error(err, "A leftover reservation could not be checked, and will be tried again", "ticket", id)
-		k.queue.AddRateLimited(id)
-		return true
-	}
-	k.queue.Forget(id)
-	return true
-}
+func (k *keeper) run(ctx context.Context) { k.queue.Run(ctx, keeperWorkers) }
 
 // keep puts one ticket right. Its error is that of a read. ctx ends with the
 // process.

@@ -56,6 +56,9 @@ func New[K comparable](name string, process func(context.Context, K) (time.Durat
 // Add has a key processed at once, also one that waits.
 func (q *Queue[K]) Add(key K) { q.queue.Add(key) }
 
+// Len is how many keys are due, without those that are being processed.
+func (q *Queue[K]) Len() int { return q.queue.Len() }
+
 // Run processes keys until ctx is done, and returns when the last one is.
 func (q *Queue[K]) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
