@@ -158,52 +158,46 @@ func (e *Executor) newAttachment(step arbiter.Step) (*storagev1.VolumeAttachment
 // markWanted tells the attacher that the volume of an attachment that is being
 // deleted is wanted where it is.
 func (e *Executor) markWanted(ctx context.Context, step arbiter.Step) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":         step.UID,
-		"annotations": map[string]string{v1alpha1.AnnotationWanted: cmp.Or(step.Who, string(step.Node))},
-	}})
-	if err != nil {
-		return fmt.Errorf("encode the patch of VolumeAttachment %s: %w", step.Attachment, err)
-	}
-	written, err := call(ctx, e, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
-		return e.config.Kube.StorageV1().VolumeAttachments().Patch(ctx, step.Attachment, types.MergePatchType, patch, metav1.PatchOptions{})
-	})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
-		return fmt.Errorf("%w: VolumeAttachment %s is not the one it was", ErrStale, step.Attachment)
-	case err != nil:
-		return fmt.Errorf("say on VolumeAttachment %s that its volume is wanted: %w", step.Attachment, err)
-	}
-	e.config.Observer.Saw(written)
-	return nil
+	_, err := e.annotate(ctx, step, v1alpha1.AnnotationWanted, cmp.Or(step.Who, string(step.Node)))
+	return err
 }
 
 // confirm gives an attachment a new annotation value, so that every DELETE
 // still in flight names an older version and fails, and proves by the answer
 // that none has succeeded.
 func (e *Executor) confirm(ctx context.Context, step arbiter.Step) error {
+	written, err := e.annotate(ctx, step, v1alpha1.AnnotationConfirmed, e.config.Token())
+	if err != nil {
+		return err
+	}
+	if !Confirms(step, written) {
+		return fmt.Errorf("%w: VolumeAttachment %s is not attached for good", ErrStale, step.Attachment)
+	}
+	e.confirmed.set(step.UID, true)
+	return nil
+}
+
+// annotate writes an annotation of exactly the attachment that is meant, and
+// takes the answer in.
+func (e *Executor) annotate(ctx context.Context, step arbiter.Step, key, value string) (*storagev1.VolumeAttachment, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         step.UID,
-		"annotations": map[string]string{v1alpha1.AnnotationConfirmed: e.config.Token()},
+		"annotations": map[string]string{key: value},
 	}})
 	if err != nil {
-		return fmt.Errorf("encode the patch of VolumeAttachment %s: %w", step.Attachment, err)
+		return nil, fmt.Errorf("encode the patch of VolumeAttachment %s: %w", step.Attachment, err)
 	}
 	written, err := call(ctx, e, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
 		return e.config.Kube.StorageV1().VolumeAttachments().Patch(ctx, step.Attachment, types.MergePatchType, patch, metav1.PatchOptions{})
 	})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
-		return fmt.Errorf("%w: VolumeAttachment %s is not the one it was", ErrStale, step.Attachment)
+		return nil, fmt.Errorf("%w: VolumeAttachment %s is not the one it was", ErrStale, step.Attachment)
 	case err != nil:
-		return fmt.Errorf("confirm VolumeAttachment %s: %w", step.Attachment, err)
+		return nil, fmt.Errorf("write annotation %s of VolumeAttachment %s: %w", key, step.Attachment, err)
 	}
 	e.config.Observer.Saw(written)
-	if !Confirms(step, written) {
-		return fmt.Errorf("%w: VolumeAttachment %s is not attached for good", ErrStale, step.Attachment)
-	}
-	e.confirmed.set(step.UID, true)
-	return nil
+	return written, nil
 }
 
 // Confirms says whether the answer to a new annotation value proves that an

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -63,7 +62,7 @@ func (e *Events) Waits(pod *ledger.Pod, reason arbiter.Reason) {
 	if reason.Code == arbiter.AttachFailed {
 		name = eventFailedAttach
 	}
-	e.pod(pod.Namespace, pod.Name, pod.UID, name, fmt.Sprintf("%s: %s", reason.Code, reason.Message()))
+	e.warn(OfPod(pod), name, fmt.Sprintf("%s: %s", reason.Code, reason.Message()))
 }
 
 // Refused tells a pod that a node was refused to its reservation.
@@ -73,7 +72,8 @@ func (e *Events) Refused(t *ledger.Ticket, reason arbiter.Reason) {
 	}
 	e.log.Info("A ticket is refused", append(fields(reason), "ticket", klog.KRef(t.ID.Namespace, t.ID.Name), "type", t.Type, "at", t.Node)...)
 	if t.Type == ledger.TypePod && t.PodName != "" {
-		e.pod(t.ID.Namespace, t.PodName, t.Pod, eventTicketRefused, fmt.Sprintf("node %s: %s", t.Node, reason.Message()))
+		pod := &ledger.Pod{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
+		e.warn(OfPod(pod), eventTicketRefused, fmt.Sprintf("node %s: %s", t.Node, reason.Message()))
 	}
 }
 
@@ -84,8 +84,7 @@ func (e *Events) ForcedDetach(node ledger.NodeName, v ledger.VolumeID, rule stri
 		return
 	}
 	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", node, "rule", rule)
-	e.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: string(node), UID: types.UID(node)},
-		corev1.EventTypeWarning, eventForcedDetach,
+	e.warn(OfNode(node), eventForcedDetach,
 		fmt.Sprintf("volume %s was detached without the kubelet's word that it is not in use, by rule %s", v, rule))
 }
 
@@ -102,8 +101,6 @@ func fields(reason arbiter.Reason) []any {
 	return list
 }
 
-func (e *Events) pod(namespace, name, uid, reason, message string) {
-	e.recorder.Event(&corev1.ObjectReference{
-		Kind: "Pod", APIVersion: "v1", Namespace: namespace, Name: name, UID: types.UID(uid),
-	}, corev1.EventTypeWarning, reason, message)
+func (e *Events) warn(at Object, reason, message string) {
+	e.recorder.Event(at.reference(), corev1.EventTypeWarning, reason, message)
 }

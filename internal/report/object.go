@@ -45,6 +45,6 @@ func (o Object) reference() *corev1.ObjectReference {
 // Difference tells of an object that it is not as the truth check expects.
 func (e *Events) Difference(at Object, code, message string) {
 	if e != nil {
-		e.recorder.Event(at.reference(), corev1.EventTypeWarning, code, message)
+		e.warn(at, code, message)
 	}
 }
