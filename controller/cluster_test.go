@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -179,7 +180,7 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	go func() {
 		ended <- serveTerm(ctx, termConfig{
 			Config: config, leading: func() { close(leading) },
-			clients:  &clients{write: c.Kube, writeOwn: c.Moorage},
+			clients:  &connect.Clients{Write: c.Kube, WriteMoorage: c.Moorage},
 			observer: observer,
 			term:     lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }},
 		})

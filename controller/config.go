@@ -11,6 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 )
 
@@ -69,6 +70,16 @@ func (c Config) election() lead.Config {
 	return lead.Config{
 		Namespace: c.Namespace, Name: v1alpha1.ControllerName,
 		Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod, WriteTimeout: c.WriteTimeout,
+	}
+}
+
+// connection is how the API server is reached. The executor limits the rate of
+// writes.
+func (c Config) connection() connect.Config {
+	return connect.Config{
+		Kubeconfig: c.Kubeconfig, Name: v1alpha1.ControllerName,
+		QPS: c.QPS, Burst: c.Burst, WriteQPS: -1,
+		WriteTimeout: c.WriteTimeout, RenewDeadline: c.RenewDeadline,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/mountgate"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -41,11 +42,11 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "version", report.Version, "mode", config.Mode)
-	clients, err := newClients(config)
+	clients, err := connect.New(config.connection())
 	if err != nil {
 		return err
 	}
-	observer, err := observe.New(observe.Config{Kube: clients.read, Moorage: clients.readOwn})
+	observer, err := observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage})
 	if err != nil {
 		return err
 	}
@@ -64,15 +65,15 @@ func Run(ctx context.Context, config Config) error {
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
 
-	guard := guard{kube: clients.read, cooperative: config.cooperative(), skip: config.SkipPolicyCheck}
+	guard := guard{kube: clients.Read, cooperative: config.cooperative(), skip: config.SkipPolicyCheck}
 	if err := guard.await(ctx); err != nil {
 		return err
 	}
-	return lead.Lead(ctx, config.election(), clients.lease, func(ctx context.Context, t lead.Term) error {
+	return lead.Lead(ctx, config.election(), clients.Lease, func(ctx context.Context, t lead.Term) error {
 		return guard.keep(ctx, func(ctx context.Context) error {
 			return serveTerm(ctx, termConfig{
 				Config: config, clients: clients, observer: observer, metrics: metrics,
-				events: report.NewEvents(ctx, clients.write), term: t,
+				events: report.NewEvents(ctx, clients.Write), term: t,
 				leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.Epoch) },
 			})
 		})
@@ -82,7 +83,7 @@ func Run(ctx context.Context, config Config) error {
 // termConfig is what one term of leading works with.
 type termConfig struct {
 	Config
-	clients  *clients
+	clients  *connect.Clients
 	observer *observe.Observer
 	metrics  *report.Metrics
 	events   *report.Events
@@ -100,7 +101,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 		return err
 	}
 	executor, err := execute.New(execute.Config{
-		Kube: c.clients.write, Moorage: c.clients.writeOwn, Observer: c.observer,
+		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer,
 		Timeout: c.WriteTimeout, Lease: c.term.Until,
 		Turn:  flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Token: func() string { return string(uuid.NewUUID()) },

@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/moorage-dev/moorage/internal/connect"
 )
 
 // clientName is how the process names itself to the API server.
@@ -21,13 +21,11 @@ const clientName = "moorage-attacher"
 
 // restConfig says how the API server is reached.
 func restConfig(c Config) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	config, err := connect.Rest(c.Kubeconfig, clientName)
 	if err != nil {
-		return nil, fmt.Errorf("no way to the API server: %w (outside of a cluster, give --kubeconfig)", err)
+		return nil, err
 	}
-	config = rest.AddUserAgent(config, clientName)
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config = connect.Protobuf(config)
 	config.QPS, config.Burst = float32(c.QPS), c.Burst
 	if c.QPS == 0 {
 		config.QPS = -1 // no limit of the client's

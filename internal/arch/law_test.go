@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/connect"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -43,6 +43,8 @@ var laws = []law{
 	// Know Leases, HTTP and certificates, and nothing of volumes.
 	{"internal/lead", nil, nil},
 	{"internal/serving", nil, nil},
+	// Knows how the API server is reached, and nothing of volumes.
+	{"internal/connect", []string{"api", "internal/lead"}, nil},
 	{"internal/arch", nil, none},
 	// What the command line shows is computed without a client; the rest reads
 	// and prints.

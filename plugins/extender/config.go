@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
@@ -71,6 +72,15 @@ func (c Config) lease() lead.Config {
 		Namespace: c.Namespace, Name: c.Name,
 		Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
 		WriteTimeout: c.WriteTimeout,
+	}
+}
+
+// connection is how the API server is reached. A write's time is that of the
+// request it is for.
+func (c Config) connection() connect.Config {
+	return connect.Config{
+		Kubeconfig: c.Kubeconfig, Name: v1alpha1.ExtenderName,
+		QPS: c.QPS, Burst: c.Burst, RenewDeadline: c.RenewDeadline,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/lead"
 )
@@ -127,7 +128,7 @@ func process(t *testing.T, server *apitest.Server, x *extender, config Config) (
 	t.Cleanup(stop)
 	result = make(chan error, 1)
 	go func() {
-		result <- x.serve(ctx, life, config, doors, &clients{lease: server.Kube})
+		result <- x.serve(ctx, life, config, doors, &connect.Clients{Lease: server.Kube})
 	}()
 	return stop, result, func(path string) int {
 		response, err := http.Get("http://" + doors.probing.Addr().String() + path)

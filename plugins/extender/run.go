@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/serving"
@@ -31,19 +32,19 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	clients, err := newClients(config)
+	clients, err := connect.New(config.connection())
 	if err != nil {
 		return errors.Join(err, doors.close())
 	}
-	observer, err := observe.New(observe.Config{Kube: clients.read, Moorage: clients.own})
+	observer, err := observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage})
 	if err != nil {
 		return errors.Join(err, doors.close())
 	}
 	x := newExtender(options{
-		Facts: observer, Tickets: clients.own, Kube: clients.write, Name: config.Name,
+		Facts: observer, Tickets: clients.WriteMoorage, Kube: clients.Write, Name: config.Name,
 		GrantDeadline: config.GrantDeadline, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
 	})
-	if err := x.seeNominees(clients.read); err != nil {
+	if err := x.seeNominees(clients.Read); err != nil {
 		return errors.Join(err, doors.close())
 	}
 	x.metrics.watch(func() time.Time { return doors.certificate.Leaf().NotAfter }, func() bool { _, err := x.leading(); return err == nil })
@@ -60,7 +61,7 @@ func Run(ctx context.Context, config Config) error {
 
 // serve answers schedulers and leads until ctx is done, or the lease is lost.
 // Requests end before the lease is given up; process ends after both.
-func (x *extender) serve(ctx, process context.Context, config Config, doors *doors, clients *clients) error {
+func (x *extender) serve(ctx, process context.Context, config Config, doors *doors, clients *connect.Clients) error {
 	answering, stopAnswering := context.WithCancel(ctx)
 	defer stopAnswering()
 	leading, stopLeading := context.WithCancel(process)
@@ -68,7 +69,7 @@ func (x *extender) serve(ctx, process context.Context, config Config, doors *doo
 	led := make(chan error, 1)
 	go func() {
 		defer stopAnswering()
-		led <- lead.Lead(leading, config.lease(), clients.lease, func(ctx context.Context, t lead.Term) error { return x.lead(ctx, t.Until) })
+		led <- lead.Lead(leading, config.lease(), clients.Lease, func(ctx context.Context, t lead.Term) error { return x.lead(ctx, t.Until) })
 	}()
 	err := doors.serve(answering, config, x)
 	stopLeading()

@@ -8,8 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/moorage-dev/moorage/internal/connect"
 )
+
+// clientName is how the process names itself to the API server.
+const clientName = "moorage-certificate"
 
 // NewCommand returns the command line that makes or renews the certificate, once.
 func NewCommand() *cobra.Command {
@@ -27,9 +31,9 @@ chart runs it as a Job at each change, and daily.`,
 			if err := config.Validate(); err != nil {
 				return err
 			}
-			rest, err := clientcmd.BuildConfigFromFlags("", config.Kubeconfig)
+			rest, err := connect.Rest(config.Kubeconfig, clientName)
 			if err != nil {
-				return fmt.Errorf("find the API server: %w", err)
+				return err
 			}
 			client, err := kubernetes.NewForConfig(rest)
 			if err != nil {

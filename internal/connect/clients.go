@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/lead"
+)
+
+// Config says how a process that leads by a Lease reaches the API server.
+type Config struct {
+	// Kubeconfig is a file; empty: the service account of the process' pod.
+	Kubeconfig string
+	// Name is the User-Agent.
+	Name string
+	// QPS and Burst limit the requests of each client a second.
+	QPS   float32
+	Burst int
+	// WriteQPS is the limit of the clients that write, where it differs from
+	// QPS: negative is no limit, for a caller that has one of its own.
+	WriteQPS float32
+	// WriteTimeout is how long a write may take; the API server is told, too.
+	// Zero: as long as the request's context.
+	WriteTimeout time.Duration
+	// RenewDeadline is how long the leader tries to renew its Lease; one
+	// request takes at most half of it.
+	RenewDeadline time.Duration
+}
+
+// Clients are the ways to the API server: to read and watch, to write, which
+// sends nothing after its deadline, and for the Lease, which never waits behind
+// the others.
+type Clients struct {
+	Read, Write, Lease kubernetes.Interface
+	// ReadMoorage and WriteMoorage are for Moorage's own types.
+	ReadMoorage, WriteMoorage client.Interface
+}
+
+// New makes the clients. It sends nothing yet.
+func New(config Config) (*Clients, error) {
+	read, err := Rest(config.Kubeconfig, config.Name)
+	if err != nil {
+		return nil, err
+	}
+	read.QPS, read.Burst = config.QPS, config.Burst
+	write := rest.CopyConfig(read)
+	write.Timeout = config.WriteTimeout
+	if config.WriteQPS != 0 {
+		write.QPS = config.WriteQPS
+	}
+	write.Wrap(lead.Punctual)
+	lease := rest.CopyConfig(read)
+	lease.Timeout = config.RenewDeadline / 2
+
+	var c Clients
+	for _, made := range []struct {
+		to     *kubernetes.Interface
+		config *rest.Config
+	}{{&c.Read, read}, {&c.Write, write}, {&c.Lease, lease}} {
+		clientset, err := kubernetes.NewForConfig(Protobuf(made.config))
+		if err != nil {
+			return nil, fmt.Errorf("client for the API server: %w", err)
+		}
+		*made.to = clientset
+	}
+	if c.ReadMoorage, err = client.NewForConfig(read); err != nil {
+		return nil, err
+	}
+	if c.WriteMoorage, err = client.NewForConfig(write); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Rest says how the API server is reached: as a kubeconfig file says, or,
+// without one, by the service account of the pod that the process runs in.
+// name is the User-Agent, by which audit logs and managedFields tell who wrote.
+func Rest(kubeconfig, name string) (*rest.Config, error) {
+	config, err := find(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the API server (outside of a cluster, give --kubeconfig): %w", err)
+	}
+	config.UserAgent = name
+	return config, nil
+}
+
+func find(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+// Protobuf returns a copy that asks for and sends protobuf, which the API
+// server spends less on. It is for the built-in types: custom resources have no
+// protobuf.
+func Protobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
+}
