@@ -64,11 +64,18 @@ func stockAttacher(s *site) component {
 
 // moorageAttacher takes external-attacher's place: its name, rights and flags.
 func moorageAttacher(s *site) component {
-	return component{name: Attacher, command: "moorage-attacher", restart: true, args: attacherArgs(s), identity: attacherIdentity()}
+	return component{
+		name: Attacher, command: "moorage-attacher", binary: s.options.OwnAttacher,
+		restart: true, args: attacherArgs(s), identity: attacherIdentity(),
+	}
 }
 
 func attacherArgs(s *site) []string {
-	return []string{"--kubeconfig=" + s.kubeconfig(Attacher), "--csi-address=" + s.csiSocket, "--v=4"}
+	args := []string{"--kubeconfig=" + s.kubeconfig(Attacher), "--csi-address=" + s.csiSocket, "--v=4"}
+	if s.options.ListVolumes {
+		args = append(args, "--reconcile-sync=1s")
+	}
+	return args
 }
 
 func attacherIdentity() *Identity { return new(serviceAccount(driverNamespace, "csi-attacher")) }

@@ -29,6 +29,15 @@ type Shape struct {
 	// AttachLatency and DetachLatency are how long the disk service takes.
 	AttachLatency time.Duration `json:"attachLatency"`
 	DetachLatency time.Duration `json:"detachLatency"`
+	// DiskParallel is how many attaches and detaches the disk service carries out
+	// at a time; 0 is any number.
+	DiskParallel int `json:"diskParallel,omitempty"`
+	// LenientDisks has the disk service attach an exclusive disk to a second node
+	// instead of refusing it, as a driver does that supports live migration.
+	LenientDisks bool `json:"lenientDisks,omitempty"`
+	// ListVolumes has the driver offer LIST_VOLUMES and
+	// LIST_VOLUMES_PUBLISHED_NODES, and the attacher compare once a second.
+	ListVolumes bool `json:"listVolumes,omitempty"`
 	// KubeletStatusInterval is the kubelets' nodeStatusUpdateFrequency. It
 	// bounds how soon a kubelet reports volumesInUse, and so mounts.
 	KubeletStatusInterval time.Duration `json:"kubeletStatusInterval"`
@@ -65,6 +74,9 @@ type Options struct {
 	// empty means what the environment variable MOORAGE_SANDBOX_ATTACHER says,
 	// or StockAttacher.
 	Attacher string
+	// OwnAttacher is the path of a moorage-attacher binary; empty means the one
+	// that is part of Executable.
+	OwnAttacher string
 	// TuneAttacher raises external-attacher's request limits and workers in
 	// every mode, as UpstreamTuned does.
 	TuneAttacher bool
@@ -110,6 +122,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("%d slots: use 0 for no limit, or a positive number", o.Slots)
 	case o.AttachLatency < 0 || o.DetachLatency < 0:
 		return errors.New("latencies can't be negative")
+	case o.DiskParallel < 0:
+		return fmt.Errorf("%d operations of the disk service at a time: use 0 for any number, or a positive one", o.DiskParallel)
 	case o.KubeletStatusInterval < 100*time.Millisecond:
 		return fmt.Errorf("kubelet status interval %s: at least 100ms is needed", o.KubeletStatusInterval)
 	case o.NodeMonitorGracePeriod != 0 && o.NodeMonitorGracePeriod < minGracePeriod:

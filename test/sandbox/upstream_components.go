@@ -121,6 +121,9 @@ func diskComponent(s *site) component {
 			fmt.Sprintf("--slots=%d", s.options.Slots),
 			fmt.Sprintf("--attach-latency=%s", s.options.AttachLatency),
 			fmt.Sprintf("--detach-latency=%s", s.options.DetachLatency),
+			fmt.Sprintf("--parallel=%d", s.options.DiskParallel),
+			fmt.Sprintf("--lenient=%t", s.options.LenientDisks),
+			fmt.Sprintf("--list-volumes=%t", s.options.ListVolumes),
 			"--state-dir=" + s.folder.file("disks"),
 		},
 	}

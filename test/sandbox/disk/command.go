@@ -20,6 +20,7 @@ type serviceOptions struct {
 	slots         int
 	attachLatency time.Duration
 	detachLatency time.Duration
+	parallel      int
 	stateDir      string
 	lenient       bool
 	listVolumes   bool
@@ -54,6 +55,7 @@ disks, attachments, faults and log that it had.`,
 	f.IntVar(&o.slots, "slots", 8, "volumes that a node can attach, unless the node says otherwise")
 	f.DurationVar(&o.attachLatency, "attach-latency", 0, "how long an attach takes")
 	f.DurationVar(&o.detachLatency, "detach-latency", 0, "how long a detach takes")
+	f.IntVar(&o.parallel, "parallel", 0, "attaches and detaches that are carried out at a time, the others wait; 0 is any number")
 	f.StringVar(&o.stateDir, "state-dir", "", "folder of the journal (required)")
 	f.BoolVar(&o.lenient, "lenient", false, "attach exclusive disks twice and past the limit instead of refusing, leaving it to the judge")
 	f.BoolVar(&o.listVolumes, "list-volumes", false, "offer LIST_VOLUMES and LIST_VOLUMES_PUBLISHED_NODES")

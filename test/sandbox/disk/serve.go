@@ -33,7 +33,7 @@ const provisionWorkers = 20
 // run opens the service's state and serves until ctx ends.
 func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 	s, err := service.New(service.Config{
-		StateDir: o.stateDir, Slots: o.slots, Lenient: o.lenient,
+		StateDir: o.stateDir, Slots: o.slots, Lenient: o.lenient, Parallel: o.parallel,
 		Latencies: map[diskapi.Call]time.Duration{
 			diskapi.ControllerPublish: o.attachLatency, diskapi.ControllerUnpublish: o.detachLatency,
 		},

@@ -86,7 +86,7 @@ func (s *Service) failing() error {
 // over, dropped if the service stops before.
 func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time.Duration, end chan<- struct{}) {
 	defer s.work.Done()
-	err := s.pause(s.life, latency)
+	err := s.carry(r.Call, latency)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
@@ -97,6 +97,20 @@ func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time
 	}
 	delete(s.inFlight, effect.ID)
 	close(end)
+}
+
+// carry takes an operation's time; that of an attach or a detach begins with its
+// turn.
+func (s *Service) carry(call diskapi.Call, latency time.Duration) error {
+	if s.turns != nil && (call == diskapi.ControllerPublish || call == diskapi.ControllerUnpublish) {
+		select {
+		case s.turns <- struct{}{}:
+		case <-s.life.Done():
+			return errStopping
+		}
+		defer func() { <-s.turns }()
+	}
+	return s.pause(s.life, latency)
 }
 
 // pause waits for d, or until ctx or the service ends.

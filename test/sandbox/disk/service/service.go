@@ -27,6 +27,9 @@ type Config struct {
 	// Latencies is how long the cloud takes for an operation that changes
 	// something, until SetLatency says otherwise.
 	Latencies map[diskapi.Call]time.Duration
+	// Parallel is how many attaches and detaches the cloud carries out at a time;
+	// the others wait for their turn. 0 is any number.
+	Parallel int
 	// Now is the clock of the log; time.Now if nil.
 	Now func() time.Time
 }
@@ -38,6 +41,9 @@ func (c Config) Validate() error {
 	}
 	if c.Slots < 1 {
 		return fmt.Errorf("slots is %d: a node must be able to attach at least one volume", c.Slots)
+	}
+	if c.Parallel < 0 {
+		return fmt.Errorf("parallel is %d: use 0 for any number of operations at a time, or a positive one", c.Parallel)
 	}
 	for call, d := range c.Latencies {
 		if d < 0 {
@@ -53,6 +59,8 @@ type Service struct {
 	life context.Context // ends with Close
 	stop context.CancelFunc
 	work sync.WaitGroup // operations that the cloud is carrying out
+	// turns has a place for each attach or detach at work; nil is no limit.
+	turns chan struct{}
 
 	// mu guards everything below. Invariant: the state of cloud, book, judge,
 	// latency and stats is the fold of entries, and entries is what the
@@ -97,6 +105,9 @@ func New(c Config) (*Service, error) {
 	}
 	for call, d := range c.Latencies {
 		s.latency[call] = d
+	}
+	if c.Parallel > 0 {
+		s.turns = make(chan struct{}, c.Parallel)
 	}
 	s.life, s.stop = context.WithCancel(context.Background())
 	s.replay(entries)

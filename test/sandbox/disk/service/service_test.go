@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -230,4 +231,37 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+}
+
+// TestParallel has a cloud that carries out two attaches at a time: a third
+// arrives, and waits for one of them to end.
+func TestParallel(t *testing.T) {
+	s := newService(t, Config{Parallel: 2, Latencies: map[diskapi.Call]time.Duration{diskapi.ControllerPublish: time.Hour}})
+	first := diskAndNodes(t, s)
+	second := do(t, s, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: "pvc-2"}}).Volume
+	third := do(t, s, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: "pvc-3"}}).Volume
+	for _, volume := range []string{first, second} {
+		go s.Do(t.Context(), publish(volume, "i-a"))
+		waitFor(t, s, diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived, Volume: volume})
+	}
+	for deadline := time.Now().Add(20 * time.Second); len(s.turns) < 2; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the two attaches never had their turns")
+		}
+	}
+	if err := s.SetLatency(diskapi.Latency{Call: diskapi.ControllerPublish}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := make(chan diskapi.Answer)
+	go func() { waiting <- s.Do(ctx, publish(third, "i-a")) }()
+	waitFor(t, s, diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived, Volume: third})
+	do(t, s, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: "pvc-4"}}) // others need no turn
+	cancel()
+	if a := <-waiting; a.Code != codes.Canceled.String() {
+		t.Errorf("the third attach was answered %s: it did not wait", a.Code)
+	}
+	<-s.turns // one of the two is over
+	waitFor(t, s, diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Applied, Volume: third})
+	s.turns <- struct{}{}
 }
