@@ -11,41 +11,20 @@ import (
 
 	attached "github.com/moorage-dev/moorage/test/bench/attach/result"
 	"github.com/moorage-dev/moorage/test/bench/core/report"
-	"github.com/moorage-dev/moorage/test/bench/internal/file"
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// The results stand between these two lines of the document.
-const (
-	resultsBegin = "<!-- results: begin; written by `moorage-sandbox bench --render`, not by hand -->\n"
-	resultsEnd   = "<!-- results: end -->\n"
-)
+// page is the document that shows the results.
+func page() record.Page { return record.Page{Command: "moorage-sandbox bench --render"} }
 
 // RenderDocument replaces the results in a document by those in a folder.
 func RenderDocument(name, resultDir string) error {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("document: %w", err)
-	}
-	rendered, err := withResults(string(text), resultDir)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return file.Write(name, []byte(rendered))
-}
-
-// withResults returns a document with its results replaced.
-func withResults(text, resultDir string) (string, error) {
-	before, rest, okBegin := strings.Cut(text, resultsBegin)
-	_, after, okEnd := strings.Cut(rest, resultsEnd)
-	if !okBegin || !okEnd {
-		return "", fmt.Errorf("the results belong between the lines %q and %q, which are missing", resultsBegin, resultsEnd)
-	}
 	results, err := renderFolder(resultDir)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return before + resultsBegin + "\n" + results + "\n" + resultsEnd + after, nil
+	return page().Write(name, results)
 }
 
 // renderFolder renders the result files of a folder, in the order of their

@@ -45,7 +45,11 @@ func TestDocumentShowsTheCommittedResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := withResults(string(text), "results")
+	results, err := renderFolder("results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := page().With(string(text), results)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,30 +58,21 @@ func TestDocumentShowsTheCommittedResults(t *testing.T) {
 	}
 }
 
-func TestWithResults(t *testing.T) {
+func TestRenderFolder(t *testing.T) {
 	dir := t.TempDir()
-	const before, after = "# Title\n\n", "\n## After\n"
-	text := before + resultsBegin + "old numbers\n" + resultsEnd + after
-	got, err := withResults(text, dir)
-	if err != nil || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || strings.Contains(got, "old numbers") {
-		t.Errorf("got %q, %v", got, err)
+	if got, err := renderFolder(dir); err != nil || got != "No result is committed yet.\n" {
+		t.Errorf("an empty folder gives %q, %v", got, err)
 	}
 	if err := sampleResult().Save(filepath.Join(dir, "a.json")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = withResults(text, dir); err != nil || !strings.Contains(got, renderFolded(sampleResult())) {
+	if got, err := renderFolder(dir); err != nil || !strings.Contains(got, renderFolded(sampleResult())) {
 		t.Errorf("the result is not in %q, %v", got, err)
-	}
-	if again, err := withResults(got, dir); err != nil || again != got {
-		t.Errorf("rendering twice gives %q, %v", again, err)
-	}
-	if _, err := withResults("no place for results", dir); err == nil {
-		t.Error("a document without a place for results is accepted")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "b.json"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := withResults(text, dir); err == nil {
+	if _, err := renderFolder(dir); err == nil {
 		t.Error("a file that is no result is accepted")
 	}
 }

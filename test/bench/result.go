@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/test/bench/internal/file"
-	"github.com/moorage-dev/moorage/test/bench/origin"
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 )
 
 // Schema names the format of result files.
@@ -19,12 +19,9 @@ const Schema = "moorage.dev/bench/v1"
 
 // Result is everything one call of the benchmark measured, and where.
 type Result struct {
+	// Schema names the format of the file.
 	Schema string `json:"schema"`
-	// Command is the command line, as far as it says what to measure.
-	Command string         `json:"command"`
-	Source  origin.Source  `json:"source"`
-	Started time.Time      `json:"started"`
-	Machine origin.Machine `json:"machine"`
+	record.Head
 	// Runs are in the order in which they were made.
 	Runs []Run `json:"-"`
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
@@ -55,9 +56,12 @@ func sampleResult() Result {
 	blind := good(small, UpstreamTuned, 1, 300)
 	blind.Samples["attachedToReported"] = blind.Samples["attachedToReported"][:1]
 	return Result{
-		Schema: Schema, Command: "moorage-sandbox bench --repeat=2", Started: at,
-		Source:  origin.Source{Commit: "0123456789abcdef0123456789abcdef01234567", Modified: true, Go: "go1.26.0"},
-		Machine: origin.Machine{Cores: 2, MemoryBytes: 24 << 30, CPU: "A Processor", Platform: "linux/amd64"},
+		Schema: Schema,
+		Head: record.Head{
+			Command: "moorage-sandbox bench --repeat=2", Started: at,
+			Source:  origin.Source{Commit: "0123456789abcdef0123456789abcdef01234567", Modified: true, Go: "go1.26.0"},
+			Machine: origin.Machine{Cores: 2, MemoryBytes: 24 << 30, CPU: "A Processor", Platform: "linux/amd64"},
+		},
 		Runs: []Run{
 			good(small, Standalone, 1, 100), good(small, Upstream, 1, 900), blind,
 			good(small, Standalone, 2, 120),

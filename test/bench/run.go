@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
@@ -53,10 +54,7 @@ func (c Config) Validate() error {
 // configuration that can't work, a result that can't be written, or a context
 // that ended, with what was measured until then.
 func Measure(ctx context.Context, config Config) (Result, error) {
-	r := Result{
-		Schema: Schema, Command: config.Command, Source: origin.OfBinaryOrTree(ctx),
-		Machine: origin.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second),
-	}
+	r := Result{Schema: Schema, Head: record.Begin(config.Command, origin.OfBinaryOrTree(ctx))}
 	if err := config.Validate(); err != nil {
 		return r, err
 	}

@@ -14,9 +14,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/moorage-dev/moorage/test/bench/core/report"
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
@@ -52,19 +52,16 @@ func run(ctx context.Context, args []string) error {
 	command := append([]string{
 		"go", "test", "-run", "^$", "-bench", *pattern, "-benchmem", "-benchtime", *duration, fmt.Sprintf("-count=%d", *count),
 	}, packages()...)
-	started := time.Now().UTC().Truncate(time.Second)
-	benchmarks, err := execute(ctx, command, os.Stdout)
-	if err != nil || *out == "" {
-		return err
-	}
 	source, err := origin.OfTree(ctx, ".")
 	if err != nil {
 		return err
 	}
-	return report.Result{
-		Command: strings.Join(command, " "), Source: source, Machine: origin.ThisMachine(),
-		Started: started, Benchmarks: benchmarks,
-	}.Save(*out)
+	head := record.Begin(strings.Join(command, " "), source)
+	benchmarks, err := execute(ctx, command, os.Stdout)
+	if err != nil || *out == "" {
+		return err
+	}
+	return record.Save(*out, report.Result{Schema: report.Schema, Head: head, Benchmarks: benchmarks})
 }
 
 // execute runs the benchmarks, shows their output and parses it.

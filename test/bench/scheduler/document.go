@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/moorage-dev/moorage/test/bench/internal/file"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
@@ -24,13 +23,5 @@ func renderInto(document, from string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	text, err := os.ReadFile(document)
-	if err != nil {
-		return fmt.Errorf("document: %w", err)
-	}
-	rendered, err := result.Within(string(text), r)
-	if err != nil {
-		return fmt.Errorf("%s: %w", document, err)
-	}
-	return file.Write(document, []byte(rendered))
+	return result.Page().Write(document, result.Render(r))
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
@@ -63,10 +64,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := result.Result{
-		Command: strings.Join(append([]string{"go run ./test/bench/scheduler"}, args...), " "), Source: source,
-		Machine: origin.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second),
-	}
+	command := strings.Join(append([]string{"go run ./test/bench/scheduler"}, args...), " ")
+	r := result.Result{Schema: result.Schema, Head: record.Begin(command, source)}
 	bench, err := build(ctx, o)
 	if err != nil {
 		return err
@@ -94,7 +93,7 @@ func (o options) save(r result.Result) error {
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return fmt.Errorf("folder of the result: %w", err)
 	}
-	return r.Save(o.out)
+	return record.Save(o.out, r)
 }
 
 // The sizes of workloads.

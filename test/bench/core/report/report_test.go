@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
@@ -56,16 +57,20 @@ func TestParse(t *testing.T) {
 
 func sample(t *testing.T) Result {
 	return Result{
-		Schema: Schema, Command: "go test -bench .", Started: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
-		Source:  origin.Source{Commit: "0123456789abcdef", Go: "go1.26.0"},
-		Machine: origin.Machine{Cores: 2, MemoryBytes: 24 << 30, Platform: "linux/amd64"}, Benchmarks: parsed(t),
+		Schema: Schema,
+		Head: record.Head{
+			Command: "go test -bench .", Started: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+			Source:  origin.Source{Commit: "0123456789abcdef", Go: "go1.26.0"},
+			Machine: origin.Machine{Cores: 2, MemoryBytes: 24 << 30, Platform: "linux/amd64"},
+		},
+		Benchmarks: parsed(t),
 	}
 }
 
 func TestRoundTrip(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "core.json")
 	want := sample(t)
-	if err := want.Save(file); err != nil {
+	if err := record.Save(file, want); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)

@@ -3,17 +3,13 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/moorage-dev/moorage/test/bench/internal/file"
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
-	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
 // Schema names the format of result files.
@@ -21,50 +17,23 @@ const Schema = "moorage.dev/bench-core/v1"
 
 // Result is what one call of the benchmarks measured, and where.
 type Result struct {
-	Schema     string         `json:"schema"`
-	Command    string         `json:"command"`
-	Source     origin.Source  `json:"source"`
-	Started    time.Time      `json:"started"`
-	Machine    origin.Machine `json:"machine"`
-	Benchmarks []Benchmark    `json:"benchmarks"`
+	// Schema names the format of the file.
+	Schema string `json:"schema"`
+	record.Head
+	Benchmarks []Benchmark `json:"benchmarks"`
 }
 
 // Decode reads a result file's content.
-func Decode(data []byte) (Result, error) {
-	var r Result
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("result file: %w", err)
-	}
-	if r.Schema != Schema {
-		return r, fmt.Errorf("result file of schema %q: %q is what this version reads", r.Schema, Schema)
-	}
-	return r, nil
-}
-
-// Encode writes a result as JSON.
-func (r Result) Encode() ([]byte, error) {
-	r.Schema = Schema
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode the result: %w", err)
-	}
-	return append(data, '\n'), nil
-}
-
-// Save writes a result file, whole or not at all.
-func (r Result) Save(name string) error {
-	data, err := r.Encode()
-	if err != nil {
-		return err
-	}
-	return file.Write(name, data)
+func Decode(data []byte) (r Result, err error) {
+	err = record.Decode(data, Schema, &r)
+	return r, err
 }
 
 // Render writes a result as Markdown: a row per benchmark and a column per
 // unit. Runs of the same benchmark are rows of their own.
 func Render(r Result) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Measured by `%s` on %s: %s; %s.\n\n", r.Command, r.Started.Format("2 January 2006"), r.Source, r.Machine)
+	out.WriteString(r.Measured() + ".\n\n")
 	units := r.units()
 	var t table.Table
 	t.Add(append([]string{"benchmark"}, units...)...)

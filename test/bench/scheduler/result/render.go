@@ -11,27 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
-)
-
-// The results stand between these two lines of the document.
-const (
-	begin = "<!-- results: begin; written by `make bench-scheduler`, not by hand -->\n"
-	end   = "<!-- results: end -->\n"
 )
 
 // nothing stands where nothing was measured.
 const nothing = "–"
 
-// Within returns a document with its results replaced.
-func Within(text string, r Result) (string, error) {
-	before, rest, okBegin := strings.Cut(text, begin)
-	_, after, okEnd := strings.Cut(rest, end)
-	if !okBegin || !okEnd {
-		return "", fmt.Errorf("the results belong between the lines %q and %q, which are missing", begin, end)
-	}
-	return before + begin + "\n" + Render(r) + "\n" + end + after, nil
-}
+// Page is the document that shows the results.
+func Page() record.Page { return record.Page{Command: "make bench-scheduler"} }
 
 // Failed says which runs came to nothing.
 func (r Result) Failed() error {
@@ -46,7 +34,7 @@ func (r Result) Failed() error {
 // a cell is the median of its runs.
 func Render(r Result) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Measured by `%s` on %s: %s; %s.\n\n", r.Command, r.Started.Format("2 January 2006"), r.Source, r.Machine)
+	out.WriteString(r.Measured() + ".\n\n")
 	out.WriteString(speed(r).String())
 	out.WriteString("\n### The plugin's own time\n")
 	out.WriteString(plugin(r).String())

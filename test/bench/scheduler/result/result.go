@@ -3,15 +3,13 @@
 package result
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/test/bench/internal/file"
-	"github.com/moorage-dev/moorage/test/bench/origin"
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 )
 
 // Schema names the format of result files.
@@ -25,12 +23,10 @@ const (
 
 // Result is what one call of the benchmark measured, and where.
 type Result struct {
-	Schema  string         `json:"schema"`
-	Command string         `json:"command"`
-	Source  origin.Source  `json:"source"`
-	Started time.Time      `json:"started"`
-	Machine origin.Machine `json:"machine"`
-	Runs    []Run          `json:"runs"`
+	// Schema names the format of the file.
+	Schema string `json:"schema"`
+	record.Head
+	Runs []Run `json:"runs"`
 }
 
 // Run is one workload with one profile.
@@ -86,26 +82,10 @@ func (r Run) WritesPerPod() float64 {
 	return float64(total) / float64(max(r.Pods, 1))
 }
 
-// Save writes a result file, whole or not at all.
-func (r Result) Save(name string) error {
-	r.Schema = Schema
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the result: %w", err)
-	}
-	return file.Write(name, append(data, '\n'))
-}
-
 // Decode reads a result file's content.
-func Decode(data []byte) (Result, error) {
-	var r Result
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("result file: %w", err)
-	}
-	if r.Schema != Schema {
-		return r, fmt.Errorf("result file of schema %q: %q is what this version reads", r.Schema, Schema)
-	}
-	return r, nil
+func Decode(data []byte) (r Result, err error) {
+	err = record.Decode(data, Schema, &r)
+	return r, err
 }
 
 // pair is one workload with both profiles, each as often as it was run.

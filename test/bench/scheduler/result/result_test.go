@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
@@ -34,9 +34,12 @@ func sample() Result {
 		return r
 	}
 	return Result{
-		Schema: Schema, Command: "go run ./test/bench/scheduler", Started: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
-		Source:  origin.Source{Commit: "0123456789abcdef", Go: "go1.26.0"},
-		Machine: origin.Machine{Cores: 2, MemoryBytes: 24 << 30, Platform: "linux/amd64"},
+		Schema: Schema,
+		Head: record.Head{
+			Command: "go run ./test/bench/scheduler", Started: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+			Source:  origin.Source{Commit: "0123456789abcdef", Go: "go1.26.0"},
+			Machine: origin.Machine{Cores: 2, MemoryBytes: 24 << 30, Platform: "linux/amd64"},
+		},
 		Runs: []Run{
 			run(Stock, 80), run(Moorage, 40), run(Moorage, 60), run(Stock, 100),
 			{Workload: "PreemptionPVs", Size: "1000Nodes", Profile: Moorage, Failure: "not over after 1m0s\n"},
@@ -63,7 +66,7 @@ func TestRender(t *testing.T) {
 
 func TestResultsSurviveTheirFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "result.json")
-	if err := sample().Save(name); err != nil {
+	if err := record.Save(name, sample()); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(name)
@@ -95,16 +98,6 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
-	text, err := Within("before\n"+begin+"old\n"+end+"after\n", sample())
-	if err != nil || !strings.HasPrefix(text, "before\n"+begin+"\nMeasured by") || !strings.HasSuffix(text, end+"after\n") || strings.Contains(text, "old") {
-		t.Errorf("%q (%v)", text, err)
-	}
-	if _, err := Within("no marks", sample()); err == nil {
-		t.Error("a document without a place for results is taken")
-	}
-}
-
 // The page says what the result file does.
 func TestDocumentIsRendered(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
@@ -120,7 +113,7 @@ func TestDocumentIsRendered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Within(string(page), r)
+	want, err := Page().With(string(page), Render(r))
 	if err != nil || want != string(page) {
 		t.Errorf("docs/benchmarks-scheduler.md has other results than test/bench/results/scheduler.json (%v): go run ./test/bench/scheduler --out test/bench/results/scheduler.json --render docs/benchmarks-scheduler.md", err)
 	}

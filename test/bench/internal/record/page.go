@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/file"
+)
+
+const pageEnd = "<!-- results: end -->\n"
+
+// Page is a document with a place for results: between a line that names the
+// command that writes them, and a line that ends them.
+type Page struct {
+	// Command is the command that writes the results.
+	Command string
+}
+
+func (p Page) begin() string {
+	return fmt.Sprintf("<!-- results: begin; written by `%s`, not by hand -->\n", p.Command)
+}
+
+// With returns a document's text with its results replaced.
+func (p Page) With(text, results string) (string, error) {
+	before, rest, okBegin := strings.Cut(text, p.begin())
+	_, after, okEnd := strings.Cut(rest, pageEnd)
+	if !okBegin || !okEnd {
+		return "", fmt.Errorf("the results belong between the lines %q and %q, which are missing", p.begin(), pageEnd)
+	}
+	return before + p.begin() + "\n" + results + "\n" + pageEnd + after, nil
+}
+
+// Write replaces the results in a document.
+func (p Page) Write(name, results string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("document: %w", err)
+	}
+	written, err := p.With(string(text), results)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return file.Write(name, []byte(written))
+}
