@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -17,9 +18,13 @@ import (
 )
 
 // NewCommand returns the command line of moorage-scheduler: kube-scheduler's
-// own, with the plugin VolumeHold at the disposal of its profiles. Each command
-// makes one scheduler.
+// own, with the plugin VolumeHold at the disposal of its profiles, and
+// SetDefaults. Each command makes one scheduler.
 func NewCommand() *cobra.Command {
+	if err := SetDefaults(); err != nil {
+		// It costs a write for each pod, and nothing else.
+		klog.Background().V(1).Info("Pods will be nominated while they wait for a grant", "why", err.Error())
+	}
 	command := app.NewSchedulerCommand(app.WithPlugin(volumehold.Name, Checked(volumehold.NewFactory())))
 	command.Use = v1alpha1.SchedulerName
 	return command

@@ -16,6 +16,7 @@ import (
 
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 
+	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
@@ -56,6 +57,11 @@ func main() {
 func (s *settings) prepare() error {
 	if s.dir == "" || s.workload == "" {
 		return errors.New("--dir and --workload are needed")
+	}
+	if s.profile == result.Moorage {
+		if err := scheduler.SetDefaults(); err != nil {
+			return err
+		}
 	}
 	config, err := fs.Sub(configs, "config")
 	if err != nil {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"fmt"
+
+	"k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// SetDefaults turns off, in this process, what kube-scheduler does by default
+// and what a ticket does as well: NominatedNodeNameForExpectation would write
+// status.nominatedNodeName of every pod that waits in Permit, which with Moorage
+// is every pod with volumes. It must be called before the flags are registered,
+// and leaves the last word to --feature-gates. See decision 12.
+//
+// An error means that the gate is as it was: an earlier command of this process
+// has registered its flags, or this Kubernetes has locked the gate.
+func SetDefaults() error { return setDefaults(feature.DefaultMutableFeatureGate) }
+
+func setDefaults(gates featuregate.MutableFeatureGate) error {
+	if err := gates.OverrideDefault(features.NominatedNodeNameForExpectation, false); err != nil {
+		return fmt.Errorf("defaults of %s: %w", features.NominatedNodeNameForExpectation, err)
+	}
+	return nil
+}
