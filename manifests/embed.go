@@ -5,14 +5,15 @@
 //   - crds.yaml: the CustomResourceDefinitions
 //   - rbac.yaml: service accounts, roles and bindings, for each component
 //   - policies.yaml: the ValidatingAdmissionPolicies and their bindings
+//   - flowcontrol.yaml: where the API server ranks Moorage's own calls
 //   - webhook.yaml: the MutatingWebhookConfiguration
 //   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
 //   - deploy.yaml: services, configuration and Deployments
 //   - extender.yaml: all of the scheduler extender, which is optional
 //
 // A cluster that runs the processes elsewhere, as the sandbox does, applies the
-// first four and points webhook.yaml at its own address. Everything is made for
-// the namespace moorage-system, which must exist.
+// first three, and webhook.yaml, which it points at its own address. Everything
+// is made for the namespace moorage-system, which must exist.
 package manifests
 
 import "embed"

@@ -95,11 +95,12 @@ func TestEverythingDecodes(t *testing.T) {
 		"crds.yaml":        {"CustomResourceDefinition"},
 		"rbac.yaml":        {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"},
 		"policies.yaml":    {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"flowcontrol.yaml": {"FlowSchema", "PriorityLevelConfiguration"},
 		"webhook.yaml":     {"MutatingWebhookConfiguration"},
 		"deploy.yaml":      {"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"},
 		"certificate.yaml": {"Certificate", "Issuer"},
 		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
-			"Role", "RoleBinding", "Service", "ServiceAccount"},
+			"PodDisruptionBudget", "Role", "RoleBinding", "Service", "ServiceAccount"},
 	}
 	for file, got := range kinds {
 		if !slices.Equal(got, want[file]) {

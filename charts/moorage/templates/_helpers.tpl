@@ -94,6 +94,12 @@ spec:
       {{- include "moorage.selector" . | nindent 6 }}
 {{- end }}
 
+{{/* The Lease of a driver's attachers; the argument is the driver's name, which is
+spelled as csi-lib-utils does. */}}
+{{- define "moorage.attacherLease" -}}
+external-attacher-leader-{{ regexReplaceAll "[^a-zA-Z0-9-]" . "-" }}
+{{- end }}
+
 {{/* Who makes the webhook's certificate: cert-manager, the chart's job, or you. */}}
 {{- define "moorage.certificates" -}}
 {{- if .Values.webhook.caBundle -}}given

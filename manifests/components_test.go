@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/pod-security-admission/api"
+	podsecurity "k8s.io/pod-security-admission/policy"
+)
+
+// component is what a component of the chart must be.
+type component struct {
+	replicas int32
+	// lease is the one by which one of several pods works; "" if all serve.
+	lease string
+	// spread: over zones. One pod has nothing to be spread.
+	spread bool
+	// silent: it talks to nobody, has no token and no rights.
+	silent bool
+	// clustered: it has rights in the whole cluster; all have some in their
+	// namespace.
+	clustered bool
+	// job: it ends by itself, so that there is nothing to probe, to keep from
+	// disruption or to ask.
+	job bool
+	// monitored is the port that Prometheus asks.
+	monitored string
+}
+
+func components() map[string]component {
+	return map[string]component{
+		"controller":  {replicas: 2, lease: "moorage-controller", spread: true, clustered: true, monitored: "http"},
+		"scheduler":   {replicas: 2, lease: "moorage-scheduler", spread: true, clustered: true, monitored: "https"},
+		"webhook":     {replicas: 2, spread: true, silent: true, monitored: "https"},
+		"extender":    {replicas: 1, lease: "moorage-extender", clustered: true, monitored: "health"},
+		"certificate": {job: true, clustered: true},
+	}
+}
+
+// everything is the chart with all that it can make.
+const everything = `
+extender: {enabled: true}
+certManager: {enabled: false}
+metrics: {serviceMonitor: {enabled: true}}
+`
+
+// workload is a component's pods as the chart describes them.
+type workload struct {
+	name     string
+	replicas int32
+	template corev1.PodTemplateSpec
+}
+
+// TestEveryComponentIsOperable renders everything, and looks at each workload
+// in it: there is none without a row above, and no row without a workload.
+func TestEveryComponentIsOperable(t *testing.T) {
+	release := renderRelease(t, everything)
+	seen := map[string]bool{}
+	for _, w := range release.workloads(t) {
+		name := w.template.Labels["app.kubernetes.io/component"]
+		want, ok := components()[name]
+		if !ok {
+			t.Errorf("nobody says what %s must be", w.name)
+			continue
+		}
+		seen[name] = true
+		t.Run(w.name, func(t *testing.T) {
+			checkPod(t, w, want)
+			checkReplicas(t, w, want)
+			release.checkNetwork(t, w, want)
+			release.checkAccount(t, w, want)
+			if !want.job {
+				release.checkDisruption(t, w)
+				release.checkMonitor(t, w, want)
+			}
+		})
+	}
+	for name := range components() {
+		if !seen[name] {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
+// checkPod wants the restricted pod security standard, as Kubernetes itself
+// reads it, a root file system that nobody writes, limits, probes and a rank.
+func checkPod(t *testing.T, w workload, want component) {
+	t.Helper()
+	spec := w.template.Spec
+	evaluator, err := podsecurity.NewEvaluator(podsecurity.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	for _, result := range evaluator.EvaluatePod(restricted, &w.template.ObjectMeta, &spec) {
+		if !result.Allowed {
+			t.Errorf("it is not restricted: %s: %s", result.ForbiddenReason, result.ForbiddenDetail)
+		}
+	}
+	if spec.PriorityClassName != "system-cluster-critical" {
+		t.Errorf("its priority class is %q", spec.PriorityClassName)
+	}
+	for _, volume := range spec.Volumes {
+		if volume.ConfigMap == nil && volume.Secret == nil {
+			t.Errorf("volume %s can be written", volume.Name)
+		}
+	}
+	for _, c := range append(spec.Containers, spec.InitContainers...) {
+		if c.SecurityContext == nil || c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
+			t.Error("its root file system can be written")
+		}
+		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+			t.Errorf("its resources are %+v", c.Resources)
+		}
+		if !want.job && (c.LivenessProbe == nil || c.ReadinessProbe == nil) {
+			t.Error("it is not probed")
+		}
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+			if probe != nil && (probe.HTTPGet == nil || portOf(c, probe.HTTPGet.Port.StrVal) == 0) {
+				t.Errorf("probe %+v asks at a port that is not there", probe.HTTPGet)
+			}
+		}
+	}
+}
+
+// portOf is the number of a container's port, 0 if there is none of that name.
+func portOf(c corev1.Container, name string) int32 {
+	for _, port := range c.Ports {
+		if port.Name == name {
+			return port.ContainerPort
+		}
+	}
+	return 0
+}
+
+// checkReplicas wants several pods of a component that can have them, on
+// different nodes and in different zones where there are any.
+func checkReplicas(t *testing.T, w workload, want component) {
+	t.Helper()
+	if w.replicas != want.replicas {
+		t.Errorf("it has %d replicas, want %d", w.replicas, want.replicas)
+	}
+	spec, own := w.template.Spec, labels.Set(w.template.Labels)
+	if spec.Affinity == nil || spec.Affinity.PodAntiAffinity == nil {
+		t.Fatal("it has no anti-affinity")
+	}
+	apart := spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if len(apart) != 1 || apart[0].PodAffinityTerm.TopologyKey != corev1.LabelHostname || !selects(t, apart[0].PodAffinityTerm.LabelSelector, own) {
+		t.Errorf("its anti-affinity is %+v", apart)
+	}
+	if !want.spread {
+		return
+	}
+	zones := spec.TopologySpreadConstraints
+	if len(zones) != 1 || zones[0].TopologyKey != corev1.LabelTopologyZone || zones[0].MaxSkew != 1 || !selects(t, zones[0].LabelSelector, own) {
+		t.Errorf("it is spread by %+v", zones)
+	}
+}
+
+// selects says whether a selector selects labels, and not everything.
+func selects(t *testing.T, selector *metav1.LabelSelector, own labels.Set) bool {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Matches(own) && !s.Matches(labels.Set{"app.kubernetes.io/name": "moorage"})
+}
+
+// checkDisruption wants a budget for the workload's pods alone, which a pod that
+// is not ready does not use up.
+func (r release) checkDisruption(t *testing.T, w workload) {
+	t.Helper()
+	var budget policyv1.PodDisruptionBudget
+	r.only(t, "PodDisruptionBudget", w.name, &budget)
+	if !selects(t, budget.Spec.Selector, w.template.Labels) {
+		t.Error("its budget is not for its pods")
+	}
+	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntVal != 1 {
+		t.Errorf("a drain may take %v", budget.Spec.MaxUnavailable)
+	}
+	if p := budget.Spec.UnhealthyPodEvictionPolicy; p == nil || *p != policyv1.AlwaysAllow {
+		t.Error("a pod that is not ready keeps a node from being drained")
+	}
+}
+
+// checkNetwork wants a policy that opens the ports that the pod has, and no
+// others, and lets it ask the API server or nobody.
+func (r release) checkNetwork(t *testing.T, w workload, want component) {
+	t.Helper()
+	var network networkingv1.NetworkPolicy
+	r.only(t, "NetworkPolicy", "moorage-"+w.template.Labels["app.kubernetes.io/component"], &network)
+	if !selects(t, &network.Spec.PodSelector, w.template.Labels) {
+		t.Error("its network policy is not for its pods")
+	}
+	if !slices.Equal(network.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}) {
+		t.Errorf("its network policy is for %v", network.Spec.PolicyTypes)
+	}
+	var open, has []int32
+	for _, rule := range network.Spec.Ingress {
+		for _, port := range rule.Ports {
+			open = append(open, port.Port.IntVal)
+		}
+	}
+	for _, c := range w.template.Spec.Containers {
+		for _, port := range c.Ports {
+			has = append(has, port.ContainerPort)
+		}
+	}
+	slices.Sort(open)
+	slices.Sort(has)
+	if !slices.Equal(slices.Compact(open), slices.Compact(has)) {
+		t.Errorf("it listens at %v, and others can reach %v", has, open)
+	}
+	if asks := len(network.Spec.Egress) > 0; asks == want.silent {
+		t.Errorf("it may talk to others: %t", asks)
+	}
+	for _, rule := range network.Spec.Egress {
+		if len(rule.Ports) == 0 || len(rule.To) == 0 {
+			t.Errorf("it may talk to anybody, or at any port: %+v", rule)
+		}
+	}
+}
+
+// checkAccount wants an account of its own, with no more rights than it has a
+// use for: none for a component that asks nobody, its own Lease and no other.
+func (r release) checkAccount(t *testing.T, w workload, want component) {
+	t.Helper()
+	spec := w.template.Spec
+	name := "moorage-" + w.template.Labels["app.kubernetes.io/component"]
+	if spec.ServiceAccountName != name {
+		t.Errorf("it runs as %s", spec.ServiceAccountName)
+	}
+	var account corev1.ServiceAccount
+	r.only(t, "ServiceAccount", name, &account)
+	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+		t.Error("any pod that names its account gets a token")
+	}
+	if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken == want.silent {
+		t.Errorf("it gets a token: %v", spec.AutomountServiceAccountToken)
+	}
+	if got := r.has("ClusterRole", name); got != want.clustered {
+		t.Errorf("it has rights in the cluster: %t", got)
+	}
+	if got := r.has("Role", name); got == want.silent {
+		t.Errorf("it has rights in its namespace: %t", got)
+	}
+	if want.silent {
+		return
+	}
+	var role rbacv1.Role
+	r.only(t, "Role", name, &role)
+	var leases []string
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "leases") && slices.Contains(rule.Verbs, "update") {
+			leases = append(leases, rule.ResourceNames...)
+		}
+	}
+	if got := strings.Join(leases, " "); got != want.lease {
+		t.Errorf("it may take the leases %q, want %q", got, want.lease)
+	}
+}
+
+// checkMonitor wants a Service with the port that Prometheus asks, and a
+// ServiceMonitor that selects that Service.
+func (r release) checkMonitor(t *testing.T, w workload, want component) {
+	t.Helper()
+	var service corev1.Service
+	r.only(t, "Service", w.name, &service)
+	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(w.template.Labels)) {
+		t.Error("its Service does not select it")
+	}
+	served := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == want.monitored })
+	if served < 0 || portOf(w.template.Spec.Containers[0], service.Spec.Ports[served].TargetPort.StrVal) == 0 {
+		t.Fatalf("its Service has %+v, and not the port %s of the pod", service.Spec.Ports, want.monitored)
+	}
+	var monitor struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			Selector  metav1.LabelSelector `json:"selector"`
+			Endpoints []map[string]any     `json:"endpoints"`
+		} `json:"spec"`
+	}
+	r.only(t, "ServiceMonitor", w.name, &monitor)
+	if !selects(t, &monitor.Spec.Selector, service.Labels) || len(monitor.Spec.Endpoints) != 1 || monitor.Spec.Endpoints[0]["port"] != want.monitored {
+		t.Errorf("its ServiceMonitor is %+v", monitor.Spec)
+	}
+}
+
+// workloads are what runs in a release.
+func (r release) workloads(t *testing.T) []workload {
+	t.Helper()
+	var out []workload
+	for _, key := range slices.Sorted(maps.Keys(r)) {
+		object := r[key]
+		switch object.GetKind() {
+		case "Deployment":
+			var d appsv1.Deployment
+			decode(t, object, &d)
+			if !selects(t, d.Spec.Selector, d.Spec.Template.Labels) {
+				t.Errorf("%s does not select its pods", key)
+			}
+			out = append(out, workload{d.Name, *d.Spec.Replicas, d.Spec.Template})
+		case "Job":
+			var j batchv1.Job
+			decode(t, object, &j)
+			out = append(out, workload{j.Name, 0, j.Spec.Template})
+		case "CronJob":
+			var c batchv1.CronJob
+			decode(t, object, &c)
+			out = append(out, workload{c.Name, 0, c.Spec.JobTemplate.Spec.Template})
+		case "StatefulSet", "DaemonSet", "ReplicaSet", "Pod":
+			t.Errorf("%s: there is no check for its kind", key)
+		}
+	}
+	return out
+}
+
+// only decodes the object of a kind and name.
+func (r release) only(t *testing.T, kind, name string, into any) {
+	t.Helper()
+	object, ok := r[fmt.Sprintf("%s/storage/%s", kind, name)]
+	if !ok {
+		t.Fatalf("there is no %s %s", kind, name)
+	}
+	decode(t, object, into)
+}
+
+// has says whether there is an object of a kind and name, in the release's
+// namespace or in none.
+func (r release) has(kind, name string) bool {
+	return r[fmt.Sprintf("%s/storage/%s", kind, name)] != nil || r[fmt.Sprintf("%s//%s", kind, name)] != nil
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// release is what the chart makes of some values, in the namespace storage, by
+// kind, namespace and name: "Deployment/storage/moorage-webhook".
+type release map[string]*unstructured.Unstructured
+
+// renderRelease renders the chart and wants no two objects to be one.
+func renderRelease(t *testing.T, values string) release {
+	t.Helper()
+	files, err := renderChart(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := release{}
+	for file, text := range files {
+		if !strings.HasSuffix(file, ".yaml") {
+			continue
+		}
+		for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
+			document, err := reader.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			object := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict(document, &object.Object); err != nil {
+				t.Fatalf("%s: %v\n%s", file, err, document)
+			}
+			if len(object.Object) == 0 {
+				continue
+			}
+			key := fmt.Sprintf("%s/%s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
+			if out[key] != nil {
+				t.Errorf("there are two %s", key)
+			}
+			out[key] = object
+		}
+	}
+	return out
+}
