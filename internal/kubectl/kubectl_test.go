@@ -143,8 +143,8 @@ func runIn(ctx context.Context, server *apitest.Server, setting kubectl.Setting,
 	return out.String(), errors.String(), code
 }
 
-// What docs/kubectl.md shows is what the commands print: each of its captures
-// stands in a session.
+// What docs/kubectl.md and the README show is what the commands print: each of
+// their captures stands in a session.
 func TestDocumentedScreens(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -158,18 +158,27 @@ func TestDocumentedScreens(t *testing.T) {
 		}
 		all.Write(raw)
 	}
-	captures := 0
-	for i, part := range strings.Split(docs.Kubectl, "```") {
-		capture := strings.TrimPrefix(part, "\n")
-		if i%2 == 0 || !strings.HasPrefix(capture, "$ ") {
-			continue
-		}
-		captures++
-		if !strings.Contains(all.String(), "\n"+capture) {
-			t.Errorf("no session has this capture of docs/kubectl.md:\n%s", capture)
-		}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if captures < 3 {
-		t.Errorf("docs/kubectl.md has %d captures, want explain, nodes and timeline at least", captures)
+	for page, want := range map[string]struct {
+		text  string
+		least int
+	}{"docs/kubectl.md": {docs.Kubectl, 3}, "README.md": {string(readme), 1}} {
+		captures := 0
+		for i, part := range strings.Split(want.text, "```") {
+			_, capture, _ := strings.Cut(part, "\n") // after the language
+			if i%2 == 0 || !strings.HasPrefix(capture, "$ ") {
+				continue
+			}
+			captures++
+			if !strings.Contains(all.String(), "\n"+capture) {
+				t.Errorf("no session has this capture of %s:\n%s", page, capture)
+			}
+		}
+		if captures < want.least {
+			t.Errorf("%s has %d captures, want %d at least", page, captures, want.least)
+		}
 	}
 }

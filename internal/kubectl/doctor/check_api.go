@@ -16,6 +16,11 @@ import (
 // chart's kubeVersion says the same.
 const oldestKubernetes = "1.37.0"
 
+// newestKubernetes is the newest minor release that moorage-scheduler serves: one
+// above the kube-scheduler that it is made from, by Kubernetes' rule for
+// schedulers.
+const newestKubernetes = "1.38"
+
 // needed are the group versions, and the resources of them, that nothing works
 // without.
 func needed() map[string][]string {
@@ -38,6 +43,9 @@ func checkAPI(e *Evidence) []Finding {
 	case v.LessThan(version.MustParseGeneric(oldestKubernetes)):
 		list = append(list, found(Error, "the API server is "+e.Version, "Upgrade Kubernetes, or use a Moorage built for it.",
 			"Kubernetes %s is older than %s, the oldest that Moorage is built for", e.Version, oldestKubernetes))
+	case v.Minor() > version.MustParseGeneric(newestKubernetes).Minor():
+		list = append(list, found(Warning, "the API server is "+e.Version, "Install a Moorage made for it: docs/operate/compatibility.md.",
+			"Kubernetes %s is more than one minor newer than moorage-scheduler", e.Version))
 	}
 	for _, group := range sortedKeys(needed()) {
 		if missing := without(needed()[group], e.Served[group]); len(missing) > 0 {

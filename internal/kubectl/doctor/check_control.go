@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -39,6 +38,14 @@ func (e *Evidence) lapsed(l *coordinationv1.Lease) time.Duration {
 
 func checkController(e *Evidence) []Finding {
 	return e.checkLeader(v1alpha1.ControllerName, "Nothing is granted, attached or detached meanwhile; running pods are untouched.")
+}
+
+// checkExtender looks at the extender, where it is installed: its role says so.
+func checkExtender(e *Evidence) []Finding {
+	if e.role(v1alpha1.ExtenderName) == nil {
+		return nil
+	}
+	return e.checkLeader(v1alpha1.ExtenderName, "Pods of the schedulers that ask it wait.")
 }
 
 func (e *Evidence) checkLeader(name, consequence string) []Finding {
@@ -79,7 +86,7 @@ func checkAttachDetach(e *Evidence) []Finding {
 	if e.Policies.Err != nil {
 		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
 	}
-	standalone := slices.ContainsFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == guardPolicy })
+	standalone := e.policy(guardPolicy) != nil
 	reporter := e.World.Reporter()
 	other := strings.HasPrefix(reporter.Manager, "kube-controller-manager")
 	evidence := "nobody has written volumesAttached yet"

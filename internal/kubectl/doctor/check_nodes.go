@@ -5,8 +5,10 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -27,19 +29,39 @@ func checkClock(e *Evidence) []Finding {
 	if e.Leases.Err != nil {
 		return append(list, unchecked("leases.coordination.k8s.io", e.Leases.Err)...)
 	}
-	var ahead []string
-	for _, l := range e.Leases.Items {
-		if l.Namespace == corev1.NamespaceNodeLease && l.Spec.RenewTime != nil && l.Spec.RenewTime.Sub(e.now()) > bearableSkew {
-			ahead = append(ahead, l.Name)
+	var off []string
+	for i := range e.Leases.Items {
+		l := &e.Leases.Items[i]
+		if l.Namespace != corev1.NamespaceNodeLease && !slices.Contains(components(), l.Name) {
+			continue
+		}
+		if skew, known := skewOf(l); known && skew.Abs() > bearableSkew {
+			off = append(off, fmt.Sprintf("%s by %s", l.Name, skew.Round(time.Second)))
 		}
 	}
-	if len(ahead) > 0 {
-		list = append(list, found(Warning, "Leases in kube-node-lease renewed in the future: "+some(ahead), "Run a time service on the nodes.", "the clocks of %d nodes are ahead", len(ahead)))
+	if len(off) > 0 {
+		list = append(list, found(Warning, "renewTime of their Leases against the API server's time of the same write: "+some(off), "Run a time service on the nodes.",
+			"the clocks of %d nodes or components differ from the API server's", len(off)))
 	}
 	if len(list) == 0 {
 		list = append(list, ok("clocks agree as far as they show"))
 	}
 	return list
+}
+
+// skewOf is by how much the clock of a Lease's writer is ahead of the API
+// server's: the one writes renewTime, and the other notes in managedFields when
+// that came in, to the second.
+func skewOf(l *coordinationv1.Lease) (time.Duration, bool) {
+	if l.Spec.RenewTime == nil {
+		return 0, false
+	}
+	for _, entry := range l.ManagedFields {
+		if entry.Time != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:renewTime"`) {
+			return l.Spec.RenewTime.Sub(entry.Time.Time), true
+		}
+	}
+	return 0, false
 }
 
 // quickTick is a status interval that is no worse than the rest of the path.
@@ -56,12 +78,15 @@ const lowerTick = "In the kubelets' configuration: nodeStatusUpdateFrequency: 1s
 // mounted, and let go of, only at a kubelet's next status report.
 func checkKubelets(e *Evidence) []Finding {
 	var list []Finding
-	var slow, unmanaged []string
+	var slow, busy, unmanaged []string
 	longest := time.Duration(0)
 	for _, k := range e.Kubelets.Items {
 		if k.NodeStatusUpdateFrequency > quickTick {
 			slow = append(slow, k.Node)
 			longest = max(longest, k.NodeStatusUpdateFrequency)
+		}
+		if k.NodeStatusReportFrequency > 0 && k.NodeStatusReportFrequency <= quickTick {
+			busy = append(busy, k.Node)
 		}
 		if !k.EnableControllerAttachment {
 			unmanaged = append(unmanaged, k.Node)
@@ -70,6 +95,10 @@ func checkKubelets(e *Evidence) []Finding {
 	if len(slow) > 0 {
 		list = append(list, found(Warning, fmt.Sprintf("nodeStatusUpdateFrequency of up to %s at %s", longest, some(slow)), lowerTick,
 			"kubelets mount and let go at their next status report: up to %s each, %s on average, whatever Moorage does", longest, longest/2))
+	}
+	if len(busy) > 0 {
+		list = append(list, found(Warning, fmt.Sprintf("nodeStatusReportFrequency of %s or less at %s", quickTick, some(busy)), lowerTick,
+			"%d kubelets write their whole status at every tick, changed or not: nodeStatusReportFrequency follows nodeStatusUpdateFrequency", len(busy)))
 	}
 	if len(unmanaged) > 0 {
 		list = append(list, found(Error, some(unmanaged), "enableControllerAttachDetach: true, which is the default.",

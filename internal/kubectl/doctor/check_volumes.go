@@ -84,16 +84,15 @@ func checkRBAC(e *Evidence) []Finding {
 		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err)
 	}
 	var list []Finding
-	for _, name := range components() {
-		var role *rbacv1.ClusterRole
-		for i := range e.Roles.Items {
-			if e.Roles.Items[i].Name == name {
-				role = &e.Roles.Items[i]
-			}
-		}
+	names := components()
+	if e.role(v1alpha1.ExtenderName) != nil {
+		names = append(names, v1alpha1.ExtenderName)
+	}
+	for _, name := range names {
+		role := e.role(name)
 		switch {
 		case role == nil:
-			list = append(list, found(Error, "", "Install the chart again.", "ClusterRole %s is missing", name))
+			list = append(list, found(Error, "there is no ClusterRole "+name, "Install the chart again.", "ClusterRole %s is missing", name))
 		case !e.bound(name):
 			list = append(list, found(Error, "no ClusterRoleBinding names it with a service account "+name, "Install the chart again.", "ClusterRole %s is bound to nobody", name))
 		case wide(role) != "":
@@ -101,9 +100,18 @@ func checkRBAC(e *Evidence) []Finding {
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, ok("the roles of %d components are there, bound, and without wildcards", len(components())))
+		list = append(list, ok("the roles of %d components are there, bound, and without wildcards", len(names)))
 	}
 	return list
+}
+
+func (e *Evidence) role(name string) *rbacv1.ClusterRole {
+	for i := range e.Roles.Items {
+		if e.Roles.Items[i].Name == name {
+			return &e.Roles.Items[i]
+		}
+	}
+	return nil
 }
 
 func (e *Evidence) bound(name string) bool {

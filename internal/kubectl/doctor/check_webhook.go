@@ -149,31 +149,6 @@ func checkProbe(e *Evidence) []Finding {
 		Evidence: fmt.Sprintf("a dry run of a pod in namespace %s was stamped, schedulerName %s", p.Namespace, p.Scheduler)}}
 }
 
-func checkScheduler(e *Evidence) []Finding {
-	list := e.checkLeader(v1alpha1.SchedulerName, "Pods that opted in wait.")
-	if e.Configs.Err != nil {
-		return append(list, unchecked("configmaps", e.Configs.Err)...)
-	}
-	for _, config := range e.Configs.Items {
-		for key, text := range config.Data {
-			if !strings.Contains(text, "KubeSchedulerConfiguration") || !strings.Contains(text, v1alpha1.SchedulerName) {
-				continue
-			}
-			where := fmt.Sprintf("ConfigMap %s/%s, %s", config.Namespace, config.Name, key)
-			switch {
-			case !strings.Contains(text, "VolumeHold"):
-				list = append(list, found(Error, where, "Enable VolumeHold under plugins.multiPoint.", "the profile %s does not have the plugin VolumeHold", v1alpha1.SchedulerName))
-			case !strings.Contains(text, "NodeVolumeLimits"):
-				list = append(list, found(Warning, where, "Disable NodeVolumeLimits in the profile: VolumeHold counts slots itself.",
-					"the profile has NodeVolumeLimits beside VolumeHold, which counts a pod's own attachment twice and refuses it its own full node"))
-			default:
-				list = append(list, Finding{Severity: OK, Message: "the profile has VolumeHold in place of NodeVolumeLimits", Evidence: where})
-			}
-		}
-	}
-	return list
-}
-
 // checkOptedIn finds pods with claims in namespaces that have opted in, which
 // Moorage does not schedule: they were made before, or while the webhook was
 // down.

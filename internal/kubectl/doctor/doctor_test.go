@@ -16,12 +16,14 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -41,6 +43,37 @@ func authority(t *testing.T, from, to time.Time) []byte {
 		t.Fatal(err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// issued is a Certificate that cert-manager issued for a time, and means to renew
+// after two thirds of it.
+func issued(from, to time.Time) Certificate {
+	c := Certificate{Metadata: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-webhook"}}
+	c.Status.NotAfter, c.Status.RenewalTime = &metav1.Time{Time: to}, &metav1.Time{Time: from.Add(to.Sub(from) * 2 / 3)}
+	c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
+	return c
+}
+
+// renewer has the chart's CronJob renew, in place of cert-manager.
+func renewer(e *Evidence) *batchv1.CronJob {
+	e.Certificates.Items = nil
+	e.CronJobs.Items = []batchv1.CronJob{{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-certificate"}}}
+	return &e.CronJobs.Items[0]
+}
+
+// configuration is a scheduler's, with a plugin enabled and one disabled.
+func configuration(enabled, disabled string) string {
+	return "kind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: moorage-scheduler\n  plugins:\n    multiPoint:\n" +
+		"      enabled: [{name: " + enabled + "}]\n      disabled: [{name: " + disabled + "}]\n"
+}
+
+// noted gives a Lease the time at which the API server took its renewal in.
+func noted(l coordinationv1.Lease, at time.Time) coordinationv1.Lease {
+	l.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "other", Time: &metav1.Time{Time: at.Add(-time.Hour)}, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)},
+		{Manager: "kubelet", Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)},
+	}
+	return l
 }
 
 func lease(namespace, name string, renewed time.Time) coordinationv1.Lease {
@@ -94,18 +127,25 @@ func healthy(t *testing.T) *Evidence {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Labels: map[string]string{discoveryv1.LabelServiceName: "moorage-webhook"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
 	}}
-	e.Policies.Items = []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: guardPolicy}}}
+	for _, name := range append(sortedKeys(policies()), guardPolicy) {
+		e.Policies.Items = append(e.Policies.Items, admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		e.Bindings.Items = append(e.Bindings.Items, admissionv1.ValidatingAdmissionPolicyBinding{
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		})
+	}
+	e.Certificates.Items = []Certificate{issued(now().Add(-time.Hour), now().Add(1000*time.Hour))}
 	e.Leases.Items = []coordinationv1.Lease{
 		lease("moorage-system", v1alpha1.ControllerName, now()), lease("moorage-system", v1alpha1.SchedulerName, now()), lease("kube-node-lease", "worker-1", now()),
+		lease("moorage-system", v1alpha1.ExtenderName, now()),
 	}
-	for _, name := range components() {
+	for _, name := range append(components(), v1alpha1.ExtenderName) {
 		e.Roles.Items = append(e.Roles.Items, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}})
 		e.RoleBinds.Items = append(e.RoleBinds.Items, rbacv1.ClusterRoleBinding{
 			RoleRef: rbacv1.RoleRef{Name: name}, Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name}},
 		})
 	}
 	e.Configs.Items = []corev1.ConfigMap{{Data: map[string]string{
-		"scheduler.yaml": "kind: KubeSchedulerConfiguration\nschedulerName: moorage-scheduler\nVolumeHold\nNodeVolumeLimits",
+		"scheduler.yaml": configuration("VolumeHold", "NodeVolumeLimits"), "other.yaml": "kind: Other", "notes": "not: [yaml",
 	}}}
 	e.Namespaces.Items = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}
 	return e
@@ -131,6 +171,7 @@ func TestHealthy(t *testing.T) {
 // any, and what to do.
 func TestFindings(t *testing.T) {
 	denied := errors.New("forbidden")
+	seen := possible(t)
 	world := func(e *Evidence, change func(*facts.Objects)) {
 		o := small()
 		change(&o)
@@ -143,6 +184,10 @@ func TestFindings(t *testing.T) {
 		fault       func(*Evidence)
 	}{
 		{"old Kubernetes", "api", Error, "older than", func(e *Evidence) { e.Version = "v1.36.9" }},
+		{"newer Kubernetes", "api", Warning, "more than one minor newer", func(e *Evidence) { e.Version = "v1.39.0" }},
+		{"a version that is none", "api", Unknown, "can't be read", func(e *Evidence) { e.Version = "latest" }},
+		{"version denied", "api", Unknown, "could not be read", func(e *Evidence) { e.VersionErr = denied }},
+		{"CRDs denied", "crds", Unknown, "could not be read", func(e *Evidence) { e.CRDs.Err = denied }},
 		{"no CRDs", "api", Error, "does not serve", func(e *Evidence) {
 			e.Served = map[string][]string{"storage.k8s.io/v1": needed()["storage.k8s.io/v1"], "admissionregistration.k8s.io/v1": needed()["admissionregistration.k8s.io/v1"]}
 		}},
@@ -174,10 +219,89 @@ func TestFindings(t *testing.T) {
 			world(e, func(o *facts.Objects) { written(o, "kube-controller-manager") })
 			e.Policies.Items = nil
 		}},
+		{"nobody has attached", "attach-detach", Info, "can't be told before the first attach", func(e *Evidence) { e.Policies.Items = nil }},
+		{"policies denied", "attach-detach", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
+		{"policies denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
+		{"bindings denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
+		{"policy missing", "policies", Warning, "policy moorage-tickets is missing: tickets that nothing ends", func(e *Evidence) { e.Policies.Items[1].Name = "other" }},
+		{"policy not bound", "policies", Error, "policy moorage-volumes-attached is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[:3] }},
+		{"policy only audits", "policies", Error, "policy moorage-strict is not bound", func(e *Evidence) {
+			e.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
+		}},
+		{"policy not understood", "policies", Warning, "does not understand all", func(e *Evidence) {
+			e.Policies.Items[0].Status.TypeChecking = &admissionv1.TypeChecking{ExpressionWarnings: []admissionv1.ExpressionWarning{{FieldRef: "spec", Warning: "undefined field"}}}
+		}},
+		{"webhooks denied", "webhook", Unknown, "could not be read", func(e *Evidence) { e.Webhooks = Read[admissionv1.MutatingWebhookConfiguration]{Err: denied} }},
+		{"endpoints denied", "webhook", Unknown, "could not be read", func(e *Evidence) { e.Slices.Err = denied }},
+		{"webhook fails closed", "webhook", Info, "can't be created while the webhook is down", func(e *Evidence) { e.Webhooks.Items[0].Webhooks[0].FailurePolicy = new(admissionv1.Fail) }},
 		{"webhook not registered", "webhook", Error, "not registered", func(e *Evidence) { e.Webhooks.Items = nil }},
 		{"webhook without endpoints", "webhook", Error, "nobody answers", func(e *Evidence) { e.Slices.Items[0].Endpoints[0].Conditions.Ready = new(false) }},
 		{"no CA", "certificate", Error, "trusts no certificate", func(e *Evidence) { e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = nil }},
 		{"no certificate", "certificate", Error, "holds no certificate", func(e *Evidence) { e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = []byte("x") }},
+		{"a certificate that is none", "certificate", Error, "holds what is no certificate", func(e *Evidence) {
+			e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})
+		}},
+		{"CA of tomorrow", "certificate", Error, "is not valid yet", func(e *Evidence) {
+			e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = authority(t, now().Add(time.Hour), now().Add(1000*time.Hour))
+		}},
+		{"Certificates denied", "renewal", Unknown, "could not be read", func(e *Evidence) { e.Certificates = Read[Certificate]{Err: denied} }},
+		{"CronJobs denied", "renewal", Unknown, "could not be read", func(e *Evidence) { e.CronJobs.Err = denied }},
+		{"certificate not ready", "renewal", Error, "certificate moorage-system/moorage-webhook is not ready", func(e *Evidence) {
+			e.Certificates.Items[0].Status.Conditions[0].Status = "False"
+		}},
+		{"certificate not issued", "renewal", Warning, "has not been issued yet", func(e *Evidence) { e.Certificates.Items[0].Status.NotAfter = nil }},
+		{"certificate expired", "renewal", Error, "has expired", func(e *Evidence) {
+			e.Certificates.Items[0] = issued(now().Add(-time.Hour), now())
+		}},
+		{"certificate not renewed", "renewal", Warning, "should have been renewed 5h0m0s ago", func(e *Evidence) {
+			e.Certificates.Items[0] = issued(now().Add(-15*time.Hour), now())
+			e.Certificates.Items[0].Status.NotAfter.Time = now().Add(time.Hour)
+		}},
+		{"nobody renews", "renewal", Info, "renewed by hand", func(e *Evidence) { e.Certificates.Items = nil }},
+		{"the chart's job renews", "renewal", OK, "1 by the chart's CronJob", func(e *Evidence) {
+			job := renewer(e)
+			job.Status.LastScheduleTime, job.Status.LastSuccessfulTime = new(metav1.NewTime(now().Add(-9*time.Hour))), new(metav1.NewTime(now().Add(-8*time.Hour)))
+		}},
+		{"job suspended", "renewal", Warning, "is suspended", func(e *Evidence) { renewer(e).Spec.Suspend = new(true) }},
+		{"job fails", "renewal", Warning, "which renews the webhook's certificate, fails", func(e *Evidence) {
+			job := renewer(e)
+			job.Status.LastScheduleTime, job.Status.LastSuccessfulTime = new(metav1.NewTime(now().Add(-9*time.Hour))), new(metav1.NewTime(now().Add(-48*time.Hour)))
+		}},
+		{"no probe", "probe", Info, "no pod was tried: --probe=false", func(e *Evidence) { e.Probe = Probe{Skipped: "--probe=false"} }},
+		{"configurations denied", "scheduler", Unknown, "could not be read", func(e *Evidence) { e.Configs = Read[corev1.ConfigMap]{Err: denied} }},
+		{"no configuration", "scheduler", Unknown, "the profile moorage-scheduler was not found", func(e *Evidence) { e.Configs.Items = nil }},
+		{"NodeVolumeLimits enabled again", "scheduler", Warning, "NodeVolumeLimits beside VolumeHold", func(e *Evidence) {
+			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("VolumeHold", "NodeVolumeLimits") + "    filter:\n      enabled: [{name: NodeVolumeLimits}]\n"
+		}},
+		{"extender gone", "extender", Error, "moorage-extender has never led", func(e *Evidence) { e.Leases.Items = e.Leases.Items[:3] }},
+		{"namespaces denied", "opted-in", Unknown, "could not be read", func(e *Evidence) { e.Namespaces = Read[corev1.Namespace]{Err: denied} }},
+		{"roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.Roles.Err = denied }},
+		{"bindings of roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.RoleBinds.Err = denied }},
+		{"kubelets report all the time", "kubelets", Warning, "1 kubelets write their whole status at every tick", func(e *Evidence) {
+			e.Kubelets.Items[0].NodeStatusReportFrequency = time.Second
+		}},
+		{"driver not registered", "limits", Warning, "driver disk.example.com has volumes at 1 nodes where it is not registered", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.NodeDrivers[0].Spec.Drivers = nil
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1")}
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+			})
+		}},
+		{"volume waits", "waits", Warning, "InUse for 10m0s", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+				o.Holds = []*v1alpha1.VolumeHold{stuck("pv-a", now().Add(-10*time.Minute))}
+			})
+		}},
+		{"two nodes have it", "invariants", Error, "invariant I1 is broken", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				other := o.Nodes[0].DeepCopy()
+				other.Name, other.UID = "worker-2", "n2"
+				o.Nodes = append(o.Nodes, other)
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
+			})
+		}},
 		{"CA expired", "certificate", Error, "has expired", func(e *Evidence) {
 			e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = authority(t, now().Add(-time.Hour), now().Add(-time.Second))
 		}},
@@ -187,10 +311,10 @@ func TestFindings(t *testing.T) {
 		{"webhook not reached", "probe", Error, "does not reach the webhook", func(e *Evidence) { e.Probe.Stamped = false }},
 		{"dry run refused", "probe", Unknown, "was refused", func(e *Evidence) { e.Probe.Err = denied }},
 		{"plugin missing", "scheduler", Error, "does not have the plugin", func(e *Evidence) {
-			e.Configs.Items[0].Data["scheduler.yaml"] = "KubeSchedulerConfiguration moorage-scheduler"
+			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("Other", "NodeVolumeLimits")
 		}},
 		{"limits twice", "scheduler", Warning, "NodeVolumeLimits beside VolumeHold", func(e *Evidence) {
-			e.Configs.Items[0].Data["scheduler.yaml"] = "KubeSchedulerConfiguration moorage-scheduler VolumeHold"
+			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("VolumeHold", "Other")
 		}},
 		{"nobody opted in", "opted-in", Info, "no namespace has opted in", func(e *Evidence) { e.Namespaces.Items = nil }},
 		{"pod not stamped", "opted-in", Warning, "1 pods without a node", func(e *Evidence) {
@@ -204,9 +328,13 @@ func TestFindings(t *testing.T) {
 		{"role not bound", "rbac", Error, "bound to nobody", func(e *Evidence) { e.RoleBinds.Items[0].Subjects[0].Name = "other" }},
 		{"role too wide", "rbac", Warning, "more than Moorage needs", func(e *Evidence) { e.Roles.Items[0].Rules[0].Verbs = []string{"*"} }},
 		{"own clock", "clock", Warning, "differs from the API server's by 1m0s", func(e *Evidence) { e.Skew = -time.Minute }},
-		{"node's clock", "clock", Warning, "clocks of 1 nodes are ahead", func(e *Evidence) {
-			e.Leases.Items[2] = lease("kube-node-lease", "worker-1", now().Add(time.Minute))
+		{"node's clock is ahead", "clock", Warning, "the clocks of 1 nodes or components differ", func(e *Evidence) {
+			e.Leases.Items[2] = noted(lease("kube-node-lease", "worker-1", now().Add(time.Minute)), now())
 		}},
+		{"controller's clock is behind", "clock", Warning, "the clocks of 1 nodes or components differ", func(e *Evidence) {
+			e.Leases.Items[0] = noted(lease("moorage-system", v1alpha1.ControllerName, now().Add(-10*time.Second)), now())
+		}},
+		{"leases denied, clocks", "clock", Unknown, "could not be read", func(e *Evidence) { e.Leases = Read[coordinationv1.Lease]{Err: denied} }},
 		{"slow kubelet", "kubelets", Warning, "up to 10s each, 5s on average", func(e *Evidence) { e.Kubelets.Items[0].NodeStatusUpdateFrequency = 10 * time.Second }},
 		{"kubelet attaches", "kubelets", Error, "attach by themselves", func(e *Evidence) { e.Kubelets.Items[0].EnableControllerAttachment = false }},
 		{"kubelets denied", "kubelets", Unknown, "is not known", func(e *Evidence) { e.Kubelets = Read[Kubelet]{Err: denied} }},
@@ -218,7 +346,9 @@ func TestFindings(t *testing.T) {
 			world(e, func(o *facts.Objects) { o.NodeDrivers[0].Spec.Drivers[0].Allocatable = nil })
 		}},
 		{"orphan", "attachments", Warning, "its PersistentVolume pv-gone does not exist", func(e *Evidence) {
-			world(e, func(o *facts.Objects) { o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-gone")} })
+			world(e, func(o *facts.Objects) {
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-gone", "worker-1")}
+			})
 		}},
 		{"ticket waits", "waits", Info, "a ticket of type Backup waits for 10m0s", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
@@ -235,6 +365,7 @@ func TestFindings(t *testing.T) {
 			e := healthy(t)
 			test.fault(e)
 			for _, f := range examine(e).Findings {
+				seen.note(f)
 				if f.Check != test.check || f.Severity != test.severity || !strings.Contains(f.Message, test.says) {
 					continue
 				}
@@ -245,6 +376,9 @@ func TestFindings(t *testing.T) {
 			}
 			t.Errorf("no %s of %s says %q: %+v", test.severity, test.check, test.says, examine(e).Findings)
 		})
+	}
+	for _, message := range seen.left() {
+		t.Errorf("no row has doctor find: %s", message)
 	}
 }
 
@@ -266,11 +400,35 @@ func ran(after time.Duration) *corev1.Pod {
 	}
 }
 
-func attachment(pv string) *storagev1.VolumeAttachment {
+func attachment(pv, node string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "csi-x", UID: "x"},
-		Spec: storagev1.VolumeAttachmentSpec{Attacher: "disk.example.com", NodeName: "worker-1",
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + node, UID: types.UID("x" + node)},
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: "disk.example.com", NodeName: node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	}
+}
+
+// volume is one for one node at a time.
+func volume(name string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: name}},
+		},
+	}
+}
+
+// stuck is the hold of a volume that has been in use since its pod went.
+func stuck(handle string, since time.Time) *v1alpha1.VolumeHold {
+	return &v1alpha1.VolumeHold{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName("disk.example.com", handle), UID: "h"},
+		Spec:       v1alpha1.VolumeHoldSpec{Driver: "disk.example.com", Handle: handle},
+		Status: v1alpha1.VolumeHoldStatus{
+			Transitions: 1, PersistentVolumes: []string{handle}, Holder: &v1alpha1.Holder{Node: "worker-1"},
+			Conditions: []metav1.Condition{{Type: v1alpha1.HoldDetachPending, Status: "True", Reason: "InUse", LastTransitionTime: metav1.NewTime(since)}},
+		},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -32,17 +33,21 @@ type Evidence struct {
 	VersionErr error
 	// Served are the resources of each group version that was asked for; none
 	// when it is not served.
-	Served     map[string][]string
-	CRDs       Read[CRD]
-	Webhooks   Read[admissionv1.MutatingWebhookConfiguration]
-	Policies   Read[admissionv1.ValidatingAdmissionPolicy]
-	Bindings   Read[admissionv1.ValidatingAdmissionPolicyBinding]
-	Slices     Read[discoveryv1.EndpointSlice]
-	Leases     Read[coordinationv1.Lease]
-	Roles      Read[rbacv1.ClusterRole]
-	RoleBinds  Read[rbacv1.ClusterRoleBinding]
-	Configs    Read[corev1.ConfigMap] // with a scheduler's configuration
-	Namespaces Read[corev1.Namespace] // that have opted in
+	Served   map[string][]string
+	CRDs     Read[CRD]
+	Webhooks Read[admissionv1.MutatingWebhookConfiguration]
+	Policies Read[admissionv1.ValidatingAdmissionPolicy]
+	Bindings Read[admissionv1.ValidatingAdmissionPolicyBinding]
+	// Certificates are cert-manager's, none where that is not installed; CronJobs
+	// are the chart's.
+	Certificates Read[Certificate]
+	CronJobs     Read[batchv1.CronJob]
+	Slices       Read[discoveryv1.EndpointSlice]
+	Leases       Read[coordinationv1.Lease]
+	Roles        Read[rbacv1.ClusterRole]
+	RoleBinds    Read[rbacv1.ClusterRoleBinding]
+	Configs      Read[corev1.ConfigMap] // with a scheduler's configuration
+	Namespaces   Read[corev1.Namespace] // that have opted in
 	// Kubelets is what asked kubelets say of their configuration; Asked is of
 	// how many nodes.
 	Kubelets Read[Kubelet]

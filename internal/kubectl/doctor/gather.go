@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -26,7 +27,7 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	e.Version, e.VersionErr = serverVersion(c)
 	e.Served = served(c)
 	var wait sync.WaitGroup
-	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets} {
+	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal} {
 		wait.Go(func() { read(ctx, c, e) })
 	}
 	wait.Wait()
@@ -131,10 +132,36 @@ func readRoles(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	}
 }
 
+// readRenewal reads who renews Moorage's certificates. cert-manager's API is
+// asked by its path, like that of CRDs; where it is not served there are none.
+func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
+		AbsPath("/apis/cert-manager.io/v1/certificates").Param("labelSelector", ofMoorage().LabelSelector).DoRaw(ctx)
+	var list struct {
+		Items []Certificate `json:"items"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		e.Certificates.Err = err
+	}
+	e.Certificates.Items = list.Items
+	if jobs, err := c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List(ctx, ofMoorage()); err != nil {
+		e.CronJobs.Err = err
+	} else {
+		e.CronJobs.Items = jobs.Items
+	}
+}
+
+// ofMoorage selects what the chart made.
+func ofMoorage() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: labels.Set{"app.kubernetes.io/part-of": "moorage"}.String()}
+}
+
 // readConfigs reads Moorage's own ConfigMaps, by their label.
 func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	own := metav1.ListOptions{LabelSelector: labels.Set{"app.kubernetes.io/part-of": "moorage"}.String()}
-	if list, err := c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, own); err != nil {
+	if list, err := c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, ofMoorage()); err != nil {
 		e.Configs.Err = err
 	} else {
 		e.Configs.Items = list.Items

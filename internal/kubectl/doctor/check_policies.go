@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// policies are the chart's ValidatingAdmissionPolicies that every installation
+// has, and what may pass without each. guardPolicy is Standalone's.
+func policies() map[string]string {
+	return map[string]string{
+		"moorage-volume-status": "anybody who may edit pods can write what the controller says of their volumes",
+		"moorage-tickets":       "tickets that nothing ends, and tickets for other people's volumes, are let in",
+		"moorage-strict":        "the label moorage.dev/strict has no effect",
+	}
+}
+
+// policyFix puts policies and bindings back.
+const policyFix = "Install the chart with policies.enabled=true."
+
+// checkPolicies looks whether what must never pass is kept out: the policies are
+// there, understood by the API server, and bound with Deny.
+func checkPolicies(e *Evidence) []Finding {
+	if e.Policies.Err != nil {
+		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
+	}
+	if e.Bindings.Err != nil {
+		return unchecked("validatingadmissionpolicybindings.admissionregistration.k8s.io", e.Bindings.Err)
+	}
+	var list []Finding
+	for _, name := range sortedKeys(policies()) {
+		if e.policy(name) == nil {
+			list = append(list, found(Warning, "there is no ValidatingAdmissionPolicy "+name, policyFix, "policy %s is missing: %s", name, policies()[name]))
+		}
+	}
+	ours := 0
+	for _, p := range e.Policies.Items {
+		if policies()[p.Name] == "" && p.Name != guardPolicy {
+			continue
+		}
+		ours++
+		if !e.denies(p.Name) {
+			list = append(list, found(Error, "no ValidatingAdmissionPolicyBinding has policyName "+p.Name+" and validationActions [Deny]", policyFix,
+				"policy %s is not bound, so that it denies nothing", p.Name))
+		}
+		if warnings := typeWarnings(p); warnings != "" {
+			list = append(list, found(Warning, warnings, "Use the policies of this version of Moorage with this version of Kubernetes.",
+				"the API server does not understand all of policy %s", p.Name))
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, ok("%d policies are there and bound", ours))
+	}
+	return list
+}
+
+func (e *Evidence) policy(name string) *admissionv1.ValidatingAdmissionPolicy {
+	for i := range e.Policies.Items {
+		if e.Policies.Items[i].Name == name {
+			return &e.Policies.Items[i]
+		}
+	}
+	return nil
+}
+
+// denies says whether a policy is bound so that it denies.
+func (e *Evidence) denies(policy string) bool {
+	return slices.ContainsFunc(e.Bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
+		return b.Spec.PolicyName == policy && slices.Contains(b.Spec.ValidationActions, admissionv1.Deny)
+	})
+}
+
+// typeWarnings are what the API server's type check of a policy found.
+func typeWarnings(p admissionv1.ValidatingAdmissionPolicy) string {
+	if p.Status.TypeChecking == nil {
+		return ""
+	}
+	var all []string
+	for _, w := range p.Status.TypeChecking.ExpressionWarnings {
+		all = append(all, fmt.Sprintf("%s: %s", w.FieldRef, w.Warning))
+	}
+	return strings.Join(all, "; ")
+}
