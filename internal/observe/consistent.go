@@ -95,6 +95,21 @@ func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) 
 	return pod, nil
 }
 
+// ConfirmClaim reads a claim as it is now, and takes in what it finds: nil
+// without an error when there is none. That there is none is not taken in, since
+// an event about another one of the name may come first.
+func (o *Observer) ConfirmClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := o.config.Kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read claim %s/%s: %w", namespace, name, err)
+	}
+	o.Saw(claim)
+	return claim, nil
+}
+
 // findPod looks for a pod of which only the UID is known.
 func (o *Observer) findPod(ctx context.Context, namespace, uid string) (*corev1.Pod, error) {
 	list, err := o.config.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})

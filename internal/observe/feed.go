@@ -31,7 +31,7 @@ type feed struct {
 	informer     cache.SharedIndexInformer
 	registration cache.ResourceEventHandlerRegistration
 	seen         func(runtime.Object) (ledger.Event, error)
-	gone         func(metav1.Object) ledger.Event
+	gone         func(runtime.Object, metav1.Object) ledger.Event
 	byUID        bool // the ledger knows the kind by UID, not by name
 
 	// mu is held while an event of this kind is applied, so that informer and
@@ -61,6 +61,10 @@ func (f *feed) OnDelete(object any) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
 	}
+	last, ok := object.(runtime.Object)
+	if !ok {
+		return
+	}
 	m, err := meta.Accessor(object)
 	if err != nil {
 		return
@@ -72,7 +76,7 @@ func (f *feed) OnDelete(object any) {
 		return // another one of the same name is known already
 	}
 	delete(f.ahead, key(m))
-	f.applyGone(m)
+	f.applyGone(last, m)
 }
 
 func (f *feed) deliver(old, object any) {
@@ -90,8 +94,10 @@ func (f *feed) deliver(old, object any) {
 	if a, ok := f.ahead[key(m)]; ok && !ledger.Newer(a.meta.GetResourceVersion(), m.GetResourceVersion()) {
 		delete(f.ahead, key(m))
 	}
-	if before, err := meta.Accessor(old); old != nil && err == nil && before.GetUID() != m.GetUID() && f.byUID {
-		f.applyGone(before)
+	if former, ok := old.(runtime.Object); ok && f.byUID {
+		if before, err := meta.Accessor(old); err == nil && before.GetUID() != m.GetUID() {
+			f.applyGone(former, before)
+		}
 	}
 	f.apply(current, m)
 }
@@ -117,6 +123,12 @@ func (f *feed) saw(object runtime.Object) {
 
 // apply is serial for each feed: mu is held.
 func (f *feed) apply(object runtime.Object, m metav1.Object) {
+	if b, ok := object.(*brief); ok {
+		if event := b.take(); event != nil {
+			f.observer.Apply(event)
+		}
+		return
+	}
 	event, err := f.seen(object)
 	if err != nil {
 		klog.Background().Error(err, "An object names a volume that nobody can attach", "kind", f.kind, "name", m.GetName(), "namespace", m.GetNamespace())
@@ -125,8 +137,8 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 }
 
 // applyGone is serial for each feed, too. A ticket may leave a ghost.
-func (f *feed) applyGone(m metav1.Object) {
-	f.observer.Apply(f.gone(m))
+func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
+	f.observer.Apply(f.gone(object, m))
 	if f.kind == Tickets {
 		f.observer.ghosts.Add(ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()})
 	}
@@ -185,7 +197,7 @@ func (f *feed) settle(now time.Time) {
 			f.ahead[k] = a
 		default:
 			delete(f.ahead, k)
-			f.applyGone(a.meta)
+			f.applyGone(a.object, a.meta)
 		}
 	}
 }

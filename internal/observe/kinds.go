@@ -60,9 +60,9 @@ func (o *Observer) connect() error {
 		f := &feed{kind: kind, observer: o, ahead: map[string]answer{}, byUID: kind == Pods}
 		f.informer = informerOf(kind, factory, o.config.Moorage)
 		f.seen = func(object runtime.Object) (ledger.Event, error) { return o.event(object) }
-		f.gone = func(m metav1.Object) ledger.Event { return gone(kind, m) }
+		f.gone = func(object runtime.Object, m metav1.Object) ledger.Event { return gone(kind, object, m) }
 		if own || moorageKind(kind) {
-			if err := f.informer.SetTransform(slim); err != nil {
+			if err := f.informer.SetTransform(o.slim); err != nil {
 				return fmt.Errorf("informer of %s: %w", kind, err)
 			}
 		}
@@ -134,7 +134,7 @@ func (o *Observer) event(object runtime.Object) (ledger.Event, error) {
 }
 
 // gone makes the event that an object is no more.
-func gone(k Kind, m metav1.Object) ledger.Event {
+func gone(k Kind, object runtime.Object, m metav1.Object) ledger.Event {
 	switch k {
 	case Pods:
 		return ledger.PodGone{UID: string(m.GetUID())}
@@ -155,8 +155,11 @@ func gone(k Kind, m metav1.Object) ledger.Event {
 	case Policies:
 		return ledger.PolicyGone{Name: m.GetName()}
 	case Holds:
-		if hold, ok := m.(*v1alpha1.VolumeHold); ok {
+		switch hold := object.(type) {
+		case *v1alpha1.VolumeHold:
 			return ledger.HoldGone{Volume: translate.HoldVolume(hold)}
+		case *brief:
+			return ledger.HoldGone{Volume: hold.hold.volume}
 		}
 	}
 	return ledger.TicketGone{ID: ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()}}

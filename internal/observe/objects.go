@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -24,15 +23,18 @@ func (o *Observer) Pod(namespace, name string) (*corev1.Pod, bool) {
 	return object[*corev1.Pod](o.feeds[Pods], namespace+"/"+name)
 }
 
-// Attachment returns the newest version known of a VolumeAttachment. Read
-// only.
-func (o *Observer) Attachment(name string) (*storagev1.VolumeAttachment, bool) {
-	return object[*storagev1.VolumeAttachment](o.feeds[Attachments], name)
-}
-
-// Hold returns the newest version known of a volume's VolumeHold. Read only.
+// Hold returns what the next write of a volume's VolumeHold needs of the newest
+// version known: its generation and its conditions. The rest is in the ledger.
+// Read only.
 func (o *Observer) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
-	return object[*v1alpha1.VolumeHold](o.feeds[Holds], v1alpha1.VolumeHoldName(v.Driver, v.Handle))
+	found, _ := o.feeds[Holds].get(v1alpha1.VolumeHoldName(v.Driver, v.Handle))
+	switch hold := found.(type) {
+	case *v1alpha1.VolumeHold:
+		return hold, true
+	case *brief:
+		return hold.hold.object(), true
+	}
+	return nil, false
 }
 
 // Ticket returns the newest version known of a VolumeTicket. Read only.
@@ -80,6 +82,10 @@ func (o *Observer) FlexVolume() string {
 		}
 		for _, object := range f.informer.GetStore().List() {
 			switch object := object.(type) {
+			case *brief:
+				if object.flex {
+					return "PersistentVolume " + object.name
+				}
 			case *corev1.PersistentVolume:
 				if object.Spec.FlexVolume != nil {
 					return "PersistentVolume " + object.Name

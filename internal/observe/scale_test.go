@@ -59,42 +59,63 @@ func scaleNamespaced(prefix string) metav1.ObjectMeta {
 	return m
 }
 
+// perNode is how many volumes are attached to a node.
+const perNode = scaleVolumes / scaleNodes
+
+// slotNumber stands for the number of the volume in a node's slot.
+func slotNumber(slot int) string { return fmt.Sprintf("9%08d", slot) }
+
+// slotNumbers says what to put for the slots of a node.
+func slotNumbers(node int) []string {
+	var pairs []string
+	for slot := range perNode {
+		pairs = append(pairs, slotNumber(slot), fmt.Sprintf("%09d", slot*scaleNodes+node))
+	}
+	return pairs
+}
+
+func scaleNodeStatus() corev1.NodeStatus {
+	status := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
+	for slot := range perNode {
+		name := corev1.UniqueVolumeName("kubernetes.io/csi/" + scaleDriver + "^vol-" + slotNumber(slot))
+		status.VolumesInUse = append(status.VolumesInUse, name)
+		status.VolumesAttached = append(status.VolumesAttached, corev1.AttachedVolume{Name: name})
+	}
+	return status
+}
+
 // scaleKinds are the kinds that an observer asks for.
 func scaleKinds() map[string]scaleKind {
-	attached := "kubernetes.io/csi/" + scaleDriver + "^vol-" + itsNode
 	kinds := map[string]scaleKind{
-		"nodes": {scaleNodes, corev1.SchemeGroupVersion.WithKind("Node"), &corev1.Node{ObjectMeta: func() metav1.ObjectMeta {
+		"nodes": {count: scaleNodes, also: slotNumbers, gvk: corev1.SchemeGroupVersion.WithKind("Node"), object: &corev1.Node{ObjectMeta: func() metav1.ObjectMeta {
 			m := scaleMeta("worker-")
 			m.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
 			return m
-		}(), Status: corev1.NodeStatus{
-			Conditions:      []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			VolumesInUse:    []corev1.UniqueVolumeName{corev1.UniqueVolumeName(attached)},
-			VolumesAttached: []corev1.AttachedVolume{{Name: corev1.UniqueVolumeName(attached)}},
-		}}},
-		"csinodes": {scaleNodes, storagev1.SchemeGroupVersion.WithKind("CSINode"), &storagev1.CSINode{ObjectMeta: scaleMeta("worker-"), Spec: storagev1.CSINodeSpec{
+		}(), Status: scaleNodeStatus()}},
+		"csinodes": {count: scaleNodes, gvk: storagev1.SchemeGroupVersion.WithKind("CSINode"), object: &storagev1.CSINode{ObjectMeta: scaleMeta("worker-"), Spec: storagev1.CSINodeSpec{
 			Drivers: []storagev1.CSINodeDriver{{Name: scaleDriver, NodeID: "i-" + itsNumber, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](128)}}},
 		}}},
-		"csidrivers": {1, storagev1.SchemeGroupVersion.WithKind("CSIDriver"), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: scaleDriver}}},
-		"persistentvolumes": {scaleVolumes, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), &corev1.PersistentVolume{ObjectMeta: scaleMeta("pv-"), Spec: corev1.PersistentVolumeSpec{
+		"csidrivers": {count: 1, gvk: storagev1.SchemeGroupVersion.WithKind("CSIDriver"), object: &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: scaleDriver}}},
+		"persistentvolumes": {count: scaleVolumes, gvk: corev1.SchemeGroupVersion.WithKind("PersistentVolume"), object: &corev1.PersistentVolume{ObjectMeta: scaleMeta("pv-"), Spec: corev1.PersistentVolumeSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
 			ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data-" + itsNumber, UID: scaleUID + itsNumber},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: scaleDriver, VolumeHandle: "vol-" + itsNumber, VolumeAttributes: map[string]string{"partition": "0"}}},
 		}}},
-		"persistentvolumeclaims": {scaleVolumes, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), &corev1.PersistentVolumeClaim{ObjectMeta: scaleNamespaced("data-"), Spec: corev1.PersistentVolumeClaimSpec{
+		"persistentvolumeclaims": {count: scaleVolumes, gvk: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), object: &corev1.PersistentVolumeClaim{ObjectMeta: scaleNamespaced("data-"), Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv-" + itsNumber, StorageClassName: ptr.To("fast"),
 		}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}},
-		"volumeattachments": {scaleVolumes, storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), &storagev1.VolumeAttachment{ObjectMeta: func() metav1.ObjectMeta {
+		"volumeattachments": {count: scaleVolumes, gvk: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), object: &storagev1.VolumeAttachment{ObjectMeta: func() metav1.ObjectMeta {
 			m := scaleMeta("csi-")
 			m.Finalizers = []string{"external-attacher/disk-csi-example-com"}
-			m.Annotations = map[string]string{"csi.alpha.kubernetes.io/node-id": "i-" + itsNode}
+			m.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+			m.Annotations = map[string]string{translate.AnnotationNodeID: "i-" + itsNode, v1alpha1.AnnotationTransitions: "1"}
 			return m
 		}(), Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: scaleDriver, NodeName: "worker-" + itsNode, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-" + itsNumber)},
 		}, Status: storagev1.VolumeAttachmentStatus{Attached: true}}},
-		"volumeholds": {scaleVolumes, v1alpha1.SchemeGroupVersion.WithKind("VolumeHold"), scaleHold()},
-		"pods": {scaleVolumes, corev1.SchemeGroupVersion.WithKind("Pod"), &corev1.Pod{ObjectMeta: scaleNamespaced("db-"), Spec: corev1.PodSpec{
+		"volumeholds": {count: scaleVolumes, gvk: v1alpha1.SchemeGroupVersion.WithKind("VolumeHold"), object: scaleHold()},
+		"pods": {count: scaleVolumes, gvk: corev1.SchemeGroupVersion.WithKind("Pod"), object: &corev1.Pod{ObjectMeta: scaleNamespaced("db-"), Spec: corev1.PodSpec{
 			NodeName: "worker-" + itsNode,
 			Volumes: []corev1.Volume{
 				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + itsNumber}}},

@@ -58,7 +58,11 @@ func (s *scaleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i := range kind.count {
 		// Numbers are all of one length, so that a binary text stays what it is.
 		number, node := fmt.Sprintf("%09d", i), fmt.Sprintf("%09d", i%scaleNodes)
-		fmt.Fprint(w, strings.NewReplacer(itsNumber, number, itsNode, node).Replace(sample))
+		pairs := []string{itsNumber, number, itsNode, node}
+		if kind.also != nil {
+			pairs = append(pairs, kind.also(i)...)
+		}
+		fmt.Fprint(w, strings.NewReplacer(pairs...).Replace(sample))
 	}
 	fmt.Fprint(w, last)
 	if f, ok := w.(http.Flusher); ok {
@@ -94,7 +98,9 @@ func protobufEvent(kind string, object runtime.Object) string {
 
 // scaleKind is how many objects of a kind there are, and one of them.
 type scaleKind struct {
-	count  int
+	count int
+	// also lists what else is put for what in the object of a number, in pairs.
+	also   func(number int) []string
 	gvk    schema.GroupVersionKind
 	object runtime.Object
 }

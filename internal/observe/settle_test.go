@@ -39,7 +39,9 @@ func TestSlowInformersForgetNothing(t *testing.T) {
 			seen: func(object runtime.Object) (ledger.Event, error) {
 				return translate.PersistentVolume(object.(*corev1.PersistentVolume))
 			},
-			gone: func(m metav1.Object) ledger.Event { return ledger.PersistentVolumeGone{Name: m.GetName()} },
+			gone: func(_ runtime.Object, m metav1.Object) ledger.Event {
+				return ledger.PersistentVolumeGone{Name: m.GetName()}
+			},
 		}
 		f.saw(pv)
 		f.handled = handled

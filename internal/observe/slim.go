@@ -4,7 +4,8 @@ package observe
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/translate"
@@ -12,25 +13,39 @@ import (
 
 // slim takes out of an object what nobody here reads before it is kept: a
 // cluster has many pods, and most of each is of no interest. It makes no
-// difference to the facts. Only informers of our own are slimmed.
-func slim(object any) (any, error) {
-	if m, err := meta.Accessor(object); err == nil {
-		m.SetManagedFields(nil)
+// difference to the facts. Only informers of our own are slimmed. What it has
+// made it leaves as it is: informers pass a first list through it twice.
+func (o *Observer) slim(object any) (any, error) {
+	if whole, ok := object.(runtime.Object); ok {
+		if b, ok := o.inBrief(whole); ok {
+			return b, nil
+		}
 	}
 	switch object := object.(type) {
 	case *corev1.Pod:
+		object.ManagedFields = nil
 		slimPod(object)
 	case *corev1.Node:
+		object.ManagedFields, object.Labels = nil, nil
 		object.Status.Images = nil
+	case *storagev1.CSINode:
+		object.ManagedFields, object.Labels = nil, nil
+	case *v1alpha1.VolumeTicket:
+		object.ManagedFields = nil
 	}
 	return object, nil
 }
 
 func slimPod(p *corev1.Pod) {
 	p.Labels, p.OwnerReferences = nil, nil
-	annotations := map[string]string{}
+	share(&p.Namespace)
+	share(&p.Spec.NodeName)
+	var annotations map[string]string
 	for _, key := range []string{v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey} {
 		if value, ok := p.Annotations[key]; ok {
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
 			annotations[key] = value
 		}
 	}

@@ -49,7 +49,7 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, err := slim(pod)
+			kept, err := new(Observer).slim(pod)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// brief stands in an informer's store for an object of which only the facts
+// are of interest: PersistentVolumes, claims, VolumeAttachments and
+// VolumeHolds, of which large clusters have hundreds of thousands. It says
+// which object it is, at which version; what the object says is in the ledger.
+//
+//	Invariant: what the store reads does not change; event is the handler's
+type brief struct {
+	namespace, name string
+	uid             types.UID
+	version         string
+	// event is made of the object, for the informer's one handler to take; nil
+	// from then on, so that nothing is kept twice.
+	event ledger.Event
+	flex  bool       // a PersistentVolume of a FlexVolume
+	hold  *briefHold // of a VolumeHold
+}
+
+// briefHold is what the next write of a VolumeHold needs of the last.
+type briefHold struct {
+	volume     ledger.VolumeID
+	generation int64
+	conditions []metav1.Condition
+}
+
+var (
+	_ runtime.Object            = (*brief)(nil)
+	_ metav1.ObjectMetaAccessor = (*brief)(nil)
+)
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor, for informers.
+func (b *brief) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: b.namespace, Name: b.name, UID: b.uid, ResourceVersion: b.version}
+}
+
+// GetObjectKind implements runtime.Object. What was decoded into a type of its
+// own has no kind, either.
+func (b *brief) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object.
+func (b *brief) DeepCopyObject() runtime.Object {
+	c := *b
+	if b.hold != nil {
+		hold := *b.hold
+		hold.conditions = nil
+		for i := range b.hold.conditions {
+			hold.conditions = append(hold.conditions, *b.hold.conditions[i].DeepCopy())
+		}
+		c.hold = &hold
+	}
+	return &c
+}
+
+// take returns the event, once.
+func (b *brief) take() ledger.Event {
+	e := b.event
+	b.event = nil
+	return e
+}
+
+// object is the VolumeHold as far as it is kept.
+func (h *briefHold) object() *v1alpha1.VolumeHold {
+	return &v1alpha1.VolumeHold{
+		ObjectMeta: metav1.ObjectMeta{Generation: h.generation},
+		Spec:       v1alpha1.VolumeHoldSpec{Driver: h.volume.Driver, Handle: h.volume.Handle},
+		Status:     v1alpha1.VolumeHoldStatus{Conditions: h.conditions},
+	}
+}
+
+// inBrief makes the brief of an object, if it is of a kind that is kept so.
+func (o *Observer) inBrief(whole runtime.Object) (*brief, bool) {
+	var b *brief
+	switch object := whole.(type) {
+	case *corev1.PersistentVolumeClaim:
+		share(&object.Namespace)
+		if object.Spec.StorageClassName != nil {
+			share(object.Spec.StorageClassName)
+		}
+		b = briefOf(object)
+	case *corev1.PersistentVolume:
+		share(&object.Spec.StorageClassName)
+		if ref := object.Spec.ClaimRef; ref != nil {
+			share(&ref.Namespace)
+		}
+		if csi := object.Spec.CSI; csi != nil {
+			share(&csi.Driver)
+		}
+		b = briefOf(object)
+		b.flex = object.Spec.FlexVolume != nil
+	case *storagev1.VolumeAttachment:
+		share(&object.Spec.Attacher)
+		share(&object.Spec.NodeName)
+		b = briefOf(object)
+	case *v1alpha1.VolumeHold:
+		share(&object.Spec.Driver)
+		if holder := object.Status.Holder; holder != nil {
+			share(&holder.Node)
+			holder.NodeUID = types.UID(unique.Make(string(holder.NodeUID)).Value())
+		}
+		b = briefOf(object)
+		b.hold = &briefHold{translate.HoldVolume(object), object.Generation, object.Status.Conditions}
+	default:
+		return nil, false
+	}
+	event, err := o.event(whole)
+	if err != nil {
+		klog.Background().Error(err, "An object names a volume that nobody can attach", "name", b.name, "namespace", b.namespace)
+	}
+	b.event = event
+	return b, true
+}
+
+func briefOf(m metav1.Object) *brief {
+	return &brief{namespace: m.GetNamespace(), name: m.GetName(), uid: m.GetUID(), version: m.GetResourceVersion()}
+}
+
+// share has equal texts share their bytes: many objects name few drivers,
+// classes, namespaces and nodes.
+func share(s *string) { *s = unique.Make(*s).Value() }
