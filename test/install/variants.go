@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,12 +17,8 @@ import (
 // dry run: with admission and validation, and nothing stored. They are rendered
 // for another namespace, as what differs in one release can't always be changed.
 func (s *story) variants(ctx context.Context) error {
-	stubs, err := os.ReadFile(filepath.Join(s.repository, "test/install/testdata/monitoring-crds.yaml"))
-	if err != nil {
-		return err
-	}
 	any := func(string) bool { return true }
-	if err := s.apply(ctx, string(stubs), nil, any); err != nil {
+	if err := s.monitoring(ctx); err != nil {
 		return err
 	}
 	elsewhere, err := s.namespace(ctx, "variants", nil)
@@ -43,4 +40,27 @@ func (s *story) variants(ctx context.Context) error {
 	}
 	fmt.Printf("     %d variants\n", len(files))
 	return s.client.CoreV1().Namespaces().Delete(ctx, elsewhere, metav1.DeleteOptions{})
+}
+
+// monitoring applies the Prometheus operator's own definitions, which are in its
+// module as data.
+func (s *story) monitoring(ctx context.Context) error {
+	raw, err := s.execute(ctx, nil, "go", "mod", "download", "-C", "test/promql/operator", "-json", "github.com/prometheus-operator/prometheus-operator")
+	if err != nil {
+		return err
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal([]byte(raw), &module); err != nil {
+		return fmt.Errorf("where the Prometheus operator's module is: %w", err)
+	}
+	for _, plural := range []string{"servicemonitors", "podmonitors", "prometheusrules"} {
+		definition, err := os.ReadFile(filepath.Join(module.Dir, "example/prometheus-operator-crd/monitoring.coreos.com_"+plural+".yaml"))
+		if err != nil {
+			return err
+		}
+		if err := s.apply(ctx, string(definition), nil, func(string) bool { return true }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
