@@ -25,11 +25,11 @@ func besideEarly(shape *sandbox.Shape) {
 }
 
 // beside tells a story beside the attach/detach controller, with the outcome
-// that it has with Moorage alone. It runs when it is named.
+// that it has with Moorage alone.
 func beside(scenario sandbox.Scenario) sandbox.Scenario {
 	scenario.Name = "cooperative-" + scenario.Name
 	scenario.Doc = "Beside the stock attach/detach controller. " + scenario.Doc
-	scenario.Modes, scenario.Extra = []sandbox.Mode{sandbox.Cooperative}, true
+	scenario.Modes = []sandbox.Mode{sandbox.Cooperative}
 	return scenario
 }
 
