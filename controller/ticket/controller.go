@@ -22,6 +22,7 @@ type Cache interface {
 	Snapshot() ledger.Snapshot
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
+	ConfirmClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 }
 
 // Writer is how things are written: package execute has it.

@@ -27,6 +27,9 @@ type Decision struct {
 	Answer  Answer
 	Verdict arbiter.Verdict
 	Holds   []arbiter.Step // with Grant: in the order in which they are written
+	// Missing, with Refuse: what it takes for missing, and a consistent read has
+	// to find missing before it is written.
+	Missing []ledger.TicketVolume
 }
 
 // Decide answers a pending ticket. It is pure.
@@ -38,7 +41,7 @@ func Decide(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Tim
 		d.Answer = Grant
 		slices.SortFunc(d.Holds, func(a, b arbiter.Step) int { return strings.Compare(holdName(a), holdName(b)) })
 	case t.Type == ledger.TypePod && (verdict.Outcome == arbiter.Deny || long(verdict)):
-		d.Answer = Refuse
+		d.Answer, d.Missing = Refuse, Missing(s, t)
 	}
 	return d
 }

@@ -80,6 +80,9 @@ func (c *Controller) answer(ctx context.Context, t *ledger.Ticket, d Decision) e
 		}
 		return c.write(ctx, t, metav1.ConditionTrue, d.Verdict)
 	case Refuse:
+		if err := c.prove(ctx, t, d.Missing); err != nil {
+			return err
+		}
 		c.config.Events.Refused(t, d.Verdict.First())
 		return c.write(ctx, t, metav1.ConditionFalse, d.Verdict)
 	}

@@ -64,6 +64,9 @@ func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Tick
 	if verdict.Allowed() {
 		return nil
 	}
+	if err := c.prove(ctx, t, Missing(s, t)); err != nil {
+		return err
+	}
 	c.config.Events.Refused(t, verdict.First())
 	return c.write(ctx, t, metav1.ConditionFalse, verdict)
 }

@@ -4,6 +4,7 @@ package ticket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,10 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/proptest"
 )
@@ -171,6 +174,7 @@ func TestAges(t *testing.T) {
 type writer struct {
 	mu     sync.Mutex
 	ledger *ledger.Ledger
+	unseen map[string]bool // claims, with volumes of their names, that are there
 }
 
 func (w *writer) Do(context.Context, arbiter.Step) error             { return nil }
@@ -178,6 +182,24 @@ func (w *writer) DeleteTicket(context.Context, *ledger.Ticket) error { return ni
 func (w *writer) Snapshot() ledger.Snapshot                          { return w.ledger.Snapshot() }
 func (w *writer) ConfirmPod(context.Context, string, string, string) (*corev1.Pod, error) {
 	return nil, nil
+}
+
+// put has the ledger see a claim.
+func (w *writer) put(claim string) {
+	w.ledger.Apply(now, ledger.PersistentVolume{Name: claim, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: claim}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: claim}})
+	w.ledger.Apply(now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: claim}, UID: claim, Version: "1", PersistentVolume: claim, Bound: true})
+}
+
+// ConfirmClaim knows of the claims that the ledger has not seen.
+func (w *writer) ConfirmClaim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.unseen[name] {
+		return nil, nil
+	}
+	delete(w.unseen, name)
+	w.put(name)
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, nil
 }
 
 func (w *writer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
@@ -190,7 +212,7 @@ func (w *writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 	defer w.mu.Unlock()
 	fact := *w.ledger.Snapshot().Ticket(ledger.TicketID{Namespace: t.Namespace, Name: t.Name})
 	fact.Version += "0"
-	fact.Phase = ledger.TicketRefused
+	fact.Phase, fact.Reason = ledger.TicketRefused, t.Status.Conditions[0].Reason
 	if t.Status.Conditions[0].Status == metav1.ConditionTrue {
 		fact.Phase = ledger.TicketGranted
 	}
@@ -199,58 +221,85 @@ func (w *writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 }
 
 // The tickets of a node share its slots, whatever becomes of who ranks first:
-// the slots that are there are given, once each.
+// the slots that are there are given, once each. And nobody is refused for a
+// claim that is there, whether the ledger has seen it or not.
 func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		l := facts()
-		n := rapid.IntRange(1, 8).Draw(t, "tickets")
+		w := &writer{ledger: facts(), unseen: map[string]bool{}}
+		there := map[string]bool{"a": true}
 		room := 2
-		for i := range n {
-			claim, handle := fmt.Sprintf("c%d", i), fmt.Sprintf("h%d", i)
-			if rapid.Bool().Draw(t, "its claim exists") {
-				l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: handle}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: claim}})
-				l.Apply(now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: claim}, Version: "1", PersistentVolume: handle, Bound: true})
-				if room > 0 && rapid.Bool().Draw(t, "it is bound already, without a ticket") {
+		for i := range rapid.IntRange(1, 8).Draw(t, "tickets") {
+			claim := fmt.Sprintf("c%d", i)
+			switch rapid.IntRange(0, 3).Draw(t, "its claim is missing, not seen yet, seen, in use") {
+			case 1:
+				there[claim], w.unseen[claim] = true, true
+			case 2:
+				there[claim] = true
+				w.put(claim)
+			case 3:
+				if room > 0 {
 					room--
-					l.Apply(now, pod(fmt.Sprint("bound", i), "n1", claim))
+					w.put(claim)
+					w.ledger.Apply(now, pod(fmt.Sprint("bound", i), "n1", claim))
 					continue
 				}
 			}
-			l.Apply(now, pod(fmt.Sprint("p", i), "", claim))
+			w.ledger.Apply(now, pod(fmt.Sprint("p", i), "", claim))
 			k := ticket(fmt.Sprint("p", i), "n1", ledger.TypePod, claim)
 			k.Created = rapid.Int64Range(1, 3).Draw(t, "created")
+			if rapid.Bool().Draw(t, "its writer names the claim's UID") {
+				k.Volumes[0].ClaimUID = claim
+			}
 			if rapid.Bool().Draw(t, "it asks for two") {
 				k.Volumes = append(k.Volumes, ledger.TicketVolume{Claim: "a"})
 			}
-			l.Apply(now, k)
+			w.ledger.Apply(now, k)
 		}
-		w := &writer{ledger: l}
-		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.grantAt(context.Background(), "n1"); err != nil {
-			t.Fatal(err)
-		}
-		s := l.Snapshot()
-		if used := s.Node("n1").Driver(driver).Used; used > 2 {
-			t.Fatalf("%d slots are used of 2", used)
-		}
-		for k := range s.Tickets() {
-			if k.Phase == ledger.TicketPending {
-				t.Fatalf("ticket %s is not decided", k.ID)
-			}
-			// Nobody was refused who would have a slot now.
-			retry := *k
-			retry.Phase, retry.Version = ledger.TicketPending, k.Version+"0"
-			if k.Phase == ledger.TicketRefused {
-				l.Apply(now, retry)
-				if d := Decide(arbiter.Arbiter{}, l.Snapshot(), &retry, now); d.Answer == Grant && len(k.Volumes) == 1 {
-					t.Fatalf("ticket %s was refused, and there is room", k.ID)
-				}
-				retry.Phase, retry.Version = ledger.TicketRefused, retry.Version+"0"
-				l.Apply(now, retry)
-			}
-		}
+		w.decideAll(t)
+		w.judge(t, there)
 	})
+}
+
+// decideAll decides on the tickets of n1, anew whenever the facts were old.
+func (w *writer) decideAll(t *rapid.T) {
+	c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 + len(w.unseen) {
+		if _, err = c.grantAt(context.Background(), "n1"); !errors.Is(err, execute.ErrStale) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// judge looks at what became of the tickets of n1.
+func (w *writer) judge(t *rapid.T, there map[string]bool) {
+	s := w.ledger.Snapshot()
+	if used := s.Node("n1").Driver(driver).Used; used > 2 {
+		t.Fatalf("%d slots are used of 2", used)
+	}
+	for k := range s.Tickets() {
+		if k.Phase == ledger.TicketPending {
+			t.Fatalf("ticket %s is not decided", k.ID)
+		}
+		if k.Phase != ledger.TicketRefused {
+			continue
+		}
+		if k.Reason == string(arbiter.ClaimMissing) && there[k.Volumes[0].Claim] {
+			t.Fatalf("ticket %s is refused for a claim that is there", k.ID)
+		}
+		// Nobody was refused who would have a slot now.
+		retry := *k
+		retry.Phase, retry.Version = ledger.TicketPending, k.Version+"0"
+		w.ledger.Apply(now, retry)
+		if d := Decide(arbiter.Arbiter{}, w.ledger.Snapshot(), &retry, now); d.Answer == Grant && len(k.Volumes) == 1 {
+			t.Fatalf("ticket %s was refused, and there is room", k.ID)
+		}
+		retry.Phase, retry.Version = ledger.TicketRefused, retry.Version+"0"
+		w.ledger.Apply(now, retry)
+	}
 }

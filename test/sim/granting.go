@@ -66,7 +66,13 @@ func (c *controller) answer(t *ledger.Ticket, d ticket.Decision, then func(error
 			c.sentence(t, ledger.TicketGranted, d.Verdict, then)
 		})
 	case ticket.Refuse:
-		c.sentence(t, ledger.TicketRefused, d.Verdict, then)
+		c.prove(t, d.Missing, func(err error) {
+			if err != nil {
+				then(err)
+				return
+			}
+			c.sentence(t, ledger.TicketRefused, d.Verdict, then)
+		})
 	default:
 		c.sentence(t, ledger.TicketPending, d.Verdict, then)
 	}
@@ -211,7 +217,34 @@ func (c *controller) keep(s ledger.Snapshot, t *ledger.Ticket, then func(error))
 		then(nil)
 		return
 	}
-	c.sentence(t, ledger.TicketRefused, v, then)
+	c.prove(t, ticket.Missing(s, t), func(err error) {
+		if err != nil {
+			then(err)
+			return
+		}
+		c.sentence(t, ledger.TicketRefused, v, then)
+	})
+}
+
+// prove reads, as they are now, the claims that a refusal takes for missing. One
+// that is there has the ticket decided anew.
+func (c *controller) prove(t *ledger.Ticket, missing []ledger.TicketVolume, then func(error)) {
+	if len(missing) == 0 {
+		then(nil)
+		return
+	}
+	v := missing[0]
+	c.read(world.Claims, ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}.String(), func(e ledger.Event, err error) {
+		claim, found := e.(ledger.Claim)
+		switch {
+		case err != nil:
+			then(err)
+		case found && (v.ClaimUID == "" || claim.UID == v.ClaimUID):
+			then(errStale)
+		default:
+			c.prove(t, missing[1:], then)
+		}
+	})
 }
 
 // dropTicket deletes exactly the version of a ticket that was decided on, and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -150,6 +151,9 @@ func (w *World) serveTicket(r Request) Answer {
 	}
 	if r.Phase == ledger.TicketGranted && t.Phase != ledger.TicketGranted {
 		w.Judge.grants(w, t)
+	}
+	if r.Phase == ledger.TicketRefused && r.Reason == string(arbiter.ClaimMissing) {
+		w.Judge.refuses(w, t)
 	}
 	t.Phase, t.Reason, t.Epoch = r.Phase, r.Reason, max(t.Epoch, r.Epoch)
 	return answer(w.Put(t))
