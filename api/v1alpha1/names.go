@@ -39,7 +39,8 @@ const (
 
 	// AnnotationBeside on a VolumeAttachment of an exclusive volume names a node
 	// at which the volume may stay published at the same time: the one that a live
-	// migration comes from.
+	// migration comes from. It is about the attachment that was there when this one
+	// was made, so nobody takes it off when the migration is over.
 	AnnotationBeside = "moorage.dev/beside"
 
 	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs

@@ -47,7 +47,16 @@ func (b *Book) attachmentName(id VolumeID, node string) string {
 // apart says whether two attachments of an exclusive volume exclude each
 // other: they are of different places, and no live migration joins them.
 func (p *pass) apart(a, b *record) bool {
-	return a != b && !a.with(b) && a.Beside != b.Node && b.Beside != a.Node
+	return a != b && !a.with(b) && !a.joins(b) && !b.joins(a)
+}
+
+// joins says whether an attachment was made for a live migration from another
+// one. What names the source stays on the object for as long as that lives, but
+// is about the attachment that was there when the target was made: a later one at
+// the same node is no source, whoever makes it.
+func (r *record) joins(source *record) bool {
+	return r.Beside != "" && r.Beside == source.Node &&
+		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
 }
 
 // rival is the attachment that an exclusive volume goes to before this one.

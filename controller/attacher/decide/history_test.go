@@ -64,6 +64,12 @@ func TestPastHistories(t *testing.T) {
 			o := w.objects["va-b"]
 			o.stamped, o.nodeID = true, "id-b2"
 		}},
+		{"a live migration that is over lets the volume back to where it came from, beside where it is", func(w *world) {
+			w.attach("a")
+			w.migrate(w.objects["va-a"], "b")
+			w.moved()
+			w.create("a", 0)
+		}},
 	} {
 		t.Run(test.bug, func(t *testing.T) {
 			w := newWorld(t, true, false)
@@ -84,6 +90,17 @@ func (w *world) step(outcome int) {
 func (w *world) attach(node string) {
 	w.create(node, 0)
 	for !w.objects["va-"+node].attached {
+		w.step(outcomeSuccess)
+	}
+}
+
+// moved brings a live migration from a to b to its end.
+func (w *world) moved() {
+	for !w.objects["va-b"].attached {
+		w.step(outcomeSuccess)
+	}
+	w.delete(w.objects["va-a"])
+	for w.objects["va-a"] != nil {
 		w.step(outcomeSuccess)
 	}
 }

@@ -29,6 +29,17 @@ type object struct {
 	attachErrorCode, detachErrorCode  codes.Code
 	metadata                          map[string]string
 	wanted                            bool
+	// source is the object that this one was made beside, for a live migration.
+	source *object
+}
+
+// beside is the node that the object's annotation names, for as long as the
+// object is there.
+func (o *object) beside() string {
+	if o.source == nil {
+		return ""
+	}
+	return o.source.node
 }
 
 // call is a step under way, or one that nobody waits for any more.
@@ -73,12 +84,15 @@ type world struct {
 	left map[string]bool
 	// fence is the newest transitions that the process has seen.
 	fence int64
+	// pairs are the UIDs of a live migration's target and source.
+	pairs map[[2]string]bool
 }
 
 func newWorld(t tester, exclusive, looks bool) *world {
 	w := &world{
 		t: t, exclusive: exclusive, looks: looks, now: time.Unix(1_000_000, 0),
 		objects: map[string]*object{}, published: map[string]string{}, left: map[string]bool{}, ids: map[string]string{},
+		pairs: map[[2]string]bool{},
 	}
 	w.restart()
 	return w
@@ -126,9 +140,33 @@ func (w *world) create(node string, transitions int64) {
 		return
 	}
 	w.uids++
+	w.now = w.now.Add(time.Second) // so that the API server's timestamps tell them apart
 	o := &object{name: name, uid: "uid-" + strconv.Itoa(w.uids), node: node, created: w.now, transitions: transitions}
 	w.objects[name] = o
 	w.logf("create %s transitions=%d", name, transitions)
+}
+
+// migrate makes an attachment beside one that is there, for a live migration.
+func (w *world) migrate(source *object, node string) {
+	if source.deleting || !source.attached || w.objects["va-"+node] != nil || w.held(source.node) {
+		return
+	}
+	for _, o := range w.objects {
+		if o.source != nil {
+			return // one at a time
+		}
+	}
+	w.create(node, source.transitions)
+	if o := w.objects["va-"+node]; o != nil {
+		o.source = source
+		w.pairs[[2]string{o.uid, source.uid}] = true
+		w.logf("%s is beside %s", o.name, source.name)
+	}
+}
+
+// joined says whether a live migration lets two objects have the volume.
+func (w *world) joined(uid, other string) bool {
+	return w.pairs[[2]string{uid, other}] || w.pairs[[2]string{other, uid}]
 }
 
 // held says whether the volume is left, or about to be left, at another node.
@@ -167,7 +205,7 @@ func (w *world) see(o *object) {
 		Name: o.name, UID: o.uid, Node: o.node, Created: o.created,
 		Mark: fmt.Sprint(o.wanted, o.kept), Transitions: o.transitions,
 		Deleting: o.deleting, Stamped: o.stamped, Kept: o.kept, Attached: o.attached,
-		Metadata: o.metadata, NodeID: o.nodeID, Wanted: o.wanted,
+		Metadata: o.metadata, NodeID: o.nodeID, Wanted: o.wanted, Beside: o.beside(),
 		AttachError: decide.Reason{Message: o.attachError, Code: o.attachErrorCode},
 		DetachError: decide.Reason{Message: o.detachError, Code: o.detachErrorCode},
 		Volume:      handle, Exclusive: w.exclusive, NeedsSecret: w.secret, TargetID: w.id(o.node), PVStamped: true,
@@ -220,13 +258,13 @@ func (w *world) judgePublish(s decide.Step) {
 	if !w.exclusive || w.blind {
 		return
 	}
-	for id := range w.published {
-		if id != s.NodeID {
+	for id, uid := range w.published {
+		if id != s.NodeID && !w.joined(s.UID, uid) {
 			w.violated("publish at %s while the volume is at %s", s.NodeID, id)
 		}
 	}
 	for _, c := range w.lingering {
-		if c.step.Do == decide.Publish && c.at != s.NodeID {
+		if c.step.Do == decide.Publish && c.at != s.NodeID && !w.joined(s.UID, c.step.UID) {
 			w.violated("publish at %s while it is being published at %s", s.NodeID, c.at)
 		}
 	}
@@ -254,8 +292,8 @@ func (w *world) at(id string) bool { return w.published[id] != "" }
 
 func (w *world) take(c call) {
 	if c.step.Do == decide.Publish {
-		for id := range w.published {
-			if w.exclusive && id != c.at && !w.blind {
+		for id, uid := range w.published {
+			if w.exclusive && id != c.at && !w.blind && !w.joined(c.step.UID, uid) {
 				w.violated("the volume is published at %s and %s", id, c.at)
 			}
 		}
