@@ -84,8 +84,12 @@ scenarios: build ## Run every scenario on real clusters
 chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SHORT=1 for one, SEED=N to repeat
 	$(SANDBOX) run $(if $(SHORT),chaos-short,chaos) $(if $(SEED),--seed $(SEED))
 
+# kubectl as it is released, for the commands of the documentation.
+$(BIN)/kubectl: FORCE
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/kubectl
+
 .PHONY: test-install
-test-install: build binaries $(BIN)/certmanager ## Install, use, upgrade and uninstall the chart on a real cluster
+test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Install, use, upgrade and uninstall the chart on a real cluster
 	$(GO) run ./test/install --binaries $(BIN) \
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
@@ -102,8 +106,8 @@ bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it, OUT=FI
 	$(SANDBOX) bench $(if $(QUICK),--quick) $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-attach
-bench-attach: build ## Measure attachers alone: ours, stock and tuned; OUT=FILE to keep it
-	$(SANDBOX) bench-attach $(if $(OUT),--out $(OUT))
+bench-attach: build $(BIN)/moorage-attacher ## Measure attachers alone: ours, stock and tuned; CUT=1 for a cut, OUT=FILE to keep it, ADD=1 to add to it
+	$(SANDBOX) bench-attach --moorage-attacher $(BIN)/moorage-attacher $(if $(CUT),--cut) $(if $(OUT),--out $(OUT) --render docs/benchmarks-attach.md) $(if $(ADD),--add)
 
 .PHONY: bench-core
 bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result

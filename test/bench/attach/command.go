@@ -4,44 +4,37 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/test/bench"
 	"github.com/moorage-dev/moorage/test/bench/attach/result"
-	"github.com/moorage-dev/moorage/test/bench/internal/file"
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/origin"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// setup is an attacher with its limits.
-type setup struct {
-	name    string
-	mode    sandbox.Mode
-	moorage bool
-}
-
-func setups() []setup {
-	return []setup{
-		{"upstream", sandbox.Upstream, false},
-		{"upstream-tuned", sandbox.UpstreamTuned, false},
-		// Only the claims are bound faster: no controller takes part in what is measured.
-		{"moorage", sandbox.UpstreamTuned, true},
-	}
-}
-
 // flags are those of the command.
 type flags struct {
 	volumes           []int
-	latencies         []time.Duration
+	drivers           []string
 	attachers         []string
+	rounds            int
+	cut, add          bool
 	deadline, stock   time.Duration
+	own               string
 	out, render, from string
+}
+
+// driver is how fast the simulated driver is.
+type driver struct {
+	latency time.Duration
+	// parallel is how many calls it carries out at a time; 0 is any number.
+	parallel int
 }
 
 // NewCommand returns the bench-attach command.
@@ -50,99 +43,116 @@ func NewCommand(s bench.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench-attach",
 		Short: "Measure attachers alone: VolumeAttachments that all come at once",
-		Long:  "Measures external-attacher with its defaults, with raised limits, and moorage-attacher,\neach on a fresh cluster, see docs/benchmarks-attach.md.",
-		Args:  cobra.NoArgs,
+		Long: "Measures external-attacher with its defaults, with raised limits, and moorage-attacher,\n" +
+			"each on a fresh cluster, see docs/benchmarks-attach.md. The whole matrix takes about an hour,\n" +
+			"most of it external-attacher with its defaults; --cut has that attach one load only.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.render != "" {
-				return f.write(f.render)
+			if f.render != "" && f.out == "" {
+				return f.write(f.from)
 			}
 			return f.measure(cmd, s)
 		},
 	}
 	fs := cmd.Flags()
 	fs.IntSliceVar(&f.volumes, "volumes", []int{200, 1000}, "how many volumes")
-	fs.DurationSliceVar(&f.latencies, "latency", []time.Duration{0, time.Second}, "how long the driver takes")
+	fs.StringSliceVar(&f.drivers, "driver", []string{"0s", "1s", "1s/50"}, "how long the driver takes for a call, and after a slash how many it carries out at a time")
 	fs.StringSliceVar(&f.attachers, "attachers", nil, "only some of upstream, upstream-tuned, moorage")
+	fs.IntVar(&f.rounds, "rounds", 1, "measure everything this often, the attachers in turn")
+	fs.BoolVar(&f.cut, "cut", false, "external-attacher with its defaults with the first load only")
 	fs.DurationVar(&f.deadline, "deadline", 5*time.Minute, "stop a half that takes longer, and say how far it came")
-	fs.DurationVar(&f.stock, "stock-deadline", 12*time.Minute, "the same for external-attacher with its defaults")
+	fs.DurationVar(&f.stock, "stock-deadline", 15*time.Minute, "the same for external-attacher with its defaults")
+	fs.StringVar(&f.own, "moorage-attacher", "", "a moorage-attacher binary; without one, the one that is part of the sandbox, which takes more memory")
 	fs.StringVar(&f.out, "out", "", "store the result as JSON in this file, after each run")
-	fs.StringVar(&f.render, "render", "", "measure nothing: write the result of --from into this document")
-	fs.StringVar(&f.from, "from", "test/bench/results/attach.json", "the result to render")
+	fs.BoolVar(&f.add, "add", false, "keep what is in that file: cases that are measured again replace the earlier ones where it is shown")
+	fs.StringVar(&f.render, "render", "", "write the result into this document; without --out nothing is measured, and that of --from is written")
+	fs.StringVar(&f.from, "from", "test/bench/results/attach.json", "the result to write")
 	return cmd
 }
 
-// write renders a stored result into a document.
-func (f *flags) write(document string) error {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		return fmt.Errorf("document: %w", err)
-	}
-	data, err := os.ReadFile(f.from)
-	if err != nil {
-		return fmt.Errorf("result: %w", err)
-	}
-	r, err := result.Decode(data)
+// write renders a stored result into the document.
+func (f *flags) write(from string) error {
+	r, err := stored(from)
 	if err != nil {
 		return err
 	}
-	rendered, err := result.Within(string(text), r)
+	return result.Page().Write(f.render, result.Render(r))
+}
+
+// stored reads a result file.
+func stored(path string) (result.Result, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("%s: %w", document, err)
+		return result.Result{}, fmt.Errorf("result: %w", err)
 	}
-	return file.Write(document, []byte(rendered))
+	return result.Decode(data)
+}
+
+// before is what the file has that is to be added to.
+func (f *flags) before() (result.Result, error) {
+	switch {
+	case !f.add:
+		return result.Result{Schema: result.Schema}, nil
+	case f.out == "":
+		return result.Result{}, errors.New("--add adds to a file: name it with --out")
+	}
+	return stored(f.out)
 }
 
 func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	ctx := cmd.Context()
-	r := result.Result{
-		Schema: result.Schema, Command: f.commandLine(), Source: origin.OfBinaryOrTree(ctx), Machine: origin.ThisMachine(),
-		Started: time.Now().UTC().Truncate(time.Second),
-	}
-	failed := 0
-	for _, volumes := range f.volumes {
-		for _, latency := range f.latencies {
-			for _, which := range f.chosen() {
-				fmt.Fprintf(os.Stderr, "%s, %d volumes, driver %s\n", which.name, volumes, latency)
-				run := f.run(ctx, s, which, volumes, latency)
-				if err := ctx.Err(); err != nil {
-					return context.Cause(ctx)
-				}
-				if run.Failed != "" {
-					failed++
-				}
-				r.Runs = append(r.Runs, run)
-				if err := f.keep(r); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if _, err := fmt.Fprintln(cmd.OutOrStdout(), result.Render(r)); err != nil {
+	plan, err := f.plan()
+	if err != nil {
 		return err
 	}
+	all, err := f.before()
+	if err != nil {
+		return err
+	}
+	all.Sessions = append(all.Sessions, result.Session{Head: record.Begin(f.commandLine(), origin.OfBinaryOrTree(ctx))})
+	session, failed := &all.Sessions[len(all.Sessions)-1], 0
+	for i, c := range plan {
+		fmt.Fprintf(os.Stderr, "%s %d of %d: %s, %s\n", time.Now().Format(time.TimeOnly), i+1, len(plan), c.Setup, c.Load())
+		run := f.run(ctx, s, c)
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if run.Failed != "" {
+			failed++
+		}
+		session.Runs = append(session.Runs, run)
+		if err := f.keep(all); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), result.Render(all)); err != nil {
+		return err
+	}
+	if f.render != "" {
+		if err := f.write(f.out); err != nil {
+			return err
+		}
+	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d runs failed", failed, len(r.Runs))
+		return fmt.Errorf("%d of %d runs failed", failed, len(plan))
 	}
 	return nil
 }
 
-// chosen are the setups to measure.
-func (f *flags) chosen() []setup {
-	return slices.DeleteFunc(setups(), func(s setup) bool { return len(f.attachers) > 0 && !slices.Contains(f.attachers, s.name) })
-}
-
 // run makes one run on a cluster of its own.
-func (f *flags) run(ctx context.Context, s bench.Session, which setup, volumes int, latency time.Duration) result.Run {
-	run := result.Run{Setup: which.name, Volumes: volumes, Nodes: nodes, LatencySeconds: latency.Seconds()}
+func (f *flags) run(ctx context.Context, s bench.Session, c result.Case) result.Run {
+	run := result.Run{Case: c}
 	deadline := f.deadline
-	if which.name == "upstream" {
+	if c.Setup == stockName {
 		deadline = f.stock
 	}
 	options := s.Options()
 	options.Progress = func(string) {}
+	options.OwnAttacher = f.own
 	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, "    "+format+"\n", args...) }
 	runner := &sandbox.Runner{Options: options, Seed: 1, Log: log}
-	outcome := runner.Run(ctx, scenario(which, volumes, latency, deadline, &run), which.mode)
+	which := setupOf(c)
+	outcome := runner.Run(ctx, scenario(which, c, deadline, &run), which.mode)
 	err := runner.Close()
 	switch {
 	case !outcome.Passed:
@@ -159,26 +169,5 @@ func (f *flags) keep(r result.Result) error {
 	if f.out == "" {
 		return nil
 	}
-	data, err := r.Encode()
-	if err != nil {
-		return err
-	}
-	return file.Write(f.out, data)
-}
-
-// commandLine is how the measurement can be repeated.
-func (f *flags) commandLine() string {
-	var volumes, latencies []string
-	for _, n := range f.volumes {
-		volumes = append(volumes, fmt.Sprint(n))
-	}
-	for _, d := range f.latencies {
-		latencies = append(latencies, d.String())
-	}
-	line := fmt.Sprintf("moorage-sandbox bench-attach --volumes=%s --latency=%s --deadline=%s --stock-deadline=%s",
-		strings.Join(volumes, ","), strings.Join(latencies, ","), f.deadline, f.stock)
-	if len(f.attachers) > 0 {
-		line += " --attachers=" + strings.Join(f.attachers, ",")
-	}
-	return line
+	return record.Save(f.out, r)
 }

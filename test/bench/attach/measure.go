@@ -29,21 +29,22 @@ type half struct {
 }
 
 // scenario is one run as the sandbox plays it, with its clean-up and its judge.
-func scenario(s setup, volumes int, latency time.Duration, deadline time.Duration, into *result.Run) sandbox.Scenario {
+func scenario(s setup, c result.Case, deadline time.Duration, into *result.Run) sandbox.Scenario {
+	latency := time.Duration(c.LatencySeconds * float64(time.Second))
 	return sandbox.Scenario{
 		Name:  "bench-attach",
-		Doc:   fmt.Sprintf("%d VolumeAttachments at once over %d nodes, attach %s", volumes, nodes, latency),
+		Doc:   "VolumeAttachments at once: " + c.Load(),
 		Modes: []sandbox.Mode{s.mode},
 		Shape: func(to *sandbox.Shape) {
 			*to = sandbox.Shape{
-				Mode: s.mode, Nodes: nodes, Slots: volumes, AttachLatency: latency, DetachLatency: latency,
+				Mode: s.mode, Nodes: c.Nodes, Slots: c.Volumes, AttachLatency: latency, DetachLatency: latency, DiskParallel: c.Parallel,
 				KubeletStatusInterval: 10 * time.Second, MoorageAttacher: s.moorage,
 			}
 		},
 		Exclusive: true,
-		Timeout:   4 * patience,
+		Timeout:   2*deadline + 2*patience,
 		Run: func(ctx context.Context, e *sandbox.Env) error {
-			return measure(ctx, load{e, volumes, s.moorage}, deadline, into)
+			return measure(ctx, load{e, c.Volumes, s.moorage}, deadline, into)
 		},
 	}
 }
@@ -120,43 +121,76 @@ func (l load) half(ctx context.Context, h half) (*result.Half, error) {
 		return nil, err
 	}
 	out := &result.Half{Done: done, Writes: map[string]int{}, Calls: map[string]int{}, CPUSeconds: after.since(before)}
-	began, ended := h.requests(events, from, time.Now(), out)
-	if began.IsZero() || ended.IsZero() {
+	times := h.requests(events, from, time.Now(), out)
+	if times.began.IsZero() || times.settled.IsZero() {
 		return nil, errors.New("the audit log has no trace of the load")
 	}
-	out.SettledSeconds = ended.Sub(began).Seconds()
-	for _, e := range l.View.Calls(diskapi.Filter{}) {
-		if e.Time.Before(began) {
-			continue
-		}
-		if e.Phase == diskapi.Arrived && (strings.HasPrefix(string(e.Call), "Controller") || e.Call == diskapi.ListVolumes) {
-			out.Calls[string(e.Call)]++
-		}
-		if e.Call == h.call && e.Done() {
-			out.CalledSeconds = max(out.CalledSeconds, e.Time.Sub(began).Seconds())
-		}
-	}
+	out.AskedSeconds = times.asked.Sub(times.began).Seconds()
+	out.SettledSeconds = times.settled.Sub(times.began).Seconds()
+	h.calls(l.View.Calls(diskapi.Filter{}), times.began, out)
 	return out, nil
 }
 
-// requests counts the attacher's writes in a window, and says when the load
-// began and when the last write that ends a volume's half was answered.
-func (h half) requests(events []audit.Event, from, to time.Time, out *result.Half) (began, ended time.Time) {
+// moments of a half, by the API server's clock.
+type moments struct {
+	// began is when the load's first request was received, asked when its last
+	// one was answered, and settled when the last write that ends a volume's half
+	// was answered.
+	began, asked, settled time.Time
+}
+
+// requests counts the attacher's writes in a window, and says when what was.
+func (h half) requests(events []audit.Event, from, to time.Time, out *result.Half) (m moments) {
 	for _, e := range events {
 		if e.Received.Before(from) || e.Received.After(to) || e.Stage != "ResponseComplete" {
 			continue
 		}
-		if e.Verb == h.verb && e.Object.Path() == "volumeattachments" && (began.IsZero() || e.Received.Before(began)) {
-			began = e.Received
+		if e.Verb == h.verb && e.Object.Path() == "volumeattachments" {
+			if m.began.IsZero() || e.Received.Before(m.began) {
+				m.began = e.Received
+			}
+			m.asked = latest(m.asked, e.Finished)
 		}
 		if e.User.Username != attacherUser || !e.IsWrite() || e.Object.Path() == "leases" {
 			continue
 		}
 		kind := e.Verb + " " + e.Object.Path()
 		out.Writes[kind]++
-		if kind == h.settled && e.Finished.After(ended) {
-			ended = e.Finished
+		if kind == h.settled {
+			m.settled = latest(m.settled, e.Finished)
 		}
 	}
-	return began, ended
+	return m
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// calls counts the driver's calls since the load began, and says when the last
+// volume's first one came and when the last one was answered.
+func (h half) calls(entries []diskapi.Entry, began time.Time, out *result.Half) {
+	first := map[string]bool{}
+	for _, e := range entries {
+		if e.Time.Before(began) {
+			continue
+		}
+		if e.Phase == diskapi.Arrived && (strings.HasPrefix(string(e.Call), "Controller") || e.Call == diskapi.ListVolumes) {
+			out.Calls[string(e.Call)]++
+		}
+		if e.Call != h.call {
+			continue
+		}
+		since := e.Time.Sub(began).Seconds()
+		if e.Phase == diskapi.Arrived && !first[e.Volume] {
+			first[e.Volume] = true
+			out.BegunSeconds = max(out.BegunSeconds, since)
+		}
+		if e.Done() {
+			out.CalledSeconds = max(out.CalledSeconds, since)
+		}
+	}
 }

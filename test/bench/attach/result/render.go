@@ -3,37 +3,32 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
-)
-
-// The results stand between these two lines of the document.
-const (
-	begin = "<!-- results: begin; written by `moorage-sandbox bench-attach --render`, not by hand -->\n"
-	end   = "<!-- results: end -->\n"
 )
 
 // nothing stands where nothing was measured.
 const nothing = "–"
 
-// Within returns a document with its results replaced.
-func Within(text string, r Result) (string, error) {
-	before, rest, okBegin := strings.Cut(text, begin)
-	_, after, okEnd := strings.Cut(rest, end)
-	if !okBegin || !okEnd {
-		return "", fmt.Errorf("the results belong between the lines %q and %q, which are missing", begin, end)
-	}
-	return before + begin + "\n" + Render(r) + "\n" + end + after, nil
-}
+// Page is the document that shows the results.
+func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-attach --render"} }
 
 // Render writes a result as Markdown.
 func Render(r Result) string {
+	rows := r.rows()
 	var out strings.Builder
-	fmt.Fprintf(&out, "Measured by `%s` on %s: %s; %s.\n", r.Command, r.Started.Format("2 January 2006"), r.Source, r.Machine)
+	for i, s := range r.Sessions {
+		if !slices.ContainsFunc(rows, func(row row) bool { return row.session == i }) {
+			continue
+		}
+		fmt.Fprintf(&out, "%s: %s.\n\n", mark(i), s.Measured())
+	}
 	for _, half := range []struct {
 		name string
 		of   func(Run) *Half
@@ -41,58 +36,147 @@ func Render(r Result) string {
 		{"Attach", func(r Run) *Half { return r.Attach }},
 		{"Detach", func(r Run) *Half { return r.Detach }},
 	} {
-		fmt.Fprintf(&out, "\n### %s\n", half.name)
-		out.WriteString(speed(r, half.of).String())
+		fmt.Fprintf(&out, "### %s\n%s\n", half.name, speed(rows, half.of))
 	}
-	out.WriteString("\n### CPU seconds of the attach, and peak memory of the attacher\n")
-	out.WriteString(cost(r).String())
-	for _, run := range r.Runs {
-		if run.Failed != "" {
-			fmt.Fprintf(&out, "\n%s, %s failed: %s\n", run.load(), run.Setup, run.Failed)
+	fmt.Fprintf(&out, "### CPU seconds of the attach\n%s\n", cost(rows, func(r Run) map[string]float64 {
+		if r.Attach == nil {
+			return nil
+		}
+		return r.Attach.CPUSeconds
+	}, "%.2f"))
+	fmt.Fprintf(&out, "### Peak memory in MiB\n%s", cost(rows, func(r Run) map[string]float64 { return r.PeakMiB }, "%.0f"))
+	for _, s := range r.Sessions {
+		for _, run := range s.Runs {
+			if run.Failed != "" {
+				fmt.Fprintf(&out, "\n%s, %s failed: %s\n", run.Load(), run.Setup, run.Failed)
+			}
 		}
 	}
 	return out.String()
 }
 
-// load names what a run was asked to do.
-func (r Run) load() string {
-	return fmt.Sprintf("%d volumes, driver %g s", r.Volumes, r.LatencySeconds)
+// mark names a session where several are shown.
+func mark(session int) string { return string(rune('A' + session)) }
+
+// row is a case with what is shown of it.
+type row struct {
+	// Run is the one whose attach was the median one of runs.
+	Run
+	runs, session int
+	// best and worst are the seconds of the attaches of all of them.
+	best, worst float64
 }
 
-func speed(r Result, of func(Run) *Half) *table.Table {
+// rows are the cases, each as the last session has it that measured it: by
+// load, in the order of the attachers.
+func (r Result) rows() []row {
+	var list []row
+	for session, s := range r.Sessions {
+		for _, c := range cases(s.Runs) {
+			made := summary(c, s.Runs, session)
+			if i := slices.IndexFunc(list, func(other row) bool { return other.Case == c }); i >= 0 {
+				list[i] = made
+			} else {
+				list = append(list, made)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Volumes, b.Volumes), cmp.Compare(a.LatencySeconds, b.LatencySeconds),
+			cmp.Compare(a.Parallel, b.Parallel), cmp.Compare(order(a.Setup), order(b.Setup)))
+	})
+	return list
+}
+
+// order is the place of an attacher among the others.
+func order(setup string) int {
+	return slices.Index([]string{"upstream", "upstream-tuned", "moorage"}, setup)
+}
+
+// cases are the cases of runs that did not fail.
+func cases(runs []Run) []Case {
+	var list []Case
+	for _, run := range runs {
+		if run.Failed == "" && run.Attach != nil && !slices.Contains(list, run.Case) {
+			list = append(list, run.Case)
+		}
+	}
+	return list
+}
+
+// summary sums up the runs of a case.
+func summary(c Case, runs []Run, session int) row {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Case != c || r.Failed != "" || r.Attach == nil })
+	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(a.Attach.SettledSeconds, b.Attach.SettledSeconds) })
+	return row{
+		Run: runs[len(runs)/2], runs: len(runs), session: session,
+		best: runs[0].Attach.SettledSeconds, worst: runs[len(runs)-1].Attach.SettledSeconds,
+	}
+}
+
+// Load names what a case asks for.
+func (c Case) Load() string {
+	text := fmt.Sprintf("%d volumes, driver %g s", c.Volumes, c.LatencySeconds)
+	if c.Parallel > 0 {
+		text += fmt.Sprintf(", %d at a time", c.Parallel)
+	}
+	return text
+}
+
+func speed(rows []row, of func(Run) *Half) *table.Table {
 	var t table.Table
 	t.Left = map[int]bool{1: true}
-	t.Add("load", "attacher", "done", "last call answered", "last one in the API", "per second", "writes per volume", "calls per volume")
-	for _, run := range r.Runs {
-		half := of(run)
+	t.Add("load", "attacher", "done", "last asked for", "last call begun", "last call answered", "all in the API", "driver's limit", "times the limit",
+		"per second", "writes per volume", "calls per volume", "runs")
+	for _, r := range rows {
+		half := of(r.Run)
 		if half == nil || half.Done == 0 {
-			t.Add(run.load(), run.Setup, nothing, nothing, nothing, nothing, nothing, nothing)
 			continue
 		}
 		n := float64(half.Done)
-		t.Add(run.load(), run.Setup, fmt.Sprintf("%d of %d", half.Done, run.Volumes), seconds(half.CalledSeconds), seconds(half.SettledSeconds),
-			fmt.Sprintf("%.1f", n/half.SettledSeconds), each(half.Writes, n), each(half.Calls, n))
+		limit, times := nothing, nothing
+		if s := r.LimitSeconds(); s > 0 {
+			limit = seconds(s)
+			if half.Done == r.Volumes {
+				times = fmt.Sprintf("%.2f", half.SettledSeconds/s)
+			}
+		}
+		t.Add(r.Load(), r.Setup, fmt.Sprintf("%d of %d", half.Done, r.Volumes), moment(half.AskedSeconds), moment(half.BegunSeconds), seconds(half.CalledSeconds),
+			seconds(half.SettledSeconds), limit, times, fmt.Sprintf("%.1f", n/half.SettledSeconds), each(half.Writes, n), each(half.Calls, n), r.spread())
 	}
 	return &t
 }
 
-func cost(r Result) *table.Table {
+// spread says how many runs there were, of which session, and between which times
+// they attached.
+func (r row) spread() string {
+	if r.runs == 1 {
+		return "1 " + mark(r.session)
+	}
+	return fmt.Sprintf("%d %s: %.1f–%.1f s", r.runs, mark(r.session), r.best, r.worst)
+}
+
+func cost(rows []row, of func(Run) map[string]float64, format string) *table.Table {
 	processes := []string{"csi-attacher", "kube-apiserver", "etcd", "kube-controller-manager", "disk-service"}
 	var t table.Table
 	t.Left = map[int]bool{1: true}
-	t.Add(append(append([]string{"load", "attacher"}, processes...), "attacher's memory")...)
-	for _, run := range r.Runs {
-		row := []string{run.load(), run.Setup}
+	t.Add(append([]string{"load", "attacher"}, processes...)...)
+	for _, r := range rows {
+		line := []string{r.Load(), r.Setup}
 		for _, name := range processes {
-			if run.Attach == nil {
-				row = append(row, nothing)
-				continue
-			}
-			row = append(row, fmt.Sprintf("%.2f", run.Attach.CPUSeconds[name]))
+			line = append(line, fmt.Sprintf(format, of(r.Run)[name]))
 		}
-		t.Add(append(row, fmt.Sprintf("%.0f MiB", run.PeakMiB["csi-attacher"]))...)
+		t.Add(line...)
 	}
 	return &t
+}
+
+// moment is a time that a file of before it was measured does not have.
+func moment(s float64) string {
+	if s == 0 {
+		return nothing
+	}
+	return seconds(s)
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }

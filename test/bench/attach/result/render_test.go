@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the stored result into docs/benchmarks-attach.md")
@@ -17,19 +19,33 @@ const (
 	stored   = "../../results/attach.json"
 )
 
+func head(command string) record.Head {
+	return record.Head{Command: command, Started: time.Unix(0, 0).UTC()}
+}
+
 func example() Result {
-	return Result{
-		Schema: Schema, Command: "bench", Started: time.Unix(0, 0).UTC(),
-		Runs: []Run{
-			{
-				Setup: "moorage", Volumes: 4, Nodes: 2, LatencySeconds: 1,
-				Attach: &Half{
-					Done: 4, CalledSeconds: 1.5, SettledSeconds: 2, Writes: map[string]int{"patch volumeattachments/status": 4, "patch persistentvolumes": 4},
-					Calls: map[string]int{"ControllerPublishVolume": 4}, CPUSeconds: map[string]float64{"csi-attacher": 0.25},
-				},
-				PeakMiB: map[string]float64{"csi-attacher": 30},
+	four := Case{Setup: "moorage", Volumes: 4, Nodes: 2, LatencySeconds: 1, Parallel: 3}
+	run := func(c Case, settled float64) Run {
+		return Run{
+			Case: c,
+			Attach: &Half{
+				Done: 4, AskedSeconds: 0.2, BegunSeconds: 0.5, CalledSeconds: 2.5, SettledSeconds: settled,
+				Writes: map[string]int{"patch volumeattachments/status": 4, "patch persistentvolumes": 4},
+				Calls:  map[string]int{"ControllerPublishVolume": 4}, CPUSeconds: map[string]float64{"csi-attacher": 0.25},
 			},
-			{Setup: "upstream", Volumes: 4, Nodes: 2, Failed: "no room"},
+			PeakMiB: map[string]float64{"csi-attacher": 30},
+		}
+	}
+	stock := four
+	stock.Setup = "upstream"
+	failed := run(Case{Setup: "upstream", Volumes: 4, Nodes: 2}, 1)
+	failed.Failed = "no room"
+	return Result{
+		Schema: Schema,
+		Sessions: []Session{
+			{Head: head("first"), Runs: []Run{run(four, 9), run(stock, 3)}},
+			{Head: head("second"), Runs: []Run{run(four, 5), run(four, 3), run(four, 2.6), failed}},
+			{Head: head("third")},
 		},
 	}
 }
@@ -37,18 +53,24 @@ func example() Result {
 func TestRender(t *testing.T) {
 	got := Render(example())
 	for _, want := range []string{
-		"Measured by `bench` on 1 January 1970",
-		"| 4 volumes, driver 1 s | moorage  | 4 of 4 |              1.5 s |               2.0 s |        2.0 |              2.00 |             1.00 |",
-		"0.25", "30 MiB", "4 volumes, driver 0 s, upstream failed: no room",
+		"A: Measured by `first` on 1 January 1970", "B: Measured by `second`",
+		"| 4 volumes, driver 1 s, 3 at a time | upstream | 4 of 4 |          0.2 s |           0.5 s |              2.5 s |          3.0 s |          2.0 s |            1.50 |        1.3 |              2.00 |             1.00 |            1 A |",
+		"| 4 volumes, driver 1 s, 3 at a time | moorage  | 4 of 4 |          0.2 s |           0.5 s |              2.5 s |          3.0 s |          2.0 s |            1.50 |        1.3 |              2.00 |             1.00 | 3 B: 2.6–5.0 s |",
+		"0.25", " 30 |", "4 volumes, driver 0 s, upstream failed: no room",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
+	for _, not := range []string{"third", "9.0 s", "4 volumes, driver 0 s |"} {
+		if strings.Contains(got, not) {
+			t.Errorf("%q is in\n%s", not, got)
+		}
+	}
 }
 
 func TestFilesSurvive(t *testing.T) {
-	data, err := example().Encode()
+	data, err := record.Encode(example())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +97,7 @@ func TestDocumentShowsTheResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Within(string(text), r)
+	want, err := Page().With(string(text), Render(r))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,35 +2,49 @@
 
 package result
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"time"
-
-	"github.com/moorage-dev/moorage/test/bench/origin"
-)
+import "github.com/moorage-dev/moorage/test/bench/internal/record"
 
 // Schema names the format.
-const Schema = "moorage.dev/bench-attach/v1"
+const Schema = "moorage.dev/bench-attach/v2"
 
-// Result is everything that one command measured.
+// Result is what one command measured, or several that added to the same file.
 type Result struct {
-	Schema  string         `json:"schema"`
-	Command string         `json:"command"`
-	Source  origin.Source  `json:"source"`
-	Machine origin.Machine `json:"machine"`
-	Started time.Time      `json:"started"`
-	Runs    []Run          `json:"runs"`
+	Schema   string    `json:"schema"`
+	Sessions []Session `json:"sessions"`
 }
 
-// Run is one load on one attacher.
-type Run struct {
+// Session is everything that one command measured, in its order.
+type Session struct {
+	record.Head
+	Runs []Run `json:"runs"`
+}
+
+// Case is one load on one attacher. Runs of the same case can be compared.
+type Case struct {
 	Setup   string `json:"setup"`
 	Volumes int    `json:"volumes"`
 	Nodes   int    `json:"nodes"`
-	// LatencySeconds is how long the driver takes to attach, and to detach.
+	// LatencySeconds is how long the driver takes to attach, and to detach;
+	// Parallel, how many calls it carries out at a time (0: any number). The
+	// others wait in the driver.
 	LatencySeconds float64 `json:"latencySeconds"`
+	Parallel       int     `json:"parallel,omitempty"`
+}
+
+// LimitSeconds is the least time in which the driver can carry the load out: if
+// all calls were there at once, as many at a time as it takes, until the last
+// one's answer.
+func (c Case) LimitSeconds() float64 {
+	if c.Parallel == 0 {
+		return c.LatencySeconds
+	}
+	turns := (c.Volumes + c.Parallel - 1) / c.Parallel
+	return float64(turns) * c.LatencySeconds
+}
+
+// Run is a case as it was measured once.
+type Run struct {
+	Case
 	// Attach and Detach are the two halves; Detach is absent if the first was
 	// not over by the deadline.
 	Attach *Half `json:"attach,omitempty"`
@@ -45,8 +59,13 @@ type Run struct {
 type Half struct {
 	// Done is how many volumes were through by the deadline.
 	Done int `json:"done"`
-	// CalledSeconds is the time from the first request for it to the answer of
-	// the last driver's call; SettledSeconds to the last one that the API shows.
+	// All times are from the first request for it that the API server received.
+	// AskedSeconds: until it had answered the last request. BegunSeconds: until
+	// the last volume's first call reached the driver. CalledSeconds: until the
+	// driver had answered the last call. SettledSeconds: until the API server had
+	// answered the last write that says so.
+	AskedSeconds   float64 `json:"askedSeconds"`
+	BegunSeconds   float64 `json:"begunSeconds"`
 	CalledSeconds  float64 `json:"calledSeconds"`
 	SettledSeconds float64 `json:"settledSeconds"`
 	// Writes of the attacher, by verb and resource, and the driver's calls.
@@ -56,25 +75,8 @@ type Half struct {
 	CPUSeconds map[string]float64 `json:"cpuSeconds"`
 }
 
-// Encode writes the result as a file has it.
-func (r Result) Encode() ([]byte, error) {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode a result: %w", err)
-	}
-	return append(data, '\n'), nil
-}
-
-// Decode reads a file.
-func Decode(data []byte) (Result, error) {
-	var r Result
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&r); err != nil {
-		return r, fmt.Errorf("result file: %w", err)
-	}
-	if r.Schema != Schema {
-		return r, fmt.Errorf("result file has schema %q, not %q", r.Schema, Schema)
-	}
-	return r, nil
+// Decode reads a result file's content.
+func Decode(data []byte) (r Result, err error) {
+	err = record.Decode(data, Schema, &r)
+	return r, err
 }
