@@ -23,6 +23,9 @@ import (
 func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verdict, []Step) {
 	r := TicketRequest(s, t)
 	w := view{s: s, r: r, n: t.Node, now: now, granting: true}
+	if lost := w.fenced(); len(lost) > 0 {
+		return refuse(lost), nil // before all else: whoever waits for this ticket to give way sees that it has
+	}
 	verdict := a.judge(w)
 	if node := s.Node(t.Node); node == nil || !node.Exists {
 		verdict = refuse(append(verdict.Reasons, Reason{Code: NodeMissing, Node: t.Node}))
@@ -49,8 +52,10 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 		if !p.excl {
 			continue
 		}
-		if next := p.committed(r, t.Node); next.Node != "" {
-			return refuse([]Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: next.Node, Who: next.To}}).SeenFrom(r.Who.Namespace), nil
+		if who, at, lost := p.committed(r, t.Node); lost {
+			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name}}), nil
+		} else if at != "" {
+			return refuse([]Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: at, Who: who}}).SeenFrom(r.Who.Namespace), nil
 		}
 		p.hold = p.nextHold(hold(v))
 		if p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
@@ -84,27 +89,52 @@ func (a Arbiter) tooEarly(s ledger.Snapshot, r Request) []Reason {
 	return reasons
 }
 
-// committed is to whom else, at another node, the hold as written promises the
-// volume: the grant may be on its way. Whoever ranks before has that ticket told
-// first that it gives way, and waits until then.
-func (p *planner) committed(r Request, n ledger.NodeName) ledger.Promise {
-	next := hold(p.v).Next
-	place := p.v.Place(next.Node)
-	if place == nil || next.Node == n || next.To.UID == r.Who.UID || fenced(p.s, p.v, next.Node, p.now) {
-		return ledger.Promise{}
-	}
-	for _, u := range place.Users {
-		if stand(p.s, u) == asking && requester(p.s, u).UID == next.To.UID && p.named(u) {
-			return next
+// fenced says which exclusive volumes would be granted at a node that is fenced,
+// from where they are taken for whoever asks elsewhere.
+func (w view) fenced() []Reason {
+	var reasons []Reason
+	for _, need := range w.r.Needs {
+		v := w.s.Volume(need.Volume)
+		if v == nil || !w.s.AttachRequired(v.ID.Driver) || !exclusive(access(w.s, v, need.Access)) {
+			continue
+		}
+		if fenced(w.s, v, w.n, w.now) {
+			reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: w.n})
 		}
 	}
-	return ledger.Promise{}
+	return reasons
+}
+
+// committed is to whom else, at another node, the volume is committed: to whom
+// the hold as written promises it, as the grant may be on its way; and at a
+// fenced node to any ticket that has it or may get it. Whoever ranks before, or
+// relies on the fence, has that ticket told first that it gives way, and waits
+// until then: once it is told, no fence that ends makes two of them.
+func (p *planner) committed(r Request, n ledger.NodeName) (who ledger.Requester, at ledger.NodeName, lost bool) {
+	next := hold(p.v).Next
+	for i := range p.v.Places {
+		place := &p.v.Places[i]
+		if place.Node == n {
+			continue
+		}
+		lost := fenced(p.s, p.v, place.Node, p.now)
+		for _, u := range place.Users {
+			who := requester(p.s, u)
+			if who.UID == r.Who.UID || !p.booked(u) {
+				continue
+			}
+			if lost || stand(p.s, u) == asking && place.Node == next.Node && who.UID == next.To.UID {
+				return who, place.Node, lost
+			}
+		}
+	}
+	return ledger.Requester{}, "", false
 }
 
 // gaveWay says whether a ticket that is not granted has been told that it gives
-// way to another.
+// way: to another, or because its node is fenced.
 func gaveWay(t *ledger.Ticket) bool {
-	return t.Phase == ledger.TicketPending && t.Reason == string(Outranked)
+	return t.Phase == ledger.TicketPending && (t.Reason == string(Outranked) || t.Reason == string(NodeFenced))
 }
 
 // taken is the reason that a hold gives a volume to another node: the one
@@ -120,8 +150,9 @@ func (p *planner) taken(name string) Reason {
 }
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
-// yields to somebody who was promised the volume, when somebody else got the
-// volume while its node was fenced, or when what it asked for goes away.
+// yields to somebody who was promised the volume, when its node is fenced and
+// somebody asks for the volume elsewhere or got it, or when what it asked for
+// goes away.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	var reasons []Reason
 	for _, need := range TicketRequest(s, t).Needs {
@@ -132,7 +163,12 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			continue
 		}
 		if v := s.Volume(need.Volume); v != nil && v.Hold != nil {
-			reasons = append(reasons, a.planner(s, v, now).superseded(t, need.Name)...)
+			p := a.planner(s, v, now)
+			if lost := p.superseded(t, need.Name); len(lost) > 0 {
+				reasons = append(reasons, lost...)
+			} else if p.contested(t.Node) {
+				reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: t.Node})
+			}
 		}
 	}
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
@@ -150,6 +186,24 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 		reason.Node = h.Node
 	}
 	return []Reason{reason}
+}
+
+// contested says whether somebody asks elsewhere for an exclusive volume that
+// counts at a fenced node no longer.
+func (p *planner) contested(n ledger.NodeName) bool {
+	if !p.excl || !p.required || !fenced(p.s, p.v, n, p.now) {
+		return false
+	}
+	for i := range p.v.Places {
+		place := &p.v.Places[i]
+		if place.Node == n || fenced(p.s, p.v, place.Node, p.now) {
+			continue
+		}
+		if slices.ContainsFunc(place.Users, func(u ledger.User) bool { st := stand(p.s, u); return st == asking || st == living }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Covered says whether a pod's reservation may end, because the bound pod

@@ -122,9 +122,11 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		place := &v.Places[i]
 		if p.wanted(place) {
 			p.acquire(place)
-			p.awaitFence(place)
 		} else {
 			p.release(place)
+		}
+		if p.wanted(place) || p.pledged(place) {
+			p.awaitFence(place)
 		}
 	}
 	p.reclaim()
@@ -166,10 +168,14 @@ func (p *planner) migratesTo(place *ledger.Place) bool {
 
 // claimed says whether anybody at a place has a right to the volume. promised
 // tickets, to which the hold gives it before their grant is written, count
-// when asked for.
+// when asked for. A fence ends the rights of all at a place, but a promise ends
+// only when its ticket has been told: its grant may be on its way.
 func (p *planner) claimed(place *ledger.Place, promised bool) bool {
-	if place == nil || !p.required || fenced(p.s, p.v, place.Node, p.now) {
+	if place == nil || !p.required {
 		return false
+	}
+	if fenced(p.s, p.v, place.Node, p.now) {
+		return promised && p.pledged(place)
 	}
 	for _, u := range place.Users {
 		switch stand(p.s, u) {
@@ -184,6 +190,22 @@ func (p *planner) claimed(place *ledger.Place, promised bool) bool {
 		}
 	}
 	return false
+}
+
+// pledged says whether a ticket at a place has the volume, or may get it.
+func (p *planner) pledged(place *ledger.Place) bool {
+	return slices.ContainsFunc(place.Users, p.booked)
+}
+
+// booked says whether a user is a ticket that is granted, or to which the hold
+// as written gives the volume, so that its grant may be on its way.
+func (p *planner) booked(u ledger.User) bool {
+	t := p.s.Ticket(u.Ticket)
+	if u.Pod != "" || t == nil || t.Ghost {
+		return false
+	}
+	st := stand(p.s, u)
+	return st == living || st == asking && p.named(u)
 }
 
 // outranked says whether a user must yield to somebody at another node.

@@ -72,6 +72,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
 	p.describe(&h, place)
+	p.revoke(&h)
 	if h.Stays = p.stays(was, h, place); h.Stays {
 		unknown(&h)
 	}
@@ -182,10 +183,11 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 // promise keeps the promise that was made while whoever has it is there, and
 // else makes one to who ranks first.
 func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
-	if next := was.Next; next.Node != "" && next.Node != holder && p.required && !fenced(p.s, p.v, next.Node, p.now) {
+	if next := was.Next; next.Node != "" && next.Node != holder && p.required {
+		lost := fenced(p.s, p.v, next.Node, p.now)
 		if place := p.v.Place(next.Node); place != nil {
 			for _, u := range place.Users {
-				if st := stand(p.s, u); (st == living || st == asking && p.named(u)) && requester(p.s, u).UID == next.To.UID {
+				if st := stand(p.s, u); (st == living && !lost || p.booked(u)) && requester(p.s, u).UID == next.To.UID {
 					return next
 				}
 			}
@@ -263,6 +265,18 @@ func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 		h.State = ledger.HoldDetachPending
 	}
 	h.Reason, h.Message = stuck.Code, stuck.Message()
+}
+
+// revoke says in the hold that a ticket at a fenced node has to be told that it
+// gives way before the volume goes elsewhere; that has it looked at, too, where
+// only time has fenced the node.
+func (p *planner) revoke(h *ledger.Hold) {
+	for _, n := range []ledger.NodeName{h.Node, h.Next.Node} {
+		if place := p.v.Place(n); place != nil && p.pledged(place) && fenced(p.s, p.v, n, p.now) {
+			reason := Reason{Code: NodeFenced, Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: n}
+			h.Reason, h.Message = reason.Code, reason.Message()
+		}
+	}
 }
 
 // clock keeps in the hold how far a rule of force has come for its place, so

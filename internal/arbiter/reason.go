@@ -21,6 +21,7 @@ const (
 	VolumeDeleting      ledger.Code = "VolumeDeleting"
 	Outranked           ledger.Code = "Outranked"     // gives way to a ticket that ranks before
 	NotBeforeBind       ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
+	NodeFenced          ledger.Code = "NodeFenced"    // what is at the node no longer counts
 )
 
 // The reasons that wait.
@@ -50,7 +51,7 @@ const (
 func Codes() []ledger.Code {
 	return []ledger.Code{
 		NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting,
-		VolumeDeleting, Outranked, NotBeforeBind, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
+		VolumeDeleting, Outranked, NotBeforeBind, NodeFenced, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
 		NodeUnmanaged, NotGranted, Attaching, AttachFailed, NotReported, Detaching, DetachFailed,
 		InUse, InUseUnknown, NodeUnreachable, DetachDelayed, ForeignAttachment, VolumeMissing, NodeReplaced,
 	}
@@ -59,7 +60,7 @@ func Codes() []ledger.Code {
 // outcomeOf says whether a reason of this code denies or waits.
 func outcomeOf(c ledger.Code) Outcome {
 	switch c {
-	case NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting, VolumeDeleting, Outranked, NotBeforeBind:
+	case NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting, VolumeDeleting, Outranked, NotBeforeBind, NodeFenced:
 		return Deny
 	}
 	return Wait
@@ -94,6 +95,8 @@ func (r Reason) Message() string {
 		return fmt.Sprintf("%s goes to %s%s, which comes before", volume, r.Node, r.forWhom())
 	case NotBeforeBind:
 		return fmt.Sprintf("the policy of driver %s binds pods after their volumes are attached, and Moorage beside the attach/detach controller attaches after the bind: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
+	case NodeFenced:
+		return fmt.Sprintf("%s may be taken from %s, which is not ready and is out of service, or has been unreachable for too long", volume, r.Node)
 	case VolumeMissing:
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	case UsedByOtherPod:

@@ -62,7 +62,7 @@ func lifts() []lift {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NotBeforeBind, arbiter.NodeMissing, arbiter.NodeUnmanaged}
+	return []ledger.Code{arbiter.Outranked, arbiter.NotBeforeBind, arbiter.NodeFenced, arbiter.NodeMissing, arbiter.NodeUnmanaged}
 }
 
 // progress are reasons of an attach or detach under way. They keep no pod from
