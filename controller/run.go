@@ -101,7 +101,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 		return err
 	}
 	executor, err := execute.New(execute.Config{
-		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer,
+		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
 		Timeout: c.WriteTimeout, Lease: c.term.Until,
 		Turn:  flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Token: func() string { return string(uuid.NewUUID()) },

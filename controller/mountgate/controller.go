@@ -77,6 +77,9 @@ func New(config Config) (*Controller, error) {
 // Add has a pod, named by its UID, looked at.
 func (c *Controller) Add(uid string) { c.queue.Add(uid) }
 
+// Depth is how many pods are due. Safe for parallel use.
+func (c *Controller) Depth() int { return c.queue.Len() }
+
 // Run works until ctx is done, and returns when the last write is answered or
 // cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }
@@ -133,16 +136,14 @@ func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledge
 	if err := c.config.Write.PublishPod(ctx, pod, status); err != nil {
 		return err
 	}
-	if !st.safe && pod.Phase != ledger.PodFinished {
-		c.config.Events.Waits(pod, st.first())
-	}
+	c.tell(object, pod, st)
 	return nil
 }
 
 func condition(object *corev1.Pod, st state, now time.Time) corev1.PodCondition {
 	c := corev1.PodCondition{
 		Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionTrue, Reason: reasonSafe,
-		LastTransitionTime: metav1.NewTime(now),
+		LastTransitionTime: metav1.NewTime(now), ObservedGeneration: object.Generation,
 	}
 	switch {
 	case st.safe:

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
@@ -76,7 +77,7 @@ func (g *gate) node(version string, inUse, reported []ledger.VolumeID) ledger.No
 func newGate(t *testing.T, stamped bool) *gate {
 	t.Helper()
 	g := &gate{t: t, ledger: ledger.New(), now: time.Unix(1000, 0), recorder: record.NewFakeRecorder(10)}
-	g.object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: types.UID("p1")}}
+	g.object = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: types.UID("p1"), Generation: 3}}
 	if stamped {
 		g.object.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: placeholder}
 	}
@@ -105,7 +106,7 @@ func TestUsualWay(t *testing.T) {
 	g.look("attached, and not reported", 0)
 	g.apply(g.node("4", nil, []ledger.VolumeID{data}))
 	g.look("reported", 1)
-	if c := g.last().Condition; c.Type != v1alpha1.PodSafeToMount || c.Status != corev1.ConditionTrue {
+	if c := g.last().Condition; c.Type != v1alpha1.PodSafeToMount || c.Status != corev1.ConditionTrue || c.ObservedGeneration != 3 {
 		t.Errorf("condition %+v", c)
 	}
 	g.look("nothing new", 1)
@@ -231,5 +232,65 @@ func TestConditionTime(t *testing.T) {
 	g.look("it fails otherwise", 2)
 	if got := g.last().Condition.LastTransitionTime; !got.Equal(&began) {
 		t.Errorf("the condition is False since %s, and says %s", began, got)
+	}
+}
+
+// events takes what was told so far.
+func (g *gate) events() []string {
+	var list []string
+	for len(g.recorder.Events) > 0 {
+		list = append(list, <-g.recorder.Events)
+	}
+	return list
+}
+
+// A pod and its claim are told of a reason once, whatever the driver's words, and
+// of its end.
+func TestToldOnce(t *testing.T) {
+	g := newGate(t, true)
+	g.recorder.IncludeObject = true
+	for i, words := range []string{"request 1: no such disk", "request 2: no such disk"} {
+		failed := g.attachment("2"+words, false)
+		failed.AttachError = ledger.CallError{Code: 13, Message: words}
+		g.apply(failed)
+		g.look(words, i+1)
+	}
+	got := g.events()
+	if len(got) != 2 || !strings.Contains(got[0], "kind=Pod,") ||
+		!strings.Contains(got[1], "pod db waits: AttachFailed: ") || !strings.Contains(got[1], "PersistentVolumeClaim") {
+		t.Errorf("events %q, want one for the pod and one for its claim", got)
+	}
+	// Another process goes on from what the pod says.
+	next, err := New(g.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Controller = next
+	failed := g.attachment("4", false)
+	failed.AttachError = ledger.CallError{Code: 13, Message: "request 3: no such disk"}
+	g.apply(failed)
+	g.look("the next leader", 3)
+	if got := g.events(); len(got) > 0 {
+		t.Errorf("it is told again: %q", got)
+	}
+	g.apply(g.attachment("5", true))
+	g.apply(g.node("6", nil, []ledger.VolumeID{data}))
+	g.look("it is over", 4)
+	if got := g.events(); len(got) != 2 || !strings.Contains(got[0], "Normal VolumesReady every volume is attached to n1") || !strings.Contains(got[1], "Normal VolumesReady pod db has it at n1") {
+		t.Errorf("events %q, want the end of the wait, for the pod and for its claim", got)
+	}
+}
+
+// What the VolumeHold tells the claim, the pod's wait does not tell it again.
+func TestHoldTellsTheClaim(t *testing.T) {
+	g := newGate(t, true)
+	g.recorder.IncludeObject = true
+	g.apply(ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+	g.apply(ledger.Attachment{Name: ledger.AttachmentName(data, "n2"), UID: "b", Version: "1", Driver: "d", Node: "n2", PersistentVolume: "data",
+		Ours: true, Attached: true, Deleting: true, DetachError: ledger.CallError{Code: 13, Message: "busy"}})
+	g.apply(ledger.HoldSeen{Volume: data, Hold: ledger.Hold{Version: "1", Node: "n2", Transitions: 1, State: ledger.HoldDetachPending, Reason: arbiter.DetachFailed}})
+	g.look("the detach fails elsewhere", 1)
+	if got := g.events(); len(got) != 1 || !strings.Contains(got[0], "VolumeWait DetachFailed: ") {
+		t.Errorf("events %q, want one, for the pod", got)
 	}
 }

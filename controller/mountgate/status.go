@@ -17,6 +17,15 @@ type state struct {
 	safe     bool             // every volume is safe to mount
 	released bool             // every volume is safe to detach
 	reasons  []arbiter.Reason // why one is not safe to mount
+	waits    []wait           // the first reason of each that is not
+}
+
+// wait is a volume that is not safe to mount, by its name in the pod.
+type wait struct {
+	name   string
+	reason arbiter.Reason
+	claim  *ledger.Claim // nil when it has none
+	held   ledger.Code   // what its VolumeHold says it waits for
 }
 
 // lasts says whether a reason is worth telling at once.
@@ -74,6 +83,11 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 		if !verdict.Allowed() && p.Phase != ledger.PodFinished {
 			entry.Reason, entry.Message = string(verdict.First().Code), verdict.First().Message()
 			st.reasons = append(st.reasons, verdict.Reasons...)
+			w := wait{name: v.Name, reason: verdict.First(), claim: need.Claim}
+			if volume != nil && volume.Hold != nil {
+				w.held = volume.Hold.Reason
+			}
+			st.waits = append(st.waits, w)
 		}
 		st.safe = st.safe && entry.SafeToMount
 		st.released = st.released && entry.SafeToDetach

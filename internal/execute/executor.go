@@ -14,6 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/report"
 )
 
 // ErrStale says that a precondition did not hold: what was decided on has
@@ -34,6 +35,8 @@ type Config struct {
 	Moorage client.Interface
 	// Observer knows the objects, and learns what was answered.
 	Observer *observe.Observer
+	// Events tells holds, claims and tickets what was written; may be nil.
+	Events *report.Events
 	// Timeout bounds each request.
 	Timeout time.Duration
 	// Turn waits until another request may be made; nil: at once.

@@ -5,6 +5,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,7 @@ func (e *Executor) writeHold(ctx context.Context, step arbiter.Step) error {
 	switch {
 	case err == nil:
 		e.config.Observer.Saw(written)
+		e.config.Events.HoldChanged(old, written, e.boundClaim(step))
 		return nil
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return e.rereadHold(ctx, step.Volume)
@@ -149,4 +151,13 @@ func (e *Executor) claimOf(step arbiter.Step) ledger.ClaimKey {
 		}
 	}
 	return ledger.ClaimKey{}
+}
+
+// boundClaim is that claim itself; nil when it is gone, or another one by now.
+func (e *Executor) boundClaim(step arbiter.Step) *ledger.Claim {
+	claim := e.snapshot().Claim(e.claimOf(step))
+	if claim == nil || !slices.Contains(step.Hold.PVs, claim.PersistentVolume) {
+		return nil
+	}
+	return claim
 }

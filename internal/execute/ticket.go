@@ -18,12 +18,14 @@ import (
 // version.
 func (e *Executor) WriteTicketStatus(ctx context.Context, ticket *v1alpha1.VolumeTicket) error {
 	tickets := e.config.Moorage.VolumeTickets(ticket.Namespace)
+	old, _ := e.config.Observer.Ticket(ledger.TicketID{Namespace: ticket.Namespace, Name: ticket.Name})
 	written, err := call(ctx, e, func(ctx context.Context) (*v1alpha1.VolumeTicket, error) {
 		return tickets.UpdateStatus(ctx, ticket, metav1.UpdateOptions{})
 	})
 	switch {
 	case err == nil:
 		e.config.Observer.Saw(written)
+		e.config.Events.TicketChanged(old, written)
 		return nil
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: ticket %s/%s is gone", ErrStale, ticket.Namespace, ticket.Name)

@@ -25,6 +25,8 @@ const (
 	eventVolumeWaits   = "VolumeWait"
 	eventForcedDetach  = "ForcedDetach"
 	eventTicketRefused = "TicketRefused"
+	eventVolumesReady  = "VolumesReady"
+	eventResolved      = "Resolved"
 )
 
 // Events writes events, and logs each with the same reason code. All methods
@@ -52,8 +54,10 @@ func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
 	return &Events{recorder, klog.FromContext(ctx)}
 }
 
-// Waits tells a pod why its volumes are not there, when the reason lasts.
-func (e *Events) Waits(pod *ledger.Pod, reason arbiter.Reason) {
+// Waits tells a pod why one of its volumes is not there, when the reason lasts,
+// and the volume's claim; claim is nil when there is none, or when it is told so
+// by HoldChanged.
+func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason arbiter.Reason) {
 	if e == nil {
 		return
 	}
@@ -63,6 +67,22 @@ func (e *Events) Waits(pod *ledger.Pod, reason arbiter.Reason) {
 		name = eventFailedAttach
 	}
 	e.warn(OfPod(pod), name, fmt.Sprintf("%s: %s", reason.Code, reason.Message()))
+	if claim != nil {
+		e.warn(OfClaim(claim), name, fmt.Sprintf("pod %s waits: %s: %s", pod.Name, reason.Code, reason.Message()))
+	}
+}
+
+// Ready tells a pod that was told to wait that all its volumes are there, and the
+// claims that it waited for.
+func (e *Events) Ready(pod *ledger.Pod, node ledger.NodeName, claims []*ledger.Claim) {
+	if e == nil {
+		return
+	}
+	e.log.Info("A pod's volumes are safe to mount", "reason", eventVolumesReady, "pod", klog.KRef(pod.Namespace, pod.Name), "node", node)
+	e.tell(OfPod(pod), eventVolumesReady, fmt.Sprintf("every volume is attached to %s, and its node status says so", node))
+	for _, claim := range claims {
+		e.tellClaim(claim, eventVolumesReady, fmt.Sprintf("pod %s has it at %s", pod.Name, node))
+	}
 }
 
 // Refused tells a pod that a node was refused to its reservation.
@@ -99,6 +119,16 @@ func fields(reason arbiter.Reason) []any {
 		list = append(list, "node", reason.Node)
 	}
 	return list
+}
+
+func (e *Events) tellClaim(claim *ledger.Claim, reason, message string) {
+	if claim != nil {
+		e.tell(OfClaim(claim), reason, message)
+	}
+}
+
+func (e *Events) tell(at Object, reason, message string) {
+	e.recorder.Event(at.reference(), corev1.EventTypeNormal, reason, message)
 }
 
 func (e *Events) warn(at Object, reason, message string) {

@@ -23,7 +23,7 @@ func TestEventsAreLogged(t *testing.T) {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
 	e := report.NewEventsIn(klog.NewContext(t.Context(), logger), record.NewFakeRecorder(9))
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
-	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, arbiter.Reason{Code: arbiter.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
+	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
 	e.Refused(&ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, Type: ledger.TypePod, Node: "n2"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Node: "n2"})
 	e.ForcedDetach("n3", volume, arbiter.OutOfService)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -42,7 +42,7 @@ func TestEventsAreLogged(t *testing.T) {
 		t.Errorf("a driver's words are logged:\n%s", out.String())
 	}
 	var none *report.Events
-	none.Waits(&ledger.Pod{}, arbiter.Reason{}) // no recorder is no reason to fail
+	none.Waits(&ledger.Pod{}, nil, arbiter.Reason{}) // no recorder is no reason to fail
 	none.Refused(&ledger.Ticket{}, arbiter.Reason{})
 	none.ForcedDetach("", volume, "")
 }

@@ -33,6 +33,21 @@ func OfPod(p *ledger.Pod) Object {
 	return Object{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 }
 
+// OfClaim is a PersistentVolumeClaim.
+func OfClaim(c *ledger.Claim) Object {
+	return Object{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Key.Namespace, Name: c.Key.Name, UID: c.UID}
+}
+
+// ofHold and ofTicket have the object's UID, by which kubectl describe looks for
+// events.
+func ofHold(h *v1alpha1.VolumeHold) Object {
+	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeHold, Name: h.Name, UID: string(h.UID)}
+}
+
+func ofTicket(t *v1alpha1.VolumeTicket) Object {
+	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket, Namespace: t.Namespace, Name: t.Name, UID: string(t.UID)}
+}
+
 // OfAttachment is a VolumeAttachment.
 func OfAttachment(name string) Object {
 	return Object{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment", Name: name}

@@ -74,8 +74,8 @@ func TestEvents(t *testing.T) {
 	e := report.NewEventsWith(recorder)
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "u"}
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
-	e.Waits(pod, arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: v, Node: "n1"})
-	e.Waits(pod, arbiter.Reason{Code: arbiter.AttachFailed, Volume: v, Node: "n1", Detail: "no such disk"})
+	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.NodeUnreachable, Volume: v, Node: "n1"})
+	e.Waits(pod, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: v, Node: "n1", Detail: "no such disk"})
 	e.Refused(&ledger.Ticket{Type: ledger.TypePod, PodName: "db", Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Driver: "d", Used: 4, Limit: 4})
 	e.Refused(&ledger.Ticket{Type: ledger.TypeManual, Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot}) // nobody's pod
 	e.ForcedDetach("n1", v, arbiter.OutOfService)
@@ -96,7 +96,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("one event too many: %s", <-recorder.Events)
 	}
 	var none *report.Events
-	none.Waits(pod, arbiter.Reason{})
+	none.Waits(pod, nil, arbiter.Reason{})
 	none.ForcedDetach("n1", v, "")
 }
 

@@ -126,10 +126,12 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 // conditions sets the conditions that the hold's state asks for, and keeps the
 // times of those that were there before. Others go.
 func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus) {
+	// A VolumeHold has no status subresource, so that this very write makes the
+	// generation that the conditions speak of.
 	var old []metav1.Condition
-	var generation int64
+	generation := int64(1)
 	if c.Old != nil {
-		old, generation = c.Old.Status.Conditions, c.Old.Generation
+		old, generation = c.Old.Status.Conditions, c.Old.Generation+1
 	}
 	set := func(kind string, is metav1.ConditionStatus, reason string) {
 		condition := metav1.Condition{

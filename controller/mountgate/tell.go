@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mountgate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// tell makes events of what is new on a pod, once it has been written: each
+// volume that waits for another reason than before, and the end of waiting. object
+// is the pod as it was, so that nothing is told twice, by whatever process.
+func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
+	told := toldReasons(object)
+	switch {
+	case pod.Phase == ledger.PodFinished:
+	case !st.safe:
+		for _, w := range st.waits {
+			// What passes is not told beside what lasts.
+			if told[w.name] == string(w.reason.Code) || st.lasts() && report.Passes(w.reason.Code) {
+				continue
+			}
+			claim := w.claim
+			if w.held == w.reason.Code && !report.Passes(w.held) {
+				claim = nil // its VolumeHold tells it
+			}
+			c.config.Events.Waits(pod, claim, w.reason)
+		}
+	case len(told) > 0:
+		var claims []*ledger.Claim
+		s := c.config.Cache.Snapshot()
+		for _, v := range pod.Volumes {
+			claim := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim})
+			if v.Claim != "" && claim != nil && told[v.Name] != "" {
+				claims = append(claims, claim)
+			}
+		}
+		c.config.Events.Ready(pod, nodeOf(s, pod), claims)
+	}
+}
+
+// toldReasons are those that a pod's volume status has, by the volumes' names;
+// the placeholder has none.
+func toldReasons(object *corev1.Pod) map[string]string {
+	status, err := v1alpha1.ParseVolumeStatus(object.Annotations[v1alpha1.AnnotationVolumeStatus])
+	if err != nil {
+		return nil // nothing was told yet
+	}
+	told := map[string]string{}
+	for _, v := range status.Volumes {
+		if v.Reason != "" && v.Reason != v1alpha1.ReasonPending {
+			told[v.Name] = v.Reason
+		}
+	}
+	return told
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// What changes is told once: an event is made of the difference between what an
+// object said and what has just been written on it, so that neither a repeated
+// write nor another controller tells it again. The usual course (granted,
+// attached, detached) makes no event on pods, claims and holds: it is in their
+// conditions, and an event for each would be another write for each attach.
+
+// concern is a state of a volume that lasts, and that somebody may have to do
+// something about. The zero value is that there is none.
+type concern struct{ reason, message string }
+
+// concernOf is what a VolumeHold's conditions say is wrong.
+func concernOf(h *v1alpha1.VolumeHold) concern {
+	if h == nil {
+		return concern{}
+	}
+	c := meta.FindStatusCondition(h.Status.Conditions, v1alpha1.HoldDetachPending)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		c = meta.FindStatusCondition(h.Status.Conditions, v1alpha1.HoldAttached)
+	}
+	if c == nil || c.Status == metav1.ConditionFalse || Passes(ledger.Code(c.Reason)) {
+		return concern{}
+	}
+	return concern{c.Reason, c.Message}
+}
+
+// HoldChanged tells a VolumeHold, and the claim that people know its volume by,
+// that it has come into a state that lasts, or has left it. old is nil when it is
+// new, and claim when there is none.
+func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim) {
+	was, is := concernOf(old), concernOf(now)
+	if e == nil || was.reason == is.reason {
+		return
+	}
+	volume := now.Spec.Driver + "^" + now.Spec.Handle
+	log := []any{"volume", volume, "hold", now.Name}
+	if now.Status.Holder != nil {
+		log = append(log, "node", now.Status.Holder.Node)
+	}
+	if is.reason == "" {
+		e.log.Info("A volume waits no more", append(log, "reason", eventResolved, "was", was.reason)...)
+		message := fmt.Sprintf("%s is over: volume %s %s", was.reason, volume, whereabouts(now))
+		e.tell(ofHold(now), eventResolved, message)
+		e.tellClaim(claim, eventResolved, message)
+		return
+	}
+	e.log.Info("A volume waits", append(log, "reason", is.reason)...)
+	e.warn(ofHold(now), is.reason, is.message)
+	if claim != nil {
+		e.warn(OfClaim(claim), is.reason, is.message)
+	}
+}
+
+// whereabouts says where a volume is.
+func whereabouts(h *v1alpha1.VolumeHold) string {
+	if h.Status.Holder == nil {
+		return "is at no node"
+	}
+	return "is held by " + h.Status.Holder.Node
+}
+
+// TicketChanged tells a VolumeTicket that was not made for a pod what has become
+// of it: Granted and Satisfied, each when its status or reason changes to one that
+// lasts. A pod's reservation lives for moments; its pod is told.
+func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
+	if e == nil || now.Spec.Type == v1alpha1.TicketPod {
+		return
+	}
+	for _, kind := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
+		c := meta.FindStatusCondition(now.Status.Conditions, kind)
+		if c == nil || c.Reason == v1alpha1.ReasonPending || c.Status != metav1.ConditionTrue && Passes(ledger.Code(c.Reason)) {
+			continue
+		}
+		if old != nil {
+			if was := meta.FindStatusCondition(old.Status.Conditions, kind); was != nil && was.Status == c.Status && was.Reason == c.Reason {
+				continue
+			}
+		}
+		e.log.Info("A ticket has changed", "ticket", klog.KObj(now), "type", now.Spec.Type, "condition", kind, "status", c.Status, "reason", c.Reason, "at", now.Spec.NodeName)
+		at := ofTicket(now)
+		switch {
+		case c.Status != metav1.ConditionTrue:
+			e.warn(at, c.Reason, fmt.Sprintf("node %s: %s", now.Spec.NodeName, c.Message))
+		case kind == v1alpha1.TicketGranted:
+			e.tell(at, c.Reason, fmt.Sprintf("its volumes are reserved for it at node %s", now.Spec.NodeName))
+		default:
+			e.tell(at, c.Reason, fmt.Sprintf("its volumes are attached to node %s", now.Spec.NodeName))
+		}
+	}
+}
