@@ -108,7 +108,6 @@ func TestFilterReservesNothing(t *testing.T) {
 		r.Remove("pods", pod.Namespace, pod.Name)
 	}
 	r.eventually("the pods to be gone", func() bool { return r.x.Facts.Snapshot().Pod("uid-p3") == nil })
-	r.Put("csinodes", csiNode("n1", 3)) // the next change of anything
 	r.eventually("the pods to be forgotten", func() bool { return r.x.waker.Waiting() == 0 })
 	r.wantWrites()
 }

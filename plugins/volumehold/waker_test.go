@@ -166,7 +166,7 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the pod to be forgotten", func() bool {
-		r.plugin.core.waker.Look(t.Context())
+		r.plugin.core.waker.Sweep()
 		return r.plugin.core.waker.Waiting() == 0
 	})
 }

@@ -18,19 +18,19 @@ import (
 // anybody; and what wakes must not hold mu.
 func (w *Waker) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	w.mu.Lock()
-	_, known := w.waiting[pod.UID]
+	_, known := w.pods.all[pod.UID]
 	// Gated until judged: a look at newer facts meanwhile then wakes it.
 	attempt := w.enter(&waiting{pod: pod, fact: fact, gated: true})
 	w.mu.Unlock()
 	gated := !attempt.Based || w.config.Gated(pod, attempt.Base, arbiter.PodRequest(attempt.Base, &fact))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	entry := w.waiting[pod.UID]
+	entry := w.pods.all[pod.UID]
 	switch {
 	case entry == nil:
 	case !gated && !known:
 		// Pods on their way to a first attempt are many, and need no looks.
-		delete(w.waiting, pod.UID)
+		w.pods.drop(pod.UID)
 	default:
 		entry.gated = gated
 	}
@@ -41,11 +41,8 @@ func (w *Waker) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 func (w *Waker) Idle(uid types.UID) (idle, gated bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	entry := w.waiting[uid]
-	if entry == nil || entry.reserved {
-		return false, false
-	}
-	return true, entry.gated
+	entry := w.pods.idle[uid]
+	return entry != nil, entry != nil && entry.gated
 }
 
 // Gated is how many pods are kept from being tried.
@@ -53,7 +50,7 @@ func (w *Waker) Gated() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
-	for _, entry := range w.waiting {
+	for _, entry := range w.pods.all {
 		if entry.gated {
 			n++
 		}
@@ -66,7 +63,7 @@ func (w *Waker) Gated() int {
 func (w *Waker) Enlist(pod *corev1.Pod, fact ledger.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting[pod.UID] == nil {
+	if w.pods.all[pod.UID] == nil {
 		w.enter(&waiting{pod: pod, fact: fact, reserved: true})
 	}
 }

@@ -64,8 +64,8 @@ type Waker struct {
 	signal  chan struct{} // of capacity 1: something was touched
 	changes *ledger.Changes
 
-	mu      sync.Mutex
-	waiting map[types.UID]*waiting
+	mu   sync.Mutex
+	pods list
 }
 
 // Attempt is what a pod is judged by in one attempt to place it.
@@ -89,6 +89,14 @@ type waiting struct {
 	fact     ledger.Pod
 	reserved bool // it has a node: nothing to wake
 	gated    bool // it was kept from being tried
+	asked    *asked
+}
+
+// asked is what a pod asks for by the facts of its Base, once that was looked
+// at. It never changes.
+type asked struct {
+	arbiter.Request
+	admissible bool
 }
 
 // New returns a Waker that wakes nobody before Run.
@@ -108,7 +116,7 @@ func New(config Config) *Waker {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryFirst, retryMost)),
 		signal:  make(chan struct{}, 1),
 		changes: config.Facts.Ledger().Gather(),
-		waiting: map[types.UID]*waiting{},
+		pods:    newList(),
 	}
 }
 
@@ -125,7 +133,7 @@ func (w *Waker) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 // enter puts a pod on the list; mu is held.
 func (w *Waker) enter(entry *waiting) Attempt {
 	pod := entry.pod
-	if earlier := w.waiting[pod.UID]; earlier != nil {
+	if earlier := w.pods.all[pod.UID]; earlier != nil {
 		now := w.config.Now()
 		for _, r := range earlier.Refused {
 			if now.Before(r.until) {
@@ -133,7 +141,7 @@ func (w *Waker) enter(entry *waiting) Attempt {
 			}
 		}
 	}
-	w.waiting[pod.UID] = entry
+	w.pods.put(entry)
 	if w.config.Facts.HasSynced() {
 		entry.Base, entry.Based = w.config.Facts.Snapshot(), true
 	}
@@ -144,7 +152,7 @@ func (w *Waker) enter(entry *waiting) Attempt {
 func (w *Waker) Refuse(uid types.UID, n ledger.NodeName, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if entry := w.waiting[uid]; entry != nil {
+	if entry := w.pods.all[uid]; entry != nil {
 		entry.Refused = append(slices.Clip(entry.Refused), Refusal{n, message, w.config.Now().Add(RefusalLasts)})
 		w.retries.AddAfter(uid, RefusalLasts)
 	}
@@ -153,7 +161,7 @@ func (w *Waker) Refuse(uid types.UID, n ledger.NodeName, message string) {
 // Leave takes a pod off the list: it needs nothing any more.
 func (w *Waker) Leave(uid types.UID) {
 	w.mu.Lock()
-	delete(w.waiting, uid)
+	w.pods.drop(uid)
 	w.mu.Unlock()
 	w.retries.Forget(uid)
 }
@@ -162,9 +170,7 @@ func (w *Waker) Leave(uid types.UID) {
 func (w *Waker) Reserved(uid types.UID, has bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if entry := w.waiting[uid]; entry != nil {
-		entry.reserved = has
-	}
+	w.pods.reserve(uid, has)
 }
 
 // Retry has a pod tried again soon, and less soon each time until it is bound.
@@ -197,12 +203,18 @@ func (w *Waker) Run(ctx context.Context) {
 		return
 	}
 	w.wakeUnbased(ctx)
+	sweep := time.NewTicker(sweepInterval)
+	defer sweep.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-sweep.C:
+			w.Sweep()
 		case <-w.signal:
+			began := time.Now()
 			w.Look(ctx)
+			rest(ctx, restsFor*time.Since(began))
 		}
 	}
 }
@@ -214,10 +226,9 @@ func (w *Waker) nextRetry(ctx context.Context) bool {
 	}
 	defer w.retries.Done(uid)
 	w.mu.Lock()
-	entry := w.waiting[uid]
-	idle := entry != nil && !entry.reserved
+	entry := w.pods.idle[uid]
 	w.mu.Unlock()
-	if idle {
+	if entry != nil {
 		w.wake(ctx, entry)
 	}
 	return true
@@ -227,7 +238,7 @@ func (w *Waker) nextRetry(ctx context.Context) bool {
 func (w *Waker) wakeUnbased(ctx context.Context) {
 	w.mu.Lock()
 	var early []*waiting
-	for _, entry := range w.waiting {
+	for _, entry := range w.pods.all {
 		if !entry.Based {
 			early = append(early, entry)
 		}
@@ -238,60 +249,16 @@ func (w *Waker) wakeUnbased(ctx context.Context) {
 	}
 }
 
-// Look judges the waiting pods by what has been touched since the last look. A
-// pod that is entered meanwhile has newer facts, and the next look is its first.
-func (w *Waker) Look(ctx context.Context) {
-	w.mu.Lock()
-	now, volumes, nodes := w.changes.Take()
-	entries := make([]*waiting, 0, len(w.waiting))
-	for uid, entry := range w.waiting {
-		switch {
-		case w.config.Gone(entry.pod):
-			delete(w.waiting, uid)
-			w.retries.Forget(uid)
-		case entry.Based && !entry.reserved:
-			entries = append(entries, entry)
-		}
-	}
-	w.mu.Unlock()
+// restsFor is how much longer than a look the pause after it is: where very many
+// pods wait, what comes meanwhile is left to one look, and the scheduler is not
+// kept from its work.
+const restsFor = 3
 
-	for _, entry := range entries {
-		if w.judge(entry, change{now, volumes, nodes}) {
-			w.wake(ctx, entry)
-		}
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
-}
-
-// change is what has happened between two looks.
-type change struct {
-	after   ledger.Snapshot
-	volumes map[ledger.VolumeID]bool
-	nodes   map[ledger.NodeName]bool
-}
-
-// judge says whether a pod is to be tried again, and notes by what it was
-// judged.
-func (w *Waker) judge(entry *waiting, c change) bool {
-	w.mu.Lock()
-	base, gated := entry.Base, entry.gated
-	w.mu.Unlock()
-	was, is := arbiter.PodRequest(base, &entry.fact), arbiter.PodRequest(c.after, &entry.fact)
-	own := ownTouched(was, c.volumes) || ownTouched(is, c.volumes)
-	lifted := w.lifted(base, c, was, is, own)
-	// One that was tried before it would have been gated is to be tried again as
-	// well: what is said of it is not true any more. Whether a pod that was let
-	// through would be gated now is found when it is next moved in the queue.
-	shut := gated || own && !lifted && w.config.Gated(entry.pod, base, was)
-	if shut && !w.config.Gated(entry.pod, c.after, is) {
-		lifted, gated = true, false
-	}
-	w.mu.Lock()
-	entry.Base, entry.gated = c.after, gated
-	w.mu.Unlock()
-	if own || gated {
-		w.config.Waits(entry.pod)
-	}
-	return lifted
 }
 
 // wake has a pod tried again at once.
@@ -304,47 +271,5 @@ func (w *Waker) wake(ctx context.Context, entry *waiting) {
 func (w *Waker) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.waiting)
-}
-
-// lifted says whether a refusal of the pod is no more. What can't have changed
-// is not judged again: only the nodes that were touched, or all of them when it
-// was one of the pod's own volumes or its policy. was and is are the pod's
-// request before and after; own says whether one of its volumes was touched.
-func (w *Waker) lifted(before ledger.Snapshot, c change, was, is arbiter.Request, own bool) bool {
-	a := w.config.Arbiter
-	if a.Admissible(c.after, is).Allowed() && !a.Admissible(before, was).Allowed() {
-		return true // if only to be told what else is in the way
-	}
-	now := w.config.Now()
-	fits := func(n ledger.NodeName) bool {
-		return !a.Fit(before, was, n, now).Allowed() && a.Fit(c.after, is, n, now).Allowed()
-	}
-	if own || policyChanged(before, c.after, is) {
-		for n := range c.after.Nodes() {
-			if fits(n.Name) {
-				return true
-			}
-		}
-		return false
-	}
-	for n := range c.nodes {
-		if fits(n) {
-			return true
-		}
-	}
-	return false
-}
-
-func ownTouched(r arbiter.Request, volumes map[ledger.VolumeID]bool) bool {
-	return slices.ContainsFunc(r.Needs, func(n arbiter.Need) bool { return volumes[n.Volume] })
-}
-
-// policyChanged says whether a policy of a driver that the pod needs has
-// changed: that touches every node.
-func policyChanged(before, after ledger.Snapshot, r arbiter.Request) bool {
-	return slices.ContainsFunc(r.Needs, func(n arbiter.Need) bool {
-		was, is := arbiter.PolicyFor(before, n.Volume.Driver, ""), arbiter.PolicyFor(after, n.Volume.Driver, "")
-		return was.Name != is.Name || was.Version != is.Version
-	})
+	return len(w.pods.all)
 }

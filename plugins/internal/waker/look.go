@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Look judges the waiting pods by what has been touched since the last look. A
+// pod that is entered meanwhile has newer facts, and the next look is its first.
+// Without a pod that waits it costs nothing: what is touched then is in the facts
+// that the next one is judged by.
+func (w *Waker) Look(ctx context.Context) {
+	w.mu.Lock()
+	if len(w.pods.idle) == 0 {
+		w.mu.Unlock()
+		return
+	}
+	now, volumes, nodes := w.changes.Take()
+	entries := make([]*waiting, 0, len(w.pods.idle))
+	for _, entry := range w.pods.idle {
+		if entry.Based {
+			entries = append(entries, entry)
+		}
+	}
+	w.mu.Unlock()
+
+	for _, entry := range entries {
+		if w.judge(entry, change{now, volumes, nodes}) && !w.config.Gone(entry.pod) {
+			w.wake(ctx, entry)
+		}
+	}
+}
+
+// sweepInterval is how often the list is searched for pods that are gone.
+const sweepInterval = time.Second
+
+// Sweep takes the pods off the list that are gone. It must be called now and
+// then, as Run does.
+func (w *Waker) Sweep() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, entry := range w.pods.all {
+		if w.config.Gone(entry.pod) {
+			w.pods.drop(uid)
+			w.retries.Forget(uid)
+		}
+	}
+	if len(w.pods.idle) == 0 {
+		w.changes.Take() // nobody is to be judged by them
+	}
+}
+
+// change is what has happened between two looks.
+type change struct {
+	after   ledger.Snapshot
+	volumes map[ledger.VolumeID]bool
+	nodes   map[ledger.NodeName]bool
+}
+
+// judge says whether a pod is to be tried again, and notes by what it was
+// judged.
+func (w *Waker) judge(entry *waiting, c change) bool {
+	w.mu.Lock()
+	base, gated, was := entry.Base, entry.gated, entry.asked
+	w.mu.Unlock()
+	if was == nil {
+		was = w.asked(base, entry)
+	}
+	is := w.asked(c.after, entry)
+	own := ownTouched(was.Request, c.volumes) || ownTouched(is.Request, c.volumes)
+	lifted := w.lifted(base, c, was, is, own)
+	// One that was tried before it would have been gated is to be tried again as
+	// well: what is said of it is not true any more. Whether a pod that was let
+	// through would be gated now is found when it is next moved in the queue.
+	shut := gated || own && !lifted && w.config.Gated(entry.pod, base, was.Request)
+	if shut && !w.config.Gated(entry.pod, c.after, is.Request) {
+		lifted, gated = true, false
+	}
+	w.mu.Lock()
+	entry.Base, entry.asked, entry.gated = c.after, is, gated
+	w.mu.Unlock()
+	if own || gated {
+		w.config.Waits(entry.pod)
+	}
+	return lifted
+}
+
+func (w *Waker) asked(s ledger.Snapshot, entry *waiting) *asked {
+	r := arbiter.PodRequest(s, &entry.fact)
+	return &asked{r, w.config.Arbiter.Admissible(s, r).Allowed()}
+}
+
+// lifted says whether a refusal of the pod is no more. What can't have changed
+// is not judged again: only the nodes that were touched and are easier now, or
+// all of them when it was one of the pod's own volumes or its policy. was and is
+// are what the pod asks for before and after; own says whether one of its
+// volumes was touched.
+func (w *Waker) lifted(before ledger.Snapshot, c change, was, is *asked, own bool) bool {
+	if is.admissible && !was.admissible {
+		return true // if only to be told what else is in the way
+	}
+	a, now := w.config.Arbiter, w.config.Now()
+	fits := func(n ledger.NodeName) bool {
+		return a.Fit(c.after, is.Request, n, now).Allowed() && !a.Fit(before, was.Request, n, now).Allowed()
+	}
+	if own || policyChanged(before, c.after, is.Request) {
+		for n := range c.after.Nodes() {
+			if fits(n.Name) {
+				return true
+			}
+		}
+		return false
+	}
+	for n := range c.nodes {
+		if arbiter.Eased(before, c.after, is.Request, n) && fits(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func ownTouched(r arbiter.Request, volumes map[ledger.VolumeID]bool) bool {
+	return slices.ContainsFunc(r.Needs, func(n arbiter.Need) bool { return volumes[n.Volume] })
+}
+
+// policyChanged says whether a policy of a driver that the pod needs has
+// changed: that touches every node.
+func policyChanged(before, after ledger.Snapshot, r arbiter.Request) bool {
+	return slices.ContainsFunc(r.Needs, func(n arbiter.Need) bool {
+		was, is := arbiter.PolicyFor(before, n.Volume.Driver, ""), arbiter.PolicyFor(after, n.Volume.Driver, "")
+		return was.Name != is.Name || was.Version != is.Version
+	})
+}
