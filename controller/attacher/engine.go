@@ -272,7 +272,7 @@ func (e *engine) report(step decide.Step, o outcome, took time.Duration) {
 	logger := klog.FromContext(e.ctx).WithValues("step", step.Do, "VolumeAttachment", step.Name, "took", took)
 	switch {
 	case !o.result.Failed.IsZero():
-		logger.V(2).Info("Failed", "node", step.NodeID, "code", o.result.Failed.Code, "reason", o.result.Failed.Message)
+		logger.V(2).Info("Failed", "node", step.NodeID, "code", o.result.Failed.Code, "err", o.result.Failed.Message)
 	case step.Do.Call():
 		logger.V(2).Info("Done", "volume", step.Volume, "node", step.NodeID)
 	default:

@@ -72,7 +72,7 @@ func (e *engine) tell(ctx context.Context, list []stray) {
 			}
 		}
 		if err != nil {
-			klog.FromContext(ctx).Info("What the driver lists was not told", "PersistentVolume", s.pv.Name, "nodes", s.nodes, "reason", err.Error())
+			klog.FromContext(ctx).Info("What the driver lists was not told", "PersistentVolume", s.pv.Name, "nodes", s.nodes, "err", err.Error())
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (e *engine) unstamped(name string, work *volumeWork, fresh *corev1.Persiste
 	if err != nil {
 		work.failures++
 		work.until = e.now().Add(e.config.Rules.Backoff.After(work.failures, e.config.Rules.Random()))
-		klog.FromContext(e.ctx).V(2).Info("The finalizer stays on the PersistentVolume for now", "PersistentVolume", name, "reason", err.Error())
+		klog.FromContext(e.ctx).V(2).Info("The finalizer stays on the PersistentVolume for now", "PersistentVolume", name, "err", err.Error())
 		e.lookAtVolume(name)
 		return
 	}

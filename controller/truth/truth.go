@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -197,7 +196,6 @@ func (c *Checker) tell(d Difference) {
 		return
 	}
 	c.told[d.key()] = true
-	klog.Background().Error(nil, "The truth check found a difference", "code", d.Code, "what", d.Message)
 	c.config.Metrics.Difference(d.Code)
 	c.config.Events.Difference(d.At, d.Code, d.Message)
 }

@@ -26,11 +26,13 @@ func TestEventsAreLogged(t *testing.T) {
 	e.Waits(&ledger.Pod{Namespace: "shop", Name: "db"}, nil, arbiter.Reason{Code: arbiter.AttachFailed, Volume: volume, Node: "n1", Detail: "password=x"})
 	e.Refused(&ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, Type: ledger.TypePod, Node: "n2"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Node: "n2"})
 	e.ForcedDetach("n3", volume, arbiter.OutOfService)
+	e.Difference(report.OfNode("n4"), "BooksDiffer", "password=y")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for i, want := range [][]string{
 		{`reason="AttachFailed"`, `volume="d^h"`, `node="n1"`, `pod="shop/db"`},
 		{`reason="NoFreeSlot"`, `ticket="shop/t"`, `at="n2"`},
 		{`reason="ForcedDetach"`, `volume="d^h"`, `node="n3"`, `rule="OutOfService"`},
+		{`reason="BooksDiffer"`, `kind="Node"`, `object="n4"`},
 	} {
 		for _, text := range want {
 			if i >= len(lines) || !strings.Contains(lines[i], text) {

@@ -5,6 +5,7 @@ package report
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -59,7 +60,9 @@ func (o Object) reference() *corev1.ObjectReference {
 
 // Difference tells of an object that it is not as the truth check expects.
 func (e *Events) Difference(at Object, code, message string) {
-	if e != nil {
-		e.warn(at, code, message)
+	if e == nil {
+		return
 	}
+	e.log.Error(nil, "The truth check found a difference", "reason", code, "kind", at.Kind, "object", klog.KRef(at.Namespace, at.Name))
+	e.warn(at, code, message)
 }

@@ -96,7 +96,7 @@ func connect(ctx context.Context, c Config, manager metrics.CSIMetricsManager) (
 			d.Close()
 			return nil, Identity{}, err
 		}
-		logger.Info("The CSI driver can't be reached yet", "address", c.Address, "reason", err.Error())
+		logger.Info("The CSI driver can't be reached yet", "address", c.Address, "err", err.Error())
 		if err := pause(ctx, c.Retry); err != nil {
 			return nil, Identity{}, err
 		}
@@ -112,7 +112,7 @@ func (d *Driver) Identify(ctx context.Context) (Identity, error) {
 		if err == nil {
 			return identity, nil
 		}
-		logger.Info("The CSI driver has not said yet what it is", "address", d.config.Address, "reason", err.Error())
+		logger.Info("The CSI driver has not said yet what it is", "address", d.config.Address, "err", err.Error())
 		if err := pause(ctx, d.config.Retry); err != nil {
 			return Identity{}, err
 		}
