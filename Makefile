@@ -81,8 +81,8 @@ scenarios: build ## Run every scenario on real clusters
 	$(SANDBOX) run --all
 
 .PHONY: chaos
-chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SHORT=1 for one, SEED=N to repeat
-	$(SANDBOX) run $(if $(SHORT),chaos-short,chaos) $(if $(SEED),--seed $(SEED))
+chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SEED=N, MODE=upstream, OUT=FILE
+	$(SANDBOX) bench-chaos $(if $(SEED),--seed $(SEED)) $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))
 
 # kubectl as it is released, for the commands of the documentation.
 $(BIN)/kubectl: FORCE

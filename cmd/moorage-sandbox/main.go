@@ -17,6 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/scheduler"
 	"github.com/moorage-dev/moorage/test/bench"
 	"github.com/moorage-dev/moorage/test/bench/attach"
+	"github.com/moorage-dev/moorage/test/bench/chaos"
 	"github.com/moorage-dev/moorage/test/e2e"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
@@ -30,13 +31,15 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos},
 	}))
 }
 
 func benchmark(s *cli.Session) *cobra.Command { return bench.NewCommand(s) }
 
 func benchmarkAttachers(s *cli.Session) *cobra.Command { return attach.NewCommand(s) }
+
+func benchmarkChaos(s *cli.Session) *cobra.Command { return chaos.NewCommand(s, e2e.Chaos()) }
 
 // components are the processes that this binary can become.
 func components() map[string]func() *cobra.Command {

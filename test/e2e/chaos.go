@@ -18,24 +18,26 @@ import (
 // chaos churns pods while everything that can be killed is killed and the disk
 // service fails, hangs and dawdles. Nothing is asserted on the way but what the
 // judge asserts; in the end every pod runs, and then nothing may be left over.
-// It runs on request only: make chaos.
-func chaos(name string, pods, actions int, pace, timeout time.Duration) sandbox.Scenario {
+// Upstream is put through the same, and what goes wrong there is counted.
+func chaos(name string, pods, actions int, pace, timeout time.Duration, modes ...sandbox.Mode) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: name,
 		Doc: fmt.Sprintf("Up to %d pods come and go, %d actions long: kill -9 of every component and of kubelets, restarts of the API server, calls that fail, hang and take their time. "+
-			"In the end every pod runs, nothing is left over, and the judge has seen no violation.", pods, actions),
-		Modes:     []sandbox.Mode{sandbox.Standalone},
+			"In the end every pod runs, nothing is left over, and the judge has seen no violation. Upstream: what goes wrong is counted.", pods, actions),
+		Modes:     modes,
 		Timeout:   timeout,
 		Exclusive: true,
-		Extra:     true,
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)
 			shape.Nodes, shape.Slots = 5, pods/4
 			shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
 		},
 		Run: tell(func(s *story) {
-			c := &churn{story: s, most: pods, done: map[string]int{}}
+			c := &churn{story: s, most: pods}
 			s.say("seed %d", s.Seed)
+			if !s.moorage() {
+				s.must(s.Compare())
+			}
 			pacing := time.NewTicker(pace)
 			defer pacing.Stop()
 			for range actions {
@@ -48,17 +50,22 @@ func chaos(name string, pods, actions int, pace, timeout time.Duration) sandbox.
 			}
 			c.calm()
 			s.say("%s", c.summary())
-			s.must(s.EventuallyWithin(s.ctx, 4*time.Minute, "every pod runs", func() error {
-				for _, pod := range c.pods {
-					if err := s.Running(pod); err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
-			s.say("%d pods run", len(c.pods))
+			c.allRun()
 		}),
 	}
+}
+
+// chaosShort is chaos as it is told with all other scenarios.
+func chaosShort() sandbox.Scenario {
+	return chaos("chaos-short", 30, 240, 200*time.Millisecond, 6*time.Minute, sandbox.Standalone)
+}
+
+// Chaos is chaos for ten minutes, on request: with Moorage it is judged, stock
+// Kubernetes is put through the same.
+func Chaos() sandbox.Scenario {
+	s := chaos("chaos", 200, 2400, 250*time.Millisecond, 20*time.Minute, sandbox.Standalone, sandbox.Upstream, sandbox.UpstreamTuned)
+	s.Extra = true
+	return s
 }
 
 // churn is what chaos does, and has done.
@@ -70,7 +77,34 @@ type churn struct {
 	claims map[string]string // of each pod
 	idle   []string          // claims without a pod
 	faults []string
-	done   map[string]int
+}
+
+// patience is how long pods may take to run once there are no more faults:
+// failed calls are tried again after minutes.
+const patience = 4 * time.Minute
+
+// allRun waits until every pod runs. In a cluster that is only compared with, it
+// notes those that do not.
+func (c *churn) allRun() {
+	err := c.EventuallyWithin(c.ctx, patience, "every pod runs", func() error {
+		for _, pod := range c.pods {
+			if err := c.Running(pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if c.moorage() {
+		c.must(err)
+	}
+	for _, pod := range c.pods {
+		if err := c.Running(pod); err != nil {
+			c.Hangs(err)
+			continue
+		}
+		c.Count("pods that run in the end")
+	}
+	c.say("%d of %d pods run", len(c.pods)-len(c.Hanging()), len(c.pods))
 }
 
 // act does one thing that the seed chooses.
@@ -80,9 +114,9 @@ func (c *churn) act() {
 		name   string
 		do     func() bool
 	}{
-		{40, "pod", c.come}, {25, "deletion", c.leave}, {10, "forced deletion", c.vanish},
-		{10, "kill", c.kill}, {2, "kubelet kill", c.killNode}, {1, "API server restart", c.restartAPI},
-		{8, "fault", c.fault}, {6, "end of a fault", c.mendOne},
+		{40, "pods made", c.come}, {25, "pods deleted", c.leave}, {10, "pods deleted by force", c.vanish},
+		{10, "", c.kill}, {2, "", c.killNode}, {1, "", c.restartAPI},
+		{8, "", c.fault}, {6, "faults ended on the way", c.mendOne},
 	}
 	total := 0
 	for _, a := range actions {
@@ -91,8 +125,8 @@ func (c *churn) act() {
 	n := c.Rand.IntN(total)
 	for _, a := range actions {
 		if n -= a.weight; n < 0 {
-			if a.do() {
-				c.done[a.name]++
+			if a.do() && a.name != "" {
+				c.Count(a.name)
 			}
 			return
 		}
@@ -153,19 +187,29 @@ func (c *churn) part(how func(context.Context, string) error) bool {
 
 // kill ends a component with SIGKILL, and starts it again.
 func (c *churn) kill() bool {
-	return c.restart(c.any([]string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager}))
+	components := []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher, sandbox.ControllerManager}
+	if !c.moorage() {
+		components = []string{sandbox.Scheduler, sandbox.Attacher, sandbox.ControllerManager}
+	}
+	return c.restart(c.any(components))
 }
 
-func (c *churn) killNode() bool { return c.restart(sandbox.NodeName(1 + c.Rand.IntN(5))) }
+func (c *churn) killNode() bool {
+	return c.restartAs(sandbox.NodeName(1+c.Rand.IntN(5)), "kubelet")
+}
 
 func (c *churn) restartAPI() bool {
 	c.ExpectDenials()
 	return c.restart(sandbox.APIServer)
 }
 
-func (c *churn) restart(name string) bool {
+func (c *churn) restart(name string) bool { return c.restartAs(name, name) }
+
+// restartAs counts the kill under another name.
+func (c *churn) restartAs(name, kind string) bool {
 	c.must(c.Cluster.Kill(c.ctx, name))
 	c.must(c.Cluster.StartAgain(name))
+	c.Count("kill -9: " + kind)
 	return true
 }
 
@@ -187,6 +231,7 @@ func (c *churn) fault() bool {
 	set, err := c.Disk.SetFault(c.ctx, fault)
 	c.must(err)
 	c.faults = append(c.faults, set.ID)
+	c.Count("faults: calls " + string(fault.Action))
 	return true
 }
 
@@ -207,7 +252,7 @@ func (c *churn) calm() {
 
 func (c *churn) summary() string {
 	var parts []string
-	for name, n := range c.done {
+	for name, n := range c.Counts() {
 		parts = append(parts, fmt.Sprintf("%d × %s", n, name))
 	}
 	slices.Sort(parts)

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"time"
-
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -45,8 +43,8 @@ func Scenarios() []sandbox.Scenario {
 		beside(rollout()),
 		beside(limit()),
 		beside(handover()),
-		chaos("chaos", 200, 2400, 250*time.Millisecond, 20*time.Minute),
-		chaos("chaos-short", 30, 240, 200*time.Millisecond, 6*time.Minute),
+		chaosShort(),
+		Chaos(),
 		unprivileged(),
 		isolation(),
 	}

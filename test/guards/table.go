@@ -178,6 +178,16 @@ func standalone() []guard {
 			}},
 			Expect: []string{"all pods run", "a pod is"},
 		},
+		{
+			Scenario: "chaos-short",
+			Rule:     "I9: a detach that failed frees nobody",
+			Edits: []edit{{
+				File: "internal/arbiter/plan.go",
+				Old:  "if place.HasAttachments() || place.Reported {",
+				New:  "if va := place.Own(); va != nil && va.DetachError.IsZero() || place.Reported {",
+			}},
+			Expect: []string{"two-nodes", "every pod runs"},
+		},
 	}
 }
 

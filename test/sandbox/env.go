@@ -61,6 +61,7 @@ type Env struct {
 	excused map[diskapi.Rule]bool
 	// denials are of no account, see ExpectDenials.
 	denials bool
+	comparison
 }
 
 // ExpectDenials has denied calls not fail the scenario: an API server that was

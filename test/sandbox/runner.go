@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
@@ -35,6 +36,15 @@ type Result struct {
 	Excused []diskapi.Violation `json:"excused,omitempty"`
 	// Violations are what the judge saw beyond those.
 	Violations []diskapi.Violation `json:"violations,omitempty"`
+	// Counts is what the scenario counted, by what it is.
+	Counts map[string]int `json:"counts,omitempty"`
+	// Broken is how many violations of each rule there were, excused or not;
+	// of a scenario that compares, Excused has the first of each rule only.
+	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
+	// Hanging are the pods that a scenario that compares has seen never run, and
+	// why, and Left what was left over after it.
+	Hanging []string `json:"hanging,omitempty"`
+	Left    []string `json:"left,omitempty"`
 	// Denied are calls of Moorage's that the API server refused.
 	Denied []string `json:"denied,omitempty"`
 	// Pods is the timeline of the scenario's pods.
@@ -138,15 +148,28 @@ func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
 	if err := env.createNamespace(story, s.Name); err != nil {
 		return err
 	}
-	if err := tell(story, s, env); err != nil {
+	err = tell(story, s, env)
+	result.Counts, result.Hanging = env.counts, env.hanging
+	if err != nil {
 		result.Pods = env.Timeline.Pods()
 		return err
 	}
 	if err := env.cleanUp(ctx); err != nil {
-		return err
+		if !env.compares {
+			return err
+		}
+		result.Left = lines(env.Leftovers())
 	}
 	result.Pods = env.Timeline.Pods()
 	return env.judge(ctx, result)
+}
+
+// lines are the lines of an error, none of none.
+func lines(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
 }
 
 // playBare runs a story that starts its own clusters.
@@ -208,9 +231,16 @@ func (e *Env) judge(ctx context.Context, result *Result) error {
 		return fmt.Errorf("ask the judge: %w", err)
 	}
 	for _, v := range violations {
+		if v.Seq <= e.mark {
+			continue
+		}
+		if result.Broken == nil {
+			result.Broken = map[diskapi.Rule]int{}
+		}
+		result.Broken[v.Rule]++
 		switch {
-		case v.Seq <= e.mark:
-		case e.excused[v.Rule]:
+		case e.compares && result.Broken[v.Rule] > 1:
+		case e.compares, e.excused[v.Rule]:
 			result.Excused = append(result.Excused, v)
 		default:
 			result.Violations = append(result.Violations, v)

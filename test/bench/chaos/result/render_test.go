@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+func outcome(mode sandbox.Mode) sandbox.Result {
+	return sandbox.Result{
+		Mode: mode, Passed: true, Seconds: 61, Calls: 7, Counts: map[string]int{"pods made": 3},
+		Broken:  map[diskapi.Rule]int{diskapi.TwoNodes: 2},
+		Excused: []diskapi.Violation{{Rule: diskapi.TwoNodes, Message: "first"}, {Rule: diskapi.TwoNodes, Message: "second"}},
+		Hanging: []string{"pod p1 is Pending"}, Left: []string{"a VolumeAttachment", "a disk"},
+	}
+}
+
+// A run says what went wrong: how often, and the first of each.
+func TestRenderTellsWhatWentWrong(t *testing.T) {
+	var r Result
+	r.Add(Of(record.Head{Command: "c", Started: time.Unix(0, 0).UTC()}, outcome(sandbox.Upstream)))
+	r.Add(Of(record.Head{Command: "c"}, sandbox.Result{Mode: sandbox.Standalone, Error: "late\nlong", Counts: map[string]int{"pods made": 4}}))
+	text := Render(r)
+	for _, want := range []string{
+		"|      standalone | upstream |", "| pods made                   |               4 |        3 |", "| **violations, all rules**   |               0 |        2 |",
+		"failed", "compared", "standalone failed: late\n", "the first `two-nodes`: first", "the first of 1: pod p1 is Pending", "the first of 2: a VolumeAttachment",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " ")) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "second") {
+		t.Errorf("more than the first violation of a rule is shown:\n%s", text)
+	}
+}
+
+// A mode's run takes the place of its last one, and nobody else's.
+func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
+	var r Result
+	for i, mode := range []sandbox.Mode{sandbox.Upstream, sandbox.Standalone, sandbox.Upstream} {
+		run := Of(record.Head{}, sandbox.Result{Mode: mode})
+		run.Calls = i
+		r.Add(run)
+	}
+	if len(r.Runs) != 2 || r.Runs[0].Mode != sandbox.Standalone || r.Runs[1].Calls != 2 {
+		t.Errorf("there are %+v", r.Runs)
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// Schema names the format of result files.
+const Schema = "moorage.dev/bench-chaos/v1"
+
+// Result has the last run of each mode.
+type Result struct {
+	Schema string `json:"schema"`
+	Runs   []Run  `json:"runs"`
+}
+
+// Run is one chaos in one mode, and what made it.
+type Run struct {
+	record.Head
+	Mode sandbox.Mode `json:"mode"`
+	Seed uint64       `json:"seed"`
+	// Seconds from the first pod until nothing was left over, or nobody waited
+	// for it any longer.
+	Seconds float64 `json:"seconds"`
+	// Failed says why a run that is judged did not pass, or one that is
+	// compared with was not over.
+	Failed string `json:"failed,omitempty"`
+	// Calls is how many calls the disk service got.
+	Calls int `json:"calls"`
+	// Counts says how often what was done, and how many pods run in the end.
+	Counts map[string]int `json:"counts"`
+	// Broken is how many violations the judge saw, by rule.
+	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
+	// First has the first violation of each rule.
+	First []diskapi.Violation `json:"first,omitempty"`
+	// Hanging are the pods that did not run, and Left what was left over.
+	Hanging []string `json:"hanging,omitempty"`
+	Left    []string `json:"left,omitempty"`
+}
+
+// Of makes a run of a scenario's outcome.
+func Of(head record.Head, r sandbox.Result) Run {
+	run := Run{
+		Head: head, Mode: r.Mode, Seed: r.Seed, Seconds: r.Seconds, Failed: r.Error, Calls: r.Calls,
+		Counts: r.Counts, Broken: r.Broken, Hanging: r.Hanging, Left: r.Left,
+	}
+	seen := map[diskapi.Rule]bool{}
+	for _, v := range slices.Concat(r.Excused, r.Violations) {
+		if !seen[v.Rule] {
+			seen[v.Rule] = true
+			run.First = append(run.First, v)
+		}
+	}
+	return run
+}
+
+// Add puts a run in the place of the last one of its mode.
+func (r *Result) Add(run Run) {
+	r.Schema = Schema
+	r.Runs = slices.DeleteFunc(r.Runs, func(old Run) bool { return old.Mode == run.Mode })
+	r.Runs = append(r.Runs, run)
+	slices.SortFunc(r.Runs, func(a, b Run) int {
+		return cmp.Compare(slices.Index(sandbox.Modes(), a.Mode), slices.Index(sandbox.Modes(), b.Mode))
+	})
+}
+
+// Decode reads a result file's content.
+func Decode(data []byte) (r Result, err error) {
+	err = record.Decode(data, Schema, &r)
+	return r, err
+}

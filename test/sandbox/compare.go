@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import "fmt"
+
+// comparison is what a scenario counts, and whether it only counts.
+type comparison struct {
+	compares bool
+	hanging  []string
+	counts   map[string]int
+}
+
+// Compare has what a cluster without Moorage does wrong be counted in the
+// result, and not fail the scenario: violations, what is left over, and pods
+// that are told to Hangs. It is an error where Moorage is to be judged. It is
+// serial.
+func (e *Env) Compare() error {
+	if e.Mode.Moorage() {
+		return fmt.Errorf("mode %s is judged, not compared with", e.Mode)
+	}
+	e.compares = true
+	return nil
+}
+
+// Hangs notes that a pod was given time to run and did not, and why. It is
+// serial.
+func (c *comparison) Hangs(why error) { c.hanging = append(c.hanging, why.Error()) }
+
+// Hanging lists what Hangs has noted.
+func (c *comparison) Hanging() []string { return c.hanging }
+
+// Count adds one to what the result says of how often something was done. It is
+// serial.
+func (c *comparison) Count(what string) {
+	if c.counts == nil {
+		c.counts = map[string]int{}
+	}
+	c.counts[what]++
+}
+
+// Counts is what Count has counted.
+func (c *comparison) Counts() map[string]int { return c.counts }
