@@ -28,6 +28,23 @@ func slots(node ledger.NodeName, limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: node, Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: string(node), Limit: limit}}}
 }
 
+// slotsOf is a node's CSINode with two slots of driver, and so many of other.
+func slotsOf(node ledger.NodeName, limit int32) ledger.Event {
+	return ledger.NodeDrivers{Node: node, Drivers: []ledger.DriverOnNode{
+		{Name: driver, NodeID: string(node), Limit: 2}, {Name: other, NodeID: string(node), Limit: limit}}}
+}
+
+// treeSlots is the CSINode of n1 with so many slots of the driver that serves
+// in-tree volumes of AWS.
+func treeSlots(limit int32) ledger.Event {
+	return ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: "ebs.csi.aws.com", NodeID: "n1", Limit: limit}}}
+}
+
+// outOfService is a node that is known to be switched off.
+func outOfService(node ledger.NodeName) ledger.Event {
+	return ledger.NodeState{Name: node, UID: string(node), Ready: ledger.ReadyFalse, Managed: true, Reporting: true, OutOfService: true}
+}
+
 func volumeOf(claim string) ledger.VolumeID {
 	return ledger.VolumeID{Driver: driver, Handle: claim}
 }
@@ -118,6 +135,11 @@ func at(node ledger.NodeName, name string, claims ...string) ledger.Pod {
 
 func terminating(p ledger.Pod) ledger.Pod {
 	p.Phase = ledger.PodTerminating
+	return p
+}
+
+func ended(p ledger.Pod) ledger.Pod {
+	p.Phase = ledger.PodFinished
 	return p
 }
 

@@ -64,6 +64,8 @@ func held() []Row {
 		{"held elsewhere by pods that are going", events(rwo, only(terminating(at("n2", "holder", "data")))), p, "n1", Fits, ""},
 		{"held elsewhere by one that is going and one that stays", events(rwo, only(terminating(at("n2", "gone", "data")), at("n2", "holder", "data"))),
 			p, "n1", Hopeless, heldAtN2},
+		{"held elsewhere by a pod that has ended", events(rwo, only(ended(at("n2", "job", "data")))), p, "n1", Fits, ""},
+		{"held elsewhere at a node that is fenced", events(rwo, only(outOfService("n2"), at("n2", "holder", "data"))), p, "n1", Fits, ""},
 		{"held elsewhere by an attachment only", events(rwo, only(attachment("data", "n2", nil))), p, "n1", Fits, ""},
 		{"reserved elsewhere", events(rwo, reserved(ledger.TicketPending, "n2", "holder", "data")), p, "n1", Hopeless, heldAtN2},
 		{"granted elsewhere", events(rwo, reserved(ledger.TicketGranted, "n2", "holder", "data")), p, "n1", Hopeless, heldAtN2},
@@ -82,7 +84,6 @@ func held() []Row {
 			ledger.Policy{Name: "strict", Driver: driver, EmptyIsExclusive: true}, at("n2", "holder", "data"))), p, "n1", Hopeless, heldAtN2},
 		{"modes that no attacher takes", disk("data", ledger.AccessConflict), p, "n1",
 			Hopeless, "volume data has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes"},
-		{"inline", nil, inline("p"), "n1", Hopeless, "node(s) where driver ebs.csi.aws.com is not registered"},
 	}
 }
 
@@ -111,6 +112,7 @@ func onePod() []Row {
 func limits() []Row {
 	data, p := disk("data", ledger.AccessNode), pod("p", "data")
 	both := events(data, disk("more", ledger.AccessNode))
+	far := diskOf(other, namespace, "far", "far", ledger.AccessNode)
 	return []Row{
 		{"full of attachments", events(data, full()), p, "n1", Evictable, noSlot},
 		{"full, and shared", events(disk("data", ledger.AccessMany), full()), p, "n1", Evictable, noSlot},
@@ -124,6 +126,9 @@ func limits() []Row {
 		{"full of pods without attachments", events(data, disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(at("n1", "x", "a"), at("n1", "y", "b"))), p, "n1", Evictable, noSlot},
 		{"full of reservations", events(data, disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 			reserved(ledger.TicketPending, "n1", "x", "a"), reserved(ledger.TicketGranted, "n1", "y", "b")), p, "n1", Evictable, noSlot},
+		{"full of volumes that the node's status names", events(data, disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(
+			ledger.NodeState{Name: "n1", UID: "n1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true,
+				InUse: []ledger.VolumeID{volumeOf("a")}, Reported: []ledger.VolumeID{volumeOf("b")}})), p, "n1", Evictable, noSlot},
 		{"one volume of many pods counts once", events(data, disk("a", ledger.AccessMany), only(at("n1", "x", "a"), at("n1", "y", "a"), attachment("a", "n1", nil))), p, "n1", Fits, ""},
 		{"one volume of many claims counts once", events(data, disk("a", ledger.AccessMany), diskOf(driver, namespace, "b", "a", ledger.AccessMany),
 			only(at("n1", "x", "a"), at("n1", "y", "b"))), p, "n1", Fits, ""},
@@ -137,8 +142,15 @@ func limits() []Row {
 			Evictable, "node(s) have no free slot of driver disk.example.com (1 of 1 used)"},
 		{"no CSINode", events(data, only(ledger.NodeDriversGone{Node: "n1"})), p, "n1", Hopeless, noDriver},
 		{"no CSINode, allowed by policy", events(data, only(ledger.NodeDriversGone{Node: "n1"}, ledger.Policy{Name: "trust", Driver: driver, AllowNoDriver: true})), p, "n1", Fits, ""},
-		{"two drivers, one of them absent", events(data, diskOf(other, namespace, "far", "far", ledger.AccessNode)), pod("p", "data", "far"), "n1",
+		{"two drivers, one of them absent", events(data, far), pod("p", "data", "far"), "n1",
 			Hopeless, "node(s) where driver other.example.com is not registered"},
+		{"two drivers, both with room", events(data, far, only(slotsOf("n1", 1))), pod("p", "data", "far"), "n1", Fits, ""},
+		{"two drivers, one of them full", events(data, far, only(slotsOf("n1", 0))), pod("p", "data", "far"), "n1",
+			Evictable, "node(s) have no free slot of driver other.example.com (0 of 0 used)"},
+		{"a volume of the tree, which CSI serves", only(treeSlots(1)), inline("p"), "n1", Fits, ""},
+		{"a volume of the tree, and its driver is full", only(treeSlots(0)), inline("p"), "n1",
+			Evictable, "node(s) have no free slot of driver ebs.csi.aws.com (0 of 0 used)"},
+		{"a volume of the tree, and its driver is absent", nil, inline("p"), "n1", Hopeless, "node(s) where driver ebs.csi.aws.com is not registered"},
 		{"a driver that does not attach", events(data, full(), only(ledger.Driver{Name: driver, AttachRequired: false})), p, "n1", Fits, ""},
 		{"driver ran out of room", events(data, disk("a", ledger.AccessNode), only(attachment("a", "n1", func(a *ledger.Attachment) {
 			a.Attached, a.AttachError = false, ledger.CallError{Code: ledger.ResourceExhausted}
@@ -163,6 +175,7 @@ func claims() []Row {
 		{"bound on first use, full", events(late("data"), full()), p, "n1", Evictable, noSlot},
 		{"bound on first use, shared with a pod here", events(late("data"), disk("a", ledger.AccessNode), only(attachment("a", "n1", nil)),
 			reserved(ledger.TicketGranted, "n1", "holder", "data")), p, "n1", Fits, ""},
+		{"bound on first use, reserved elsewhere", events(late("data"), reserved(ledger.TicketGranted, "n2", "holder", "data")), p, "n1", Hopeless, heldAtN2},
 		{"ephemeral, of somebody else", disk("p-data", ledger.AccessNode), ephemeral("p", "data"), "n1",
 			Hopeless, "claim p-data does not exist, or belongs to someone else"},
 	}
