@@ -48,7 +48,7 @@ func checksDocumented(t *testing.T, doctor *cobra.Command) {
 	}
 }
 
-// The krew manifest has an archive for each platform, named as hack/krew/render
+// The krew manifest has an archive for each platform, named as hack/krew
 // names it.
 func TestKrewManifest(t *testing.T) {
 	raw, err := os.ReadFile("../../hack/krew/moorage.yaml")
