@@ -27,6 +27,9 @@ import (
 // it is not root without looking into the image.
 const nonroot = "65532:65532"
 
+// nonrootID is the same, of user and group.
+const nonrootID = 65532
+
 // sbomType is the media type of an SPDX document.
 const sbomType types.MediaType = "application/spdx+json"
 
@@ -39,7 +42,10 @@ type build struct {
 	command    string // package of the program
 	name       string // of the binary, and of the image
 	version    string
-	platforms  []v1.Platform
+	// linked are variables that the linker sets beside Moorage's own version, as
+	// package.Name=value.
+	linked    []string
+	platforms []v1.Platform
 }
 
 // write makes the images of all platforms, an index of them and their SBOMs, in
@@ -122,8 +128,11 @@ func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byt
 
 // compile makes a static binary in which nothing tells where it was made.
 func (b build) compile(ctx context.Context, platform v1.Platform, binary string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -buildid= -X github.com/moorage-dev/moorage/internal/report.Version="+b.version, "-o", binary, b.command)
+	flags := "-s -w -buildid= -X github.com/moorage-dev/moorage/internal/report.Version=" + b.version
+	for _, variable := range b.linked {
+		flags += " -X " + variable
+	}
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", binary, b.command)
 	command.Dir = b.repository
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
 	if out, err := command.CombinedOutput(); err != nil {

@@ -3,12 +3,7 @@
 package main
 
 import (
-	"archive/tar"
 	"encoding/json"
-	"errors"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,7 +12,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // hello is an image of a small program, for this machine and another kind.
@@ -27,7 +21,7 @@ func hello() build {
 		other = "amd64"
 	}
 	return build{
-		repository: ".", command: "./testdata/hello", name: "hello", version: "1.2.3",
+		repository: ".", command: "./testdata/hello", name: "hello", version: "1.2.3", linked: []string{"main.linked=1.2.3"},
 		platforms: []v1.Platform{{OS: "linux", Architecture: runtime.GOARCH}, {OS: "linux", Architecture: other}},
 	}
 }
@@ -52,13 +46,10 @@ func written(t *testing.T, b build) (string, v1.ImageIndex, v1.Hash) {
 }
 
 func TestAnImageRunsFromItsRootAndIsTheSameTwice(t *testing.T) {
-	_, index, first := written(t, hello())
+	folder, index, first := written(t, hello())
 	_, _, second := written(t, hello())
 	if first != second {
 		t.Errorf("the same source gives %s and %s", first, second)
-	}
-	if err := validate.Index(index); err != nil {
-		t.Fatal(err)
 	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
@@ -66,6 +57,22 @@ func TestAnImageRunsFromItsRootAndIsTheSameTwice(t *testing.T) {
 	}
 	if len(manifest.Manifests) != 2 || manifest.Manifests[0].Platform.Architecture == manifest.Manifests[1].Platform.Architecture {
 		t.Fatalf("the index has %+v", manifest.Manifests)
+	}
+	if said, err := check(t.Context(), folder, first, "world"); err != nil || said != "hello [world], linked by 1.2.3\n" {
+		t.Errorf("the entrypoint says %q, %v", said, err)
+	}
+}
+
+// What is no image of ours is told from one.
+func TestCheckRefuses(t *testing.T) {
+	b := hello()
+	folder, index, digest := written(t, b)
+	if _, err := check(t.Context(), folder, digest, "fail"); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("an entrypoint that fails: %v", err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
 	}
 	image, err := index.Image(manifest.Manifests[0].Digest)
 	if err != nil {
@@ -75,51 +82,19 @@ func TestAnImageRunsFromItsRootAndIsTheSameTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if user, _, _ := strings.Cut(config.Config.User, ":"); user == "" || user == "0" || user == "root" {
-		t.Errorf("it runs as %q", config.Config.User)
+	asRoot := config.DeepCopy()
+	asRoot.Config.User = ""
+	if image, err = mutate.ConfigFile(image, asRoot); err != nil {
+		t.Fatal(err)
 	}
-	root := unpack(t, image)
-	command := exec.Command(filepath.Join(root, config.Config.Entrypoint[0]), "world")
-	command.Dir, command.Env = root, nil
-	out, err := command.CombinedOutput()
-	if err != nil || string(out) != "hello [world]\n" {
-		t.Errorf("the entrypoint says %q, %v", out, err)
+	if _, err := start(t.Context(), image); err == nil || !strings.Contains(err.Error(), `as ""`) {
+		t.Errorf("an image that runs as root: %v", err)
 	}
-	if static, err := exec.Command("ldd", filepath.Join(root, "hello")).CombinedOutput(); err == nil {
-		t.Errorf("the binary wants libraries that an image from scratch does not have: %s", static)
+	b.platforms = b.platforms[1:]
+	folder, _, digest = written(t, b)
+	if _, err := check(t.Context(), folder, digest); err == nil || !strings.Contains(err.Error(), "no image for") {
+		t.Errorf("no image for this machine: %v", err)
 	}
-}
-
-// unpack writes what an image has into a folder, and wants it to be one file.
-func unpack(t *testing.T, image v1.Image) string {
-	t.Helper()
-	root := t.TempDir()
-	content := mutate.Extract(image)
-	defer content.Close()
-	files := 0
-	for archive := tar.NewReader(content); ; files++ {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Uid != 0 || header.FileInfo().Mode().Perm() != 0o555 || header.ModTime.Unix() != 0 {
-			t.Errorf("%s has mode %s, owner %d, time %s", header.Name, header.FileInfo().Mode(), header.Uid, header.ModTime)
-		}
-		if err := os.WriteFile(filepath.Join(root, filepath.Clean("/"+header.Name)), raw, header.FileInfo().Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if files != 1 {
-		t.Errorf("it has %d files, want the binary alone", files)
-	}
-	return root
 }
 
 func TestEachImageHasItsBillOfMaterials(t *testing.T) {

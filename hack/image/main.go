@@ -10,6 +10,9 @@
 //
 //	go run -C hack/image . --out images
 //	crane push images/moorage-webhook ghcr.io/you/moorage-webhook:1
+//
+// With --check it builds each image twice and compares the digests, and runs the
+// one for this machine from its own root.
 package main
 
 import (
@@ -17,6 +20,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -42,11 +46,16 @@ func run(ctx context.Context, args []string) error {
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
 	components := flags.String("components", "moorage-attacher,moorage-controller,moorage-scheduler,moorage-webhook", "components, separated by commas")
 	version := flags.String("version", "unknown", "version that the binaries report")
+	checked := flags.Bool("check", false, "build each image twice, and run it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	linked, err := kubernetesVersion(ctx, *repository)
+	if err != nil {
+		return err
+	}
 	for _, component := range strings.Split(*components, ",") {
-		b := build{repository: *repository, command: "./cmd/" + component, name: component, version: *version}
+		b := build{repository: *repository, command: "./cmd/" + component, name: component, version: *version, linked: []string{linked}}
 		for _, platform := range strings.Split(*platforms, ",") {
 			parsed, err := v1.ParsePlatform(platform)
 			if err != nil {
@@ -54,11 +63,52 @@ func run(ctx context.Context, args []string) error {
 			}
 			b.platforms = append(b.platforms, *parsed)
 		}
-		digest, err := b.write(ctx, filepath.Join(*out, component))
+		folder := filepath.Join(*out, component)
+		digest, err := b.write(ctx, folder)
 		if err != nil {
 			return fmt.Errorf("image %s: %w", component, err)
 		}
 		fmt.Println(component, digest)
+		if !*checked {
+			continue
+		}
+		if err := b.again(ctx, folder, digest); err != nil {
+			return fmt.Errorf("image %s: %w", component, err)
+		}
 	}
 	return nil
+}
+
+// again builds an image a second time, wants the same digest, and runs it.
+func (b build) again(ctx context.Context, folder string, digest v1.Hash) error {
+	second, err := b.write(ctx, folder)
+	if err != nil {
+		return err
+	}
+	if second != digest {
+		return fmt.Errorf("the second build has the digest %s, and the first %s", second, digest)
+	}
+	said, err := check(ctx, folder, digest, "--help")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(said, b.name) {
+		return fmt.Errorf("--help does not name the program:\n%s", said)
+	}
+	first, _, _ := strings.Cut(said, "\n")
+	fmt.Printf("  the same twice, and runs: %s\n", first)
+	return nil
+}
+
+// kubernetesVersion is what the linker tells the libraries of Kubernetes about
+// themselves: the release that the work tree requires. They report it, and
+// compare it with the API server's.
+func kubernetesVersion(ctx context.Context, repository string) (string, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	list.Dir = repository
+	out, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("which Kubernetes is required in %s: %w", repository, err)
+	}
+	return "k8s.io/component-base/version.gitVersion=" + strings.TrimSpace(string(out)), nil
 }
