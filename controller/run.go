@@ -116,6 +116,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err := stages.tickets.TakeOver(ctx); err != nil {
 		return err
 	}
+	c.metrics.Queues(stages.depths())
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
 	stages.wake.all()
@@ -160,6 +161,16 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	return &stages{attachments, tickets, gates, checker, newWake(c.observer, attachments, tickets, gates, checker)}, nil
+}
+
+// depths are how much is due, by the names that the metric has.
+func (s *stages) depths() map[string]func() int {
+	return map[string]func() int{
+		"volumes": s.attachments.Depth,
+		"grants":  func() int { grants, _ := s.tickets.Depth(); return grants },
+		"tickets": func() int { _, ends := s.tickets.Depth(); return ends },
+		"pods":    s.gates.Depth,
+	}
 }
 
 func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Executor) {

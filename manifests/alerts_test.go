@@ -3,51 +3,120 @@
 package manifests_test
 
 import (
+	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	"github.com/moorage-dev/moorage/internal/report/metricstest"
 )
+
+// alertRule is an alert as Prometheus reads it.
+type alertRule struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// alerts returns what the chart tells Prometheus, by group.
+func alerts(t *testing.T, values string) map[string][]alertRule {
+	t.Helper()
+	var rules struct {
+		Spec struct {
+			Groups []struct {
+				Name  string      `json:"name"`
+				Rules []alertRule `json:"rules"`
+			} `json:"groups"`
+		} `json:"spec"`
+	}
+	raw, err := renderRelease(t, values)["PrometheusRule/storage/moorage"].MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &rules); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]alertRule{}
+	for _, group := range rules.Spec.Groups {
+		out[group.Name] = group.Rules
+	}
+	return out
+}
+
+// sections are a page's headings of a level: "##".
+func sections(t *testing.T, page, level string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(raw)) {
+		if name, ok := strings.CutPrefix(line, level+" "); ok {
+			out = append(out, strings.TrimSpace(name))
+		}
+	}
+	return out
+}
 
 // Whoever is woken by an alert finds what to do under its name, and in words.
 func TestEachAlertHasARunbook(t *testing.T) {
-	raw, err := os.ReadFile("../charts/moorage/files/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
+	groups := alerts(t, strings.Replace(attachers, "{name: disk", "{name: other.example.com, namespace: x, serviceAccount: x}\n    - {name: disk", 1))
+	pages := map[string][]string{
+		"moorage":           sections(t, "../docs/operate/runbook.md", "##"),
+		"moorage-attacher":  sections(t, "../docs/operate/attacher.md", "###"),
+		"moorage-attachers": nil, // with those of any attacher
 	}
-	var alerts struct {
-		Groups []struct {
-			Rules []struct {
-				Alert       string            `json:"alert"`
-				Labels      map[string]string `json:"labels"`
-				Annotations map[string]string `json:"annotations"`
-			} `json:"rules"`
-		} `json:"groups"`
-	}
-	if err := yaml.Unmarshal(raw, &alerts); err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../docs/operate/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sections, names []string
-	for line := range strings.Lines(string(page)) {
-		if name, ok := strings.CutPrefix(line, "## "); ok {
-			sections = append(sections, strings.TrimSpace(name))
+	names := map[string][]string{}
+	for group, rules := range groups {
+		if _, ok := pages[group]; !ok {
+			t.Errorf("no page is about the group %s", group)
 		}
-	}
-	for _, group := range alerts.Groups {
-		for _, rule := range group.Rules {
-			names = append(names, rule.Alert)
+		for _, rule := range rules {
+			page := group
+			if group == "moorage-attachers" {
+				page = "moorage-attacher"
+			}
+			names[page] = append(names[page], rule.Alert)
 			if !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 				t.Errorf("alert %s does not say how bad it is, or what it is", rule.Alert)
 			}
 		}
 	}
-	if len(names) == 0 || !slices.Equal(names, sections) {
-		t.Errorf("the alerts are %v, the runbook's sections %v", names, sections)
+	for group, want := range pages {
+		slices.Sort(want)
+		slices.Sort(names[group])
+		if got := slices.Compact(names[group]); !slices.Equal(got, want) {
+			t.Errorf("the alerts of %s are %v, its page's sections %v", group, got, want)
+		}
+	}
+	if len(groups["moorage-attachers"]) != 3 {
+		t.Errorf("of three drivers, the attachers of %d are missed", len(groups["moorage-attachers"]))
+	}
+}
+
+// Alerts and dashboard ask for what docs/metrics.md lists, which tests of the
+// components hold to what they measure.
+func TestWhatIsAskedForIsMeasured(t *testing.T) {
+	measured := metricstest.Listed(t, "../docs/metrics.md", "")
+	found := map[string]bool{}
+	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
+		text, err := os.ReadFile("../charts/moorage/files/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\bmoorage_[a-z_]+`).FindAllString(string(text), -1) {
+			base := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")
+			found[base] = true
+			if !slices.Contains(measured, base) {
+				t.Errorf("%s asks for %s, which nobody measures", file, name)
+			}
+		}
+	}
+	if len(found) < 25 {
+		t.Errorf("they ask only for %d metrics", len(found))
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/report"
 )
 
 // NewCommand returns the command line of moorage-attacher. It works until its
@@ -33,7 +34,7 @@ in for external-attacher 4.12 without another change: it takes the same flags.`,
 			case err != nil:
 				return err
 			case line.version:
-				_, err := fmt.Fprintln(command.OutOrStdout(), "moorage-attacher", version())
+				_, err := fmt.Fprintln(command.OutOrStdout(), "moorage-attacher", report.Version)
 				return err
 			}
 			if err := logsapi.ValidateAndApply(line.logging, nil); err != nil {
@@ -45,13 +46,4 @@ in for external-attacher 4.12 without another change: it takes the same flags.`,
 			return Run(command.Context(), line.config)
 		},
 	}
-}
-
-// version is the release or commit that the binary was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
-	}
-	return info.Main.Version
 }

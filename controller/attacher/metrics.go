@@ -22,18 +22,22 @@ func (e *engine) numbers() numbers {
 	}
 }
 
-// collector shows the numbers of an engine, and how its steps ended.
+// collector shows the numbers of an engine, and how its steps ended. All carry
+// the driver's name: every driver has an attacher of its own.
 type collector struct {
 	engine func() *engine
 	steps  *prometheus.CounterVec
+	gauges []gauge
 }
 
 var _ prometheus.Collector = &collector{}
 
-func newCollector(engine func() *engine) *collector {
-	return &collector{engine: engine, steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "moorage_attacher_steps_total",
-		Help: "Calls to the driver and requests to the API server, by what they do and how they ended.",
+func newCollector(driver string, engine func() *engine) *collector {
+	labels := prometheus.Labels{"driver": driver}
+	return &collector{engine: engine, gauges: gauges(labels), steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name:        "moorage_attacher_steps_total",
+		Help:        "Calls to the driver and requests to the API server, by what they do and how they ended.",
+		ConstLabels: labels,
 	}, []string{"step", "result"})}
 }
 
@@ -43,9 +47,9 @@ type gauge struct {
 	value func(numbers) int
 }
 
-func gauges() []gauge {
+func gauges(labels prometheus.Labels) []gauge {
 	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("moorage_attacher_"+name, help, nil, nil)
+		return prometheus.NewDesc("moorage_attacher_"+name, help, nil, labels)
 	}
 	return []gauge{
 		{desc("attachments", "VolumeAttachments of the driver."), func(n numbers) int { return n.attachments }},
@@ -59,7 +63,7 @@ func gauges() []gauge {
 // Describe is a prometheus.Collector's.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	c.steps.Describe(out)
-	for _, g := range gauges() {
+	for _, g := range c.gauges {
 		out <- g.desc
 	}
 }
@@ -72,7 +76,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		return // waits for the lease
 	}
 	n := e.numbers()
-	for _, g := range gauges() {
+	for _, g := range c.gauges {
 		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.value(n)))
 	}
 }

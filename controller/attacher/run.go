@@ -65,7 +65,6 @@ type process struct {
 
 func run(ctx context.Context, c Config, client, electionClient kubernetes.Interface) error {
 	p := &process{config: c, client: client, lost: make(chan struct{}, 1)}
-	p.metrics = newCollector(p.engine.Load)
 	var err error
 	p.driver, p.identity, err = driver.Connect(ctx, driver.Config{
 		Address: c.Address, Timeout: identifyTimeout, Retry: identifyRetry, PageSize: int32(c.PageSize),
@@ -74,6 +73,7 @@ func run(ctx context.Context, c Config, client, electionClient kubernetes.Interf
 		return err
 	}
 	defer p.driver.Close()
+	p.metrics = newCollector(p.identity.Name, p.engine.Load)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
 	go p.driver.Watch(watching, p.disconnected)

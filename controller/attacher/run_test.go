@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -337,16 +338,27 @@ func TestMetricsAndHealth(t *testing.T) {
 	body := ""
 	eventually(t, "the metrics are there", func() bool {
 		body = fetch(t, "http://"+c.Listen+"/metrics")
-		return strings.Contains(body, "moorage_attacher_attachments 1")
+		return strings.Contains(body, `moorage_attacher_attachments{driver="disk.example.com"} 1`)
 	})
 	for _, line := range []string{
 		`csi_sidecar_operations_seconds_count{driver_name="disk.example.com",grpc_status_code="OK",method_name="/csi.v1.Controller/ControllerPublishVolume"} 1`,
-		`moorage_attacher_steps_total{result="ok",step="publish"} 1`,
-		`moorage_attacher_calls_under_way 0`,
+		`moorage_attacher_steps_total{driver="disk.example.com",result="ok",step="publish"} 1`,
+		`moorage_attacher_calls_under_way{driver="disk.example.com"} 0`,
 		`process_start_time_seconds`,
 	} {
 		if !strings.Contains(body, line) {
 			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	// What the chart's alerts and dashboard ask an attacher for.
+	asked := readText(t, "../../charts/moorage/files/alerts.yaml") + readText(t, "../../charts/moorage/files/dashboard.json")
+	names := regexp.MustCompile(`\b(?:moorage_attacher|csi_sidecar)_[a-z_]+`).FindAllString(asked, -1)
+	if len(names) < 5 {
+		t.Errorf("the chart asks only for %v", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(body, "\n"+name+"{") {
+			t.Errorf("the chart asks for %s, and the attacher does not measure it", name)
 		}
 	}
 	if got := fetch(t, "http://"+c.Listen+leaderHealthPath); got != "ok" {

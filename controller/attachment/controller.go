@@ -59,6 +59,9 @@ func New(config Config) (*Controller, error) {
 // Add has a volume looked at, at once.
 func (c *Controller) Add(v ledger.VolumeID) { c.queue.Add(v) }
 
+// Depth is how many volumes are due. Safe for parallel use.
+func (c *Controller) Depth() int { return c.queue.Len() }
+
 // Run works until ctx is done, and returns when the last write is answered or
 // cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }

@@ -29,6 +29,7 @@ type Metrics struct {
 	violations *prometheus.CounterVec
 	found      *prometheus.CounterVec
 	differ     *prometheus.GaugeVec
+	queues     *queues
 }
 
 // NewMetrics makes the metrics. snapshot is asked at each scrape; nil leaves
@@ -36,6 +37,7 @@ type Metrics struct {
 func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
+		queues:   newQueues(),
 		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "moorage_operation_seconds",
 			Help:    "From the first write of an attach or detach to its end: reported in volumesAttached, or the VolumeAttachment gone.",
@@ -66,7 +68,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ, m.queues,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))

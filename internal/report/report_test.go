@@ -23,7 +23,13 @@ func TestMetrics(t *testing.T) {
 	l.Apply(now, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Access: ledger.AccessNode})
 	l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "t"}, UID: "u", Version: "1", Type: ledger.TypeManual, Node: "n1",
 		Phase: ledger.TicketGranted, Reason: "Granted", Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}})
+	for name, created := range map[string]int64{"young": 900, "old": 700} {
+		l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1", Created: created,
+			Phase: ledger.TicketPending, Reason: "HeldElsewhere", Volumes: []ledger.TicketVolume{{PersistentVolume: "other"}}})
+	}
 	m := report.NewMetrics(l.Snapshot)
+	m.Queues(map[string]func() int{"volumes": func() int { return 1 }})
+	m.Queues(map[string]func() int{"volumes": func() int { return 7 }})
 	m.Step(arbiter.Step{Do: arbiter.Report}, nil)
 	m.Step(arbiter.Step{Do: arbiter.Report}, execute.ErrStale)
 	m.Step(arbiter.Step{Do: arbiter.DeleteAttachment, Rule: arbiter.OutOfService}, nil)
@@ -38,9 +44,16 @@ moorage_forced_detaches_total{rule="OutOfService"} 1
 # HELP moorage_invariant_violations_total Broken invariants that an audit found. Any is a bug, or somebody else's doing.
 # TYPE moorage_invariant_violations_total counter
 moorage_invariant_violations_total{invariant="I1"} 2
+# HELP moorage_queue_depth Keys that are due in a queue of the controller and not taken up yet: volumes to plan for, nodes to grant tickets at, tickets to end, pods to tell.
+# TYPE moorage_queue_depth gauge
+moorage_queue_depth{queue="volumes"} 7
 # HELP moorage_slots_limit Slots of a driver that a node has, by its CSINode and the policy; none where there is no limit.
 # TYPE moorage_slots_limit gauge
 moorage_slots_limit{driver="d",node="n1"} 5
+# HELP moorage_slots_reserved Slots among moorage_slots_used that are promised to pods and tickets, and that nothing is attached in yet.
+# TYPE moorage_slots_reserved gauge
+moorage_slots_reserved{driver="d",node="n1"} 1
+moorage_slots_reserved{driver="free",node="n1"} 0
 # HELP moorage_slots_used Slots of a driver that are taken at a node: attached, attaching, detaching, reserved or unknown.
 # TYPE moorage_slots_used gauge
 moorage_slots_used{driver="d",node="n1"} 1
@@ -54,9 +67,14 @@ moorage_steps_total{result="ok",step="unreport"} 1
 # HELP moorage_tickets VolumeTickets by type, phase and the reason of their condition Granted.
 # TYPE moorage_tickets gauge
 moorage_tickets{phase="granted",reason="Granted",type="Manual"} 1
+moorage_tickets{phase="pending",reason="HeldElsewhere",type="Manual"} 2
+# HELP moorage_tickets_oldest_pending_timestamp_seconds When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.
+# TYPE moorage_tickets_oldest_pending_timestamp_seconds gauge
+moorage_tickets_oldest_pending_timestamp_seconds{reason="HeldElsewhere",type="Manual"} 700
 `
 	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "moorage_forced_detaches_total", "moorage_invariant_violations_total",
-		"moorage_slots_limit", "moorage_slots_used", "moorage_steps_total", "moorage_tickets")
+		"moorage_queue_depth", "moorage_slots_limit", "moorage_slots_reserved", "moorage_slots_used", "moorage_steps_total", "moorage_tickets",
+		"moorage_tickets_oldest_pending_timestamp_seconds")
 	if err != nil {
 		t.Error(err)
 	}

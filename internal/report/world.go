@@ -13,8 +13,10 @@ import (
 type world struct {
 	snapshot func() ledger.Snapshot
 	used     *prometheus.Desc
+	reserved *prometheus.Desc
 	limit    *prometheus.Desc
 	tickets  *prometheus.Desc
+	oldest   *prometheus.Desc
 	volumes  *prometheus.Desc
 }
 
@@ -23,10 +25,14 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 		snapshot: snapshot,
 		used: prometheus.NewDesc("moorage_slots_used",
 			"Slots of a driver that are taken at a node: attached, attaching, detaching, reserved or unknown.", []string{"node", "driver"}, nil),
+		reserved: prometheus.NewDesc("moorage_slots_reserved",
+			"Slots among moorage_slots_used that are promised to pods and tickets, and that nothing is attached in yet.", []string{"node", "driver"}, nil),
 		limit: prometheus.NewDesc("moorage_slots_limit",
 			"Slots of a driver that a node has, by its CSINode and the policy; none where there is no limit.", []string{"node", "driver"}, nil),
 		tickets: prometheus.NewDesc("moorage_tickets",
 			"VolumeTickets by type, phase and the reason of their condition Granted.", []string{"type", "phase", "reason"}, nil),
+		oldest: prometheus.NewDesc("moorage_tickets_oldest_pending_timestamp_seconds",
+			"When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.", []string{"type", "reason"}, nil),
 		volumes: prometheus.NewDesc("moorage_volumes",
 			"Volumes known.", nil, nil),
 	}
@@ -34,7 +40,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.limit, w.tickets, w.volumes} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.volumes} {
 		ch <- d
 	}
 }
@@ -46,24 +52,60 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	gauge(w.volumes, float64(s.Size()))
+	reserved := reservedSlots(s)
 	for n := range s.Nodes() {
 		for _, d := range n.Drivers {
-			gauge(w.used, float64(d.Used), string(n.Name), d.Name)
+			at := slots{n.Name, d.Name}
+			gauge(w.used, float64(d.Used), string(at.node), at.driver)
+			gauge(w.reserved, float64(reserved[at]), string(at.node), at.driver)
 			if limit := arbiter.Limit(d, arbiter.PolicyFor(s, d.Name, "")); d.Registered && limit != ledger.NoLimit {
-				gauge(w.limit, float64(limit), string(n.Name), d.Name)
+				gauge(w.limit, float64(limit), string(at.node), at.driver)
 			}
 		}
 	}
+	w.collectTickets(s, gauge)
+}
+
+// slots are a driver's at a node.
+type slots struct {
+	node   ledger.NodeName
+	driver string
+}
+
+// reservedSlots counts the places that have users, and nothing there yet.
+func reservedSlots(s ledger.Snapshot) map[slots]int {
+	out := map[slots]int{}
+	for v := range s.Volumes() {
+		for i := range v.Places {
+			if p := &v.Places[i]; len(p.Users) > 0 && !p.HasAttachments() && !p.Reported && !p.InUse {
+				out[slots{p.Node, v.ID.Driver}]++
+			}
+		}
+	}
+	return out
+}
+
+func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct{ typ, phase, reason string }
-	count := map[kind]int{}
+	type wait struct{ typ, reason string }
+	count, oldest := map[kind]int{}, map[wait]int64{}
 	for t := range s.Tickets() {
 		phase := t.Phase.String()
 		if t.Ghost {
 			phase = "ghost"
 		}
 		count[kind{string(t.Type), phase, t.Reason}]++
+		if t.Phase == ledger.TicketPending && !t.Ghost {
+			key := wait{string(t.Type), t.Reason}
+			if first, ok := oldest[key]; !ok || t.Created < first {
+				oldest[key] = t.Created
+			}
+		}
 	}
 	for k, n := range count {
 		gauge(w.tickets, float64(n), k.typ, k.phase, k.reason)
+	}
+	for k, created := range oldest {
+		gauge(w.oldest, float64(created), k.typ, k.reason)
 	}
 }

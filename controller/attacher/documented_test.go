@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacher
+
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/report/metricstest"
+)
+
+func TestMetricsAreDocumented(t *testing.T) {
+	c := newCollector("disk.example.com", func() *engine { return nil })
+	metricstest.Documented(t, c, "../../docs/metrics.md", "Attacher")
+}

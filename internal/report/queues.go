@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// queues shows at each scrape how much is due.
+type queues struct {
+	desc  *prometheus.Desc
+	depth atomic.Pointer[map[string]func() int]
+}
+
+func newQueues() *queues {
+	return &queues{desc: prometheus.NewDesc("moorage_queue_depth",
+		"Keys that are due in a queue of the controller and not taken up yet: volumes to plan for, nodes to grant tickets at, tickets to end, pods to tell.", []string{"queue"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (q *queues) Describe(ch chan<- *prometheus.Desc) { ch <- q.desc }
+
+// Collect implements prometheus.Collector.
+func (q *queues) Collect(ch chan<- prometheus.Metric) {
+	depth := q.depth.Load()
+	if depth == nil {
+		return // it does not lead
+	}
+	for name, due := range *depth {
+		ch <- prometheus.MustNewConstMetric(q.desc, prometheus.GaugeValue, float64(due()), name)
+	}
+}
+
+// Queues has each scrape ask how many keys are due, by the names of queues. What
+// was asked before is asked no more: it was an earlier term's.
+func (m *Metrics) Queues(depth map[string]func() int) {
+	if m != nil {
+		m.queues.depth.Store(&depth)
+	}
+}
