@@ -94,8 +94,13 @@ test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Install, use, 
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
 .PHONY: images
-images: ## Build the OCI images of all components, for all platforms, into bin/images
-	$(GO) run -C hack/image . --repository $(CURDIR) --out $(abspath $(BIN))/images --version $(VERSION)
+images: ## Build the OCI images of all components, for all platforms, into bin/images; CHECK=1: twice, and run them
+	$(GO) run -C hack/image . --repository $(CURDIR) --out $(abspath $(BIN))/images --version $(VERSION) \
+	  $(if $(CHECK),--check) $(if $(PLATFORMS),--platforms $(PLATFORMS))
+
+.PHONY: krew
+krew: ## Build the archives of kubectl moorage for all platforms, and the krew manifest, into bin/krew; VERSION=v1.2.3
+	$(GO) run ./hack/krew --version $(VERSION) --out $(BIN)/krew
 
 .PHONY: guards
 guards: build ## Show that every scenario fails without the rule it guards; ONLY=SCENARIO for one
