@@ -65,6 +65,9 @@ func readCRDs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	for _, resource := range needed()[v1alpha1.SchemeGroupVersion.String()] {
 		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
 			AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", resource+"."+v1alpha1.GroupName).DoRaw(ctx)
+		if apierrors.IsNotFound(err) {
+			continue // the check of what is served says so
+		}
 		var crd CRD
 		if err == nil {
 			err = json.Unmarshal(raw, &crd)
