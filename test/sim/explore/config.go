@@ -37,10 +37,13 @@ type Config struct {
 	// be gone at any instant, as by a crash.
 	Leaders int
 	// The other failures, and how many of each there may be.
-	Restarts    int // kubelets that crash, and start anew
 	LostAnswers int // of the leader's requests
 	FailedCalls int // of the attacher's to the driver
+	Restarts    int // kubelets that crash, and start anew
 	DeadNodes   int
+	// Failures, if it is set, is how many lost answers and failed calls there
+	// may be in all, and Crashes how many kubelets and nodes may crash.
+	Failures, Crashes int
 }
 
 // Handover is a world of one volume that goes from a pod to the next, under two
@@ -74,9 +77,9 @@ func Small() []World {
 	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}}
 }
 
-// Large are the worlds that take minutes each: one volume with all that may
-// fail but a node, beside three leaders; two volumes and three pods with each
-// failure by itself, and with two leaders, a crash and a failure.
+// Large are the worlds that take minutes: one volume with all that may fail;
+// and two volumes and three pods, first with each failure by itself, and then
+// with two leaders, one failure and one crash, anywhere and together.
 func Large() []World {
 	var list []World
 	add := func(name string, c Config, change func(*Config)) {
@@ -91,9 +94,10 @@ func Large() []World {
 	add("slots, a restart", Slots(), func(c *Config) { c.Restarts = 1 })
 	add("slots, a lost answer", Slots(), func(c *Config) { c.LostAnswers = 1 })
 	add("slots, a failed call", Slots(), func(c *Config) { c.FailedCalls = 1 })
-	add("slots, two leaders and a restart", Slots(), func(c *Config) { c.Leaders, c.Restarts = 2, 1 })
-	add("slots, two leaders, a restart and a failed call", Slots(), func(c *Config) { c.Leaders, c.Restarts, c.FailedCalls = 2, 1, 1 })
 	add("slots, a dead node", Slots(), func(c *Config) { c.DeadNodes = 1 })
+	add("slots, two leaders, a failure and a crash", Slots(), func(c *Config) {
+		c.Leaders, c.LostAnswers, c.FailedCalls, c.Restarts, c.Failures = 2, 1, 1, 1, 1
+	})
 	return list
 }
 

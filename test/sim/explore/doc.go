@@ -14,9 +14,9 @@
 // States are compared by what matters of them. Versions and UIDs count up for
 // ever; what matters is which of those that somebody still knows are the same,
 // and which is newer. So the search ends. Of each state only a hash of 64 bits
-// is kept, how it was reached, and where its settling moves lead: about 60
-// bytes. The states that are still to be expanded are kept as they are; the
-// newest is expanded first, so that they are few.
+// is kept, how it was reached, and where its settling moves lead: about 80
+// bytes. Workers on all processors share the table of states; each expands the
+// newest that it has found first, so that few are held as they are.
 //
 // A state is bad when package world's judge or Audit says that a rule was broken
 // on the way, or when it does not settle: with no further failures, every order

@@ -4,10 +4,11 @@ package explore
 
 import (
 	"cmp"
-	"crypto/md5"
 	"encoding/binary"
+	"hash/maphash"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -69,9 +70,11 @@ func (s *state) key() uint64 {
 	}
 	e.requests(s.orphans)
 	e.rank()
-	sum := md5.Sum(e.out)
-	return max(binary.LittleEndian.Uint64(sum[:]), 1) // 0 is no key
+	return max(maphash.Bytes(seed(), e.out), 1) // 0 is no key
 }
+
+// seed is drawn once: two runs have not the same collisions.
+var seed = sync.OnceValue(maphash.MakeSeed)
 
 func (e *encoder) byte(b ...byte) { e.out = append(e.out, b...) }
 
@@ -229,21 +232,43 @@ func (e *encoder) requesters(list []ledger.Requester) {
 
 // truth writes what is so, whoever knows.
 func (e *encoder) truth(s *state) {
+	may := s.budget()
+	fragile := may.dead > 0 || s.dead > 0 // else no rule of force ever counts
 	for n, k := range s.kubelets {
 		m := s.machine(n + 1)
-		e.bool(m.Powered, k.up)
-		e.byte(k.told, k.attached, k.ended)
+		if e.bool(m.Powered); m.Powered {
+			e.byte(k.told, k.attached, k.ended&s.alive())
+		}
 		for i := range s.config.Access {
 			v := volume(i + 1)
 			at := world.At{Volume: v, Node: m.Node}
-			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), s.w.Judge.Forced(at), s.w.Judge.Left(at))
+			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), s.w.Judge.Forced(at), fragile && s.w.Judge.Left(at))
 			for _, uid := range m.Mounts[v] {
 				e.text(uid)
 			}
 			e.byte(0)
 		}
 	}
-	e.byte(byte(s.restarts), byte(s.lost), byte(s.failed), byte(s.dead), byte(s.led))
+	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead))
+}
+
+// alive are the pods that exist, or are mounted somewhere: whether others have
+// ended does not matter any more.
+func (s *state) alive() uint8 {
+	var set uint8
+	for i := range s.config.Pods {
+		if _, exists := s.w.Pod(pod(i + 1)); exists {
+			set |= bit(i + 1)
+		}
+	}
+	for n := 1; n <= nodes; n++ {
+		for _, list := range s.machine(n).Mounts {
+			for _, uid := range list {
+				set |= bit(podIndex(uid))
+			}
+		}
+	}
+	return set
 }
 
 // known writes what leader does, from what was written when it changed last.

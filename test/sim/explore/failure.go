@@ -101,20 +101,38 @@ func requestName(r world.Request) string {
 	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
 }
 
+// budget is how many failures of each kind may still come.
+type budget struct{ leaders, lost, failed, restarts, dead int }
+
+func (s *state) budget() budget {
+	c := s.config
+	b := budget{c.Leaders - s.led, c.LostAnswers - s.lost, c.FailedCalls - s.failed, c.Restarts - s.restarts, c.DeadNodes - s.dead}
+	if c.Failures > 0 {
+		left := c.Failures - s.lost - s.failed
+		b.lost, b.failed = min(b.lost, left), min(b.failed, left)
+	}
+	if c.Crashes > 0 {
+		left := c.Crashes - s.restarts - s.dead
+		b.restarts, b.dead = min(b.restarts, left), min(b.dead, left)
+	}
+	return b
+}
+
 // failureMoves are what goes wrong: a call, a request or a node; and a
 // kubelet's restart.
 func (s *state) failureMoves(list []move) []move {
+	may := s.budget()
 	for n := 1; n <= nodes; n++ {
-		list = s.nodeMoves(list, n)
+		list = s.nodeMoves(list, n, may)
 	}
-	if s.leader != nil && s.lost < s.config.LostAnswers {
+	if s.leader != nil && may.lost > 0 {
 		for i, o := range s.leader.ops {
 			if !o.waits {
 				list = append(list, move{"no answer: " + o.name(), false, func(s *state) { s.mute(i) }})
 			}
 		}
 	}
-	if s.failed == s.config.FailedCalls {
+	if may.failed == 0 {
 		return list
 	}
 	for _, key := range s.w.Keys(world.Attachments) {
@@ -150,14 +168,14 @@ func (s *state) fail(key string) {
 	s.w.Serve(r)
 }
 
-func (s *state) nodeMoves(list []move, n int) []move {
+func (s *state) nodeMoves(list []move, n int, may budget) []move {
 	k, m := s.kubelets[n-1], s.machine(n)
 	now, _ := s.w.Node(node(n))
 	name := string(node(n))
-	if m.Powered && s.restarts < s.config.Restarts {
+	if m.Powered && may.restarts > 0 {
 		list = append(list, move{name + "'s kubelet starts anew", false, func(s *state) { s.restart(n) }})
 	}
-	if m.Powered && k.up && s.dead < s.config.DeadNodes {
+	if m.Powered && k.up && may.dead > 0 {
 		list = append(list, move{name + " dies", false, func(s *state) {
 			s.dead++
 			s.machine(n).PowerOff()

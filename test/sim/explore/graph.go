@@ -9,7 +9,7 @@ type step struct{ from, to uint32 }
 // graph is the states and the steps between them.
 type graph struct {
 	states int
-	steps  []step
+	steps  [][]step
 	// into lists where the steps to a state come from: state i's are those
 	// between starts[i] and starts[i+1].
 	into   []uint32
@@ -19,17 +19,21 @@ type graph struct {
 // index sorts the steps by where they lead.
 func (g *graph) index() {
 	g.starts = make([]uint32, g.states+1)
-	for _, e := range g.steps {
-		g.starts[e.to+1]++
+	for _, list := range g.steps {
+		for _, e := range list {
+			g.starts[e.to+1]++
+		}
 	}
 	for i := range g.states {
 		g.starts[i+1] += g.starts[i]
 	}
-	g.into = make([]uint32, len(g.steps))
+	g.into = make([]uint32, g.starts[g.states])
 	next := append([]uint32(nil), g.starts[:g.states]...)
-	for _, e := range g.steps {
-		g.into[next[e.to]] = e.from
-		next[e.to]++
+	for _, list := range g.steps {
+		for _, e := range list {
+			g.into[next[e.to]] = e.from
+			next[e.to]++
+		}
 	}
 }
 
@@ -37,8 +41,10 @@ func (g *graph) index() {
 // first each time: all whose steps lead to such states, and those without.
 func (g *graph) ending() []bool {
 	out := make([]uint32, g.states)
-	for _, e := range g.steps {
-		out[e.from]++
+	for _, list := range g.steps {
+		for _, e := range list {
+			out[e.from]++
+		}
 	}
 	var queue []uint32
 	for i, n := range out {

@@ -10,10 +10,10 @@ import (
 // A state from which a circle can be reached may never end; where a circle only
 // leads to, it does.
 func TestEnding(t *testing.T) {
-	g := graph{states: 7, steps: []step{
-		{0, 1}, {0, 2}, {1, 3}, {2, 3}, // 0 to 3 end in 3
-		{4, 5}, {5, 4}, {5, 3}, // 4 and 5 may go round for ever
-		{6, 3}, {6, 4},
+	g := graph{states: 7, steps: [][]step{
+		{{0, 1}, {0, 2}, {1, 3}, {2, 3}}, // 0 to 3 end in 3
+		{{4, 5}, {5, 4}, {5, 3}},         // 4 and 5 may go round for ever
+		{{6, 3}, {6, 4}},
 	}}
 	g.index()
 	if got, want := g.ending(), []bool{true, true, true, true, false, false, false}; !slices.Equal(got, want) {
@@ -26,12 +26,12 @@ func TestTable(t *testing.T) {
 	const many = 200_000 // it grows a few times
 	key := func(i uint32) uint64 { return uint64(i+1) * 0x9e3779b97f4a7c15 }
 	for i := range uint32(many) {
-		if at := x.enter(key(i), i); at != i {
+		if at, fresh := x.enter(key(i), func() uint32 { return i }); at != i || !fresh {
 			t.Fatalf("%d is new, and is at %d", i, at)
 		}
 	}
 	for i := range uint32(many) {
-		if at := x.enter(key(i), many); at != i {
+		if at, fresh := x.enter(key(i), func() uint32 { return many }); at != i || fresh {
 			t.Fatalf("%d is at %d", i, at)
 		}
 	}

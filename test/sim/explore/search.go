@@ -4,8 +4,12 @@ package explore
 
 import (
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // Report is what a search has found.
@@ -33,93 +37,106 @@ type trail struct {
 	move   uint16
 }
 
-// search goes through all states, the newest first: so few are held at a time.
+// failure is a rule that was broken after a state.
+type failure struct {
+	fault string
+	at    uint32
+	more  string
+}
+
+// search goes through all states, with several workers.
 type search struct {
 	config Config
+	limit  uint32
+	listen func(states int)
 	known  *table
-	trails []trail
+	pool   *pool
+	count  atomic.Uint32 // states
+	trails []trail       // when all is put together
 	graph  graph
 	report Report
+
+	mu     sync.Mutex
+	failed *failure
 }
 
-// open is a state that is to be expanded.
-type open struct {
-	state *state
-	index uint32
-}
+// progress is after how many states a search tells where it is.
+const progress = 1_000_000
 
-// Search explores a world from its beginning, at most limit states of it.
-// listen, if it is not nil, hears how many states there are, now and then.
-func Search(config Config, limit int, listen func(Report)) Report {
-	x := &search{config: config, known: newTable()}
-	first := begin(config)
-	x.enter(first, 0, 0)
-	stack := []open{{first, 0}}
-	for n := 1; len(stack) > 0; n++ {
-		if len(x.trails) >= limit {
-			return x.done()
-		}
-		e := stack[len(stack)-1]
-		stack = x.expand(e, stack[:len(stack)-1])
-		if x.report.Fault != "" {
-			return x.done()
-		}
-		if listen != nil && n%1000000 == 0 {
-			listen(x.done())
-		}
+// collection is the garbage collector's percentage: nearly all that a search
+// makes is garbage at once, and what it keeps has no pointers.
+const collection = 800
+
+// Search explores a world from its beginning, at most limit states of it, on
+// all processors. listen, if it is not nil, hears how many states there are, now
+// and then. How many there are does not depend on who found them; which fault is
+// found first does, when there are several.
+func Search(config Config, limit int, listen func(states int)) Report {
+	defer debug.SetGCPercent(debug.SetGCPercent(collection))
+	workers := make([]*worker, runtime.GOMAXPROCS(0))
+	x := &search{config: config, limit: uint32(min(limit, 1<<32-1)), listen: listen, known: newTable(), pool: newPool(len(workers))}
+	for i := range workers {
+		workers[i] = &worker{x: x}
 	}
-	x.report.Complete = true
-	x.circles()
-	return x.done()
-}
-
-func (x *search) done() Report {
-	x.report.States = len(x.trails)
+	first := begin(config)
+	workers[0].enter(first, 0, 0)
+	x.pool.give(open{first, 0})
+	var running sync.WaitGroup
+	for _, w := range workers {
+		running.Go(w.run)
+	}
+	running.Wait()
+	x.gather(workers)
+	switch {
+	case x.failed != nil:
+		x.report.Fault, x.report.Path = x.failed.fault, x.path(x.failed.at, x.failed.more)
+	case x.count.Load() < x.limit:
+		x.report.Complete = true
+		x.circles()
+	}
 	return x.report
 }
 
-// enter notes a state; it is false for one that was seen before.
-func (x *search) enter(s *state, parent uint32, move int) (uint32, bool) {
-	next := uint32(len(x.trails))
-	at := x.known.enter(s.key(), next)
-	if at == next {
-		x.trails = append(x.trails, trail{parent, uint16(move)})
+// next is the index of a new state.
+func (x *search) next() uint32 {
+	n := x.count.Add(1)
+	if n >= x.limit {
+		x.pool.end()
 	}
-	return at, at == next
+	if x.listen != nil && n%progress == 0 {
+		x.listen(int(n))
+	}
+	return n - 1
 }
 
-// expand makes every move that can be made in a state.
-func (x *search) expand(e open, stack []open) []open {
-	moves, settling := e.state.moves(), false
-	for i, m := range moves {
-		x.report.Transitions++
-		after := e.state.after(m)
-		if fault := after.broken(); fault != "" {
-			x.fail(fault, x.path(e.index, m.what))
-			return nil
-		}
-		index, fresh := x.enter(after, e.index, i)
-		if fresh {
-			stack = append(stack, open{after, index})
-		}
-		if m.settling {
-			settling = true
-			x.graph.steps = append(x.graph.steps, step{e.index, index})
-		}
+// fail ends the search at a rule that is broken.
+func (x *search) fail(f failure) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.failed == nil {
+		x.failed = &f
 	}
-	if !settling {
-		x.report.Settled++
-		if fault := e.state.unsettled(); fault != "" {
-			x.fail(fault, append(x.path(e.index), "and nothing moves any more"))
-			return nil
+	x.pool.end()
+}
+
+// gather puts together what workers have found.
+func (x *search) gather(workers []*worker) {
+	n := int(x.count.Load())
+	x.report.States = n
+	x.trails, x.graph.states = make([]trail, n), n
+	for _, w := range workers {
+		x.report.Transitions += w.transitions
+		x.report.Settled += w.settled
+		for _, f := range w.found {
+			x.trails[f.index] = f.trail
 		}
+		x.graph.steps = append(x.graph.steps, w.steps...)
+		w.found, w.steps, w.stack = nil, nil, nil
 	}
-	return stack
 }
 
 // circles looks for states from which it goes on for ever.
 func (x *search) circles() {
-	x.graph.states = len(x.trails)
 	x.graph.index()
 	ends := x.graph.ending()
 	for _, e := range ends {
@@ -129,7 +146,7 @@ func (x *search) circles() {
 	}
 	if x.report.Circling > 0 {
 		at := uint32(slices.Index(ends, false))
-		x.fail("it may go on for ever", append(x.path(at), x.round(at, ends)...))
+		x.report.Fault, x.report.Path = "it may go on for ever", append(x.path(at), x.round(at, ends)...)
 	}
 }
 
@@ -145,17 +162,13 @@ func (x *search) round(at uint32, ends []bool) []string {
 				continue
 			}
 			after := s.after(m)
-			if index := x.known.enter(after.key(), uint32(len(x.trails))); !ends[index] {
+			if index, _ := x.known.enter(after.key(), x.next); !ends[index] {
 				names, s, at = append(names, "circling: "+m.what), after, index
 				break
 			}
 		}
 	}
 	return names
-}
-
-func (x *search) fail(fault string, path []string) {
-	x.report.Fault, x.report.Path = fault, path
 }
 
 // ordinals are the moves that lead to a state first.

@@ -2,47 +2,66 @@
 
 package explore
 
-// table finds states by their keys: a hash table without pointers, of 12 bytes
-// a slot, at most three quarters full.
-type table struct {
+import "sync"
+
+// shards is how many parts the table has: workers rarely meet in one.
+const shards = 256
+
+// table finds states by their keys. It is safe for parallel use.
+type table struct{ parts [shards]part }
+
+// part is a hash table without pointers, of 12 bytes a slot, at most three
+// quarters full, of the keys that end alike.
+type part struct {
+	mu   sync.Mutex
 	keys []uint64 // 0: free
 	at   []uint32 // the state's index
 	size int
 }
 
-func newTable() *table { return &table{keys: make([]uint64, 1<<16), at: make([]uint32, 1<<16)} }
+func newTable() *table {
+	t := &table{}
+	for i := range t.parts {
+		t.parts[i].keys, t.parts[i].at = make([]uint64, 1<<8), make([]uint32, 1<<8)
+	}
+	return t
+}
+
+// enter says at which index a state is; one that is new is noted at the index
+// that next gives it.
+func (t *table) enter(k uint64, next func() uint32) (at uint32, fresh bool) {
+	p := &t.parts[k%shards]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.slot(k)
+	if p.keys[i] == k {
+		return p.at[i], false
+	}
+	at = next()
+	p.keys[i], p.at[i] = k, at
+	if p.size++; p.size > len(p.keys)/4*3 {
+		p.grow()
+	}
+	return at, true
+}
 
 // slot is where a key is, or would be.
-func (t *table) slot(k uint64) int {
-	mask := len(t.keys) - 1
-	i := int(k) & mask
-	for t.keys[i] != 0 && t.keys[i] != k {
+func (p *part) slot(k uint64) int {
+	mask := len(p.keys) - 1
+	i := int(k/shards) & mask
+	for p.keys[i] != 0 && p.keys[i] != k {
 		i = (i + 1) & mask
 	}
 	return i
 }
 
-// enter notes a state as the one of index next, and says at which index it is:
-// at another one, it was there before.
-func (t *table) enter(k uint64, next uint32) uint32 {
-	i := t.slot(k)
-	if t.keys[i] == k {
-		return t.at[i]
-	}
-	t.keys[i], t.at[i] = k, next
-	if t.size++; t.size > len(t.keys)/4*3 {
-		t.grow()
-	}
-	return next
-}
-
-func (t *table) grow() {
-	keys, at := t.keys, t.at
-	t.keys, t.at = make([]uint64, 2*len(keys)), make([]uint32, 2*len(keys))
+func (p *part) grow() {
+	keys, at := p.keys, p.at
+	p.keys, p.at = make([]uint64, 2*len(keys)), make([]uint32, 2*len(keys))
 	for i, k := range keys {
 		if k != 0 {
-			j := t.slot(k)
-			t.keys[j], t.at[j] = k, at[i]
+			j := p.slot(k)
+			p.keys[j], p.at[j] = k, at[i]
 		}
 	}
 }

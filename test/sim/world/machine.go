@@ -39,8 +39,7 @@ func (m *Machine) wipe() {
 func (m *Machine) clone() *Machine {
 	c := *m
 	c.Containers = maps.Clone(m.Containers)
-	c.Mounts = maps.Clone(m.Mounts) // the lists are replaced, never changed
-	return &c
+	return &c // Mounts is replaced, never changed
 }
 
 // PowerOff ends everything that runs.
@@ -68,6 +67,7 @@ func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	}
 	list := append(slices.Clone(m.Mounts[v]), pod)
 	slices.Sort(list)
+	m.Mounts = maps.Clone(m.Mounts)
 	m.Mounts[v] = list
 	return true
 }
@@ -75,6 +75,7 @@ func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 // Unmount ends a pod's mount, and unstages the volume with the last.
 func (m *Machine) Unmount(v ledger.VolumeID, pod string) {
 	list := slices.DeleteFunc(slices.Clone(m.Mounts[v]), func(uid string) bool { return uid == pod })
+	m.Mounts = maps.Clone(m.Mounts)
 	if len(list) == 0 {
 		delete(m.Mounts, v)
 		return
@@ -93,7 +94,7 @@ func newDisks() Disks {
 	return Disks{At: map[ledger.VolumeID][]string{}, Lied: map[ledger.VolumeID]bool{}}
 }
 
-func (d *Disks) clone() Disks { return Disks{maps.Clone(d.At), maps.Clone(d.Lied)} }
+func (d *Disks) clone() Disks { return Disks{d.At, maps.Clone(d.Lied)} } // At is replaced, never changed
 
 // Publish attaches a volume to a machine.
 func (w *World) Publish(v ledger.VolumeID, machine string) {
@@ -103,6 +104,7 @@ func (w *World) Publish(v ledger.VolumeID, machine string) {
 	w.Judge.publishes(w, v, machine)
 	list := append(slices.Clone(w.Disks.At[v]), machine)
 	slices.Sort(list)
+	w.Disks.At = maps.Clone(w.Disks.At)
 	w.Disks.At[v] = list
 }
 
@@ -113,6 +115,7 @@ func (w *World) Unpublish(v ledger.VolumeID, machine string) {
 	}
 	w.Judge.unpublishes(w, v, machine)
 	list := slices.DeleteFunc(slices.Clone(w.Disks.At[v]), func(id string) bool { return id == machine })
+	w.Disks.At = maps.Clone(w.Disks.At)
 	if len(list) == 0 {
 		delete(w.Disks.At, v)
 		return

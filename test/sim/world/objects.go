@@ -70,7 +70,7 @@ type Objects struct {
 	// leads are the volumes of pods, by UID, as long as nothing changes that
 	// they depend on; it is replaced then.
 	leads   map[string]leads
-	stamped map[string]bool // VolumeAttachments with the attacher's finalizer
+	stamped map[string]bool // VolumeAttachments with the attacher's finalizer; it is replaced, too
 	version int64
 	changed [Kinds]int64 // each kind's newest version
 	uids    int64
@@ -97,7 +97,6 @@ func (o *Objects) clone() Objects {
 		o.shared[k] = true
 	}
 	c := *o
-	c.stamped = maps.Clone(o.stamped)
 	c.Log = slices.Clip(o.Log)
 	return c
 }
@@ -216,7 +215,7 @@ func (o *Objects) drop(k Kind, key string) bool {
 	delete(o.all[k], key)
 	o.sorted[k] = nil
 	if k == Attachments {
-		delete(o.stamped, key)
+		o.stamped = without(o.stamped, key)
 	}
 	o.Log = append(o.Log, Change{k, key, o.version, nil, old})
 	return true

@@ -68,7 +68,7 @@ func (w *World) serveAttachment(r Request) Answer {
 		}
 		a.UID = w.UID()
 		if r.Stamp {
-			w.stamped[a.Name] = true
+			w.stamped = with(w.stamped, a.Name, true)
 		}
 		w.Judge.creates(w, a)
 		return answer(w.Put(a))
@@ -113,7 +113,7 @@ func (w *World) serveAttacher(r Request) Answer {
 	}
 	switch r.Do {
 	case StampAttachment:
-		w.stamped[a.Name] = true
+		w.stamped = with(w.stamped, a.Name, true)
 		a.NodeID = r.NodeID
 	case MarkAttached:
 		a.Attached, a.AttachError = a.Attached || r.Error.IsZero(), r.Error
@@ -197,4 +197,4 @@ func equal(a, b ledger.Event) bool {
 }
 
 // Stamp gives an attachment the attacher's finalizer.
-func (w *World) Stamp(name string) { w.stamped[name] = true }
+func (w *World) Stamp(name string) { w.stamped = with(w.stamped, name, true) }

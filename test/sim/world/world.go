@@ -94,6 +94,7 @@ func (w *World) VolumesOf(p ledger.Pod) ([]ledger.VolumeID, bool) {
 		return l.volumes, l.complete
 	}
 	list, complete := w.volumesOf(p)
+	w.leads = maps.Clone(w.leads) // clones share it
 	w.leads[p.UID] = leads{list, complete}
 	return list, complete
 }
