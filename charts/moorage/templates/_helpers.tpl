@@ -23,6 +23,7 @@ app.kubernetes.io/component: {{ .component }}
 {{/* The image of a component. */}}
 {{- define "moorage.image" -}}
 {{ .root.Values.image.registry }}/moorage-{{ .component }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- with get (.root.Values.image.digests | default dict) .component }}@{{ . }}{{ end }}
 {{- end }}
 
 {{/* The user name of the controller's service account, as policies see it. */}}
