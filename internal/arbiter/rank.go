@@ -29,10 +29,9 @@ func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights W
 	if len(r.Needs) == 0 || best <= 0 {
 		return 0
 	}
-	node := s.Node(n)
 	var sum int64
 	for _, need := range r.Needs {
-		sum += near(s, need, n, weights) + balance(s, node, need, weights)
+		sum += near(s, need, n, weights) + balance(s, n, need, weights)
 	}
 	return sum * MaxRank / (best * int64(len(r.Needs)))
 }
@@ -51,8 +50,10 @@ func near(s ledger.Snapshot, need Need, n ledger.NodeName, w Weights) int64 {
 	return 0
 }
 
-// balance is the share of the driver's slots at the node that are free.
-func balance(s ledger.Snapshot, node *ledger.Node, need Need, w Weights) int64 {
+// balance is the share of the driver's slots at the node that are free once the
+// volume is there.
+func balance(s ledger.Snapshot, n ledger.NodeName, need Need, w Weights) int64 {
+	node := s.Node(n)
 	state := node.Driver(need.Volume.Driver)
 	limit := Limit(state, PolicyFor(s, need.Volume.Driver, ""))
 	switch {
@@ -61,5 +62,9 @@ func balance(s ledger.Snapshot, node *ledger.Node, need Need, w Weights) int64 {
 	case limit == ledger.NoLimit:
 		return w.Balance
 	}
-	return w.Balance * int64(max(0, limit-state.Used)) / int64(limit)
+	used := state.Used
+	if s.Volume(need.Volume).Place(n) == nil {
+		used++
+	}
+	return w.Balance * int64(max(0, limit-used)) / int64(limit)
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Four nodes of four slots: one where the volume is used, one where it only
+// still is, one that is empty, and one that is half full.
+func TestRank(t *testing.T) {
+	l, now := ledger.New(), time.Unix(1000, 0)
+	disk := func(claim string, access ledger.Access) ledger.VolumeID {
+		v := ledger.VolumeID{Driver: "d", Handle: claim}
+		key := ledger.ClaimKey{Namespace: "s", Name: claim}
+		l.Apply(now, ledger.PersistentVolume{Name: claim, Version: "1", Volume: v, Access: access, Claim: key})
+		l.Apply(now, ledger.Claim{Key: key, UID: claim, Version: "1", PersistentVolume: claim, Bound: true, Access: access})
+		return v
+	}
+	attach := func(v ledger.VolumeID, n ledger.NodeName) {
+		l.Apply(now, ledger.Attachment{Name: ledger.AttachmentName(v, n), UID: string(n) + v.Handle, Version: "1", Driver: "d", Node: n, PersistentVolume: v.Handle, Ours: true, Attached: true})
+	}
+	nodes := []ledger.NodeName{"used", "still", "empty", "half"}
+	for _, n := range nodes {
+		l.Apply(now, ledger.NodeState{Name: n, UID: string(n), Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		l.Apply(now, ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 4}}})
+	}
+	data := disk("data", ledger.AccessMany)
+	attach(data, "used")
+	attach(data, "still")
+	user := ledger.Pod{UID: "user", Version: "1", Namespace: "s", Name: "user", Node: "used", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
+	l.Apply(now, user)
+	for i := range 2 {
+		attach(disk(fmt.Sprint("other", i), ledger.AccessNode), "half")
+	}
+	asks := user
+	asks.UID, asks.Name, asks.Node = "asks", "asks", ""
+	s := l.Snapshot()
+	r := arbiter.PodRequest(s, &asks)
+
+	for name, test := range map[string]struct {
+		weights arbiter.Weights
+		want    []ledger.NodeName
+	}{
+		"by default":                   {arbiter.Weights{}, nodes},
+		"room only":                    {arbiter.Weights{Balance: 100}, nodes}, // the volume takes no further slot where it is
+		"where it still is before use": {arbiter.Weights{Held: 10, Near: 100, Balance: 20}, []ledger.NodeName{"still", "used", "empty", "half"}},
+	} {
+		ranked := slices.Clone(nodes)
+		score := map[ledger.NodeName]int64{}
+		for _, n := range nodes {
+			score[n] = arbiter.Arbiter{}.Rank(s, r, n, test.weights)
+			if score[n] < 0 || score[n] > arbiter.MaxRank {
+				t.Errorf("%s: %s has %d, which is not from 0 to %d", name, n, score[n], arbiter.MaxRank)
+			}
+		}
+		slices.SortStableFunc(ranked, func(a, b ledger.NodeName) int { return int(score[b] - score[a]) })
+		if !slices.Equal(ranked, test.want) {
+			t.Errorf("%s: %v by %v, want %v", name, ranked, score, test.want)
+		}
+	}
+}
