@@ -71,3 +71,47 @@ func has(values map[string]any, path string) bool {
 	below, ok := value.(map[string]any)
 	return ok && has(below, rest)
 }
+
+// What the pages give as values, in blocks of YAML, renders.
+func TestThePagesValuesRender(t *testing.T) {
+	raw, err := os.ReadFile("../charts/moorage/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := map[string]any{}
+	if err := yaml.Unmarshal(raw, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../docs/operate/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			values := map[string]any{}
+			if err := yaml.UnmarshalStrict([]byte(block[1]), &values); err != nil || len(values) == 0 {
+				continue // part of something else
+			}
+			ours := true
+			for key := range values {
+				_, known := defaults[key]
+				ours = ours && known
+			}
+			if !ours {
+				continue
+			}
+			found++
+			if _, err := renderChart(t, block[1]); err != nil {
+				t.Errorf("%s: %v\n%s", page, err, block[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page gives values")
+	}
+}
