@@ -119,6 +119,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	c.metrics.Queues(stages.depths())
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
+	c.observer.SubscribeRefused(stages.gates.Add)
 	stages.wake.all()
 	stages.run(ctx, c, executor)
 	return nil

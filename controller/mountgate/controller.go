@@ -62,6 +62,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
+	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
 }
 
 // New returns a Controller that is ready to Run.
@@ -69,7 +70,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, waiting: map[string]time.Time{}}
+	c := &Controller{config: config, waiting: map[string]time.Time{}, next: map[string]time.Time{}}
 	c.queue = work.New("pods", c.process)
 	return c, nil
 }
@@ -88,7 +89,7 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 	now := c.config.Now()
 	s := c.config.Cache.Snapshot()
 	pod := s.Pod(uid)
-	if pod == nil || len(pod.Volumes) == 0 || nodeOf(s, pod) == "" {
+	if pod == nil || len(pod.Volumes) == 0 {
 		c.settled(uid)
 		return 0, nil
 	}
@@ -97,6 +98,10 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 		c.settled(uid)
 		return 0, nil
 	}
+	if nodeOf(s, pod) == "" {
+		return c.unplaced(ctx, s, pod, object)
+	}
+	c.placed(uid)
 	st := stateOf(c.config.Arbiter, s, pod, now)
 	worth, later := c.worth(object, pod, st, now)
 	if !worth {
@@ -175,4 +180,12 @@ func (c *Controller) settled(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, uid)
+	delete(c.next, uid)
+}
+
+// placed forgets when a pod that has a node now was to be told that it has none.
+func (c *Controller) placed(uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.next, uid)
 }

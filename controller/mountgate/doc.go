@@ -11,5 +11,6 @@
 // Nothing published ever says more than the node's status, which is what the
 // kubelet obeys. A pod that gets its volumes as it should costs one write, when
 // the last of them is safe to mount. A pod that does not is told why, when the
-// reason is one that lasts, or has lasted for a while.
+// reason is one that lasts, or has lasted for a while. One without a node is told
+// what its scheduler says of the nodes, where that is about its volumes.
 package mountgate

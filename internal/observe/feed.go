@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,6 +135,9 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 		klog.Background().Error(err, "An object names a volume that nobody can attach", "kind", f.kind, "name", m.GetName(), "namespace", m.GetNamespace())
 	}
 	f.observer.Apply(event)
+	if pod, ok := object.(*corev1.Pod); ok {
+		f.observer.publishRefused(pod)
+	}
 }
 
 // applyGone is serial for each feed, too. A ticket may leave a ghost.

@@ -5,9 +5,11 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -29,6 +31,7 @@ type Observer struct {
 
 	mu          sync.Mutex
 	subscribers []func(ledger.Touched)
+	refused     []func(uid string)
 }
 
 // New returns an Observer that is ready to Run. With a shared Factory it asks
@@ -70,6 +73,27 @@ func (o *Observer) Subscribe(f func(ledger.Touched)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.subscribers = append(o.subscribers[:len(o.subscribers):len(o.subscribers)], f)
+}
+
+// SubscribeRefused has f called with the UID of each pod without a node of which
+// a scheduler says why, whenever its object is seen to have changed: that is in
+// no fact. f is called as that of Subscribe is.
+func (o *Observer) SubscribeRefused(f func(uid string)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refused = append(o.refused[:len(o.refused):len(o.refused)], f)
+}
+
+func (o *Observer) publishRefused(pod *corev1.Pod) {
+	if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return refused(pod, c) }) {
+		return
+	}
+	o.mu.Lock()
+	subscribers := o.refused
+	o.mu.Unlock()
+	for _, f := range subscribers {
+		f(string(pod.UID))
+	}
 }
 
 // Apply takes an event in that no informer brings: a proof, the end of a

@@ -57,11 +57,16 @@ func slimPod(p *corev1.Pod) {
 	}
 	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes)}
 	for _, c := range p.Status.Conditions {
-		if c.Type == v1alpha1.PodSafeToMount {
+		if c.Type == v1alpha1.PodSafeToMount || refused(p, c) {
 			status.Conditions = append(status.Conditions, c)
 		}
 	}
 	p.Status = status
+}
+
+// refused says whether a condition is why a pod has no node.
+func refused(p *corev1.Pod, c corev1.PodCondition) bool {
+	return p.Spec.NodeName == "" && c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 }
 
 // slimVolumes leaves out the kinds that are never attached.

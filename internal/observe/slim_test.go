@@ -4,11 +4,13 @@ package observe
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/translate"
@@ -62,5 +64,34 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 				t.Errorf("%s: too much or too little is kept: %+v", name, slimmed)
 			}
 		}
+	}
+}
+
+// Of a pod without a node it is kept why it has none, and told to who asks.
+func TestRefusedPodsAreTold(t *testing.T) {
+	o := &Observer{}
+	var told []string
+	o.SubscribeRefused(func(uid string) { told = append(told, uid) })
+	why := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no slot"}
+	placed := why
+	placed.Status = corev1.ConditionTrue
+	for name, pod := range map[string]*corev1.Pod{
+		"refused": {Status: corev1.PodStatus{Conditions: []corev1.PodCondition{why}}},
+		"new":     {},
+		"bound":   {Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{why}}},
+		"placed":  {Status: corev1.PodStatus{Conditions: []corev1.PodCondition{placed}}},
+	} {
+		pod.UID = types.UID(name)
+		kept, err := o.slim(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(kept.(*corev1.Pod).Status.Conditions); (n == 1) != (name == "refused") {
+			t.Errorf("%s: %d conditions are kept", name, n)
+		}
+		o.publishRefused(kept.(*corev1.Pod))
+	}
+	if !slices.Equal(told, []string{"refused"}) {
+		t.Errorf("told are %v", told)
 	}
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mountgate
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// settling is for how long a pod has to be without a node until that is told.
+const settling = 3 * time.Second
+
+// maxWords keeps an annotation readable.
+const maxWords = 1024
+
+// unplaced tells a stamped pod without a node what its volumes wait for, in the
+// words in which its scheduler says so of the nodes (condition PodScheduled): they
+// are of all nodes, and of reasons that are not Moorage's to know. It is told
+// when the wait has lasted for settling, and what changes then, not more often
+// than once in Grace.
+func (c *Controller) unplaced(ctx context.Context, s ledger.Snapshot, pod *ledger.Pod, object *corev1.Pod) (time.Duration, error) {
+	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
+	says := refusal(object)
+	if !stamped || says == nil {
+		c.settled(pod.UID)
+		return 0, nil
+	}
+	now := c.config.Now()
+	st, first := waitsFor(c.config.Arbiter, s, pod, says.Message, now)
+	if first == "" && len(toldReasons(object)) == 0 {
+		return 0, nil // it doesn't wait for volumes, and was told nothing else
+	}
+	annotation, err := st.status.Annotation()
+	if err != nil || object.Annotations[v1alpha1.AnnotationVolumeStatus] == annotation {
+		return 0, err
+	}
+	if left := c.mayTell(pod.UID, now); left > 0 {
+		return left, nil
+	}
+	told := condition(object, st, now)
+	told.Reason, told.Message = v1alpha1.ReasonPending, ""
+	if first != "" {
+		told.Reason, told.Message = string(first), says.Message
+	}
+	if err := c.config.Write.PublishPod(ctx, pod, execute.PodStatus{Annotation: annotation, Condition: told}); err != nil {
+		return 0, err
+	}
+	c.hasTold(pod.UID, now)
+	return 0, nil
+}
+
+// refusal is what the scheduler says of a pod without a node; nil when it says
+// nothing.
+func refusal(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return c
+		}
+	}
+	return nil
+}
+
+// waitsFor is the state of a pod without a node: each volume that the scheduler's
+// words are about is told them, with the code of its own reason. first is the
+// first of these codes.
+func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, now time.Time) (st state, first ledger.Code) {
+	request := arbiter.PodRequest(s, p)
+	reasons := append(a.Admissible(s, request).Reasons, a.Fit(s, request, "", now).Reasons...)
+	for _, v := range p.Volumes {
+		id, link := s.ResolvePod(p, v)
+		entry := v1alpha1.PodVolumeStatus{Name: v.Name, Claim: v.Claim}
+		if claim := s.Claim(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}); v.Claim != "" && claim != nil {
+			entry.PersistentVolume = claim.PersistentVolume
+		}
+		switch code := codeOf(reasons, name(v), id.Driver, says); {
+		case link == ledger.LinkNone || link == ledger.LinkVolume && !s.AttachRequired(id.Driver):
+			entry.SafeToMount = true // nothing has to be attached
+		case code == "":
+			entry.Reason = v1alpha1.ReasonPending
+		default:
+			entry.Reason, entry.Message = string(code), strings.ToValidUTF8(says[:min(len(says), maxWords)], "")
+			if first == "" {
+				first = code
+			}
+		}
+		st.status.Volumes = append(st.status.Volumes, entry)
+	}
+	return st, first
+}
+
+// name is what a volume is called in words for people.
+func name(v ledger.PodVolume) string {
+	if v.Claim != "" {
+		return v.Claim
+	}
+	return v.Name
+}
+
+// codeOf is why a volume keeps its pod from having a node: its own reason that
+// the scheduler's words give, or one of its driver's; empty when the words are
+// about neither.
+func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
+	if mentions(says, "claim "+name) || mentions(says, "volume "+name) {
+		for _, r := range reasons {
+			if r.Claim == name && r.Code != arbiter.DriverNotRegistered {
+				return r.Code
+			}
+		}
+	}
+	if driver == "" || !mentions(says, "driver "+driver) {
+		return ""
+	}
+	for _, code := range []ledger.Code{arbiter.NodeExhausted, arbiter.DriverNotRegistered} {
+		if strings.Contains(says, (arbiter.Reason{Code: code, Driver: driver}).Message()) {
+			return code
+		}
+	}
+	return arbiter.NoFreeSlot
+}
+
+// mentions says whether words are in a text, and not as the beginning of a longer
+// name.
+func mentions(text, words string) bool {
+	for {
+		_, after, found := strings.Cut(text, words)
+		if !found {
+			return false
+		}
+		if after == "" || !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", rune(after[0])) {
+			return true
+		}
+		text = after
+	}
+}
+
+// mayTell is how long a pod without a node is still not told anything.
+func (c *Controller) mayTell(uid string, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.next[uid]; !ok {
+		c.next[uid] = now.Add(settling)
+	}
+	return c.next[uid].Sub(now)
+}
+
+func (c *Controller) hasTold(uid string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next[uid] = now.Add(c.config.Grace)
+}
