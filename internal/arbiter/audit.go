@@ -62,7 +62,11 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 			found = append(found, Violation{Invariant: "I5", Volume: v.ID, Node: place.Node, Message: "reported as attached, and its attachment says otherwise"})
 		}
 	}
-	if p.excl && v.Access != ledger.AccessUnknown && attached > 1 {
+	most := 1
+	if policyOf(s, v).LiveMigration {
+		most = 2 // a migration that is over leaves two, until one of them has gone
+	}
+	if p.excl && v.Access != ledger.AccessUnknown && attached > most {
 		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes", attached)})
 	}
 	return found

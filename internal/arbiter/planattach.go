@@ -212,13 +212,17 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.Place
 }
 
 // stillUsed says who uses a volume at a place: somebody who lives, somebody
-// who is leaving, or somebody at a node that does not answer.
+// who is leaving, or somebody at a node that does not answer. Of several it names
+// the first by name: users come in any order, and every controller is to write
+// the same.
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
-		if stand(s, u) >= haunting {
-			reason.Code, reason.Who = HeldElsewhere, requester(s, u)
-			return reason
+		if who := requester(s, u); stand(s, u) >= haunting && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
+			reason.Code, reason.Who = HeldElsewhere, who
 		}
+	}
+	if reason.Code == HeldElsewhere {
+		return reason
 	}
 	reason.Code = InUse
 	if !ready(s.Node(place.Node)) {

@@ -5,6 +5,7 @@ package arbiter
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -61,7 +62,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 		return h
 	}
 	place := p.v.Place(h.Node)
-	h.Requesters = p.requesters(place, h.Node == was.Node, was)
+	h.Requesters = p.requesters(place)
 	if h.Node == was.Node {
 		h.NodeUID = was.NodeUID
 	} else if n := p.s.Node(h.Node); n != nil {
@@ -77,7 +78,37 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 		unknown(&h)
 	}
 	p.clock(&h, place)
+	return p.unwritten(h, was, place)
+}
+
+// unwritten is the hold as it was, when all that is new is that the last user
+// has left lately.
+func (p *planner) unwritten(h, was ledger.Hold, place *ledger.Place) ledger.Hold {
+	stale := h
+	stale.Requesters = was.Requesters
+	if len(h.Requesters) == 0 && len(was.Requesters) > 0 && sameHold(was, stale) && p.lingers(place) {
+		return stale
+	}
 	return h
+}
+
+// lingering is for how long a hold may go on naming those who have left: as a
+// rule the volume has left its node, too, by then, and the hold is written anyway.
+const lingering = 30 * time.Second
+
+// lingers says whether it is too early to write a hold for no other reason than
+// that the last user has left.
+func (p *planner) lingers(place *ledger.Place) bool {
+	if place == nil {
+		return false
+	}
+	since, idle := p.s.Idle(place)
+	left := lingering - p.now.Sub(since)
+	if !idle || left <= 0 {
+		return false
+	}
+	p.recheck(left)
+	return true
 }
 
 // transitions is the highest number that the hold or any attachment has had:
@@ -200,9 +231,8 @@ func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promis
 	return ledger.Promise{Node: node, To: requester(p.s, u)}
 }
 
-// requesters lists for whom the node has the volume. When the last has left,
-// the list stays until the volume leaves, too: that is no news worth a write.
-func (p *planner) requesters(place *ledger.Place, stayed bool, was ledger.Hold) []ledger.Requester {
+// requesters lists for whom the node has the volume.
+func (p *planner) requesters(place *ledger.Place) []ledger.Requester {
 	var list []ledger.Requester
 	if place != nil {
 		for _, u := range place.Users {
@@ -210,9 +240,6 @@ func (p *planner) requesters(place *ledger.Place, stayed bool, was ledger.Hold) 
 				list = append(list, requester(p.s, u))
 			}
 		}
-	}
-	if len(list) == 0 && stayed {
-		return was.Requesters
 	}
 	return listed(list)
 }
@@ -235,14 +262,16 @@ func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledge
 // listed sorts requesters, drops doubles (a pod and its reservation), and
 // bounds them.
 func listed(list []ledger.Requester) []ledger.Requester {
-	slices.SortFunc(list, func(a, b ledger.Requester) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
+	slices.SortFunc(list, compareRequesters)
 	list = slices.CompactFunc(list, func(a, b ledger.Requester) bool { return a.UID == b.UID })
 	if len(list) > maxListed {
 		list = list[:maxListed]
 	}
 	return list
+}
+
+func compareRequesters(a, b ledger.Requester) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
 // describe says in the hold what keeps the volume where it should not be.
