@@ -45,6 +45,11 @@ type Config struct {
 	Lies       bool
 	NodeFaults bool
 	Replace    bool // nodes are deleted, and machines replaced
+
+	Own       bool // moorage-attacher, else one like external-attacher
+	Looks     bool // the driver says where a volume is
+	Stay      bool // --stay-attached, which needs moorage-attacher
+	Migration bool // the driver's policy allows live migration
 }
 
 // ConfigFor draws the mix for a seed: some of the faults, not all, so that
@@ -87,6 +92,14 @@ func ConfigFor(seed uint64) Config {
 		}
 		c.Access = append(c.Access, a)
 	}
+	c.Own = often()
+	c.Looks = c.Own && often()
+	if c.Stay = c.Own && often(); c.Stay {
+		c.DiskFaults = true // it is for detaches that fail
+	}
+	if c.Migration = seldom(); c.Migration {
+		c.Manual = true
+	}
 	return c
 }
 
@@ -94,7 +107,7 @@ func ConfigFor(seed uint64) Config {
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
-	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay}
+	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration}
 	if s.config.AfterUnreachable > 0 {
 		policy.AfterUnreachable = &s.config.AfterUnreachable
 	}
@@ -125,5 +138,9 @@ func (s *Sim) furnish() {
 	for i := range s.config.Schedulers {
 		s.schedulers = append(s.schedulers, newScheduler(s, fmt.Sprintf("sched-%d", i+1)))
 	}
-	s.attacher = newAttacher(s)
+	if s.config.Own {
+		s.attacher = newOwnAttacher(s)
+	} else {
+		s.attacher = newAttacher(s)
+	}
 }

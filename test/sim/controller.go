@@ -49,7 +49,7 @@ func (c *controller) outlast(then func()) {
 }
 
 func newController(s *Sim, name string) *controller {
-	c := &controller{s: s, caller: caller{name: name, up: true}}
+	c := &controller{s: s, caller: caller{name: name, up: true}, arbiter: arbiter.Arbiter{StayAttached: s.config.Stay}}
 	c.forget()
 	return c
 }

@@ -41,6 +41,8 @@ func (c *controller) do(step arbiter.Step, then func(error)) {
 		c.join(c.lists, step, then, c.listPods)
 	case arbiter.DeleteAttachment:
 		c.doDelete(step, then)
+	case arbiter.MarkWanted:
+		c.doMarkWanted(step, then)
 	case arbiter.RemovePod:
 		c.write("remove pod "+step.UID, world.Request{Do: world.RemovePod, UID: step.UID}, func(_ world.Answer, err error) { then(err) })
 	}
@@ -119,7 +121,7 @@ func (c *controller) doCreate(step arbiter.Step, then func(error)) {
 	if stamp {
 		a.NodeID = step.NodeID
 	}
-	c.write(stepOp(step), world.Request{Do: world.CreateAttachment, Fact: a, Stamp: stamp}, func(ans world.Answer, err error) {
+	c.write(stepOp(step), world.Request{Do: world.CreateAttachment, Fact: a, Stamp: stamp, Node: step.Beside}, func(ans world.Answer, err error) {
 		switch {
 		case err == nil && ans.Code == world.OK:
 			c.confirmed[world.UIDOf(ans.Facts[0])] = true
@@ -202,6 +204,23 @@ func (c *controller) doDelete(step arbiter.Step, then func(error)) {
 		case a.Code == world.Conflict:
 			c.reread(world.Attachments, step.Attachment, then)
 		default:
+			then(nil)
+		}
+	})
+}
+
+// doMarkWanted has the attacher told that a volume is wanted again where it is
+// being detached.
+func (c *controller) doMarkWanted(step arbiter.Step, then func(error)) {
+	r := world.Request{Do: world.MarkWanted, Key: step.Attachment, UID: step.UID}
+	c.write(stepOp(step), r, func(a world.Answer, err error) {
+		switch {
+		case err != nil:
+			then(err)
+		case a.Code != world.OK:
+			then(errStale)
+		default:
+			c.observer.saw(a.Facts...)
 			then(nil)
 		}
 	})

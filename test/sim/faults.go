@@ -42,8 +42,8 @@ func (f *faults) victims() map[string]victim {
 
 func (f *faults) caller(name string) *caller {
 	switch v := f.victims()[name].(type) {
-	case *attacher:
-		return &v.caller
+	case sidecar:
+		return v.self()
 	case *controller:
 		return &v.caller
 	case *scheduler:
@@ -65,7 +65,7 @@ func (f *faults) offer(m *menu) {
 	for _, k := range f.s.schedulers {
 		f.offerProcess(m, &k.caller)
 	}
-	f.offerProcess(m, &f.s.attacher.caller)
+	f.offerProcess(m, f.s.attacher.self())
 	for _, k := range f.s.kubelets {
 		f.offerProcess(m, &k.caller)
 		if f.s.config.NodeFaults {

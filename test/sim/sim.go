@@ -37,7 +37,7 @@ type Sim struct {
 	controllers []*controller
 	schedulers  []*scheduler
 	kubelets    []*kubelet
-	attacher    *attacher
+	attacher    sidecar
 	disks       *diskService
 	cluster     *cluster
 	users       *users

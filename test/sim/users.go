@@ -66,17 +66,37 @@ func (u *users) offerEnd(m *menu, key string) {
 }
 
 func (u *users) offerTickets(m *menu) {
-	if u.s.config.Manual && u.tickets < 3 {
+	if u.s.config.Manual && u.tickets < 6 {
 		claims := u.claims()
 		node := u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))]
-		kind := []ledger.TicketType{ledger.TypeManual, ledger.TypeSnapshot, ledger.TypeBackup}[u.s.rng.IntN(3)]
-		m.addTo(churn, 1, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, kind, node, claims[u.s.rng.IntN(len(claims))], 30+u.s.rng.IntN(300)))
+		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), 30+u.s.rng.IntN(300)))
 	}
 	for _, key := range u.s.w.Keys(world.Tickets) {
 		if t, _ := u.s.w.Ticket(world.TicketKey(key)); u.s.config.Meddling || t.Type != ledger.TypePod {
 			m.addTo(churn, 1, "user", "drop-ticket", key)
 		}
 	}
+}
+
+// drawType draws what a ticket is for, so that every priority comes about, and
+// those that yield; live migrations where they are allowed.
+func (u *users) drawType() ledger.TicketType {
+	kinds := []ledger.TicketType{
+		ledger.TypeManual, ledger.TypeManual, ledger.TypeSnapshot, ledger.TypeBackup, ledger.TypeRestore, ledger.TypeUpgrade, ledger.TypeEviction,
+	}
+	if u.s.config.Migration && u.s.rng.IntN(2) == 0 {
+		return ledger.TypeLiveMigration
+	}
+	return kinds[u.s.rng.IntN(len(kinds))]
+}
+
+// drawClaims draws one claim, or two.
+func (u *users) drawClaims(claims []string) string {
+	first := claims[u.s.rng.IntN(len(claims))]
+	if other := claims[u.s.rng.IntN(len(claims))]; u.s.rng.IntN(3) == 0 && other != first {
+		return first + "," + other
+	}
+	return first
 }
 
 // draw draws a pod: its name, who places it, and its claims.
@@ -86,12 +106,7 @@ func (u *users) draw() string {
 	if u.s.config.Foreign && rng.IntN(2) == 0 {
 		who = "foreign"
 	}
-	claims := u.claims()
-	list := []string{claims[rng.IntN(len(claims))]}
-	if other := claims[rng.IntN(len(claims))]; rng.IntN(3) == 0 && other != list[0] {
-		list = append(list, other)
-	}
-	return fmt.Sprintf("p%d %s %s", u.pods+1, who, strings.Join(list, ","))
+	return fmt.Sprintf("p%d %s %s", u.pods+1, who, u.drawClaims(u.claims()))
 }
 
 // act implements process.
@@ -161,10 +176,14 @@ func (u *users) ticket(fields []string) bool {
 		return false
 	}
 	u.tickets++
-	u.s.w.Put(ledger.Ticket{
+	t := ledger.Ticket{
 		ID: id, UID: u.s.w.UID(), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]),
-		Created: u.s.Now().Unix(), TTLSeconds: ttl, Volumes: []ledger.TicketVolume{{Claim: fields[3], ClaimUID: fields[3]}},
-	})
+		Created: u.s.Now().Unix(), TTLSeconds: ttl,
+	}
+	for _, claim := range strings.Split(fields[3], ",") {
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: claim, ClaimUID: claim})
+	}
+	u.s.w.Put(t)
 	return true
 }
 

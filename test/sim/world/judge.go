@@ -29,6 +29,8 @@ type Judge struct {
 	numbers  map[ledger.VolumeID]int64     // the highest transitions of the volume's hold
 	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
 	limits   map[slots]int32               // the highest that a CSINode has said
+	beside   map[At]bool                   // made for a live migration, as long as there are two
+	over     map[ledger.VolumeID]time.Time // when the volume's last live migration ended
 }
 
 // slots names a driver's slots at a node.
@@ -41,7 +43,7 @@ func newJudge() Judge {
 	return Judge{
 		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, forced: map[At]bool{},
 		numbers: map[ledger.VolumeID]int64{}, known: map[string][]ledger.VolumeID{},
-		limits: map[slots]int32{}, Limits: true,
+		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]time.Time{}, Limits: true,
 	}
 }
 
@@ -84,6 +86,14 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 			j.nodeChanged(w, e.Name)
 		case ledger.NodeDrivers:
 			j.limitsChanged(e)
+		}
+	}
+	if a, was := was.(ledger.Attachment); was && is == nil {
+		j.migrated(w, a)
+	}
+	if t, was := was.(ledger.Ticket); was && t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted {
+		for _, v := range w.TicketVolumes(t) {
+			j.over = with(j.over, v, w.Now)
 		}
 	}
 	if after, ok := is.(ledger.HoldSeen); ok {
@@ -231,18 +241,40 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, ste
 	}
 }
 
-// creates: no VolumeAttachment of an exclusive volume while it has another.
+// creates: no VolumeAttachment of an exclusive volume while it has another; a
+// live migration may have one more.
 func (j *Judge) creates(w *World, a ledger.Attachment) {
 	v, ok := w.Source(a)
-	if !ok || !w.Exclusive(v) || w.migrates(v) {
+	if !ok || !w.Exclusive(v) {
 		return
 	}
+	others := 0
 	for _, other := range w.all[Attachments] {
 		b := other.(ledger.Attachment)
-		if u, _ := w.Source(b); u == v && b.Node != a.Node && !j.dead(w, At{v, b.Node}) {
-			j.fault("a VolumeAttachment of %s at %s is created while it has one at %s", v, a.Node, b.Node)
+		if u, _ := w.Source(b); u != v || b.Node == a.Node || j.dead(w, At{v, b.Node}) {
+			continue
+		}
+		if others++; others == 1 && w.migrates(v) {
+			j.beside = with(j.beside, At{v, a.Node}, true)
+			continue
+		}
+		j.fault("a VolumeAttachment of %s at %s is created while it has one at %s", v, a.Node, b.Node)
+	}
+}
+
+// migrated ends a live migration with the first of its two VolumeAttachments.
+func (j *Judge) migrated(w *World, a ledger.Attachment) {
+	v, _ := w.Source(a)
+	for at := range j.beside {
+		if at.Volume == v {
+			j.beside = without(j.beside, at)
 		}
 	}
+}
+
+// pair says whether two nodes share a volume because of a live migration.
+func (j *Judge) pair(v ledger.VolumeID, a, b ledger.NodeName) bool {
+	return j.beside[At{v, a}] || j.beside[At{v, b}]
 }
 
 // deletes: no VolumeAttachment is deleted while its volume is mounted, unless by
@@ -277,12 +309,12 @@ func (j *Judge) mounted(w *World, at At, words string) {
 // publishes: an exclusive volume is at one machine at a time, unless the other
 // one's node is fenced, or was this one's before.
 func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
-	if !w.Exclusive(v) || w.Disks.Lied[v] || w.migrates(v) {
+	if !w.Exclusive(v) || w.Disks.Lied[v] {
 		return
 	}
 	for _, id := range w.Disks.At[v] {
 		at, n := At{v, w.Machines[id].Node}, w.Machines[machine].Node
-		if n != at.Node && !w.Machines[id].Replaced && !j.forced[at] && !j.dead(w, at) {
+		if n != at.Node && !j.pair(v, n, at.Node) && !w.Machines[id].Replaced && !j.forced[at] && !j.dead(w, at) {
 			j.fault("%s is attached to %s while it is attached to %s", v, n, at.Node)
 		}
 	}
@@ -309,21 +341,31 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 		}
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
 	}
-	if !w.Exclusive(v) || w.migrates(v) {
+	if !w.Exclusive(v) {
 		return true
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
 		other := w.Machines[id]
-		if at := (At{v, other.Node}); id != m.ID && other.Uses(v) && !j.forced[at] && !j.dead(w, at) {
+		if at := (At{v, other.Node}); id != m.ID && !j.pair(v, m.Node, other.Node) && other.Uses(v) && !j.forced[at] && !j.dead(w, at) {
 			j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
 		}
 	}
 	return true
 }
 
-// migrates says whether a live migration is granted, which lets a volume be at
-// two nodes.
+// late is for how long after its end a live migration may still show: what was
+// decided while it was granted is on its way.
+const late = 10 * time.Second
+
+// migrates says whether a live migration is granted, or was until just now, which
+// lets a volume be at two nodes.
 func (w *World) migrates(v ledger.VolumeID) bool {
+	if !w.policy(v).LiveMigration {
+		return false
+	}
+	if over, ended := w.Judge.over[v]; ended && w.Now.Sub(over) < late {
+		return true
+	}
 	for _, e := range w.all[Tickets] {
 		if t := e.(ledger.Ticket); t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted && slices.Contains(w.TicketVolumes(t), v) {
 			return true

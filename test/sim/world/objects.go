@@ -71,6 +71,7 @@ type Objects struct {
 	// they depend on; it is replaced then.
 	leads   map[string]leads
 	stamped map[string]bool // VolumeAttachments with the attacher's finalizer; it is replaced, too
+	made    map[string]Made // VolumeAttachments by UID; it is replaced, too
 	version int64
 	changed [Kinds]int64 // each kind's newest version
 	uids    int64
@@ -84,8 +85,18 @@ type leads struct {
 	complete bool
 }
 
+// Made is how a VolumeAttachment began.
+type Made struct {
+	At time.Time
+	// Beside is the source of the live migration that it was made for.
+	Beside ledger.NodeName
+}
+
+// Made says how the VolumeAttachment of a UID began.
+func (o *Objects) Made(uid string) Made { return o.made[uid] }
+
 func newObjects() Objects {
-	o := Objects{stamped: map[string]bool{}, leads: map[string]leads{}}
+	o := Objects{stamped: map[string]bool{}, made: map[string]Made{}, leads: map[string]leads{}}
 	for k := range o.all {
 		o.all[k] = map[string]ledger.Event{}
 	}

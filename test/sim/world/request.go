@@ -24,7 +24,8 @@ const (
 	PutHold
 	// DropHold deletes Volume's hold at exactly Version.
 	DropHold
-	// CreateAttachment creates Fact, an Attachment.
+	// CreateAttachment creates Fact, an Attachment; beside the one at Node, if
+	// that is set, for a live migration.
 	CreateAttachment
 	// ConfirmAttachment gives attachment Key of UID a new annotation value.
 	ConfirmAttachment
@@ -56,6 +57,9 @@ const (
 	// MarkDetached removes the attacher's finalizer of attachment Key, or says
 	// why it is not detached (Error).
 	MarkDetached
+	// MarkWanted annotates attachment Key of UID: its deletion may leave the
+	// volume where it is.
+	MarkWanted
 )
 
 // Request is one request to the API server.

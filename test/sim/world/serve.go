@@ -5,6 +5,7 @@ package world
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -28,7 +29,7 @@ func (w *World) Serve(r Request) Answer {
 		return answer(list...)
 	case PutHold, DropHold:
 		return w.serveHold(r)
-	case CreateAttachment, ConfirmAttachment, DropAttachment:
+	case CreateAttachment, ConfirmAttachment, MarkWanted, DropAttachment:
 		return w.serveAttachment(r)
 	case PatchNode:
 		return w.patchNode(r)
@@ -67,6 +68,7 @@ func (w *World) serveAttachment(r Request) Answer {
 			return Answer{Code: Exists}
 		}
 		a.UID = w.UID()
+		w.made = with(w.made, a.UID, Made{At: w.Now.Truncate(time.Second), Beside: r.Node})
 		if r.Stamp {
 			w.stamped = with(w.stamped, a.Name, true)
 		}
@@ -77,10 +79,11 @@ func (w *World) serveAttachment(r Request) Answer {
 	if !exists {
 		return Answer{Code: NotFound}
 	}
-	if r.Do == ConfirmAttachment {
+	if r.Do == ConfirmAttachment || r.Do == MarkWanted {
 		if a.UID != r.UID {
 			return Answer{Code: Conflict}
 		}
+		a.Wanted = a.Wanted || r.Do == MarkWanted
 		return answer(w.put(a)) // a new value: always a new version
 	}
 	if p := r.Options.Preconditions; p != nil &&
