@@ -119,8 +119,8 @@ bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
 	@$(GO) run ./test/bench/core $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-scheduler
-bench-scheduler: ## Run kube-scheduler's own benchmark with its profile and with Moorage's; SIZE=5000, OUT=FILE
-	@$(GO) run ./test/bench/scheduler $(if $(SIZE),--size $(SIZE)) $(if $(OUT),--out $(OUT))
+bench-scheduler: ## Run kube-scheduler's own benchmark with its profile and with Moorage's; ONLY='*CSI*,PreemptionPVs', SIZE=5000, REPEAT=3, OUT=FILE
+	@$(GO) run ./test/bench/scheduler $(if $(ONLY),--workloads '$(ONLY)') $(if $(SIZE),--size $(SIZE)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(OUT),--out $(OUT))
 
 .PHONY: soak
 soak: ## Play schedules that nobody has seen, for as long as SOAK says

@@ -23,5 +23,5 @@ func renderInto(document, from string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	return result.Page().Write(document, result.Render(r))
+	return r.Page().Write(document, result.Render(r))
 }

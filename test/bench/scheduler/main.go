@@ -43,7 +43,7 @@ type options struct {
 func run(ctx context.Context, args []string) error {
 	var o options
 	set := flag.NewFlagSet("scheduler", flag.ContinueOnError)
-	set.StringVar(&o.workloads, "workloads", "*", "run the workloads that match this pattern, such as *CSI*")
+	set.StringVar(&o.workloads, "workloads", "*", "run the workloads that match one of these patterns, such as *CSI*,PreemptionPVs")
 	set.StringVar(&o.size, "size", sizeMedium, sizeSmall+", "+sizeMedium+" or "+sizeLarge)
 	set.IntVar(&o.repeat, "repeat", 1, "run each workload this often with each profile")
 	set.StringVar(&o.out, "out", "", "store the result as JSON in this file")
@@ -111,14 +111,14 @@ type workload struct {
 
 // workloads lists all, as perf/config/performance-config.yaml has them.
 func workloads() []workload {
-	usual := map[string]string{sizeSmall: "5Nodes", sizeMedium: "500Nodes", sizeLarge: "5000Nodes"}
+	usual := map[string]string{sizeSmall: "5Nodes", sizeMedium: "500Nodes", sizeLarge: result.Size5000}
 	return []workload{
 		{"SchedulingCSIPVs", usual},
 		{"SchedulingMigratedInTreePVs", usual},
 		{"SchedulingCSIPVsRWO", usual},
 		{"PremadeCSIPVsRWO", usual},
 		{"LoadedNodesCSIPVsRWO", usual},
-		{"PreemptionPVs", map[string]string{sizeSmall: "5Nodes", sizeMedium: "1000Nodes", sizeLarge: "5000Nodes"}},
+		{"PreemptionPVs", map[string]string{sizeSmall: "5Nodes", sizeMedium: "1000Nodes", sizeLarge: result.Size5000}},
 	}
 }
 
@@ -130,9 +130,9 @@ func (o options) plan() ([]result.Run, error) {
 	first := 0
 	for range o.repeat {
 		for _, w := range workloads() {
-			matches, err := path.Match(o.workloads, w.name)
+			matches, err := o.wants(w.name)
 			if err != nil {
-				return nil, fmt.Errorf("--workloads=%s: %w", o.workloads, err)
+				return nil, err
 			}
 			if !matches {
 				continue
@@ -152,4 +152,18 @@ func (o options) plan() ([]result.Run, error) {
 		return nil, errors.New("no workload matches --workloads=" + o.workloads)
 	}
 	return plan, nil
+}
+
+// wants says whether a workload is to be run.
+func (o options) wants(name string) (bool, error) {
+	for pattern := range strings.SplitSeq(o.workloads, ",") {
+		matches, err := path.Match(pattern, name)
+		if err != nil {
+			return false, fmt.Errorf("--workloads=%s: %w", o.workloads, err)
+		}
+		if matches {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +39,7 @@ type observation struct {
 // moment is what the metrics said at a time.
 type moment struct {
 	at      time.Time
-	cpu     time.Duration // of this process
+	cpu     cpu
 	metrics reading
 }
 
@@ -118,16 +117,7 @@ func (o *observation) readEvents(ctx context.Context, kube kubernetes.Interface)
 }
 
 func now() moment {
-	return moment{at: time.Now(), cpu: cpuTime(), metrics: read()}
-}
-
-// cpuTime is what this process has taken so far.
-func cpuTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	return moment{at: time.Now(), cpu: cpuNow(), metrics: read()}
 }
 
 // result sums up what was observed.
@@ -141,9 +131,12 @@ func (o *observation) result() (result.Run, error) {
 		return result.Run{}, err
 	}
 	run := result.Run{
-		Pods: o.pods, Seconds: o.end.at.Sub(o.begin.at).Seconds(), CPUSeconds: (o.end.cpu - o.begin.cpu).Seconds(),
+		Pods: o.pods, Seconds: o.end.at.Sub(o.begin.at).Seconds(), CPUSeconds: (o.end.cpu.own - o.begin.cpu.own).Seconds(), EtcdSeconds: (o.end.cpu.etcd - o.begin.cpu.etcd).Seconds(),
 		Points: map[string]result.Times{}, Plugins: map[string]result.Times{},
 		Writes: writes(o.begin.metrics, o.end.metrics), Failed: o.failed,
+	}
+	if all := o.end.cpu.all - o.begin.cpu.all; all > 0 {
+		run.MachineBusy = (o.end.cpu.busy - o.begin.cpu.busy) / all
 	}
 	for name, c := range o.points {
 		if t := c.Times(); t.Count > 0 {

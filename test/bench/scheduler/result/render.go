@@ -18,8 +18,13 @@ import (
 // nothing stands where nothing was measured.
 const nothing = "–"
 
-// Page is the document that shows the results.
-func Page() record.Page { return record.Page{Command: "make bench-scheduler"} }
+// Page is the document that shows the results, with the place for them there.
+func (r Result) Page() record.Page {
+	if len(r.Runs) > 0 && !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Size != Size5000 }) {
+		return record.Page{Command: "make bench-scheduler SIZE=5000"}
+	}
+	return record.Page{Command: "make bench-scheduler"}
+}
 
 // Failed says which runs came to nothing.
 func (r Result) Failed() error {
@@ -36,6 +41,8 @@ func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n\n")
 	out.WriteString(speed(r).String())
+	out.WriteString("\n### What bounds it\n")
+	out.WriteString(bounds(r).String())
 	out.WriteString("\n### The plugin's own time\n")
 	out.WriteString(plugin(r).String())
 	out.WriteString("\n### API writes per pod\n")
@@ -55,14 +62,31 @@ func Render(r Result) string {
 // speed is a row per workload: what users feel.
 func speed(r Result) *table.Table {
 	var t table.Table
-	t.Add("workload", "stock pods/s", "Moorage pods/s", "Moorage : stock", "attempt p99 stock", "Moorage", "algorithm mean stock", "Moorage", "CPU s per 1,000 pods stock", "Moorage")
+	t.Add("workload", "stock pods/s", "Moorage pods/s", "Moorage : stock", "attempt p99 stock", "Moorage", "algorithm mean stock", "Moorage")
 	for _, p := range r.pairs() {
 		row := []string{p.name}
 		row = append(row, both(p, func(r Run) float64 { return r.PodsPerSecond }, rate)...)
 		row = append(row, ratio(p, func(r Run) float64 { return r.PodsPerSecond }))
 		row = append(row, both(p, func(r Run) float64 { return float64(r.Attempt.P99) }, took)...)
 		row = append(row, both(p, func(r Run) float64 { return float64(r.Algorithm.Mean) }, took)...)
-		row = append(row, both(p, func(r Run) float64 { return r.CPUSeconds * 1000 / float64(max(r.Pods, 1)) }, rate)...)
+		t.Add(row...)
+	}
+	return &t
+}
+
+// bounds is a row per workload: how much of what there is was used.
+func bounds(r Result) *table.Table {
+	var t table.Table
+	t.Add("workload", "CPU s per 1,000 pods stock", "Moorage", "of etcd stock", "Moorage", "machine busy stock", "Moorage", "scheduling loop busy stock", "Moorage")
+	perPods := func(seconds func(Run) float64) func(Run) float64 {
+		return func(r Run) float64 { return seconds(r) * 1000 / float64(max(r.Pods, 1)) }
+	}
+	for _, p := range r.pairs() {
+		row := []string{p.name}
+		row = append(row, both(p, perPods(func(r Run) float64 { return r.CPUSeconds }), rate)...)
+		row = append(row, both(p, perPods(func(r Run) float64 { return r.EtcdSeconds }), rate)...)
+		row = append(row, both(p, func(r Run) float64 { return r.MachineBusy }, percent)...)
+		row = append(row, both(p, Run.LoopBusy, percent)...)
 		t.Add(row...)
 	}
 	return &t
@@ -167,8 +191,9 @@ func ratio(p pair, value func(Run) float64) string {
 	return fmt.Sprintf("%.2f", moorage/stock)
 }
 
-func rate(v float64) string   { return fmt.Sprintf("%.1f", v) }
-func perPod(v float64) string { return fmt.Sprintf("%.2f", v) }
+func rate(v float64) string    { return fmt.Sprintf("%.1f", v) }
+func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+func perPod(v float64) string  { return fmt.Sprintf("%.2f", v) }
 
 // took writes nanoseconds with three digits.
 func took(v float64) string {

@@ -21,6 +21,10 @@ const (
 	Moorage = "moorage"
 )
 
+// Size5000 is the size whose results have a place of their own: those runs take
+// too long to be repeated with the others.
+const Size5000 = "5000Nodes"
+
 // Result is what one call of the benchmark measured, and where.
 type Result struct {
 	// Schema names the format of the file.
@@ -63,6 +67,10 @@ type Run struct {
 	// CPUSeconds is what the process took that has API server, scheduler,
 	// benchmark and, with Moorage, the granting controller in it; without etcd.
 	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
+	// EtcdSeconds is what etcd took.
+	EtcdSeconds float64 `json:"etcdSeconds,omitempty"`
+	// MachineBusy is the share of all cores that was used, by whomever.
+	MachineBusy float64 `json:"machineBusy,omitempty"`
 }
 
 // Times sum up how long something took.
@@ -80,6 +88,15 @@ func (r Run) WritesPerPod() float64 {
 		total += n
 	}
 	return float64(total) / float64(max(r.Pods, 1))
+}
+
+// LoopBusy is the share of the time in which the scheduling loop, of which there
+// is one, was looking for a node: near 1 it is what bounds the speed.
+func (r Run) LoopBusy() float64 {
+	if r.Seconds == 0 {
+		return 0
+	}
+	return float64(r.Algorithm.Count) * r.Algorithm.Mean.Seconds() / r.Seconds
 }
 
 // Decode reads a result file's content.

@@ -20,7 +20,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is rendered to the golden 
 func sample() Result {
 	run := func(profile string, rate float64) Run {
 		r := Run{
-			Workload: "SchedulingCSIPVs", Size: "500Nodes", Profile: profile, Pods: 1000, PodsPerSecond: rate, Seconds: 10, CPUSeconds: 12,
+			Workload: "SchedulingCSIPVs", Size: "500Nodes", Profile: profile, Pods: 1000, PodsPerSecond: rate, Seconds: 10, CPUSeconds: 12, EtcdSeconds: 3, MachineBusy: 0.875,
 			Attempt:   Times{Count: 1000, Mean: time.Millisecond, P50: time.Millisecond, P99: 250 * time.Millisecond},
 			Algorithm: Times{Count: 1000, Mean: 1500 * time.Microsecond},
 			Writes:    map[string]int{"create pods/binding": 1000, "create events": 1},
@@ -98,23 +98,49 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// The page says what the result file does.
+// The page says what the result files do.
 func TestDocumentIsRendered(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
-	data, err := os.ReadFile(filepath.Join(root, "test", "bench", "results", "scheduler.json"))
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join(root, "test", "bench", "results", "scheduler*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no results (%v)", err)
 	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "benchmarks-scheduler.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Decode(data)
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := r.Page().With(string(page), Render(r))
+		if name := "test/bench/results/" + filepath.Base(file); err != nil || want != string(page) {
+			t.Errorf("docs/benchmarks-scheduler.md has other results than %s (%v): go run ./test/bench/scheduler --out %s --render docs/benchmarks-scheduler.md", name, err, name)
+		}
 	}
-	want, err := Page().With(string(page), Render(r))
-	if err != nil || want != string(page) {
-		t.Errorf("docs/benchmarks-scheduler.md has other results than test/bench/results/scheduler.json (%v): go run ./test/bench/scheduler --out test/bench/results/scheduler.json --render docs/benchmarks-scheduler.md", err)
+}
+
+// Runs with 5,000 nodes take too long to be repeated with the others, and have
+// a place of their own.
+func TestPageBySize(t *testing.T) {
+	large := Result{Runs: []Run{{Size: Size5000}, {Size: Size5000}}}
+	mixed := Result{Runs: []Run{{Size: Size5000}, {Size: "500Nodes"}}}
+	if large.Page() == mixed.Page() || mixed.Page() != (Result{}).Page() {
+		t.Errorf("the pages are %v and %v", large.Page(), mixed.Page())
+	}
+}
+
+func TestLoopBusy(t *testing.T) {
+	run := Run{Seconds: 8, Algorithm: Times{Count: 1000, Mean: 6 * time.Millisecond}}
+	if got := run.LoopBusy(); got != 0.75 {
+		t.Errorf("busy for %v of the time, want 0.75", got)
+	}
+	if got := (Run{}).LoopBusy(); got != 0 {
+		t.Errorf("busy for %v of no time", got)
 	}
 }
