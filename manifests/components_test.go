@@ -3,6 +3,7 @@
 package manifests_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,8 +27,6 @@ type component struct {
 	replicas int32
 	// lease is the one by which one of several pods works; "" if all serve.
 	lease string
-	// spread: over zones. One pod has nothing to be spread.
-	spread bool
 	// silent: it talks to nobody, has no token and no rights.
 	silent bool
 	// clustered: it has rights in the whole cluster; all have some in their
@@ -36,16 +35,17 @@ type component struct {
 	// job: it ends by itself, so that there is nothing to probe, to keep from
 	// disruption or to ask.
 	job bool
-	// monitored is the port that Prometheus asks.
-	monitored string
+	// monitored is the port that Prometheus asks, and metrics the Service that has
+	// it, where that has another name than the component.
+	monitored, metrics string
 }
 
 func components() map[string]component {
 	return map[string]component{
-		"controller":  {replicas: 2, lease: "moorage-controller", spread: true, clustered: true, monitored: "http"},
-		"scheduler":   {replicas: 2, lease: "moorage-scheduler", spread: true, clustered: true, monitored: "https"},
-		"webhook":     {replicas: 2, spread: true, silent: true, monitored: "https"},
-		"extender":    {replicas: 1, lease: "moorage-extender", clustered: true, monitored: "health"},
+		"controller":  {replicas: 2, lease: "moorage-controller", clustered: true, monitored: "http"},
+		"scheduler":   {replicas: 2, lease: "moorage-scheduler", clustered: true, monitored: "https"},
+		"webhook":     {replicas: 2, silent: true, monitored: "https"},
+		"extender":    {replicas: 2, lease: "moorage-extender", clustered: true, monitored: "health", metrics: "moorage-extender-metrics"},
 		"certificate": {job: true, clustered: true},
 	}
 }
@@ -161,7 +161,7 @@ func checkReplicas(t *testing.T, w workload, want component) {
 	if len(apart) != 1 || apart[0].PodAffinityTerm.TopologyKey != corev1.LabelHostname || !selects(t, apart[0].PodAffinityTerm.LabelSelector, own) {
 		t.Errorf("its anti-affinity is %+v", apart)
 	}
-	if !want.spread {
+	if want.job {
 		return
 	}
 	zones := spec.TopologySpreadConstraints
@@ -279,7 +279,7 @@ func (r release) checkAccount(t *testing.T, w workload, want component) {
 func (r release) checkMonitor(t *testing.T, w workload, want component) {
 	t.Helper()
 	var service corev1.Service
-	r.only(t, "Service", w.name, &service)
+	r.only(t, "Service", cmp.Or(want.metrics, w.name), &service)
 	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(w.template.Labels)) {
 		t.Error("its Service does not select it")
 	}

@@ -115,6 +115,13 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-extender", "create", "coordination.k8s.io", "leases", own, "", true},
 		{"moorage-extender", "get update", "coordination.k8s.io", "leases", own, "moorage-extender", true},
 
+		{"moorage-extender", "get", "", "services", own, "moorage-extender", true},
+		{"moorage-extender", "create", "discovery.k8s.io", "endpointslices", own, "", true},
+		{"moorage-extender", "patch", "discovery.k8s.io", "endpointslices", own, "moorage-extender", true},
+		{"moorage-extender", "patch delete", "discovery.k8s.io", "endpointslices", own, "moorage-webhook-abcde", false},
+		{"moorage-extender", "create patch", "discovery.k8s.io", "endpointslices", elsewhere, "moorage-extender", false},
+		{"moorage-extender", "get", "", "services", own, "moorage-webhook", false},
+
 		// A grant is the controller's, a hold is the controller's, the status of
 		// an attachment is the attacher's.
 		{"moorage-scheduler", "update patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},

@@ -49,6 +49,8 @@ and NodeVolumeLimits among the disabled plugins of the profiles.`,
 	flags.StringVar(&config.KeyFile, "tls-private-key-file", config.KeyFile, "PEM file of the serving certificate's key, read again when it changes")
 	flags.StringVar(&config.ClientCAFile, "client-ca-file", config.ClientCAFile, "PEM file of the authorities that sign schedulers' certificates, read again when it changes")
 	flags.StringSliceVar(&config.ClientNames, "client-names", config.ClientNames, "common or DNS names of schedulers' certificates; any when empty")
+	flags.StringVar(&config.Service, "service", config.Service, "Service without a selector that the leader points at itself, so that others can be ready; when empty, only the leader is ready")
+	flags.StringVar(&config.Advertise, "advertise-address", config.Advertise, "with --service: IP address at which schedulers reach this process, on the port of --listen")
 	flags.DurationVar(&config.GrantDeadline, "grant-deadline", config.GrantDeadline, "longest time that a bind waits for the controller's grant; keep it below the scheduler's httpTimeout")
 	flags.Int64Var(&config.MaxBodyBytes, "max-request-bytes", config.MaxBodyBytes, "largest request that is taken; schedulers that send whole nodes need some 10 KiB for each")
 	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")

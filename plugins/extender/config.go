@@ -34,6 +34,10 @@ type Config struct {
 	// ClientNames are the common or DNS names of the certificates of schedulers;
 	// when empty, any that the authorities have signed will do.
 	ClientNames []string
+	// Service is a Service without a selector in Namespace, which the leader
+	// points at itself: at the IP address Advertise and the port of Listen. When
+	// empty, whoever is ready is asked, and only the leader is ready.
+	Service, Advertise string
 	// GrantDeadline is how long a bind waits for the controller's grant: less
 	// than the scheduler's own timeout (httpTimeout of the extender, 5 s by
 	// default).
@@ -106,6 +110,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxBodyBytes < wire.MaxPodBytes {
 		errs = append(errs, fmt.Errorf("--max-request-bytes must be %d or more, to fit a pod, and is %d", wire.MaxPodBytes, c.MaxBodyBytes))
+	}
+	if _, err := c.announcer(nil); err != nil {
+		errs = append(errs, err)
 	}
 	if c.QPS <= 0 || c.Burst <= 0 {
 		errs = append(errs, errors.New("--kube-api-qps and --kube-api-burst must be above 0"))

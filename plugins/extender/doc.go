@@ -27,5 +27,7 @@
 //
 // One process at a time serves, the holder of a Lease, since reservations count
 // in its memory before they are tickets. It begins by withdrawing what an
-// earlier one reserved for pods that were never bound.
+// earlier one reserved for pods that were never bound. Others stand by; where a
+// Service without a selector is named, they are ready, and the leader writes
+// into its EndpointSlice that it alone is asked.
 package extender

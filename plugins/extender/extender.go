@@ -40,7 +40,9 @@ type options struct {
 	// GrantDeadline and WriteTimeout are those of Config.
 	GrantDeadline, WriteTimeout time.Duration
 	MaxBodyBytes                int64
-	Now                         func() time.Time // time.Now when nil
+	// Announce tells a Service who leads; nil: readiness does.
+	Announce *announcer
+	Now      func() time.Time // time.Now when nil
 }
 
 // extender answers the four verbs. Safe for parallel use.

@@ -30,12 +30,17 @@ func (d *doors) probes(x *extender) http.Handler {
 	return router
 }
 
-// ready says whether requests should be sent here.
+// ready says whether requests should be sent here; where a Service is told who
+// leads, whether this process could lead.
 func (d *doors) ready(x *extender) error {
 	if d.stopping.Load() {
 		return errors.New("the server is stopping")
 	}
-	if _, err := x.leading(); err != nil {
+	if x.Announce != nil {
+		if err := x.warm(); err != nil {
+			return err
+		}
+	} else if _, err := x.leading(); err != nil {
 		return err
 	}
 	return d.certificate.Expired(time.Now())

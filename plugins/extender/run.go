@@ -40,9 +40,14 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return errors.Join(err, doors.close())
 	}
+	announce, err := config.announcer(clients.Write)
+	if err != nil {
+		return errors.Join(err, doors.close())
+	}
 	x := newExtender(options{
 		Facts: observer, Tickets: clients.WriteMoorage, Kube: clients.Write, Name: config.Name,
 		GrantDeadline: config.GrantDeadline, WriteTimeout: config.WriteTimeout, MaxBodyBytes: config.MaxBodyBytes,
+		Announce: announce,
 	})
 	if err := x.seeNominees(clients.Read); err != nil {
 		return errors.Join(err, doors.close())

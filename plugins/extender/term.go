@@ -71,8 +71,27 @@ func (x *extender) lead(ctx context.Context, until func() time.Time) error {
 	}
 	t.settled.Store(true)
 	klog.FromContext(ctx).Info("Leading", "tickets", x.Name)
-	<-ctx.Done()
+	x.announce(ctx, until)
 	return nil
+}
+
+// announce has schedulers sent here until ctx is done, if that is for this
+// process to tell.
+func (x *extender) announce(ctx context.Context, until func() time.Time) {
+	if x.Announce == nil {
+		<-ctx.Done()
+		return
+	}
+	if x.Announce.announce(ctx) != nil {
+		return // the term is over
+	}
+	<-ctx.Done()
+	// The next leader writes over it: this may fail, and must not be late.
+	ending, cancel := context.WithDeadline(context.WithoutCancel(ctx), until())
+	defer cancel()
+	if err := x.Announce.withdraw(ending); err != nil {
+		klog.FromContext(ctx).Info("Schedulers are sent here until another process leads", "err", err)
+	}
 }
 
 // leftovers counts the tickets of pods without a node that this process did not
@@ -91,13 +110,21 @@ func (x *extender) leftovers() int {
 	return count
 }
 
+// warm says whether this process could lead at once, or why not.
+func (x *extender) warm() error {
+	if !x.Facts.HasSynced() || x.nominees != nil && !x.nominees.informer.HasSynced() {
+		return errReading
+	}
+	return nil
+}
+
 // leading returns the term in which requests are answered, or why none is.
 func (x *extender) leading() (*term, error) {
 	t := x.term.Load()
 	switch {
 	case t == nil || t.ctx.Err() != nil: // none yet, or over
 		return nil, errNotLeading
-	case !x.Facts.HasSynced(), x.nominees != nil && !x.nominees.informer.HasSynced():
+	case x.warm() != nil:
 		return nil, errReading
 	case !t.settled.Load():
 		return nil, errTakingOver
