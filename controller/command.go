@@ -31,6 +31,7 @@ the other.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
+			keepWithin(klog.FromContext(command.Context()))
 			return Run(command.Context(), config)
 		},
 	}

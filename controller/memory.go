@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"k8s.io/klog/v2"
+)
+
+// memoryFiles is where a container finds how much memory it may use, below the root: in
+// cgroup v2, and in v1.
+func memoryFiles() []string {
+	return []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
+}
+
+// unlimited is what v1 says when there is no limit, rounded to pages: as much as
+// fits. No machine has that.
+const unlimited = 1 << 60
+
+// memoryLimit is how many bytes this container may use; false when nobody says.
+func memoryLimit(root fs.FS) (int64, bool) {
+	for _, name := range memoryFiles() {
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			continue
+		}
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return limit, err == nil && limit > 0 && limit < unlimited // "max" is no number
+	}
+	return 0, false
+}
+
+// keepWithin has the garbage collector work harder as the heap nears nine tenths
+// of what the container may use, unless GOMEMLIMIT says something else: it would
+// let the heap double before it begins, and in a large cluster a start takes in
+// everything at once.
+func keepWithin(log klog.Logger) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	if limit, ok := memoryLimit(os.DirFS("/")); ok {
+		debug.SetMemoryLimit(limit / 10 * 9)
+		log.V(1).Info("The heap is kept within nine tenths of the container's memory", "bytes", limit)
+	}
+}
