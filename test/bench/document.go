@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	attached "github.com/moorage-dev/moorage/test/bench/attach/result"
+	chaos "github.com/moorage-dev/moorage/test/bench/chaos/result"
 	"github.com/moorage-dev/moorage/test/bench/core/report"
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
@@ -28,8 +29,8 @@ func RenderDocument(name, resultDir string) error {
 }
 
 // renderFolder renders the result files of a folder, in the order of their
-// names, each under a heading. The scheduler's and the attacher's have pages of
-// their own.
+// names, each under a heading. The scheduler's, the attacher's and chaos' have
+// pages of their own.
 func renderFolder(dir string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -68,7 +69,7 @@ func renderResult(data []byte) (string, error) {
 	case report.Schema:
 		r, err := report.Decode(data)
 		return "## The core\n" + report.Render(r), err
-	case result.Schema, attached.Schema:
+	case result.Schema, attached.Schema, chaos.Schema:
 		return "", nil
 	}
 	r, err := Decode(data)

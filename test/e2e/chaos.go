@@ -19,53 +19,56 @@ import (
 // service fails, hangs and dawdles. Nothing is asserted on the way but what the
 // judge asserts; in the end every pod runs, and then nothing may be left over.
 // Upstream is put through the same, and what goes wrong there is counted.
-func chaos(name string, pods, actions int, pace, timeout time.Duration, modes ...sandbox.Mode) sandbox.Scenario {
-	return sandbox.Scenario{
-		Name: name,
-		Doc: fmt.Sprintf("Up to %d pods come and go, %d actions long: kill -9 of every component and of kubelets, restarts of the API server, calls that fail, hang and take their time. "+
-			"In the end every pod runs, nothing is left over, and the judge has seen no violation. Upstream: what goes wrong is counted.", pods, actions),
-		Modes:     modes,
-		Timeout:   timeout,
-		Exclusive: true,
-		Shape: func(shape *sandbox.Shape) {
-			threeByFour(shape)
-			shape.Nodes, shape.Slots = 5, pods/4
-			shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
-		},
-		Run: tell(func(s *story) {
-			c := &churn{story: s, most: pods}
-			s.say("seed %d", s.Seed)
-			if !s.moorage() {
-				s.must(s.Compare())
-			}
-			pacing := time.NewTicker(pace)
-			defer pacing.Stop()
-			for range actions {
-				c.act()
-				select {
-				case <-pacing.C: // the rate of the churn; nothing is waited for
-				case <-s.ctx.Done():
-					s.must(s.ctx.Err())
-				}
-			}
-			c.calm()
-			s.say("%s", c.summary())
-			c.allRun()
-		}),
+func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) sandbox.Scenario {
+	scenario.Doc = fmt.Sprintf("Up to %d pods come and go, %d actions long: kill -9 of every component and of kubelets, restarts of the API server, calls that fail, hang and take their time. "+
+		"In the end every pod runs, nothing is left over, and the judge has seen no violation. Upstream: what goes wrong is counted.", pods, actions)
+	scenario.Exclusive = true
+	scenario.Shape = func(shape *sandbox.Shape) {
+		threeByFour(shape)
+		shape.Nodes, shape.Slots = 5, pods/4
+		shape.AttachLatency, shape.DetachLatency = 100*time.Millisecond, 100*time.Millisecond
 	}
+	scenario.Run = tell(func(s *story) {
+		c := &churn{story: s, most: pods}
+		s.say("seed %d", s.Seed)
+		if !s.moorage() {
+			s.must(s.Compare())
+		}
+		pacing := time.NewTicker(pace)
+		defer pacing.Stop()
+		for range actions {
+			c.act()
+			select {
+			case <-pacing.C: // the rate of the churn; nothing is waited for
+			case <-s.ctx.Done():
+				s.must(s.ctx.Err())
+			}
+		}
+		c.calm()
+		s.say("%s", c.summary())
+		c.allRun()
+	})
+	return scenario
 }
 
 // chaosShort is chaos as it is told with all other scenarios.
 func chaosShort() sandbox.Scenario {
-	return chaos("chaos-short", 30, 240, 200*time.Millisecond, 6*time.Minute, sandbox.Standalone)
+	return chaos(sandbox.Scenario{
+		Name:    "chaos-short",
+		Modes:   []sandbox.Mode{sandbox.Standalone},
+		Timeout: 6 * time.Minute,
+	}, 30, 240, 200*time.Millisecond)
 }
 
 // Chaos is chaos for ten minutes, on request: with Moorage it is judged, stock
 // Kubernetes is put through the same.
 func Chaos() sandbox.Scenario {
-	s := chaos("chaos", 200, 2400, 250*time.Millisecond, 20*time.Minute, sandbox.Standalone, sandbox.Upstream, sandbox.UpstreamTuned)
-	s.Extra = true
-	return s
+	return chaos(sandbox.Scenario{
+		Name:    "chaos",
+		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Upstream, sandbox.UpstreamTuned},
+		Timeout: 20 * time.Minute,
+		Extra:   true,
+	}, 200, 2400, 250*time.Millisecond)
 }
 
 // churn is what chaos does, and has done.
