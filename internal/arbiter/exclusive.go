@@ -61,6 +61,17 @@ func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return u.Pod == "" && t != nil && t.Type == ledger.TypeLiveMigration && stand(s, u) == living && policyOf(s, v).LiveMigration
 }
 
+// underMigration says whether a live migration may have a volume at a second
+// node, which node is for Fit to say.
+func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
+	for i := range v.Places {
+		if slices.ContainsFunc(v.Places[i].Users, func(u ledger.User) bool { return migrating(s, v, u) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // target says whether a volume may be at the node besides another one because
 // of a live migration: the request's, if no other node is the target of one,
 // or one that is granted there.

@@ -114,7 +114,7 @@ func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.Node
 	w := view{s: s, r: r, now: now}
 	for _, need := range r.Needs {
 		v := s.Volume(need.Volume)
-		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) || w.migration(v) {
+		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) || w.migration(v) || underMigration(s, v) {
 			continue
 		}
 		if n := w.claimed(v); n != "" {
