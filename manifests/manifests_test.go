@@ -97,7 +97,7 @@ func TestEverythingDecodes(t *testing.T) {
 		"policies.yaml":    {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		"flowcontrol.yaml": {"FlowSchema", "PriorityLevelConfiguration"},
 		"webhook.yaml":     {"MutatingWebhookConfiguration"},
-		"deploy.yaml":      {"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"},
+		"deploy.yaml":      {"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "ResourceQuota", "Service"},
 		"certificate.yaml": {"Certificate", "Issuer"},
 		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
 			"PodDisruptionBudget", "Role", "RoleBinding", "Service", "ServiceAccount"},

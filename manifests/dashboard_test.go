@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// dashboardPanel is a panel as Grafana reads it.
+type dashboardPanel struct {
+	ID          int    `json:"id"`
+	Type        string `json:"type"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	GridPos     struct{ X, Y, W, H int }
+	Targets     []struct {
+		RefID      string `json:"refId"`
+		Expr       string `json:"expr"`
+		Datasource struct{ UID string }
+	} `json:"targets"`
+}
+
+// Each panel says what it shows, has room of its own, and asks the data source
+// that is chosen.
+func TestDashboardIsWhole(t *testing.T) {
+	raw, err := os.ReadFile("../charts/moorage/files/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct{ Panels []dashboardPanel }
+	if err := json.Unmarshal(raw, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] {
+			t.Errorf("there are two panels %d", p.ID)
+		}
+		ids[p.ID] = true
+		if p.Title == "" || p.Type != "row" && (len(p.Targets) == 0 || p.Description == "") {
+			t.Errorf("panel %d %q says or shows nothing", p.ID, p.Title)
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other, ok := taken[[2]int{x, y}]; ok || x >= 24 {
+					t.Fatalf("%q lies over %q, or beside the page", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		refs := map[string]bool{}
+		for _, target := range p.Targets {
+			if refs[target.RefID] || target.Expr == "" || target.Datasource.UID != "${datasource}" {
+				t.Errorf("%q asks %+v", p.Title, target)
+			}
+			refs[target.RefID] = true
+		}
+	}
+	if len(ids) < 20 {
+		t.Errorf("there are only %d panels", len(ids))
+	}
+}
