@@ -146,7 +146,7 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 		out.Holder = &Holder{Node: string(h.Node)}
 		for _, r := range h.Requesters {
 			if w.gone(r) {
-				continue // the hold is rewritten when the volume moves, not when its last user goes
+				continue // a hold may name for a while those who have just left
 			}
 			out.Holder.For = append(out.Holder.For, requester(r))
 		}
