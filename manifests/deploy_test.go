@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller"
 	"github.com/moorage-dev/moorage/manifests"
 	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/webhook"
@@ -87,6 +88,14 @@ func TestWebhookKnowsItsFlags(t *testing.T) {
 	var deployment appsv1.Deployment
 	find(t, "deploy.yaml", "Deployment", "moorage-webhook", &deployment)
 	if err := webhook.NewCommand().ParseFlags(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestControllerKnowsItsFlags(t *testing.T) {
+	var deployment appsv1.Deployment
+	renderRelease(t, "attacher: {stayAttached: true, drivers: [{name: d, namespace: ns, serviceAccount: s}]}").only(t, "Deployment", "moorage-controller", &deployment)
+	if err := controller.NewCommand().ParseFlags(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
 		t.Error(err)
 	}
 }
