@@ -50,6 +50,9 @@ type Config struct {
 	Looks     bool // the driver says where a volume is
 	Stay      bool // --stay-attached, which needs moorage-attacher
 	Migration bool // the driver's policy allows live migration
+
+	Cooperative bool // kube-controller-manager attaches and detaches, too
+	BeforeBind  bool
 }
 
 // ConfigFor draws the mix for a seed: some of the faults, not all, so that
@@ -100,6 +103,12 @@ func ConfigFor(seed uint64) Config {
 	if c.Migration = seldom(); c.Migration {
 		c.Manual = true
 	}
+	if c.Cooperative = seldom(); c.Cooperative {
+		// A Node that is made again has kube-controller-manager detach what is
+		// mounted.
+		c.Stay, c.Migration, c.Replace = false, false, false
+		c.BeforeBind = often()
+	}
 	return c
 }
 
@@ -137,6 +146,9 @@ func (s *Sim) furnish() {
 	}
 	for i := range s.config.Schedulers {
 		s.schedulers = append(s.schedulers, newScheduler(s, fmt.Sprintf("sched-%d", i+1)))
+	}
+	if s.config.Cooperative {
+		s.manager = newManager(s)
 	}
 	if s.config.Own {
 		s.attacher = newOwnAttacher(s)

@@ -49,7 +49,9 @@ func (c *controller) outlast(then func()) {
 }
 
 func newController(s *Sim, name string) *controller {
-	c := &controller{s: s, caller: caller{name: name, up: true}, arbiter: arbiter.Arbiter{StayAttached: s.config.Stay}}
+	c := &controller{s: s, caller: caller{name: name, up: true}, arbiter: arbiter.Arbiter{
+		StayAttached: s.config.Stay, Cooperative: s.config.Cooperative, BeforeBind: s.config.BeforeBind,
+	}}
 	c.forget()
 	return c
 }
@@ -192,8 +194,12 @@ func (c *controller) due() time.Time {
 
 // write sends a request with a deadline inside the lease.
 func (c *controller) write(op string, r world.Request, then func(world.Answer, error)) {
+	c.writeBy(c.s.Now().Add(c.s.config.WriteTimeout), op, r, then)
+}
+
+// writeBy is write with a deadline that may be earlier.
+func (c *controller) writeBy(deadline time.Time, op string, r world.Request, then func(world.Answer, error)) {
 	now := c.s.Now()
-	deadline := now.Add(c.s.config.WriteTimeout)
 	if end := c.s.lease.until(c.s); c.leads() && end.Before(deadline) {
 		deadline = end
 	}

@@ -50,9 +50,7 @@ func (s *Sim) fresh() ledger.Snapshot {
 // judgeDecisions: whoever leads has nothing left to do, neither on what it
 // knows nor on what it would know if it began anew.
 func (s *Sim) judgeDecisions(c *controller) {
-	for _, v := range c.arbiter.Audit(c.observer.snapshot(), s.Now()) {
-		s.fault("audit: %s", v)
-	}
+	s.tell(c, c.arbiter.Audit(c.observer.snapshot(), s.Now()))
 	for _, v := range c.arbiter.Unsettled(c.observer.snapshot(), s.Now()) {
 		s.fault("left undone: %s", v)
 	}

@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,9 +41,15 @@ func (c *controller) do(step arbiter.Step, then func(error)) {
 	case arbiter.ConfirmUnwanted:
 		c.join(c.lists, step, then, c.listPods)
 	case arbiter.DeleteAttachment:
-		c.doDelete(step, then)
+		if step.Within > 0 {
+			c.doDeleteWithin(step, then)
+		} else {
+			c.doDelete(step, c.s.Now().Add(c.s.config.WriteTimeout), then)
+		}
 	case arbiter.MarkWanted:
 		c.doMarkWanted(step, then)
+	case arbiter.ProveAbsent:
+		c.doProveAbsent(step, then)
 	case arbiter.RemovePod:
 		c.write("remove pod "+step.UID, world.Request{Do: world.RemovePod, UID: step.UID}, func(_ world.Answer, err error) { then(err) })
 	}
@@ -194,10 +201,10 @@ func attachmentObject(e ledger.Event) *storagev1.VolumeAttachment {
 	return object
 }
 
-func (c *controller) doDelete(step arbiter.Step, then func(error)) {
+func (c *controller) doDelete(step arbiter.Step, deadline time.Time, then func(error)) {
 	delete(c.confirmed, step.UID)
-	r := world.Request{Do: world.DropAttachment, Key: step.Attachment, Options: execute.Deletion(step)}
-	c.write(stepOp(step), r, func(a world.Answer, err error) {
+	r := world.Request{Do: world.DropAttachment, Key: step.Attachment, Options: execute.Deletion(step), Within: step.Within > 0}
+	c.writeBy(deadline, stepOp(step), r, func(a world.Answer, err error) {
 		switch {
 		case err != nil:
 			then(err)

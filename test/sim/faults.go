@@ -28,6 +28,9 @@ type victim interface {
 // victims lists the processes that can be killed, by name.
 func (f *faults) victims() map[string]victim {
 	all := map[string]victim{"attacher": f.s.attacher}
+	if f.s.manager != nil {
+		all[f.s.manager.name] = f.s.manager
+	}
 	for _, c := range f.s.controllers {
 		all[c.name] = c
 	}
@@ -44,6 +47,8 @@ func (f *faults) caller(name string) *caller {
 	switch v := f.victims()[name].(type) {
 	case sidecar:
 		return v.self()
+	case *manager:
+		return &v.caller
 	case *controller:
 		return &v.caller
 	case *scheduler:
@@ -66,6 +71,9 @@ func (f *faults) offer(m *menu) {
 		f.offerProcess(m, &k.caller)
 	}
 	f.offerProcess(m, f.s.attacher.self())
+	if f.s.manager != nil {
+		f.offerProcess(m, &f.s.manager.caller)
+	}
 	for _, k := range f.s.kubelets {
 		f.offerProcess(m, &k.caller)
 		if f.s.config.NodeFaults {

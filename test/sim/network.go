@@ -97,6 +97,10 @@ func (n *network) servable(m *message) bool {
 		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
 	case r.Do == world.ReportUse:
 		return !m.deaf()
+	case r.Within:
+		return n.s.Now().Before(m.deadline)
+	case r.Manager && r.Do != world.GetObject:
+		return !m.deaf() // its preconditions are its own affair
 	}
 	return true
 }

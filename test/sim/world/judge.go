@@ -31,6 +31,11 @@ type Judge struct {
 	limits   map[slots]int32               // the highest that a CSINode has said
 	beside   map[At]bool                   // made for a live migration, as long as there are two
 	over     map[ledger.VolumeID]time.Time // when the volume's last live migration ended
+
+	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
+	// judged. Of Moorage it is asked what DESIGN.md section 6 guarantees there.
+	Cooperative bool
+	theirs      map[At]bool // detached by kube-controller-manager
 }
 
 // slots names a driver's slots at a node.
@@ -43,7 +48,7 @@ func newJudge() Judge {
 	return Judge{
 		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, forced: map[At]bool{},
 		numbers: map[ledger.VolumeID]int64{}, known: map[string][]ledger.VolumeID{},
-		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]time.Time{}, Limits: true,
+		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]time.Time{}, theirs: map[At]bool{}, Limits: true,
 	}
 }
 
@@ -210,6 +215,9 @@ func (w *World) policy(v ledger.VolumeID) ledger.Policy {
 // unless a rule of force holds (I3, I4); nothing enters it that is not
 // attached (I5).
 func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, steps []arbiter.Step) {
+	if j.Cooperative {
+		j.fault("volumesAttached of %s is written, which is kube-controller-manager's", n.Name)
+	}
 	for _, v := range was {
 		if !lacks(n.Reported, v) {
 			continue
@@ -245,13 +253,14 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, ste
 // live migration may have one more.
 func (j *Judge) creates(w *World, a ledger.Attachment) {
 	v, ok := w.Source(a)
+	j.theirs = without(j.theirs, At{v, a.Node})
 	if !ok || !w.Exclusive(v) {
 		return
 	}
 	others := 0
 	for _, other := range w.all[Attachments] {
 		b := other.(ledger.Attachment)
-		if u, _ := w.Source(b); u != v || b.Node == a.Node || j.dead(w, At{v, b.Node}) {
+		if u, _ := w.Source(b); u != v || b.Node == a.Node || j.dead(w, At{v, b.Node}) || j.Cooperative && !b.Ours {
 			continue
 		}
 		if others++; others == 1 && w.migrates(v) {
@@ -272,9 +281,17 @@ func (j *Judge) migrated(w *World, a ledger.Attachment) {
 	}
 }
 
-// pair says whether two nodes share a volume because of a live migration.
-func (j *Judge) pair(v ledger.VolumeID, a, b ledger.NodeName) bool {
-	return j.beside[At{v, a}] || j.beside[At{v, b}]
+// pair says whether two nodes share a volume because of a live migration, or
+// because kube-controller-manager had a part in it, who asks nobody.
+func (j *Judge) pair(w *World, v ledger.VolumeID, a, b ledger.NodeName) bool {
+	return j.beside[At{v, a}] || j.beside[At{v, b}] || j.foreign(w, At{v, a}) || j.foreign(w, At{v, b})
+}
+
+// foreign says whether it is kube-controller-manager's doing that a volume is at
+// a node, or is not.
+func (j *Judge) foreign(w *World, at At) bool {
+	a, exists := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
+	return j.Cooperative && (j.theirs[at] || exists && !a.Ours)
 }
 
 // deletes: no VolumeAttachment is deleted while its volume is mounted, unless by
@@ -287,7 +304,7 @@ func (j *Judge) deletes(w *World, a ledger.Attachment) {
 		return
 	}
 	at := At{v, a.Node}
-	if a.Name != ledger.AttachmentName(v, a.Node) {
+	if a.Name != ledger.AttachmentName(v, a.Node) || j.Cooperative && !a.Ours {
 		j.fault("VolumeAttachment %s at %s is deleted, which is somebody else's", a.Name, a.Node)
 	}
 	n, exists := w.Node(a.Node)
@@ -314,7 +331,7 @@ func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
 	}
 	for _, id := range w.Disks.At[v] {
 		at, n := At{v, w.Machines[id].Node}, w.Machines[machine].Node
-		if n != at.Node && !j.pair(v, n, at.Node) && !w.Machines[id].Replaced && !j.forced[at] && !j.dead(w, at) {
+		if n != at.Node && !j.pair(w, v, n, at.Node) && !w.Machines[id].Replaced && !j.forced[at] && !j.dead(w, at) {
 			j.fault("%s is attached to %s while it is attached to %s", v, n, at.Node)
 		}
 	}
@@ -322,7 +339,7 @@ func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
 
 func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
 	m := w.Machines[machine]
-	if at := (At{v, m.Node}); m.Uses(v) && !j.forced[at] && !j.dead(w, at) {
+	if at := (At{v, m.Node}); m.Uses(v) && !j.forced[at] && !j.dead(w, at) && !j.foreign(w, at) {
 		j.fault("%s is detached from %s while it is mounted there", v, m.Node)
 	}
 }
@@ -336,7 +353,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	}
 	if !v.NoAttach() && !slices.Contains(w.Disks.At[v], m.ID) {
 		a, _ := w.Attachment(ledger.AttachmentName(v, m.Node))
-		if at := (At{v, m.Node}); j.forced[at] || j.dead(w, at) || a.NodeID != m.ID {
+		if at := (At{v, m.Node}); j.forced[at] || j.dead(w, at) || a.NodeID != m.ID || j.foreign(w, at) {
 			return false
 		}
 		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
@@ -346,7 +363,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
 		other := w.Machines[id]
-		if at := (At{v, other.Node}); id != m.ID && !j.pair(v, m.Node, other.Node) && other.Uses(v) && !j.forced[at] && !j.dead(w, at) {
+		if at := (At{v, other.Node}); id != m.ID && !j.pair(w, v, m.Node, other.Node) && other.Uses(v) && !j.forced[at] && !j.dead(w, at) {
 			j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
 		}
 	}

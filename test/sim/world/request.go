@@ -60,6 +60,8 @@ const (
 	// MarkWanted annotates attachment Key of UID: its deletion may leave the
 	// volume where it is.
 	MarkWanted
+	// WriteReported replaces Node's volumesAttached by InUse.
+	WriteReported
 )
 
 // Request is one request to the API server.
@@ -83,7 +85,11 @@ type Request struct {
 	Reason  string
 	Epoch   int64
 	Stamp   bool // CreateAttachment: with the attacher's finalizer
-	NodeID  string
+	// Manager: kube-controller-manager asks, whom nobody judges.
+	Manager bool
+	// Within: it is not carried out after its sender's deadline.
+	Within bool
+	NodeID string
 }
 
 // Code is how a request ended.

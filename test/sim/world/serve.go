@@ -39,6 +39,8 @@ func (w *World) Serve(r Request) Answer {
 		return w.servePod(r)
 	case ReportUse:
 		return w.reportUse(r)
+	case WriteReported:
+		return w.writeReported(r)
 	case StampAttachment, MarkAttached, MarkDetached:
 		return w.serveAttacher(r)
 	}
@@ -72,7 +74,11 @@ func (w *World) serveAttachment(r Request) Answer {
 		if r.Stamp {
 			w.stamped = with(w.stamped, a.Name, true)
 		}
-		w.Judge.creates(w, a)
+		if r.Manager {
+			w.Judge.theirs = without(w.Judge.theirs, w.place(a))
+		} else {
+			w.Judge.creates(w, a)
+		}
 		return answer(w.Put(a))
 	}
 	a, exists := w.Attachment(r.Key)
@@ -93,9 +99,19 @@ func (w *World) serveAttachment(r Request) Answer {
 	if a.Deleting {
 		return Answer{}
 	}
-	w.Judge.deletes(w, a)
+	if r.Manager {
+		w.Judge.theirs = with(w.Judge.theirs, w.place(a), true)
+	} else {
+		w.Judge.deletes(w, a)
+	}
 	w.delete(a)
 	return Answer{}
+}
+
+// place is where a VolumeAttachment attaches its volume.
+func (w *World) place(a ledger.Attachment) At {
+	v, _ := w.Source(a)
+	return At{v, a.Node}
 }
 
 // delete begins the deletion of a VolumeAttachment; without a finalizer it is
@@ -191,6 +207,15 @@ func (w *World) reportUse(r Request) Answer {
 	if !r.Same {
 		n.InUse = append([]ledger.VolumeID(nil), r.InUse...)
 	}
+	return answer(w.Put(n))
+}
+
+func (w *World) writeReported(r Request) Answer {
+	n, exists := w.Node(r.Node)
+	if !exists {
+		return Answer{} // no error to kube-controller-manager
+	}
+	n.Reported = append([]ledger.VolumeID(nil), r.InUse...)
 	return answer(w.Put(n))
 }
 
