@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 )
 
 // errLeaseLost says that another attacher works for the driver now, or may soon.
@@ -114,18 +115,18 @@ func lead(ctx context.Context, c Election, client kubernetes.Interface, driver s
 }
 
 // release gives the lease up, if this process still has it, so that the next
-// attacher need not wait until it runs out.
+// attacher need not wait until it runs out. The last renewal, which nobody waits
+// for any more, may come in between.
 func (l *lease) release(ctx context.Context) error {
-	record, _, err := l.Get(ctx)
-	if err != nil {
-		return fmt.Errorf("give the lease up: %w", err)
-	}
-	if record.HolderIdentity != l.Identity() {
-		return nil
-	}
-	now := metav1.Now()
-	err = l.Update(ctx, resourcelock.LeaderElectionRecord{
-		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		record, _, err := l.Get(ctx)
+		if err != nil || record.HolderIdentity != l.Identity() {
+			return err
+		}
+		now := metav1.Now()
+		return l.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("give the lease up: %w", err)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -243,7 +242,7 @@ func TestDriverComesAndGoes(t *testing.T) {
 
 func TestDriverHangs(t *testing.T) {
 	server, driver := cluster(t, 2), newSocketDriver(t)
-	before := runtime.NumGoroutine()
+	ended := noLeak(t)
 	driver.start(t)
 	release := make(chan struct{})
 	driver.change(func(d *socketDriver) {
@@ -265,7 +264,7 @@ func TestDriverHangs(t *testing.T) {
 	}
 	close(release)
 	driver.stop()
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+10 })
+	ended()
 }
 
 func TestOneOfTwoWorks(t *testing.T) {
@@ -405,5 +404,37 @@ func TestListedElsewhere(t *testing.T) {
 	eventually(t, "published again", func() bool { return slices.Contains(driver.heard(), "publish h0 id-node1") })
 	if calls := driver.heard(); slices.Contains(calls, "publish h1 id-node1") {
 		t.Errorf("the other volume was published again too: %q", calls)
+	}
+}
+
+// TestLeaseGivenUpAfterALateRenewal has a renewal that nobody waits for any more
+// come between the last look at the lease and its end.
+func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
+	server, driver := cluster(t, 1), newSocketDriver(t)
+	driver.start(t)
+	c := testConfig(driver)
+	c.Election = Election{Enabled: true, Namespace: "kube-system", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 5 * time.Second}
+	r := sidecar(t, server, c)
+	attach(t, server, "va1", "pv0", "node1", false)
+	eventually(t, "attached", attached(server, "va1"))
+	name := "external-attacher-leader-disk-example-com"
+	late := false
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if strings.HasPrefix(r.Resource, "leases") && r.Verb == "update" && !late {
+			late = true
+			var l coordinationv1.Lease
+			if server.Get("leases", "kube-system", name, &l) {
+				server.Put("leases", &l) // a newer version of the same
+			}
+		}
+		serve()
+		return nil
+	})
+	if err := r.stop(); err != nil {
+		t.Errorf("the attacher ended with %v", err)
+	}
+	var l coordinationv1.Lease
+	if server.Get("leases", "kube-system", name, &l); !late || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != "" {
+		t.Errorf("the Lease is %+v after a late renewal (%t)", l.Spec, late)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -34,6 +35,40 @@ type socketDriver struct {
 	publish   func(ctx context.Context) error // before the usual answer
 	unpublish error                           // in place of the usual answer
 	secrets   map[string]string               // that came with the last publish
+	failures  map[string][]failure            // to come, by method
+}
+
+// failure is what one call comes to.
+type failure struct {
+	code codes.Code
+	// done: it has its effect all the same.
+	done bool
+	// hang, if not nil: it is answered when that is closed, deaf to its context.
+	hang <-chan struct{}
+}
+
+// fail has a call come to the next failure of its method, if there is one.
+func (d *socketDriver) fail(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	method := path.Base(info.FullMethod)
+	d.mu.Lock()
+	list := d.failures[method]
+	if len(list) > 0 {
+		d.failures[method] = list[1:]
+	}
+	d.mu.Unlock()
+	if len(list) == 0 {
+		return handler(ctx, request)
+	}
+	f := list[0]
+	if f.done {
+		if _, err := handler(ctx, request); err != nil {
+			return nil, err
+		}
+	}
+	if f.hang != nil {
+		<-f.hang
+	}
+	return nil, status.Error(f.code, "the disk said no")
 }
 
 func newSocketDriver(t *testing.T) *socketDriver {
@@ -65,7 +100,7 @@ func (d *socketDriver) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.UnaryInterceptor(d.fail))
 	csi.RegisterIdentityServer(server, d)
 	csi.RegisterControllerServer(server, d)
 	d.mu.Lock()

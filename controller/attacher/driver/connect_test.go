@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/moorage-dev/moorage/controller/attacher/driver"
+	"github.com/moorage-dev/moorage/controller/attacher/leaktest"
+)
+
+const name = "disk.example.com"
+
+// identity is a driver that fails each call about itself a number of times.
+type identity struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedControllerServer
+
+	mu       sync.Mutex
+	code     codes.Code
+	failures map[string]int // to come, by method
+}
+
+func methods() []string {
+	return []string{"Probe", "GetPluginInfo", "GetPluginCapabilities", "ControllerGetCapabilities"}
+}
+
+func (d *identity) fail(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if method := path.Base(info.FullMethod); d.failures[method] > 0 {
+		d.failures[method]--
+		return nil, status.Error(d.code, "not now")
+	}
+	return handler(ctx, request)
+}
+
+func (d *identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	if d.failures["ready"] > 0 {
+		d.failures["ready"]--
+		return &csi.ProbeResponse{Ready: wrapperspb.Bool(false)}, nil
+	}
+	return &csi.ProbeResponse{}, nil // which stands for ready
+}
+
+func (d *identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: name}, nil
+}
+
+func (d *identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
+		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}},
+	}}}, nil
+}
+
+func (d *identity) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{{
+		Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{
+			Type: csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
+		}},
+	}}}, nil
+}
+
+// serve has the driver listen until the returned function is called.
+func (d *identity) serve(t *testing.T, between grpc.UnaryServerInterceptor) (socket string, stop func()) {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "csi") // t.TempDir is too long a name for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	socket = filepath.Join(folder, "csi.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(between))
+	csi.RegisterIdentityServer(server, d)
+	csi.RegisterControllerServer(server, d)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener) // ends with Stop
+	}()
+	return socket, func() {
+		server.Stop()
+		<-ended
+	}
+}
+
+// TestEveryCodeAboutItself: a driver that can't say yet what it is, is asked
+// again, whatever it answers.
+func TestEveryCodeAboutItself(t *testing.T) {
+	ended := leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		d := &identity{code: code, failures: map[string]int{"ready": 2}}
+		for _, method := range methods() {
+			d.failures[method] = 2
+		}
+		socket, stop := d.serve(t, d.fail)
+		connected, what, err := driver.Connect(t.Context(), driver.Config{Address: socket, Timeout: 5 * time.Second, Retry: time.Millisecond})
+		if err != nil || what != (driver.Identity{Name: name, Publishes: true}) {
+			t.Fatalf("after %s it is %+v, %v", code, what, err)
+		}
+		for what, left := range d.failures {
+			if left > 0 {
+				t.Errorf("%s: it was not asked %d more times for %s", code, left, what)
+			}
+		}
+		connected.Close()
+		stop()
+	}
+	ended()
+}
+
+// TestHangsAboutItself: a driver that never answers is given up, and asked again.
+func TestHangsAboutItself(t *testing.T) {
+	ended := leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
+	for _, method := range methods() {
+		release, heard := make(chan struct{}), make(chan struct{}, 100)
+		socket, stop := (&identity{}).serve(t, func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			if path.Base(info.FullMethod) == method {
+				heard <- struct{}{}
+				<-release // deaf to its context
+			}
+			return handler(ctx, request)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error)
+		go func() {
+			connected, _, err := driver.Connect(ctx, driver.Config{Address: socket, Timeout: 20 * time.Millisecond, Retry: time.Millisecond})
+			if err == nil {
+				connected.Close()
+			}
+			over <- err
+		}()
+		<-heard
+		<-heard // asked again
+		close(release)
+		if err := <-over; err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+		cancel()
+		stop()
+	}
+	ended()
+}

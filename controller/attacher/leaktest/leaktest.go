@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leaktest finds goroutines that a test has left behind. Tests only.
+package leaktest
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is for goroutines that are on their way out.
+const patience = 20 * time.Second
+
+// Check fails the test if goroutines of packages are there that were not there
+// when it was called, once the returned function is. packages are beginnings of
+// the names of functions that such a goroutine has on its stack.
+func Check(t *testing.T, packages ...string) (ended func()) {
+	t.Helper()
+	before := len(left(packages))
+	return func() {
+		t.Helper()
+		var now []string
+		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			if now = left(packages); len(now) <= before {
+				return
+			}
+			if time.Now().After(deadline) {
+				break
+			}
+		}
+		t.Errorf("%d goroutines are left, there were %d:\n%s", len(now), before, strings.Join(now, "\n\n"))
+	}
+}
+
+// left lists the stacks of the packages' goroutines, but for the tests' own.
+func left(packages []string) []string {
+	buffer := make([]byte, 4<<20)
+	var list []string
+	for stack := range strings.SplitSeq(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
+		if strings.Contains(stack, "testing.tRunner") {
+			continue
+		}
+		for _, p := range packages {
+			if strings.Contains(stack, "\n"+p) {
+				list = append(list, stack)
+				break
+			}
+		}
+	}
+	return list
+}
