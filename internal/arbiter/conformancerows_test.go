@@ -44,8 +44,8 @@ func upstreamRows() []conformance {
 		{"39", "VolumeAttachments of others, with names of their own, are left alone (E volume_attachment.go:61, 184)", same, "and they count: nobody attaches the volume elsewhere", []string{"script foreign"}},
 		{"40", "kubelet restarts; pods deleted, or deleted by force, while it is down: cleaned up, volumes reused, nothing lost (E disruptive.go:152-233)", same, "", []string{"script kubelet-restart"}},
 		{"41", "non-graceful shutdown with the out-of-service taint: the pod runs elsewhere soon (E non_graceful_node_shutdown.go:79)", same, "", []string{"script node-failure-taint", "sandbox node-failure"}},
-		{"42", "several volumes in a pod, several pods at a node, moves, shared volumes (E multivolume.go:141-451)", same, "one that is held up holds up no other", []string{"script multi", "script shared"}},
-		{"43", "many pods and volumes under churn, and nothing is left over (E volume_stress.go:189)", same, "with every component killed meanwhile", []string{"sandbox crash", "test internal/arbiter TestWorld"}},
+		{"42", "several volumes in a pod, several pods at a node, moves, shared volumes (E multivolume.go:141-451)", same, "one that is held up holds up no other; block devices are attached alike", []string{"test internal/translate TestVolumesOfPersistentVolumes", "script multi", "script shared"}},
+		{"43", "many pods and volumes under churn, and nothing is left over (E volume_stress.go:189)", same, "with every component killed meanwhile", []string{"sandbox crash", "test internal/arbiter TestWorld", "sandbox chaos-short"}},
 	}
 }
 
@@ -60,6 +60,7 @@ func hazardRows() []conformance {
 		{"5", "a detach that failed or timed out does not keep a volume from another node", stricter, "nobody gets it until the VolumeAttachment is gone", []string{"script readd-elsewhere", "sandbox handover-failing"}},
 		{"6", "external-attacher handles two attachments of one volume at the same time", stricter, "the second is created when the first is gone", []string{"script handover", "test controller TestHandover"}},
 		{"7", "an attachError stays, and holds up the attach for up to two minutes after it would succeed", better, "never created before it can succeed: the error never comes to be", []string{"script blockers", "script handover"}},
+		{"8", "an attachment that is made before its pod is bound counts twice against the limit, and keeps its PersistentVolume from being deleted", better, "counts once; given back as soon as its claim or its PersistentVolume is to be deleted", []string{"script full-node", "script volume-deleted", "script slots", "sandbox full-node"}},
 		{"9", "restarted between an early attachment and the bind, it detaches", better, "in Standalone mode nobody else detaches; beside it, the attachment is made again while the ticket is granted", []string{"script manual", "script cooperative-early", "sandbox manager-restarts"}},
 		{"10", "it overwrites the whole of volumesAttached with what it knows", stricter, "single entries, with a test of the rest; a policy denies others' writes, and the controller does not start without it", []string{"test internal/execute TestUnreport", "test controller TestGuard", "test controller TestGuardIsKept", "sandbox stock-returns", "script cooperative"}},
 		{"11", "a PersistentVolume that vanishes leaves its attachment for ever, and nobody says so", better, "still held, still counted, told; never stripped", []string{"script lost"}},

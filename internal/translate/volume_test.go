@@ -66,9 +66,14 @@ func TestVolumesOfPersistentVolumes(t *testing.T) {
 		"NFS":               {source: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}},
 	}
 	for name, test := range tests {
-		fact, err := PersistentVolume(source(test.source))
-		if fact.Volume != test.want || (err != nil) != test.wantErr {
-			t.Errorf("%s: volume %v (%v), want %v, error %v", name, fact.Volume, err, test.want, test.wantErr)
+		// Whether it is mounted or mapped as a block device is the kubelet's.
+		for _, mode := range []*corev1.PersistentVolumeMode{nil, ptr.To(corev1.PersistentVolumeBlock)} {
+			pv := source(test.source)
+			pv.Spec.VolumeMode = mode
+			fact, err := PersistentVolume(pv)
+			if fact.Volume != test.want || (err != nil) != test.wantErr {
+				t.Errorf("%s: volume %v (%v), want %v, error %v", name, fact.Volume, err, test.want, test.wantErr)
+			}
 		}
 	}
 }
