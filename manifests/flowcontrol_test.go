@@ -4,7 +4,10 @@ package manifests_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,19 +54,131 @@ func TestOwnCallsAreRanked(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := on(test.namespace, test.account, test.request); got != test.want {
+			if got := on.level(test.namespace, test.account, test.request); got != test.want {
 				t.Errorf("it is in the level %s, want %s", got, test.want)
 			}
-			if got := off(test.namespace, test.account, test.request); got != test.without {
+			if got := off.level(test.namespace, test.account, test.request); got != test.without {
 				t.Errorf("without flowControl it is in the level %s, want %s", got, test.without)
 			}
 		})
 	}
 }
 
-// dispatcher returns what tells the priority level of an account's request. The
-// dispatcher is up when the controller's calls are in the flow schema named.
-func dispatcher(t *testing.T, r release, up string) func(namespace, account string, info apirequest.RequestInfo) string {
+// TestUserLoadHoldsUpNoAttach keeps a level full with users' requests that do not
+// end, and lets the controller attach a volume meanwhile.
+func TestUserLoadHoldsUpNoAttach(t *testing.T) {
+	on := dispatcher(t, renderRelease(t, ""), "moorage")
+	executed, waited := on.attach(t, on.fill(t))
+	if !executed || waited {
+		t.Errorf("under users' load an attach is made: %t, after it had to wait: %t", executed, waited)
+	}
+	// Without, it is in line behind them.
+	off := dispatcher(t, renderRelease(t, "flowControl: {enabled: false}"), "service-accounts")
+	if _, waited := off.attach(t, off.fill(t)); !waited {
+		t.Error("the load that is tried would hold up nobody")
+	}
+}
+
+// dispatch is the API server's dispatcher at work.
+type dispatch struct {
+	ctx     context.Context
+	control flowcontrol.Interface
+}
+
+// handle has a request dispatched, and returns when it has ended. waits is told
+// when it is put into a queue, and when it leaves it.
+func (d dispatch) handle(namespace, account string, info apirequest.RequestInfo, waits func(bool), do func()) (schema, level string) {
+	info.IsResourceRequest = true
+	d.control.Handle(d.ctx, flowcontrol.RequestDigest{RequestInfo: &info, User: serviceaccount.UserInfo(namespace, account, "")},
+		func(fs *flowcontrolv1.FlowSchema, pl *flowcontrolv1.PriorityLevelConfiguration, _ string) {
+			schema, level = fs.Name, pl.Name
+		},
+		func() fcrequest.WorkEstimate { return fcrequest.WorkEstimate{InitialSeats: 1} },
+		waits, do)
+	return schema, level
+}
+
+// level is where an account's request is put.
+func (d dispatch) level(namespace, account string, info apirequest.RequestInfo) string {
+	_, level := d.handle(namespace, account, info, func(bool) {}, func() {})
+	return level
+}
+
+// fill has users ask for more than their level takes at once. What is taken does
+// not end before the returned function is called, which waits for all.
+func (d dispatch) fill(t *testing.T) (empty func()) {
+	t.Helper()
+	const users, each = 40, 20
+	var running sync.WaitGroup
+	var taken, waiting atomic.Int64
+	release := make(chan struct{})
+	for user := range users {
+		for range each {
+			running.Go(func() {
+				d.handle("shop", fmt.Sprintf("user-%d", user), apirequest.RequestInfo{Verb: "list", Resource: "pods"},
+					func(waits bool) {
+						if waits {
+							waiting.Add(1)
+						} else {
+							waiting.Add(-1)
+						}
+					},
+					func() { taken.Add(1); <-release })
+			})
+		}
+	}
+	empty = sync.OnceFunc(func() { close(release); running.Wait() })
+	t.Cleanup(empty)
+	err := wait.PollUntilContextTimeout(d.ctx, 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return waiting.Load() > 0 && taken.Load()+waiting.Load() == users*each, nil
+	})
+	if err != nil {
+		t.Fatalf("%d requests are taken and %d wait: %v", taken.Load(), waiting.Load(), err)
+	}
+	return empty
+}
+
+// attach has the controller make a VolumeAttachment, and returns whether that was
+// done, and whether it had to wait. If it has to, empty lets it through.
+func (d dispatch) attach(t *testing.T, empty func()) (executed, waited bool) {
+	t.Helper()
+	// Each is put into a queue, and taken out of it in the same breath if there is
+	// room: that was so or not for the first when the second is put in.
+	first, second := d.begin(), d.begin()
+	waited = first.waiting.Load()
+	if waited {
+		empty()
+	}
+	<-first.ended
+	<-second.ended
+	return first.executed, waited
+}
+
+// attempt is an attach under way.
+type attempt struct {
+	queued, ended chan struct{}
+	waiting       atomic.Bool
+	executed      bool // valid when ended is closed
+}
+
+// begin begins an attach, and returns when it is in a queue.
+func (d dispatch) begin() *attempt {
+	a := &attempt{queued: make(chan struct{}), ended: make(chan struct{})}
+	enqueued := sync.OnceFunc(func() { close(a.queued) })
+	go func() {
+		defer close(a.ended)
+		defer enqueued() // refused
+		d.handle("storage", "moorage-controller", apirequest.RequestInfo{Verb: "create", APIGroup: "storage.k8s.io", Resource: "volumeattachments"},
+			func(waits bool) { a.waiting.Store(waits); enqueued() }, func() { a.executed = true })
+	}()
+	<-a.queued
+	return a
+}
+
+// dispatcher starts a dispatcher with the configuration that every cluster starts
+// with, and a release's. It is up when the controller's calls are in the flow
+// schema named.
+func dispatcher(t *testing.T, r release, up string) dispatch {
 	t.Helper()
 	objects := []runtime.Object{}
 	for _, schema := range slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas) {
@@ -86,34 +201,21 @@ func dispatcher(t *testing.T, r release, up string) func(namespace, account stri
 	}
 	client := fake.NewClientset(objects...)
 	factory := informers.NewSharedInformerFactory(client, 0)
-	control := flowcontrol.New(factory, client.FlowcontrolV1(), 600)
 	ctx, stop := context.WithCancel(t.Context())
+	d := dispatch{ctx, flowcontrol.New(factory, client.FlowcontrolV1(), 600)}
 	ended := make(chan struct{})
 	t.Cleanup(func() { stop(); <-ended; factory.Shutdown() })
 	factory.Start(ctx.Done())
 	go func() {
 		defer close(ended)
-		_ = control.Run(ctx.Done()) // ends with ctx
+		_ = d.control.Run(ctx.Done()) // ends with ctx
 	}()
-	ask := func(namespace, account string, info apirequest.RequestInfo) (schema, level string) {
-		info.IsResourceRequest = true
-		control.Handle(ctx, flowcontrol.RequestDigest{RequestInfo: &info, User: serviceaccount.UserInfo(namespace, account, "")},
-			func(fs *flowcontrolv1.FlowSchema, pl *flowcontrolv1.PriorityLevelConfiguration, _ string) {
-				schema, level = fs.Name, pl.Name
-			},
-			func() fcrequest.WorkEstimate { return fcrequest.WorkEstimate{InitialSeats: 1} },
-			func(bool) {}, func() {})
-		return schema, level
-	}
 	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		schema, _ := ask("storage", "moorage-controller", apirequest.RequestInfo{Verb: "list", Resource: "nodes"})
+		schema, _ := d.handle("storage", "moorage-controller", apirequest.RequestInfo{Verb: "list", Resource: "nodes"}, func(bool) {}, func() {})
 		return schema == up, nil
 	})
 	if err != nil {
 		t.Fatalf("the dispatcher does not put the controller's calls into %s: %v", up, err)
 	}
-	return func(namespace, account string, info apirequest.RequestInfo) string {
-		_, level := ask(namespace, account, info)
-		return level
-	}
+	return d
 }
