@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 
@@ -27,6 +28,11 @@ var configs embed.FS
 
 // topic is what scheduler_perf calls a group of workloads.
 const topic = "moorage"
+
+// patience is how long pods may take to be placed: as long as scheduler_perf lets
+// a workload take. Its own ten minutes are too short for PreemptionPVs with 5,000
+// nodes on few cores.
+const patience = 30 * time.Minute
 
 // settings of one run.
 type settings struct {
@@ -87,14 +93,15 @@ func (s *settings) prepare() error {
 // process with an error.
 func (s *settings) benchmark(b *testing.B) {
 	o := newObservation()
-	options := []perf.SchedulerPerfOption{perf.WithPreRunFn(o.expect), perf.WithNodeUpdateFn(preload), perf.WithPrepareFn(func(tCtx testContext) error {
+	options := []perf.SchedulerPerfOption{perf.WithPodsSchedulingTimeout(patience), perf.WithPreRunFn(o.expect), perf.WithNodeUpdateFn(preload)}
+	options = append(options, perf.WithPrepareFn(func(tCtx testContext) error {
 		if s.profile == result.Moorage {
 			if err := startMoorage(tCtx); err != nil {
 				return err
 			}
 		}
 		return o.watch(tCtx)
-	})}
+	}))
 	registry, points := registry()
 	o.points = points
 	perf.RunBenchmarkPerfScheduling(b, "performance-config.yaml", topic, registry, options...)
