@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
@@ -60,13 +61,20 @@ func attachmentObject(name string) object {
 
 // key is a state's canonical form, hashed to 64 bits. That two of n states have
 // the same key has a probability of about n²/2⁶⁵: of 10 million, 3 in a million.
-func (s *state) key() uint64 {
-	e := encoder{out: make([]byte, 0, 1024), refs: make([]ref, 0, 64)}
+func (s *state) key() uint64 { return s.keyWith(&scratch{}) }
+
+// scratch is room for encoding that is used again and again.
+type scratch struct{ whole, part encoder }
+
+// keyWith is key, in room that nobody else uses meanwhile.
+func (s *state) keyWith(room *scratch) uint64 {
+	e := &room.whole
+	e.out, e.refs = e.out[:0], e.refs[:0]
 	e.api(s)
 	e.truth(s)
 	if s.leader != nil {
 		e.byte(1)
-		e.known(s)
+		e.known(s, &room.part)
 	}
 	e.requests(s.orphans)
 	e.rank()
@@ -272,12 +280,12 @@ func (s *state) alive() uint8 {
 }
 
 // known writes what leader does, from what was written when it changed last.
-func (e *encoder) known(s *state) {
+func (e *encoder) known(s *state, room *encoder) {
 	l := s.leader
 	if l.code == nil {
-		c := &encoder{out: make([]byte, 0, 1024), refs: make([]ref, 0, 64)}
-		c.leader(s, l)
-		l.code = c
+		room.out, room.refs = room.out[:0], room.refs[:0]
+		room.leader(s, l)
+		l.code = &encoder{out: bytes.Clone(room.out), refs: slices.Clone(room.refs)}
 	}
 	for _, r := range l.code.refs {
 		e.refs = append(e.refs, ref{r.at + len(e.out), r.value})

@@ -6,6 +6,7 @@ package explore
 type worker struct {
 	x     *search
 	stack []open
+	room  scratch
 	// What it has found, until all is put together.
 	found       []found
 	steps       [][]step
@@ -42,7 +43,7 @@ func (w *worker) run() {
 
 // enter notes a state; it is false for one that was seen before.
 func (w *worker) enter(s *state, parent uint32, move int) (uint32, bool) {
-	at, fresh := w.x.known.enter(s.key(), w.x.next)
+	at, fresh := w.x.known.enter(s.keyWith(&w.room), w.x.next)
 	if fresh {
 		w.found = append(w.found, found{at, trail{parent, uint16(move)}})
 	}
