@@ -40,7 +40,7 @@ the other.`,
 	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
 	flags.StringVar(&config.Mode, "mode", config.Mode, "standalone: do all attaching and detaching; cooperative: work beside kube-controller-manager's attach/detach controller, which detaches")
 	flags.BoolVar(&config.AttachBeforeBind, "attach-before-bind", config.AttachBeforeBind, "in mode cooperative, attach for granted tickets before their pods are bound: needed by AttachPolicies with bindAfter: Attached")
-	flags.BoolVar(&config.StayAttached, "stay-attached", config.StayAttached, "where drivers have moorage-attacher: a volume whose detach is refused and that is wanted again at its node stays there")
+	flags.BoolVar(&config.StayAttached, "stay-attached", config.StayAttached, "a volume whose detach is refused and that is wanted again at its node stays there, if its attacher can leave it (moorage-attacher)")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz, /readyz and /metrics; none when empty")
 	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")
 	flags.IntVar(&config.Burst, "kube-api-burst", config.Burst, "requests to the API server in a burst")

@@ -34,7 +34,8 @@ type Config struct {
 	// pods are not bound yet. Standalone always does.
 	AttachBeforeBind bool
 	// StayAttached asks attachers to leave a volume whose detach is refused and
-	// that is wanted again at its node, as moorage-attacher can.
+	// that is wanted again at its node, as moorage-attacher can. Others take no
+	// notice. Standalone only: Cooperative never asks.
 	StayAttached bool
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
@@ -86,7 +87,7 @@ func (c Config) connection() connect.Config {
 // DefaultConfig returns the configuration that a command line starts from.
 func DefaultConfig() Config {
 	return Config{
-		Namespace: "moorage-system", Mode: ModeStandalone,
+		Namespace: "moorage-system", Mode: ModeStandalone, StayAttached: true,
 		QPS: 400, Burst: 800, Workers: 64,
 		WriteTimeout:  5 * time.Second,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,

@@ -171,6 +171,7 @@ type disks struct {
 	failAttach map[ledger.VolumeID]ledger.CallError
 	failDetach map[ledger.VolumeID]ledger.CallError
 	lies       map[ledger.VolumeID]bool // the attach that fails has happened all the same
+	stock      bool                     // the attacher does not know that a volume may stay
 }
 
 func newDisks() disks {
@@ -241,7 +242,7 @@ func (c *cluster) unknownSource(va ledger.Attachment) bool {
 
 func (c *cluster) unpublish(va ledger.Attachment, v ledger.VolumeID) bool {
 	if e := c.disks.failDetach[v]; !e.IsZero() {
-		if va.Wanted { // as moorage-attacher does
+		if va.Wanted && !c.disks.stock { // as moorage-attacher does
 			c.deleteAttachment(va.Name)
 			c.trace("attacher: left %s at %s", volumeName(c, v), va.Node)
 			return true

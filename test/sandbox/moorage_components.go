@@ -19,9 +19,6 @@ func moorageComponents(s *site) []component {
 	if s.options.AttachBeforeBind {
 		extra = append(extra, "--attach-before-bind")
 	}
-	if s.options.MoorageAttacher {
-		extra = append(extra, "--stay-attached")
-	}
 	return []component{
 		{
 			name:    MoorageWebhook,
