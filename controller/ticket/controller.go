@@ -22,6 +22,7 @@ type Cache interface {
 	Snapshot() ledger.Snapshot
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
+	ConfirmNode(ctx context.Context, name string) (*corev1.Node, error)
 	ConfirmClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 }
 

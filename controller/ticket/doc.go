@@ -4,7 +4,8 @@
 // place where a ticket is granted.
 //
 // Reads: snapshots; one pod with a consistent read before its reservation
-// ends as gone, and a claim before a ticket is refused because there is none.
+// ends as gone, and a claim or a node before a ticket is refused because there is
+// none.
 // Decides: arbiter.Grant, Keeps, Covered and Satisfied. Writes:
 // the holds of a grant, the ticket's status, and its end.
 //

@@ -80,7 +80,7 @@ func (c *Controller) answer(ctx context.Context, t *ledger.Ticket, d Decision) e
 		}
 		return c.write(ctx, t, metav1.ConditionTrue, d.Verdict)
 	case Refuse:
-		if err := c.prove(ctx, t, d.Missing); err != nil {
+		if err := c.prove(ctx, t, d); err != nil {
 			return err
 		}
 		c.config.Events.Refused(t, d.Verdict.First())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
@@ -26,11 +27,26 @@ func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	return list
 }
 
-// prove returns nil when volumes of a ticket that lead nowhere are missing
-// indeed. One that is there makes the decision one on old facts: it is taken
-// in, and the ticket is to be decided anew.
-func (c *Controller) prove(ctx context.Context, t *ledger.Ticket, missing []ledger.TicketVolume) error {
-	for _, v := range missing {
+// WithoutNode says whether a verdict takes a ticket's node for missing: that, too,
+// may be what an informer has not shown yet. It is pure.
+func WithoutNode(v arbiter.Verdict) bool {
+	return slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code == arbiter.NodeMissing })
+}
+
+// prove returns nil when what a refusal takes for missing is missing indeed. What
+// is there makes the decision one on old facts: it is taken in, and the ticket is
+// to be decided anew.
+func (c *Controller) prove(ctx context.Context, t *ledger.Ticket, d Decision) error {
+	if WithoutNode(d.Verdict) {
+		node, err := c.config.Cache.ConfirmNode(ctx, string(t.Node))
+		if err != nil {
+			return err
+		}
+		if node != nil {
+			return fmt.Errorf("%w: node %s of ticket %s is there", execute.ErrStale, t.Node, t.ID)
+		}
+	}
+	for _, v := range d.Missing {
 		found, err := c.find(ctx, t, v)
 		if err != nil {
 			return err

@@ -64,7 +64,7 @@ func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Tick
 	if verdict.Allowed() {
 		return nil
 	}
-	if err := c.prove(ctx, t, Missing(s, t)); err != nil {
+	if err := c.prove(ctx, t, Decision{Verdict: verdict, Missing: Missing(s, t)}); err != nil {
 		return err
 	}
 	c.config.Events.Refused(t, verdict.First())

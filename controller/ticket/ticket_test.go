@@ -190,6 +190,15 @@ func (w *writer) put(claim string) {
 	w.ledger.Apply(now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: claim}, UID: claim, Version: "1", PersistentVolume: claim, Bound: true})
 }
 
+// ConfirmNode knows of the nodes that the ledger has not seen.
+func (w *writer) ConfirmNode(_ context.Context, name string) (*corev1.Node, error) {
+	if !w.unseen[name] {
+		return nil, nil
+	}
+	w.ledger.Apply(now, ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+}
+
 // ConfirmClaim knows of the claims that the ledger has not seen.
 func (w *writer) ConfirmClaim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	w.mu.Lock()
@@ -258,6 +267,30 @@ func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 		w.decideAll(t)
 		w.judge(t, there)
 	})
+}
+
+// A ticket is refused for its node only when there is none: the ledger may have
+// seen the CSINode first.
+func TestNodeThatIsNotSeenYet(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		asks := ticket("p", "n2", ledger.TypePod, "a")
+		w := &writer{unseen: map[string]bool{"n2": there}, ledger: facts(
+			ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}}, pod("p", "", "a"), asks)}
+		c, err := New(Config{Cache: w, Write: w, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.grantAt(t.Context(), "n2"); errors.Is(err, execute.ErrStale) != there {
+			t.Fatalf("there: %t: %v", there, err)
+		}
+		if _, err := c.grantAt(t.Context(), "n2"); err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]ledger.TicketPhase{true: ledger.TicketGranted, false: ledger.TicketRefused}[there]
+		if got := w.Snapshot().Ticket(asks.ID); got.Phase != want {
+			t.Errorf("there: %t: the ticket is %v (%s)", there, got.Phase, got.Reason)
+		}
+	}
 }
 
 // decideAll decides on the tickets of n1, anew whenever the facts were old.

@@ -110,6 +110,20 @@ func (o *Observer) ConfirmClaim(ctx context.Context, namespace, name string) (*c
 	return claim, nil
 }
 
+// ConfirmNode reads a node as it is now, and takes in what it finds, as
+// ConfirmClaim does.
+func (o *Observer) ConfirmNode(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := o.config.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read node %s: %w", name, err)
+	}
+	o.Saw(node)
+	return node, nil
+}
+
 // findPod looks for a pod of which only the UID is known.
 func (o *Observer) findPod(ctx context.Context, namespace, uid string) (*corev1.Pod, error) {
 	list, err := o.config.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})

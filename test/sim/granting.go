@@ -66,7 +66,7 @@ func (c *controller) answer(t *ledger.Ticket, d ticket.Decision, then func(error
 			c.sentence(t, ledger.TicketGranted, d.Verdict, then)
 		})
 	case ticket.Refuse:
-		c.prove(t, d.Missing, func(err error) {
+		c.prove(t, d, func(err error) {
 			if err != nil {
 				then(err)
 				return
@@ -217,7 +217,7 @@ func (c *controller) keep(s ledger.Snapshot, t *ledger.Ticket, then func(error))
 		then(nil)
 		return
 	}
-	c.prove(t, ticket.Missing(s, t), func(err error) {
+	c.prove(t, ticket.Decision{Verdict: v, Missing: ticket.Missing(s, t)}, func(err error) {
 		if err != nil {
 			then(err)
 			return
@@ -226,9 +226,26 @@ func (c *controller) keep(s ledger.Snapshot, t *ledger.Ticket, then func(error))
 	})
 }
 
-// prove reads, as they are now, the claims that a refusal takes for missing. One
-// that is there has the ticket decided anew.
-func (c *controller) prove(t *ledger.Ticket, missing []ledger.TicketVolume, then func(error)) {
+// prove reads, as they are now, the node and the claims that a refusal takes for
+// missing. What is there has the ticket decided anew.
+func (c *controller) prove(t *ledger.Ticket, d ticket.Decision, then func(error)) {
+	if !ticket.WithoutNode(d.Verdict) {
+		c.proveClaims(t, d.Missing, then)
+		return
+	}
+	c.read(world.Nodes, string(t.Node), func(e ledger.Event, err error) {
+		switch {
+		case err != nil:
+			then(err)
+		case e != nil:
+			then(errStale)
+		default:
+			c.proveClaims(t, d.Missing, then)
+		}
+	})
+}
+
+func (c *controller) proveClaims(t *ledger.Ticket, missing []ledger.TicketVolume, then func(error)) {
 	if len(missing) == 0 {
 		then(nil)
 		return
@@ -242,7 +259,7 @@ func (c *controller) prove(t *ledger.Ticket, missing []ledger.TicketVolume, then
 		case found && (v.ClaimUID == "" || claim.UID == v.ClaimUID):
 			then(errStale)
 		default:
-			c.prove(t, missing[1:], then)
+			c.proveClaims(t, missing[1:], then)
 		}
 	})
 }
