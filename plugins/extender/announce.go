@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	applydiscoveryv1 "k8s.io/client-go/applyconfigurations/discovery/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -22,8 +21,12 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// announceRetry is the pause after an announcement that failed.
-const announceRetry = time.Second
+// The pauses after an announcement that failed, and after one that was made:
+// what somebody else has written over it is put right.
+const (
+	announceRetry = time.Second
+	announceAgain = 10 * time.Second
+)
 
 // announcer points a Service without a selector at the process that leads: the
 // Service's one EndpointSlice names the leader and nobody else. So those that
@@ -34,6 +37,7 @@ type announcer struct {
 	// address and port are where schedulers reach this process.
 	address netip.Addr
 	port    int32
+	again   time.Duration
 }
 
 // servicePort is what the Service calls its port.
@@ -48,22 +52,35 @@ func (a *announcer) family() (discoveryv1.AddressType, string) {
 	return discoveryv1.AddressTypeIPv6, a.service + "-ipv6"
 }
 
-// announce has the Service send everybody here. It tries until it is told, or
-// ctx is done.
-func (a *announcer) announce(ctx context.Context) error {
-	return wait.PollUntilContextCancel(ctx, announceRetry, true, func(ctx context.Context) (bool, error) {
-		err := a.write(ctx, applydiscoveryv1.Endpoint().WithAddresses(a.address.String()).
-			WithConditions(applydiscoveryv1.EndpointConditions().WithReady(true).WithServing(true).WithTerminating(false)))
-		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Nobody is sent here yet, though this process leads")
+// lead has the Service send everybody here until ctx is done, and nobody after
+// that. Nothing is written later than until, which is when the lease runs out.
+func (a *announcer) lead(ctx context.Context, until func() time.Time) {
+	here := applydiscoveryv1.Endpoint().WithAddresses(a.address.String()).
+		WithConditions(applydiscoveryv1.EndpointConditions().WithReady(true).WithServing(true).WithTerminating(false))
+	for pause := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			// The next leader writes over it: this may fail.
+			if err := a.inTime(context.WithoutCancel(ctx), until); err != nil {
+				klog.FromContext(ctx).Info("Schedulers are sent here until another process leads", "err", err)
+			}
+			return
+		case <-time.After(pause):
 		}
-		return err == nil, nil
-	})
+		pause = a.again
+		if err := a.inTime(ctx, until, here); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Schedulers may not be sent here, though this process leads")
+			pause = min(announceRetry, a.again)
+		}
+	}
 }
 
-// withdraw has the Service send nobody anywhere, until another process leads. To
-// be called while this one still has the lease.
-func (a *announcer) withdraw(ctx context.Context) error { return a.write(ctx) }
+// inTime writes before a lease runs out, or not at all.
+func (a *announcer) inTime(ctx context.Context, until func() time.Time, endpoints ...*applydiscoveryv1.EndpointApplyConfiguration) error {
+	ctx, cancel := context.WithDeadline(ctx, until())
+	defer cancel()
+	return a.write(ctx, endpoints...)
+}
 
 // write says in the EndpointSlice where schedulers are answered. It belongs to
 // the Service, and goes with it.
@@ -109,6 +126,6 @@ func (c Config) announcer(kube kubernetes.Interface) (*announcer, error) {
 	}
 	return &announcer{
 		kube: kube, namespace: c.Namespace, service: c.Service,
-		address: address.Unmap(), port: int32(port),
+		address: address.Unmap(), port: int32(port), again: announceAgain,
 	}, nil
 }

@@ -3,17 +3,22 @@
 package extender
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	applydiscoveryv1 "k8s.io/client-go/applyconfigurations/discovery/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -29,7 +34,7 @@ func serviceWith(selector map[string]string) *corev1.Service {
 }
 
 func announcerAt(kube kubernetes.Interface, address string) *announcer {
-	return &announcer{kube: kube, namespace: "moorage-system", service: service, address: netip.MustParseAddr(address), port: 8444}
+	return &announcer{kube: kube, namespace: "moorage-system", service: service, address: netip.MustParseAddr(address), port: 8444, again: time.Millisecond}
 }
 
 // asked lists the addresses that the Service sends schedulers to.
@@ -90,22 +95,90 @@ func TestServiceIsPointedAtTheLeader(t *testing.T) {
 	}
 }
 
-// A leader that died says nothing: the next one's word replaces its.
-func TestNextLeaderReplacesADeadOne(t *testing.T) {
-	kube := fake.NewClientset(serviceWith(nil))
-	for _, address := range []string{"10.0.0.1", "10.0.0.2"} {
-		if err := announcerAt(kube, address).announce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := asked(t, kube); !slices.Equal(got, []string{address}) {
-			t.Errorf("%v are asked, want %s", got, address)
-		}
-	}
-	// Families can't be mixed in one slice.
-	six := announcerAt(kube, "fd00::1")
-	if err := six.announce(t.Context()); err != nil {
+// inAnHour is a lease that does not run out.
+func inAnHour() time.Time { return time.Now().Add(time.Hour) }
+
+// leads has a process lead until the returned function is called.
+func leads(t *testing.T, a *announcer, until func() time.Time) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.lead(ctx, until) }()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return stop
+}
+
+// said has a process say once that it leads.
+func said(t *testing.T, a *announcer) {
+	t.Helper()
+	here := applydiscoveryv1.Endpoint().WithAddresses(a.address.String()).WithConditions(applydiscoveryv1.EndpointConditions().WithReady(true))
+	if err := a.inTime(t.Context(), inAnHour, here); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// becomes waits until just these addresses are asked.
+func becomes(t *testing.T, kube kubernetes.Interface, want ...string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return slices.Equal(asked(t, kube), want), nil
+	})
+	if err != nil {
+		t.Fatalf("%v are asked, want %v", asked(t, kube), want)
+	}
+}
+
+// A leader that died says nothing: the next one's word replaces its. What is
+// written over a leader's word is put right.
+func TestLeaderHasTheLastWord(t *testing.T) {
+	kube := fake.NewClientset(serviceWith(nil))
+	dead, next := announcerAt(kube, "10.0.0.1"), announcerAt(kube, "10.0.0.2")
+	said(t, dead)
+	stop := leads(t, next, inAnHour)
+	becomes(t, kube, "10.0.0.2")
+	if err := kube.DiscoveryV1().EndpointSlices("moorage-system").Delete(t.Context(), service, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, kube, "10.0.0.2")
+	stop()
+	becomes(t, kube)
+}
+
+// A process that was paused past its lease says nothing any more.
+func TestNothingIsSaidAfterTheLease(t *testing.T) {
+	kube := fake.NewClientset(serviceWith(nil))
+	said(t, announcerAt(kube, "10.0.0.2"))
+	stop := leads(t, announcerAt(punctual{kube}, "10.0.0.1"), func() time.Time { return time.Now().Add(-time.Second) })
+	stop()
+	becomes(t, kube, "10.0.0.2")
+}
+
+// punctual is a client that sends nothing after a deadline, as the process' own.
+type punctual struct{ kubernetes.Interface }
+
+func (p punctual) CoreV1() typedcorev1.CoreV1Interface { return punctualCore{p.Interface.CoreV1()} }
+
+type punctualCore struct{ typedcorev1.CoreV1Interface }
+
+func (p punctualCore) Services(namespace string) typedcorev1.ServiceInterface {
+	return punctualServices{p.CoreV1Interface.Services(namespace)}
+}
+
+type punctualServices struct{ typedcorev1.ServiceInterface }
+
+func (p punctualServices) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Service, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return p.ServiceInterface.Get(ctx, name, o)
+}
+
+// Families can't be mixed in one slice.
+func TestFamiliesHaveTheirSlices(t *testing.T) {
+	kube := fake.NewClientset(serviceWith(nil))
+	leads(t, announcerAt(kube, "fd00::1"), inAnHour)
+	becomes(t, kube, "fd00::1")
 	slice, err := kube.DiscoveryV1().EndpointSlices("moorage-system").Get(t.Context(), service+"-ipv6", metav1.GetOptions{})
 	if err != nil || slice.AddressType != discoveryv1.AddressTypeIPv6 {
 		t.Errorf("the slice for IPv6 is %+v, %v", slice, err)
@@ -115,21 +188,17 @@ func TestNextLeaderReplacesADeadOne(t *testing.T) {
 // A leader that can't say so yet goes on trying.
 func TestAnnouncementIsTriedAgain(t *testing.T) {
 	kube := fake.NewClientset()
-	done := make(chan error, 1)
-	a := announcerAt(kube, "10.0.0.1")
-	go func() { done <- a.announce(t.Context()) }()
+	leads(t, announcerAt(kube, "10.0.0.1"), inAnHour)
 	if _, err := kube.CoreV1().Services("moorage-system").Create(t.Context(), serviceWith(nil), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil || !slices.Equal(asked(t, kube), []string{"10.0.0.1"}) {
-		t.Errorf("asked are %v, %v", asked(t, kube), err)
-	}
+	becomes(t, kube, "10.0.0.1")
 }
 
 // A Service that selects by itself sends schedulers to those that stand by.
 func TestServiceWithASelectorIsRefused(t *testing.T) {
 	a := announcerAt(fake.NewClientset(serviceWith(map[string]string{"app": "x"})), "10.0.0.1")
-	if err := a.withdraw(t.Context()); err == nil || !strings.Contains(err.Error(), "selector") {
+	if err := a.inTime(t.Context(), inAnHour); err == nil || !strings.Contains(err.Error(), "selector") {
 		t.Errorf("the error is %v", err)
 	}
 }

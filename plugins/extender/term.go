@@ -71,27 +71,11 @@ func (x *extender) lead(ctx context.Context, until func() time.Time) error {
 	}
 	t.settled.Store(true)
 	klog.FromContext(ctx).Info("Leading", "tickets", x.Name)
-	x.announce(ctx, until)
-	return nil
-}
-
-// announce has schedulers sent here until ctx is done, if that is for this
-// process to tell.
-func (x *extender) announce(ctx context.Context, until func() time.Time) {
-	if x.Announce == nil {
-		<-ctx.Done()
-		return
-	}
-	if x.Announce.announce(ctx) != nil {
-		return // the term is over
+	if x.Announce != nil {
+		x.Announce.lead(ctx, until)
 	}
 	<-ctx.Done()
-	// The next leader writes over it: this may fail, and must not be late.
-	ending, cancel := context.WithDeadline(context.WithoutCancel(ctx), until())
-	defer cancel()
-	if err := x.Announce.withdraw(ending); err != nil {
-		klog.FromContext(ctx).Info("Schedulers are sent here until another process leads", "err", err)
-	}
+	return nil
 }
 
 // leftovers counts the tickets of pods without a node that this process did not
