@@ -3,6 +3,7 @@
 package result
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -50,5 +51,29 @@ func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
 	}
 	if len(r.Runs) != 2 || r.Runs[0].Mode != sandbox.Standalone || r.Runs[1].Calls != 2 {
 		t.Errorf("there are %+v", r.Runs)
+	}
+}
+
+// The document shows the committed result, and nothing else.
+func TestDocumentShowsTheResult(t *testing.T) {
+	const root = "../../../../"
+	data, err := os.ReadFile(root + "test/bench/results/chaos.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(root + "docs/chaos.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Page().With(string(text), Render(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want != string(text) {
+		t.Errorf("docs/chaos.md shows something else than the result: run `%s docs/chaos.md`", Page().Command)
 	}
 }
