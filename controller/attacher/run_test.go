@@ -23,6 +23,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/controller/attacher/driver"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
@@ -437,4 +438,35 @@ func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
 	if server.Get("leases", "kube-system", name, &l); !late || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != "" {
 		t.Errorf("the Lease is %+v after a late renewal (%t)", l.Spec, late)
 	}
+}
+
+// TestNothingBeginsWhileTheDriverIsAway has the connection break with nothing
+// under way.
+func TestNothingBeginsWhileTheDriverIsAway(t *testing.T) {
+	server, away := cluster(t, 1), newSocketDriver(t)
+	away.start(t)
+	ctx := t.Context()
+	p := &process{config: testConfig(away), client: server.Kube, lost: make(chan struct{}, 1)}
+	var err error
+	p.driver, p.identity, err = driver.Connect(ctx, driver.Config{Address: away.path, Timeout: time.Second, Retry: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.driver.Close()
+	p.metrics = newCollector(p.identity.Name, p.engine.Load)
+	e, err := newEngine(ctx, p.engineConfig(func() bool { return true }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go p.driver.Watch(ctx, p.disconnected)
+	go func() { _ = p.follow(ctx, e) }()
+	paused := func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.paused
+	}
+	away.stop()
+	eventually(t, "nothing begins any more", paused)
+	away.start(t)
+	eventually(t, "work goes on", func() bool { return !paused() })
 }
