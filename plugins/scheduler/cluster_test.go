@@ -92,6 +92,9 @@ func podGroups() dynamic.Interface {
 // one, over nodes n1 to n3 with one slot each.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	if err := scheduler.SetDefaults(); err != nil {
+		t.Fatal(err)
+	}
 	c := &cluster{t: t, kube: fake.NewClientset(), moorage: newMoorage(t), said: map[string][]string{}}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		c.add(node(name), csiNode(name, 1))

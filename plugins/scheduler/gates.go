@@ -16,11 +16,14 @@ import (
 // is every pod with volumes. It must be called before the flags are registered,
 // and leaves the last word to --feature-gates. See decision 12.
 //
-// An error means that the gate is as it was: an earlier command of this process
-// has registered its flags, or this Kubernetes has locked the gate.
+// An error means that the gate is on, as it was: the flags have been registered
+// without it, or this Kubernetes has locked the gate.
 func SetDefaults() error { return setDefaults(feature.DefaultMutableFeatureGate) }
 
 func setDefaults(gates featuregate.MutableFeatureGate) error {
+	if !gates.Enabled(features.NominatedNodeNameForExpectation) {
+		return nil
+	}
 	if err := gates.OverrideDefault(features.NominatedNodeNameForExpectation, false); err != nil {
 		return fmt.Errorf("defaults of %s: %w", features.NominatedNodeNameForExpectation, err)
 	}
