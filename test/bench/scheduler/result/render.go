@@ -62,11 +62,13 @@ func Render(r Result) string {
 // speed is a row per workload: what users feel.
 func speed(r Result) *table.Table {
 	var t table.Table
-	t.Add("workload", "stock pods/s", "Moorage pods/s", "Moorage : stock", "attempt p99 stock", "Moorage", "algorithm mean stock", "Moorage")
+	t.Add("workload", "stock pods/s", "Moorage pods/s", "Moorage : stock", "first to last stock", "Moorage", "Moorage : stock", "attempt p99 stock", "Moorage", "algorithm mean stock", "Moorage")
 	for _, p := range r.pairs() {
 		row := []string{p.name}
 		row = append(row, both(p, func(r Run) float64 { return r.PodsPerSecond }, rate)...)
 		row = append(row, ratio(p, func(r Run) float64 { return r.PodsPerSecond }))
+		row = append(row, both(p, Run.FirstToLast, rate)...)
+		row = append(row, ratio(p, Run.FirstToLast))
 		row = append(row, both(p, func(r Run) float64 { return float64(r.Attempt.P99) }, took)...)
 		row = append(row, both(p, func(r Run) float64 { return float64(r.Algorithm.Mean) }, took)...)
 		t.Add(row...)

@@ -90,6 +90,16 @@ func (r Run) WritesPerPod() float64 {
 	return float64(total) / float64(max(r.Pods, 1))
 }
 
+// FirstToLast is how many pods were placed in a second, from the first one's
+// creation to the last one's binding. PodsPerSecond weighs each second alike,
+// also the last ones, in which few are left.
+func (r Run) FirstToLast() float64 {
+	if r.Seconds == 0 {
+		return 0
+	}
+	return float64(r.Pods) / r.Seconds
+}
+
 // LoopBusy is the share of the time in which the scheduling loop, of which there
 // is one, was looking for a node: near 1 it is what bounds the speed.
 func (r Run) LoopBusy() float64 {

@@ -140,7 +140,7 @@ func TestLoopBusy(t *testing.T) {
 	if got := run.LoopBusy(); got != 0.75 {
 		t.Errorf("busy for %v of the time, want 0.75", got)
 	}
-	if got := (Run{}).LoopBusy(); got != 0 {
-		t.Errorf("busy for %v of no time", got)
+	if idle := (Run{Pods: 1}); idle.LoopBusy() != 0 || idle.FirstToLast() != 0 {
+		t.Errorf("in no time: busy for %v, and %v pods/s", idle.LoopBusy(), idle.FirstToLast())
 	}
 }
