@@ -48,17 +48,33 @@ func (w view) promised(v *ledger.Volume) bool {
 	return v.Hold.Node == w.n && slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == w.r.Who.UID })
 }
 
-// migration says whether the request is a live migration of a driver that can
-// have a volume at two nodes.
+// migratable says whether the driver can have a volume at two nodes, and the
+// volume is not for a single pod.
+func migratable(s ledger.Snapshot, v *ledger.Volume) bool {
+	return policyOf(s, v).LiveMigration && v.Access != ledger.AccessPod
+}
+
+// migration says whether the request is a live migration of a volume that can be
+// at two nodes.
 func (w view) migration(v *ledger.Volume) bool {
-	return w.r.Type == ledger.TypeLiveMigration && policyOf(w.s, v).LiveMigration
+	return w.r.Type == ledger.TypeLiveMigration && migratable(w.s, v)
 }
 
 // migrating says whether a user is a live migration that may have the volume
 // at a second node.
 func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	return u.Pod == "" && t != nil && t.Type == ledger.TypeLiveMigration && stand(s, u) == living && policyOf(s, v).LiveMigration
+	return u.Pod == "" && t != nil && t.Type == ledger.TypeLiveMigration && stand(s, u) == living && migratable(s, v)
+}
+
+// migrationNamed says whether a user is a live migration that is not granted yet,
+// and that the hold as written names: its grant may be on its way.
+func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
+	t := s.Ticket(u.Ticket)
+	if u.Pod != "" || t == nil || t.Type != ledger.TypeLiveMigration || stand(s, u) != asking || !migratable(s, v) {
+		return false
+	}
+	return named(s, v, u)
 }
 
 // underMigration says whether a live migration may have a volume at a second
@@ -74,17 +90,20 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 
 // target says whether a volume may be at the node besides another one because
 // of a live migration: the request's, if no other node is the target of one,
-// or one that is granted there.
+// or one that is granted there. At another node one that the hold names counts
+// as granted.
 func (w view) target(v *ledger.Volume) bool {
-	if !policyOf(w.s, v).LiveMigration {
+	if !migratable(w.s, v) {
 		return false
 	}
 	here, elsewhere := w.r.Type == ledger.TypeLiveMigration, false
 	for i := range v.Places {
 		for _, u := range v.Places[i].Users {
-			if n := v.Places[i].Node; !w.r.owns(u) && migrating(w.s, v, u) {
-				here, elsewhere = here || n == w.n, elsewhere || n != w.n
+			n, granted := v.Places[i].Node, migrating(w.s, v, u)
+			if w.r.owns(u) || !granted && (n == w.n || !migrationNamed(w.s, v, u)) {
+				continue
 			}
+			here, elsewhere = here || n == w.n, elsewhere || n != w.n
 		}
 	}
 	return here && !elsewhere

@@ -33,6 +33,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 // missing says what a place still lacks until its volume may be mounted.
 func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time) []Reason {
 	p := a.planner(s, v, now)
+	p.hold = hold(v)
 	reason := Reason{Volume: v.ID, Node: place.Node}
 	va := place.Own()
 	if p.excl && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
@@ -42,7 +43,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Plac
 	}
 	switch {
 	case v.ID.NoAttach():
-		if reasons := p.elsewhere(place.Node); len(reasons) > 0 {
+		if reasons := p.elsewhere(place.Node, p.hold.Node); len(reasons) > 0 {
 			return reasons
 		}
 		reason.Code = NotReported

@@ -229,15 +229,17 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 // named says whether the hold as written gives the volume to a user. A ticket
 // that has been told since that it gives way has given it back: that write has
 // changed its version, and a grant of it that is still on its way fails.
-func (p *planner) named(u ledger.User) bool {
-	if t := p.s.Ticket(u.Ticket); p.v.Hold == nil || u.Pod == "" && t != nil && gaveWay(t) {
+func (p *planner) named(u ledger.User) bool { return named(p.s, p.v, u) }
+
+func named(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
+	if t := s.Ticket(u.Ticket); v.Hold == nil || u.Pod == "" && t != nil && gaveWay(t) {
 		return false
 	}
-	who := requester(p.s, u)
-	if p.v.Hold.Next.To.UID == who.UID {
+	who := requester(s, u)
+	if v.Hold.Next.To.UID == who.UID {
 		return true
 	}
-	for _, r := range p.v.Hold.Requesters {
+	for _, r := range v.Hold.Requesters {
 		if r.UID == who.UID {
 			return true
 		}

@@ -14,7 +14,7 @@ func (p *planner) acquire(place *ledger.Place) {
 	va := place.Own()
 	switch {
 	case p.v.ID.NoAttach():
-		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node)) == 0 {
+		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node, p.hold.Node)) == 0 {
 			p.report(node, place, nil)
 		}
 	case va != nil && va.Attached && !va.Deleting:
@@ -115,7 +115,7 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.Place) []Reason {
 		reason.Code = ClaimLost
 	default:
 		if p.excl {
-			return p.elsewhere(place.Node)
+			return p.elsewhere(place.Node, p.hold.Node)
 		}
 		return nil
 	}
@@ -159,16 +159,21 @@ func (p *planner) inline() bool {
 	return false
 }
 
-// elsewhere says where else an exclusive volume may still be, and why.
-func (p *planner) elsewhere(n ledger.NodeName) []Reason {
-	if !p.excl || p.migratesTo(p.v.Place(n)) {
+// elsewhere says where else an exclusive volume may still be, and why. The target
+// of a live migration and the holder's node are not in each other's way; a third
+// one is, such as the target of the migration before.
+func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
+	if !p.excl {
 		return nil
 	}
+	target := n != holder && p.migratesTo(p.v.Place(n))
 	var reasons []Reason
 	for i := range p.v.Places {
-		if other := &p.v.Places[i]; other.Node != n && p.physical(other) && !p.migratesTo(other) {
-			reasons = append(reasons, stuckAt(p.Arbiter, p.s, p.v, other, p.now))
+		other := &p.v.Places[i]
+		if other.Node == n || !p.physical(other) || target && other.Node == holder || !target && p.migratesTo(other) {
+			continue
 		}
+		reasons = append(reasons, stuckAt(p.Arbiter, p.s, p.v, other, p.now))
 	}
 	return reasons
 }

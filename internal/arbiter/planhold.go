@@ -241,7 +241,24 @@ func (p *planner) requesters(place *ledger.Place) []ledger.Requester {
 			}
 		}
 	}
-	return listed(list)
+	return listed(append(list, p.migrations(place)...))
+}
+
+// migrations lists the live migrations to other places than the holder's: granted
+// ones, and those of which the hold says so, since their grant may be on its way.
+// So the next grant of one finds the hold changed, and sees whom it names.
+func (p *planner) migrations(holder *ledger.Place) []ledger.Requester {
+	var list []ledger.Requester
+	for i := range p.v.Places {
+		if place := &p.v.Places[i]; place != holder {
+			for _, u := range place.Users {
+				if migrating(p.s, p.v, u) || migrationNamed(p.s, p.v, u) {
+					list = append(list, requester(p.s, u))
+				}
+			}
+		}
+	}
+	return list
 }
 
 // waiting lists who claims the volume at other nodes, but for the next one.
@@ -277,7 +294,7 @@ func compareRequesters(a, b ledger.Requester) int {
 // describe says in the hold what keeps the volume where it should not be.
 func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 	h.State = ledger.HoldHeld
-	if others := p.elsewhere(h.Node); len(others) > 0 {
+	if others := p.elsewhere(h.Node, h.Node); len(others) > 0 {
 		h.State, h.Reason, h.Message = ledger.HoldUnknown, others[0].Code, others[0].Message()
 		return
 	}

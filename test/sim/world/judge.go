@@ -377,7 +377,7 @@ const late = 10 * time.Second
 // migrates says whether a live migration is granted, or was until just now, which
 // lets a volume be at two nodes.
 func (w *World) migrates(v ledger.VolumeID) bool {
-	if !w.policy(v).LiveMigration {
+	if !w.policy(v).LiveMigration || w.onePod(v) {
 		return false
 	}
 	if over, ended := w.Judge.over[v]; ended && w.Now.Sub(over) < late {
