@@ -87,7 +87,7 @@ func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := decide.NewLimit(c.Workers)
+	limit, err := decide.NewLimit(c.Workers, c.Timeout)
 	if err != nil {
 		return nil, err
 	}

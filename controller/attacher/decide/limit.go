@@ -11,14 +11,19 @@ import (
 
 // Limit is how many calls a driver is given at a time. It starts wide, grows
 // while the driver keeps up, and halves when the driver pushes back: additive
-// increase, multiplicative decrease, as in TCP. Its methods are serial.
+// increase, multiplicative decrease, as in TCP. A driver that answers late has a
+// queue of its own, and more calls would only wait there until they time out: then
+// it does not grow. Its methods are serial.
 //
 // Invariant: floor <= size <= most.
 type Limit struct {
 	floor, most int
-	size        float64
-	inUse       int
-	// opening: nothing has pushed back yet, and each success adds one.
+	// late is how long a call of a driver that keeps up takes at most.
+	late  time.Duration
+	size  float64
+	inUse int
+	// opening: nothing has pushed back yet, and each success adds one: twice as
+	// many with each round of calls.
 	opening bool
 	cutAt   time.Time
 }
@@ -28,14 +33,20 @@ type Limit struct {
 const (
 	firstLimit = 256
 	floorLimit = 10
+	// lateShare of a call's timeout is late.
+	lateShare = 2
 )
 
-// NewLimit returns a limit of most calls, at least one.
-func NewLimit(most int) (*Limit, error) {
+// NewLimit returns a limit of most calls, at least one, which time out after a
+// time, more than 0 s.
+func NewLimit(most int, timeout time.Duration) (*Limit, error) {
 	if most < 1 {
 		return nil, errors.New("the driver must be given at least one call at a time")
 	}
-	return &Limit{floor: min(floorLimit, most), most: most, size: float64(min(firstLimit, most)), opening: true}, nil
+	if timeout <= 0 {
+		return nil, errors.New("the driver must be given some time for a call")
+	}
+	return &Limit{floor: min(floorLimit, most), most: most, late: timeout / lateShare, size: float64(min(firstLimit, most)), opening: true}, nil
 }
 
 // Size is the limit at this moment.
@@ -58,12 +69,12 @@ func (l *Limit) Take() bool {
 // that were under way when the limit was cut say nothing new, and a volume
 // that fails over and over says something of itself, not of the driver.
 func (l *Limit) Free(code codes.Code, again bool, began, now time.Time) {
-	full := 2*l.inUse >= l.Size()
+	grows := 2*l.inUse >= l.Size() && now.Sub(began) <= l.late
 	l.inUse--
 	switch {
-	case code == codes.OK && full && l.opening:
+	case code == codes.OK && grows && l.opening:
 		l.size = min(l.size+1, float64(l.most))
-	case code == codes.OK && full:
+	case code == codes.OK && grows:
 		l.size = min(l.size+1/l.size, float64(l.most))
 	case PushesBack(code) && !again && began.After(l.cutAt):
 		l.size = max(l.size/2, float64(l.floor))

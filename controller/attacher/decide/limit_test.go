@@ -3,6 +3,7 @@
 package decide_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 )
 
 var epoch = time.Unix(1_000_000, 0)
+
+// timeout of a call, as it is by default.
+const timeout = 15 * time.Second
 
 // round takes as many calls as there is room for and ends them all with code.
 func round(t *testing.T, l *decide.Limit, code codes.Code, began, ended time.Time) {
@@ -32,7 +36,7 @@ func round(t *testing.T, l *decide.Limit, code codes.Code, began, ended time.Tim
 
 func newLimit(t *testing.T, most int) *decide.Limit {
 	t.Helper()
-	l, err := decide.NewLimit(most)
+	l, err := decide.NewLimit(most, timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +69,80 @@ func TestLimitFollowsTheDriver(t *testing.T) {
 	}
 }
 
+// queueing is a driver that carries out so many calls at a time, in the order in
+// which they come, and lets the others wait.
+type queueing struct {
+	parallel int
+	latency  time.Duration
+	turns    []time.Time // when each place is free
+}
+
+// call returns when a call that comes at a time is answered.
+func (d *queueing) call(at time.Time) time.Time {
+	first := 0
+	for i := range d.turns {
+		if d.turns[i].Before(d.turns[first]) {
+			first = i
+		}
+	}
+	if len(d.turns) < d.parallel {
+		d.turns = append(d.turns, at)
+		first = len(d.turns) - 1
+	}
+	if at.After(d.turns[first]) {
+		d.turns[first] = at
+	}
+	d.turns[first] = d.turns[first].Add(d.latency)
+	return d.turns[first]
+}
+
+// burst has a driver asked for so many calls that are all there at once, and
+// returns how long it takes until the last is answered, and how long the longest
+// call took.
+func burst(t *testing.T, calls int, d *queueing) (took, longest time.Duration) {
+	t.Helper()
+	l := newLimit(t, 1000)
+	type open struct{ began, ends time.Time }
+	var under []open
+	now := epoch
+	for calls > 0 || len(under) > 0 {
+		for calls > 0 && l.Take() {
+			calls--
+			under = append(under, open{now, d.call(now)})
+		}
+		slices.SortStableFunc(under, func(a, b open) int { return a.ends.Compare(b.ends) })
+		first := under[0]
+		under, now = under[1:], first.ends
+		longest = max(longest, now.Sub(first.began))
+		l.Free(codes.OK, false, first.began, now)
+	}
+	return now.Sub(epoch), longest
+}
+
+// TestLimitCostsLittle: a driver that keeps up is never the slower for it, and
+// one with a queue is never asked so much that calls time out in it.
+func TestLimitCostsLittle(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls    int
+		driver   queueing
+		took     time.Duration
+		patience time.Duration
+	}{
+		"200 at once":                        {200, queueing{parallel: 5000, latency: time.Second}, time.Second, time.Second},
+		"1,000 at once, in three rounds":     {1000, queueing{parallel: 5000, latency: time.Second}, 3 * time.Second, time.Second},
+		"1,000, and 50 at a time":            {1000, queueing{parallel: 50, latency: time.Second}, 20 * time.Second, timeout},
+		"5,000, and 50 at a time":            {5000, queueing{parallel: 50, latency: time.Second}, 100 * time.Second, timeout},
+		"5,000 quick ones, and 20 at a time": {5000, queueing{parallel: 20, latency: 100 * time.Millisecond}, 25 * time.Second, timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			took, longest := burst(t, c.calls, &c.driver)
+			if took != c.took || longest > c.patience {
+				t.Errorf("it takes %s, want %s; the longest call %s of %s", took, c.took, longest, c.patience)
+			}
+		})
+	}
+}
+
 func TestLimitIsNotMovedByOneVolume(t *testing.T) {
 	l := newLimit(t, 100)
 	for i := range 20 {
@@ -85,7 +163,7 @@ func TestLimitIsNotMovedByOneVolume(t *testing.T) {
 func TestLimitStaysInBounds(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 400).Draw(t, "most")
-		l, err := decide.NewLimit(most)
+		l, err := decide.NewLimit(most, timeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,8 +180,11 @@ func TestLimitStaysInBounds(t *testing.T) {
 			}
 		}
 	})
-	if _, err := decide.NewLimit(0); err == nil {
+	if _, err := decide.NewLimit(0, timeout); err == nil {
 		t.Fatal("a limit of no calls at all was accepted")
+	}
+	if _, err := decide.NewLimit(1, 0); err == nil {
+		t.Fatal("calls without any time were accepted")
 	}
 }
 
