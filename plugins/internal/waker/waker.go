@@ -252,7 +252,7 @@ func (w *Waker) wakeUnbased(ctx context.Context) {
 // restsFor is how much longer than a look the pause after it is: where very many
 // pods wait, what comes meanwhile is left to one look, and the scheduler is not
 // kept from its work.
-const restsFor = 3
+const restsFor = 9
 
 func rest(ctx context.Context, d time.Duration) {
 	select {
