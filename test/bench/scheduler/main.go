@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&o.out, "out", "", "store the result as JSON in this file")
 	set.StringVar(&o.profiles, "pprof", "", "store CPU profiles of what is measured in this folder")
 	set.StringVar(&o.render, "render", "", "run nothing: put the result of --out into this document")
-	set.DurationVar(&o.timeout, "timeout", 20*time.Minute, "longest time for one run")
+	set.DurationVar(&o.timeout, "timeout", 35*time.Minute, "longest time for one run; scheduler_perf gives up after half an hour")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
