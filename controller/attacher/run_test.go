@@ -421,11 +421,12 @@ func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
 	name := "external-attacher-leader-disk-example-com"
 	late := false
 	server.Intercept(func(r apitest.Request, serve func()) error {
-		if strings.HasPrefix(r.Resource, "leases") && r.Verb == "update" && !late {
-			late = true
+		if strings.HasPrefix(r.Resource, "leases") && strings.Contains(r.Body, `"leaseDurationSeconds":1,`) && !late {
+			late = true // as it is being given up
 			var l coordinationv1.Lease
 			if server.Get("leases", "kube-system", name, &l) {
-				server.Put("leases", &l) // a newer version of the same
+				l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+				server.Put("leases", &l)
 			}
 		}
 		serve()
