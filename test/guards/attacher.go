@@ -29,6 +29,33 @@ func attached() []guard {
 			}},
 			Expect: []string{"every pod runs", "stage-before-publish"},
 		},
+		{
+			Scenario: "attacher-reason", Rule: "I7: who waits is told what the driver says",
+			Edits: []edit{{
+				File: "controller/attacher/objects/reason.go",
+				Old:  "r.Code = s.Code()",
+				New:  "r.Code, _ = 0, s.Code()",
+			}},
+			Expect: []string{"the VolumeAttachment has the driver's words and code"},
+		},
+		{
+			Scenario: "attacher-lies", Rule: "I9: what the driver says is compared with what it lists",
+			Edits: []edit{{
+				File: "controller/attacher/decide/attach.go",
+				Old:  "if r.evidence == Published && r.sight != missing {",
+				New:  "if r.evidence == Published {",
+			}},
+			Expect: []string{"the volume is where the driver said it was"},
+		},
+		{
+			Scenario: "migration", Rule: "I1: a live migration's exception ends with its source",
+			Edits: []edit{{
+				File: "controller/attacher/decide/exclusive.go",
+				Old:  "!source.Created.After(r.Created) && source.Transitions <= r.Transitions",
+				New:  "true",
+			}},
+			Expect: []string{"it is attached", "two-nodes"},
+		},
 		{Scenario: "swap", Rule: rule, Edits: released, Expect: []string{"an attach and a detach are under way", "the pods run"}},
 	}
 }

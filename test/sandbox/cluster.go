@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -155,7 +156,11 @@ func (c *Cluster) connect() error {
 	config.QPS = -1
 	config.UserAgent = "moorage-sandbox"
 	c.config = config
-	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+	// Whoever watches costs the API server work that is measured as others'.
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	if c.client, err = kubernetes.NewForConfig(protobuf); err != nil {
 		return fmt.Errorf("administrator's client: %w", err)
 	}
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {

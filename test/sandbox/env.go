@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,9 @@ type Env struct {
 	mark uint64
 	// excused are the rules that upstream was shown to break.
 	excused map[diskapi.Rule]bool
+	// migrations are the entries of the disk service's log that brought a volume
+	// to a second node for a live migration.
+	migrations map[uint64]bool
 	// denials are of no account, see ExpectDenials.
 	denials bool
 	comparison
@@ -171,6 +175,26 @@ func (e *Env) ExpectViolation(ctx context.Context, rule diskapi.Rule) error {
 		}
 	}
 	return e.Expect(false, fmt.Sprintf("the judge sees a violation of %s", rule), "it saw %d of other rules", len(violations))
+}
+
+// ExpectMigration returns nil if the judge has seen a volume published to a node
+// while it is at another one, once since the scenario began, and has that once not
+// fail the scenario: it is what a live migration is to the judge. Only where the
+// driver can (Shape.LenientDisks). It is serial.
+func (e *Env) ExpectMigration(ctx context.Context, volume, node string) error {
+	if !e.Cluster.site.options.LenientDisks {
+		return errors.New("a live migration is expected of a driver that can't have a volume at two nodes")
+	}
+	violations, err := e.Disk.Violations(ctx, e.mark)
+	if err != nil {
+		return fmt.Errorf("ask the judge: %w", err)
+	}
+	violations = slices.DeleteFunc(violations, func(v diskapi.Violation) bool { return v.Rule != diskapi.TwoNodes })
+	if len(violations) != 1 || violations[0].Volume != volume || violations[0].Node != diskapi.NodeID(node) {
+		return e.Expect(false, "the volume comes to a second node, "+node+", once", "the judge saw %v", violations)
+	}
+	e.migrations = map[uint64]bool{violations[0].Seq: true}
+	return nil
 }
 
 // createNamespace makes the scenario's namespace and waits for its default

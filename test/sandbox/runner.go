@@ -240,7 +240,7 @@ func (e *Env) judge(ctx context.Context, result *Result) error {
 		result.Broken[v.Rule]++
 		switch {
 		case e.compares && result.Broken[v.Rule] > 1:
-		case e.compares, e.excused[v.Rule]:
+		case e.compares, e.excused[v.Rule], e.migrations[v.Seq]:
 			result.Excused = append(result.Excused, v)
 		default:
 			result.Violations = append(result.Violations, v)

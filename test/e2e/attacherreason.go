@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// attacherReason follows what the driver says of an attach that it refuses to
+// everybody who waits for it.
+func attacherReason() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "attacher-reason",
+		Doc: "With moorage-attacher, the driver refuses an attach: its words and its code are on the VolumeAttachment, on the ticket, " +
+			"and on the pod in its status and an event. Once it attaches, the pod runs.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: func(shape *sandbox.Shape) {
+			threeByFour(shape)
+			shape.MoorageAttacher = true
+		},
+		Run: tell(func(s *story) {
+			const node = "worker-1"
+			s.placed("data", node)
+			mend := s.breakCalls(diskapi.Fault{
+				Calls: []diskapi.Call{diskapi.ControllerPublish}, Volume: s.handle("data"),
+				Action: diskapi.Fail, Code: codes.PermissionDenied.String(), Message: diskBusy,
+			})
+			s.manualTicket("keep", node, "data")
+			s.podAt(node, "db", "data")
+			words := fmt.Sprintf("rpc error: code = %s desc = %s", codes.PermissionDenied, diskBusy)
+			s.until("the VolumeAttachment has the driver's words and code", func() error { return s.attachError("data", node, codes.PermissionDenied, words) })
+			s.until("the ticket has the driver's words", func() error { return s.unsatisfied("keep", "AttachFailed", words) })
+			s.until("the pod has the driver's words", func() error { return told(s.View.Pod(s.Namespace, "db"), "AttachFailed", words) })
+			s.toldInEvent("db", "FailedAttachVolume", words)
+			s.sayTold("db")
+			mend()
+			s.runs("db")
+			s.removeTicket("keep")
+		}),
+	}
+}
+
+// attachError returns nil when a claim's VolumeAttachment at a node says that the
+// attach failed, with the words and the code.
+func (s *story) attachError(claim, node string, code codes.Code, words string) error {
+	a := s.attachment(claim, node)
+	if a == nil || a.Status.AttachError == nil {
+		return fmt.Errorf("it has no error: %v", a)
+	}
+	e := a.Status.AttachError
+	if e.Message != words || e.ErrorCode == nil || codes.Code(*e.ErrorCode) != code {
+		return fmt.Errorf("it has %v", e)
+	}
+	return nil
+}
+
+// unsatisfied returns nil when a ticket says that it has not what it asked for,
+// and why.
+func (s *story) unsatisfied(name, reason, words string) error {
+	t, err := s.seenTicket(name)
+	if err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != reason || !strings.Contains(c.Message, words) {
+		return fmt.Errorf("it says %+v", c)
+	}
+	return nil
+}
