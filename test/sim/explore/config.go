@@ -74,30 +74,36 @@ type World struct {
 func Small() []World {
 	restart := Handover()
 	restart.Restarts = 1
-	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}}
+	dead := Handover()
+	dead.Leaders, dead.DeadNodes = 1, 1
+	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"handover, a dead node", dead}}
 }
 
-// Large are the worlds that take minutes: one volume with all that may fail;
-// and two volumes and three pods, first with each failure by itself, and then
-// with two leaders, one failure and one crash, anywhere and together.
+// Large are the worlds that take minutes: one volume with every two of another
+// leader, a crash, a failure and a dead node, and more; and two volumes and three
+// pods, first with each by itself, then in pairs, and last with two leaders, one
+// failure and one crash, anywhere and together.
 func Large() []World {
 	var list []World
 	add := func(name string, c Config, change func(*Config)) {
 		change(&c)
 		list = append(list, World{name, c})
 	}
+	failure := func(c *Config) { c.LostAnswers, c.FailedCalls, c.Failures = 1, 1, 1 }
 	add("handover, three leaders and any failure but a dead node", Handover(), func(c *Config) {
 		c.Leaders, c.Restarts, c.LostAnswers, c.FailedCalls = 3, 1, 1, 1
 	})
-	add("handover, a dead node", Handover(), func(c *Config) { c.DeadNodes = 1 })
-	add("slots, two leaders", Slots(), func(c *Config) { c.Leaders = 2 })
+	add("handover, a restart and a dead node", Handover(), func(c *Config) { c.Leaders, c.Restarts, c.DeadNodes = 1, 1, 1 })
+	add("handover, a failure and a dead node", Handover(), func(c *Config) { c.Leaders, c.DeadNodes = 1, 1; failure(c) })
+	add("handover, two leaders and a dead node", Handover(), func(c *Config) { c.DeadNodes = 1 })
 	add("slots, a restart", Slots(), func(c *Config) { c.Restarts = 1 })
-	add("slots, a lost answer", Slots(), func(c *Config) { c.LostAnswers = 1 })
-	add("slots, a failed call", Slots(), func(c *Config) { c.FailedCalls = 1 })
+	add("slots, a failure", Slots(), failure)
+	add("slots, two leaders", Slots(), func(c *Config) { c.Leaders = 2 })
+	add("slots, a failure and a restart", Slots(), func(c *Config) { c.Restarts = 1; failure(c) })
+	add("slots, two leaders and a restart", Slots(), func(c *Config) { c.Leaders, c.Restarts = 2, 1 })
+	add("slots, two leaders and a failure", Slots(), func(c *Config) { c.Leaders = 2; failure(c) })
 	add("slots, a dead node", Slots(), func(c *Config) { c.DeadNodes = 1 })
-	add("slots, two leaders, a failure and a crash", Slots(), func(c *Config) {
-		c.Leaders, c.LostAnswers, c.FailedCalls, c.Restarts, c.Failures = 2, 1, 1, 1, 1
-	})
+	add("slots, two leaders, a failure and a crash", Slots(), func(c *Config) { c.Leaders, c.Restarts = 2, 1; failure(c) })
 	return list
 }
 

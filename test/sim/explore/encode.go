@@ -19,8 +19,9 @@ import (
 // encoder writes what matters of a state. Versions and UIDs are written as
 // their rank among those of the same object that the state still knows.
 type encoder struct {
-	out  []byte
-	refs []ref
+	out    []byte
+	refs   []ref
+	shifts []ref // transitions, which only count from the lowest of their volume
 }
 
 // ref is where a rank belongs, and of what: the object's number in the high
@@ -59,6 +60,9 @@ func attachmentObject(name string) object {
 	return theAttachment
 }
 
+// volumeAt is the number of an attachment's volume.
+func volumeAt(attachment object) int { return int(attachment-theAttachment) / 16 }
+
 // key is a state's canonical form, hashed to 64 bits. That two of n states have
 // the same key has a probability of about n²/2⁶⁵: of 10 million, 3 in a million.
 func (s *state) key() uint64 { return s.keyWith(&scratch{}) }
@@ -69,7 +73,7 @@ type scratch struct{ whole, part encoder }
 // keyWith is key, in room that nobody else uses meanwhile.
 func (s *state) keyWith(room *scratch) uint64 {
 	e := &room.whole
-	e.out, e.refs = e.out[:0], e.refs[:0]
+	e.reset()
 	e.api(s)
 	e.truth(s)
 	if s.leader != nil {
@@ -78,6 +82,7 @@ func (s *state) keyWith(room *scratch) uint64 {
 	}
 	e.requests(s.orphans)
 	e.rank()
+	e.shift()
 	return max(maphash.Bytes(seed(), e.out), 1) // 0 is no key
 }
 
@@ -100,8 +105,6 @@ func (e *encoder) text(s string) {
 	e.out = binary.AppendUvarint(e.out, uint64(len(s)))
 	e.out = append(e.out, s...)
 }
-
-func (e *encoder) number(n int64) { e.out = binary.AppendVarint(e.out, n) }
 
 // version and uid leave room for a rank.
 func (e *encoder) version(o object, v string) {
@@ -142,6 +145,31 @@ func (e *encoder) rank() {
 		e.out[r.at] = n
 	}
 }
+
+// transitions leaves room for a number of transitions of a volume, by its number.
+// Rules compare them, and add one to the highest: what they are does not matter,
+// only by how much they differ, and whether there are any.
+func (e *encoder) transitions(volume int, n int64) {
+	if n != 0 {
+		e.shifts = append(e.shifts, ref{len(e.out), uint64(volume)<<32 | uint64(n)})
+	}
+	e.byte(0)
+}
+
+// shift fills the transitions in.
+func (e *encoder) shift() {
+	var lowest [len(volumes)]uint64
+	for _, r := range e.shifts {
+		if l := &lowest[r.value>>32]; *l == 0 || r.value < *l {
+			*l = r.value
+		}
+	}
+	for _, r := range e.shifts {
+		e.out[r.at] = byte(r.value - lowest[r.value>>32] + 1)
+	}
+}
+
+func (e *encoder) reset() { e.out, e.refs, e.shifts = e.out[:0], e.refs[:0], e.shifts[:0] }
 
 func (e *encoder) volumes(list []ledger.VolumeID) {
 	e.byte(byte(len(list)))
@@ -212,8 +240,8 @@ func (e *encoder) node(n ledger.NodeState) {
 func (e *encoder) attachment(s *state, a ledger.Attachment) {
 	e.bool(a.Attached, a.Deleting, a.AttachError.IsZero(), a.DetachError.IsZero())
 	e.bool(s.leader != nil && slices.Contains(s.leader.confirmed, a.UID))
-	e.number(a.Transitions)
 	o := attachmentObject(a.Name)
+	e.transitions(volumeAt(o), a.Transitions)
 	e.version(o, a.Version)
 	e.uid(o, a.UID)
 }
@@ -222,7 +250,7 @@ func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
 	e.text(string(h.Node))
 	e.text(string(h.Next.Node))
 	e.text(h.Next.To.UID)
-	e.number(h.Transitions)
+	e.transitions(podIndex(v.Handle), h.Transitions)
 	e.text(string(h.State))
 	e.text(string(h.Reason))
 	e.text(h.Message)
@@ -283,12 +311,15 @@ func (s *state) alive() uint8 {
 func (e *encoder) known(s *state, room *encoder) {
 	l := s.leader
 	if l.code == nil {
-		room.out, room.refs = room.out[:0], room.refs[:0]
+		room.reset()
 		room.leader(s, l)
-		l.code = &encoder{out: bytes.Clone(room.out), refs: slices.Clone(room.refs)}
+		l.code = &encoder{out: bytes.Clone(room.out), refs: slices.Clone(room.refs), shifts: slices.Clone(room.shifts)}
 	}
 	for _, r := range l.code.refs {
 		e.refs = append(e.refs, ref{r.at + len(e.out), r.value})
+	}
+	for _, r := range l.code.shifts {
+		e.shifts = append(e.shifts, ref{r.at + len(e.out), r.value})
 	}
 	e.out = append(e.out, l.code.out...)
 }
@@ -420,8 +451,7 @@ func (e *encoder) request(r world.Request) {
 		}
 	case world.CreateAttachment:
 		a, _ := r.Fact.(ledger.Attachment)
-		e.named(a.Name)
-		e.number(a.Transitions)
+		e.transitions(volumeAt(e.named(a.Name)), a.Transitions)
 	case world.ConfirmAttachment:
 		e.uid(e.named(r.Key), r.UID)
 	case world.DropAttachment:
