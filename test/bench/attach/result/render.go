@@ -35,8 +35,11 @@ func Render(r Result) string {
 	}{
 		{"Attach", func(r Run) *Half { return r.Attach }},
 		{"Detach", func(r Run) *Half { return r.Detach }},
+		{"Attach once more", func(r Run) *Half { return r.Again }},
 	} {
-		fmt.Fprintf(&out, "### %s\n%s\n", half.name, speed(rows, half.of))
+		if slices.ContainsFunc(rows, func(r row) bool { return half.of(r.Run) != nil }) {
+			fmt.Fprintf(&out, "### %s\n%s\n", half.name, speed(rows, half.of))
+		}
 	}
 	fmt.Fprintf(&out, "### CPU seconds of the attach\n%s\n", cost(rows, func(r Run) map[string]float64 {
 		if r.Attach == nil {

@@ -45,17 +45,19 @@ func (c Case) LimitSeconds() float64 {
 // Run is a case as it was measured once.
 type Run struct {
 	Case
-	// Attach and Detach are the two halves; Detach is absent if the first was
-	// not over by the deadline.
+	// Attach and Detach are the two halves, and Again is an attach of the same
+	// volumes once more, with a driver that takes no time. What comes after one
+	// that was not over by the deadline is absent.
 	Attach *Half `json:"attach,omitempty"`
 	Detach *Half `json:"detach,omitempty"`
+	Again  *Half `json:"again,omitempty"`
 	// PeakMiB is the most memory that a process had resident since it began.
 	PeakMiB map[string]float64 `json:"peakMiB,omitempty"`
 	// Failed says why a run came to nothing.
 	Failed string `json:"failed,omitempty"`
 }
 
-// Half is the attach or the detach of all volumes.
+// Half is the attach, or the detach, of all volumes.
 type Half struct {
 	// Done is how many volumes were through by the deadline.
 	Done int `json:"done"`
