@@ -56,6 +56,9 @@ func (s *state) kubeletMoves(list []move) []move {
 			if s.attachable(n, i+1) {
 				list = append(list, move{fmt.Sprintf("%s finds v%d in volumesAttached", name, i+1), true, func(s *state) { s.kubelets[n-1].attached |= bit(i + 1) }})
 			}
+			if k.attached&bit(i+1) != 0 && s.desired(n)&bit(i+1) == 0 && !m.Uses(volume(i+1)) {
+				list = append(list, move{fmt.Sprintf("%s lets go of v%d", name, i+1), true, func(s *state) { s.release(n) }})
+			}
 		}
 		for i := range s.config.Pods {
 			list = s.podMoves(list, n, i+1)
@@ -119,9 +122,14 @@ func (s *state) end(n, i int) {
 	for _, claim := range s.config.Pods[i-1] {
 		m.Unmount(volume(claim), pod(i))
 	}
-	desired := s.desired(n)
+	s.release(n)
+}
+
+// release has a kubelet forget what nobody at its node uses any more.
+func (s *state) release(n int) {
+	k, desired := &s.kubelets[n-1], s.desired(n)
 	for i := range s.config.Access {
-		if desired&bit(i+1) == 0 && !m.Uses(volume(i+1)) {
+		if desired&bit(i+1) == 0 && !s.machine(n).Uses(volume(i+1)) {
 			k.attached &^= bit(i + 1)
 		}
 	}

@@ -41,6 +41,8 @@ type Config struct {
 	FailedCalls int // of the attacher's to the driver
 	Restarts    int // kubelets that crash, and start anew
 	DeadNodes   int
+	// Returns: a dead node that was declared out of service may come back.
+	Returns bool
 	// Failures, if it is set, is how many lost answers and failed calls there
 	// may be in all, and Crashes how many kubelets and nodes may crash.
 	Failures, Crashes int
@@ -95,6 +97,7 @@ func Large() []World {
 	})
 	add("handover, a restart and a dead node", Handover(), func(c *Config) { c.Leaders, c.Restarts, c.DeadNodes = 1, 1, 1 })
 	add("handover, a failure and a dead node", Handover(), func(c *Config) { c.Leaders, c.DeadNodes = 1, 1; failure(c) })
+	add("handover, a dead node that is back", Handover(), func(c *Config) { c.Leaders, c.DeadNodes, c.Returns = 1, 1, true })
 	add("handover, two leaders and a dead node", Handover(), func(c *Config) { c.DeadNodes = 1 })
 	add("slots, a restart", Slots(), func(c *Config) { c.Restarts = 1 })
 	add("slots, a failure", Slots(), failure)

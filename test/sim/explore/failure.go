@@ -189,6 +189,9 @@ func (s *state) nodeMoves(list []move, n int, may budget) []move {
 	} else if !now.OutOfService {
 		list = append(list, move{name + " is declared out of service", true, func(s *state) { s.mark(n, true) }})
 	}
+	if now.OutOfService && s.config.Returns {
+		list = append(list, move{name + " is back", false, func(s *state) { s.back(n) }})
+	}
 	for _, p := range s.w.PodsAt(node(n)) {
 		switch {
 		case now.OutOfService && p.Phase == ledger.PodLive:
@@ -210,6 +213,15 @@ func (s *state) mark(n int, outOfService bool) {
 			s.delete(p.UID)
 		}
 	}
+}
+
+// back is a node that runs again, with nothing of what it had in memory.
+func (s *state) back(n int) {
+	s.machine(n).Powered = true
+	s.kubelets[n-1] = kubelet{up: true}
+	now, _ := s.w.Node(node(n))
+	now.Ready, now.OutOfService = ledger.ReadyTrue, false
+	s.w.Put(now)
 }
 
 // restart is a kubelet that starts anew: mounts that volumesAttached names are
