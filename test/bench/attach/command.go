@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,6 +106,10 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	if err != nil {
 		return err
 	}
+	own, err := f.ownAttacher()
+	if err != nil {
+		return err
+	}
 	all, err := f.before()
 	if err != nil {
 		return err
@@ -113,7 +118,7 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	session, failed := &all.Sessions[len(all.Sessions)-1], 0
 	for i, c := range plan {
 		fmt.Fprintf(os.Stderr, "%s %d of %d: %s, %s\n", time.Now().Format(time.TimeOnly), i+1, len(plan), c.Setup, c.Load())
-		run := f.run(ctx, s, c)
+		run := f.run(ctx, s, c, own)
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
@@ -139,8 +144,24 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	return nil
 }
 
+// ownAttacher is the path of the moorage-attacher binary, from whichever folder
+// it is started; empty for the one that is part of the sandbox.
+func (f *flags) ownAttacher() (string, error) {
+	if f.own == "" {
+		return "", nil
+	}
+	path, err := filepath.Abs(f.own)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--moorage-attacher: %w: build it with `make bin/moorage-attacher`", err)
+	}
+	return path, nil
+}
+
 // run makes one run on a cluster of its own.
-func (f *flags) run(ctx context.Context, s bench.Session, c result.Case) result.Run {
+func (f *flags) run(ctx context.Context, s bench.Session, c result.Case, own string) result.Run {
 	run := result.Run{Case: c}
 	deadline := f.deadline
 	if c.Setup == stockName {
@@ -148,7 +169,7 @@ func (f *flags) run(ctx context.Context, s bench.Session, c result.Case) result.
 	}
 	options := s.Options()
 	options.Progress = func(string) {}
-	options.OwnAttacher = f.own
+	options.OwnAttacher = own
 	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, "    "+format+"\n", args...) }
 	runner := &sandbox.Runner{Options: options, Seed: 1, Log: log}
 	which := setupOf(c)

@@ -4,6 +4,7 @@ package attach
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -61,5 +62,17 @@ func TestLimit(t *testing.T) {
 		if got := c.LimitSeconds(); got != want {
 			t.Errorf("%+v: the driver's limit is %v s, want %v s", c, got, want)
 		}
+	}
+}
+
+func TestOwnAttacher(t *testing.T) {
+	if path, err := (&flags{}).ownAttacher(); err != nil || path != "" {
+		t.Errorf("without one it is %q, %v", path, err)
+	}
+	if path, err := (&flags{own: "plan_test.go"}).ownAttacher(); err != nil || !filepath.IsAbs(path) {
+		t.Errorf("one of this folder is %q, %v: processes start in another", path, err)
+	}
+	if _, err := (&flags{own: "nowhere"}).ownAttacher(); err == nil {
+		t.Error("one that is not there is no error")
 	}
 }
