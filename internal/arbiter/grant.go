@@ -61,6 +61,12 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 		if p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
 			return refuse([]Reason{p.taken(need.Name)}).SeenFrom(r.Who.Namespace), nil
 		}
+		if p.hold.Next.Node == t.Node {
+			// By name, as its grant will be on its way: the promise may have been
+			// made to somebody else there, who goes.
+			p.hold.Next.To = r.Who
+			p.hold.Waiting = p.waiting(p.hold.Node, r.Who)
+		}
 		// Written even when it says so already: its version is what keeps
 		// two leaders apart.
 		p.writeHold()

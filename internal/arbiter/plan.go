@@ -218,7 +218,7 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 			continue
 		}
 		for _, other := range p.v.Places[i].Users {
-			if stand(p.s, other) == living && yields(p.s, u, requestOf(p.s, other)) {
+			if (stand(p.s, other) == living || p.booked(other)) && yields(p.s, u, requestOf(p.s, other)) {
 				return true
 			}
 		}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+var promised = ledger.VolumeID{Driver: "d", Handle: "data"}
+
+// promising is a ledger with two Ready nodes and one exclusive volume.
+func promising(now time.Time, events ...ledger.Event) *ledger.Ledger {
+	l := ledger.New()
+	key := ledger.ClaimKey{Namespace: "s", Name: "data"}
+	all := []ledger.Event{
+		ledger.PersistentVolume{Name: "pv", Version: "1", Volume: promised, Access: ledger.AccessNode, Claim: key},
+		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode},
+	}
+	for _, n := range []ledger.NodeName{"n1", "n2"} {
+		all = append(all,
+			ledger.NodeState{Name: n, UID: string(n), Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
+			ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 4}}})
+	}
+	for _, e := range append(all, events...) {
+		l.Apply(now, e)
+	}
+	return l
+}
+
+func asksFor(name string, kind ledger.TicketType, n ledger.NodeName) ledger.Ticket {
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: name}, UID: "t-" + name, Version: "1", Type: kind, Node: n, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+	if kind == ledger.TypePod {
+		t.Pod, t.PodName = name, name
+	}
+	return t
+}
+
+func usesData(name string, n ledger.NodeName, phase ledger.PodPhase) ledger.Pod {
+	return ledger.Pod{UID: name, Version: "1", Namespace: "s", Name: name, Node: n, Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
+}
+
+func podNamed(name string) ledger.Requester {
+	return ledger.Requester{Namespace: "s", Name: name, UID: name}
+}
+
+// A grant at the node that a volume is promised to names whom it is for: the
+// promise may have been made to somebody else there, who goes, and then nobody
+// would know that a grant is on its way. Found by the simulator (I1).
+func TestGrantIsPromisedByName(t *testing.T) {
+	now := time.Unix(1000, 0)
+	asks := asksFor("asks", ledger.TypePod, "n2")
+	l := promising(now, usesData("old", "n1", ledger.PodTerminating), usesData("other", "n2", ledger.PodLive), usesData("asks", "", ledger.PodLive), asks,
+		ledger.HoldSeen{Volume: promised, Hold: ledger.Hold{Version: "1", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
+			Requesters: []ledger.Requester{podNamed("old")}, Next: ledger.Promise{Node: "n2", To: podNamed("other")}}},
+		ledger.Attachment{Name: ledger.AttachmentName(promised, "n1"), UID: "a", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv", Ours: true, Attached: true})
+	s := l.Snapshot()
+	verdict, steps := arbiter.Arbiter{}.Grant(s, s.Ticket(asks.ID), now)
+	if !verdict.Allowed() || len(steps) != 1 || steps[0].Hold.Next != (ledger.Promise{Node: "n2", To: podNamed("asks")}) {
+		t.Errorf("verdict %+v, steps %+v", verdict, steps)
+	}
+}
+
+// A ticket that yields does not take a promise back from whom it yields to, whose
+// grant may be on its way. Found by the simulator (I1).
+func TestWhoYieldsTakesNoPromiseBack(t *testing.T) {
+	now := time.Unix(1000, 0)
+	backup, asks := asksFor("backup", ledger.TypeBackup, "n1"), asksFor("asks", ledger.TypePod, "n2")
+	hold := ledger.Hold{Version: "1", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
+		Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}}, Next: ledger.Promise{Node: "n2", To: podNamed("asks")}}
+	l := promising(now, usesData("asks", "", ledger.PodLive), backup, asks, ledger.HoldSeen{Volume: promised, Hold: hold})
+	s := l.Snapshot()
+	plan := arbiter.Arbiter{}.Plan(s, promised, now)
+	if i := slices.IndexFunc(plan.Steps, func(s arbiter.Step) bool { return s.Do == arbiter.WriteHold && s.Hold.Next != hold.Next }); i >= 0 {
+		t.Errorf("the promise is taken back: %+v", plan.Steps[i].Hold)
+	}
+}
