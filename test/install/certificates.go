@@ -11,6 +11,7 @@ import (
 	"net"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -158,11 +159,11 @@ func (s *story) newCertificateShown(ctx context.Context) error {
 // ownCertificates installs the chart into the cluster that it was taken out of,
 // without cert-manager: the chart's job makes the certificate, and renews it.
 func (s *story) ownCertificates(ctx context.Context) error {
-	if err := s.pods.Stop(ctx, attachDetach); err != nil {
+	if err := s.takeBack(ctx); err != nil {
 		return err
 	}
 	// cert-manager leaves the Secrets that it made.
-	if err := s.client.CoreV1().Secrets(namespace).Delete(ctx, "moorage-webhook-tls", metav1.DeleteOptions{}); err != nil {
+	if err := s.client.CoreV1().Secrets(namespace).Delete(ctx, "moorage-webhook-tls", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	reader, err := audit.From(s.cluster.AuditLog())

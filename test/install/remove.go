@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -32,8 +31,11 @@ func (s *story) switchOff(ctx context.Context) error {
 		return err
 	}
 	s.workload = w
-	off := []byte(`{"metadata":{"labels":{"` + sandbox.EnforceLabel + `":null}}}`)
-	if _, err := s.client.CoreV1().Namespaces().Patch(ctx, w.namespace, types.MergePatchType, off, metav1.PatchOptions{}); err != nil {
+	// kubectl fails on a namespace that goes while it is about to be labelled.
+	if err := until(ctx, "no namespace is going", s.noNamespaceGoes); err != nil {
+		return err
+	}
+	if err := s.run(ctx, stepSwitchOff, nil); err != nil {
 		return err
 	}
 	if err := s.untouched(ctx, w); err != nil {
@@ -52,10 +54,35 @@ func (s *story) switchOff(ctx context.Context) error {
 	return s.remove(ctx, later)
 }
 
+// noNamespaceGoes returns an error that names a namespace that is being deleted.
+func (s *story) noNamespaceGoes(ctx context.Context) error {
+	list, err := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp != nil {
+			return fmt.Errorf("namespace %s is", list.Items[i].Name)
+		}
+	}
+	return nil
+}
+
 // uninstall takes Moorage out. What runs goes on, and nothing of it stands in
 // anybody's way.
 func (s *story) uninstall(ctx context.Context) error {
-	if _, err := s.helmCommand(ctx, "uninstall", release, "--namespace", namespace); err != nil {
+	if err := s.takeOut(ctx); err != nil {
+		return err
+	}
+	if err := s.untouched(ctx, s.workload); err != nil {
+		return fmt.Errorf("after Moorage is gone: %w", err)
+	}
+	return s.instancesAreInert(ctx)
+}
+
+// takeOut uninstalls the release, and waits until it is gone.
+func (s *story) takeOut(ctx context.Context) error {
+	if err := s.run(ctx, stepUninstall, nil); err != nil {
 		return err
 	}
 	err := until(ctx, "Moorage's pods are gone", func(ctx context.Context) error {
@@ -68,13 +95,7 @@ func (s *story) uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.nothingLeft(ctx); err != nil {
-		return err
-	}
-	if err := s.untouched(ctx, s.workload); err != nil {
-		return fmt.Errorf("after Moorage is gone: %w", err)
-	}
-	return s.instancesAreInert(ctx)
+	return s.nothingLeft(ctx)
 }
 
 // nothingLeft returns an error that names what the chart made and is still
@@ -121,6 +142,15 @@ func (s *story) instancesAreInert(ctx context.Context) error {
 	return nil
 }
 
+// takeBack ends the attach/detach controller that handBack has started.
+func (s *story) takeBack(ctx context.Context) error {
+	if !s.handedBack {
+		return nil
+	}
+	s.handedBack = false
+	return s.pods.Stop(ctx, attachDetach)
+}
+
 // handBack starts the attach/detach controller that Moorage stood in for: it
 // knows what is attached, detaches it, and attaches it elsewhere.
 func (s *story) handBack(ctx context.Context) error {
@@ -131,6 +161,7 @@ func (s *story) handBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.handedBack = true
 	if err := s.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}

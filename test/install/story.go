@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/moorage-dev/moorage/test/install/commands"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
@@ -39,6 +40,13 @@ type story struct {
 	dynamic dynamic.Interface
 	pods    *lazyPods
 	audit   *audit.Reader
+	// documented are the commands of the documentation, and ran the steps of it
+	// that have been run; goes is where go keeps its caches.
+	documented []commands.Command
+	ran        map[string]bool
+	goes       []string
+	// handedBack: the attach/detach controller runs.
+	handedBack bool
 	// workload is what the chapter at hand is about.
 	workload *workload
 	end      []func()
@@ -63,11 +71,17 @@ func (l *lazyPods) Failed() <-chan struct{} {
 }
 
 func newStory(c config) (*story, error) {
+	documented, err := readPages(c.repository)
+	if err != nil {
+		return nil, fmt.Errorf("commands of the documentation: %w", err)
+	}
 	dir, err := os.MkdirTemp("", "moorage-install-")
 	if err != nil {
 		return nil, fmt.Errorf("folder of the test: %w", err)
 	}
-	return &story{config: c, dir: dir, pods: &lazyPods{started: make(chan struct{})}}, nil
+	return &story{
+		config: c, dir: dir, pods: &lazyPods{started: make(chan struct{})}, documented: documented, ran: map[string]bool{},
+	}, nil
 }
 
 // chapters is the story, in order.
@@ -84,13 +98,19 @@ func (s *story) chapters() []chapter {
 	return append(out,
 		chapter{"alerts and dashboard ask for what is measured", s.metrics},
 		chapter{"every variant", s.variants},
+		chapter{"what the pages say of a namespace", s.pagesOnUse},
+		chapter{"what the pages say of upgrades", s.pagesOnUpgrades},
 		chapter{"policies", s.policies},
 		chapter{"people's rights", s.peoplesRights},
 		chapter{"no call was denied, and every right was used", s.rights},
 		chapter{"a namespace is switched off", s.switchOff},
 		chapter{"uninstall", s.uninstall},
 		chapter{"attach and detach are handed back", s.handBack},
+		chapter{"Cooperative, beside the attach/detach controller", s.cooperative},
+		chapter{"quick start, and certificates of its own from then on", s.quickStart},
 		chapter{"certificates without cert-manager", s.ownCertificates},
+		chapter{"nothing is left", s.forget},
+		chapter{"every command of the documentation was run", s.allRan},
 	)
 }
 

@@ -57,16 +57,21 @@ func (s *story) makeWorkload(ctx context.Context, prefix string, labels map[stri
 	if err := s.makePod(ctx, w, "db"); err != nil {
 		return nil, err
 	}
-	claim, err := s.client.CoreV1().PersistentVolumeClaims(name).Get(ctx, "data", metav1.GetOptions{})
+	return w, s.volumeOf(ctx, w)
+}
+
+// volumeOf looks up the disk behind a workload's claim.
+func (s *story) volumeOf(ctx context.Context, w *workload) error {
+	claim, err := s.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	volume, err := s.client.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.volume = volume.Spec.CSI.VolumeHandle
-	return w, nil
+	return nil
 }
 
 // makePod makes a pod with the workload's volume and waits until it runs.

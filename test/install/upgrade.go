@@ -14,7 +14,7 @@ import (
 // upgrade upgrades from the older chart, while a pod runs and a ticket holds.
 // The definitions of 0.1.0 are not helm's yet: it takes them over.
 func (s *story) upgrade(ctx context.Context) error {
-	if _, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--take-ownership"); err != nil {
+	if err := s.run(ctx, stepFromOlder, nil); err != nil {
 		return err
 	}
 	if err := s.awaitMoorage(ctx); err != nil {

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/moorage-dev/moorage/test/install/commands"
+)
+
+// The steps of the story in which commands of the documentation are run: the
+// marks that pages give them.
+const (
+	stepFromOlder       = "upgrade-from-0.1"
+	stepCLI             = "cli"
+	stepEnable          = "enable"
+	stepLook            = "look"
+	stepUpgrade         = "upgrade"
+	stepMonitoring      = "monitoring"
+	stepRollback        = "rollback"
+	stepSwitchOff       = "switch-off"
+	stepUninstall       = "uninstall"
+	stepCooperative     = "install-cooperative"
+	stepInstall         = "install"
+	stepOwnCertificates = "to-own-certificates"
+	stepRenewNow        = "renew-now"
+	stepForget          = "forget"
+)
+
+// steps lists them, in the order in which they are run.
+func steps() []string {
+	return []string{
+		stepFromOlder, stepCLI, stepEnable, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
+		stepCooperative, stepInstall, stepOwnCertificates, stepRenewNow, stepForget,
+	}
+}
+
+// byHand are the commands that no test runs, and what each needs; at most
+// mostByHand. docs/operate/README.md lists them.
+func byHand() map[string]string {
+	return map[string]string{
+		`kubectl --namespace moorage-system logs deployment/moorage-controller | grep "invariant is broken"`: "a container runtime",
+		`kubectl --namespace moorage-system logs deployment/moorage-webhook`:                                 "a container runtime",
+		`kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`:                   "a machine that is off; scenario `node-failure` sets the same taint",
+	}
+}
+
+// mostByHand bounds byHand.
+const mostByHand = 10
+
+// pageFiles are the pages whose commands are run.
+func pageFiles(repository string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(repository, "docs/operate/*.md"))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(err, fmt.Errorf("there are no pages in %s/docs/operate", repository))
+	}
+	for _, name := range []string{"README.md", "docs/kubectl.md", "docs/reasons.md", "docs/truth-check.md"} {
+		files = append(files, filepath.Join(repository, name))
+	}
+	return files, nil
+}
+
+// readPages lists the commands of all pages.
+func readPages(repository string) ([]commands.Command, error) {
+	files, err := pageFiles(repository)
+	if err != nil {
+		return nil, err
+	}
+	var list []commands.Command
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		name, err := filepath.Rel(repository, file)
+		if err != nil {
+			return nil, err
+		}
+		found, err := commands.Read(name, string(text))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
+// run runs the commands of a step in a shell, as somebody does who reads the
+// pages: in the work tree, with kubectl and helm in $PATH, and the namespace shop
+// for a default. One that fails does not keep the others of its step from being
+// run. names are what placeholders stand for.
+func (s *story) run(ctx context.Context, step string, names map[string]string) error {
+	list := commands.InStep(s.documented, step)
+	if len(list) == 0 {
+		return fmt.Errorf("no page has a command for step %s", step)
+	}
+	env, err := s.reader(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range list {
+		text, err := c.With(names)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("     $ %s\n", text)
+		out, err := s.execute(ctx, env, "sh", "-euc", text)
+		if err != nil {
+			err = fmt.Errorf("%s: %w\n%s", c, err, out)
+		}
+		errs = append(errs, err, c.Printed(out))
+	}
+	s.ran[step] = true
+	return errors.Join(errs...)
+}
+
+// reader makes the environment of somebody who reads the pages.
+func (s *story) reader(ctx context.Context) ([]string, error) {
+	tools, home := filepath.Join(s.dir, "tools"), filepath.Join(s.dir, "home")
+	local := filepath.Join(home, ".local/bin")
+	kubeconfig := filepath.Join(s.dir, "reader.kubeconfig")
+	env := []string{"HOME=" + home, "KUBECONFIG=" + kubeconfig, "PATH=" + strings.Join([]string{tools, local, os.Getenv("PATH")}, ":")}
+	if _, err := os.Stat(tools); err == nil {
+		return append(env, s.goes...), nil
+	}
+	for _, folder := range []string{tools, local} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	// go keeps its settings and caches below $HOME, unless it is told otherwise.
+	for _, name := range []string{"GOCACHE", "GOENV", "GOMODCACHE", "GOPATH"} {
+		value, err := s.execute(ctx, nil, "go", "env", name)
+		if err != nil {
+			return nil, err
+		}
+		s.goes = append(s.goes, name+"="+strings.TrimSpace(value))
+	}
+	config, err := clientcmd.LoadFromFile(s.cluster.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	config.Contexts[config.CurrentContext].Namespace = "shop"
+	return append(env, s.goes...), errors.Join(
+		clientcmd.WriteToFile(*config, kubeconfig),
+		os.Symlink(filepath.Join(s.binaries, "kubectl"), filepath.Join(tools, "kubectl")),
+		os.WriteFile(filepath.Join(tools, "helm"), []byte("#!/bin/sh\nexec "+s.helm+` "$@"`+"\n"), 0o755),
+	)
+}
+
+// allRan returns an error that names the steps of the pages that were not run.
+func (s *story) allRan(context.Context) error {
+	var left []string
+	for _, step := range steps() {
+		if !s.ran[step] {
+			left = append(left, step)
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("commands of the documentation were not run, in steps %v", left)
+	}
+	return nil
+}
