@@ -43,20 +43,60 @@ func forcedDetach() sandbox.Scenario {
 			s.never(diskapi.ControllerUnpublish, handle, from)
 			s.say("half a minute is over; the leader is killed and replaced")
 			s.runs(replacement.Name)
-			s.until("the event says by which rule", func() error {
-				for _, e := range s.View.Events(metav1.NamespaceDefault) {
-					if e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == from && e.Reason == "ForcedDetach" && strings.Contains(e.Message, "AfterPodGone") {
-						return nil
-					}
-				}
-				return errors.New("there is no such event")
-			})
+			s.forcedBy("AfterPodGone", from)
 			s.say("%s runs on %s: the volume was detached by rule AfterPodGone", replacement.Name, replacement.Spec.NodeName)
 			s.must(s.Cluster.PowerOn(s.ctx, from))
 			s.nodeIs(from, true)
 			s.noPolicy("forced")
 		}),
 	}
+}
+
+// forcedUnreachable guards the policy's way out of what stock Kubernetes leaves
+// hanging for ever: a node is dead, its pod Terminating, and nobody comes.
+func forcedUnreachable() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "forced-unreachable",
+		Doc: "A node is switched off and nobody comes; its pod stays Terminating. The wait and the ways out are told until the policy's time since the node became unreachable is over: " +
+			"then the volume is detached by force, told with its rule, and the pod's successor runs. Upstream: as in node-failure-wait, for ever.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: failingNodes,
+		Run: tell(func(s *story) {
+			s.policy("unreachable", v1alpha1.AttachPolicySpec{
+				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: 40 * time.Second}},
+			})
+			old := s.evictable()
+			from, handle := old.Spec.NodeName, s.handle("data")
+			s.must(s.Cluster.PowerOff(s.ctx, from))
+			replacement := s.replaced(old)
+			s.toldOfDeadNode(from, replacement)
+			s.forcing("AfterUnreachable", 0)
+			s.never(diskapi.ControllerUnpublish, handle, from)
+			s.say("the policy's time runs")
+			s.runs(replacement.Name)
+			s.forcedBy("AfterUnreachable", from)
+			pod := s.View.Pod(s.Namespace, old.Name)
+			s.expect(pod != nil && pod.UID == old.UID && pod.DeletionTimestamp != nil, "the old pod is still Terminating", "it is %v", pod)
+			s.say("%s runs on %s, though %s is still Terminating: the volume was detached by rule AfterUnreachable", replacement.Name, replacement.Spec.NodeName, old.Name)
+			s.must(s.Cluster.PowerOn(s.ctx, from))
+			s.nodeIs(from, true)
+			s.gone(old.Name)
+			s.noPolicy("unreachable")
+		}),
+	}
+}
+
+// forcedBy waits for the event that says by which rule a node's volume was
+// detached.
+func (s *story) forcedBy(rule, node string) {
+	s.until("the event says by which rule", func() error {
+		for _, e := range s.View.Events(metav1.NamespaceDefault) {
+			if e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == node && e.Reason == "ForcedDetach" && strings.Contains(e.Message, rule) {
+				return nil
+			}
+		}
+		return errors.New("there is no such event")
+	})
 }
 
 // forcing waits until the hold says that a rule has come so far.

@@ -4,6 +4,9 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +22,7 @@ import (
 func nodeFailureWait() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "node-failure-wait",
-		Doc: "A node's kubelet is killed, and nobody vouches that the node is off: the wait, its reason and the ways out are on the waiting pod and the VolumeHold, until the node is back. " +
+		Doc: "A node's kubelet is killed, and nobody vouches that the node is off: the wait, its reason and the ways out are on the waiting pod, the claim and the VolumeHold, until the node is back. " +
 			"Upstream: nothing, for ever.",
 		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Shape: failingNodes,
@@ -70,6 +73,22 @@ func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
 		}
 		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "NodeUnreachable", texts...)
 	})
+	s.until("the claim is told the same, in an event", func() error { return s.claimTold("data", texts...) })
 	s.sayTold(waiting.Name)
 	s.show("pods", "volumeholds")
+}
+
+// claimTold returns nil when a warning of a claim has every text.
+func (s *story) claimTold(claim string, texts ...string) error {
+	var last string
+	for _, e := range s.View.Events(s.Namespace) {
+		if e.InvolvedObject.Kind != "PersistentVolumeClaim" || e.InvolvedObject.Name != claim || e.Type != corev1.EventTypeWarning {
+			continue
+		}
+		last = e.Message
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(e.Message, text) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the last warning of claim %s is %q", claim, last)
 }

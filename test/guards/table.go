@@ -149,6 +149,26 @@ func standalone() []guard {
 			Expect: []string{"rule AfterPodGone has come to"},
 		},
 		{
+			Scenario: "forced-unreachable",
+			Rule:     "I3: a policy's time since a node became unreachable frees what its pods have, Terminating or not",
+			Edits: []edit{{
+				File: "internal/arbiter/policy.go",
+				Old:  "return *p.AfterUnreachable",
+				New:  "return never",
+			}},
+			Expect: []string{"rule AfterUnreachable has come to"},
+		},
+		{
+			Scenario: "volume-kinds",
+			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
+			Edits: []edit{{
+				File: "internal/arbiter/exclusive.go",
+				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
+				New:  "return false",
+			}},
+			Expect: []string{"told who has the disk", "the VolumeHold says that"},
+		},
+		{
 			Scenario: "adopt-and-leave",
 			Rule:     "I8: a controller that begins to lead looks at everything, also at what it has never seen",
 			Edits: []edit{{
