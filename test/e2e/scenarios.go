@@ -23,6 +23,8 @@ func Scenarios() []sandbox.Scenario {
 		volumeKinds(),
 		kubectlMoorage(),
 		tickets(),
+		volumeWait(),
+		podGroups(),
 		managerRestarts(),
 		boundElsewhere(),
 		attachedByMoorage(path()),

@@ -139,6 +139,26 @@ func standalone() []guard {
 			Expect: []string{"kept for the pod that comes back"},
 		},
 		{
+			Scenario: "volume-wait",
+			Rule:     "a pod that no new node would help is gated",
+			Edits: []edit{{
+				File: "plugins/volumehold/gate.go",
+				Old:  "\tif !p.core.waker.Gate(pod, fact) {\n\t\treturn nil",
+				New:  "\tif p.core.waker.Gate(pod, fact); true {\n\t\treturn nil",
+			}},
+			Expect: []string{"is told VolumeWait", "the scheduler has not tried"},
+		},
+		{
+			Scenario: "pod-groups",
+			Rule:     "the slots of minMember pods are reserved all or none",
+			Edits: []edit{{
+				File: "plugins/volumehold/groups.go",
+				Old:  "if len(at.members)+g.placed(at) < int(at.group.Spec.MinMember) {",
+				New:  "if len(at.members) == 0 {",
+			}},
+			Expect: []string{"all pods of one of the groups"},
+		},
+		{
 			Scenario: "forced-detach",
 			Rule:     "I3: a time of the policy that is over frees what a dead node's pods have left",
 			Edits: []edit{{

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// volumeWait guards that nobody adds nodes for pods that no new node would help:
+// they are gated, and told why; and each is tried again by what lifts its wait.
+func volumeWait() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "volume-wait",
+		Doc: "Pods wait for a ReadWriteOncePod volume in use, for a claim that is missing, and for a volume whose node is cordoned: none is called Unschedulable, " +
+			"which is what autoscalers add nodes for; all are told what they wait for, and run once that comes.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			s.must(s.CreateClaim(s.ctx, sandbox.Claim("one", corev1.ReadWriteOncePod)))
+			s.pod("first", "one")
+			s.runs("first")
+			s.pod("second", "one")
+			s.pod("early", "late")
+			s.gated("second", "is in use for pod "+s.Namespace+"/first. No new node would help.")
+			s.gated("early", "claim late does not exist, or belongs to someone else. No new node would help.")
+			s.say("second waits for first to go, early for its claim; no autoscaler looks at them")
+			s.claim("late")
+			at := s.runs("early").Spec.NodeName
+			s.remove("first")
+			s.runs("second")
+			s.cordon(at)
+			s.pod("third", "late")
+			words := fmt.Sprintf("2 node(s) can't take volume late: %s holds it for pod %s/early", at, s.Namespace)
+			s.waitsForVolume("third", words)
+			s.toldInEvent("third", "FailedScheduling", words)
+			s.until("the volume status of third says so, too", func() error {
+				return told(s.View.Pod(s.Namespace, "third"), "HeldElsewhere", words)
+			})
+			s.say("third may go to %s only, which is cordoned, and is told so", at)
+			s.uncordon(at)
+			third := s.runs("third")
+			s.expect(third.Spec.NodeName == at, "third runs where its volume is", "it runs at %s, and the volume is at %s", third.Spec.NodeName, at)
+		}),
+	}
+}
+
+// waitsForVolume waits until a pod without a node is told what it waits for, with
+// a reason that no autoscaler takes for a lack of nodes: cluster-autoscaler and
+// Karpenter look for Unschedulable.
+func (s *story) waitsForVolume(name, text string) {
+	s.until(fmt.Sprintf("pod %s is told %s: %s", name, v1alpha1.ReasonVolumeWait, text), func() error {
+		pod := s.View.Pod(s.Namespace, name)
+		if err := unscheduled(pod, text); err != nil {
+			return err
+		}
+		if c := condition(pod, corev1.PodScheduled); c.Reason != v1alpha1.ReasonVolumeWait {
+			return fmt.Errorf("the reason is %s", c.Reason)
+		}
+		return nil
+	})
+}
+
+// gated waits until a pod is told what it waits for, and ends the story when the
+// scheduler has tried it nevertheless.
+func (s *story) gated(name, text string) {
+	s.waitsForVolume(name, text)
+	s.toldInEvent(name, v1alpha1.ReasonVolumeWait, text)
+	tried := s.Event("Pod", name, "FailedScheduling", "")
+	s.expect(tried == nil, "the scheduler has not tried "+name, "its event says %v", tried)
+}
