@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdicts_test
+
+// section is a table of the document.
+type section struct {
+	title   string
+	clauses []clause
+}
+
+func sections() []section {
+	return []section{
+		{"ReadWriteOnce", oneNode()},
+		{"ReadWriteOncePod", onePod()},
+		{"Shared and contradicting access modes", shared()},
+		{"Limits", limits()},
+		{"Claims", claims()},
+		{"Nominated pods, preemption, and what goes wrong meanwhile", meanwhile()},
+		{"What has a pod tried again", again()},
+		{"Groups, batching, scores, words", rest()},
+		{"Extender", extender()},
+		{"Configuration", configuration()},
+	}
+}
+
+func oneNode() []clause {
+	return []clause{
+		{"free", "fits", []string{"verdict free", "verdict no volumes"}},
+		{"held elsewhere by a live pod", "no; only the holder's node is looked at", []string{"verdict held elsewhere by a live pod", "verdict held elsewhere, and full",
+			"test plugins/volumehold TestPreFilterNarrowsToTheHolder", "sandbox rollout"}},
+		{"held elsewhere by an attachment only", "fits: it is detached there, and then attached", []string{"verdict held elsewhere by an attachment only", "script handover", "sandbox handover"}},
+		{"reserved elsewhere by another pod", "no, granted or not", []string{"verdict reserved elsewhere", "verdict granted elsewhere", "verdict refused elsewhere", "script contention"}},
+		{"held elsewhere by a ticket of a user", "no", []string{"verdict attached by hand elsewhere", "verdict attached by hand here", "script manual", "sandbox tickets"}},
+		{"held on this node", "fits", []string{"verdict held here", "script rollout"}},
+		{"the holder's pods are all terminating", "fits: promised and bound at once, attached after the detach", []string{"verdict held elsewhere by pods that are going",
+			"verdict held elsewhere by one that is going and one that stays", "script handover"}},
+		{"the holder is fenced", "fits", []string{"verdict held elsewhere at a node that is fenced", "script node-failure-taint", "sandbox node-failure"}},
+		{"two new pods with one new claim at the same instant", "both on one node, where the class allows the volume", []string{"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere"}},
+		{"pods of a Deployment", "the new one goes where the volume is", []string{"sandbox rollout", "sandbox extender-rollout"}},
+		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover"}},
+		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished"}},
+		{"two claims of one volume", "one volume", []string{"verdict two claims of one volume", "script one-disk"}},
+		{"held for another namespace", "no, and its pod is not named", []string{"verdict held for another namespace", "test internal/arbiter TestOtherNamespacesAreNotNamed"}},
+	}
+}
+
+func onePod() []clause {
+	return []clause{
+		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "verdict one pod, reserved here", "script rwop"}},
+		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name"}},
+		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume"}},
+		{"preemption", "frees it", []string{"test plugins/extender TestPreemptAddsWhoeverHasTheVolume"}},
+	}
+}
+
+func shared() []clause {
+	return []clause{
+		{"ReadWriteMany, ReadOnlyMany", "free of exclusivity, and use a slot", []string{"verdict shared, in use elsewhere", "verdict full, and shared", "script shared"}},
+		{"ReadOnlyMany with ReadWriteOnce", "no node: external-attacher never attaches it", []string{"verdict modes that no attacher takes", "script shared"}},
+		{"no access modes", "shared, as for the attach/detach controller; exclusive by policy", []string{"verdict no access modes, in use elsewhere", "verdict no access modes, in use elsewhere, exclusive by policy"}},
+	}
+}
+
+func limits() []clause {
+	return []clause{
+		{"attached, being attached, being detached", "a slot each", []string{"verdict full of attachments", "verdict full of attachments under way", "script limit", "sandbox limit", "sandbox extender-limit"}},
+		{"of unknown state: the node's status names it", "a slot", []string{"verdict full of volumes that the node's status names"}},
+		{"foreign attachments", "a slot each", []string{"verdict full of attachments that nobody can place", "script foreign"}},
+		{"reservations", "a slot each, granted or not", []string{"verdict full of reservations"}},
+		{"pods without attachments yet", "a slot for each volume", []string{"verdict full of pods without attachments"}},
+		{"one volume of many pods, claims or PersistentVolumes", "one slot", []string{"verdict one volume of many pods counts once", "verdict one volume of many claims counts once", "script one-disk"}},
+		{"the pod's own attachment", "is not counted again", []string{"verdict full with the pod's own attachment", "verdict limit lowered under use, own attachment", "script full-node", "sandbox full-node", "sandbox extender-full-node"}},
+		{"more volumes than slots", "no", []string{"verdict too few slots for all of the pod's"}},
+		{"limit of 0; no limit", "none; any number", []string{"verdict limit of 0", "verdict no limit", "script slots"}},
+		{"no CSINode, or the driver is not in it", "waits, unless the policy allows it", []string{"verdict no CSINode", "verdict no CSINode, allowed by policy"}},
+		{"limit lowered under use", "nothing new", []string{"verdict limit lowered under use"}},
+		{"headroom", "is kept free", []string{"verdict headroom", "script slots"}},
+		{"the driver said ResourceExhausted", "no", []string{"verdict driver ran out of room", "test controller TestNodeExhausted"}},
+		{"several drivers in one pod", "each by its own limit", []string{"verdict two drivers, both with room", "verdict two drivers, one of them full", "verdict two drivers, one of them absent"}},
+		{"migrated in-tree PersistentVolumes and inline volumes", "slots of the CSI driver", []string{"verdict a volume of the tree, which CSI serves", "verdict a volume of the tree, and its driver is full",
+			"verdict a volume of the tree, and its driver is absent", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
+		{"attachRequired=false", "takes no slot", []string{"verdict a driver that does not attach", "test plugins/volumehold TestPodsWithoutAttachableVolumesAreSkipped"}},
+		{"volumes that no container mounts", "count: no pod of the verdicts has a container", []string{"verdict full of attachments", "script finished"}},
+	}
+}
+
+func claims() []clause {
+	return []clause{
+		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound",
+			"test plugins/volumehold TestPreBindWaitsForTheVolumeThatTheClaimBecame", "test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
+		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet"}},
+		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestGateMissingClaim"}},
+		{"not seen by the controller", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/observe TestConfirmClaim"}},
+		{"of somebody else, by an ephemeral volume's name", "no node", []string{"verdict ephemeral, of somebody else"}},
+		{"being deleted; lost", "no node", []string{"verdict claim being deleted", "verdict claim lost", "script lost"}},
+		{"bound to what is not seen", "waits", []string{"verdict claim bound to what is not seen"}},
+	}
+}
+
+func meanwhile() []clause {
+	return []clause{
+		{"nominated pods", "count at their node", []string{"test plugins/volumehold TestNominatedPodsCount", "test plugins/volumehold TestTriedAgainAfterANomination", "test plugins/extender TestNomineesCount"}},
+		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
+		{"deleted while it waits in Permit", "the ticket is withdrawn", []string{"test plugins/scheduler TestPodDeletedWhileItWaits"}},
+		{"scheduler killed in Permit, before and after the ticket is written", "what is left is withdrawn or taken over; the pod runs", []string{"sandbox crash", "test plugins/volumehold TestExistingTickets", "script ghosts"}},
+		{"scheduler killed between Permit and Bind", "the same", []string{"sandbox crash", "test plugins/volumehold TestGrantedButNotBound"}},
+		{"leader change", "who begins to lead first withdraws tickets of unbound pods", []string{"test plugins/volumehold TestLeaderWithdrawsWhatIsLeft", "test plugins/volumehold TestWithdrawalIsTriedUntilItIsDone",
+			"test plugins/extender TestLeaderFirstWithdrawsWhatIsLeft", "test plugins/extender TestProcessLeadsServesAndHandsOver"}},
+		{"two schedulers on the same nodes", "the controller grants what fits; who is refused is rejected in Permit, and goes elsewhere", []string{"test plugins/scheduler TestRefusedPodGoesElsewhere", "test plugins/extender TestOneSlotForTwo", "test controller TestLimit"}},
+		{"the controller is down", "waits, or is bound ungranted, as the policy says", []string{"test plugins/volumehold TestControllerDown", "test plugins/volumehold TestNoAnswerInTime"}},
+		{"bindAfter: Attached", "bound once attached, or sent elsewhere", []string{"test plugins/volumehold TestPolicyMayBindOnlyOnceAttached", "test plugins/volumehold TestPreBindIsBounded"}},
+	}
+}
+
+func again() []clause {
+	return []clause{
+		{"what lifts a reason", "has just the pods tried again that it concerns; a table of all reasons", []string{"test plugins/volumehold TestEveryReasonHasALift", "test plugins/volumehold TestLiftsWakeThePod",
+			"test plugins/volumehold TestAnswersSendThePodElsewhere", "test plugins/volumehold TestEventsWakeThePodsTheyConcern"}},
+		{"what lifts nothing", "wakes nobody", []string{"test plugins/volumehold TestNoiseWakesNobody", "test plugins/volumehold TestReservedPodsSleep"}},
+		{"a slot comes free", "tried on the confirmed detach, not at a flush", []string{"test plugins/scheduler TestPodsWaitForSlots"}},
+		{"a change while the pod is being tried", "is not lost", []string{"test plugins/volumehold TestChangeDuringTheCycle"}},
+		{"refused, with the extender", "tried on the change that lifts it", []string{"test plugins/extender TestRefusedPodsAreTriedAgain"}},
+		{"no new node could lift the wait", "gated, reason VolumeWait: neither cluster-autoscaler nor Karpenter adds nodes", []string{"test plugins/volumehold TestWhoIsGated", "test plugins/scheduler TestGateMissingClaim",
+			"test plugins/scheduler TestGateVolumeOfOnePod", "test plugins/scheduler TestHolderDoesNotSuitThePod", "test internal/arbiter TestNewNodeTwin", "sandbox volume-wait"}},
+		{"a new node would lift it", "Unschedulable: nodes are added", []string{"test plugins/scheduler TestNoFreeSlotAddsNodes", "test plugins/scheduler TestGateLiftsWhenANewNodeWouldHelp", "test plugins/volumehold TestGateOpensForANewNode"}},
+	}
+}
+
+func rest() []clause {
+	return []clause{
+		{"PodGroups: minMember", "slots all or none, released together", []string{"test plugins/volumehold TestGroupGoesTogether", "test plugins/volumehold TestGroupIsReleasedTogether", "sandbox pod-groups"}},
+		{"two groups that each fit alone", "take turns", []string{"test plugins/volumehold TestHalfReservedGroupsDoNotDeadlock", "test plugins/scheduler TestGroupsTakeTurns", "sandbox pod-groups"}},
+		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate", "test plugins/scheduler TestPodGroupCyclesWriteNothing"}},
+		{"batching (SignPod)", "on for pods without volumes", []string{"test plugins/volumehold TestSignPod", "test plugins/scheduler TestBatchingStaysOnForPodsWithoutVolumes"}},
+		{"score", "who holds the volume, where it still is, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
+		{"words", "grouped as kube-scheduler does; of nodes that PreFilter left out, too; in condition, event and volume status", []string{"test plugins/scheduler TestPodsWaitForSlots", "test plugins/scheduler TestHolderDoesNotSuitThePod",
+			"test plugins/volumehold TestGatedPodIsTold", "test controller/mountgate TestUnplaced", "sandbox volume-wait"}},
+	}
+}
+
+func extender() []clause {
+	return []clause{
+		{"the same verdicts as the plugin", "one table", []string{"test plugins/extender TestVerdicts", "test plugins/volumehold TestVerdictsAsStatuses"}},
+		{"filter, with and without nodeCacheCapable", "as asked", []string{"test plugins/extender TestFilterByNameAndByNode", "test plugins/extender TestStockSchedulerUnderstands"}},
+		{"a filter that no bind follows", "leaves nothing behind", []string{"test plugins/extender TestFilterReservesNothing"}},
+		{"prioritize", "as the plugin's score", []string{"test plugins/extender TestPrioritizePrefersWhereTheVolumeIs"}},
+		{"bind", "ticket, grant, binding; all or nothing, within its deadline or until the client goes", []string{"test plugins/extender TestBindIsGrantedFirst", "test plugins/extender TestBindThatComesToNothing",
+			"test plugins/extender TestBindEndsWithItsClient"}},
+		{"the same bind again", "is harmless", []string{"test plugins/extender TestBindAgain", "test plugins/extender TestBindTwiceAtOnce", "test plugins/extender TestBindWhoseAnswerIsLost"}},
+		{"preempt", "nodes where it helps, and whoever has slots or volume", []string{"test plugins/extender TestPreemptLeavesTheNodesWhereItHelps", "test plugins/extender TestPreemptAddsWhoeverHasTheSlots"}},
+		{"malformed, huge, slow, hostile requests", "a clear error, bounded memory, no panic", []string{"test plugins/extender TestBadRequestsGetAClearError", "test plugins/extender TestFilterOfALargeCluster",
+			"test plugins/extender TestLargeRequestsTakeTurns", "test plugins/extender TestClientsThatDawdle", "test plugins/extender FuzzVerbs"}},
+		{"TLS with client authentication", "only schedulers", []string{"test plugins/extender TestOnlySchedulersMayConnect", "test plugins/extender TestCertificatesAreReloadedWithoutARestart"}},
+		{"stock kube-scheduler 1.37 with the extender and without NodeVolumeLimits", "the outcome of the plugin", []string{"sandbox extender-rollout", "sandbox extender-limit", "sandbox extender-full-node"}},
+	}
+}
+
+func configuration() []clause {
+	return []clause{
+		{"typed, defaulted, validated args", "bad ones are refused at start-up", []string{"test plugins/volumehold TestDecodeArgs", "test plugins/scheduler TestBadArgsAreRefused", "test api/config/v1alpha1 TestDefaults", "test api/config/v1alpha1 TestValidate"}},
+		{"second profile, and only scheduler", "both in manifests and chart", []string{"test manifests TestSchedulerConfiguration"}},
+		{"a profile with NodeVolumeLimits, too", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfileWithNodeVolumeLimitsIsRefused"}},
+		{"pods of other profiles", "are not gated, and their volumes count", []string{"test plugins/scheduler TestStockProfileIsNotGated"}},
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdicts_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moorage-dev/moorage/plugins/internal/verdicts"
+)
+
+const (
+	root = "../../.."
+	page = root + "/docs/conformance-scheduler.md"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write docs/conformance-scheduler.md")
+
+// clause is one thing that is asked of scheduler and extender, what becomes of
+// it, and what shows it. That is named "verdict NAME" (a row of Table), "script
+// NAME" (of internal/arbiter/testdata), "test FOLDER NAME" (a Go test) or "sandbox
+// NAME" (a scenario of test/e2e).
+type clause struct {
+	asked  string
+	answer string
+	shown  []string
+}
+
+const intro = `# What scheduler and extender answer
+
+The first tables have a row for each case that plugin and extender have to
+answer rightly, and what shows that they do. The last one has every verdict with
+the very words that a pod is told; its rows run through the plugin in
+kube-scheduler's own framework and through the extender's HTTP handler alike.
+
+| shown by | command |
+|---|---|
+| verdict NAME | ` + "`go test ./plugins/volumehold ./plugins/extender -run 'TestVerdict'`" + ` |
+| script NAME | ` + "`go test ./internal/arbiter -run 'TestScripts/NAME$'`" + ` |
+| test FOLDER NAME | ` + "`go test ./FOLDER -run 'NAME$'`" + ` |
+| sandbox NAME | ` + "`bin/moorage-sandbox run NAME`" + ` |
+
+Tests of plugins/scheduler run a whole kube-scheduler over an API in memory; the
+controller there is played by the test. A sandbox scenario has real processes.
+
+This file is written by ` + "`go test ./plugins/internal/verdicts -rewrite`" + `. That test
+fails when something named here does not exist, when a verdict is named by no
+row, or when this file says otherwise.
+`
+
+// TestConformance compares the document with the clauses and the verdicts.
+func TestConformance(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString(intro)
+	named := map[string]bool{}
+	for _, section := range sections() {
+		fmt.Fprintf(&doc, "\n## %s\n\n| case | answer | shown by |\n|---|---|---|\n", section.title)
+		for _, c := range section.clauses {
+			if len(c.shown) == 0 || c.answer == "" {
+				t.Errorf("%s: %s: nothing shows it, or there is no answer", section.title, c.asked)
+			}
+			for _, by := range c.shown {
+				named[by] = true
+				if err := exists(by); err != nil {
+					t.Errorf("%s: %s: %q: %v", section.title, c.asked, by, err)
+				}
+			}
+			fmt.Fprintf(&doc, "| %s | %s | %s |\n", c.asked, c.answer, strings.Join(c.shown, "; "))
+		}
+	}
+	doc.WriteString("\n## Every verdict\n\n| verdict | outcome | what the pod is told |\n|---|---|---|\n")
+	for _, row := range verdicts.Table() {
+		if !named["verdict "+row.Name] {
+			t.Errorf("verdict %q is named by no row", row.Name)
+		}
+		fmt.Fprintf(&doc, "| %s | %s | %s |\n", row.Name, row.Outcome, row.Message)
+	}
+	if *rewrite {
+		if err := os.WriteFile(page, []byte(doc.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != doc.String() {
+		t.Errorf("%s is not what the tables say (%v): write it with -rewrite, and read the difference", page, err)
+	}
+}
+
+// exists says whether what is named is there.
+func exists(name string) error {
+	kind, rest, _ := strings.Cut(name, " ")
+	words := strings.Fields(rest)
+	switch {
+	case kind == "verdict":
+		if slices.ContainsFunc(verdicts.Table(), func(r verdicts.Row) bool { return r.Name == rest }) {
+			return nil
+		}
+		return fmt.Errorf("there is no such row")
+	case kind == "script" && len(words) == 1:
+		_, err := os.Stat(filepath.Join(root, "internal/arbiter/testdata", rest+".txt"))
+		return err
+	case kind == "test" && len(words) == 2:
+		return within(filepath.Join(root, words[0], "*_test.go"), `(?m)^func `+words[1]+`\([a-z] \*testing\.[TF]\)`)
+	case kind == "sandbox" && len(words) == 1:
+		return within(root+"/test/e2e/*.go", `Name:\s+"`+strings.TrimPrefix(rest, "extender-")+`"`)
+	}
+	return fmt.Errorf("neither verdict, script, test nor sandbox")
+}
+
+// within returns nil when one of the files has text of a form.
+func within(files, form string) error {
+	names, err := filepath.Glob(files)
+	if err != nil {
+		return err
+	}
+	pattern := regexp.MustCompile(form)
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err == nil && pattern.Match(text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing in %s is of the form %s", files, form)
+}
