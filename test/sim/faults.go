@@ -72,7 +72,7 @@ func (f *faults) offer(m *menu) {
 	}
 	f.offerProcess(m, f.s.attacher.self())
 	if f.s.manager != nil {
-		f.offerProcess(m, &f.s.manager.caller)
+		f.offerKill(m, &f.s.manager.caller) // one that stops for seconds is not kept apart from (docs/decisions/0008)
 	}
 	for _, k := range f.s.kubelets {
 		f.offerProcess(m, &k.caller)
@@ -94,13 +94,17 @@ func (f *faults) offer(m *menu) {
 	}
 }
 
-func (f *faults) offerProcess(m *menu, c *caller) {
+func (f *faults) offerKill(m *menu, c *caller) {
 	switch {
 	case !c.up:
 		m.addTo(cure, 3, "fault", "start", c.name)
 	case f.s.config.Kills:
 		m.addTo(harm, 1, "fault", "kill", c.name)
 	}
+}
+
+func (f *faults) offerProcess(m *menu, c *caller) {
+	f.offerKill(m, c)
 	switch {
 	case c.paused:
 		m.addTo(cure, 2, "fault", "resume", c.name)

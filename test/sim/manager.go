@@ -157,6 +157,16 @@ func atOf(arg string) world.At {
 	return world.At{Volume: volumeOf(v), Node: ledger.NodeName(n)}
 }
 
+// pressed says whether it has anything to do: it does so within a fraction of a
+// second, ten times a second, which Moorage relies on where it deletes what the
+// other one may know of (docs/decisions/0008). So no time passes meanwhile.
+func (k *manager) pressed() bool {
+	var m menu
+	k.offer(&m)
+	waits := func(msg *message) bool { return msg.caller == &k.caller && (k.s.net.servable(msg) || msg.answerable()) }
+	return m.total[work] > 0 || slices.ContainsFunc(k.s.net.messages, waits)
+}
+
 // act implements process.
 func (k *manager) act(what, arg string) bool {
 	kind, isKind := world.KindOf(arg)

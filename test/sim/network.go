@@ -135,7 +135,7 @@ func (n *network) offer(m *menu) {
 		switch {
 		case late && msg.deaf():
 			m.add(1, "net", "lose", msg.id)
-		case n.s.faulty && n.s.config.Losses && !msg.lost:
+		case n.s.faulty && n.s.config.Losses && !msg.lost && !msg.request.Manager: // see manager.pressed
 			m.addTo(harm, 1, "net", "lose", msg.id)
 		}
 	}

@@ -145,8 +145,13 @@ func (s *Sim) named(who string) process {
 func (s *Sim) Do(a Action) bool {
 	if a.Who == "clock" {
 		d, err := time.ParseDuration(a.Arg)
-		if err != nil {
+		if err != nil || s.manager != nil && s.manager.pressed() {
 			return false
+		}
+		if s.manager != nil {
+			if due := s.manager.due(); !due.IsZero() {
+				d = min(d, due.Sub(s.Now()))
+			}
 		}
 		s.w.Now = s.w.Now.Add(d)
 		s.trace = append(s.trace, a)

@@ -30,7 +30,7 @@ type Judge struct {
 	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
 	limits   map[slots]int32               // the highest that a CSINode has said
 	beside   map[At]bool                   // made for a live migration, as long as there are two
-	over     map[ledger.VolumeID]time.Time // when the volume's last live migration ended
+	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what DESIGN.md section 6 guarantees there.
@@ -48,7 +48,7 @@ func newJudge() Judge {
 	return Judge{
 		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, forced: map[At]bool{},
 		numbers: map[ledger.VolumeID]int64{}, known: map[string][]ledger.VolumeID{},
-		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]time.Time{}, theirs: map[At]bool{}, Limits: true,
+		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{}, Limits: true,
 	}
 }
 
@@ -98,7 +98,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 	}
 	if t, was := was.(ledger.Ticket); was && t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted {
 		for _, v := range w.TicketVolumes(t) {
-			j.over = with(j.over, v, w.Now)
+			j.over = with(j.over, v, true)
 		}
 	}
 	if after, ok := is.(ledger.HoldSeen); ok {
@@ -370,17 +370,13 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// late is for how long after its end a live migration may still show: what was
-// decided while it was granted is on its way.
-const late = 10 * time.Second
-
-// migrates says whether a live migration is granted, or was until just now, which
-// lets a volume be at two nodes.
+// migrates says whether a live migration is granted, or has ended, of which
+// whoever attaches may not have heard: it lets a volume be at two nodes.
 func (w *World) migrates(v ledger.VolumeID) bool {
 	if !w.policy(v).LiveMigration || w.onePod(v) {
 		return false
 	}
-	if over, ended := w.Judge.over[v]; ended && w.Now.Sub(over) < late {
+	if w.Judge.over[v] {
 		return true
 	}
 	for _, e := range w.all[Tickets] {

@@ -4,6 +4,7 @@ package world
 
 import (
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -79,13 +80,17 @@ func (w *World) onePod(v ledger.VolumeID) bool {
 	return false
 }
 
+// answered is how long a creation takes at most until whoever asked for it knows.
+const answered = 15 * time.Second
+
 // booked are the volumes that granted tickets or VolumeAttachments bind to a
-// node: what whoever grants must know of.
+// node: what whoever grants must know of. A VolumeAttachment that has just been
+// made may not be known to its maker, whose ticket may have ended meanwhile.
 func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
 	for _, e := range w.all[Attachments] {
 		a := e.(ledger.Attachment)
-		if v, ok := w.Source(a); ok && a.Node == n {
+		if v, ok := w.Source(a); ok && a.Node == n && w.Now.Sub(w.made[a.UID].At) >= answered {
 			used[v] = true
 		}
 	}
