@@ -90,7 +90,7 @@ $(BIN)/kubectl: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/kubectl
 
 # Chapters that only the documentation asks for.
-OF_PAGES := say of upgrades|Cooperative|quick start|nothing is left|every command
+OF_PAGES := quick start|nothing is left|every command
 
 .PHONY: test-install
 test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Install, use, upgrade and uninstall the chart on a real cluster; PAGES=1 runs every command of docs/operate

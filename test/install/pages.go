@@ -154,11 +154,6 @@ func (s *story) cooperative(ctx context.Context) error {
 	if err := s.run(ctx, stepCooperative, nil); err != nil {
 		return err
 	}
-	return s.usedAndTakenOut(ctx)
-}
-
-// usedAndTakenOut runs a pod in the namespace shop, and takes Moorage out again.
-func (s *story) usedAndTakenOut(ctx context.Context) error {
 	if err := s.awaitMoorage(ctx); err != nil {
 		return err
 	}
@@ -206,7 +201,10 @@ func (s *story) quickStart(ctx context.Context) error {
 	if err := s.run(ctx, stepRenewNow, nil); err != nil {
 		return err
 	}
-	return s.usedAndTakenOut(ctx)
+	if err := s.awaitMoorage(ctx); err != nil {
+		return err
+	}
+	return s.takeOut(ctx)
 }
 
 // forget takes Moorage out for good, with its definitions and its namespace.
