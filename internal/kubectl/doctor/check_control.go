@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -40,9 +41,12 @@ func checkController(e *Evidence) []Finding {
 	return e.checkLeader(v1alpha1.ControllerName, "Nothing is granted, attached or detached meanwhile; running pods are untouched.")
 }
 
-// checkExtender looks at the extender, where it is installed: its role says so.
+// checkExtender looks at the extender, where it is installed: its Service says so.
 func checkExtender(e *Evidence) []Finding {
-	if e.role(v1alpha1.ExtenderName) == nil {
+	served := func(s discoveryv1.EndpointSlice) bool {
+		return s.Labels[discoveryv1.LabelServiceName] == v1alpha1.ExtenderName
+	}
+	if !slices.ContainsFunc(e.Slices.Items, served) {
 		return nil
 	}
 	return e.checkLeader(v1alpha1.ExtenderName, "Pods of the schedulers that ask it wait.")

@@ -126,6 +126,8 @@ func healthy(t *testing.T) *Evidence {
 	e.Slices.Items = []discoveryv1.EndpointSlice{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Labels: map[string]string{discoveryv1.LabelServiceName: "moorage-webhook"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+	}, {
+		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Labels: map[string]string{discoveryv1.LabelServiceName: v1alpha1.ExtenderName}},
 	}}
 	for _, name := range append(sortedKeys(policies()), guardPolicy) {
 		e.Policies.Items = append(e.Policies.Items, admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -274,6 +276,7 @@ func TestFindings(t *testing.T) {
 			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("VolumeHold", "NodeVolumeLimits") + "    filter:\n      enabled: [{name: NodeVolumeLimits}]\n"
 		}},
 		{"extender gone", "extender", Error, "moorage-extender has never led", func(e *Evidence) { e.Leases.Items = e.Leases.Items[:3] }},
+		{"no extender", "rbac", OK, "the roles of 3 components", func(e *Evidence) { e.Leases.Items, e.Slices.Items = e.Leases.Items[:3], e.Slices.Items[:1] }},
 		{"namespaces denied", "opted-in", Unknown, "could not be read", func(e *Evidence) { e.Namespaces = Read[corev1.Namespace]{Err: denied} }},
 		{"roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.Roles.Err = denied }},
 		{"bindings of roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.RoleBinds.Err = denied }},
