@@ -4,8 +4,11 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -42,6 +45,9 @@ func handoverFailing() sandbox.Scenario {
 			mend()
 			s.runs("db-0")
 			s.say("db-0 runs on %s", to)
+			if s.moorage() {
+				s.eventsOnce("Resolved", corev1.EventTypeNormal)
+			}
 			s.uncordon(from)
 		}),
 	}
@@ -60,8 +66,33 @@ func (s *story) toldOfFailedHandover(from string) {
 		}
 		return holdTells(hold, v1alpha1.HoldDetachPending, metav1.ConditionTrue, "DetachFailed", text, diskBusy)
 	})
+	s.eventsOnce("DetachFailed", corev1.EventTypeWarning)
 	s.sayTold("db-0")
 	s.show("pods", "volumeholds")
+}
+
+// eventsOnce waits until claim and hold of db-0's volume have an event, which was
+// made once and is found by the object's UID, as kubectl describe looks for it.
+func (s *story) eventsOnce(reason, kind string) {
+	s.until("claim and hold are told "+reason, func() error {
+		hold, err := s.hold(dataOf("db-0"))
+		if err != nil {
+			return err
+		}
+		claim := s.View.Claim(s.Namespace, dataOf("db-0"))
+		for namespace, uid := range map[string]types.UID{s.Namespace: claim.UID, metav1.NamespaceDefault: hold.UID} {
+			found := 0
+			for _, e := range s.View.Events(namespace) {
+				if e.InvolvedObject.UID == uid && e.Reason == reason && e.Type == kind {
+					found += int(e.Count)
+				}
+			}
+			if found != 1 {
+				return fmt.Errorf("there are %d events %s in namespace %s", found, reason, namespace)
+			}
+		}
+		return nil
+	})
 }
 
 // attachedTwice is upstream's outcome: it asks the disk service to attach the
