@@ -100,7 +100,9 @@ func ConfigFor(seed uint64) Config {
 	if c.Stay = c.Own && often(); c.Stay {
 		c.DiskFaults = true // it is for detaches that fail
 	}
-	if c.Migration = seldom(); c.Migration {
+	// A pod of several volumes of which one migrates may be placed where the
+	// controller refuses it, again and again: migrations are of lone volumes.
+	if c.Migration = seldom() && c.Volumes == 1; c.Migration {
 		c.Manual = true
 	}
 	if c.Cooperative = seldom(); c.Cooperative {
