@@ -35,7 +35,8 @@ func oneNode() []clause {
 		{"the holder's pods are all terminating", "fits: promised and bound at once, attached after the detach", []string{"verdict held elsewhere by pods that are going",
 			"verdict held elsewhere by one that is going and one that stays", "script handover"}},
 		{"the holder is fenced", "fits", []string{"verdict held elsewhere at a node that is fenced", "script node-failure-taint", "sandbox node-failure"}},
-		{"two new pods with one new claim at the same instant", "both on one node, where the class allows the volume", []string{"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere"}},
+		{"two new pods with one new claim at the same instant", "both on one node, where the class allows the volume", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim",
+			"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere"}},
 		{"pods of a Deployment", "the new one goes where the volume is", []string{"sandbox rollout", "sandbox extender-rollout"}},
 		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover"}},
 		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished"}},
@@ -94,6 +95,7 @@ func claims() []clause {
 		{"of somebody else, by an ephemeral volume's name", "no node", []string{"verdict ephemeral, of somebody else"}},
 		{"being deleted; lost", "no node", []string{"verdict claim being deleted", "verdict claim lost", "script lost"}},
 		{"bound to what is not seen", "waits", []string{"verdict claim bound to what is not seen"}},
+		{"topology of the class", "VolumeBinding's verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
 	}
 }
 
@@ -101,12 +103,14 @@ func meanwhile() []clause {
 	return []clause{
 		{"nominated pods", "count at their node", []string{"test plugins/volumehold TestNominatedPodsCount", "test plugins/volumehold TestTriedAgainAfterANomination", "test plugins/extender TestNomineesCount"}},
 		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
+		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach"}},
 		{"deleted while it waits in Permit", "the ticket is withdrawn", []string{"test plugins/scheduler TestPodDeletedWhileItWaits"}},
 		{"scheduler killed in Permit, before and after the ticket is written", "what is left is withdrawn or taken over; the pod runs", []string{"sandbox crash", "test plugins/volumehold TestExistingTickets", "script ghosts"}},
 		{"scheduler killed between Permit and Bind", "the same", []string{"sandbox crash", "test plugins/volumehold TestGrantedButNotBound"}},
 		{"leader change", "who begins to lead first withdraws tickets of unbound pods", []string{"test plugins/volumehold TestLeaderWithdrawsWhatIsLeft", "test plugins/volumehold TestWithdrawalIsTriedUntilItIsDone",
 			"test plugins/extender TestLeaderFirstWithdrawsWhatIsLeft", "test plugins/extender TestProcessLeadsServesAndHandsOver"}},
-		{"two schedulers on the same nodes", "the controller grants what fits; who is refused is rejected in Permit, and goes elsewhere", []string{"test plugins/scheduler TestRefusedPodGoesElsewhere", "test plugins/extender TestOneSlotForTwo", "test controller TestLimit"}},
+		{"two schedulers on the same nodes", "the controller grants what fits; who is refused is rejected in Permit, and goes elsewhere", []string{"test plugins/scheduler TestTwoSchedulersShareTheSlots",
+			"test plugins/scheduler TestRefusedPodGoesElsewhere", "test plugins/extender TestOneSlotForTwo", "test controller TestLimit"}},
 		{"the controller is down", "waits, or is bound ungranted, as the policy says", []string{"test plugins/volumehold TestControllerDown", "test plugins/volumehold TestNoAnswerInTime"}},
 		{"bindAfter: Attached", "bound once attached, or sent elsewhere", []string{"test plugins/volumehold TestPolicyMayBindOnlyOnceAttached", "test plugins/volumehold TestPreBindIsBounded"}},
 	}
