@@ -12,7 +12,8 @@
 // DeviceClass); a plugin or an extender can't. The waker hears of a change after
 // the ledger, and compares two snapshots, so that exactly the pods that the
 // change concerns are tried again. How a pod that is just being tried is told so
-// is up to Config.Wake.
+// is up to Config.Wake. One that is woken and not tried, because another plugin
+// kept it from the queue at that moment, is woken again.
 //
 // A look costs something for each pod that waits, and nothing for pods that have a
 // node: with thousands that wait, looks are as far apart as it takes to use a

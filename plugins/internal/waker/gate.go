@@ -18,21 +18,27 @@ import (
 // anybody; and what wakes must not hold mu.
 func (w *Waker) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	w.mu.Lock()
-	_, known := w.pods.all[pod.UID]
+	earlier, known := w.pods.all[pod.UID]
 	// Gated until judged: a look at newer facts meanwhile then wakes it.
-	attempt := w.enter(&waiting{pod: pod, fact: fact, gated: true})
+	entry := &waiting{pod: pod, fact: fact, gated: true}
+	if known {
+		entry.woken = earlier.woken // it has not been tried by being let through
+	}
+	attempt := w.enter(entry)
 	w.mu.Unlock()
 	gated := !attempt.Based || w.config.Gated(pod, attempt.Base, arbiter.PodRequest(attempt.Base, &fact))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	entry := w.pods.all[pod.UID]
+	entry = w.pods.all[pod.UID]
 	switch {
 	case entry == nil:
 	case !gated && !known:
 		// Pods on their way to a first attempt are many, and need no looks.
 		w.pods.drop(pod.UID)
+	case gated:
+		entry.gated, entry.woken = true, 0 // a look wakes it
 	default:
-		entry.gated = gated
+		entry.gated = false
 	}
 	return gated
 }

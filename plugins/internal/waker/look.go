@@ -48,7 +48,7 @@ func (w *Waker) Sweep() {
 	for uid, entry := range w.pods.all {
 		if w.config.Gone(entry.pod) {
 			w.pods.drop(uid)
-			w.retries.Forget(uid)
+			w.retries.Forget(retry{uid: uid})
 		}
 	}
 	if len(w.pods.idle) == 0 {

@@ -24,6 +24,18 @@ const (
 	retryMost  = 10 * time.Second
 )
 
+// A pod that was woken and is not tried is woken again, after insistFirst and
+// then after twice as long each time, insistMost times: 51 s in all. Another
+// plugin may have kept it from the queue for a moment, and not know that it has
+// been woken meanwhile: DefaultPreemption does while it deletes victims, and has
+// no event of its own for the end of that (preemption/executor.go). After that
+// the queue's own flush of 5 minutes is left; who is kept for longer is kept for
+// a reason.
+const (
+	insistFirst = 100 * time.Millisecond
+	insistMost  = 9
+)
+
 // RefusalLasts is how long a node is left out for a pod that the controller has
 // refused there, although the ledger would allow it. By then the ledger has
 // what the controller went by; and if it never gets it, the pod goes elsewhere
@@ -60,12 +72,19 @@ type Config struct {
 // Waker has refused pods tried again; see the package. Safe for parallel use.
 type Waker struct {
 	config  Config
-	retries workqueue.TypedRateLimitingInterface[types.UID]
+	retries workqueue.TypedRateLimitingInterface[retry]
 	signal  chan struct{} // of capacity 1: something was touched
 	changes *ledger.Changes
 
 	mu   sync.Mutex
 	pods list
+}
+
+// retry is a pod that is to be woken when its time comes: in any case, or as one
+// that was woken and has not been tried.
+type retry struct {
+	uid     types.UID
+	insists bool
 }
 
 // Attempt is what a pod is judged by in one attempt to place it.
@@ -89,6 +108,7 @@ type waiting struct {
 	fact     ledger.Pod
 	reserved bool // it has a node: nothing to wake
 	gated    bool // it was kept from being tried
+	woken    int  // how often since its last attempt
 	asked    *asked
 }
 
@@ -113,7 +133,7 @@ func New(config Config) *Waker {
 	return &Waker{
 		config: config,
 		retries: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](retryFirst, retryMost)),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[retry](retryFirst, retryMost)),
 		signal:  make(chan struct{}, 1),
 		changes: config.Facts.Ledger().Gather(),
 		pods:    newList(),
@@ -154,7 +174,7 @@ func (w *Waker) Refuse(uid types.UID, n ledger.NodeName, message string) {
 	defer w.mu.Unlock()
 	if entry := w.pods.all[uid]; entry != nil {
 		entry.Refused = append(slices.Clip(entry.Refused), Refusal{n, message, w.config.Now().Add(RefusalLasts)})
-		w.retries.AddAfter(uid, RefusalLasts)
+		w.retries.AddAfter(retry{uid: uid}, RefusalLasts)
 	}
 }
 
@@ -163,7 +183,7 @@ func (w *Waker) Leave(uid types.UID) {
 	w.mu.Lock()
 	w.pods.drop(uid)
 	w.mu.Unlock()
-	w.retries.Forget(uid)
+	w.retries.Forget(retry{uid: uid})
 }
 
 // Reserved notes that a pod has a node, or no longer has one.
@@ -174,10 +194,10 @@ func (w *Waker) Reserved(uid types.UID, has bool) {
 }
 
 // Retry has a pod tried again soon, and less soon each time until it is bound.
-func (w *Waker) Retry(uid types.UID) { w.retries.AddRateLimited(uid) }
+func (w *Waker) Retry(uid types.UID) { w.retries.AddRateLimited(retry{uid: uid}) }
 
 // RetryAfter has a pod tried again after a while.
-func (w *Waker) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(uid, d) }
+func (w *Waker) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(retry{uid: uid}, d) }
 
 // Touch hears that the ledger has changed. It returns at once.
 func (w *Waker) Touch(t ledger.Touched) {
@@ -220,15 +240,16 @@ func (w *Waker) Run(ctx context.Context) {
 }
 
 func (w *Waker) nextRetry(ctx context.Context) bool {
-	uid, shutdown := w.retries.Get()
+	next, shutdown := w.retries.Get()
 	if shutdown {
 		return false
 	}
-	defer w.retries.Done(uid)
+	defer w.retries.Done(next)
 	w.mu.Lock()
-	entry := w.pods.idle[uid]
+	entry := w.pods.idle[next.uid]
+	due := entry != nil && (!next.insists || entry.woken > 0)
 	w.mu.Unlock()
-	if entry != nil {
+	if due {
 		w.wake(ctx, entry)
 	}
 	return true
@@ -261,8 +282,16 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake has a pod tried again at once.
+// wake has a pod tried again at once, and woken again should it not be tried.
+// Waking may call Gate, and is followed by the attempt: what is noted is noted
+// before.
 func (w *Waker) wake(ctx context.Context, entry *waiting) {
+	w.mu.Lock()
+	if entry.woken < insistMost {
+		w.retries.AddAfter(retry{entry.pod.UID, true}, insistFirst<<entry.woken)
+	}
+	entry.woken++
+	w.mu.Unlock()
 	klog.FromContext(ctx).V(4).Info("Trying a pod again", "pod", klog.KObj(entry.pod))
 	w.config.Wake(ctx, entry.pod)
 }
