@@ -83,6 +83,22 @@ func TestPreemptionWaitsForTheDetach(t *testing.T) {
 	}
 }
 
+// The user of a ReadWriteOncePod volume is preempted for who comes before it.
+// The volume is free as soon as its pod is gone, which may be before
+// kube-scheduler knows that its preemption is over, and the plugin's wake comes
+// while that still keeps the pod from the queue.
+func TestVolumeOfOnePodIsPreempted(t *testing.T) {
+	c := newCluster(t)
+	c.oncePod("one")
+	user := c.share("user", "one", 0)
+	c.bound(user)
+	urgent := c.share("urgent", "one", 1000)
+	c.bound(urgent)
+	if left := c.left([]*corev1.Pod{user}); len(left) > 0 {
+		t.Error("both pods have the volume")
+	}
+}
+
 // A pod that waits in Permit for its grant is preempted: its reservation is given
 // up, and the one that comes before gets the slot. It is only put back into the
 // queue, or deleted when kube-scheduler doesn't find it in Permit yet.

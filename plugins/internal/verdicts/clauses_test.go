@@ -50,7 +50,7 @@ func onePod() []clause {
 		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "verdict one pod, reserved here", "script rwop"}},
 		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name"}},
 		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume"}},
-		{"preemption", "frees it", []string{"test plugins/extender TestPreemptAddsWhoeverHasTheVolume"}},
+		{"preemption", "frees it", []string{"test plugins/scheduler TestVolumeOfOnePodIsPreempted", "test plugins/extender TestPreemptAddsWhoeverHasTheVolume"}},
 	}
 }
 
@@ -104,6 +104,7 @@ func meanwhile() []clause {
 		{"nominated pods", "count at their node", []string{"test plugins/volumehold TestNominatedPodsCount", "test plugins/volumehold TestTriedAgainAfterANomination", "test plugins/extender TestNomineesCount"}},
 		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
 		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach"}},
+		{"preempted while it waits in Permit", "its reservation is given up, and who comes before gets the slot", []string{"test plugins/scheduler TestPreemptedInPermit"}},
 		{"deleted while it waits in Permit", "the ticket is withdrawn", []string{"test plugins/scheduler TestPodDeletedWhileItWaits"}},
 		{"scheduler killed in Permit, before and after the ticket is written", "what is left is withdrawn or taken over; the pod runs", []string{"sandbox crash", "test plugins/volumehold TestExistingTickets", "script ghosts"}},
 		{"scheduler killed between Permit and Bind", "the same", []string{"sandbox crash", "test plugins/volumehold TestGrantedButNotBound"}},

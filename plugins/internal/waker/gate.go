@@ -22,7 +22,7 @@ func (w *Waker) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	// Gated until judged: a look at newer facts meanwhile then wakes it.
 	entry := &waiting{pod: pod, fact: fact, gated: true}
 	if known {
-		entry.woken = earlier.woken // it has not been tried by being let through
+		entry.woken, entry.lifted = earlier.woken, earlier.lifted // to be let through is not to be tried
 	}
 	attempt := w.enter(entry)
 	w.mu.Unlock()

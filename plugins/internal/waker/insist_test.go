@@ -27,15 +27,18 @@ func (f facts) WaitForSync(context.Context) error { return nil }
 func TestWokenUntilTried(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	for name, test := range map[string]struct {
-		wake  func(w *Waker, woken int) // what a wake leads to
-		total int
+		lifted bool                      // it is woken for a change of just now
+		wake   func(w *Waker, woken int) // what a wake leads to
+		total  int
 	}{
-		"kept away for good":        {func(*Waker, int) {}, 1 + insistMost},
-		"tried at once":             {func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
-		"tried at the third":        {func(w *Waker, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
-		"let through, but not ours": {func(w *Waker, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + insistMost},
-		"given a node":              {func(w *Waker, _ int) { w.Reserved(pod.UID, true) }, 1},
-		"gone":                      {func(w *Waker, _ int) { w.Leave(pod.UID) }, 1},
+		"kept away for good":        {false, func(*Waker, int) {}, 1 + insistMost},
+		"tried at once":             {false, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
+		"tried at the third":        {false, func(w *Waker, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
+		"let through, but not ours": {false, func(w *Waker, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + insistMost},
+		// At 20, 120, 320, 720 and 1,520 ms: the last one counts.
+		"tried on others' old facts": {true, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
+		"given a node":               {false, func(w *Waker, _ int) { w.Reserved(pod.UID, true) }, 1},
+		"gone":                       {false, func(w *Waker, _ int) { w.Leave(pod.UID) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -53,13 +56,16 @@ func TestWokenUntilTried(t *testing.T) {
 				done := make(chan struct{})
 				go func() { defer close(done); w.Run(ctx) }()
 				w.Enter(pod, ledger.Pod{})
+				if test.lifted {
+					w.pods.all[pod.UID].lifted = time.Now()
+				}
 				w.Retry(pod.UID)
 				time.Sleep(10 * time.Minute) // of the bubble's time: it takes none
+				cancel()
+				<-done
 				if woken != test.total {
 					t.Errorf("woken %d times, want %d", woken, test.total)
 				}
-				cancel()
-				<-done
 			})
 		})
 	}

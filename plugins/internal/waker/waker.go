@@ -36,6 +36,12 @@ const (
 	insistMost  = 9
 )
 
+// settles is how long after a change kube-scheduler's own caches may not have
+// it yet: an attempt by then may have been one on old facts of other plugins, to
+// which the change itself comes while the pod is kept from the queue, and does
+// not count as one.
+const settles = time.Second
+
 // RefusalLasts is how long a node is left out for a pod that the controller has
 // refused there, although the ledger would allow it. By then the ledger has
 // what the controller went by; and if it never gets it, the pod goes elsewhere
@@ -106,9 +112,10 @@ type waiting struct {
 	Attempt
 	pod      *corev1.Pod
 	fact     ledger.Pod
-	reserved bool // it has a node: nothing to wake
-	gated    bool // it was kept from being tried
-	woken    int  // how often since its last attempt
+	reserved bool      // it has a node: nothing to wake
+	gated    bool      // it was kept from being tried
+	woken    int       // how often since its last attempt that counts
+	lifted   time.Time // when a change last lifted a refusal
 	asked    *asked
 }
 
@@ -155,6 +162,9 @@ func (w *Waker) enter(entry *waiting) Attempt {
 	pod := entry.pod
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
 		now := w.config.Now()
+		if now.Sub(earlier.lifted) < settles {
+			entry.woken, entry.lifted = earlier.woken, earlier.lifted
+		}
 		for _, r := range earlier.Refused {
 			if now.Before(r.until) {
 				entry.Refused = append(entry.Refused, r)
