@@ -180,10 +180,16 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
-// superseded says to whom a granted ticket has lost an exclusive volume.
+// superseded says to whom a granted ticket has lost an exclusive volume. A hold
+// that was written before the grant was seen says nothing about it, where the
+// next one gives the volume to the ticket.
 func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 	h := p.v.Hold
 	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !p.migratesTo(p.v.Place(t.Node))
+	if lost {
+		next := p.nextHold(*h)
+		lost = next.Node != t.Node && next.Next.Node != t.Node
+	}
 	if !p.excl || !p.required || !lost && !p.outranked(ledger.User{Ticket: t.ID}, t.Node) {
 		return nil
 	}

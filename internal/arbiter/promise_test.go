@@ -79,3 +79,30 @@ func TestWhoYieldsTakesNoPromiseBack(t *testing.T) {
 		t.Errorf("the promise is taken back: %+v", plan.Steps[i].Hold)
 	}
 }
+
+// A granted ticket is not taken back for a hold that was written when somebody
+// seemed to live at the node that has the volume: nobody does, and the next hold
+// promises it again. Otherwise grants and refusals may follow each other for
+// ever; found by the explorer. With somebody who lives there the ticket is lost.
+func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
+	now := time.Unix(1000, 0)
+	asks := asksFor("asks", ledger.TypePod, "n2")
+	asks.Phase = ledger.TicketGranted
+	hold := ledger.HoldSeen{Volume: promised, Hold: ledger.Hold{Version: "2", Node: "n1", NodeUID: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv"},
+		Requesters: []ledger.Requester{podNamed("old")}}}
+	attached := ledger.Attachment{Name: ledger.AttachmentName(promised, "n1"), UID: "a", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv", Ours: true, Attached: true}
+	for name, test := range map[string]struct {
+		events []ledger.Event
+		keeps  bool
+	}{
+		"nobody is there":      {nil, true},
+		"somebody lives there": {[]ledger.Event{usesData("old", "n1", ledger.PodLive)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := promising(now, append(test.events, usesData("asks", "", ledger.PodLive), asks, hold, attached)...).Snapshot()
+			if verdict := (arbiter.Arbiter{}).Keeps(s, s.Ticket(asks.ID), now); verdict.Allowed() != test.keeps {
+				t.Errorf("verdict %+v, want that it keeps the grant: %v", verdict, test.keeps)
+			}
+		})
+	}
+}
