@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -132,14 +131,20 @@ func (l *Link) forward(client net.Conn) {
 }
 
 // copy moves bytes until src ends, pausing while the link is cut, and passes
-// the end on.
+// the end on. What a read that was under way brings after a cut waits, too.
 func (l *Link) copy(dst, src net.Conn) {
+	buffer := make([]byte, 32<<10)
 	for {
-		_, err := io.Copy(dst, src)
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
+		n, err := src.Read(buffer)
+		l.awaitWhole()
+		if n > 0 {
+			if _, err := dst.Write(buffer[:n]); err != nil {
+				break
+			}
+		}
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
-		l.awaitWhole()
 	}
 	if half, ok := dst.(*net.TCPConn); ok {
 		_ = half.CloseWrite()
