@@ -3,6 +3,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -166,6 +167,13 @@ func TestGateLiftsWhenANewNodeWouldHelp(t *testing.T) {
 	second := c.share("second", "p", 0)
 	c.waits(second, "is in use for pod shop/first")
 	c.full(at) // when first is gone, its slot is not free
+	probes := 0
+	c.eventually("that to be seen", func() bool {
+		probes++
+		probe := c.pod(fmt.Sprintf("probe-%d", probes), v1alpha1.SchedulerName, true)
+		c.told(probe, "have no free slot")
+		return strings.Contains(c.scheduledMessage(probe), "(1 of 0 used)")
+	})
 	c.delete(first)
 	c.told(second, "2 node(s) have no free slot of driver disk.example.com (1 of 1 used)")
 	c.told(second, "1 node(s) have no free slot of driver disk.example.com (0 of 0 used)")
