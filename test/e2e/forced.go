@@ -63,7 +63,7 @@ func forcedUnreachable() sandbox.Scenario {
 		Shape: failingNodes,
 		Run: tell(func(s *story) {
 			s.policy("unreachable", v1alpha1.AttachPolicySpec{
-				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: 40 * time.Second}},
+				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: time.Minute}},
 			})
 			old := s.evictable()
 			from, handle := old.Spec.NodeName, s.handle("data")
