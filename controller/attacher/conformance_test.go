@@ -4,12 +4,13 @@ package attacher
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/moorage-dev/moorage/internal/docpage"
 )
 
 const conformanceDoc = "../../docs/conformance-attacher.md"
@@ -94,22 +95,7 @@ func TestConformance(t *testing.T) {
 			}
 		}
 	}
-	compareDoc(t, doc.String())
-}
-
-func compareDoc(t *testing.T, want string) {
-	t.Helper()
-	if *rewrite {
-		write(t, conformanceDoc, want)
-		return
-	}
-	got, err := os.ReadFile(conformanceDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is not what the scenarios say: run the test with -rewrite, and read the difference", conformanceDoc)
-	}
+	docpage.Compare(t, conformanceDoc, doc.String(), *rewrite)
 }
 
 // subject is the comment at the head of a file of scenarios.

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moorage-dev/moorage/internal/docpage"
 )
 
 const conformanceDoc = "../../docs/conformance-controller.md"
@@ -93,15 +94,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	doc.WriteString(tally(slices.Concat(upstreamRows(), hazardRows())))
-	if *rewrite {
-		if err := os.WriteFile(conformanceDoc, []byte(doc.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got, err := os.ReadFile(conformanceDoc); err != nil || string(got) != doc.String() {
-		t.Errorf("%s is not what the run says (%v): write it with -rewrite, and read the difference", conformanceDoc, err)
-	}
+	docpage.Compare(t, conformanceDoc, doc.String(), *rewrite)
 }
 
 func tally(rows []conformance) string {
@@ -125,26 +118,11 @@ func shown(t *testing.T, scenario string) error {
 		}
 		return err
 	case len(words) == 3 && words[0] == "test":
-		return within(filepath.Join("../..", words[1], "*_test.go"), `(?m)^func `+words[2]+`\(t \*testing\.T\)`)
+		return docpage.Within(filepath.Join("../..", words[1], "*_test.go"), `(?m)^func `+words[2]+`\(t \*testing\.T\)`)
 	case len(words) == 2 && words[0] == "sandbox":
-		return within("../../test/e2e/*.go", `Name:\s+"`+words[1]+`"`)
+		return docpage.Within("../../test/e2e/*.go", `Name:\s+"`+words[1]+`"`)
 	}
 	return fmt.Errorf("neither script, test nor sandbox")
-}
-
-// within returns nil when one of the files has text of a form.
-func within(files, form string) error {
-	names, err := filepath.Glob(files)
-	if err != nil {
-		return err
-	}
-	pattern := regexp.MustCompile(form)
-	for _, name := range names {
-		if text, err := os.ReadFile(name); err == nil && pattern.Match(text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("nothing in %s is of the form %s", files, form)
 }
 
 // TestRowsAreComplete: every row of the contract is there, once.

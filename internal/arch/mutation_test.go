@@ -83,7 +83,7 @@ func failures(out string) []string {
 func copyCore(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"internal/ledger", "internal/arbiter", "internal/proptest"} {
+	for _, name := range []string{"internal/ledger", "internal/arbiter", "internal/docpage", "internal/proptest"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(root, name))); err != nil {
 			t.Fatal(err)
 		}

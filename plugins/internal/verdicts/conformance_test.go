@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/moorage-dev/moorage/internal/docpage"
 	"github.com/moorage-dev/moorage/plugins/internal/verdicts"
 )
 
@@ -81,15 +81,7 @@ func TestConformance(t *testing.T) {
 		}
 		fmt.Fprintf(&doc, "| %s | %s | %s |\n", row.Name, row.Outcome, row.Message)
 	}
-	if *rewrite {
-		if err := os.WriteFile(page, []byte(doc.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got, err := os.ReadFile(page); err != nil || string(got) != doc.String() {
-		t.Errorf("%s is not what the tables say (%v): write it with -rewrite, and read the difference", page, err)
-	}
+	docpage.Compare(t, page, doc.String(), *rewrite)
 }
 
 // exists says whether what is named is there.
@@ -106,24 +98,9 @@ func exists(name string) error {
 		_, err := os.Stat(filepath.Join(root, "internal/arbiter/testdata", rest+".txt"))
 		return err
 	case kind == "test" && len(words) == 2:
-		return within(filepath.Join(root, words[0], "*_test.go"), `(?m)^func `+words[1]+`\([a-z] \*testing\.[TF]\)`)
+		return docpage.Within(filepath.Join(root, words[0], "*_test.go"), `(?m)^func `+words[1]+`\([a-z] \*testing\.[TF]\)`)
 	case kind == "sandbox" && len(words) == 1:
-		return within(root+"/test/e2e/*.go", `Name:\s+"`+strings.TrimPrefix(rest, "extender-")+`"`)
+		return docpage.Within(root+"/test/e2e/*.go", `Name:\s+"`+strings.TrimPrefix(rest, "extender-")+`"`)
 	}
 	return fmt.Errorf("neither verdict, script, test nor sandbox")
-}
-
-// within returns nil when one of the files has text of a form.
-func within(files, form string) error {
-	names, err := filepath.Glob(files)
-	if err != nil {
-		return err
-	}
-	pattern := regexp.MustCompile(form)
-	for _, name := range names {
-		if text, err := os.ReadFile(name); err == nil && pattern.Match(text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("nothing in %s is of the form %s", files, form)
 }
