@@ -5,13 +5,32 @@ package controller
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
+
+// theirs puts pods that run at a node with a volume each, attached and reported by
+// another controller.
+func (c *cluster) theirs(node string, handles ...string) {
+	for _, handle := range handles {
+		c.disk(handle)
+		c.pod("pod-"+handle, node, handle, false)
+		c.Put("volumeattachments", &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: va(handle, node)},
+			Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: node,
+				Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(handle)}},
+			Status: storagev1.VolumeAttachmentStatus{Attached: true},
+		})
+	}
+	c.node(node, handles)
+	c.report(node, handles...)
+}
 
 // Installed into a cluster in which hundreds of volumes are attached by another
 // controller, it has complete books, detaches nothing and writes no node status.
@@ -21,21 +40,9 @@ func TestAdoption(t *testing.T) {
 	var handles []string
 	for n := range nodes {
 		node := fmt.Sprintf("n%d", n)
-		var here []string
-		for i := range each {
-			handle := fmt.Sprintf("%s-v%d", node, i)
-			c.disk(handle)
-			c.pod("pod-"+handle, node, handle, false)
-			c.Put("volumeattachments", &storagev1.VolumeAttachment{
-				ObjectMeta: metav1.ObjectMeta{Name: va(handle, node)},
-				Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: node,
-					Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(handle)}},
-				Status: storagev1.VolumeAttachmentStatus{Attached: true},
-			})
-			here, handles = append(here, handle), append(handles, handle)
-		}
-		c.node(node, here)
-		c.report(node, here...)
+		here := names(node+"-v", each)
+		c.theirs(node, here...)
+		handles = append(handles, here...)
 	}
 	c.Forget()
 	c.lead(1)
@@ -61,5 +68,44 @@ func TestAdoption(t *testing.T) {
 		if !strings.HasPrefix(w, "create volumeholds ") {
 			t.Errorf("it wrote: %s", w)
 		}
+	}
+}
+
+// A pod that comes while a large cluster is adopted does not wait until that is
+// over.
+func TestAdoptionHoldsUpNobody(t *testing.T) {
+	const many = 300
+	c := newCluster(t, many+1, "n1")
+	c.theirs("n1", names("v", many)...)
+	c.disk("new")
+	began, goOn := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release)
+	var first sync.Once
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "create" && r.Resource == "volumeholds" {
+			first.Do(func() { close(began) })
+			<-goOn
+		}
+		serve()
+		return nil
+	})
+	c.lead(1)
+	<-began
+	c.pod("new", "n1", "new", false)
+	c.until("the pod is known", func() bool { return c.observer.Snapshot().Pod("uid-new") != nil })
+	release()
+	c.until("its volume is reported", func() bool { return c.reported("new", "n1") })
+	holds := 0
+	for _, w := range c.Writes() {
+		if strings.HasPrefix(w, "create volumeattachments") {
+			break
+		}
+		if strings.HasPrefix(w, "create volumeholds") {
+			holds++
+		}
+	}
+	if holds > many/2 {
+		t.Errorf("%d volumes were adopted before anything was done for the pod", holds)
 	}
 }

@@ -136,6 +136,8 @@ func (c *cluster) attacher() {
 			a.Status.DetachError = detach
 		case a.Status.Attached:
 			return
+		case attach != nil && a.Status.AttachError != nil:
+			return
 		case attach != nil:
 			a.Status.AttachError = attach
 		default:

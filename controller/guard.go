@@ -67,8 +67,12 @@ func decided(err error) bool {
 	return errors.Is(err, errUnguarded) || errors.Is(err, errShutOut) || apierrors.IsForbidden(err)
 }
 
-// keep does work, which ends when the guard no longer stands.
+// keep does work, which begins when the guard stands, however long ago it was
+// found to, and ends when it no longer does.
 func (g guard) keep(ctx context.Context, work func(context.Context) error) error {
+	if err := g.await(ctx); err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	go func() {

@@ -70,6 +70,16 @@ func TestGuardIsKept(t *testing.T) {
 	putPolicy(server)
 	putBinding(server, admissionv1.Deny)
 	asked := make(chan struct{}, 1000)
+	began, ended := make(chan struct{}), make(chan error, 1)
+	g := guard{kube: server.Kube, interval: time.Millisecond}
+	go func() {
+		ended <- g.keep(t.Context(), func(ctx context.Context) error {
+			close(began)
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	<-began
 	server.Intercept(func(_ apitest.Request, serve func()) error {
 		select {
 		case asked <- struct{}{}:
@@ -77,14 +87,6 @@ func TestGuardIsKept(t *testing.T) {
 		}
 		return errors.New("no connection")
 	})
-	ended := make(chan error, 1)
-	g := guard{kube: server.Kube, interval: time.Millisecond}
-	go func() {
-		ended <- g.keep(t.Context(), func(ctx context.Context) error {
-			<-ctx.Done()
-			return nil
-		})
-	}()
 	<-asked
 	<-asked
 	select {
@@ -99,9 +101,30 @@ func TestGuardIsKept(t *testing.T) {
 	}
 }
 
+// A process that waits to lead for a long time looks again before it begins.
+func TestGuardIsGoneBeforeWorkBegins(t *testing.T) {
+	server := apitest.Start(t)
+	putPolicy(server)
+	putBinding(server, admissionv1.Deny)
+	g := guard{kube: server.Kube, interval: time.Hour}
+	if err := g.await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Remove("validatingadmissionpolicies", "", policyName)
+	err := g.keep(t.Context(), func(context.Context) error {
+		t.Error("the work begins")
+		return nil
+	})
+	if !errors.Is(err, errUnguarded) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // Work that ends by itself keeps its result.
 func TestGuardOfWorkThatEnds(t *testing.T) {
 	server := apitest.Start(t)
+	putPolicy(server)
+	putBinding(server, admissionv1.Deny)
 	mine := errors.New("mine")
 	if err := (guard{kube: server.Kube}).keep(t.Context(), func(context.Context) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("error %v", err)

@@ -186,6 +186,48 @@ func TestReaddAfterFailedDetach(t *testing.T) {
 	c.until("the volume is reported again", func() bool { return c.reported("data", "n1") && c.attachment("data", "n1").DeletionTimestamp == nil })
 }
 
+// What the driver says of an attach that it refuses is on the hold and on the pod,
+// and over with it: that is two writes of the hold, beside the one that makes it.
+func TestRefusedAttach(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("data")
+	c.attachFails.Store(&storagev1.VolumeError{Message: "no such machine", ErrorCode: ptr.To[int32](7)})
+	c.lead(1)
+	c.pod("db", "n1", "data", true)
+	const words = "no such machine (PermissionDenied)"
+	c.until("the hold says that the attach fails", func() bool {
+		hold := c.hold("data")
+		refused := meta.FindStatusCondition(hold.Conditions, v1alpha1.HoldAttached)
+		return refused != nil && refused.Status == metav1.ConditionFalse && refused.Reason == "AttachFailed" && refused.ObservedGeneration > 0 &&
+			strings.Contains(refused.Message, words) && hold.Summary.State == v1alpha1.HoldStateAttachFailed
+	})
+	c.until("the pod is told", func() bool {
+		var pod corev1.Pod
+		c.Get("pods", "shop", "db", &pod)
+		return len(pod.Status.Conditions) == 1 && strings.Contains(pod.Status.Conditions[0].Message, words)
+	})
+	c.attachFails.Store(nil)
+	c.Put("volumeattachments", func() *storagev1.VolumeAttachment { // the attacher tries again
+		a := c.attachment("data", "n1")
+		a.Status.AttachError = nil
+		return a
+	}())
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	c.until("the hold says nothing of it any more", func() bool {
+		hold := c.hold("data")
+		return len(hold.Conditions) == 0 && hold.Summary.State == v1alpha1.HoldStateHeld
+	})
+	var writes []string
+	for _, w := range c.Writes() {
+		if verb, _, ok := strings.Cut(w, " volumeholds"); ok {
+			writes = append(writes, verb)
+		}
+	}
+	if strings.Join(writes, ", ") != "create, update, update" {
+		t.Errorf("the hold is written %v", writes)
+	}
+}
+
 // A new leader makes every commit of the one before it fail, before it grants
 // anything itself.
 func TestTakeOver(t *testing.T) {
@@ -260,7 +302,7 @@ func TestNodeExhausted(t *testing.T) {
 	c.pod("db", "", "data", false)
 	c.ticket("db", "n1", "data")
 	c.until("the ticket is refused", func() bool { g := c.granted("db"); return g != nil && g.Status == metav1.ConditionFalse })
-	if g := c.granted("db"); g.Reason != "NodeExhausted" {
+	if g := c.granted("db"); g.Reason != "NodeExhausted" || !strings.Contains(g.Message, "too many disks (ResourceExhausted)") {
 		t.Errorf("Granted is %+v", g)
 	}
 	c.until("the attachment is taken back", func() bool { return c.attachment("data", "n1") == nil })

@@ -92,12 +92,16 @@ type termConfig struct {
 }
 
 // serveTerm decides and writes until ctx is done, and returns when the last
-// write is answered or cancelled.
+// write is answered, or can have no effect any more: the next leader of a lease
+// that is handed over waits for nothing.
 func serveTerm(ctx context.Context, c termConfig) error {
 	if err := c.observer.WaitForSync(ctx); err != nil {
 		return err
 	}
 	if err := c.refuseFlexVolumes(); err != nil {
+		return err
+	}
+	if err := c.observer.CatchUp(ctx); err != nil {
 		return err
 	}
 	executor, err := execute.New(execute.Config{
@@ -109,6 +113,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err != nil {
 		return err
 	}
+	defer func() { time.Sleep(executor.Unsettled()) }()
 	stages, err := newStages(c, executor)
 	if err != nil {
 		return err
@@ -156,7 +161,8 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	}
 	checker, err := truth.New(truth.Config{
 		Cache: c.observer, Arbiter: rules, Now: time.Now, Interval: truth.DefaultInterval, Metrics: c.metrics, Events: c.events,
-		Repair: truth.Repair{Volume: attachments.Add, Ticket: tickets.Add, Pod: gates.Add},
+		Repair: truth.Repair{Volume: attachments.Later, Ticket: tickets.Add, Pod: gates.Later},
+		Waits:  attachments.Waits,
 	})
 	if err != nil {
 		return nil, err

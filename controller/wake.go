@@ -80,27 +80,34 @@ func (w *wake) user(s ledger.Snapshot, u ledger.User) {
 	}
 }
 
-// node wakes the tickets that wait for a node.
-func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error) {
+// node wakes the tickets that wait for a node, and clears one that is out of
+// service.
+func (w *wake) node(ctx context.Context, n ledger.NodeName) (time.Duration, error) {
 	if node := w.observer.Snapshot().Node(n); node != nil && len(node.Tickets) > 0 {
 		w.tickets.AddNode(n)
 	}
-	return 0, nil
+	return 0, w.attachments.Clear(ctx, n)
 }
 
-// all wakes everything.
+// all wakes everything. Where there are many volumes and pods to look at, as there
+// are at a start, and to write on, as when a cluster is adopted, what is touched
+// meanwhile does not wait for them.
 func (w *wake) all() {
 	s := w.observer.Snapshot()
 	for v := range s.Volumes() {
-		w.attachments.Add(v.ID)
-		w.volumes.Add(v.ID)
+		w.attachments.Later(v.ID)
 	}
 	for t := range s.Tickets() {
 		w.tickets.Add(t.ID)
 	}
+	for n := range s.Nodes() {
+		if n.OutOfService {
+			w.nodes.Add(n.Name)
+		}
+	}
 	for p := range s.Pods() {
 		if len(p.Volumes) > 0 {
-			w.gates.Add(p.UID)
+			w.gates.Later(p.UID)
 		}
 	}
 }

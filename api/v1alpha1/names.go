@@ -73,8 +73,11 @@ const (
 	// attached at its node.
 	TicketSatisfied = "Satisfied"
 
-	// HoldAttached is a VolumeHold's condition: the volume's VolumeAttachment at
-	// the holder's node says attached.
+	// HoldAttached is a VolumeHold's condition, written only where the volume is
+	// not attached as it should be: False with the reason AttachFailed and the
+	// driver's words while the driver refuses to attach it, and with the reason
+	// Detached once it has left its last node; Unknown while nobody can tell. That
+	// it is attached is said by its VolumeAttachment, and not repeated.
 	HoldAttached = "Attached"
 	// HoldDetachPending is a VolumeHold's condition: nobody wants the volume at
 	// its node any more, and the detach is not over. Its reason says what it

@@ -60,7 +60,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 	}
 }
 
-// The table that kubectl get shows is the one that DESIGN.md promises.
+// The table that kubectl get shows has who holds a volume and who waits.
 func TestPrinterColumns(t *testing.T) {
 	crds := loadCRDs(t)
 	ticket := podTicket()

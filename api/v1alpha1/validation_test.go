@@ -39,9 +39,9 @@ func TestTicketValidation(t *testing.T) {
 		{name: "empty volumes", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = []v1alpha1.TicketVolume{} },
 			wants: []string{"spec.volumes", "at least 1"}},
 		{name: "a volume that names nothing", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes = []v1alpha1.TicketVolume{{}} },
-			wants: []string{"spec.volumes[0]", "name exactly one of"}},
+			wants: []string{"spec.volumes", "name exactly one of"}},
 		{name: "a volume that names two", change: func(v *v1alpha1.VolumeTicket) { v.Spec.Volumes[0].PodVolume = "cache" },
-			wants: []string{"spec.volumes[0]", "name exactly one of"}},
+			wants: []string{"spec.volumes", "name exactly one of"}},
 		{name: "a volume twice", change: func(v *v1alpha1.VolumeTicket) {
 			v.Spec.Volumes = append(v.Spec.Volumes, v.Spec.Volumes[0])
 		}, wants: []string{"spec.volumes", "each volume once"}},

@@ -47,6 +47,7 @@ type VolumeHoldList struct {
 // VolumeHoldSpec is a volume's identity. Two PersistentVolumes with the same
 // pair are one volume.
 //
+// +structType=atomic
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a hold is of one volume for ever: the controller makes another one for another volume"
 type VolumeHoldSpec struct {
 	// driver is the CSI driver's name, after translation of in-tree volumes; for
@@ -63,7 +64,10 @@ type VolumeHoldSpec struct {
 	Handle string `json:"handle"`
 }
 
-// VolumeHoldStatus is who holds a volume and who is next.
+// VolumeHoldStatus is who holds a volume and who is next. It is replaced as a
+// whole, by one writer.
+//
+// +structType=atomic
 type VolumeHoldStatus struct {
 	// persistentVolumes are the names of the PersistentVolumes with this driver
 	// and handle, sorted; none for an inline volume. At most 256 are listed.
@@ -98,7 +102,10 @@ type VolumeHoldStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Transitions int64 `json:"transitions,omitempty"`
 
-	// conditions are Attached, DetachPending and SafeToDetach.
+	// conditions are Attached, DetachPending and SafeToDetach, each present only
+	// while there is something to say: Attached is False with the reason
+	// AttachFailed while the driver refuses to attach the volume, DetachPending
+	// True while it should leave its node and can't. The messages quote the driver.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -248,10 +255,8 @@ type HoldState string
 const (
 	HoldStateFree          HoldState = "Free"
 	HoldStateHeld          HoldState = "Held"
-	HoldStateAttaching     HoldState = "Attaching"
-	HoldStateAttached      HoldState = "Attached"
+	HoldStateAttachFailed  HoldState = "AttachFailed"
 	HoldStateDetachPending HoldState = "DetachPending"
-	HoldStateDetaching     HoldState = "Detaching"
 	HoldStateUnknown       HoldState = "Unknown"
 )
 

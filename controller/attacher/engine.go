@@ -179,11 +179,15 @@ func (e *engine) lookAt(id decide.VolumeID) {
 		if !e.allowed(step.Do) {
 			continue
 		}
-		if step.Do.Call() && !e.limit.Take() {
-			e.waiting.join(id)
-			continue
+		turn := decide.Turn{Began: e.now()}
+		if step.Do.Call() {
+			var ok bool
+			if turn, ok = e.limit.Take(turn.Began); !ok {
+				e.waiting.join(id)
+				continue
+			}
 		}
-		e.begin(step)
+		e.begin(step, turn)
 	}
 }
 
@@ -205,9 +209,8 @@ func (e *engine) wake(id decide.VolumeID, at time.Time) {
 }
 
 // begin starts a step; a call has its place in the limit.
-func (e *engine) begin(step decide.Step) {
-	now := e.now()
-	e.book.Start(step, now)
+func (e *engine) begin(step decide.Step, turn decide.Turn) {
+	e.book.Start(step, turn.Began)
 	e.running++
 	work := e.prepare(step)
 	klog.FromContext(e.ctx).V(4).Info("Begin", "step", step.Do, "VolumeAttachment", step.Name, "node", step.NodeID)
@@ -217,24 +220,22 @@ func (e *engine) begin(step decide.Step) {
 		outcome := work(ctx)
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.end(step, now, outcome)
+		e.end(step, turn, outcome)
 	})
 }
 
 // end takes what a step brought.
-func (e *engine) end(step decide.Step, began time.Time, o outcome) {
+func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	now := e.now()
-	e.report(step, o, now.Sub(began))
+	e.report(step, o, now.Sub(turn.Began))
 	touched := e.absorb(step, o)
-	if step.Do.Call() {
-		code := o.result.Failed.Code
-		e.limit.Free(code, code != codes.OK && e.failed[step.UID] == code, began, now)
-		e.remember(step.UID, code)
-	}
 	if step.Do == decide.ReadSecret && o.result.Failed.IsZero() {
 		e.secrets[step.UID] = o.secret
 	}
 	touched = append(touched, e.book.Done(step, o.result, now)...)
+	if step.Do.Call() {
+		e.answered(step.UID, o.result.Failed.Code, turn, now)
+	}
 	e.tidy(step.UID)
 	if e.running--; e.running == 0 {
 		e.idle.Broadcast()
@@ -249,7 +250,11 @@ func (e *engine) end(step decide.Step, began time.Time, o outcome) {
 	}
 }
 
-func (e *engine) remember(uid string, code codes.Code) {
+// answered takes the end of a call. A volume that fails over and over says
+// something of itself, unless the driver pushes everybody back.
+func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now time.Time) {
+	own := code != codes.OK && e.failed[uid] == code && !e.book.Crowded()
+	e.limit.Free(turn, code, own, now)
 	if code == codes.OK {
 		delete(e.failed, uid)
 	} else {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -182,14 +183,16 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce attaches and detaches many volumes and counts.
+// TestManyAtOnce attaches and detaches many volumes, half of them stamped by the
+// controller, and counts: for those one write to attach and one to detach, beside
+// the one that a PersistentVolume gets once in its life.
 func TestManyAtOnce(t *testing.T) {
 	const volumes = 100
 	server, driver := cluster(t, volumes), newSocketDriver(t)
 	driver.start(t)
 	sidecar(t, server, testConfig(driver))
 	for i := range volumes {
-		attach(t, server, fmt.Sprintf("va%d", i), fmt.Sprintf("pv%d", i), "node1", false)
+		attach(t, server, fmt.Sprintf("va%d", i), fmt.Sprintf("pv%d", i), "node1", i%2 == 0)
 	}
 	for i := range volumes {
 		eventually(t, "attached", attached(server, fmt.Sprintf("va%d", i)))
@@ -212,6 +215,20 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	if len(calls) != 2*volumes {
 		t.Errorf("%d calls for %d volumes, want one of each kind", len(calls), volumes)
+	}
+	writes, want := map[string]int{}, map[string]int{}
+	for _, write := range server.Writes() {
+		writes[write]++
+	}
+	for i := range volumes {
+		want[fmt.Sprintf("patch persistentvolumes pv%d", i)] = 1
+		want[fmt.Sprintf("create volumeattachments va%d", i)] = 1
+		want[fmt.Sprintf("patch volumeattachments/status va%d", i)] = 1
+		want[fmt.Sprintf("delete volumeattachments va%d", i)] = 1
+		want[fmt.Sprintf("patch volumeattachments va%d", i)] = 1 + i%2
+	}
+	if !maps.Equal(writes, want) {
+		t.Errorf("there were the writes\n%v, want\n%v", writes, want)
 	}
 }
 

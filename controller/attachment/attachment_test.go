@@ -5,13 +5,19 @@ package attachment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/tools/record"
+
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
 )
 
 const driver = "d"
@@ -149,22 +155,40 @@ func TestWorkers(t *testing.T) {
 	if got := d.count(arbiter.CreateAttachment); got != 2 {
 		t.Fatalf("%d attaches under way, want 2", got)
 	}
+	if c.Waits(volume("a")) || !c.Waits(volume("c")) {
+		t.Error("who waits for a worker is c, and not a")
+	}
 	l.Apply(now, attachmentOf("a", "3", true))
 	if free := c.driver.look(l.Snapshot().Volume(volume("a")), volume("a")); !slices.Equal(free, []ledger.VolumeID{volume("c")}) {
 		t.Errorf("%v need not wait any more", free)
 	}
 	process("c")
+	if c.Waits(volume("c")) {
+		t.Error("c has its worker")
+	}
+	for i := range crowd + 1 {
+		c.Later(volume(fmt.Sprint("other-", i)))
+	}
+	if !c.Waits(volume("c")) {
+		t.Error("of so many that are due none is late")
+	}
 	if got := d.count(arbiter.CreateAttachment); got != 3 {
 		t.Errorf("%d attaches were begun, want 3", got)
 	}
 }
 
-// A write that fails does not keep its worker.
+// A write that fails does not keep its worker, neither from the volume's next
+// attempt nor, while that backs off, from the driver's other volumes.
 func TestFailedStepsFreeTheirWorker(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "a", "b")
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: 1})
-	d := &doer{do: func(arbiter.Step) error { return errors.New("broken") }}
+	d := &doer{do: func(s arbiter.Step) error {
+		if s.Volume == volume("a") {
+			return errors.New("broken")
+		}
+		return nil
+	}}
 	c := controller(t, l, d, &now)
 	for range 2 {
 		if _, err := c.process(t.Context(), volume("a")); err == nil {
@@ -173,6 +197,51 @@ func TestFailedStepsFreeTheirWorker(t *testing.T) {
 	}
 	if got := d.count(arbiter.CreateAttachment); got != 2 {
 		t.Errorf("%d attempts, want 2: the first one keeps its worker", got)
+	}
+	if _, err := c.process(t.Context(), volume("b")); err != nil || d.count(arbiter.CreateAttachment) != 3 {
+		t.Errorf("the other volume waits for the one that fails (%v): %+v", err, d.steps)
+	}
+}
+
+// A detach by force is counted and told once, with its rule: of a volume without
+// an attachment, too.
+func TestForcedDetachIsTold(t *testing.T) {
+	recorder, metrics := record.NewFakeRecorder(10), report.NewMetrics(nil)
+	c, err := New(Config{
+		Snapshot: ledger.New().Snapshot, Do: &doer{}, Now: func() time.Time { return time.Unix(1000, 0) },
+		Metrics: metrics, Events: report.NewEventsWith(recorder),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lun := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "portal:iqn:0"}
+	for _, step := range []arbiter.Step{
+		{Do: arbiter.Unreport, Volume: volume("a"), Node: "n1", Rule: arbiter.OutOfService},
+		{Do: arbiter.DeleteAttachment, Volume: volume("a"), Node: "n1", Rule: arbiter.OutOfService},
+		{Do: arbiter.DeleteAttachment, Volume: volume("b"), Node: "n1"},
+		{Do: arbiter.Unreport, Volume: lun, Node: "n1", Rule: arbiter.AfterPodGone},
+		{Do: arbiter.Unreport, Volume: lun, Node: "n1"},
+	} {
+		if err := c.do(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, rule := range []string{arbiter.OutOfService, arbiter.AfterPodGone} {
+		if event := <-recorder.Events; !strings.Contains(event, "ForcedDetach") || !strings.Contains(event, rule) {
+			t.Errorf("event %q, want one of rule %s", event, rule)
+		}
+	}
+	want := `
+# HELP moorage_forced_detaches_total Volumes detached without their kubelet's word, by the rule that said so.
+# TYPE moorage_forced_detaches_total counter
+moorage_forced_detaches_total{rule="AfterPodGone"} 1
+moorage_forced_detaches_total{rule="OutOfService"} 1
+`
+	if err := testutil.GatherAndCompare(metrics.Registry, strings.NewReader(want), "moorage_forced_detaches_total"); err != nil {
+		t.Error(err)
+	}
+	if len(recorder.Events) > 0 {
+		t.Errorf("and event %q", <-recorder.Events)
 	}
 }
 

@@ -59,8 +59,18 @@ func New(config Config) (*Controller, error) {
 // Add has a volume looked at, at once.
 func (c *Controller) Add(v ledger.VolumeID) { c.queue.Add(v) }
 
+// Later has a volume looked at after those that something has touched.
+func (c *Controller) Later(v ledger.VolumeID) { c.queue.Later(v) }
+
 // Depth is how many volumes are due. Safe for parallel use.
 func (c *Controller) Depth() int { return c.queue.Len() }
+
+// crowd is how many volumes are due when none of them can be said to be late.
+const crowd = 1000
+
+// Waits says whether a volume has to wait for its turn: for a worker of its driver,
+// or because very many are due. Safe for parallel use.
+func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd || c.driver.waits(v) }
 
 // Run works until ctx is done, and returns when the last write is answered or
 // cancelled.
@@ -70,18 +80,33 @@ func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, wo
 func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Duration, error) {
 	now := c.config.Now()
 	s := c.config.Snapshot()
-	volume := s.Volume(id)
-	c.watch.look(volume, id, now)
-	for _, waiting := range c.driver.look(volume, id) {
-		c.queue.Add(waiting)
-	}
+	c.watch.look(s.Volume(id), id, now)
+	c.recount(s, id)
 	plan := c.config.Arbiter.Plan(s, id, now)
 	steps := c.driver.admit(id, arbiter.PolicyFor(s, id.Driver, "").Workers, plan.Steps)
 	err := c.execute(ctx, steps)
+	if err != nil {
+		// What was not begun takes no worker from others while it backs off.
+		c.recount(c.config.Snapshot(), id)
+	}
 	if plan.Recheck.IsZero() {
 		return 0, err
 	}
 	return max(plan.Recheck.Sub(now), time.Millisecond), err
+}
+
+// Clear removes the terminating pods of a node that is out of service, so that
+// nobody waits for them. Its error joins those of the pods that are still there.
+func (c *Controller) Clear(ctx context.Context, n ledger.NodeName) error {
+	return c.execute(ctx, c.config.Arbiter.Abandoned(c.config.Snapshot(), n))
+}
+
+// recount counts a volume's operations under way anew, and has those looked at
+// that need not wait any more.
+func (c *Controller) recount(s ledger.Snapshot, id ledger.VolumeID) {
+	for _, waiting := range c.driver.look(s.Volume(id), id) {
+		c.queue.Add(waiting)
+	}
 }
 
 // execute does the steps of one plan side by side: none of them has to wait
@@ -107,7 +132,7 @@ func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 		return fmt.Errorf("at node %s: %w", step.Node, err)
 	}
 	c.watch.done(step, began, c.config.Now())
-	if step.Do == arbiter.DeleteAttachment && step.Rule != "" {
+	if step.Forces() {
 		c.config.Events.ForcedDetach(step.Node, step.Volume, step.Rule)
 	}
 	return nil

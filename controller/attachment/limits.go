@@ -80,6 +80,13 @@ func (l *limits) admit(id ledger.VolumeID, workers int, steps []arbiter.Step) []
 	return admitted
 }
 
+// waits says whether a volume waits for a worker of its driver.
+func (l *limits) waits(id ledger.VolumeID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting[id.Driver][id]
+}
+
 // set is called with mu held.
 func (l *limits) set(id ledger.VolumeID, count int) {
 	l.total[id.Driver] += count - l.under[id]

@@ -16,16 +16,15 @@ type stopwatch struct {
 	metrics *report.Metrics
 
 	mu     sync.Mutex
-	attach map[ledger.VolumeID]map[ledger.NodeName]time.Time
-	detach map[ledger.VolumeID]map[ledger.NodeName]time.Time
+	attach beginnings
+	detach beginnings
 }
 
+// beginnings are when something began to happen to a volume at a node.
+type beginnings map[ledger.VolumeID]map[ledger.NodeName]time.Time
+
 func newStopwatch(metrics *report.Metrics) *stopwatch {
-	return &stopwatch{
-		metrics: metrics,
-		attach:  map[ledger.VolumeID]map[ledger.NodeName]time.Time{},
-		detach:  map[ledger.VolumeID]map[ledger.NodeName]time.Time{},
-	}
+	return &stopwatch{metrics: metrics, attach: beginnings{}, detach: beginnings{}}
 }
 
 // done notes what an executed step began or ended.
@@ -34,41 +33,53 @@ func (w *stopwatch) done(step arbiter.Step, began, now time.Time) {
 	defer w.mu.Unlock()
 	switch step.Do {
 	case arbiter.CreateAttachment:
-		start(w.attach, step.Volume, step.Node, began)
+		w.attach.start(step.Volume, step.Node, began)
 	case arbiter.Unreport:
-		start(w.detach, step.Volume, step.Node, began)
+		w.detach.start(step.Volume, step.Node, began)
 	case arbiter.Report:
-		delete(w.detach, step.Volume)
-		if at, ok := w.attach[step.Volume][step.Node]; ok {
-			delete(w.attach, step.Volume)
+		w.detach.end(step.Volume, step.Node)
+		if at, ok := w.attach.end(step.Volume, step.Node); ok {
 			w.metrics.Attached(step.Volume.Driver, now.Sub(at))
 		}
 	}
 }
 
-// look ends the detaches of a volume that are over.
+// look ends what is over: the detaches after which no attachment is left, and the
+// attaches that were given up.
 func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for node, at := range w.detach[id] {
-		if place := v.Place(node); place.Canonical() == nil {
-			delete(w.detach[id], node)
+	for node := range w.detach[id] {
+		if v.Place(node).Canonical() != nil {
+			continue
+		}
+		if at, ok := w.detach.end(id, node); ok {
 			w.metrics.Detached(id.Driver, now.Sub(at))
 		}
 	}
-	if len(w.detach[id]) == 0 {
-		delete(w.detach, id)
-	}
-	if v == nil {
-		delete(w.attach, id)
+	for node := range w.attach[id] {
+		if v.Place(node).Canonical() == nil {
+			w.attach.end(id, node)
+		}
 	}
 }
 
-func start(of map[ledger.VolumeID]map[ledger.NodeName]time.Time, v ledger.VolumeID, n ledger.NodeName, at time.Time) {
-	if of[v] == nil {
-		of[v] = map[ledger.NodeName]time.Time{}
+// start notes when something began, unless it is under way.
+func (b beginnings) start(v ledger.VolumeID, n ledger.NodeName, at time.Time) {
+	if b[v] == nil {
+		b[v] = map[ledger.NodeName]time.Time{}
 	}
-	if _, running := of[v][n]; !running {
-		of[v][n] = at
+	if _, running := b[v][n]; !running {
+		b[v][n] = at
 	}
+}
+
+// end forgets it, and returns when it began; false when it did not.
+func (b beginnings) end(v ledger.VolumeID, n ledger.NodeName) (time.Time, bool) {
+	at, ok := b[v][n]
+	delete(b[v], n)
+	if len(b[v]) == 0 {
+		delete(b, v)
+	}
+	return at, ok
 }

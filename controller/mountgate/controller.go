@@ -5,6 +5,7 @@ package mountgate
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ type Controller struct {
 	mu      sync.Mutex
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
 	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
+	many    int                  // how many of both are enough to look who is gone
 }
 
 // New returns a Controller that is ready to Run.
@@ -77,6 +79,9 @@ func New(config Config) (*Controller, error) {
 
 // Add has a pod, named by its UID, looked at.
 func (c *Controller) Add(uid string) { c.queue.Add(uid) }
+
+// Later has a pod looked at after those that something has touched.
+func (c *Controller) Later(uid string) { c.queue.Later(uid) }
 
 // Depth is how many pods are due. Safe for parallel use.
 func (c *Controller) Depth() int { return c.queue.Len() }
@@ -171,10 +176,28 @@ func (c *Controller) since(uid string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.waiting[uid]; !ok {
+		c.sweep()
 		c.waiting[uid] = now
 	}
 	return c.waiting[uid]
 }
+
+// sweep forgets the pods that are gone: nothing has one looked at again that is
+// deleted while it waits. It does so whenever twice as many are known as were left
+// the last time. mu is held.
+func (c *Controller) sweep() {
+	if len(c.waiting)+len(c.next) < c.many {
+		return
+	}
+	s := c.config.Cache.Snapshot()
+	gone := func(uid string, _ time.Time) bool { return s.Pod(uid) == nil }
+	maps.DeleteFunc(c.waiting, gone)
+	maps.DeleteFunc(c.next, gone)
+	c.many = max(few, 2*(len(c.waiting)+len(c.next)))
+}
+
+// few is how many pods are no reason to look who is gone.
+const few = 128
 
 func (c *Controller) settled(uid string) {
 	c.mu.Lock()

@@ -294,3 +294,18 @@ func TestHoldTellsTheClaim(t *testing.T) {
 		t.Errorf("events %q, want one, for the pod", got)
 	}
 }
+
+// Of an attach that fails a VolumeHold makes no event: the claim is told with its
+// pod, whether the hold is written before or after.
+func TestHoldLeavesTheAttachToPods(t *testing.T) {
+	g := newGate(t, true)
+	g.recorder.IncludeObject = true
+	failed := g.attachment("2", false)
+	failed.AttachError = ledger.CallError{Code: 13, Message: "no such disk"}
+	g.apply(failed)
+	g.apply(ledger.HoldSeen{Volume: data, Hold: ledger.Hold{Version: "1", Node: "n1", Transitions: 1, State: ledger.HoldAttachFailed, Reason: arbiter.AttachFailed}})
+	g.look("the attach fails", 1)
+	if got := g.events(); len(got) != 2 || !strings.Contains(got[1], "PersistentVolumeClaim") {
+		t.Errorf("events %q, want one for the pod and one for its claim", got)
+	}
+}

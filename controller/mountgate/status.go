@@ -84,7 +84,7 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 			entry.Reason, entry.Message = string(verdict.First().Code), verdict.First().Message()
 			st.reasons = append(st.reasons, verdict.Reasons...)
 			w := wait{name: v.Name, reason: verdict.First(), claim: need.Claim}
-			if volume != nil && volume.Hold != nil {
+			if volume != nil && volume.Hold != nil && volume.Hold.State != ledger.HoldAttachFailed { // of that it makes no event
 				w.held = volume.Hold.Reason
 			}
 			st.waits = append(st.waits, w)

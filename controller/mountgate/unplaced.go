@@ -135,11 +135,18 @@ func mentions(text, words string) bool {
 		if !found {
 			return false
 		}
-		if after == "" || !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", rune(after[0])) {
+		if !continues(after) {
 			return true
 		}
 		text = after
 	}
+}
+
+// continues says whether a text begins with more of a name. A full stop is part of
+// one if something of a name follows it, and else the end of a sentence.
+func continues(text string) bool {
+	text = strings.TrimLeft(text, ".")
+	return text != "" && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", rune(text[0]))
 }
 
 // mayTell is how long a pod without a node is still not told anything.
@@ -147,6 +154,7 @@ func (c *Controller) mayTell(uid string, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.next[uid]; !ok {
+		c.sweep()
 		c.next[uid] = now.Add(settling)
 	}
 	return c.next[uid].Sub(now)

@@ -130,3 +130,22 @@ func TestUnplacedAndUnstamped(t *testing.T) {
 	g.now = g.now.Add(time.Hour)
 	g.look("not stamped", 0)
 }
+
+// A name that another one begins with is not mentioned by that one.
+func TestMentions(t *testing.T) {
+	for text, want := range map[string]bool{
+		"1 node(s) can't take claim data":                true,
+		"claim data, claim other":                        true,
+		"0/1 nodes are available: 1 claim data.":         true,
+		"claim data. Preemption is not helpful":          true,
+		"claim data-2 is missing":                        false,
+		"claim data.v2 is missing":                       false,
+		"claim data.v2 is missing, and so is claim data": true,
+		"claim dat": false,
+		"claim databases are, claim data.backup and data more": false,
+	} {
+		if got := mentions(text, "claim data"); got != want {
+			t.Errorf("%q mentions claim data: %t, want %t", text, got, want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ package ticket
 import (
 	"sync"
 	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // What a ticket has lived is written down ttlSteps times in its life, and not
@@ -18,31 +20,35 @@ const (
 // over.
 type ages struct {
 	mu   sync.Mutex
-	seen map[string]age // by the ticket's UID
-	took map[string]bool
+	seen map[ledger.TicketID]age
+	took map[string]bool // by the ticket's UID
 }
 
 type age struct {
+	uid    string
 	first  time.Time
 	before time.Duration // what earlier processes counted
 }
 
-func newAges() *ages { return &ages{seen: map[string]age{}, took: map[string]bool{}} }
+func newAges() *ages { return &ages{seen: map[ledger.TicketID]age{}, took: map[string]bool{}} }
 
 // of returns how long a ticket has lived. before counts only the first time.
-func (a *ages) of(uid string, before time.Duration, now time.Time) time.Duration {
+func (a *ages) of(t *ledger.Ticket, before time.Duration, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, ok := a.seen[uid]; !ok {
-		a.seen[uid] = age{now, before}
+	known, ok := a.seen[t.ID]
+	if !ok || known.uid != t.UID {
+		known = age{t.UID, now, before}
+		a.seen[t.ID] = known
 	}
-	return now.Sub(a.seen[uid].first) + a.seen[uid].before
+	return now.Sub(known.first) + known.before
 }
 
-func (a *ages) forget(uid string) {
+// forget forgets a ticket that is gone, whoever has deleted it.
+func (a *ages) forget(id ledger.TicketID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.seen, uid)
+	delete(a.seen, id)
 }
 
 func (a *ages) taken(uid string) bool {

@@ -83,10 +83,19 @@ func (c *Controller) answer(ctx context.Context, t *ledger.Ticket, d Decision) e
 		if err := c.prove(ctx, t, d); err != nil {
 			return err
 		}
-		c.config.Events.Refused(t, d.Verdict.First())
-		return c.write(ctx, t, metav1.ConditionFalse, d.Verdict)
+		return c.refuse(ctx, t, d.Verdict)
 	}
 	return c.write(ctx, t, metav1.ConditionUnknown, d.Verdict)
+}
+
+// refuse writes that a ticket is not granted, or not any more, and tells its pod
+// once that is so.
+func (c *Controller) refuse(ctx context.Context, t *ledger.Ticket, v arbiter.Verdict) error {
+	if err := c.write(ctx, t, metav1.ConditionFalse, v); err != nil {
+		return err
+	}
+	c.config.Events.Refused(t, v.First())
+	return nil
 }
 
 // write puts condition Granted on exactly the version of the ticket that was

@@ -22,6 +22,7 @@ func (c *Controller) tend(ctx context.Context, id ledger.TicketID) (time.Duratio
 	s := c.config.Cache.Snapshot()
 	t := s.Ticket(id)
 	if t == nil {
+		c.ttl.forget(id)
 		return 0, nil
 	}
 	if t.Ghost {
@@ -67,8 +68,7 @@ func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Tick
 	if err := c.prove(ctx, t, Decision{Verdict: verdict, Missing: Missing(s, t)}); err != nil {
 		return err
 	}
-	c.config.Events.Refused(t, verdict.First())
-	return c.write(ctx, t, metav1.ConditionFalse, verdict)
+	return c.refuse(ctx, t, verdict)
 }
 
 // tendOther looks after a ticket that is not a pod's.
@@ -126,13 +126,12 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	if t.TTLSeconds == 0 || !ok {
 		return 0, nil
 	}
-	lived := c.ttl.of(t.UID, time.Duration(object.Status.TTLElapsedSeconds)*time.Second, c.config.Now())
+	lived := c.ttl.of(t, time.Duration(object.Status.TTLElapsedSeconds)*time.Second, c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
 		if err := c.config.Write.DeleteTicket(ctx, t); err != nil {
 			return 0, fmt.Errorf("its time is over: %w", err)
 		}
-		c.ttl.forget(t.UID)
 		return -1, nil
 	}
 	step := max(time.Duration(t.TTLSeconds)*time.Second/ttlSteps, ttlStep)

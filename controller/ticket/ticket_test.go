@@ -155,21 +155,6 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// What earlier processes counted counts once.
-func TestAges(t *testing.T) {
-	a := newAges()
-	if got := a.of("u", 10*time.Second, now); got != 10*time.Second {
-		t.Errorf("at first %s", got)
-	}
-	if got := a.of("u", 25*time.Second, now.Add(20*time.Second)); got != 30*time.Second {
-		t.Errorf("later %s", got)
-	}
-	a.forget("u")
-	if got := a.of("u", 0, now.Add(time.Hour)); got != 0 {
-		t.Errorf("after it was forgotten %s", got)
-	}
-}
-
 // writer records what is written, and puts it into the ledger.
 type writer struct {
 	mu     sync.Mutex

@@ -86,8 +86,8 @@ func Overdue(a arbiter.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 	var list []Difference
 	for _, v := range a.Unsettled(s, now) {
 		d := Difference{Code: StepOverdue, Volume: v.Volume, Message: v.String(), At: report.OfVolume(v.Volume)}
-		if v.Ticket != (ledger.TicketID{}) {
-			d.Code, d.Ticket, d.At = TicketOverdue, v.Ticket, report.OfTicket(v.Ticket)
+		if t := s.Ticket(v.Ticket); t != nil {
+			d.Code, d.Ticket, d.At = TicketOverdue, t.ID, report.OfTicket(t)
 		}
 		list = append(list, d)
 	}

@@ -25,6 +25,7 @@ const DefaultInterval = 2 * time.Minute
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Pod(namespace, name string) (*corev1.Pod, bool)
+	Hold(ledger.VolumeID) (*v1alpha1.VolumeHold, bool)
 }
 
 // Repair hands what differs to the stage whose work it is.
@@ -41,8 +42,11 @@ type Config struct {
 	Repair   Repair
 	Now      func() time.Time
 	Interval time.Duration
-	Metrics  *report.Metrics // may be nil
-	Events   *report.Events  // may be nil
+	// Waits says whether a volume has to wait for its turn, so that its next step is
+	// not late. May be nil.
+	Waits   func(ledger.VolumeID) bool
+	Metrics *report.Metrics // may be nil
+	Events  *report.Events  // may be nil
 }
 
 // Validate says what is missing.
@@ -133,7 +137,7 @@ func (c *Checker) Round() {
 	for _, d := range overdue {
 		found[d.key()] = d
 		c.repair(d)
-		if _, again := c.before[d.key()]; again {
+		if _, again := c.before[d.key()]; again && !c.waits(d) {
 			wrong = append(wrong, d)
 		}
 	}
@@ -144,6 +148,12 @@ func (c *Checker) Round() {
 	c.count(wrong)
 	c.before = found
 	c.prune(s)
+}
+
+// waits says whether what is overdue is a volume's step that has to wait for its
+// turn.
+func (c *Checker) waits(d Difference) bool {
+	return d.Code == StepOverdue && c.config.Waits != nil && c.config.Waits(d.Volume)
 }
 
 // pod compares what a pod is told.
@@ -180,7 +190,7 @@ func (c *Checker) strangers(v *ledger.Volume) []Difference {
 			c.others[a.UID] = true
 			if !c.config.Arbiter.Cooperative {
 				list = append(list, Difference{
-					Code: OtherController, Volume: v.ID, At: report.OfAttachment(a.Name),
+					Code: OtherController, Volume: v.ID, At: report.OfAttachment(a),
 					Message: fmt.Sprintf("somebody else has made VolumeAttachment %s of %s at %s, and in mode standalone nobody should: "+
 						"does kube-controller-manager run with --controllers=*,-persistentvolume-attach-detach-controller?", a.Name, v.ID, a.Node),
 				})
@@ -197,7 +207,17 @@ func (c *Checker) tell(d Difference) {
 	}
 	c.told[d.key()] = true
 	c.config.Metrics.Difference(d.Code)
-	c.config.Events.Difference(d.At, d.Code, d.Message)
+	c.config.Events.Difference(c.at(d), d.Code, d.Message)
+}
+
+// at is what the event of a difference is about, with its UID if it exists.
+func (c *Checker) at(d Difference) report.Object {
+	if d.At.Kind == v1alpha1.KindVolumeHold {
+		if hold, ok := c.config.Cache.Hold(d.Volume); ok {
+			return d.At.WithUID(hold.UID)
+		}
+	}
+	return d.At
 }
 
 // forget forgets what was told and is over. It is serial.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
@@ -31,12 +32,29 @@ type world struct {
 	t        *testing.T
 	ledger   *ledger.Ledger
 	pods     map[string]*corev1.Pod
-	recorder *record.FakeRecorder
+	holds    map[ledger.VolumeID]*v1alpha1.VolumeHold
+	recorder *recorder
 	repaired []string
 }
 
-// Snapshot and Pod are the checker's Cache.
+// recorder keeps what events are about, too.
+type recorder struct {
+	*record.FakeRecorder
+	about []corev1.ObjectReference
+}
+
+func (r *recorder) Event(object runtime.Object, kind, reason, message string) {
+	r.about = append(r.about, *object.(*corev1.ObjectReference))
+	r.FakeRecorder.Event(object, kind, reason, message)
+}
+
+// Snapshot, Hold and Pod are the checker's Cache.
 func (w *world) Snapshot() ledger.Snapshot { return w.ledger.Snapshot() }
+
+func (w *world) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
+	h, ok := w.holds[v]
+	return h, ok
+}
 
 func (w *world) Pod(namespace, name string) (*corev1.Pod, bool) {
 	p, ok := w.pods[namespace+"/"+name]
@@ -45,7 +63,10 @@ func (w *world) Pod(namespace, name string) (*corev1.Pod, bool) {
 
 func start(t *testing.T, a arbiter.Arbiter, events ...ledger.Event) *world {
 	t.Helper()
-	w := &world{t: t, ledger: ledger.New(), pods: map[string]*corev1.Pod{}, recorder: record.NewFakeRecorder(100)}
+	w := &world{
+		t: t, ledger: ledger.New(), pods: map[string]*corev1.Pod{}, holds: map[ledger.VolumeID]*v1alpha1.VolumeHold{},
+		recorder: &recorder{FakeRecorder: record.NewFakeRecorder(100)},
+	}
 	w.see(
 		ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
 		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: ledger.NoLimit}}},
@@ -127,6 +148,21 @@ func TestOverdue(t *testing.T) {
 	if len(w.repaired) != 3 {
 		t.Errorf("handed on %v", w.repaired)
 	}
+}
+
+// A step that has to wait for its turn, for a worker of the driver or in a long
+// queue, is not late; once it has not, it is.
+func TestWaitingForItsTurn(t *testing.T) {
+	w := start(t, arbiter.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
+	waits := true
+	w.config.Waits = func(v ledger.VolumeID) bool { return waits && v == disk }
+	for range 5 {
+		w.Round()
+	}
+	w.told()
+	waits = false
+	w.Round()
+	w.told(StepOverdue)
 }
 
 // A ticket that nobody decides on.
@@ -214,6 +250,40 @@ func TestStatusDiffers(t *testing.T) {
 	if !slices.Equal(w.repaired, []string{"p", "p"}) {
 		t.Errorf("handed on %v", w.repaired)
 	}
+}
+
+// kubectl describe finds events by the UID of what they are about.
+func TestEventsAreFound(t *testing.T) {
+	id := ledger.TicketID{Namespace: "s", Name: "keep"}
+	w := start(t, arbiter.Arbiter{})
+	about := func(kind, name, uid string) {
+		t.Helper()
+		if got := w.recorder.about; len(got) != 1 || got[0].Kind != kind || got[0].Name != name || string(got[0].UID) != uid {
+			t.Errorf("events are about %+v, want one about %s %s with UID %q", got, kind, name, uid)
+		}
+		w.recorder.about = nil
+	}
+	w.see(ledger.Ticket{ID: id, UID: "t", Version: "3", Type: ledger.TypeManual, Node: "n1", Volumes: []ledger.TicketVolume{{Claim: "data"}}})
+	w.Round()
+	w.Round()
+	about("VolumeTicket", "keep", "t")
+
+	w.see(attachment("n1", func(a *ledger.Attachment) { a.Ours = false }))
+	w.Look(disk)
+	about("VolumeAttachment", ledger.AttachmentName(disk, "n1"), "va-n1")
+
+	name := v1alpha1.VolumeHoldName(disk.Driver, disk.Handle)
+	w.see(attachment("n2", nil))
+	w.Look(disk)
+	about("VolumeHold", name, "") // there is none yet
+
+	w.see(ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "n2")})
+	w.Round()
+	w.recorder.about = nil
+	w.holds[disk] = &v1alpha1.VolumeHold{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "h"}}
+	w.see(attachment("n2", func(a *ledger.Attachment) { a.UID, a.Version = "again", "8" }))
+	w.Look(disk)
+	about("VolumeHold", name, "h")
 }
 
 func TestConfig(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Violation is a broken invariant of DESIGN.md section 7: metric, event, and
+// Violation is a broken invariant (docs/invariants.md): metric, event, and
 // nothing more is done to the volume.
 type Violation struct {
 	Invariant string // I1 … I9
@@ -133,7 +133,9 @@ func (a Arbiter) Unsettled(s ledger.Snapshot, now time.Time) []Violation {
 		if t.Phase != ledger.TicketPending || t.Ghost {
 			continue
 		}
-		if v, _ := a.Grant(s, t, now); v.Outcome != Wait || len(v.Reasons) == 0 {
+		// A pod's ticket is refused for what denies it; any other one waits for that
+		// to go.
+		if v, _ := a.Grant(s, t, now); v.Allowed() || len(v.Reasons) == 0 || v.Outcome == Deny && t.Type == ledger.TypePod {
 			found = append(found, Violation{Invariant: "I7", Node: t.Node, Ticket: t.ID, Message: "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
 		}
 	}

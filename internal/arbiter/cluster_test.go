@@ -47,6 +47,8 @@ type cluster struct {
 	watch  []ledger.Event // seen by the API server, not yet by the controller
 	lag    bool           // events wait in watch until they are delivered
 	own    bool           // the controller writes, and takes in the answers
+	mutes  func() bool    // whether the next creation is not answered
+	flying []arbiter.Step // creations that were sent, and not answered
 
 	trace func(format string, args ...any)
 	judge *judge
@@ -65,6 +67,7 @@ func newCluster() *cluster {
 		refuses: map[string]bool{},
 		ledger:  ledger.New(),
 		trace:   func(string, ...any) {},
+		mutes:   func() bool { return false },
 	}
 	c.judge = &judge{c: c}
 	return c

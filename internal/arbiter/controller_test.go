@@ -28,6 +28,8 @@ func (c *cluster) do(s arbiter.Step) error {
 		return c.doHold(s)
 	case arbiter.CreateAttachment:
 		return c.doCreate(s)
+	case arbiter.FindAttachment:
+		return c.doFind(s)
 	case arbiter.Report:
 		return c.doReport(s)
 	case arbiter.Unreport:
@@ -73,17 +75,18 @@ func (c *cluster) doHold(s arbiter.Step) error {
 }
 
 func (c *cluster) doCreate(s arbiter.Step) error {
-	if _, exists := c.attachments[s.Attachment]; exists {
-		return nil
+	c.ledger.Apply(c.now, ledger.AttachSent{Volume: s.Volume, Node: s.Node})
+	if p := c.snapshot().Volume(s.Volume).Place(s.Node); p == nil || !p.Sent {
+		return errRefused
 	}
-	a := ledger.Attachment{
-		Name: s.Attachment, UID: c.attachmentUID(), Driver: s.Volume.Driver, Node: s.Node,
-		PersistentVolume: s.PV, Ours: true, Transitions: s.Transitions, NodeID: s.NodeID,
+	if c.mutes() {
+		c.flying = append(c.flying, s)
+		return errUnanswered
 	}
-	if s.PV == "" {
-		a.Inline = s.Volume
+	if _, exists := c.attachments[s.Attachment]; !exists {
+		c.putAttachment(c.created(s))
 	}
-	c.putAttachment(a)
+	c.ledger.Apply(c.now, ledger.AttachSettled{Volume: s.Volume, Node: s.Node})
 	return nil
 }
 

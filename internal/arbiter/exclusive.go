@@ -12,6 +12,7 @@ import (
 // view is one request looked at from one side: a scheduler that looks for a
 // node, or the controller that grants.
 type view struct {
+	a   Arbiter
 	s   ledger.Snapshot
 	r   Request
 	n   ledger.NodeName
@@ -109,6 +110,22 @@ func (w view) target(v *ledger.Volume) bool {
 	return here && !elsewhere
 }
 
+// otherTargets says to which other nodes a volume migrates, or may be about to: a
+// second live migration waits for the first one to end, whoever has the volume at
+// its node. Otherwise the volume would be at the holder's node and at two more.
+func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {
+	var reasons []Reason
+	for i := range v.Places {
+		p := &v.Places[i]
+		for _, u := range p.Users {
+			if p.Node != w.n && !w.r.owns(u) && (migrating(w.s, v, u) || migrationNamed(w.s, v, u)) {
+				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
+			}
+		}
+	}
+	return reasons
+}
+
 // access is how many a volume may serve, with the policy's word on volumes
 // whose PersistentVolume names no access mode. need is the claim's own word,
 // for a volume that does not exist yet.
@@ -147,9 +164,13 @@ func (w view) free(need Need) []Reason {
 		return w.tried(need, a, code)
 	}
 	if w.target(v) {
-		return nil
+		return w.kept(v, need)
+	}
+	if w.migration(v) {
+		return w.otherTargets(v, need, code)
 	}
 	rooted := a != ledger.AccessPod && w.lives(v, v.Place(w.n))
+	passed := false
 	var reasons []Reason
 	for i := range v.Places {
 		p := &v.Places[i]
@@ -158,6 +179,7 @@ func (w view) free(need Need) []Reason {
 		}
 		for _, u := range p.Users {
 			if rooted && (stand(w.s, u) == asking || migrating(w.s, v, u)) {
+				passed = true
 				continue // it is content with, or waits for, those who have the volume here
 			}
 			if w.claims(v, p, u) {
@@ -168,7 +190,34 @@ func (w view) free(need Need) []Reason {
 			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Canonical().Name})
 		}
 	}
+	if passed && len(reasons) == 0 {
+		reasons = w.kept(v, need)
+	}
 	return append(reasons, w.tried(need, a, code)...)
+}
+
+// kept says what else keeps an exclusive volume from the node, where somebody
+// elsewhere was passed over for the sake of those who are there: they may wait for
+// it themselves, as does a pod that was bound past a live migration which holds
+// the volume. What the request's own pod has elsewhere does not count. Grant asks
+// by itself, with the grant in the snapshot.
+func (w view) kept(v *ledger.Volume, need Need) []Reason {
+	if w.granting || !v.ID.IsReal() {
+		return nil
+	}
+	s := w.s
+	if w.r.Pod != "" {
+		d := s.Delta().Clone()
+		if d == nil {
+			d = &ledger.Delta{}
+		}
+		d.Remove(w.r.Pod)
+		s = s.With(d)
+	}
+	if reason, kept := w.a.planner(s, v, w.now).kept(w.r, w.n, need.Name); kept {
+		return []Reason{reason}
+	}
+	return nil
 }
 
 // lives says whether another user has an exclusive volume at a place and will
@@ -180,10 +229,11 @@ func (w view) lives(v *ledger.Volume, p *ledger.Place) bool {
 }
 
 // heldBy is the reason that somebody claims a volume. A promise that was made
-// to the request before somebody came who ranks before it is given back: the
-// request is denied, so that the other need not wait for it.
+// to the request before somebody came who ranks before it, or who has the right to
+// it without asking, as a bound pod has, is given back: the request is denied, so
+// that the other need not wait for it.
 func (w view) heldBy(v *ledger.Volume, p *ledger.Place, u ledger.User, name string, code ledger.Code) Reason {
-	if w.granting && stand(w.s, u) == asking && w.promised(v) {
+	if st := stand(w.s, u); w.granting && (st == asking || st == living) && w.promised(v) {
 		code = Outranked
 	}
 	return Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.s, u)}

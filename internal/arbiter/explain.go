@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -21,7 +22,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	v := s.Volume(need.Volume)
 	place := v.Place(n)
 	if v == nil || !v.ID.IsReal() || place == nil {
-		return refuse([]Reason{{Code: NotGranted, Volume: need.Volume, Claim: need.Name}})
+		return refuse([]Reason{{Code: undecided(s, need, place), Volume: need.Volume, Claim: need.Name}})
 	}
 	reasons := a.missing(s, v, place, now)
 	for i := range reasons {
@@ -30,12 +31,26 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	return refuse(reasons)
 }
 
+// undecided is what a need waits for that has led to no volume at a place yet: the
+// grant, and then the provisioner.
+func undecided(s ledger.Snapshot, need Need, place *ledger.Place) ledger.Code {
+	lives := func(u ledger.User) bool { return stand(s, u) == living }
+	if need.Link == ledger.LinkUnbound && place != nil && slices.ContainsFunc(place.Users, lives) {
+		return ClaimUnbound
+	}
+	return NotGranted
+}
+
 // missing says what a place still lacks until its volume may be mounted.
 func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time) []Reason {
 	p := a.planner(s, v, now)
 	p.hold = hold(v)
 	reason := Reason{Volume: v.ID, Node: place.Node}
 	va := place.Own()
+	if p.required && fenced(s, v, place.Node, now) {
+		reason.Code = NodeFenced // whoever lets go of the volume
+		return []Reason{reason}
+	}
 	if p.excl && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
 		if holder := v.Place(v.Hold.Node); holder != nil {
 			return []Reason{stuckAt(a, s, v, holder, now)}
@@ -46,7 +61,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Plac
 		if reasons := p.elsewhere(place.Node, p.hold.Node); len(reasons) > 0 {
 			return reasons
 		}
-		reason.Code = NotReported
+		reason.Code = unreported(s.Node(place.Node))
 	case va == nil:
 		if reasons := p.blockers(s.Node(place.Node), place); len(reasons) > 0 {
 			return reasons
@@ -55,11 +70,23 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Plac
 	case va.Deleting, replaced(s.Node(place.Node), va):
 		return []Reason{stuckAt(a, s, v, place, now)}
 	case va.Attached:
-		reason.Code = NotReported
+		reason.Code = unreported(s.Node(place.Node))
 	case !va.AttachError.IsZero():
-		reason.Code, reason.Detail, reason.GRPC = AttachFailed, va.AttachError.Message, va.AttachError.Code
+		reason = failedAttach(s, v, va)
 	default:
 		reason.Code = Attaching
 	}
 	return []Reason{reason}
+}
+
+// unreported is why volumesAttached of a node does not name what is attached there:
+// it is about to, unless nobody writes it.
+func unreported(n *ledger.Node) ledger.Code {
+	switch {
+	case n == nil || !n.Exists:
+		return NodeMissing
+	case !n.Managed:
+		return NodeUnmanaged
+	}
+	return NotReported
 }

@@ -86,7 +86,7 @@ func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
 // ticket counts, granted or not. It costs the request's own volumes, however
 // many pods and attachments the node has.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
-	return a.judge(view{s: s, r: r, n: n, now: now})
+	return a.judge(view{a: a, s: s, r: r, n: n, now: now})
 }
 
 func (a Arbiter) judge(w view) Verdict {
@@ -102,6 +102,12 @@ func (w view) wherever() []Reason {
 		if need.Volume.IsZero() || !w.s.AttachRequired(need.Volume.Driver) {
 			continue
 		}
+		if w.r.Type == ledger.TypeLiveMigration && need.Link == ledger.LinkUnbound {
+			// What migrates is somewhere. Before there is a volume, there is no
+			// hold that keeps two migrations apart.
+			reasons = append(reasons, Reason{Code: ClaimUnbound, Volume: need.Volume, Claim: need.Name})
+			continue
+		}
 		reasons = append(reasons, w.free(need)...)
 	}
 	return reasons
@@ -111,7 +117,7 @@ func (w view) wherever() []Reason {
 // holds its exclusive volumes. Not narrowed when nobody does (false). More
 // than one node in the reasons of Fit means that none will do.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
-	w := view{s: s, r: r, now: now}
+	w := view{a: a, s: s, r: r, now: now}
 	for _, need := range r.Needs {
 		v := s.Volume(need.Volume)
 		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) || w.migration(v) || underMigration(s, v) {

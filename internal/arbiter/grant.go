@@ -22,7 +22,7 @@ import (
 // the answer of each write first, and where the answer is lost, what is found.
 func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verdict, []Step) {
 	r := TicketRequest(s, t)
-	w := view{s: s, r: r, n: t.Node, now: now, granting: true}
+	w := view{a: a, s: s, r: r, n: t.Node, now: now, granting: true}
 	if lost := w.fenced(); len(lost) > 0 {
 		return refuse(lost), nil // before all else: whoever waits for this ticket to give way sees that it has
 	}
@@ -52,14 +52,8 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 		if !p.excl {
 			continue
 		}
-		if who, at, lost := p.committed(r, t.Node); lost {
-			return refuse([]Reason{{Code: NotGranted, Volume: v.ID, Claim: need.Name}}), nil
-		} else if at != "" {
-			return refuse([]Reason{{Code: HeldElsewhere, Volume: v.ID, Claim: need.Name, Node: at, Who: who}}).SeenFrom(r.Who.Namespace), nil
-		}
-		p.hold = p.nextHold(hold(v))
-		if p.hold.Node != t.Node && p.hold.Next.Node != t.Node && !p.migratesTo(v.Place(t.Node)) {
-			return refuse([]Reason{p.taken(need.Name)}).SeenFrom(r.Who.Namespace), nil
+		if reason, kept := p.kept(r, t.Node, need.Name); kept {
+			return refuse([]Reason{reason}).SeenFrom(r.Who.Namespace), nil
 		}
 		if p.hold.Next.Node == t.Node {
 			// By name, as its grant will be on its way: the promise may have been
@@ -111,48 +105,10 @@ func (w view) fenced() []Reason {
 	return reasons
 }
 
-// committed is to whom else, at another node, the volume is committed: to whom
-// the hold as written promises it, as the grant may be on its way; and at a
-// fenced node to any ticket that has it or may get it. Whoever ranks before, or
-// relies on the fence, has that ticket told first that it gives way, and waits
-// until then: once it is told, no fence that ends makes two of them.
-func (p *planner) committed(r Request, n ledger.NodeName) (who ledger.Requester, at ledger.NodeName, lost bool) {
-	next := hold(p.v).Next
-	for i := range p.v.Places {
-		place := &p.v.Places[i]
-		if place.Node == n {
-			continue
-		}
-		lost := fenced(p.s, p.v, place.Node, p.now)
-		for _, u := range place.Users {
-			who := requester(p.s, u)
-			if who.UID == r.Who.UID || !p.booked(u) {
-				continue
-			}
-			if lost || stand(p.s, u) == asking && place.Node == next.Node && who.UID == next.To.UID {
-				return who, place.Node, lost
-			}
-		}
-	}
-	return ledger.Requester{}, "", false
-}
-
 // gaveWay says whether a ticket that is not granted has been told that it gives
 // way: to another, or because its node is fenced.
 func gaveWay(t *ledger.Ticket) bool {
 	return t.Phase == ledger.TicketPending && (t.Reason == string(Outranked) || t.Reason == string(NodeFenced))
-}
-
-// taken is the reason that a hold gives a volume to another node: the one
-// that it is promised to, else the one that has it.
-func (p *planner) taken(name string) Reason {
-	reason := Reason{Code: HeldElsewhere, Volume: p.v.ID, Claim: name, Node: p.hold.Node}
-	if p.hold.Next.Node != "" {
-		reason.Node, reason.Who = p.hold.Next.Node, p.hold.Next.To
-	} else if len(p.hold.Requesters) > 0 {
-		reason.Who = p.hold.Requesters[0]
-	}
-	return reason
 }
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it

@@ -120,7 +120,7 @@ func (j *judge) grants(t ledger.Ticket) {
 }
 
 // believed adds to what is bound to a node what the controller still sees
-// pods, attachments or earlier grants bind there: it grants no slot that it
+// pods, attachments, creations or earlier grants bind there: it grants no slot that it
 // has given.
 func (j *judge) believed(n ledger.NodeName, bound map[ledger.VolumeID]bool) map[ledger.VolumeID]bool {
 	all := maps.Clone(bound)
@@ -134,7 +134,7 @@ func (j *judge) believed(n ledger.NodeName, bound map[ledger.VolumeID]bool) map[
 		given := slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			return u.Pod != "" || s.Ticket(u.Ticket).Phase == ledger.TicketGranted
 		})
-		if given || p.HasAttachments() || p.Reported || p.InUse {
+		if given || p.HasAttachments() || p.Reported || p.InUse || p.Sent || p.Left {
 			all[v] = true
 		}
 	}
@@ -160,8 +160,8 @@ func (j *judge) grantsExclusive(t ledger.Ticket, v ledger.VolumeID) {
 	}
 }
 
-// bound are the volumes that bound pods, granted tickets, VolumeAttachments
-// or the node's status bind to a node.
+// bound are the volumes that bound pods, granted tickets, VolumeAttachments, their
+// creations in flight or the node's status bind to a node.
 func (j *judge) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
 	node := j.c.nodes[n]
@@ -171,6 +171,16 @@ func (j *judge) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	for _, va := range j.c.attachments {
 		if v, ok := j.c.source(va); ok && va.Node == n {
 			used[v] = true
+		}
+	}
+	for v, nodes := range j.c.disks.at {
+		if nodes[n] {
+			used[v] = true // left there, whatever the API says
+		}
+	}
+	for _, s := range j.c.flying {
+		if s.Node == n {
+			used[s.Volume] = true
 		}
 	}
 	for _, p := range j.c.podsAt(n) {

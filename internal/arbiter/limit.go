@@ -120,7 +120,9 @@ func (w view) confirmed(p *ledger.Place) bool {
 }
 
 // bodily says whether more than wishes binds a volume to a place.
-func bodily(p *ledger.Place) bool { return p.HasAttachments() || p.Reported || p.InUse }
+func bodily(p *ledger.Place) bool {
+	return p.HasAttachments() || p.Reported || p.InUse || p.Sent || p.Left
+}
 
 // tryout is by how much a dry run, and for a grant the tickets that rank
 // after it, change the slots that a driver uses at the node.

@@ -14,7 +14,7 @@ import (
 // that a policy sets. What is refused here waits for its claims and volumes, or
 // for those who hold them, and adding nodes doesn't help.
 func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
-	w := view{s: s, r: r, now: now}
+	w := view{a: a, s: s, r: r, now: now}
 	return refuse(append(w.wherever(), w.policed()...)).SeenFrom(r.Who.Namespace)
 }
 

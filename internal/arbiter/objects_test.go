@@ -83,7 +83,8 @@ func accessMode(word string) ledger.Access {
 	return ledger.AccessUnknown
 }
 
-// pv makes a PersistentVolume, and with claim=NAME its bound claim.
+// pv makes a PersistentVolume, and with claim=NAME its bound claim, namespace=
+// for one of another namespace.
 func (s *script) pv(a args) {
 	name := a.word(1)
 	pv := s.pvs[name]
@@ -95,7 +96,7 @@ func (s *script) pv(a args) {
 	}
 	pv.Deleting = a.flag("deleting")
 	if claim := a.get("claim", ""); claim != "" {
-		pv.Claim = ledger.ClaimKey{Namespace: namespace, Name: claim}
+		pv.Claim = ledger.ClaimKey{Namespace: a.get("namespace", namespace), Name: claim}
 		k := s.claims[pv.Claim]
 		if k.UID == "" {
 			k = ledger.Claim{Key: pv.Claim, UID: s.uid("claim-" + claim)}
@@ -106,7 +107,8 @@ func (s *script) pv(a args) {
 	s.putPV(pv)
 }
 
-// claim makes or changes a claim: "lost", "deleting".
+// claim makes or changes a claim: "lost", "deleting", owner=POD for an ephemeral
+// volume's.
 func (s *script) claim(a args) {
 	key := ledger.ClaimKey{Namespace: namespace, Name: a.word(1)}
 	k := s.claims[key]
@@ -114,6 +116,9 @@ func (s *script) claim(a args) {
 		k = ledger.Claim{Key: key, UID: s.uid("claim-" + key.Name), Class: a.get("class", ""), Access: accessMode(a.get("access", "RWO"))}
 	}
 	k.Lost, k.Deleting = a.flag("lost"), a.flag("deleting")
+	if p, ok := s.podNamed(a.get("owner", "")); ok {
+		k.OwnerPod = p.UID
+	}
 	if pv := a.get("bound", ""); pv != "" {
 		k.Bound, k.PersistentVolume = true, pv
 	}
@@ -154,7 +159,10 @@ func (s *script) pod(a args) {
 	name := a.word(1)
 	p, exists := s.podNamed(name)
 	if !exists || a.flag("again") {
-		p = ledger.Pod{UID: s.uid(name), Namespace: namespace, Name: name, Created: s.now.Unix(), Node: ledger.NodeName(a.get("node", ""))}
+		p = ledger.Pod{UID: s.uid(name), Namespace: a.get("namespace", namespace), Name: name, Created: s.now.Unix(), Node: ledger.NodeName(a.get("node", ""))}
+		for _, volume := range a.list("ephemeral") {
+			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: volume, Claim: name + "-" + volume, Ephemeral: true})
+		}
 		for _, claim := range append(a.list("claims"), a.list("claim")...) {
 			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "v-" + claim, Claim: claim})
 		}

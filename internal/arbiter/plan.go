@@ -22,7 +22,9 @@ const (
 	// where it names none, that no PersistentVolume is of the volume.
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic
-	// name; that it exists already is no error.
+	// name; that it exists already is no error. The ledger is told AttachSent
+	// before, and must take it in; and AttachSettled when it is proved what
+	// came of it.
 	CreateAttachment
 	// Report puts the volume into volumesAttached, after proving that its
 	// attachment UID is attached, not being deleted, and newer than any
@@ -50,11 +52,14 @@ const (
 	// MarkWanted tells the attacher that the volume is wanted again where an
 	// attachment, of exactly this UID, is being deleted.
 	MarkWanted
+	// FindAttachment reads consistently whether the attachment is there whose
+	// creation was sent, and tells the ledger AttachSettled.
+	FindAttachment
 )
 
 func (a Action) String() string {
 	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted"}[a]
+		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment"}[a]
 }
 
 // Step is one thing to do.
@@ -120,9 +125,12 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	p.decideHold()
 	for i := range v.Places {
 		place := &v.Places[i]
-		if p.wanted(place) {
+		switch {
+		case place.Sent && !place.HasOwn():
+			p.find(place)
+		case p.wanted(place):
 			p.acquire(place)
-		} else {
+		default:
 			p.release(place)
 		}
 		if p.wanted(place) || p.pledged(place) {
@@ -162,8 +170,10 @@ func (p *planner) wanted(place *ledger.Place) bool {
 
 // migratesTo says whether a live migration may have the volume at a second
 // node.
-func (p *planner) migratesTo(place *ledger.Place) bool {
-	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(p.s, p.v, u) })
+func (p *planner) migratesTo(place *ledger.Place) bool { return migratesTo(p.s, p.v, place) }
+
+func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place) bool {
+	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }
 
 // claimed says whether anybody at a place has a right to the volume. promised
@@ -249,6 +259,9 @@ func named(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 
 // physical says whether the volume may still be at a place, whoever wants it.
 func (p *planner) physical(place *ledger.Place) bool {
+	if place.Sent {
+		return true
+	}
 	if place.HasAttachments() || place.Reported {
 		return true
 	}

@@ -46,11 +46,11 @@ func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Coope
 // stale says whether a place is reported without an attachment, and can be
 // shown not to be in use.
 func (p *planner) stale(place *ledger.Place) bool {
-	if !place.Reported || place.InUse || p.Cooperative {
+	if !place.Reported || p.Cooperative {
 		return false
 	}
 	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)
-	return verdict.Allowed() && rule == ""
+	return verdict.Allowed() && rule == "" // the kubelet's own word that it is not in use
 }
 
 // replaced says whether an attachment was made to another machine than the
@@ -190,6 +190,13 @@ func (p *planner) create(node *ledger.Node, place *ledger.Place) {
 		NodeID:      node.Driver(p.v.ID.Driver).NodeID,
 		Transitions: p.hold.Transitions,
 	})
+}
+
+// find plans the look for an attachment whose creation is sent. No plan is made
+// while it is in flight: the answer did not come, and nor did one to the look
+// that followed.
+func (p *planner) find(place *ledger.Place) {
+	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.v.ID, place.Node)})
 }
 
 // stuckAt says what keeps a volume at a place that it is to leave; Detaching

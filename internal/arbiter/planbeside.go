@@ -12,7 +12,7 @@ import (
 // detaches what it has attached, and is the only one that writes
 // volumesAttached. It does not watch VolumeAttachments: one that was made for
 // a ticket it does not know of until a pod of that volume is bound to the node,
-// or until it starts anew, and then it deletes it (CONTRACT.md section 2.5).
+// or until it starts anew, and then it deletes it (docs/decisions/0008).
 const (
 	// otherTurn is how long an attachment that nobody wants any more is left to
 	// the attach/detach controller: it looks at everything it knows of ten times

@@ -10,7 +10,7 @@ import (
 )
 
 // release plans the next step that takes the volume from a place that does
-// not want it: the safe detach of DESIGN.md section 7, one step at a time.
+// not want it: the safe detach (docs/invariants.md, I3), one step at a time.
 func (p *planner) release(place *ledger.Place) {
 	va, node := place.Own(), p.s.Node(place.Node)
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
@@ -119,7 +119,7 @@ func (p *planner) delayed(node *ledger.Node, place *ledger.Place) time.Duration 
 // removePods plans the removal of the terminating pods that use the volume at
 // an out-of-service node, which pod garbage collection would only do later.
 func (p *planner) removePods(node *ledger.Node, place *ledger.Place) {
-	if node == nil || !node.Exists || !node.OutOfService || ready(node) {
+	if !abandoned(node) {
 		return
 	}
 	for _, u := range place.Users {

@@ -45,7 +45,8 @@ func (p *planner) writeHold() {
 
 // forgotten says whether nothing is left that the hold could be about.
 func (p *planner) forgotten() bool {
-	return p.v.Hold != nil && len(p.v.PVs()) == 0 && len(p.v.Places) == 0
+	return p.v.Hold != nil && len(p.v.PVs()) == 0 &&
+		!slices.ContainsFunc(p.v.Places, func(place ledger.Place) bool { return !place.OnlyLeft() })
 }
 
 // nextHold is the hold as it should be.
@@ -62,6 +63,9 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 		return h
 	}
 	place := p.v.Place(h.Node)
+	if place.OnlyLeft() {
+		place = nil // what the hold says is all that is known of it
+	}
 	h.Requesters = p.requesters(place)
 	if h.Node == was.Node {
 		h.NodeUID = was.NodeUID
@@ -74,6 +78,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	h.Waiting = p.waiting(h.Node, h.Next.To)
 	p.describe(&h, place)
 	p.revoke(&h)
+	p.refused(was, &h)
 	if h.Stays = p.stays(was, h, place); h.Stays {
 		unknown(&h)
 	}
@@ -218,7 +223,11 @@ func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promis
 		lost := fenced(p.s, p.v, next.Node, p.now)
 		if place := p.v.Place(next.Node); place != nil {
 			for _, u := range place.Users {
-				if st := stand(p.s, u); (st == living && !lost || p.booked(u)) && requester(p.s, u).UID == next.To.UID {
+				st := stand(p.s, u)
+				if st == living && p.outranked(u, next.Node) {
+					continue // it has yet to be told
+				}
+				if (st == living && !lost || p.booked(u)) && requester(p.s, u).UID == next.To.UID {
 					return next
 				}
 			}

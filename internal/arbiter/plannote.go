@@ -8,49 +8,83 @@ import (
 
 // A shared volume is held by nobody, and has a VolumeHold only while there is
 // something to say: that it waits at a node that does not answer, and how far
-// the rule of force has come, so that another controller goes on from there.
+// the rule of force has come, so that another controller goes on from there; or
+// that the driver refuses to attach it.
 
 // decideNote plans the write of what a shared volume's hold is to say, and its
 // end when there is nothing to say any more.
 func (p *planner) decideNote(was ledger.Hold) {
-	place := p.overdue()
-	if place == nil {
-		if was.Version != "" && was.Force.Rule != "" && was.Transitions == 0 {
-			p.add(Step{Do: DeleteHold, Expect: was.Version})
-		}
+	says := was.Version != "" && (was.Force.Rule != "" || was.State == ledger.HoldAttachFailed)
+	note := p.note(was)
+	switch {
+	case note.State == "" && says && was.Transitions == 0:
+		p.add(Step{Do: DeleteHold, Expect: was.Version})
+		return
+	case note.State == "" && says && !was.Stays:
+		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
+	case note.State == "", was.Transitions > 0 && !says:
 		return
 	}
-	if was.Version != "" && was.Force.Rule == "" && was.Transitions > 0 {
-		return // from when it was exclusive: that stays as it is
-	}
-	stuck := stuckAt(p.Arbiter, p.s, p.v, place, p.now)
-	note := ledger.Hold{
-		Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs(),
-		State: ledger.HoldDetachPending, Reason: stuck.Code, Message: stuck.Message(),
-	}
-	p.clock(&note, place)
 	if !sameHold(was, note) {
 		p.add(Step{Do: WriteHold, Hold: note, Expect: was.Version})
 	}
 }
 
-// overdue is the place that a shared volume is to leave and whose time for a
-// forced detach has run longest. It is the one that is kept: should the leader
-// change, the time of any other starts over.
+// note is what a shared volume's hold is to say; without a State, nothing.
+func (p *planner) note(was ledger.Hold) ledger.Hold {
+	note := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs()}
+	if place := p.overdue(); place != nil {
+		stuck := p.unanswered(place)
+		note.State, note.Reason, note.Message = ledger.HoldDetachPending, stuck.Code, stuck.Message()
+		p.clock(&note, place)
+	} else if reason, found := p.unattached(was); found {
+		note.State, note.Reason, note.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
+	}
+	return note
+}
+
+// unattached is what the driver said of an attach of a shared volume that it
+// refuses: what the hold says already, or else of the first node.
+func (p *planner) unattached(was ledger.Hold) (first Reason, found bool) {
+	for i := range p.v.Places {
+		reason, failed := p.attachError(was, &p.v.Places[i])
+		switch {
+		case failed && reason.Message() == was.Message:
+			return reason, true
+		case failed && !found:
+			first, found = reason, true
+		}
+	}
+	return first, found
+}
+
+// overdue is the place that a shared volume is to leave, or will have to, since its
+// node does not answer, and whose time for a forced detach has run longest. It is
+// the one that is kept: should the leader change, the time of any other starts over.
 func (p *planner) overdue() *ledger.Place {
 	var best *ledger.Place
 	var longest forcing
 	for i := range p.v.Places {
 		place := &p.v.Places[i]
-		if p.wanted(place) || !p.physical(place) {
+		f := force(p.s, p.v, place, p.now)
+		if f.Rule == "" || f.Left <= 0 || !p.physical(place) || p.unanswered(place).Code != NodeUnreachable {
 			continue
 		}
-		if stuckAt(p.Arbiter, p.s, p.v, place, p.now).Code != NodeUnreachable {
-			continue
-		}
-		if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 && (best == nil || f.Elapsed > longest.Elapsed) {
+		if best == nil || f.Elapsed > longest.Elapsed {
 			best, longest = place, f
 		}
 	}
 	return best
+}
+
+// unanswered says what keeps a shared volume at a place. Where somebody still claims
+// it, a rule can only be about the node.
+func (p *planner) unanswered(place *ledger.Place) Reason {
+	if !p.wanted(place) {
+		return stuckAt(p.Arbiter, p.s, p.v, place, p.now)
+	}
+	return Reason{
+		Code: NodeUnreachable, Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: place.Node,
+		Seconds: secondsLeft(force(p.s, p.v, place, p.now)),
+	}
 }

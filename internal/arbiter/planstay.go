@@ -44,10 +44,14 @@ func (p *planner) lost(name ledger.NodeName) bool {
 
 // unknown has the hold say so where nothing else is wrong.
 func unknown(h *ledger.Hold) {
-	if h.State != ledger.HoldDetachPending {
-		h.State, h.Reason = ledger.HoldUnknown, ""
-		h.Message = "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; it is being attached anew"
+	if h.State == ledger.HoldDetachPending {
+		return
 	}
+	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; it is being attached anew"
+	if h.State == ledger.HoldAttachFailed {
+		words += ": " + h.Message
+	}
+	h.State, h.Reason, h.Message = ledger.HoldUnknown, "", words
 }
 
 // askToStay plans the annotation, once the hold has been written.
@@ -81,7 +85,7 @@ func (p *planner) reclaim() {
 	if place == nil {
 		place = &ledger.Place{Node: was.Node}
 	}
-	if node := p.s.Node(was.Node); !place.HasAttachments() && !p.wanted(place) && len(p.blockers(node, place)) == 0 {
+	if node := p.s.Node(was.Node); !place.HasAttachments() && !place.Sent && !p.wanted(place) && len(p.blockers(node, place)) == 0 {
 		p.create(node, place)
 	}
 }

@@ -106,3 +106,17 @@ func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 		})
 	}
 }
+
+// A ticket that is not a pod's waits for what denies it, with the reason on it,
+// and nothing is left to do about it; a pod's is to be refused.
+func TestWhoWaitsForASlotIsSettled(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for kind, want := range map[ledger.TicketType]int{ledger.TypeManual: 0, ledger.TypePod: 1} {
+		asks := asksFor("asks", kind, "n2")
+		full := ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}
+		s := promising(now, usesData("asks", "", ledger.PodLive), full, asks).Snapshot()
+		if found := (arbiter.Arbiter{}).Unsettled(s, now); len(found) != want {
+			t.Errorf("%s: %v, want %d", kind, found, want)
+		}
+	}
+}

@@ -76,6 +76,9 @@ func (r Reason) Message() string {
 		}
 		return fmt.Sprintf("no free slot of driver %s (%d of %d used)", r.Driver, r.Used, r.Limit)
 	case NodeExhausted:
+		if r.Detail != "" {
+			return fmt.Sprintf("driver %s has no room for another volume: %s", r.Driver, r.said())
+		}
 		return fmt.Sprintf("driver %s has no room for another volume (it answered ResourceExhausted)", r.Driver)
 	case AccessModesConflict:
 		return fmt.Sprintf("%s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes", volume)
@@ -119,13 +122,13 @@ func (r Reason) progress(volume string) string {
 	case Attaching:
 		return fmt.Sprintf("%s is being attached to %s", volume, r.Node)
 	case AttachFailed:
-		return fmt.Sprintf("attaching %s to %s failed and will be tried again: %s", volume, r.Node, r.Detail)
+		return fmt.Sprintf("attaching %s to %s failed and will be tried again: %s", volume, r.Node, r.said())
 	case NotReported:
 		return fmt.Sprintf("%s is attached to %s; its node status will say so at once", volume, r.Node)
 	case Detaching:
 		return fmt.Sprintf("%s is being detached from %s", volume, r.Node)
 	case DetachFailed:
-		return fmt.Sprintf("detaching %s from %s failed and will be tried again: %s", volume, r.Node, r.Detail)
+		return fmt.Sprintf("detaching %s from %s failed and will be tried again: %s", volume, r.Node, r.said())
 	case InUse:
 		return fmt.Sprintf("%s is still in use at %s: its kubelet reports it in volumesInUse", volume, r.Node)
 	case InUseUnknown:
@@ -171,6 +174,25 @@ func (r Reason) forWhom() string {
 		return " for somebody of another namespace"
 	}
 	return " for " + r.Who.String()
+}
+
+// codeNames are gRPC's names of its codes.
+func codeNames() []string {
+	return []string{
+		"OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied",
+		"ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented", "Internal", "Unavailable",
+		"DataLoss", "Unauthenticated",
+	}
+}
+
+// said is what the driver said, in its own words, and with the code if they do
+// not name it: attachers write gRPC's own text of an error as a rule, which does.
+func (r Reason) said() string {
+	names := codeNames()
+	if r.GRPC <= 0 || int(r.GRPC) >= len(names) || strings.Contains(r.Detail, names[r.GRPC]) {
+		return r.Detail
+	}
+	return r.Detail + " (" + names[r.GRPC] + ")"
 }
 
 func (r Reason) volume() string {

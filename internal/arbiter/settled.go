@@ -23,7 +23,7 @@ func (a Arbiter) Settled(s ledger.Snapshot, need Need, n ledger.NodeName) Verdic
 	if !s.AttachRequired(need.Volume.Driver) || !exclusive(access(s, v, need.Access)) {
 		return allow()
 	}
-	if v != nil && v.Hold != nil && (v.Hold.Node == n || v.Hold.Next.Node == n) {
+	if v != nil && v.Hold != nil && (v.Hold.Node == n || v.Hold.Next.Node == n || migratesTo(s, v, v.Place(n))) {
 		return allow()
 	}
 	return refuse([]Reason{reason})

@@ -231,7 +231,11 @@ func (w *world) planOne() {
 	if len(ids) == 0 {
 		return
 	}
-	steps := w.arb.Plan(w.snapshot(), ids[w.below(len(ids))], w.now).Steps
+	id := ids[w.below(len(ids))]
+	if w.flies(id) {
+		return
+	}
+	steps := w.arb.Plan(w.snapshot(), id, w.now).Steps
 	for len(steps) > 0 {
 		i := w.below(len(steps))
 		if w.below(6) > 0 {
@@ -292,6 +296,8 @@ func (w *world) provision() {
 // calm ends all faults.
 func (w *world) calm() {
 	w.trace("all faults end")
+	w.mutes = func() bool { return false }
+	w.landAll()
 	w.disks.failAttach, w.disks.failDetach = map[ledger.VolumeID]ledger.CallError{}, map[ledger.VolumeID]ledger.CallError{}
 	w.flush()
 	w.lag = false
@@ -343,6 +349,7 @@ func (w *world) play(t failer) {
 		w.step()
 		w.check(t, "under way")
 	}
+	w.standstill(t)
 	w.calm()
 	w.rests(t, "after the faults")
 	w.everybodyServed(t)
@@ -360,6 +367,31 @@ func (w *world) play(t failer) {
 	}
 	w.rests(t, "at the end")
 	w.nothingLeft(t)
+}
+
+// standstill lets everything happen that can while the faults last, and asks what
+// those are told who have to wait for their end: not that things are under way.
+func (w *world) standstill(t failer) {
+	w.mutes = func() bool { return false }
+	w.landAll()
+	w.flush()
+	w.lag = false
+	if w.stock != nil || !w.settle() {
+		return // who works beside another controller also waits for its turns
+	}
+	w.check(t, "while the faults last")
+	s := w.snapshot()
+	for _, uid := range sortedKeys(w.pods) {
+		p := w.pods[uid]
+		if p.Node == "" || p.Phase != ledger.PodLive || w.kubelets[p.Node].running[uid] {
+			continue
+		}
+		for _, need := range arbiter.PodRequest(s, &p).Needs {
+			if v := w.arb.Explain(s, need, p.Node, w.now); !v.Allowed() && !slices.ContainsFunc(v.Reasons, w.lasts) {
+				w.fail(t, "pod %s at %s is told %s, and nothing moves", p.Name, p.Node, because(v))
+			}
+		}
+	}
 }
 
 func (w *world) rests(t failer, what string) {
@@ -385,12 +417,23 @@ func (w *world) everybodyServed(t failer) {
 		}
 		waits := slices.ContainsFunc(arbiter.PodRequest(s, &p).Needs, func(need arbiter.Need) bool {
 			v := w.arb.Explain(s, need, p.Node, w.now)
-			return !v.Allowed() && len(v.Reasons) > 0
+			return !v.Allowed() && slices.ContainsFunc(v.Reasons, w.lasts)
 		})
 		if !waits {
 			w.fail(t, "pod %s at %s neither runs nor waits for anything", p.Name, p.Node)
 		}
 	}
+}
+
+// lasts says whether a reason is one for which a pod may wait when nothing moves any
+// more: not one that says that things are under way. Beside another controller they
+// may be, for what that one knows.
+func (w *world) lasts(r arbiter.Reason) bool {
+	switch r.Code {
+	case arbiter.Attaching, arbiter.NotReported, arbiter.NotGranted, arbiter.Detaching:
+		return w.stock != nil
+	}
+	return true
 }
 
 func (w *world) nothingLeft(t failer) {

@@ -92,6 +92,7 @@ func (w *world) advanceTime() {
 
 func (w *world) restartController() {
 	w.trace("the controller starts anew")
+	w.landAll()
 	w.restart()
 }
 

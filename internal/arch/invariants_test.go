@@ -23,7 +23,7 @@ func TestInvariantsNameWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	functions := declared(t, root, "internal/ledger", "internal/arbiter", "internal/execute")
+	functions := declared(t, root, "internal/ledger", "internal/arbiter", "internal/observe", "internal/execute")
 	sections := strings.Split(string(text), "\n## ")
 	for _, i := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9"} {
 		found := false

@@ -107,7 +107,7 @@ func TestImportLaw(t *testing.T) {
 	for _, f := range files {
 		for _, imported := range f.imports() {
 			if v := violation(f.folder, imported); v != "" {
-				t.Errorf("%s imports %s: %s (DESIGN.md section 5, import law)", f.path, imported, v)
+				t.Errorf("%s imports %s: %s (the import law: CONTRIBUTING.md, \"Where things are\")", f.path, imported, v)
 			}
 		}
 	}

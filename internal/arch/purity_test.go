@@ -13,7 +13,7 @@ import (
 // pure are the packages of the standard library that the core may import:
 // none of them does I/O, has a clock that the core calls, or randomness.
 var pure = []string{
-	"cmp", "crypto/sha256", "encoding/binary", "encoding/hex", "errors", "fmt", "iter", "maps", "math", "math/bits", "slices",
+	"cmp", "container/list", "crypto/sha256", "encoding/binary", "encoding/hex", "errors", "fmt", "iter", "maps", "math", "math/bits", "slices",
 	"strconv", "strings", "sync", "time", "unique",
 }
 

@@ -72,11 +72,16 @@ func (e *Executor) Prune(s ledger.Snapshot) {
 }
 
 // createAttachment creates the VolumeAttachment of a volume at a node. One
-// that exists already will do if it is of the same volume.
+// that exists already will do if it is of the same volume. From before it is sent
+// until it is proved what came of it, the ledger knows that it may be there.
 func (e *Executor) createAttachment(ctx context.Context, step arbiter.Step) error {
 	object, err := e.newAttachment(step)
 	if err != nil {
 		return err
+	}
+	e.config.Observer.Apply(ledger.AttachSent{Volume: step.Volume, Node: step.Node})
+	if place := e.snapshot().Volume(step.Volume).Place(step.Node); place == nil || !place.Sent {
+		return fmt.Errorf("%w: nobody at node %s is there any more for whom it was to be created", ErrStale, step.Node)
 	}
 	attachments := e.config.Kube.StorageV1().VolumeAttachments()
 	created, err := call(ctx, e, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
@@ -85,6 +90,7 @@ func (e *Executor) createAttachment(ctx context.Context, step arbiter.Step) erro
 	if err == nil {
 		e.confirmed.set(string(created.UID), true)
 		e.config.Observer.Saw(created)
+		e.settled(step)
 		return nil
 	}
 	failed := fmt.Errorf("create VolumeAttachment %s: %w", object.Name, err)
@@ -96,20 +102,44 @@ func (e *Executor) createAttachment(ctx context.Context, step arbiter.Step) erro
 			return err
 		}
 	case !apierrors.IsAlreadyExists(err):
+		e.settled(step)
 		return failed
 	}
-	found, err := e.rereadAttachment(ctx, object.Name)
-	if errors.Is(err, ErrStale) {
-		return failed
-	}
-	if err != nil {
+	found, err := e.lookFor(ctx, step)
+	switch {
+	case err != nil:
 		return err
+	case found == nil:
+		return failed
 	}
 	if found.Spec.Attacher != object.Spec.Attacher || found.Spec.NodeName != object.Spec.NodeName ||
 		!sameSource(found.Spec.Source, object.Spec.Source) {
 		return fmt.Errorf("VolumeAttachment %s exists and is of another volume: it takes a person to delete it", object.Name)
 	}
 	return nil
+}
+
+// findAttachment finds out what came of a creation that an earlier step has sent,
+// and whose time was over when that ended.
+func (e *Executor) findAttachment(ctx context.Context, step arbiter.Step) error {
+	_, err := e.lookFor(ctx, step)
+	return err
+}
+
+// lookFor reads the attachment whose creation was sent and can be under way no
+// more: nil without an error when it is not there.
+func (e *Executor) lookFor(ctx context.Context, step arbiter.Step) (*storagev1.VolumeAttachment, error) {
+	found, err := e.rereadAttachment(ctx, step.Attachment)
+	if err != nil && !errors.Is(err, ErrStale) {
+		return nil, err
+	}
+	e.settled(step)
+	return found, nil
+}
+
+// settled tells the ledger that it knows what came of a creation.
+func (e *Executor) settled(step arbiter.Step) {
+	e.config.Observer.Apply(ledger.AttachSettled{Volume: step.Volume, Node: step.Node})
 }
 
 // sameSource says whether two attachments may be of one volume. Two names of

@@ -42,6 +42,7 @@ func TestCreateAttachment(t *testing.T) {
 					pv.Finalizers = []string{translate.AttacherFinalizer("d")}
 				}
 				s.Put("persistentvolumes", pv)
+				withUser(s)
 			}, nil)
 			must(t, w.Do(t.Context(), creation()))
 			var got storagev1.VolumeAttachment
@@ -67,7 +68,7 @@ func TestCreateAttachment(t *testing.T) {
 
 // Who created an attachment need not confirm it before it reports it.
 func TestReportOfOwnAttachment(t *testing.T) {
-	w := start(t, withNode(nil, nil), nil)
+	w := start(t, all(withUser, withNode(nil, nil)), nil)
 	must(t, w.Do(t.Context(), creation()))
 	var a storagev1.VolumeAttachment
 	w.server.Get("volumeattachments", "", creation().Attachment, &a)
@@ -79,7 +80,7 @@ func TestReportOfOwnAttachment(t *testing.T) {
 }
 
 func TestCreateAttachmentOfAnotherVolume(t *testing.T) {
-	w := start(t, withAttachment(func(a *storagev1.VolumeAttachment) { a.Spec.NodeName = "n9" }), nil)
+	w := start(t, all(withUser, withAttachment(func(a *storagev1.VolumeAttachment) { a.Spec.NodeName = "n9" })), nil)
 	err := w.Do(t.Context(), creation())
 	if err == nil || errors.Is(err, execute.ErrStale) || !strings.Contains(err.Error(), "of another volume") {
 		t.Errorf("error %v", err)
@@ -91,7 +92,7 @@ func TestCreateAttachmentOfAnotherVolume(t *testing.T) {
 func TestCreateAttachmentWithoutAnswer(t *testing.T) {
 	for name, done := range map[string]bool{"it was made": true, "it was not made": false} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t, nil, func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
+			w := start(t, withUser, func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
 			var began atomic.Pointer[time.Time]
 			w.server.Intercept(func(r apitest.Request, serve func()) error {
 				if r.Verb != "create" {
@@ -108,15 +109,15 @@ func TestCreateAttachmentWithoutAnswer(t *testing.T) {
 			if waited := time.Since(*began.Load()); waited < 50*time.Millisecond {
 				t.Errorf("it returned after %s, when the API server may still be at it", waited)
 			}
-			if known := w.place().Canonical() != nil; known != done || (err == nil) != done {
-				t.Errorf("error %v, known %v", err, known)
+			if known := w.place().Canonical() != nil; known != done || (err == nil) != done || w.place().Sent {
+				t.Errorf("error %v, known %v, still in doubt %v", err, known, w.place().Sent)
 			}
 		})
 	}
 }
 
 func TestCreateAttachmentIsRefused(t *testing.T) {
-	w := start(t, nil, func(c *execute.Config) { c.Timeout = time.Hour })
+	w := start(t, withUser, func(c *execute.Config) { c.Timeout = time.Hour })
 	w.server.Intercept(func(apitest.Request, func()) error {
 		return apierrors.NewForbidden(storagev1.Resource("volumeattachments"), "x", errors.New("quota"))
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,18 +32,24 @@ func (e *Executor) bounded(ctx context.Context) (context.Context, context.Cancel
 	return ctx, cancel, nil
 }
 
-// call makes one request within its deadline, once it is its turn.
+// call makes one request within its deadline, once it is its turn. One that was
+// sent is not given up when ctx is done: the API server might carry it out after
+// the lease was handed over.
 func call[T any](ctx context.Context, e *Executor, request func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := e.config.Turn(ctx); err != nil {
 		return none, fmt.Errorf("%w: no turn for another request: %w", errNotSent, err)
 	}
-	bounded, cancel, err := e.bounded(ctx)
+	bounded, cancel, err := e.bounded(context.WithoutCancel(ctx))
 	if err != nil {
 		return none, err
 	}
 	defer cancel()
-	return request(bounded)
+	answer, err := request(bounded)
+	if mayFollow(err) {
+		e.unsettled.note(e.config.Now().Add(e.config.Timeout))
+	}
+	return answer, err
 }
 
 // try is call for requests without an answer worth having.
@@ -62,6 +69,29 @@ func mayFollow(err error) bool {
 		return refused.Status().Code >= http.StatusInternalServerError
 	}
 	return true
+}
+
+// unsettled is until when requests that got no answer may have an effect.
+type unsettled struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (u *unsettled) note(until time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if until.After(u.until) {
+		u.until = until
+	}
+}
+
+// Unsettled is for how long a request that got no answer may still have an
+// effect: the API server was told the timeout, too. 0 or less when none may. Who
+// hands the lease over waits for that first, once nothing calls Do any more.
+func (e *Executor) Unsettled() time.Duration {
+	e.unsettled.mu.Lock()
+	defer e.unsettled.mu.Unlock()
+	return e.unsettled.until.Sub(e.config.Now())
 }
 
 // outlast waits until a write whose answer did not come can have no effect any

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package execute turns a step into one write to the API, with the
-// precondition under which it was decided. It is the only package that writes
-// VolumeAttachments, node status, VolumeHolds, VolumeTickets and pod status.
+// precondition under which it was decided. It makes all of the controller's
+// writes of VolumeAttachments, node status, VolumeHolds, VolumeTickets and pod
+// status. Schedulers write the tickets of their reservations themselves
+// (plugins), and an attacher what it does with an attachment.
 //
 // Reads: what the observer knows; a node's pods, and whatever a refused write
 // was about, with consistent reads. Decides: nothing but which writes go into

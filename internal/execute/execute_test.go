@@ -191,6 +191,12 @@ func boundClaim(name, pv string) *corev1.PersistentVolumeClaim {
 	}
 }
 
+// withUser puts a pod at n1 that uses the volume.
+func withUser(s *apitest.Server) {
+	s.Put("persistentvolumeclaims", boundClaim("data", "pv-data"))
+	s.Put("pods", usingPod("db", "p1", "data"))
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -208,7 +214,7 @@ func isStale(t *testing.T, err error) {
 // A write is begun only when its deadline lies inside the lease.
 func TestLease(t *testing.T) {
 	lease := time.Now().Add(-time.Second)
-	w := start(t, all(withNode(nil, nil), withAttachment(nil)), func(c *execute.Config) {
+	w := start(t, all(withUser, withNode(nil, nil), withAttachment(nil)), func(c *execute.Config) {
 		c.Lease = func() time.Time { return lease }
 	})
 	for _, do := range []arbiter.Action{arbiter.Report, arbiter.Unreport, arbiter.ConfirmUnwanted, arbiter.DeleteAttachment, arbiter.CreateAttachment, arbiter.WriteHold} {

@@ -69,9 +69,11 @@ func (c Config) Validate() error {
 }
 
 // Executor executes steps. It remembers only which attachments it has
-// confirmed, and which requests of a node are under way.
+// confirmed, which requests of a node are under way, and until when those
+// without an answer may have an effect.
 type Executor struct {
 	config    Config
+	unsettled unsettled
 	confirmed confirmed
 	nodes     batcher[*nodeChange]
 	lists     batcher[*podQuestion]
@@ -111,6 +113,8 @@ func (e *Executor) do(ctx context.Context, step arbiter.Step) error {
 		return e.deleteHold(ctx, step)
 	case arbiter.CreateAttachment:
 		return e.createAttachment(ctx, step)
+	case arbiter.FindAttachment:
+		return e.findAttachment(ctx, step)
 	case arbiter.Report:
 		return e.report(ctx, step)
 	case arbiter.MarkWanted:

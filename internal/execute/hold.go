@@ -32,6 +32,7 @@ func (e *Executor) writeHold(ctx context.Context, step arbiter.Step) error {
 		if step.Expect == "" {
 			return holds.Create(ctx, object, metav1.CreateOptions{})
 		}
+		object.ManagedFields = untracked()
 		return holds.Update(ctx, object, metav1.UpdateOptions{})
 	})
 	switch {
@@ -44,6 +45,13 @@ func (e *Executor) writeHold(ctx context.Context, step arbiter.Step) error {
 	}
 	return fmt.Errorf("write VolumeHold %s: %w", object.Name, err)
 }
+
+// untracked has the API server not track any more which manager owns which field
+// of an object, as an update does that sets managedFields to one empty entry. Only
+// the controller writes holds, and always as a whole, and tracking is a third of
+// the CPU that an update of one costs the API server. Creations are tracked
+// whatever they say, and status subresources can't end it.
+func untracked() []metav1.ManagedFieldsEntry { return []metav1.ManagedFieldsEntry{{}} }
 
 // rereadHold takes in the hold as it is now.
 func (e *Executor) rereadHold(ctx context.Context, v ledger.VolumeID) error {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestLiveMigrationNamesItsSource(t *testing.T) {
-	w := start(t, nil, nil)
+	w := start(t, withUser, nil)
 	step := creation()
 	step.Beside = "n0"
 	must(t, w.Do(t.Context(), step))
@@ -27,7 +27,7 @@ func TestLiveMigrationNamesItsSource(t *testing.T) {
 // What is told is told of exactly one object, and known at once: it is not
 // told again.
 func TestMarkWanted(t *testing.T) {
-	w := start(t, nil, nil)
+	w := start(t, withUser, nil)
 	must(t, w.Do(t.Context(), creation()))
 	step := w.step(arbiter.MarkWanted)
 	step.Who = "default/db"

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
@@ -46,6 +47,7 @@ type lock struct {
 	duration time.Duration
 
 	mu      sync.Mutex
+	tried   bool      // a write that takes the Lease was sent, whatever came of it
 	renewed time.Time // when the last successful write began
 	epoch   int64
 	before  string // who held the lease before this process
@@ -64,14 +66,22 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 
 // Create writes a Lease where there is none.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	began := time.Now()
+	began := l.try()
 	return l.wrote(began, record, l.Interface.Create(ctx, record))
 }
 
 // Update takes or renews the Lease.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	began := time.Now()
+	began := l.try()
 	return l.wrote(began, record, l.Interface.Update(ctx, record))
+}
+
+// try notes that a write begins, and when.
+func (l *lock) try() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tried = true
+	return time.Now()
 }
 
 // wrote notes a write: the lease counts from before it was sent.
@@ -82,6 +92,12 @@ func (l *lock) wrote(began time.Time, record resourcelock.LeaderElectionRecord, 
 		l.mu.Unlock()
 	}
 	return err
+}
+
+func (l *lock) hasTried() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tried
 }
 
 func (l *lock) until() time.Time {
@@ -96,13 +112,21 @@ func (l *lock) term() Term {
 	return Term{Epoch: l.epoch, Until: l.until, Clean: l.before == ""}
 }
 
-// release gives the Lease up, if this process still has it. A renewal that the
-// elector gave up may still be carried out by the API server: then it is read
-// again.
-func (l *lock) release(ctx context.Context) error {
+// release gives the Lease up, if this process has it. A write that the elector
+// gave up may still be carried out by the API server: then it is read again. Who
+// never tried to take the Lease asks nobody.
+func (l *lock) release(ctx context.Context, timeout time.Duration) error {
+	if !l.hasTried() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		record, _, err := l.Get(ctx)
-		if err != nil || record.HolderIdentity != l.Identity() {
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil || record.HolderIdentity != l.Identity():
 			return err
 		}
 		now := metav1.Now()
@@ -112,9 +136,10 @@ func (l *lock) release(ctx context.Context) error {
 	})
 }
 
-// Lead waits until this process leads and runs work until ctx is done or the
-// lease is lost, which is ErrLost. client-go would give the Lease up before work has stopped, so
-// that is done here: the next leader then need not wait for anything.
+// Lead waits until this process leads, and runs work until ctx is done or the
+// lease is lost, which is ErrLost. client-go would give the Lease up before work
+// has stopped, so that is done here: the next leader then need not wait for
+// anything.
 func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work func(context.Context, Term) error) error {
 	lock, err := newLock(config, kube)
 	if err != nil {
@@ -142,7 +167,9 @@ func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	var leading context.Context
 	select {
 	case <-ctx.Done():
-		return nil
+		stopElecting()
+		<-elected // it may have taken the Lease at this very moment
+		return lock.release(ctx, config.WriteTimeout)
 	case leading = <-started:
 	}
 	working, stop := context.WithCancel(leading)
@@ -160,9 +187,7 @@ func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	case ctx.Err() != nil:
 		err = nil
 	}
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.WriteTimeout)
-	defer cancel()
-	return errors.Join(err, lock.release(releasing))
+	return errors.Join(err, lock.release(ctx, config.WriteTimeout))
 }
 
 func newLock(config Config, kube kubernetes.Interface) (*lock, error) {

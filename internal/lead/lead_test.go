@@ -140,6 +140,29 @@ func TestFollowingADeadLeader(t *testing.T) {
 	<-c.result
 }
 
+// Who is told to stop at the moment at which it is elected leaves no Lease behind
+// that the next leader would have to wait for, whether it knows that it was or not.
+func TestBeingToldToStopWhileElected(t *testing.T) {
+	for name, answer := range map[string]error{"answered": nil, "not answered": errors.New("the connection breaks")} {
+		t.Run(name, func(t *testing.T) {
+			server := apitest.Start(t)
+			ctx, stop := context.WithCancel(t.Context())
+			server.Intercept(func(r apitest.Request, serve func()) error {
+				serve()
+				if r.Verb != "create" {
+					return nil
+				}
+				stop()
+				return answer
+			})
+			err := Lead(ctx, quick(), server.Kube, func(ctx context.Context, _ Term) error { <-ctx.Done(); return nil })
+			if left := holder(t, server); err != nil || left != "" {
+				t.Errorf("the Lease is left with %q (%v)", left, err)
+			}
+		})
+	}
+}
+
 func TestBeingToldToStopBeforeLeading(t *testing.T) {
 	server := apitest.Start(t)
 	first := run(t, server, quick())

@@ -151,18 +151,39 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 			rec.earlier = &earlier{hold.Force, now}
 		}
 	}
+	was := rec.Hold.left()
 	rec.Hold = &hold
 	t.volume(e.Volume)
+	l.moveLeft(now, t, e.Volume, was, hold.left())
 }
 
-func (e HoldGone) apply(l *Ledger, _ time.Time, t *Touched) {
+func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.world.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
 	}
 	rec := l.volume(e.Volume)
+	was := rec.Hold.left()
 	rec.Hold = nil
 	t.volume(e.Volume)
+	l.moveLeft(now, t, e.Volume, was, "")
 	l.sweep(rec)
+}
+
+// left is where a hold says that the volume may have been left; empty: nowhere.
+func (h *Hold) left() NodeName {
+	if h == nil || !h.Stays {
+		return ""
+	}
+	return h.Node
+}
+
+// moveLeft has the place where a volume may have been left say so.
+func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
+	if was == is {
+		return
+	}
+	l.at(now, t, v, is, func(p *Place) { p.Left = true })
+	l.at(now, t, v, was, func(p *Place) { p.Left = false })
 }
 
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {

@@ -72,6 +72,31 @@ type Unwanted struct {
 	UID, Version string
 }
 
+// AttachSent says that this process is about to send the creation of the own
+// attachment of a volume at a node. From then on the volume may be there, whoever
+// comes and goes: the place stays, and has its slot, until AttachSettled. It is
+// taken in only while a pod, a granted ticket or a volume that was left there
+// keeps the slot (Place.Sent says whether it was): else the slot may have been
+// given away since the attach was decided on, and nothing may be sent.
+type AttachSent struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
+// AttachSettled is the proof that a creation which AttachSent announced has had
+// its effect, which the ledger knows, or can have none any more: it was refused, or
+// a consistent read, made after the API server had given it up, did not find it.
+type AttachSettled struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
+// Complete says that this process has taken in the first list of every kind.
+// Before, a pod may have used a volume and gone without anybody here knowing of
+// the pod, or whose volume it was: durations that a lack of users has lasted count
+// from here at the earliest. Only the first one counts.
+type Complete struct{}
+
 // Touched names what an event may have changed the decisions on.
 type Touched struct {
 	Volumes []VolumeID

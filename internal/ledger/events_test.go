@@ -268,6 +268,12 @@ func (s *stream) proof() Event {
 	if s.chance(4) {
 		a.Version = "1"
 	}
+	switch s.below(6) {
+	case 0:
+		return AttachSent{v, n}
+	case 1:
+		return AttachSettled{v, n}
+	}
 	if s.chance(2) {
 		return Unreported{Volume: v, Node: n, UID: a.UID, Version: a.Version, Forced: s.chance(3)}
 	}
@@ -311,5 +317,5 @@ func (s *stream) rare() Event {
 		return s.gone("hold/"+v.String(), HoldGone{v})
 	}
 	v := s.volume()
-	return s.keep("hold/"+v.String(), HoldSeen{v, Hold{Version: s.next(), Node: s.nodeName()}})
+	return s.keep("hold/"+v.String(), HoldSeen{v, Hold{Version: s.next(), Node: s.nodeName(), Stays: s.chance(3)}})
 }

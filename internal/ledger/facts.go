@@ -247,7 +247,7 @@ type Hold struct {
 	Transitions int64
 	PVs         []string // names of the PersistentVolumes, sorted
 	State       HoldState
-	Reason      Code   // why State is DetachPending or Unknown
+	Reason      Code   // why State is AttachFailed, DetachPending or Unknown
 	Message     string // the same in words
 	Stays       bool   // it may be at Node without an attachment: left there
 	Waiting     []Requester
@@ -287,6 +287,7 @@ type HoldState string
 const (
 	HoldFree          HoldState = "Free"          // at no node
 	HoldHeld          HoldState = "Held"          // granted to a node
+	HoldAttachFailed  HoldState = "AttachFailed"  // granted to a node, and the driver refuses to attach it there
 	HoldDetachPending HoldState = "DetachPending" // should leave its node and can't, see Reason
 	HoldUnknown       HoldState = "Unknown"       // at more than one node, or where it should not be
 )

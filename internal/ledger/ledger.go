@@ -27,6 +27,7 @@ type Ledger struct {
 // world is the whole of the facts: what a Snapshot copies.
 type world struct {
 	epoch       time.Time // what durations are counted from; of the caller's clock
+	complete    time.Time // see Complete; zero: not yet
 	volumes     trie[VolumeID, Volume]
 	nodes       trie[NodeName, Node]
 	pods        trie[string, Pod]

@@ -60,7 +60,7 @@ type earlier struct {
 }
 
 // Earlier returns how far a forced detach had come when this process first
-// saw the hold, and when that was.
+// saw the hold, and when that was, or when it had seen everything (Complete).
 func (v *Volume) Earlier() (Force, time.Time) {
 	if v.earlier == nil {
 		return Force{}, time.Time{}
@@ -82,6 +82,12 @@ type Place struct {
 	// when it is idle is the whole truth and no earlier process measured
 	// before it.
 	SawLeave bool
+	// Sent says that this process has sent the creation of the own attachment,
+	// and that it is not yet proved whether it is there: see AttachSent.
+	Sent bool
+	// Left says that the volume may have been left here without an attachment:
+	// the hold says so (Hold.Stays).
+	Left bool
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
@@ -93,8 +99,22 @@ const busy = time.Duration(math.MinInt64)
 
 // Empty says whether nothing binds the volume to the node any more.
 func (p *Place) Empty() bool {
+	if p.Sent {
+		return false
+	}
+	if p.Left {
+		return false
+	}
+	return p.unbound()
+}
+
+func (p *Place) unbound() bool {
 	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.InUse
 }
+
+// OnlyLeft says whether nothing binds the volume to the node but that it may have
+// been left there.
+func (p *Place) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
 
 // User is a pod bound to a node or a ticket for it; one of the two is set.
 type User struct {
@@ -109,7 +129,7 @@ type Proof struct {
 	Stage ProofStage
 }
 
-// ProofStage is a step of the safe detach (DESIGN.md section 7).
+// ProofStage is a step of the safe detach (docs/invariants.md, I3).
 type ProofStage uint8
 
 const (
@@ -204,6 +224,12 @@ func (p *Place) HasAttachments() bool { return p != nil && p.first != nil }
 // HasOwn says whether there is an attachment under the one name that the
 // volume and the node lead to.
 func (p *Place) HasOwn() bool { return p.HasAttachments() && p.first.own }
+
+// AttachFailed says whether the driver has refused to attach the own attachment,
+// and it is not attached since.
+func (p *Place) AttachFailed() bool {
+	return p.HasOwn() && !p.first.attached && p.first.odd != nil && !p.first.odd.attachError.IsZero()
+}
 
 // Own returns the attachment under the one name that the volume and the node
 // lead to. Nil when there is none; others may exist, see Canonical.

@@ -77,13 +77,17 @@ func (s Snapshot) Attachment(name string) *Attachment {
 }
 
 // Idle returns since when a place has had no pod and no granted ticket, as
-// this process saw it; or when this process first saw the place, without one.
-// False while it has any.
+// this process saw it; or when this process first saw the place, without one, and
+// not before it had seen everything (Complete). False while it has any.
 func (s Snapshot) Idle(p *Place) (time.Time, bool) {
 	if p.idle == busy {
 		return time.Time{}, false
 	}
-	return s.world.epoch.Add(p.idle), true
+	since := s.world.epoch.Add(p.idle)
+	if since.Before(s.world.complete) {
+		since = s.world.complete
+	}
+	return since, true
 }
 
 // AttachmentVolume returns the volume that a known attachment is of.

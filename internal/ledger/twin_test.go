@@ -32,6 +32,7 @@ type twin struct {
 	access   map[VolumeID]Access
 	inline   map[VolumeID]Access
 	places   map[twinKey]*twinPlace
+	sent     map[twinKey]bool
 	buried   map[TicketID]string
 }
 
@@ -47,6 +48,7 @@ type twinPlace struct {
 	attachments     []*Attachment
 	reported, inUse bool
 	lapsed          bool
+	sent, left      bool
 	proof           ProofStage
 	idle            time.Time
 	sawLeave        bool
@@ -69,7 +71,7 @@ func newTwin() *twin {
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
 		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{},
 		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*twinPlace{},
-		buried: map[TicketID]string{},
+		buried: map[TicketID]string{}, sent: map[twinKey]bool{},
 	}
 }
 
@@ -200,6 +202,13 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 			n.csinode, n.csirev = false, ""
 			w.register(n, nil)
 		}
+	case AttachSent:
+		k := twinKey{e.Volume, e.Node}
+		if p := w.places[k]; p != nil && (p.left || w.occupied(p)) {
+			w.sent[k] = true
+		}
+	case AttachSettled:
+		delete(w.sent, twinKey{e.Volume, e.Node})
 	case Unreported:
 		return func() { w.unreported(now, e) }
 	case Unwanted:
@@ -439,7 +448,7 @@ func describeSnapshot(s Snapshot) string {
 // open makes the twin's kind of place of a place.
 func open(s Snapshot, p *Place) *twinPlace {
 	idle, _ := s.Idle(p)
-	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Proof.Stage, idle, p.SawLeave}
+	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Proof.Stage, idle, p.SawLeave}
 }
 
 func describeVolume(v *Volume) string {
@@ -456,8 +465,8 @@ func (p *twinPlace) describe(v VolumeID) string {
 		attachments = append(attachments, fmt.Sprintf("%+v", *a))
 	}
 	slices.Sort(attachments)
-	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v lapsed=%t idle=%v saw=%t", v, p.node,
-		users, attachments, p.reported, p.inUse, p.proof, p.lapsed, seconds(p.idle), p.sawLeave)
+	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v lapsed=%t sent=%t left=%t idle=%v saw=%t", v, p.node,
+		users, attachments, p.reported, p.inUse, p.proof, p.lapsed, p.sent, p.left, seconds(p.idle), p.sawLeave)
 }
 
 func describeNode(n *Node, volumes []VolumeID) []string {

@@ -174,15 +174,28 @@ func (w *twin) workPlaces(now time.Time) {
 			at(v, name).inUse = true
 		}
 	}
+	for k := range w.sent {
+		at(k.v, k.n).sent = true
+	}
+	for v, h := range w.holds {
+		if h.Stays && h.Node != "" {
+			at(v, h.Node).left = true
+		}
+	}
 	for k, p := range w.places {
 		w.history(now, p, old[k])
 	}
 }
 
-func (w *twin) history(now time.Time, p, old *twinPlace) {
-	occupied := slices.ContainsFunc(p.users, func(u User) bool {
+// occupied says whether a pod, a granted ticket or a ghost is at a place.
+func (w *twin) occupied(p *twinPlace) bool {
+	return slices.ContainsFunc(p.users, func(u User) bool {
 		return u.Pod != "" || w.tickets[u.Ticket].Phase == TicketGranted || w.tickets[u.Ticket].Ghost
 	})
+}
+
+func (w *twin) history(now time.Time, p, old *twinPlace) {
+	occupied := w.occupied(p)
 	if old == nil {
 		if !occupied {
 			p.idle = now

@@ -77,12 +77,12 @@ func (b *brief) take() ledger.Event {
 	return e
 }
 
-// object is the VolumeHold as far as it is kept.
-func (h *briefHold) object() *v1alpha1.VolumeHold {
+// holdObject is the VolumeHold as far as it is kept.
+func (b *brief) holdObject() *v1alpha1.VolumeHold {
 	return &v1alpha1.VolumeHold{
-		ObjectMeta: metav1.ObjectMeta{Generation: h.generation},
-		Spec:       v1alpha1.VolumeHoldSpec{Driver: h.volume.Driver, Handle: h.volume.Handle},
-		Status:     v1alpha1.VolumeHoldStatus{Conditions: h.conditions},
+		ObjectMeta: metav1.ObjectMeta{Name: b.name, UID: b.uid, Generation: b.hold.generation},
+		Spec:       v1alpha1.VolumeHoldSpec{Driver: b.hold.volume.Driver, Handle: b.hold.volume.Handle},
+		Status:     v1alpha1.VolumeHoldStatus{Conditions: b.hold.conditions},
 	}
 }
 

@@ -108,7 +108,7 @@ func TestBriefOfHoldKeepsItsConditions(t *testing.T) {
 	}
 	o.feeds[Holds] = &feed{kind: Holds, observer: o, ahead: map[string]answer{}, informer: behind{store: store}}
 	got, ok := o.Hold(ledger.VolumeID{Driver: "d", Handle: "h"})
-	if !ok || got.Generation != 3 || len(got.Status.Conditions) != 1 || !got.Status.Conditions[0].LastTransitionTime.Time.Equal(time.Unix(7, 0)) {
+	if !ok || got.UID != "u" || got.Generation != 3 || len(got.Status.Conditions) != 1 || !got.Status.Conditions[0].LastTransitionTime.Time.Equal(time.Unix(7, 0)) {
 		t.Errorf("the hold is %+v, %v", got, ok)
 	}
 	if _, ok := o.Hold(ledger.VolumeID{Driver: "d", Handle: "other"}); ok {

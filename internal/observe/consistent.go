@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// podPage is how many pods one request of a consistent list asks for.
-const podPage = 500
+// listPage is how many objects one request of a consistent list asks for.
+const listPage = 500
 
 // position is the version at which the pods are as they are now.
 func (o *Observer) position(ctx context.Context) (string, error) {
@@ -31,17 +31,46 @@ func (o *Observer) position(ctx context.Context) (string, error) {
 // listPods takes in all pods with one consistent list, for an informer that
 // began with an older state.
 func (o *Observer) listPods(ctx context.Context) error {
-	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		opts.ResourceVersion = "" // consistent, not from a cache
+	return o.listAll(ctx, "pods", func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		return o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, opts)
 	})
-	list.PageSize = podPage
-	err := list.EachListItem(ctx, metav1.ListOptions{}, func(pod runtime.Object) error {
-		o.Saw(pod)
+}
+
+// CatchUp takes in the tickets and the attachments that there are, with one
+// consistent list of each. A leader's term begins with it, when nothing that the
+// one before has sent can be under way any more: informers may be behind, and what
+// was granted or attached last is in the way of what this one would grant. Its
+// error is the context's.
+func (o *Observer) CatchUp(ctx context.Context) error {
+	lists := map[string]pager.ListPageFunc{
+		"tickets": func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, opts)
+		},
+		"attachments": func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return o.config.Kube.StorageV1().VolumeAttachments().List(ctx, opts)
+		},
+	}
+	for what, page := range lists {
+		if err := persist(ctx, func() error { return o.listAll(ctx, what, page) }); err != nil {
+			return fmt.Errorf("catch up with the %s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// listAll takes in all objects of a consistent list.
+func (o *Observer) listAll(ctx context.Context, what string, page pager.ListPageFunc) error {
+	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		opts.ResourceVersion = "" // consistent, not from a cache
+		return page(ctx, opts)
+	})
+	list.PageSize = listPage
+	err := list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		o.Saw(object)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list pods consistently: %w", err)
+		return fmt.Errorf("list %s consistently: %w", what, err)
 	}
 	return nil
 }

@@ -42,6 +42,8 @@ type feed struct {
 	handled string
 	// ahead holds the objects that an answer showed before the informer did.
 	ahead map[string]answer
+	// leaving holds the objects that are gone, and may be made again at once.
+	leaving map[string]departure
 }
 
 type answer struct {
@@ -95,6 +97,7 @@ func (f *feed) deliver(old, object any) {
 	if a, ok := f.ahead[key(m)]; ok && !ledger.Newer(a.meta.GetResourceVersion(), m.GetResourceVersion()) {
 		delete(f.ahead, key(m))
 	}
+	delete(f.leaving, key(m))
 	if former, ok := old.(runtime.Object); ok && f.byUID {
 		if before, err := meta.Accessor(old); err == nil && before.GetUID() != m.GetUID() {
 			f.applyGone(former, before)
@@ -142,6 +145,9 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 
 // applyGone is serial for each feed, too. A ticket may leave a ghost.
 func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
+	if f.linger(object, m) {
+		return
+	}
 	f.observer.Apply(f.gone(object, m))
 	if f.kind == Tickets {
 		f.observer.ghosts.Add(ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()})
@@ -185,6 +191,7 @@ func (f *feed) get(key string) (runtime.Object, bool) {
 func (f *feed) settle(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.depart(now)
 	position := f.informer.LastSyncResourceVersion()
 	for k, a := range f.ahead {
 		version, age := a.meta.GetResourceVersion(), now.Sub(a.since)

@@ -24,15 +24,15 @@ func (o *Observer) Pod(namespace, name string) (*corev1.Pod, bool) {
 }
 
 // Hold returns what the next write of a volume's VolumeHold needs of the newest
-// version known: its generation and its conditions. The rest is in the ledger.
-// Read only.
+// version known, its generation and its conditions, and which object it is. The
+// rest is in the ledger. Read only.
 func (o *Observer) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
 	found, _ := o.feeds[Holds].get(v1alpha1.VolumeHoldName(v.Driver, v.Handle))
 	switch hold := found.(type) {
 	case *v1alpha1.VolumeHold:
 		return hold, true
 	case *brief:
-		return hold.hold.object(), true
+		return hold.holdObject(), true
 	}
 	return nil, false
 }

@@ -71,10 +71,11 @@ func TestHoldChanged(t *testing.T) {
 	failed := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, arbiter.DetachFailed, "no such machine")
 	again := holdWith(v1alpha1.HoldDetachPending, metav1.ConditionTrue, arbiter.DetachFailed, "no such machine, request 2")
 	lost := holdWith(v1alpha1.HoldAttached, metav1.ConditionUnknown, arbiter.NodeUnreachable, "not ready")
+	refused := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, arbiter.AttachFailed, "no such disk") // told to those who wait
 	free := holdWith(v1alpha1.HoldAttached, metav1.ConditionFalse, "Detached", "")
 	free.Status.Holder = nil
 
-	for _, usual := range [][2]*v1alpha1.VolumeHold{{nil, held}, {held, inUse}, {inUse, free}, {failed, again}} {
+	for _, usual := range [][2]*v1alpha1.VolumeHold{{nil, held}, {held, inUse}, {inUse, free}, {failed, again}, {held, refused}, {refused, held}} {
 		e.HoldChanged(usual[0], usual[1], claim)
 		expect(t, "the usual course", events())
 	}

@@ -100,7 +100,7 @@ func (m *Metrics) Step(step arbiter.Step, err error) {
 		result = resultError
 	}
 	m.steps.WithLabelValues(step.Do.String(), result).Inc()
-	if err == nil && step.Do == arbiter.DeleteAttachment && step.Rule != "" {
+	if err == nil && step.Forces() {
 		m.forced.WithLabelValues(step.Rule).Inc()
 	}
 }

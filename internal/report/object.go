@@ -11,17 +11,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Object names what an event is about.
+// Object names what an event is about. kubectl describe finds events by the UID.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// OfVolume is a volume's VolumeHold.
+// OfVolume is a volume's VolumeHold. The ledger does not have its UID: see
+// WithUID.
 func OfVolume(v ledger.VolumeID) Object {
-	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "VolumeHold", Name: v1alpha1.VolumeHoldName(v.Driver, v.Handle)}
+	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeHold, Name: v1alpha1.VolumeHoldName(v.Driver, v.Handle)}
 }
 
 // OfTicket is a VolumeTicket.
-func OfTicket(id ledger.TicketID) Object {
-	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "VolumeTicket", Namespace: id.Namespace, Name: id.Name}
+func OfTicket(t *ledger.Ticket) Object {
+	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
 }
 
 // OfNode is a Node, whose events carry its name for a UID, as kubelets' do.
@@ -39,8 +40,12 @@ func OfClaim(c *ledger.Claim) Object {
 	return Object{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Key.Namespace, Name: c.Key.Name, UID: c.UID}
 }
 
-// ofHold and ofTicket have the object's UID, by which kubectl describe looks for
-// events.
+// WithUID is the object with this UID, which the caller has read.
+func (o Object) WithUID(uid types.UID) Object {
+	o.UID = string(uid)
+	return o
+}
+
 func ofHold(h *v1alpha1.VolumeHold) Object {
 	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeHold, Name: h.Name, UID: string(h.UID)}
 }
@@ -50,8 +55,8 @@ func ofTicket(t *v1alpha1.VolumeTicket) Object {
 }
 
 // OfAttachment is a VolumeAttachment.
-func OfAttachment(name string) Object {
-	return Object{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment", Name: name}
+func OfAttachment(a *ledger.Attachment) Object {
+	return Object{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment", Name: a.Name, UID: a.UID}
 }
 
 func (o Object) reference() *corev1.ObjectReference {

@@ -25,7 +25,8 @@ const (
 	// reasonLeft is its reason when the volume may be at the holder's node without
 	// an attachment.
 	reasonLeft = "LeftAttached"
-	// reasonDetached is its reason when the volume has left its last node.
+	// reasonDetached is its reason when the volume has left its last node. Any
+	// other reason of Attached=False is why the driver does not attach it.
 	reasonDetached = "Detached"
 )
 
@@ -50,19 +51,7 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	if status.Next != nil {
 		fact.Next = ledger.Promise{Node: ledger.NodeName(status.Next.Node), To: requesterOf(status.Next.Ticket)}
 	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.HoldDetachPending); c != nil && c.Status == metav1.ConditionTrue {
-		fact.State, fact.Reason, fact.Message = ledger.HoldDetachPending, ledger.Code(c.Reason), c.Message
-	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.HoldAttached); c != nil && c.Status == metav1.ConditionUnknown {
-		fact.Stays = c.Reason == reasonLeft
-		switch {
-		case fact.Stays && fact.State == ledger.HoldDetachPending:
-		case c.Reason == reasonUnknown, fact.Stays:
-			fact.State, fact.Message = ledger.HoldUnknown, c.Message
-		default:
-			fact.State, fact.Reason, fact.Message = ledger.HoldUnknown, ledger.Code(c.Reason), c.Message
-		}
-	}
+	concern(&fact, status.Conditions)
 	if f := status.ForceDetach; f != nil {
 		fact.Force = ledger.Force{
 			Rule: string(f.Rule), Node: ledger.NodeName(f.Node), Elapsed: time.Duration(f.ElapsedSeconds) * time.Second,
@@ -72,6 +61,28 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 		}
 	}
 	return ledger.HoldSeen{Volume: HoldVolume(h), Hold: fact}
+}
+
+// concern takes into a hold what its conditions say is wrong.
+func concern(fact *ledger.Hold, list []metav1.Condition) {
+	if c := meta.FindStatusCondition(list, v1alpha1.HoldDetachPending); c != nil && c.Status == metav1.ConditionTrue {
+		fact.State, fact.Reason, fact.Message = ledger.HoldDetachPending, ledger.Code(c.Reason), c.Message
+	}
+	c := meta.FindStatusCondition(list, v1alpha1.HoldAttached)
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionFalse && c.Reason != reasonDetached:
+		fact.State, fact.Reason, fact.Message = ledger.HoldAttachFailed, ledger.Code(c.Reason), c.Message
+	case c.Status == metav1.ConditionUnknown:
+		fact.Stays = c.Reason == reasonLeft
+		switch {
+		case fact.Stays && fact.State == ledger.HoldDetachPending:
+		case c.Reason == reasonUnknown, fact.Stays:
+			fact.State, fact.Message = ledger.HoldUnknown, c.Message
+		default:
+			fact.State, fact.Reason, fact.Message = ledger.HoldUnknown, ledger.Code(c.Reason), c.Message
+		}
+	}
 }
 
 // HoldVolume is the volume that a VolumeHold is about.
@@ -150,6 +161,8 @@ func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus)
 	switch h.State {
 	case ledger.HoldFree:
 		set(v1alpha1.HoldAttached, metav1.ConditionFalse, reasonDetached)
+	case ledger.HoldAttachFailed:
+		set(v1alpha1.HoldAttached, metav1.ConditionFalse, reason)
 	case ledger.HoldUnknown:
 		if !h.Stays {
 			set(v1alpha1.HoldAttached, metav1.ConditionUnknown, reason)

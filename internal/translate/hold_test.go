@@ -54,7 +54,7 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 		if rapid.Bool().Draw(t, "promised") {
 			h.Next = ledger.Promise{Node: ledger.NodeName(name.Draw(t, "next")), To: requesterGen().Draw(t, "to")}
 		}
-		switch rapid.IntRange(0, 3).Draw(t, "state") {
+		switch rapid.IntRange(0, 4).Draw(t, "state") {
 		case 0:
 			h.State, h.Reason, h.Message = ledger.HoldDetachPending, "InUse", "still in use"
 		case 1:
@@ -62,6 +62,8 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 			h.Force = ledger.Force{Rule: "AfterPodGone", Node: "n1", Since: int64(rapid.IntRange(0, 1<<31).Draw(t, "since")), Elapsed: time.Duration(rapid.IntRange(0, 900).Draw(t, "elapsed")) * time.Second}
 		case 2:
 			h.State, h.Reason, h.Message = ledger.HoldUnknown, "ForeignAttachment", "two places"
+		case 3:
+			h.State, h.Reason, h.Message = ledger.HoldAttachFailed, "AttachFailed", "no such disk"
 		}
 		if h.Stays = h.State == ledger.HoldDetachPending && rapid.Bool().Draw(t, "stays"); h.State == ledger.HoldHeld && rapid.Bool().Draw(t, "left") {
 			h.State, h.Message, h.Stays = ledger.HoldUnknown, "left", true
@@ -134,6 +136,8 @@ func TestHoldConditions(t *testing.T) {
 		"free":          {ledger.Hold{Transitions: 1, State: ledger.HoldFree}, "Attached=False/Detached "},
 		"two nodes":     {ledger.Hold{Node: "n", State: ledger.HoldUnknown, Reason: "ForeignAttachment"}, "Attached=Unknown/ForeignAttachment "},
 		"dead node":     {ledger.Hold{Node: "n", State: ledger.HoldDetachPending, Reason: "NodeUnreachable"}, "DetachPending=True/NodeUnreachable SafeToDetach=False/NodeUnreachable "},
+		"failed attach": {ledger.Hold{Node: "n", State: ledger.HoldAttachFailed, Reason: "AttachFailed"}, "Attached=False/AttachFailed "},
+		"one of many":   {ledger.Hold{State: ledger.HoldAttachFailed, Reason: "AttachFailed"}, "Attached=False/AttachFailed "},
 		"failed detach": {ledger.Hold{Node: "n", State: ledger.HoldDetachPending, Reason: "DetachFailed"}, "DetachPending=True/DetachFailed SafeToDetach=True/DetachFailed "},
 	} {
 		got := ""

@@ -18,16 +18,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/execute"
 )
 
-// Backoff bounds the pauses between attempts that fail. A change of the facts
+// backoff bounds the pauses between attempts that fail. A change of the facts
 // cuts a pause short.
-type Backoff struct{ First, Longest time.Duration }
+type backoff struct{ first, longest time.Duration }
 
 // failures is the backoff after an error.
-var failures = Backoff{200 * time.Millisecond, time.Minute}
+var failures = backoff{200 * time.Millisecond, time.Minute}
 
 // stale is the backoff when facts changed under a decision: the next attempt
 // is expected to succeed.
-var stale = Backoff{2 * time.Millisecond, 5 * time.Second}
+var stale = backoff{2 * time.Millisecond, 5 * time.Second}
 
 // Queue runs Process for each key that is added. All methods are safe for
 // parallel use.
@@ -35,6 +35,7 @@ type Queue[K comparable] struct {
 	name    string
 	process func(context.Context, K) (time.Duration, error)
 	queue   workqueue.TypedDelayingInterface[K]
+	lanes   *lanes[K]
 
 	mu       sync.Mutex
 	attempts map[K]attempt
@@ -46,15 +47,22 @@ type attempt struct{ failed, stale int }
 // returns after how long the key is to be looked at again even if nothing
 // touches it, 0 for never.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
+	due := newLanes[K]()
 	return &Queue[K]{
-		name: name, process: process,
-		queue:    workqueue.NewTypedDelayingQueue[K](),
+		name: name, process: process, lanes: due,
+		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due}),
+		}),
 		attempts: map[K]attempt{},
 	}
 }
 
 // Add has a key processed at once, also one that waits.
-func (q *Queue[K]) Add(key K) { q.queue.Add(key) }
+func (q *Queue[K]) Add(key K) { q.lanes.add(q.queue, key, false) }
+
+// Later has a key processed that nothing has touched, after those that something
+// has, unless it is one of them.
+func (q *Queue[K]) Later(key K) { q.lanes.add(q.queue, key, true) }
 
 // Len is how many keys are due, without those that are being processed.
 func (q *Queue[K]) Len() int { return q.queue.Len() }
@@ -126,10 +134,10 @@ func (q *Queue[K]) succeeded(key K) {
 
 // pause doubles with each attempt, and is spread over its last quarter, so
 // that what failed together is not tried together.
-func (b Backoff) pause(attempts int) time.Duration {
-	pause := b.Longest
+func (b backoff) pause(attempts int) time.Duration {
+	pause := b.longest
 	if attempts < 30 {
-		pause = min(b.First<<attempts, b.Longest)
+		pause = min(b.first<<attempts, b.longest)
 	}
 	return pause - time.Duration(rand.Int64N(int64(pause)/4+1))
 }

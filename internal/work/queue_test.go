@@ -91,13 +91,13 @@ func TestAgain(t *testing.T) {
 }
 
 func TestPauses(t *testing.T) {
-	for _, b := range []Backoff{failures, stale} {
+	for _, b := range []backoff{failures, stale} {
 		before := time.Duration(0)
 		for attempt := range 100 {
 			pause := b.pause(attempt)
-			full := b.Longest
+			full := b.longest
 			if attempt < 20 {
-				full = min(b.First<<attempt, b.Longest)
+				full = min(b.first<<attempt, b.longest)
 			}
 			if pause > full || pause < full*3/4-1 {
 				t.Errorf("attempt %d pauses %s, want %s to %s", attempt, pause, full*3/4, full)
@@ -116,15 +116,15 @@ func TestAttemptsAreCountedApart(t *testing.T) {
 	for range 5 {
 		q.failed("a", execute.ErrStale)
 	}
-	if pause := q.failed("a", errors.New("broken")); pause > failures.First {
+	if pause := q.failed("a", errors.New("broken")); pause > failures.first {
 		t.Errorf("the first failure pauses %s", pause)
 	}
 	q.failed("a", errors.New("broken"))
-	if pause := q.failed("a", errors.New("broken")); pause < failures.First*3 {
+	if pause := q.failed("a", errors.New("broken")); pause < failures.first*3 {
 		t.Errorf("the third failure pauses %s", pause)
 	}
 	q.succeeded("a")
-	if pause := q.failed("a", errors.New("broken")); pause > failures.First {
+	if pause := q.failed("a", errors.New("broken")); pause > failures.first {
 		t.Errorf("after a success a failure pauses %s", pause)
 	}
 }

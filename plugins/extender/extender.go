@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/moorage-dev/moorage/api/client"
@@ -63,6 +64,14 @@ type extender struct {
 	changed   chan struct{} // of capacity 1: the ledger was touched
 }
 
+// A pod that preempts others and is woken meanwhile is woken again, 7 s in all:
+// kube-scheduler keeps it from its queue while it deletes the victims, and
+// forgets what comes meanwhile.
+const (
+	insistFirst = time.Second
+	insistMost  = 3
+)
+
 // judgingAtOnce is how many filters, priorities and preemptions are read and
 // judged at once; others wait. Schedulers ask for one at a time.
 const judgingAtOnce = 4
@@ -75,8 +84,11 @@ func newExtender(o options) *extender {
 		options: o, metrics: newMetrics(), turns: newTurns(),
 		judging: make(chan struct{}, judgingAtOnce), changed: make(chan struct{}, 1),
 	}
-	x.nudger = newNudger(o.Kube, o.Now, o.WriteTimeout)
-	x.waker = waker.New(waker.Config{Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.nudger.nudge, Gone: x.gone})
+	x.nudger = newNudger(o.Kube, o.Now, o.WriteTimeout, func(uid types.UID) bool { return x.waker.Woken(uid) })
+	x.waker = waker.New(waker.Config{
+		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.nudger.nudge, Gone: x.gone,
+		Insist: waker.Insistence{First: insistFirst, Most: insistMost, OnlyKept: true},
+	})
 	x.book = reservation.NewBook(reservation.Config{Facts: o.Facts, Tickets: o.Tickets, Now: o.Now, Touched: x.touched})
 	o.Facts.Subscribe(func(t ledger.Touched) {
 		x.book.Heed(t)

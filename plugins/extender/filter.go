@@ -40,6 +40,7 @@ func (x *extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 		return result, nil
 	}
 	if x.Facts.Snapshot().Pod(fact.UID) != nil {
+		x.sampled(attempt, &fact, args)
 		return result, nil
 	}
 	// A pod that the ledger doesn't have yet can't be followed.
@@ -47,9 +48,45 @@ func (x *extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 		x.waker.Leave(args.Pod.UID)
 		return wire.Filtered{}, err
 	}
-	result, some = x.judge(x.waker.Enter(args.Pod, fact), &fact, args)
+	attempt = x.waker.Enter(args.Pod, fact)
+	result, some = x.judge(attempt, &fact, args)
 	x.waker.Reserved(args.Pod.UID, some)
+	if !some {
+		x.sampled(attempt, &fact, args)
+	}
 	return result, nil
+}
+
+// sampleLeast is how many nodes a kube-scheduler looks for at least before it asks
+// an extender; where fewer would do for its own plugins it asks about them all
+// (schedule_one.go, minFeasibleNodesToFind).
+const sampleLeast = 100
+
+// sampled has a pod tried again that was refused every node that was asked about,
+// where that may be but a part of the cluster, and another node would do. Nothing
+// has to change for it, and so nothing else would have it tried: kube-scheduler
+// begins its next search where this one ended.
+func (x *extender) sampled(attempt waker.Attempt, fact *ledger.Pod, args wire.Args) {
+	if len(args.Nodes) < sampleLeast {
+		return
+	}
+	s, now := attempt.Base, x.Now()
+	request := arbiter.PodRequest(s, fact)
+	if !x.arbiter.Admissible(s, request).Allowed() {
+		return
+	}
+	asked := make(map[ledger.NodeName]bool, len(args.Nodes))
+	for _, node := range args.Nodes {
+		asked[ledger.NodeName(node.Name)] = true
+	}
+	all, elsewhere := 0, false
+	for node := range s.Nodes() {
+		all++
+		elsewhere = elsewhere || !asked[node.Name] && refusedAt(attempt, node.Name) == "" && x.arbiter.Fit(s, request, node.Name, now).Allowed()
+	}
+	if elsewhere {
+		x.waker.RetryElsewhere(args.Pod.UID, 1+all/len(args.Nodes))
+	}
 }
 
 // confirm has the ledger take in a pod that it may not have seen yet.

@@ -211,6 +211,7 @@ func TestPreemptLeavesTheNodesWhereItHelps(t *testing.T) {
 // Just the pod that a change lets in is tried again, and as often as it takes.
 func TestRefusedPodsAreTriedAgain(t *testing.T) {
 	slot, lost := podWith("slot", "data"), podWith("lost", "nowhere")
+	slot.Generation = 3
 	r := newRig(t, func(r *rig) {
 		r.disk("data")
 		r.fill("n1", "n2", "n3")
@@ -233,7 +234,7 @@ func TestRefusedPodsAreTriedAgain(t *testing.T) {
 	r.detach("a-n1", "n1")
 	r.eventually("the pod to be nudged", func() bool { return placeable(slot) != nil })
 	first := placeable(slot)
-	if first.Status != corev1.ConditionTrue || first.Reason != reasonLifted {
+	if first.Status != corev1.ConditionTrue || first.Reason != reasonLifted || first.ObservedGeneration != 3 {
 		t.Errorf("condition %+v", first)
 	}
 	if result := r.filter(slot); len(*result.NodeNames) != 1 || (*result.NodeNames)[0] != "n1" {
@@ -252,21 +253,94 @@ func TestRefusedPodsAreTriedAgain(t *testing.T) {
 // A nudge is for the pod that was refused, and not for its successor.
 func TestNudgeOfAPodThatIsGone(t *testing.T) {
 	r := newRig(t, nil)
-	pod := podWith("db", "data")
-	r.x.nudger.nudge(t.Context(), pod)
 	next := podWith("db", "data")
 	next.UID = types.UID("uid-next")
-	r.Put("pods", next)
-	r.x.nudger.nudge(t.Context(), pod)
-	r.eventually("both nudges to be over", func() bool { return r.x.nudger.queue.Len() == 0 && len(r.writes()) > 0 })
-	if again, err := r.x.nudger.touch(t.Context(), podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, pod.UID}); again != 0 || err != nil {
-		t.Errorf("it is nudged again after %s: %v", again, err)
+	n := newNudger(r.Kube, time.Now, patience, func(types.UID) bool { return true })
+	key := podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, "uid-db", 0}
+	for _, there := range []bool{false, true} {
+		if there {
+			r.Put("pods", next)
+		}
+		if again, err := n.touch(t.Context(), key); again != 0 || err != nil {
+			t.Errorf("it is nudged again after %s: %v", again, err)
+		}
 	}
 	var found corev1.Pod
 	r.Get("pods", "shop", "db", &found)
 	if len(found.Status.Conditions) != 0 {
 		t.Errorf("the successor is nudged: %+v", found.Status.Conditions)
 	}
+}
+
+// kube-scheduler asks about a part of a large cluster at a time. A pod that is
+// refused there, and whose volume is at a node of another part, is tried again,
+// though nothing changes; one that fits nowhere is not.
+func TestAskedAboutAPartOfTheCluster(t *testing.T) {
+	const holder = "m-holder"
+	pod, lost := podWith("db", "data"), podWith("lost", "nowhere")
+	var names []string
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		for i := range sampleLeast {
+			names = append(names, fmt.Sprintf("m%03d", i))
+		}
+		for _, name := range append(names, holder) {
+			r.Put("csinodes", csiNode(name, 2))
+		}
+		for _, p := range []*corev1.Pod{pod, lost, boundTo(podWith("user", "data"), holder)} {
+			r.Put("pods", p)
+		}
+	})
+	r.seen(pod, lost)
+	r.eventually("the holder to be seen", func() bool { return r.filter(pod).FailedAndUnresolvableNodes["n1"] != "" })
+	r.Forget()
+	for _, ask := range []struct {
+		pod   *corev1.Pod
+		names []string
+	}{{lost, names}, {pod, names}} {
+		var result extenderv1.ExtenderFilterResult
+		r.ask(verbFilter, extenderv1.ExtenderArgs{Pod: ask.pod, NodeNames: &ask.names}, &result)
+		if len(result.FailedAndUnresolvableNodes) != len(ask.names) {
+			t.Fatalf("pod %s: %+v", ask.pod.Name, result)
+		}
+	}
+	r.eventually("the pod to be nudged", func() bool { return len(r.writes()) > 0 })
+	r.wantWrites("patch pods/status shop/db")
+}
+
+// A pod that is tried by itself in the meantime costs no write; one that is not
+// costs one, however often it is to be woken.
+func TestNudgeOnlyWhoStillWaits(t *testing.T) {
+	pod := podWith("db", "data")
+	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
+	now, waits := time.Unix(100, 0), true
+	n := newNudger(r.Kube, func() time.Time { return now }, patience, func(types.UID) bool { return waits })
+	key := podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, pod.UID, 0}
+	touch := func(want time.Duration) {
+		t.Helper()
+		if again, err := n.touch(t.Context(), key); again != want || err != nil {
+			t.Errorf("to be looked at again after %s (%v), want %s", again, err, want)
+		}
+	}
+	n.nudge(t.Context(), pod)
+	touch(nudgeGrace)
+	now, waits = now.Add(nudgeGrace), false
+	touch(0)
+	r.wantWrites()
+
+	waits = true
+	n.nudge(t.Context(), pod)
+	now = now.Add(nudgeGrace / 2)
+	n.nudge(t.Context(), pod)
+	touch(nudgeGrace / 2)
+	now = now.Add(nudgeGrace / 2)
+	touch(0)
+	r.wantWrites("patch pods/status shop/db")
+	n.nudge(t.Context(), pod)
+	touch(nudgeInterval)
+	now = now.Add(nudgeInterval)
+	touch(0)
+	r.wantWrites("patch pods/status shop/db", "patch pods/status shop/db")
 }
 
 // The controller's refusal keeps the pod from the node for a while, though the
@@ -320,5 +394,40 @@ func TestFilterOfALargeCluster(t *testing.T) {
 	}
 	if got, want := result.FailedAndUnresolvableNodes["node-1"], "node(s) where driver disk.example.com is not registered"; got != want {
 		t.Errorf("a node without the driver: %q, want %q", got, want)
+	}
+}
+
+// 5,000 nodes by name, at each verb that is asked about many.
+func TestVerbsOfALargeCluster(t *testing.T) {
+	pod, victim := ranked(podWith("db", "data"), 10), boundTo(podWith("victim"), "n1")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.attach("data", "n1")
+		r.Put("pods", pod)
+		r.Put("pods", victim)
+	})
+	r.seen(pod, victim)
+	names := []string{"n1", "n2", "n3"}
+	victims := map[string]*extenderv1.MetaVictims{}
+	for i := range 5000 - len(names) {
+		names = append(names, fmt.Sprintf("node-%d", i))
+	}
+	for _, name := range names {
+		victims[name] = &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{{UID: string(victim.UID)}}}
+	}
+	var fit extenderv1.ExtenderFilterResult
+	r.ask(verbFilter, extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names}, &fit)
+	if !slices.Equal(*fit.NodeNames, names[:3]) || len(fit.FailedAndUnresolvableNodes) != 4997 {
+		t.Errorf("filter: %d nodes pass, %d fail", len(*fit.NodeNames), len(fit.FailedAndUnresolvableNodes))
+	}
+	var scores extenderv1.HostPriorityList
+	r.ask(verbPrioritize, extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names}, &scores)
+	if len(scores) != 5000 || scores[4999].Host != names[4999] || scores[0].Score <= scores[4999].Score {
+		t.Errorf("prioritize: %d scores, from %+v to %+v", len(scores), scores[0], scores[len(scores)-1])
+	}
+	var left extenderv1.ExtenderPreemptionResult
+	r.ask(verbPreempt, extenderv1.ExtenderPreemptionArgs{Pod: pod, NodeNameToMetaVictims: victims}, &left)
+	if got := slices.Sorted(maps.Keys(left.NodeNameToMetaVictims)); !slices.Equal(got, names[:3]) {
+		t.Errorf("preempt: %d nodes are left, want %v", len(got), names[:3])
 	}
 }

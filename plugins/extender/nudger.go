@@ -24,6 +24,11 @@ import (
 // kube-scheduler's shortest backoff.
 const nudgeInterval = time.Second
 
+// nudgeGrace is how long a pod is given to be tried without a nudge: what lifts a
+// refusal often comes with an event that its scheduler sees, too, and has it try
+// all pods again that an extender refused.
+const nudgeGrace = 250 * time.Millisecond
+
 // nudgers write in parallel.
 const nudgers = 4
 
@@ -32,32 +37,46 @@ const reasonLifted = "RefusalLifted"
 
 // nudger touches the condition Placeable of pods, which has their scheduler try
 // them again: an update of an unscheduled pod is an event for that pod, and one
-// that an extender refused is moved by any event. Safe for parallel use.
+// that an extender refused is moved by any event (kube-scheduler's
+// schedule_one.go and defaultEnqueueExtension). One write is enough: kube-scheduler
+// remembers an event that comes while the pod is being tried, and one that comes
+// while the pod is in a queue finds it on its way. Only a pod that is just
+// preempting others may miss it (see waker.Keep). Safe for parallel use.
 type nudger struct {
 	kube    kubernetes.Interface
 	now     func() time.Time
-	timeout time.Duration // of each write
+	timeout time.Duration            // of each write
+	waits   func(uid types.UID) bool // says whether a pod still waits to be tried
 	queue   *work.Queue[podKey]
 
 	mu   sync.Mutex
+	due  map[podKey]time.Time // nudges that were asked for
 	last map[podKey]time.Time // nudges of the last second
 }
 
-// podKey names one pod, and not its successors of the same name.
+// podKey names one pod, and not its successors of the same name, as it was when
+// it was refused.
 type podKey struct {
 	types.NamespacedName
-	uid types.UID
+	uid        types.UID
+	generation int64
 }
 
-func newNudger(kube kubernetes.Interface, now func() time.Time, timeout time.Duration) *nudger {
-	n := &nudger{kube: kube, now: now, timeout: timeout, last: map[podKey]time.Time{}}
+func newNudger(kube kubernetes.Interface, now func() time.Time, timeout time.Duration, waits func(types.UID) bool) *nudger {
+	n := &nudger{kube: kube, now: now, timeout: timeout, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
 	n.queue = work.New("pods that may be placed", n.touch)
 	return n
 }
 
-// nudge has a pod tried again soon.
+// nudge has a pod tried again soon, unless it is tried without that.
 func (n *nudger) nudge(_ context.Context, pod *corev1.Pod) {
-	n.queue.Add(podKey{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID})
+	key := podKey{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID, pod.Generation}
+	n.mu.Lock()
+	if _, asked := n.due[key]; !asked {
+		n.due[key] = n.now().Add(nudgeGrace)
+	}
+	n.mu.Unlock()
+	n.queue.Add(key)
 }
 
 // run nudges until ctx is done.
@@ -69,9 +88,14 @@ func (n *nudger) touch(ctx context.Context, key podKey) (time.Duration, error) {
 	if early := n.early(key, now); early > 0 {
 		return early, nil
 	}
+	if !n.waits(key.uid) {
+		n.over(key)
+		return 0, nil
+	}
 	err := n.patch(ctx, key, now)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		n.over(key)
 		return 0, nil // it is gone, or another pod has its name
 	case err != nil:
 		return 0, fmt.Errorf("tell pod %s that it may be placed: %w", key, err)
@@ -84,11 +108,18 @@ func (n *nudger) touch(ctx context.Context, key podKey) (time.Duration, error) {
 func (n *nudger) early(key podKey, now time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	last, ok := n.last[key]
-	if !ok {
-		return 0
+	early := n.due[key].Sub(now)
+	if last, ok := n.last[key]; ok {
+		early = max(early, last.Add(nudgeInterval).Sub(now))
 	}
-	return last.Add(nudgeInterval).Sub(now)
+	return early
+}
+
+// over forgets that a nudge was asked for.
+func (n *nudger) over(key podKey) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.due, key)
 }
 
 // nudged remembers a nudge, and forgets those that matter no more.
@@ -101,6 +132,7 @@ func (n *nudger) nudged(key podKey, now time.Time) {
 		}
 	}
 	n.last[key] = now
+	delete(n.due, key)
 }
 
 // patch writes the condition, if the pod is still the one that is meant.
@@ -113,7 +145,7 @@ func (n *nudger) patch(ctx context.Context, key podKey, now time.Time) error {
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: v1alpha1.PodPlaceable, Status: corev1.ConditionTrue, Reason: reasonLifted,
 			Message:       "what kept the pod's volumes from a node has changed; the scheduler may try it again",
-			LastProbeTime: at, LastTransitionTime: at,
+			LastProbeTime: at, LastTransitionTime: at, ObservedGeneration: key.generation,
 		}}},
 	})
 	if err != nil {

@@ -27,6 +27,8 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 	if err != nil {
 		return result
 	}
+	// The scheduler keeps the pod from its queue while it evicts for it.
+	x.waker.Keep(p.Pod.UID)
 	s, now := x.Facts.Snapshot(), x.Now()
 	for node, victims := range p.Victims {
 		t := trial{x: x, s: s, pod: p.Pod, fact: &fact, node: ledger.NodeName(node), now: now}

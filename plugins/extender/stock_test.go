@@ -20,22 +20,28 @@ import (
 // stock is kube-scheduler's own client of an extender, with a certificate.
 func (r *rig) stock(nodeCacheCapable bool) fwk.Extender {
 	r.t.Helper()
+	made, err := kubescheduler.NewHTTPExtender(r.asked(nodeCacheCapable))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return made
+}
+
+// asked is what a kube-scheduler's configuration says of the extender.
+func (r *rig) asked(nodeCacheCapable bool) *config.Extender {
+	r.t.Helper()
 	dir := r.t.TempDir()
 	cert, key := r.files.authority.sign(r.t, scheduler)
 	certFile, keyFile := filepath.Join(dir, "client.crt"), filepath.Join(dir, "client.key")
 	write(r.t, certFile, cert)
 	write(r.t, keyFile, key)
-	made, err := kubescheduler.NewHTTPExtender(&config.Extender{
+	return &config.Extender{
 		URLPrefix:  "https://" + r.address,
 		FilterVerb: verbFilter, PrioritizeVerb: verbPrioritize, BindVerb: verbBind, PreemptVerb: verbPreempt,
 		Weight: 3, EnableHTTPS: true, NodeCacheCapable: nodeCacheCapable,
 		HTTPTimeout: metav1.Duration{Duration: patience},
 		TLSConfig:   &config.ExtenderTLSConfig{CertFile: certFile, KeyFile: keyFile, CAFile: r.files.ca},
-	})
-	if err != nil {
-		r.t.Fatal(err)
 	}
-	return made
 }
 
 // nodeInfos are kube-scheduler's nodes, with pods.

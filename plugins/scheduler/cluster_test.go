@@ -57,15 +57,21 @@ type cluster struct {
 	version   atomic.Int64        // resourceVersion of the newest pod
 	writing   sync.Mutex          // held during a write of a pod, whose version is looked at first
 	said      map[string][]string // reasons of PodScheduled that were written, by pod
+	kill      func()              // ends the scheduler, and returns when it has
 }
 
 // newScheduler makes a scheduler with these profiles, whose informers have not
 // begun.
 func newScheduler(t *testing.T, kube *fake.Clientset, tickets *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
 	t.Helper()
+	return newSchedulerIn(t.Context(), kube, tickets, profiles...)
+}
+
+// newSchedulerIn is newScheduler of a process that ends with ctx.
+func newSchedulerIn(ctx context.Context, kube *fake.Clientset, tickets *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
-	made, err := kubescheduler.New(t.Context(), kube, factory, nil, profile.NewRecorderFactory(broadcaster),
+	made, err := kubescheduler.New(ctx, kube, factory, nil, profile.NewRecorderFactory(broadcaster),
 		kubescheduler.WithProfiles(profiles...),
 		kubescheduler.WithKubeConfig(&rest.Config{}),
 		kubescheduler.WithFrameworkOutOfTreeRegistry(runtime.Registry{
@@ -101,19 +107,36 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.kube.PrependReactor("create", "pods", c.bind)
 	c.kube.PrependReactor("patch", "pods", c.patch)
-	made, factory, err := newScheduler(t, c.kube, c.moorage, stockProfile(t), shippedProfile(t))
+	c.lead(3)
+	return c
+}
+
+// lead runs a scheduler process, whose watches are the last of so many of Moorage's
+// kinds.
+func (c *cluster) lead(watches int64) {
+	c.t.Helper()
+	ctx, end := context.WithCancel(c.t.Context())
+	made, factory, err := newSchedulerIn(ctx, c.kube, c.moorage, stockProfile(c.t), shippedProfile(c.t))
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	c.scheduler = made
-	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
-	if err := made.WaitForHandlersSync(t.Context()); err != nil {
-		t.Fatal(err)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	if err := made.WaitForHandlersSync(ctx); err != nil {
+		c.t.Fatal(err)
 	}
-	c.eventually("the watches to be open", func() bool { return c.moorage.watches.Load() == 3 })
-	go made.Run(t.Context())
-	return c
+	c.eventually("the watches to be open", func() bool { return c.moorage.watches.Load() == watches })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		made.Run(ctx)
+	}()
+	c.kill = func() {
+		end()
+		<-ended
+		factory.Shutdown()
+	}
 }
 
 // add puts objects into the API before the scheduler runs, or while it does.

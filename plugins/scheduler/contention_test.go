@@ -146,3 +146,25 @@ func TestTwoPodsOfOneNewClaim(t *testing.T) {
 		t.Errorf("they ask for %s and %s", at, also)
 	}
 }
+
+// A scheduler ends while a pod waits in Permit, and does not get to withdraw its
+// ticket. The next one does so first, and places the pod by what is so now.
+func TestNextLeaderTakesOver(t *testing.T) {
+	c := newCluster(t)
+	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionUnknown, "" })
+	pod := c.pod("p", v1alpha1.SchedulerName, true)
+	at := c.asksAt(pod)
+	left, _ := c.moorage.ticket(pod)
+	c.moorage.deaf.Store(true)
+	c.kill()
+	c.full(at)
+	c.moorage.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
+	if now, exists := c.moorage.ticket(pod); !exists || now.UID != left.UID {
+		t.Fatalf("of the first scheduler %+v is left", now)
+	}
+	c.moorage.deaf.Store(false)
+	c.lead(6)
+	if got := c.bound(pod); got == at {
+		t.Errorf("the pod is bound to %s, which is full", got)
+	}
+}

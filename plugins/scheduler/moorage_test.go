@@ -3,12 +3,14 @@
 package scheduler_test
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -28,6 +30,7 @@ type moorage struct {
 	tracker clienttesting.ObjectTracker
 	version atomic.Int64
 	watches atomic.Int64
+	deaf    atomic.Bool // no ticket is deleted
 
 	mu      sync.Mutex
 	verdict func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string)
@@ -43,6 +46,7 @@ func newMoorage(t *testing.T) *moorage {
 	m.tracker = clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	m.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
 	m.AddReactor("create", v1alpha1.ResourceVolumeTickets, m.created)
+	m.AddReactor("delete", v1alpha1.ResourceVolumeTickets, m.deleted)
 	m.AddReactor("*", "*", clienttesting.ObjectReaction(m.tracker))
 	m.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		opened, err := m.tracker.Watch(action.GetResource(), action.GetNamespace())
@@ -83,6 +87,25 @@ func (m *moorage) created(action clienttesting.Action) (bool, apiruntime.Object,
 	decided.ResourceVersion = strconv.FormatInt(m.version.Add(1), 10)
 	decided.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: status, Reason: "Test", Message: message}}
 	return true, ticket, m.tracker.Update(resource, decided, ticket.Namespace)
+}
+
+// deleted heeds the UID that a deletion names, as an API server does.
+func (m *moorage) deleted(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	if m.deaf.Load() {
+		return true, nil, errors.New("the API server is away")
+	}
+	deletion, ok := action.(clienttesting.DeleteActionImpl)
+	if !ok || deletion.DeleteOptions.Preconditions == nil {
+		return false, nil, nil
+	}
+	found, err := m.tracker.Get(action.GetResource(), deletion.GetNamespace(), deletion.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	if ticket, ok := found.(*v1alpha1.VolumeTicket); ok && *deletion.DeleteOptions.Preconditions.UID != ticket.UID {
+		return true, nil, apierrors.NewConflict(action.GetResource().GroupResource(), ticket.Name, errors.New("it has another UID"))
+	}
+	return false, nil, nil
 }
 
 // ticket returns the reservation of a pod.

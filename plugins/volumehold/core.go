@@ -71,6 +71,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	c.teller, c.groups = newTeller(c), newGroups(c, cfg.Groups)
 	c.waker = waker.New(waker.Config{
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.gated, Waits: c.teller.look,
+		Insist: waker.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second},
 	})
 	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Now: cfg.Now, Touched: c.waker.Touch})
 	cfg.Facts.Subscribe(func(t ledger.Touched) {

@@ -5,10 +5,12 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
 )
 
 // Config is one run's mix. The zero value is no cluster; ConfigFor draws one.
@@ -23,6 +25,9 @@ type Config struct {
 	Limit   int32 // slots on each node; ledger.NoLimit for none
 	Access  []ledger.Access
 	Late    int // claims that are bound when their first pod is placed
+	// Fresh has a claim and its volume made together with the first pod or ticket
+	// that names it, so that a watch may show any of them before the others.
+	Fresh bool
 
 	Controllers int
 	Schedulers  int
@@ -37,6 +42,7 @@ type Config struct {
 
 	Foreign    bool // some pods are bound by schedulers without tickets
 	Manual     bool // users write tickets
+	Endless    bool // some of them last until somebody deletes them
 	Meddling   bool // users delete tickets, and pods at once
 	Losses     bool
 	Kills      bool
@@ -100,8 +106,6 @@ func ConfigFor(seed uint64) Config {
 	if c.Stay = c.Own && often(); c.Stay {
 		c.DiskFaults = true // it is for detaches that fail
 	}
-	// A pod of several volumes of which one migrates may be placed where the
-	// controller refuses it, again and again: migrations are of lone volumes.
 	if c.Migration = seldom() && c.Volumes == 1; c.Migration {
 		c.Manual = true
 	}
@@ -111,7 +115,19 @@ func ConfigFor(seed uint64) Config {
 		c.Stay, c.Migration, c.Replace = false, false, false
 		c.BeforeBind = often()
 	}
+	if seed%8 == 6 {
+		c.extend(often)
+	}
 	return c
+}
+
+// extend draws what one run in eight has besides; what the others have does not
+// depend on it, nor do the seeds that are noted somewhere.
+func (c *Config) extend(often func() bool) {
+	c.Fresh, c.Endless = often(), often()
+	if c.Volumes > 1 && !c.Cooperative && often() {
+		c.Migration, c.Manual = true, true
+	}
 }
 
 // furnish puts up the cluster that the run begins with.
@@ -123,16 +139,8 @@ func (s *Sim) furnish() {
 		policy.AfterUnreachable = &s.config.AfterUnreachable
 	}
 	s.w.Put(policy)
-	for i := range s.config.Volumes {
-		n := strconv.Itoa(i + 1)
-		access := s.config.Access[i]
-		key := ledger.ClaimKey{Namespace: namespace, Name: "c" + n}
-		s.w.Put(ledger.PersistentVolume{Name: "pv" + n, UID: "pv" + n, Volume: volumeOf("v" + n), Access: access, Claim: key})
-		s.w.Put(ledger.Claim{Key: key, UID: "c" + n, PersistentVolume: "pv" + n, Bound: true, Access: access})
-	}
-	for i := range s.config.Late {
-		n := strconv.Itoa(i + 1)
-		s.w.Put(ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: "late" + n}, UID: "late" + n, Class: "late", Access: ledger.AccessNode})
+	if !s.config.Fresh {
+		s.provide(s.claims()...)
 	}
 	for i := range s.config.Nodes {
 		name := ledger.NodeName(fmt.Sprintf("w%d", i+1))
@@ -156,5 +164,38 @@ func (s *Sim) furnish() {
 		s.attacher = newOwnAttacher(s)
 	} else {
 		s.attacher = newAttacher(s)
+	}
+}
+
+// claims lists the claims that there are, or may come to be.
+func (s *Sim) claims() []string {
+	var list []string
+	for i := range s.config.Volumes {
+		list = append(list, "c"+strconv.Itoa(i+1))
+	}
+	for i := range s.config.Late {
+		list = append(list, "late"+strconv.Itoa(i+1))
+	}
+	return list
+}
+
+// provide makes claims that are not there yet, and the volumes of those that are
+// bound from the beginning.
+func (s *Sim) provide(claims ...string) {
+	for _, name := range claims {
+		key := ledger.ClaimKey{Namespace: namespace, Name: name}
+		if s.w.Get(world.Claims, key.String()) != nil {
+			continue
+		}
+		i := slices.Index(s.claims(), name)
+		switch {
+		case i < 0: // of a run that was written down with another mix
+		case i >= s.config.Volumes:
+			s.w.Put(ledger.Claim{Key: key, UID: name, Class: "late", Access: ledger.AccessNode})
+		default:
+			n, access := strconv.Itoa(i+1), s.config.Access[i]
+			s.w.Put(ledger.PersistentVolume{Name: "pv" + n, UID: "pv" + n, Volume: volumeOf("v" + n), Access: access, Claim: key})
+			s.w.Put(ledger.Claim{Key: key, UID: name, PersistentVolume: "pv" + n, Bound: true, Access: access})
+		}
 	}
 }

@@ -22,7 +22,8 @@ type controller struct {
 	ready    time.Time // role waiting: until when
 	epoch    int64
 	taking   bool
-	took     map[string]bool // tickets by UID
+	caughtUp map[world.Kind]bool // this term
+	took     map[string]bool     // tickets by UID
 
 	volumes *queue[ledger.VolumeID]
 	grants  *queue[ledger.NodeName]
@@ -64,7 +65,7 @@ func (c *controller) forget() {
 	c.tickets = newQueue[ledger.TicketID](c.s.Now)
 	c.took, c.confirmed, c.ages = map[string]bool{}, map[string]bool{}, map[string]time.Time{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
-	c.taking, c.outlasted = false, nil
+	c.taking, c.caughtUp, c.outlasted = false, map[world.Kind]bool{}, nil
 }
 
 // touched hands everything that is touched to whoever decides on it, as
@@ -238,10 +239,16 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	return true
 }
 
-// takeOver writes the term's epoch into every ticket that is not granted, one
-// after the other; the round after the last finds none.
+// takeOver catches up, then writes the term's epoch into every ticket that is not
+// granted, one after the other; the round after the last finds none.
 func (c *controller) takeOver() {
 	c.role, c.taking = taking, true
+	for _, k := range []world.Kind{world.Tickets, world.Attachments} {
+		if !c.caughtUp[k] {
+			c.catchUp(k)
+			return
+		}
+	}
 	for _, key := range c.s.keys(c.observer, world.Tickets) {
 		t, ok := c.observer.get(world.Tickets, key).(ledger.Ticket)
 		if !ok || t.Phase != ledger.TicketPending || c.took[t.UID] {
@@ -261,6 +268,18 @@ func (c *controller) takeOver() {
 	}
 	c.role, c.taking = leading, false
 	c.all()
+}
+
+// catchUp takes in what there is of a kind, as nothing that the leader before has
+// sent can be under way any more.
+func (c *controller) catchUp(k world.Kind) {
+	c.write("list "+k.String(), world.Request{Do: world.ListObjects, Kind: k}, func(a world.Answer, err error) {
+		c.taking = false // the next round
+		if err == nil {
+			c.observer.saw(a.Facts...)
+			c.caughtUp[k] = true
+		}
+	})
 }
 
 // keys lists what an observer knows of a kind, sorted.

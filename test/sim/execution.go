@@ -34,6 +34,8 @@ func (c *controller) do(step arbiter.Step, then func(error)) {
 		}
 	case arbiter.CreateAttachment:
 		c.doCreate(step, then)
+	case arbiter.FindAttachment:
+		c.findAttachment(step, nil, then)
 	case arbiter.Report:
 		c.doReport(step, then)
 	case arbiter.Unreport:
@@ -128,20 +130,32 @@ func (c *controller) doCreate(step arbiter.Step, then func(error)) {
 	if stamp {
 		a.NodeID = step.NodeID
 	}
+	c.observer.apply(ledger.AttachSent{Volume: step.Volume, Node: step.Node})
+	if p := c.observer.snapshot().Volume(step.Volume).Place(step.Node); p == nil || !p.Sent {
+		then(errStale)
+		return
+	}
 	c.write(stepOp(step), world.Request{Do: world.CreateAttachment, Fact: a, Stamp: stamp, Node: step.Beside}, func(ans world.Answer, err error) {
 		switch {
 		case err == nil && ans.Code == world.OK:
 			c.confirmed[world.UIDOf(ans.Facts[0])] = true
 			c.observer.saw(ans.Facts...)
+			c.settled(step)
 			then(nil)
 		case err == nil:
 			c.findAttachment(step, errStale, then)
 		case err == errNoLease:
+			c.settled(step)
 			then(err)
 		default:
 			c.outlast(func() { c.findAttachment(step, err, then) })
 		}
 	})
+}
+
+// settled tells the ledger that it knows what came of a creation.
+func (c *controller) settled(step arbiter.Step) {
+	c.observer.apply(ledger.AttachSettled{Volume: step.Volume, Node: step.Node})
 }
 
 // findAttachment looks for an attachment that may have been created.
@@ -152,9 +166,11 @@ func (c *controller) findAttachment(step arbiter.Step, failed error, then func(e
 		case err != nil:
 			then(err)
 		case a.Code != world.OK:
+			c.settled(step)
 			then(failed)
 		default:
 			c.observer.saw(a.Facts...)
+			c.settled(step)
 			then(nil)
 		}
 	})

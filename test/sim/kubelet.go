@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sim/world"
 )
 
-// kubelet is one node's, with the handshake of CONTRACT.md section 1: a volume
+// kubelet is one node's, with the handshake of real ones: a volume
 // is told in volumesInUse before volumesAttached is looked at, that in the
 // kubelet's own copy and then live, and then the VolumeAttachment.
 type kubelet struct {

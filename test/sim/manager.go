@@ -14,7 +14,7 @@ import (
 )
 
 // manager is kube-controller-manager with its attach/detach controller, beside
-// which Cooperative mode works (CONTRACT.md section 2). It follows pods, nodes
+// which Cooperative mode works. It follows pods, nodes
 // and VolumeAttachments, each at its own pace, but only pods and nodes wake it:
 // an attachment that it did not make it finds when it looks for its name, or
 // when it starts. It is the only one that writes volumesAttached: the whole list,

@@ -139,7 +139,7 @@ func (k *manager) look(_ string, o *operation) bool {
 	case !o.attach && !there:
 		delete(k.actual, o.at)
 		k.done(o, nil)
-	case o.attach && there && va.Attached && !va.Deleting && va.AttachError.IsZero():
+	case o.attach && there && va.Attached && !va.Deleting: // whatever error was left there (csi_attacher.go, verifyAttachmentStatus)
 		k.actual[o.at] = &attached{confirmed: true, reported: true, mounted: true, since: k.s.Now()}
 		k.dirty[o.at.Node] = true
 		k.done(o, nil)

@@ -142,6 +142,9 @@ func (o *observer) list(k world.Kind, n int) {
 			o.apply(fact)
 		}
 	}
+	if o.synced() {
+		o.apply(ledger.Complete{})
+	}
 }
 
 // deliver takes one event of a watch in, as a feed of internal/observe does.

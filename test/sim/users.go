@@ -22,15 +22,6 @@ type users struct {
 
 func newUsers(s *Sim) *users { return &users{s: s} }
 
-// claims lists the claims that there are.
-func (u *users) claims() []string {
-	var list []string
-	for _, key := range u.s.w.Keys(world.Claims) {
-		list = append(list, strings.TrimPrefix(key, namespace+"/"))
-	}
-	return list
-}
-
 // offer implements process.
 func (u *users) offer(m *menu) {
 	if !u.s.faulty {
@@ -67,9 +58,9 @@ func (u *users) offerEnd(m *menu, key string) {
 
 func (u *users) offerTickets(m *menu) {
 	if u.s.config.Manual && u.tickets < 6 {
-		claims := u.claims()
+		claims := u.s.claims()
 		node := u.s.nodeNames()[u.s.rng.IntN(len(u.s.kubelets))]
-		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), 30+u.s.rng.IntN(300)))
+		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), u.drawLife()))
 	}
 	for _, key := range u.s.w.Keys(world.Tickets) {
 		if t, _ := u.s.w.Ticket(world.TicketKey(key)); u.s.config.Meddling || t.Type != ledger.TypePod {
@@ -90,6 +81,16 @@ func (u *users) drawType() ledger.TicketType {
 	return kinds[u.s.rng.IntN(len(kinds))]
 }
 
+// drawLife draws how many seconds a ticket lives; 0 for as long as nobody deletes
+// it.
+func (u *users) drawLife() int {
+	life := 30 + u.s.rng.IntN(300)
+	if u.s.config.Endless && life%4 == 0 {
+		return 0
+	}
+	return life
+}
+
 // drawClaims draws one claim, or two.
 func (u *users) drawClaims(claims []string) string {
 	first := claims[u.s.rng.IntN(len(claims))]
@@ -106,7 +107,7 @@ func (u *users) draw() string {
 	if u.s.config.Foreign && rng.IntN(2) == 0 {
 		who = "foreign"
 	}
-	return fmt.Sprintf("p%d %s %s", u.pods+1, who, u.drawClaims(u.claims()))
+	return fmt.Sprintf("p%d %s %s", u.pods+1, who, u.drawClaims(u.s.claims()))
 }
 
 // act implements process.
@@ -142,6 +143,7 @@ func (u *users) create(name, who string, claims []string) bool {
 		u.pods = max(u.pods, n)
 	}
 	u.s.scheduler[name] = who
+	u.s.provide(claims...)
 	p := ledger.Pod{UID: name, Namespace: namespace, Name: name, Created: u.s.Now().Unix()}
 	for i, claim := range claims {
 		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "vol" + strconv.Itoa(i), Claim: claim})
@@ -176,6 +178,7 @@ func (u *users) ticket(fields []string) bool {
 		return false
 	}
 	u.tickets++
+	u.s.provide(strings.Split(fields[3], ",")...)
 	t := ledger.Ticket{
 		ID: id, UID: u.s.w.UID(), Type: ledger.TicketType(fields[1]), Node: ledger.NodeName(fields[2]),
 		Created: u.s.Now().Unix(), TTLSeconds: ttl,

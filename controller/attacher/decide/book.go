@@ -59,6 +59,8 @@ type Book struct {
 	unplaced map[string]*record
 	// full are attachments that a node had no room for, by node.
 	full map[string]map[string]*record
+	// press are those that the driver pushes back.
+	press press
 }
 
 // NewBook returns an empty Book.
@@ -120,6 +122,7 @@ func (b *Book) drop(r *record) {
 	b.unplace(r)
 	delete(b.records, r.UID)
 	b.notFull(r)
+	b.press.leave(r)
 }
 
 // Forget drops the fence of a volume that no PersistentVolume names any more.

@@ -11,6 +11,10 @@
 // harmless. What only this process can know is kept in a Book: for each
 // attachment, whether the volume is at that node, is certainly not, or may be.
 //
+// How much the driver is asked is decided over all volumes: a Limit says how many
+// calls it is given at a time, and when it pushes everybody back, the Book tries
+// again for all of them together.
+//
 // Invariants:
 //   - An exclusive volume is published at a node only while it is certainly
 //     nowhere else, and with one call under way at a time.

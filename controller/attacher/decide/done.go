@@ -27,6 +27,7 @@ func (b *Book) Start(s Step, now time.Time) {
 	if !s.Do.Call() {
 		return
 	}
+	b.press.leave(r)
 	r.lastCall = now
 	r.sight = unseen
 	switch s.Do {
@@ -52,11 +53,13 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	case Publish:
 		r.lastCall = now
 		b.published(r, s, result, now)
+		touched = append(touched, b.answered(r, result, now)...)
 	case Unpublish:
 		r.lastCall = now
 		if id, ok := b.unpublished(r, s, result, now); ok && !slices.Contains(touched, id) {
 			touched = append(touched, id)
 		}
+		touched = append(touched, b.answered(r, result, now)...)
 	case Look:
 		r.see(result)
 	case ReadSecret:
@@ -73,6 +76,18 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	}
 	b.settle(r)
 	return touched
+}
+
+// answered takes from the end of a publish or an unpublish what it says of the
+// driver, and returns the volumes that are tried again for it.
+func (b *Book) answered(r *record, result Result, now time.Time) []VolumeID {
+	switch code := result.Failed.Code; {
+	case result.Failed.IsZero():
+		return b.press.ease()
+	case PushesBack(code):
+		b.press.pushedBack(r, now)
+	}
+	return nil
 }
 
 func (b *Book) published(r *record, s Step, result Result, now time.Time) {

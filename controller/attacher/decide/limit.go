@@ -11,21 +11,31 @@ import (
 
 // Limit is how many calls a driver is given at a time. It starts wide, grows
 // while the driver keeps up, and halves when the driver pushes back: additive
-// increase, multiplicative decrease, as in TCP. A driver that answers late has a
-// queue of its own, and more calls would only wait there until they time out: then
-// it does not grow. Its methods are serial.
+// increase, multiplicative decrease, as in TCP, and as there a limit that was cut
+// far below what the driver has taken before doubles with each round of calls
+// until it is near. A driver that answers late has a queue of its own, and more
+// calls would only wait there until they time out: it does not grow to where they
+// would. Its methods are serial.
 //
-// Invariant: floor <= size <= most.
+// Invariant: floor <= size <= most, floor <= brink <= most.
 type Limit struct {
 	floor, most int
 	// late is how long a call of a driver that keeps up takes at most.
 	late  time.Duration
 	size  float64
 	inUse int
-	// opening: nothing has pushed back yet, and each success adds one: twice as
-	// many with each round of calls.
-	opening bool
-	cutAt   time.Time
+	// quickest is how long the quickest call has taken that succeeded since the
+	// driver had nothing to do, and prompt the largest place of one that took
+	// hardly longer: so many the driver carries out at a time, or more.
+	quickest time.Duration
+	prompt   int
+	// brink is half of the size at which the driver began to push back. Up to it
+	// each success adds one, so twice as many with each round of calls, or more.
+	brink float64
+	cutAt time.Time
+	// kept: the driver has kept up since the last cut. What it pushes back before
+	// that says that it is away, and nothing of how much it takes.
+	kept bool
 }
 
 // The first limit, and the one below which pushing back does not bring it:
@@ -35,7 +45,19 @@ const (
 	floorLimit = 10
 	// lateShare of a call's timeout is late.
 	lateShare = 2
+	// An answer that is prompt takes no longer than the quickest one and that part
+	// of it again, and has the limit grow by promptStep.
+	promptShare = 2
+	promptStep  = 3
 )
+
+// Turn is a call's place in a Limit.
+type Turn struct {
+	// Began is when the call was started.
+	Began time.Time
+	// Place is the number of calls that were under way then, with this one.
+	Place int
+}
 
 // NewLimit returns a limit of most calls, at least one, which time out after a
 // time, more than 0 s.
@@ -46,7 +68,7 @@ func NewLimit(most int, timeout time.Duration) (*Limit, error) {
 	if timeout <= 0 {
 		return nil, errors.New("the driver must be given some time for a call")
 	}
-	return &Limit{floor: min(floorLimit, most), most: most, late: timeout / lateShare, size: float64(min(firstLimit, most)), opening: true}, nil
+	return &Limit{floor: min(floorLimit, most), most: most, late: timeout / lateShare, size: float64(min(firstLimit, most)), brink: float64(most), kept: true}, nil
 }
 
 // Size is the limit at this moment.
@@ -56,30 +78,71 @@ func (l *Limit) Size() int { return int(l.size) }
 func (l *Limit) InUse() int { return l.inUse }
 
 // Take takes a call's place, if there is one.
-func (l *Limit) Take() bool {
+func (l *Limit) Take(now time.Time) (Turn, bool) {
 	if l.inUse >= l.Size() {
-		return false
+		return Turn{}, false
+	}
+	if l.inUse == 0 {
+		l.quickest, l.prompt = 0, 0
 	}
 	l.inUse++
+	return Turn{now, l.inUse}, true
+}
+
+// Free gives the place of a call back and learns from how it ended: own is that
+// its end says something of its volume and not of the driver. Calls that were
+// under way when the limit was cut say nothing new.
+func (l *Limit) Free(turn Turn, code codes.Code, own bool, now time.Time) {
+	took, fresh := now.Sub(turn.Began), turn.Began.After(l.cutAt)
+	fills := 2*l.inUse >= l.Size()
+	l.inUse--
+	switch {
+	case code == codes.OK:
+		l.kept = l.kept || fresh
+		if prompt := l.timed(turn, took); fills && took <= l.late && l.wait() <= l.late {
+			l.grow(prompt)
+		}
+	case PushesBack(code) && !own && fresh:
+		l.cut(now)
+	}
+}
+
+func (l *Limit) grow(prompt bool) {
+	by := 1 / l.size
+	switch {
+	case l.size < l.brink && prompt:
+		by = promptStep
+	case l.size < l.brink:
+		by = 1
+	}
+	l.size = min(l.size+by, float64(l.most))
+}
+
+// timed says whether a call was answered about as quickly as any before: then the
+// driver has no queue yet.
+func (l *Limit) timed(turn Turn, took time.Duration) bool {
+	if l.quickest == 0 || took < l.quickest {
+		l.quickest = max(took, 1)
+	}
+	if took > l.quickest+l.quickest/promptShare {
+		return false
+	}
+	l.prompt = max(l.prompt, turn.Place)
 	return true
 }
 
-// Free gives the place of a call back and learns from how it ended: began is
-// when it was started, again that the volume's last call failed as well. Calls
-// that were under way when the limit was cut say nothing new, and a volume
-// that fails over and over says something of itself, not of the driver.
-func (l *Limit) Free(code codes.Code, again bool, began, now time.Time) {
-	grows := 2*l.inUse >= l.Size() && now.Sub(began) <= l.late
-	l.inUse--
-	switch {
-	case code == codes.OK && grows && l.opening:
-		l.size = min(l.size+1, float64(l.most))
-	case code == codes.OK && grows:
-		l.size = min(l.size+1/l.size, float64(l.most))
-	case PushesBack(code) && !again && began.After(l.cutAt):
-		l.size = max(l.size/2, float64(l.floor))
-		l.opening, l.cutAt = false, now
+// wait is how long a call would take that is one more than there may be, by a
+// driver that carries out no more at a time than it has shown to.
+func (l *Limit) wait() time.Duration {
+	return time.Duration(float64(l.quickest) * l.size / float64(max(l.prompt, 1)))
+}
+
+func (l *Limit) cut(now time.Time) {
+	l.size = max(l.size/2, float64(l.floor))
+	if l.kept {
+		l.brink = l.size
 	}
+	l.cutAt, l.kept = now, false
 }
 
 // PushesBack says whether a code is how a driver says that it has too much to

@@ -22,15 +22,24 @@ const timeout = 15 * time.Second
 // round takes as many calls as there is room for and ends them all with code.
 func round(t *testing.T, l *decide.Limit, code codes.Code, began, ended time.Time) {
 	t.Helper()
-	n := 0
-	for l.Take() {
-		n++
+	turns := all(l, began)
+	if len(turns) != l.InUse() {
+		t.Fatalf("%d calls were taken, %d are in use", len(turns), l.InUse())
 	}
-	if n != l.InUse() {
-		t.Fatalf("%d calls were taken, %d are in use", n, l.InUse())
+	for _, turn := range turns {
+		l.Free(turn, code, false, ended)
 	}
-	for range n {
-		l.Free(code, false, began, ended)
+}
+
+// all takes as many calls as there is room for.
+func all(l *decide.Limit, at time.Time) []decide.Turn {
+	var turns []decide.Turn
+	for {
+		turn, ok := l.Take(at)
+		if !ok {
+			return turns
+		}
+		turns = append(turns, turn)
 	}
 }
 
@@ -63,9 +72,41 @@ func TestLimitFollowsTheDriver(t *testing.T) {
 		t.Fatalf("a driver that only times out is given %d calls, want the ten of the stock attacher", l.Size())
 	}
 	at := epoch.Add(time.Hour)
+	rounds := 0
+	for ; l.Size() < wide/2 && rounds < 100; rounds++ {
+		round(t, l, codes.OK, at, at)
+	}
+	if rounds > 12 {
+		t.Fatalf("it takes %d rounds of successes until a driver is given %d calls again, half of where it began to push back: want a few", rounds, l.Size())
+	}
+	near := l.Size()
 	round(t, l, codes.OK, at, at)
-	if l.Size() < 10 || l.Size() > 12 {
-		t.Fatalf("after a cut, a round of successes leaves %d, want one more", l.Size())
+	if l.Size() < near || l.Size() > near+1 {
+		t.Fatalf("near where it pushed back, a round of successes leads from %d to %d, want one more at most", near, l.Size())
+	}
+}
+
+// A driver that takes so many calls and no more is given about as many: what it
+// pushes back after it has kept up is too much, and grown towards slowly.
+func TestLimitStaysNearTheBrink(t *testing.T) {
+	const takes = 100
+	l := newLimit(t, 1000)
+	at := epoch
+	sum, rounds := 0, 400
+	for range rounds {
+		at = at.Add(time.Second)
+		turns := all(l, at)
+		sum += min(len(turns), takes)
+		for i, turn := range turns {
+			code := codes.OK
+			if i >= takes {
+				code = codes.ResourceExhausted
+			}
+			l.Free(turn, code, false, at.Add(time.Second/2))
+		}
+	}
+	if got := sum / rounds; got < takes*2/3 {
+		t.Fatalf("a driver that takes %d calls at a time is given %d of them on average, want two thirds at least", takes, got)
 	}
 }
 
@@ -102,19 +143,26 @@ func (d *queueing) call(at time.Time) time.Time {
 func burst(t *testing.T, calls int, d *queueing) (took, longest time.Duration) {
 	t.Helper()
 	l := newLimit(t, 1000)
-	type open struct{ began, ends time.Time }
+	type open struct {
+		turn decide.Turn
+		ends time.Time
+	}
 	var under []open
 	now := epoch
 	for calls > 0 || len(under) > 0 {
-		for calls > 0 && l.Take() {
+		for calls > 0 {
+			turn, ok := l.Take(now)
+			if !ok {
+				break
+			}
 			calls--
-			under = append(under, open{now, d.call(now)})
+			under = append(under, open{turn, d.call(now)})
 		}
 		slices.SortStableFunc(under, func(a, b open) int { return a.ends.Compare(b.ends) })
 		first := under[0]
 		under, now = under[1:], first.ends
-		longest = max(longest, now.Sub(first.began))
-		l.Free(codes.OK, false, first.began, now)
+		longest = max(longest, now.Sub(first.turn.Began))
+		l.Free(first.turn, codes.OK, false, now)
 	}
 	return now.Sub(epoch), longest
 }
@@ -129,9 +177,11 @@ func TestLimitCostsLittle(t *testing.T) {
 		patience time.Duration
 	}{
 		"200 at once":                        {200, queueing{parallel: 5000, latency: time.Second}, time.Second, time.Second},
-		"1,000 at once, in three rounds":     {1000, queueing{parallel: 5000, latency: time.Second}, 3 * time.Second, time.Second},
+		"1,000 at once, in two rounds":       {1000, queueing{parallel: 5000, latency: time.Second}, 2 * time.Second, time.Second},
 		"1,000, and 50 at a time":            {1000, queueing{parallel: 50, latency: time.Second}, 20 * time.Second, timeout},
 		"5,000, and 50 at a time":            {5000, queueing{parallel: 50, latency: time.Second}, 100 * time.Second, timeout},
+		"5,000, and 30 at a time":            {5000, queueing{parallel: 30, latency: time.Second}, 167 * time.Second, timeout},
+		"5,000, and 20 at a time":            {5000, queueing{parallel: 20, latency: time.Second}, 250 * time.Second, timeout},
 		"5,000 quick ones, and 20 at a time": {5000, queueing{parallel: 20, latency: 100 * time.Millisecond}, 25 * time.Second, timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,14 +197,14 @@ func TestLimitIsNotMovedByOneVolume(t *testing.T) {
 	l := newLimit(t, 100)
 	for i := range 20 {
 		at := epoch.Add(time.Duration(i) * time.Minute)
-		l.Take()
-		l.Free(codes.DeadlineExceeded, true, at, at)
+		turn, _ := l.Take(at)
+		l.Free(turn, codes.DeadlineExceeded, true, at)
 	}
 	if l.Size() != 100 {
 		t.Fatalf("a volume that fails over and over took the limit to %d", l.Size())
 	}
-	l.Take()
-	l.Free(codes.Internal, false, epoch, epoch)
+	turn, _ := l.Take(epoch)
+	l.Free(turn, codes.Internal, false, epoch)
 	if l.Size() != 100 {
 		t.Fatalf("Internal took the limit to %d; it says nothing of load", l.Size())
 	}
@@ -168,12 +218,17 @@ func TestLimitStaysInBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := epoch
+		var turns []decide.Turn
 		for range 200 {
 			at = at.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds")) * time.Second)
 			if rapid.Bool().Draw(t, "take") || l.InUse() == 0 {
-				l.Take()
+				if turn, ok := l.Take(at); ok {
+					turns = append(turns, turn)
+				}
 			} else {
-				l.Free(codes.Code(rapid.Uint32Range(0, 16).Draw(t, "code")), rapid.Bool().Draw(t, "again"), at.Add(-time.Second), at)
+				i := rapid.IntRange(0, len(turns)-1).Draw(t, "which")
+				l.Free(turns[i], codes.Code(rapid.Uint32Range(0, 16).Draw(t, "code")), rapid.Bool().Draw(t, "own"), at)
+				turns = slices.Delete(turns, i, i+1)
 			}
 			if l.Size() < min(10, most) || l.Size() > most {
 				t.Fatalf("the limit is %d, outside of [%d,%d]", l.Size(), min(10, most), most)

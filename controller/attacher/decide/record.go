@@ -4,7 +4,10 @@ package decide
 
 import (
 	"cmp"
+	"container/list"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // sight is what the driver itself said of a volume at a node, since the last
@@ -64,6 +67,10 @@ type record struct {
 	cause           Reason
 	failedAt, until time.Time
 	moved           int
+	// spot is where it waits for the driver to take calls again, see press.
+	spot *list.Element
+	// eased is how often it was tried again for the sake of others' success.
+	eased int
 
 	// what is to be shown on the object, since when, and when a failed attempt
 	// to write it is repeated.
@@ -107,7 +114,7 @@ func (r *record) mayStay() bool {
 
 // succeed forgets the failures so far.
 func (r *record) succeed() {
-	r.failures, r.cause, r.moved = 0, Reason{}, 0
+	r.failures, r.cause, r.moved, r.eased = 0, Reason{}, 0, 0
 	r.failedAt, r.until, r.told = time.Time{}, time.Time{}, false
 }
 
@@ -117,9 +124,17 @@ func (r *record) fail(s Step, why Reason, now time.Time, rules *Rules) {
 		r.failures = 0
 	}
 	r.failedDetach, r.failedAction, r.cause, r.failedAt = s.Detach, s.Do, why, now
-	r.failures++
+	if r.failures == 0 || !r.spared(why.Code) {
+		r.failures++
+	}
 	r.until = now.Add(rules.Backoff.After(r.failures, rules.Random()))
 	r.secret = false
+}
+
+// spared says whether a code only means that a driver which takes calls again was
+// given one too many.
+func (r *record) spared(code codes.Code) bool {
+	return r.eased > 0 && r.eased < maxEased && PushesBack(code)
 }
 
 // waiting says for how long failures on a way still hold it back.

@@ -25,6 +25,9 @@ func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 	if a.Deleting {
 		b.notFull(r)
 	}
+	if a.Deleting && !r.Deleting {
+		b.press.leave(r)
+	}
 	r.learn(&a)
 	before, after := key(&r.Attachment), key(&a)
 	if before == after {
@@ -109,6 +112,7 @@ func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	}
 	r.gone, r.goneAt = true, now
 	r.succeed()
+	b.press.leave(r)
 	touched := append(b.named(r), key(&r.Attachment))
 	b.settle(r)
 	return touched

@@ -29,8 +29,8 @@ func checkAttachments(e *Evidence) []Finding {
 // longWait is for how long something may wait before it is worth a finding.
 const longWait = 5 * time.Minute
 
-// checkWaits lists volumes that should have left a node, and tickets that wait,
-// for long.
+// checkWaits lists volumes that should have left a node or been attached to one,
+// and tickets that wait, for long.
 func checkWaits(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.ListVolumes("") {

@@ -296,6 +296,15 @@ func TestFindings(t *testing.T) {
 				o.Holds = []*v1alpha1.VolumeHold{stuck("pv-a", now().Add(-10*time.Minute))}
 			})
 		}},
+		{"an attach is refused", "waits", Warning, "AttachFailed for 10m0s: no such disk", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				hold := stuck("pv-a", now().Add(-10*time.Minute))
+				refused := &hold.Status.Conditions[0]
+				refused.Type, refused.Status, refused.Reason, refused.Message = v1alpha1.HoldAttached, "False", "AttachFailed", "no such disk"
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+				o.Holds = []*v1alpha1.VolumeHold{hold}
+			})
+		}},
 		{"two nodes have it", "invariants", Error, "invariant I1 is broken", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				other := o.Nodes[0].DeepCopy()

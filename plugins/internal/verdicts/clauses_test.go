@@ -6,51 +6,54 @@ package verdicts_test
 type section struct {
 	title   string
 	clauses []clause
+	// both says that each clause is shown by the core, in its scripts or tests, and
+	// in kube-scheduler's framework or over HTTP.
+	both bool
 }
 
 func sections() []section {
 	return []section{
-		{"ReadWriteOnce", oneNode()},
-		{"ReadWriteOncePod", onePod()},
-		{"Shared and contradicting access modes", shared()},
-		{"Limits", limits()},
-		{"Claims", claims()},
-		{"Nominated pods, preemption, and what goes wrong meanwhile", meanwhile()},
-		{"What has a pod tried again", again()},
-		{"Groups, batching, scores, words", rest()},
-		{"Extender", extender()},
-		{"Configuration", configuration()},
+		{"ReadWriteOnce", oneNode(), true},
+		{"ReadWriteOncePod", onePod(), true},
+		{"Shared and contradicting access modes", shared(), true},
+		{"Limits", limits(), true},
+		{"Claims", claims(), true},
+		{"Nominated pods, preemption, and what goes wrong meanwhile", meanwhile(), false},
+		{"What has a pod tried again", again(), false},
+		{"Groups, batching, scores, words", rest(), false},
+		{"Extender", extender(), false},
+		{"Configuration", configuration(), false},
 	}
 }
 
 func oneNode() []clause {
 	return []clause{
-		{"free", "fits", []string{"verdict free", "verdict no volumes"}},
+		{"free", "fits", []string{"verdict free", "verdict no volumes", "script path"}},
 		{"held elsewhere by a live pod", "no; only the holder's node is looked at", []string{"verdict held elsewhere by a live pod", "verdict held elsewhere, and full",
-			"test plugins/volumehold TestPreFilterNarrowsToTheHolder", "sandbox rollout"}},
+			"test plugins/volumehold TestPreFilterNarrowsToTheHolder", "script rollout", "sandbox rollout"}},
 		{"held elsewhere by an attachment only", "fits: it is detached there, and then attached", []string{"verdict held elsewhere by an attachment only", "script handover", "sandbox handover"}},
 		{"reserved elsewhere by another pod", "no, granted or not", []string{"verdict reserved elsewhere", "verdict granted elsewhere", "verdict refused elsewhere", "script contention"}},
 		{"held elsewhere by a ticket of a user", "no", []string{"verdict attached by hand elsewhere", "verdict attached by hand here", "script manual", "sandbox tickets"}},
 		{"held on this node", "fits", []string{"verdict held here", "script rollout"}},
 		{"the holder's pods are all terminating", "fits: promised and bound at once, attached after the detach", []string{"verdict held elsewhere by pods that are going",
-			"verdict held elsewhere by one that is going and one that stays", "script handover"}},
+			"verdict held elsewhere by one that is going and one that stays", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
 		{"the holder is fenced", "fits", []string{"verdict held elsewhere at a node that is fenced", "script node-failure-taint", "sandbox node-failure"}},
 		{"two new pods with one new claim at the same instant", "both on one node, where the class allows the volume", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim",
-			"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere"}},
-		{"pods of a Deployment", "the new one goes where the volume is", []string{"sandbox rollout", "sandbox extender-rollout"}},
-		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover"}},
-		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished"}},
+			"verdict bound on first use, shared with a pod here", "verdict bound on first use, reserved elsewhere", "script unbound"}},
+		{"pods of a Deployment", "the new one goes where the volume is", []string{"sandbox rollout", "sandbox extender-rollout", "script rollout", "test plugins/scheduler TestPodsOfADeployment"}},
+		{"pods of a StatefulSet", "the next one waits for the last to go", []string{"sandbox handover", "script handover", "test plugins/scheduler TestPodsOfAStatefulSet"}},
+		{"pods of a Job", "one that has ended holds nothing", []string{"verdict held elsewhere by a pod that has ended", "script finished", "test plugins/scheduler TestPodsOfAJob"}},
 		{"two claims of one volume", "one volume", []string{"verdict two claims of one volume", "script one-disk"}},
-		{"held for another namespace", "no, and its pod is not named", []string{"verdict held for another namespace", "test internal/arbiter TestOtherNamespacesAreNotNamed"}},
+		{"held for another namespace", "no, and its pod is not named", []string{"verdict held for another namespace", "test internal/arbiter TestOtherNamespacesAreNotNamed", "script namespaces"}},
 	}
 }
 
 func onePod() []clause {
 	return []clause{
 		{"in use here or elsewhere", "no; by preemption where it is", []string{"verdict one pod, free", "verdict one pod, here", "verdict one pod, elsewhere", "verdict one pod, reserved here", "script rwop"}},
-		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name"}},
-		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume"}},
-		{"preemption", "frees it", []string{"test plugins/scheduler TestVolumeOfOnePodIsPreempted", "test plugins/extender TestPreemptAddsWhoeverHasTheVolume"}},
+		{"by volume, not by claim", "another claim of the volume counts, the claim's name in another namespace doesn't", []string{"verdict one pod, by volume", "verdict one pod, another volume of the same claim name", "script rwop", "script namespaces"}},
+		{"generic ephemeral volumes", "count as any other", []string{"verdict one pod, of an ephemeral volume", "script namespaces", "script claims"}},
+		{"preemption", "frees it", []string{"test plugins/scheduler TestVolumeOfOnePodIsPreempted", "test plugins/extender TestPreemptAddsWhoeverHasTheVolume", "script namespaces"}},
 	}
 }
 
@@ -58,29 +61,29 @@ func shared() []clause {
 	return []clause{
 		{"ReadWriteMany, ReadOnlyMany", "free of exclusivity, and use a slot", []string{"verdict shared, in use elsewhere", "verdict full, and shared", "script shared"}},
 		{"ReadOnlyMany with ReadWriteOnce", "no node: external-attacher never attaches it", []string{"verdict modes that no attacher takes", "script shared"}},
-		{"no access modes", "shared, as for the attach/detach controller; exclusive by policy", []string{"verdict no access modes, in use elsewhere", "verdict no access modes, in use elsewhere, exclusive by policy"}},
+		{"no access modes", "shared, as for the attach/detach controller; exclusive by policy", []string{"verdict no access modes, in use elsewhere", "verdict no access modes, in use elsewhere, exclusive by policy", "script shared"}},
 	}
 }
 
 func limits() []clause {
 	return []clause{
 		{"attached, being attached, being detached", "a slot each", []string{"verdict full of attachments", "verdict full of attachments under way", "script limit", "sandbox limit", "sandbox extender-limit"}},
-		{"of unknown state: the node's status names it", "a slot", []string{"verdict full of volumes that the node's status names"}},
+		{"of unknown state: the node's status names it", "a slot", []string{"verdict full of volumes that the node's status names", "script limit"}},
 		{"foreign attachments", "a slot each", []string{"verdict full of attachments that nobody can place", "script foreign"}},
-		{"reservations", "a slot each, granted or not", []string{"verdict full of reservations"}},
-		{"pods without attachments yet", "a slot for each volume", []string{"verdict full of pods without attachments"}},
+		{"reservations", "a slot each, granted or not", []string{"verdict full of reservations", "script limit", "script withdrawn"}},
+		{"pods without attachments yet", "a slot for each volume", []string{"verdict full of pods without attachments", "script limit"}},
 		{"one volume of many pods, claims or PersistentVolumes", "one slot", []string{"verdict one volume of many pods counts once", "verdict one volume of many claims counts once", "script one-disk"}},
 		{"the pod's own attachment", "is not counted again", []string{"verdict full with the pod's own attachment", "verdict limit lowered under use, own attachment", "script full-node", "sandbox full-node", "sandbox extender-full-node"}},
-		{"more volumes than slots", "no", []string{"verdict too few slots for all of the pod's"}},
+		{"more volumes than slots", "no", []string{"verdict too few slots for all of the pod's", "script slots"}},
 		{"limit of 0; no limit", "none; any number", []string{"verdict limit of 0", "verdict no limit", "script slots"}},
-		{"no CSINode, or the driver is not in it", "waits, unless the policy allows it", []string{"verdict no CSINode", "verdict no CSINode, allowed by policy"}},
-		{"limit lowered under use", "nothing new", []string{"verdict limit lowered under use"}},
+		{"no CSINode, or the driver is not in it", "waits, unless the policy allows it", []string{"verdict no CSINode", "verdict no CSINode, allowed by policy", "script slots"}},
+		{"limit lowered under use", "nothing new", []string{"verdict limit lowered under use", "script slots", "test plugins/scheduler TestLimitLoweredUnderUse"}},
 		{"headroom", "is kept free", []string{"verdict headroom", "script slots"}},
-		{"the driver said ResourceExhausted", "no", []string{"verdict driver ran out of room", "test controller TestNodeExhausted"}},
-		{"several drivers in one pod", "each by its own limit", []string{"verdict two drivers, both with room", "verdict two drivers, one of them full", "verdict two drivers, one of them absent"}},
+		{"the driver said ResourceExhausted", "no", []string{"verdict driver ran out of room", "test controller TestNodeExhausted", "script slots"}},
+		{"several drivers in one pod", "each by its own limit", []string{"verdict two drivers, both with room", "verdict two drivers, one of them full", "verdict two drivers, one of them absent", "script drivers"}},
 		{"migrated in-tree PersistentVolumes and inline volumes", "slots of the CSI driver", []string{"verdict a volume of the tree, which CSI serves", "verdict a volume of the tree, and its driver is full",
 			"verdict a volume of the tree, and its driver is absent", "test internal/translate TestVolumesOfPersistentVolumes", "test internal/translate TestInlineVolumes"}},
-		{"attachRequired=false", "takes no slot", []string{"verdict a driver that does not attach", "test plugins/volumehold TestPodsWithoutAttachableVolumesAreSkipped"}},
+		{"attachRequired=false", "takes no slot", []string{"verdict a driver that does not attach", "test plugins/volumehold TestPodsWithoutAttachableVolumesAreSkipped", "script noattach", "script attach-required"}},
 		{"volumes that no container mounts", "count: no pod of the verdicts has a container", []string{"verdict full of attachments", "script finished"}},
 	}
 }
@@ -89,29 +92,28 @@ func claims() []clause {
 	return []clause{
 		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound",
 			"test plugins/volumehold TestPreBindWaitsForTheVolumeThatTheClaimBecame", "test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
-		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet"}},
-		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestGateMissingClaim"}},
-		{"not seen by the controller", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/observe TestConfirmClaim"}},
-		{"of somebody else, by an ephemeral volume's name", "no node", []string{"verdict ephemeral, of somebody else"}},
-		{"being deleted; lost", "no node", []string{"verdict claim being deleted", "verdict claim lost", "script lost"}},
-		{"bound to what is not seen", "waits", []string{"verdict claim bound to what is not seen"}},
-		{"topology of the class", "VolumeBinding's verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
+		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet", "script unbound", "script claims"}},
+		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestGateMissingClaim", "script claims"}},
+		{"of somebody else, by an ephemeral volume's name", "no node", []string{"verdict ephemeral, of somebody else", "script claims"}},
+		{"being deleted; lost", "no node", []string{"verdict claim being deleted", "verdict claim lost", "script claims"}},
+		{"bound to what is not seen", "waits", []string{"verdict claim bound to what is not seen", "script claims"}},
 	}
 }
 
 func meanwhile() []clause {
 	return []clause{
-		{"nominated pods", "count at their node", []string{"test plugins/volumehold TestNominatedPodsCount", "test plugins/volumehold TestTriedAgainAfterANomination", "test plugins/extender TestNomineesCount"}},
+		{"nominated pods", "count at their node", []string{"test plugins/volumehold TestNominatedPodsCount", "test plugins/volumehold TestTriedAgainAfterANomination", "test plugins/extender TestNomineesCount", "script dry-run"}},
 		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
-		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach"}},
-		{"preempted while it waits in Permit", "its reservation is given up, and who comes before gets the slot", []string{"test plugins/scheduler TestPreemptedInPermit"}},
-		{"deleted while it waits in Permit", "the ticket is withdrawn", []string{"test plugins/scheduler TestPodDeletedWhileItWaits"}},
+		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach", "script preempted"}},
+		{"preempted while it waits in Permit", "its reservation is given up, and who comes before gets the slot", []string{"test plugins/scheduler TestPreemptedInPermit", "script withdrawn"}},
+		{"deleted while it waits in Permit", "the ticket is withdrawn", []string{"test plugins/scheduler TestPodDeletedWhileItWaits", "script withdrawn"}},
 		{"scheduler killed in Permit, before and after the ticket is written", "what is left is withdrawn or taken over; the pod runs", []string{"sandbox crash", "test plugins/volumehold TestExistingTickets", "script ghosts"}},
 		{"scheduler killed between Permit and Bind", "the same", []string{"sandbox crash", "test plugins/volumehold TestGrantedButNotBound"}},
-		{"leader change", "who begins to lead first withdraws tickets of unbound pods", []string{"test plugins/volumehold TestLeaderWithdrawsWhatIsLeft", "test plugins/volumehold TestWithdrawalIsTriedUntilItIsDone",
-			"test plugins/extender TestLeaderFirstWithdrawsWhatIsLeft", "test plugins/extender TestProcessLeadsServesAndHandsOver"}},
+		{"leader change", "who begins to lead first withdraws tickets of unbound pods", []string{"test plugins/volumehold TestLeaderWithdrawsWhatIsLeft", "test plugins/volumehold TestWithdrawalIsTriedUntilItIsDone", "test plugins/scheduler TestNextLeaderTakesOver",
+			"test plugins/extender TestLeaderFirstWithdrawsWhatIsLeft", "test plugins/extender TestProcessLeadsServesAndHandsOver", "sandbox crash"}},
 		{"two schedulers on the same nodes", "the controller grants what fits; who is refused is rejected in Permit, and goes elsewhere", []string{"test plugins/scheduler TestTwoSchedulersShareTheSlots",
-			"test plugins/scheduler TestRefusedPodGoesElsewhere", "test plugins/extender TestOneSlotForTwo", "test controller TestLimit"}},
+			"test plugins/scheduler TestRefusedPodGoesElsewhere", "test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
+		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/observe TestConfirmClaim"}},
 		{"the controller is down", "waits, or is bound ungranted, as the policy says", []string{"test plugins/volumehold TestControllerDown", "test plugins/volumehold TestNoAnswerInTime"}},
 		{"bindAfter: Attached", "bound once attached, or sent elsewhere", []string{"test plugins/volumehold TestPolicyMayBindOnlyOnceAttached", "test plugins/volumehold TestPreBindIsBounded"}},
 	}
@@ -124,7 +126,8 @@ func again() []clause {
 		{"what lifts nothing", "wakes nobody", []string{"test plugins/volumehold TestNoiseWakesNobody", "test plugins/volumehold TestReservedPodsSleep"}},
 		{"a slot comes free", "tried on the confirmed detach, not at a flush", []string{"test plugins/scheduler TestPodsWaitForSlots"}},
 		{"a change while the pod is being tried", "is not lost", []string{"test plugins/volumehold TestChangeDuringTheCycle"}},
-		{"refused, with the extender", "tried on the change that lifts it", []string{"test plugins/extender TestRefusedPodsAreTriedAgain"}},
+		{"refused, with the extender", "tried on the change that lifts it", []string{"test plugins/extender TestRefusedPodsAreTriedAgain", "test plugins/extender TestOneNudgeIsEnough", "test plugins/extender TestNudgeOnlyWhoStillWaits"}},
+		{"refused, with the extender, where only a part of the cluster was asked about", "tried again for the other parts", []string{"test plugins/extender TestAskedAboutAPartOfTheCluster"}},
 		{"no new node could lift the wait", "gated, reason VolumeWait: neither cluster-autoscaler nor Karpenter adds nodes", []string{"test plugins/volumehold TestWhoIsGated", "test plugins/scheduler TestGateMissingClaim",
 			"test plugins/scheduler TestGateVolumeOfOnePod", "test plugins/scheduler TestHolderDoesNotSuitThePod", "test internal/arbiter TestNewNodeTwin", "sandbox volume-wait"}},
 		{"a new node would lift it", "Unschedulable: nodes are added", []string{"test plugins/scheduler TestNoFreeSlotAddsNodes", "test plugins/scheduler TestGateLiftsWhenANewNodeWouldHelp", "test plugins/volumehold TestGateOpensForANewNode"}},
@@ -138,6 +141,7 @@ func rest() []clause {
 		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate", "test plugins/scheduler TestPodGroupCyclesWriteNothing"}},
 		{"batching (SignPod)", "on for pods without volumes", []string{"test plugins/volumehold TestSignPod", "test plugins/scheduler TestBatchingStaysOnForPodsWithoutVolumes"}},
 		{"score", "who holds the volume, where it still is, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
+		{"topology of a claim's class", "is VolumeBinding's, whose verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
 		{"words", "grouped as kube-scheduler does; of nodes that PreFilter left out, too; in condition, event and volume status", []string{"test plugins/scheduler TestPodsWaitForSlots", "test plugins/scheduler TestHolderDoesNotSuitThePod",
 			"test plugins/volumehold TestGatedPodIsTold", "test controller/mountgate TestUnplaced", "sandbox volume-wait"}},
 	}
@@ -153,7 +157,7 @@ func extender() []clause {
 			"test plugins/extender TestBindEndsWithItsClient"}},
 		{"the same bind again", "is harmless", []string{"test plugins/extender TestBindAgain", "test plugins/extender TestBindTwiceAtOnce", "test plugins/extender TestBindWhoseAnswerIsLost"}},
 		{"preempt", "nodes where it helps, and whoever has slots or volume", []string{"test plugins/extender TestPreemptLeavesTheNodesWhereItHelps", "test plugins/extender TestPreemptAddsWhoeverHasTheSlots"}},
-		{"malformed, huge, slow, hostile requests", "a clear error, bounded memory, no panic", []string{"test plugins/extender TestBadRequestsGetAClearError", "test plugins/extender TestFilterOfALargeCluster",
+		{"malformed, huge, slow, hostile requests", "a clear error, bounded memory, no panic", []string{"test plugins/extender TestBadRequestsGetAClearError", "test plugins/extender TestFilterOfALargeCluster", "test plugins/extender TestVerbsOfALargeCluster",
 			"test plugins/extender TestLargeRequestsTakeTurns", "test plugins/extender TestClientsThatDawdle", "test plugins/extender FuzzVerbs"}},
 		{"TLS with client authentication", "only schedulers", []string{"test plugins/extender TestOnlySchedulersMayConnect", "test plugins/extender TestCertificatesAreReloadedWithoutARestart"}},
 		{"stock kube-scheduler 1.37 with the extender and without NodeVolumeLimits", "the outcome of the plugin", []string{"sandbox extender-rollout", "sandbox extender-limit", "sandbox extender-full-node"}},

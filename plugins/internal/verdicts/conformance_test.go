@@ -35,7 +35,9 @@ type clause struct {
 const intro = `# What scheduler and extender answer
 
 The first tables have a row for each case that plugin and extender have to
-answer rightly, and what shows that they do. The last one has every verdict with
+answer rightly, and what shows that they do: of volumes, limits and claims each
+is shown both by the core, whose rules the controller decides by, too, and in
+kube-scheduler's framework. The last one has every verdict with
 the very words that a pod is told; its rows run through the plugin in
 kube-scheduler's own framework and through the extender's HTTP handler alike.
 
@@ -50,8 +52,8 @@ Tests of plugins/scheduler run a whole kube-scheduler over an API in memory; the
 controller there is played by the test. A sandbox scenario has real processes.
 
 This file is written by ` + "`go test ./plugins/internal/verdicts -rewrite`" + `. That test
-fails when something named here does not exist, when a verdict is named by no
-row, or when this file says otherwise.
+fails when something named here does not exist, when a case lacks one of the two,
+when a verdict is named by no row, or when this file says otherwise.
 `
 
 // TestConformance compares the document with the clauses and the verdicts.
@@ -64,6 +66,9 @@ func TestConformance(t *testing.T) {
 		for _, c := range section.clauses {
 			if len(c.shown) == 0 || c.answer == "" {
 				t.Errorf("%s: %s: nothing shows it, or there is no answer", section.title, c.asked)
+			}
+			if section.both && !(slices.ContainsFunc(c.shown, byCore) && slices.ContainsFunc(c.shown, byFramework)) {
+				t.Errorf("%s: %s: not shown by the core and in the framework both: %q", section.title, c.asked, c.shown)
 			}
 			for _, by := range c.shown {
 				named[by] = true
@@ -82,6 +87,18 @@ func TestConformance(t *testing.T) {
 		fmt.Fprintf(&doc, "| %s | %s | %s |\n", row.Name, row.Outcome, row.Message)
 	}
 	docpage.Compare(t, page, doc.String(), *rewrite)
+}
+
+// byCore says whether what shows something is the core's, which decides for
+// scheduler and controller alike.
+func byCore(name string) bool {
+	return strings.HasPrefix(name, "script ") || strings.HasPrefix(name, "test internal/")
+}
+
+// byFramework says whether what shows something goes through kube-scheduler's
+// framework, or its extender's HTTP.
+func byFramework(name string) bool {
+	return strings.HasPrefix(name, "verdict ") || strings.HasPrefix(name, "test plugins/") || strings.HasPrefix(name, "sandbox ")
 }
 
 // exists says whether what is named is there.

@@ -26,27 +26,38 @@ func (f facts) WaitForSync(context.Context) error { return nil }
 // again, until it is tried; and not for ever.
 func TestWokenUntilTried(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+	most := Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second}
+	kept := Insistence{First: time.Second, Most: 3, OnlyKept: true}
 	for name, test := range map[string]struct {
+		insist Insistence
 		lifted bool                      // it is woken for a change of just now
 		wake   func(w *Waker, woken int) // what a wake leads to
 		total  int
 	}{
-		"kept away for good":        {false, func(*Waker, int) {}, 1 + insistMost},
-		"tried at once":             {false, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
-		"tried at the third":        {false, func(w *Waker, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
-		"let through, but not ours": {false, func(w *Waker, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + insistMost},
+		"not kept, and not tried":       {kept, false, func(*Waker, int) {}, 1},
+		"not kept, and tried too early": {kept, true, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
+		"kept away":                     {kept, false, func(w *Waker, _ int) { w.Keep(pod.UID) }, 1 + kept.Most},
+		"kept away, and tried": {kept, false, func(w *Waker, woken int) {
+			w.Keep(pod.UID)
+			when(woken == 2, func() { w.Enter(pod, ledger.Pod{}) })
+		}, 2},
+		"kept away for good":        {most, false, func(*Waker, int) {}, 1 + most.Most},
+		"tried at once":             {most, false, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
+		"tried at the third":        {most, false, func(w *Waker, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
+		"let through, but not ours": {most, false, func(w *Waker, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + most.Most},
 		// At 20, 120, 320, 720 and 1,520 ms: the last one counts.
-		"tried on others' old facts": {true, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
-		"given a node":               {false, func(w *Waker, _ int) { w.Reserved(pod.UID, true) }, 1},
-		"gone":                       {false, func(w *Waker, _ int) { w.Leave(pod.UID) }, 1},
+		"tried on others' old facts": {most, true, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
+		"given a node":               {most, false, func(w *Waker, _ int) { w.Reserved(pod.UID, true) }, 1},
+		"gone":                       {most, false, func(w *Waker, _ int) { w.Leave(pod.UID) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var w *Waker
 				woken := 0
 				w = New(Config{
-					Facts: facts{ledger.New()},
-					Gone:  func(*corev1.Pod) bool { return false },
+					Facts:  facts{ledger.New()},
+					Gone:   func(*corev1.Pod) bool { return false },
+					Insist: test.insist,
 					Wake: func(context.Context, *corev1.Pod) {
 						woken++
 						test.wake(w, woken)
@@ -69,6 +80,36 @@ func TestWokenUntilTried(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pod that may fit where it was not asked about is retried so often, and again
+// only after a change has lifted a refusal.
+func TestRetryElsewhere(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+	synctest.Test(t, func(t *testing.T) {
+		var w *Waker
+		woken := 0
+		w = New(Config{
+			Facts: facts{ledger.New()},
+			Gone:  func(*corev1.Pod) bool { return false },
+			Wake: func(context.Context, *corev1.Pod) {
+				woken++
+				w.Enter(pod, ledger.Pod{})
+				w.RetryElsewhere(pod.UID, 3)
+			},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		w.Enter(pod, ledger.Pod{})
+		w.RetryElsewhere(pod.UID, 3)
+		time.Sleep(10 * time.Minute) // of the bubble's time: it takes none
+		cancel()
+		<-done
+		if woken != 3 {
+			t.Errorf("woken %d times, want 3", woken)
+		}
+	})
 }
 
 func when(condition bool, do func()) {

@@ -85,7 +85,7 @@ func (w *Waker) judge(entry *waiting, c change) bool {
 	w.mu.Lock()
 	entry.Base, entry.asked, entry.gated = c.after, is, gated
 	if lifted {
-		entry.woken, entry.lifted = 0, w.config.Now()
+		entry.woken, entry.sampled, entry.lifted = 0, 0, w.config.Now()
 	}
 	w.mu.Unlock()
 	if own || gated {

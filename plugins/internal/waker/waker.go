@@ -24,23 +24,22 @@ const (
 	retryMost  = 10 * time.Second
 )
 
-// A pod that was woken and is not tried is woken again, after insistFirst and
-// then after twice as long each time, insistMost times: 51 s in all. Another
-// plugin may have kept it from the queue for a moment, and not know that it has
-// been woken meanwhile: DefaultPreemption does while it deletes victims, and has
-// no event of its own for the end of that (preemption/executor.go). After that
-// the queue's own flush of 5 minutes is left; who is kept for longer is kept for
-// a reason.
-const (
-	insistFirst = 100 * time.Millisecond
-	insistMost  = 9
-)
-
-// settles is how long after a change kube-scheduler's own caches may not have
-// it yet: an attempt by then may have been one on old facts of other plugins, to
-// which the change itself comes while the pod is kept from the queue, and does
-// not count as one.
-const settles = time.Second
+// Insistence is what is done about a pod that was woken and is not tried: it is
+// woken again after First, and then after twice as long each time, Most times.
+// After that the queue's own flush of 5 minutes is left; who is kept from the
+// queue for longer is kept for a reason.
+type Insistence struct {
+	First time.Duration
+	Most  int
+	// OnlyKept insists on pods only that another plugin may be keeping from the
+	// queue, of which Keep is told: any other wake is known to be enough.
+	OnlyKept bool
+	// Settles is how long after a change other plugins' caches may not have it
+	// yet: an attempt by then may have been one on their old facts, to which the
+	// change itself comes while the pod is kept from the queue, and does not
+	// count as one.
+	Settles time.Duration
+}
 
 // RefusalLasts is how long a node is left out for a pod that the controller has
 // refused there, although the ledger would allow it. By then the ledger has
@@ -57,11 +56,12 @@ type Facts interface {
 	WaitForSync(context.Context) error
 }
 
-// Config is what a Waker works with. All but Now must be set.
+// Config is what a Waker works with. All but Now and Insist must be set.
 type Config struct {
 	Facts   Facts
 	Arbiter arbiter.Arbiter
 	Now     func() time.Time // time.Now when nil
+	Insist  Insistence
 	// Wake has the scheduler try a pod again at once. It must return soon.
 	Wake func(ctx context.Context, pod *corev1.Pod)
 	// Gone says whether a pod is no more, or bound. It must return at once.
@@ -114,7 +114,9 @@ type waiting struct {
 	fact     ledger.Pod
 	reserved bool      // it has a node: nothing to wake
 	gated    bool      // it was kept from being tried
+	kept     bool      // another plugin may be keeping it from the queue
 	woken    int       // how often since its last attempt that counts
+	sampled  int       // how often it was retried for nodes that were not asked about, since lifted
 	lifted   time.Time // when a change last lifted a refusal
 	asked    *asked
 }
@@ -162,7 +164,8 @@ func (w *Waker) enter(entry *waiting) Attempt {
 	pod := entry.pod
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
 		now := w.config.Now()
-		if now.Sub(earlier.lifted) < settles {
+		entry.sampled = earlier.sampled
+		if now.Sub(earlier.lifted) < w.config.Insist.Settles {
 			entry.woken, entry.lifted = earlier.woken, earlier.lifted
 		}
 		for _, r := range earlier.Refused {
@@ -201,6 +204,44 @@ func (w *Waker) Reserved(uid types.UID, has bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pods.reserve(uid, has)
+}
+
+// Keep notes that another plugin may keep a pod from the queue until it is next
+// tried, or for a part of that time. DefaultPreemption does so with a pod whose
+// victims it deletes, and has no event of its own for the end of that
+// (preemption/executor.go): a wake that comes meanwhile is lost.
+func (w *Waker) Keep(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if entry := w.pods.all[uid]; entry != nil {
+		entry.kept = true
+	}
+}
+
+// RetryElsewhere has a pod tried again that was refused the nodes that were asked
+// about, and would fit another one: the scheduler asks about a part of a large
+// cluster at a time, and about the next part the next time. It does so most
+// times, until a change lifts a refusal: what keeps the pod from that other node
+// may be another plugin.
+func (w *Waker) RetryElsewhere(uid types.UID, most int) {
+	w.mu.Lock()
+	entry := w.pods.all[uid]
+	again := entry != nil && entry.sampled < most
+	if again {
+		entry.sampled++
+	}
+	w.mu.Unlock()
+	if again {
+		w.Retry(uid)
+	}
+}
+
+// Woken says whether a pod was woken and has not been tried since.
+func (w *Waker) Woken(uid types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entry := w.pods.idle[uid]
+	return entry != nil && entry.woken > 0
 }
 
 // Retry has a pod tried again soon, and less soon each time until it is bound.
@@ -257,7 +298,7 @@ func (w *Waker) nextRetry(ctx context.Context) bool {
 	defer w.retries.Done(next)
 	w.mu.Lock()
 	entry := w.pods.idle[next.uid]
-	due := entry != nil && (!next.insists || entry.woken > 0)
+	due := entry != nil && (!next.insists || entry.woken > 0 && (entry.kept || !w.config.Insist.OnlyKept))
 	w.mu.Unlock()
 	if due {
 		w.wake(ctx, entry)
@@ -297,8 +338,8 @@ func rest(ctx context.Context, d time.Duration) {
 // before.
 func (w *Waker) wake(ctx context.Context, entry *waiting) {
 	w.mu.Lock()
-	if entry.woken < insistMost {
-		w.retries.AddAfter(retry{entry.pod.UID, true}, insistFirst<<entry.woken)
+	if insist := w.config.Insist; entry.woken < insist.Most {
+		w.retries.AddAfter(retry{entry.pod.UID, true}, insist.First<<entry.woken)
 	}
 	entry.woken++
 	w.mu.Unlock()

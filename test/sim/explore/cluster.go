@@ -188,7 +188,7 @@ func (s *state) placings(list []move, i int, p ledger.Pod) []move {
 		case s.config.Foreign[i]:
 			list = append(list, move{fmt.Sprintf("somebody binds %s to %s", p.UID, node(n)), false, func(s *state) { s.bind(p.UID, node(n)) }})
 		case !reserved && (s.config.Wild || s.sensible(p, n)):
-			list = append(list, move{fmt.Sprintf("scheduler reserves %s for %s", node(n), p.UID), s.sensible(p, n) && !s.lags(), func(s *state) { s.reserve(p, node(n)) }})
+			list = append(list, move{fmt.Sprintf("scheduler reserves %s for %s", node(n), p.UID), s.sensible(p, n) && !s.lags() && !s.passing(n), func(s *state) { s.reserve(p, node(n)) }})
 		}
 	}
 	if reserved && (s.config.Wild || t.Phase == ledger.TicketRefused) {
@@ -229,7 +229,21 @@ func (s *state) sensible(p ledger.Pod, n int) bool {
 	for _, claim := range s.config.Pods[podIndex(p.UID)-1] {
 		here |= bit(claim)
 	}
-	return bits.OnesCount8(here) <= int(s.config.Limit)
+	return bits.OnesCount8(here) <= int(s.config.slots(n))
+}
+
+// passing says whether a volume without an attachment has a slot at a node for a
+// while: its creation is in flight, or the node's status names it still. Who is
+// refused for that slot is not tried for ever before it is over.
+func (s *state) passing(n int) bool {
+	now, _ := s.w.Node(node(n))
+	named := func(v ledger.VolumeID) bool {
+		return s.w.Get(world.Attachments, attachmentName(podIndex(v.Handle), n)) == nil
+	}
+	return slices.ContainsFunc(now.InUse, named) || slices.ContainsFunc(now.Reported, named) ||
+		s.leader != nil && slices.ContainsFunc(s.leader.ops, func(o op) bool {
+			return o.request.Do == world.CreateAttachment && o.step.Node == node(n)
+		})
 }
 
 // fresh is a ledger that has just listed everything.

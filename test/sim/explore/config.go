@@ -29,6 +29,7 @@ type Config struct {
 	Deletable []bool
 	Access    []ledger.Access // of each volume
 	Limit     int32           // slots at each node
+	OneNode   bool            // the second node has no slots
 
 	// Wild schedulers place pods anywhere, and change their minds at any time.
 	Wild bool
@@ -66,6 +67,24 @@ func Slots() Config {
 	}
 }
 
+// Newcomers is a world of two pods that are to be placed, with a volume each, and
+// with one slot in all: the one may be gone before its volume has come, and the
+// other gets its slot, but not too early.
+func Newcomers() Config {
+	return Config{
+		Pods: [][]int{{1}, {2}}, Placed: []int{0, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
+		Access: []ledger.Access{ledger.AccessNode, ledger.AccessNode}, Limit: 1, OneNode: true, Leaders: 1,
+	}
+}
+
+// slots is how many a node has.
+func (c *Config) slots(n int) int32 {
+	if c.OneNode && n > 1 {
+		return 0
+	}
+	return c.Limit
+}
+
 // World is a world with a name.
 type World struct {
 	Name string
@@ -78,7 +97,7 @@ func Small() []World {
 	restart.Restarts = 1
 	dead := Handover()
 	dead.Leaders, dead.DeadNodes = 1, 1
-	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"handover, a dead node", dead}}
+	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()}, {"handover, a dead node", dead}}
 }
 
 // Large are the worlds that take minutes: one volume with every two of another
@@ -162,7 +181,7 @@ func begin(c Config) *state {
 	for n := 1; n <= nodes; n++ {
 		id := machineID(node(n))
 		w.AddMachine(id, node(n))
-		w.Put(ledger.NodeDrivers{Node: node(n), Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: id, Limit: c.Limit}}})
+		w.Put(ledger.NodeDrivers{Node: node(n), Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: id, Limit: c.slots(n)}}})
 		w.Put(ledger.NodeState{Name: node(n), UID: w.UID(), Managed: true, Ready: ledger.ReadyTrue, Reporting: true})
 		s.kubelets = append(s.kubelets, kubelet{up: true})
 	}

@@ -365,7 +365,7 @@ func (e *encoder) volume(s *state, v *ledger.Volume) {
 	for i := range v.Places {
 		p := &v.Places[i]
 		e.text(string(p.Node))
-		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave)
+		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent)
 		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))
 		e.users(p.Users)
 		a := p.Own()

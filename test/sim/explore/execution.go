@@ -78,6 +78,7 @@ func (s *state) requestOf(step arbiter.Step) world.Request {
 	case arbiter.DeleteHold:
 		return world.Request{Do: world.DropHold, Volume: step.Volume, Version: step.Expect}
 	case arbiter.CreateAttachment:
+		s.leader.apply(s.w.Now, ledger.AttachSent{Volume: step.Volume, Node: step.Node})
 		return world.Request{Do: world.CreateAttachment, Stamp: true, Fact: ledger.Attachment{
 			Name: step.Attachment, Driver: step.Volume.Driver, Node: step.Node, PersistentVolume: step.PV, Ours: true,
 			Transitions: step.Transitions, NodeID: step.NodeID,
@@ -155,6 +156,7 @@ func (s *state) answer(o op, a world.Answer) {
 	switch o.request.Do {
 	case world.CreateAttachment:
 		l.confirm(world.UIDOf(a.Facts[0]), true)
+		l.settled(s.w, step)
 	case world.ConfirmAttachment:
 		if va, _ := a.Facts[0].(ledger.Attachment); va.Attached && !va.Deleting && va.UID == step.UID {
 			l.confirm(step.UID, true)
@@ -183,6 +185,11 @@ func (s *state) answer(o op, a world.Answer) {
 	}
 }
 
+// settled tells the ledger that it knows what came of a creation.
+func (l *leader) settled(w *world.World, step arbiter.Step) {
+	l.apply(w.Now, ledger.AttachSettled{Volume: step.Volume, Node: step.Node})
+}
+
 // refused looks at what a refused write was about.
 func (s *state) refused(o op, a world.Answer) {
 	l := s.leader
@@ -197,6 +204,7 @@ func (s *state) refused(o op, a world.Answer) {
 		read(world.Holds, o.request.Volume.String())
 	case world.CreateAttachment:
 		read(world.Attachments, o.step.Attachment)
+		l.settled(s.w, o.step)
 	case world.DropAttachment:
 		if a.Code == world.NotFound {
 			return

@@ -33,7 +33,7 @@ type Judge struct {
 	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
-	// judged. Of Moorage it is asked what DESIGN.md section 6 guarantees there.
+	// judged. Of Moorage it is asked what docs/invariants.md has for that mode.
 	Cooperative bool
 	theirs      map[At]bool // detached by kube-controller-manager
 }
@@ -231,6 +231,9 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, ste
 		switch {
 		case rule != "" && j.dead(w, at):
 			j.forced = with(j.forced, at, true)
+		case rule != "" && n.Ready != ledger.ReadyTrue && !w.uses(at):
+			// A pod came since whoever writes this has looked, and has not got the
+			// volume: the list of the node's pods that follows finds it.
 		case rule != "":
 			j.fault("%s is taken out of volumesAttached of %s by force (%s), and that rule does not hold", v, n.Name, rule)
 		case !lacks(n.InUse, v):
@@ -247,6 +250,16 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, ste
 			j.fault("%s is put into volumesAttached of %s, and its VolumeAttachment is not attached", v, n.Name)
 		}
 	}
+}
+
+// uses says whether a volume is mounted at a machine of a node.
+func (w *World) uses(at At) bool {
+	for _, m := range w.Machines {
+		if m.Node == at.Node && m.Uses(at.Volume) {
+			return true
+		}
+	}
+	return false
 }
 
 // creates: no VolumeAttachment of an exclusive volume while it has another; a

@@ -80,18 +80,25 @@ func (w *World) onePod(v ledger.VolumeID) bool {
 	return false
 }
 
-// answered is how long a creation takes at most until whoever asked for it knows.
-const answered = 15 * time.Second
+// told is how long it takes at most until Moorage knows what
+// kube-controller-manager has made.
+const told = 15 * time.Second
 
 // booked are the volumes that granted tickets or VolumeAttachments bind to a
-// node: what whoever grants must know of. A VolumeAttachment that has just been
-// made may not be known to its maker, whose ticket may have ended meanwhile.
+// node: what whoever grants must know of. What kube-controller-manager has just
+// made for a pod may not be known, and the pod's ticket may have ended meanwhile:
+// Cooperative mode promises limits among tickets only.
 func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
 	for _, e := range w.all[Attachments] {
 		a := e.(ledger.Attachment)
-		if v, ok := w.Source(a); ok && a.Node == n && w.Now.Sub(w.made[a.UID].At) >= answered {
+		if v, ok := w.Source(a); ok && a.Node == n && (a.Ours || w.Now.Sub(w.made[a.UID].At) >= told) {
 			used[v] = true
+		}
+	}
+	for _, e := range w.all[Holds] {
+		if h := e.(ledger.HoldSeen); h.Hold.Stays && h.Hold.Node == n {
+			used[h.Volume] = true
 		}
 	}
 	for _, e := range w.all[Tickets] {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// What earlier processes counted counts once, and a ticket of the same name is
+// another one.
+func TestAges(t *testing.T) {
+	a := newAges()
+	k := ticket("p", "n1", ledger.TypeManual, "a")
+	if got := a.of(&k, 10*time.Second, now); got != 10*time.Second {
+		t.Errorf("at first %s", got)
+	}
+	if got := a.of(&k, 25*time.Second, now.Add(20*time.Second)); got != 30*time.Second {
+		t.Errorf("later %s", got)
+	}
+	k.UID = "another"
+	if got := a.of(&k, 0, now.Add(time.Hour)); got != 0 {
+		t.Errorf("another one of the name: %s", got)
+	}
+}
+
+// mortal is the Cache and Writer of one ticket with a time to live.
+type mortal struct {
+	*writer
+	object  *v1alpha1.VolumeTicket
+	deleted bool
+}
+
+func (m *mortal) Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool) { return m.object, true }
+
+func (m *mortal) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) error {
+	m.object = t
+	return nil
+}
+
+func (m *mortal) DeleteTicket(_ context.Context, t *ledger.Ticket) error {
+	m.deleted = true
+	m.ledger.Apply(now, ledger.TicketReleased{ID: t.ID, UID: t.UID})
+	return nil
+}
+
+// A ticket's time goes on under another leader, from what is written on it; and
+// nothing is kept of a ticket that is gone, whoever has deleted it.
+func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
+	k := ticket("p", "n1", ledger.TypeManual, "a")
+	k.TTLSeconds = 600
+	m := &mortal{writer: &writer{ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, TTLSeconds: ptr.To[int64](600)},
+	}}
+	clock := now
+	leader := func() *Controller {
+		c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	looks := func(c *Controller, in, again time.Duration, elapsed int64) {
+		t.Helper()
+		clock = clock.Add(in)
+		left, err := c.tend(t.Context(), k.ID)
+		if err != nil || left != again || m.object.Status.TTLElapsedSeconds != elapsed {
+			t.Errorf("%s later: again in %s, %d s are written (%v), want %s and %d", in, left, m.object.Status.TTLElapsedSeconds, err, again, elapsed)
+		}
+	}
+	first := leader()
+	looks(first, 0, time.Minute, 0)
+	looks(first, 59*time.Second, time.Minute, 0)
+	looks(first, time.Second, time.Minute, 60)
+	looks(first, 59*time.Second, time.Minute, 60)
+
+	second := leader() // 59 seconds are counted again
+	looks(second, time.Hour, time.Minute, 60)
+	looks(second, 535*time.Second, 5*time.Second, 595)
+	if m.deleted {
+		t.Error("it was deleted before its time was over")
+	}
+	looks(second, 5*time.Second, 0, 595)
+	if !m.deleted {
+		t.Error("its time is over, and it is still there")
+	}
+
+	looks(first, 0, 0, 595) // sees that it is gone
+	if len(first.ttl.seen) > 0 {
+		t.Errorf("of a ticket that is gone it keeps %v", first.ttl.seen)
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// All terminating pods of a node that is out of service go, those without volumes
+// too; nobody else, and nobody of a Ready node.
+func TestAbandoned(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		node    ledger.NodeState
+		arbiter arbiter.Arbiter
+		want    []string
+	}{
+		"out of service, not ready":   {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyUnknown}, arbiter.Arbiter{}, []string{"db", "web"}},
+		"out of service, and says no": {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyFalse}, arbiter.Arbiter{}, []string{"db", "web"}},
+		"out of service, and ready":   {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyTrue}, arbiter.Arbiter{}, nil},
+		"not ready":                   {ledger.NodeState{Ready: ledger.ReadyUnknown}, arbiter.Arbiter{}, nil},
+		"beside another controller":   {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyUnknown}, arbiter.Arbiter{Cooperative: true}, nil},
+	} {
+		l := ledger.New()
+		test.node.Name, test.node.UID, test.node.Version = "n1", "n", "1"
+		l.Apply(now, test.node)
+		for _, p := range []ledger.Pod{
+			{Name: "web", Node: "n1", Phase: ledger.PodTerminating},
+			{Name: "db", Node: "n1", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}},
+			{Name: "stays", Node: "n1"},
+			{Name: "ended", Node: "n1", Phase: ledger.PodFinished},
+			{Name: "elsewhere", Node: "n2", Phase: ledger.PodTerminating},
+		} {
+			p.UID, p.Namespace, p.Version = p.Name, "s", "1"
+			l.Apply(now, p)
+		}
+		var got []string
+		for _, step := range test.arbiter.Abandoned(l.Snapshot(), "n1") {
+			if step.Do != arbiter.RemovePod || step.Node != "n1" {
+				t.Errorf("%s: step %+v", name, step)
+			}
+			got = append(got, step.UID)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: removes %v, want %v", name, got, test.want)
+		}
+	}
+}

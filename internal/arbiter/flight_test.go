@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/proptest"
+)
+
+// Creations of VolumeAttachments whose answers do not come: they are carried out
+// some time later, or never. Until then nothing is planned for their volumes, as
+// internal/execute is still at it; and what it reads after that is not answered
+// either, so that FindAttachment is what settles them.
+
+// errUnanswered says that nothing is known of what came of a write.
+var errUnanswered = errors.New("no answer")
+
+// created is the attachment that a step creates.
+func (c *cluster) created(s arbiter.Step) ledger.Attachment {
+	a := ledger.Attachment{
+		Name: s.Attachment, UID: c.attachmentUID(), Driver: s.Volume.Driver, Node: s.Node,
+		PersistentVolume: s.PV, Ours: true, Transitions: s.Transitions, NodeID: s.NodeID,
+	}
+	if s.PV == "" {
+		a.Inline = s.Volume
+	}
+	return a
+}
+
+// flies says whether a creation of a volume's attachment is in flight.
+func (c *cluster) flies(v ledger.VolumeID) bool {
+	return slices.ContainsFunc(c.flying, func(s arbiter.Step) bool { return s.Volume == v })
+}
+
+// land ends the flight of the i-th creation: it is carried out, or never will be.
+// The controller hears of it as of what others write.
+func (c *cluster) land(i int, done bool) {
+	s := c.flying[i]
+	c.flying = slices.Delete(slices.Clone(c.flying), i, i+1)
+	c.trace("in flight: %s: %s", c.stepText(s), map[bool]string{true: "done", false: "lost"}[done])
+	if _, exists := c.attachments[s.Attachment]; done && !exists {
+		c.putAttachment(c.created(s))
+	}
+}
+
+// doFind looks for an attachment whose creation was not answered.
+func (c *cluster) doFind(s arbiter.Step) error {
+	if c.flies(s.Volume) {
+		return errUnanswered
+	}
+	if a, exists := c.attachments[s.Attachment]; exists {
+		c.ledger.Apply(c.now, a)
+	}
+	c.ledger.Apply(c.now, ledger.AttachSettled{Volume: s.Volume, Node: s.Node})
+	return nil
+}
+
+// flight has creations go unanswered, or ends those that are in flight: done or
+// lost.
+func (s *script) flight(a args) {
+	s.mutes = func() bool { return a.flag("unanswered") }
+	for len(s.flying) > 0 && !a.flag("unanswered") {
+		s.land(0, a.flag("done"))
+	}
+}
+
+// newWorldFlight is a world in which every third creation is not answered.
+func newWorldFlight(data []byte) *world {
+	w := newWorld(data)
+	w.mutes = func() bool { return w.below(3) == 0 }
+	land := func() {
+		if len(w.flying) > 0 {
+			w.land(w.below(len(w.flying)), w.below(2) == 0)
+		}
+	}
+	w.more = []func(){land, land}
+	return w
+}
+
+// landAll ends all flights: a new leader has waited for that, and so has the end of
+// the faults.
+func (w *world) landAll() {
+	for len(w.flying) > 0 {
+		w.land(0, w.below(2) == 0)
+	}
+}
+
+// TestWorldFlight plays random worlds in which creations are in flight for long:
+// what they may attach counts, however long that takes and whoever goes meanwhile.
+func TestWorldFlight(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 900).Draw(t, "length")
+		newWorldFlight(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes")).play(t)
+	})
+}

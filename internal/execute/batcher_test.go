@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// entry is an item of a batch that notes when its request began.
+type entry struct {
+	done  chan error
+	began time.Time
+}
+
+func (e *entry) result() chan error { return e.done }
+
+// The window in which a node's changes are gathered is the request that is under
+// way: on a clock that only waits move, a lone change is sent at once, and of
+// many that come within a request all share the next.
+func TestWindow(t *testing.T) {
+	const answer = 10 * time.Millisecond // of the API server
+	synctest.Test(t, func(t *testing.T) {
+		var b batcher[*entry]
+		var mu sync.Mutex
+		var sent []int
+		var longest time.Duration
+		send := func(_ context.Context, _ ledger.NodeName, batch []*entry) {
+			mu.Lock()
+			sent = append(sent, len(batch))
+			mu.Unlock()
+			now := time.Now()
+			time.Sleep(answer)
+			for _, e := range batch {
+				e.began = now
+				e.done <- nil
+			}
+		}
+		add := func(node ledger.NodeName) (waited time.Duration) {
+			e, came := &entry{done: make(chan error, 1)}, time.Now()
+			if err := b.add(t.Context(), node, e, send); err != nil {
+				t.Error(err)
+			}
+			return e.began.Sub(came)
+		}
+
+		if waited := add("n1"); waited != 0 {
+			t.Errorf("a lone change waited %s", waited)
+		}
+		time.Sleep(time.Hour)
+		sent = nil
+
+		// A change every tenth of a millisecond, for as long as three answers take.
+		var adding sync.WaitGroup
+		for range 300 {
+			adding.Go(func() {
+				waited := add("n1")
+				mu.Lock()
+				defer mu.Unlock()
+				longest = max(longest, waited)
+			})
+			synctest.Wait()
+			time.Sleep(answer / 100)
+		}
+		adding.Wait()
+		if len(sent) != 4 || sent[0] != 1 {
+			t.Errorf("300 changes in requests of %v, want one, and then all that came within each", sent)
+		}
+		if longest > answer {
+			t.Errorf("a change waited %s for its request, which is longer than a request takes", longest)
+		}
+
+		// What goes on at one node is nothing to another.
+		adding.Go(func() { add("n1") })
+		synctest.Wait()
+		if waited := add("n2"); waited != 0 {
+			t.Errorf("a change of another node waited %s", waited)
+		}
+		adding.Wait()
+		synctest.Wait()
+		if len(b.pending)+len(b.busy)+len(b.latest) > 0 {
+			t.Errorf("kept: %v, %v, %v", b.pending, b.busy, b.latest)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+)
+
+// A leader that is told to stop hears what came of a write that is under way:
+// one that is given up could land after the next leader has looked.
+func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
+	w := start(t, all(withUser, withNode(nil, nil)), nil)
+	ctx, stop := context.WithCancel(t.Context())
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		stop()
+		serve()
+		return nil
+	})
+	must(t, w.Do(ctx, creation()))
+	if place := w.place(); place.Own() == nil {
+		t.Errorf("the place is %+v", place)
+	}
+	if left := w.Unsettled(); left > 0 {
+		t.Errorf("a write that was answered may have an effect for another %s", left)
+	}
+}
+
+// Whoever hands the lease over is told for how long a write without an answer may
+// have an effect.
+func TestUnsettled(t *testing.T) {
+	const timeout = 7 * time.Second
+	now := time.Now()
+	w := start(t, all(withUser, withNode(nil, nil)), func(c *execute.Config) {
+		c.Timeout, c.Now = timeout, func() time.Time { return now }
+	})
+	if left := w.Unsettled(); left > 0 {
+		t.Errorf("%s are left before anything was sent", left)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	w.server.Intercept(func(apitest.Request, func()) error {
+		stop()
+		return errors.New("the connection breaks")
+	})
+	if err := w.Do(ctx, creation()); err == nil {
+		t.Error("a creation without an answer is taken for done")
+	}
+	if left := w.Unsettled(); left != timeout {
+		t.Errorf("%s are left, want the timeout of %s", left, timeout)
+	}
+	now = now.Add(time.Hour)
+	if left := w.Unsettled(); left > 0 {
+		t.Errorf("%s are left when its time is over", left)
+	}
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "time"
+
+func (Complete) apply(l *Ledger, now time.Time, _ *Touched) {
+	if !l.world.complete.IsZero() {
+		return
+	}
+	l.world.complete = now
+	var measured []VolumeID
+	for v := range l.world.volumes.all() {
+		if v.earlier != nil {
+			measured = append(measured, v.ID)
+		}
+	}
+	for _, id := range measured {
+		rec := l.volume(id)
+		rec.earlier = &earlier{rec.earlier.force, now}
+	}
+}

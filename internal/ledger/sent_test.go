@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "testing"
+
+// A creation is announced while somebody keeps the slot for it, and keeps it from
+// then on until it is settled, whoever comes and goes.
+func TestAttachSent(t *testing.T) {
+	v, n := VolumeID{"disk", "h"}, NodeName("n")
+	pod := Pod{UID: "p", Version: "5", Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	finished := pod
+	finished.Phase = PodFinished
+	ticket := func(phase TicketPhase) Event {
+		return Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "5", Type: TypeManual, Phase: phase, Node: n, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	}
+	left := func(at NodeName, stays bool) Event {
+		return HoldSeen{v, Hold{Version: "5", Node: at, Stays: stays}}
+	}
+	for name, test := range map[string]struct {
+		before, after Event
+		want          bool
+	}{
+		"nobody":                           {nil, nil, false},
+		"a pod":                            {pod, PodGone{"p"}, true},
+		"a finished pod":                   {finished, PodGone{"p"}, false},
+		"a granted ticket":                 {ticket(TicketGranted), TicketGone{TicketID{"ns", "t"}}, true},
+		"a ticket that asks":               {ticket(TicketPending), TicketGone{TicketID{"ns", "t"}}, false},
+		"a volume that was left there":     {left(n, true), HoldGone{v}, true},
+		"a volume that was left elsewhere": {left("m", true), HoldGone{v}, false},
+		"a volume that is held there":      {left(n, false), HoldGone{v}, false},
+	} {
+		for _, freeze := range []bool{false, true} {
+			l := New()
+			apply := func(events ...Event) {
+				for _, e := range events {
+					if e != nil {
+						l.Apply(start, e)
+					}
+					if freeze {
+						l.Snapshot()
+					}
+				}
+			}
+			used := func() int32 { return l.Snapshot().Node(n).Driver(v.Driver).Used }
+			apply(PersistentVolume{Name: "pv", Version: "1", Volume: v}, proofNode(n, "1"), test.before, AttachSent{v, n}, test.after)
+			if got := used() == 1; got != test.want {
+				t.Errorf("%s (a snapshot after each: %t): the slot is used: %t, want %t", name, freeze, got, test.want)
+			}
+			// The attachment comes, and goes again: that settles nothing.
+			apply(proofAttachment(v, n, "a", "7"), AttachmentGone{AttachmentName(v, n)})
+			if got := used() == 1; got != test.want {
+				t.Errorf("%s (a snapshot after each: %t): in the end the slot is used: %t, want %t", name, freeze, got, test.want)
+			}
+			touched := l.Apply(start, AttachSettled{v, n})
+			if used() != 0 || test.want && (len(touched.Nodes) != 1 || len(touched.Volumes) != 1) {
+				t.Errorf("%s (a snapshot after each: %t): once settled, %d slots are used, touched %+v", name, freeze, used(), touched)
+			}
+		}
+	}
+}
+
+// A volume that may have been left at a node has its slot there for as long as its
+// hold says so.
+func TestLeftVolumeHasItsSlot(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	for _, freeze := range []bool{false, true} {
+		l := New()
+		for i, step := range []struct {
+			event Event
+			n, m  int32 // slots used
+		}{
+			{HoldSeen{v, Hold{Version: "1", Node: "n"}}, 0, 0},
+			{HoldSeen{v, Hold{Version: "2", Node: "n", Stays: true}}, 1, 0},
+			{HoldSeen{v, Hold{Version: "1", Node: "n"}}, 1, 0}, // late
+			{HoldSeen{v, Hold{Version: "3", Node: "m", Stays: true}}, 0, 1},
+			{HoldSeen{v, Hold{Version: "4", Node: "m"}}, 0, 0},
+			{HoldSeen{v, Hold{Version: "5", Node: "m", Stays: true}}, 0, 1},
+			{HoldGone{v}, 0, 0},
+		} {
+			l.Apply(start, step.event)
+			if freeze {
+				l.Snapshot()
+			}
+			s := l.Snapshot()
+			if n, m := s.Node("n").Driver("disk").Used, s.Node("m").Driver("disk").Used; n != step.n || m != step.m {
+				t.Errorf("after event %d (a snapshot after each: %t): %d and %d slots are used, want %d and %d", i, freeze, n, m, step.n, step.m)
+			}
+		}
+		if s := l.Snapshot(); s.Size() != 0 {
+			t.Error("the volume is still known")
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// share is how many keys are taken for one of those that can wait: so much of the
+// work is always theirs, and they come to an end on the busiest day.
+const share = 4
+
+// lanes are the keys that are due, in two rows: first those that something has
+// touched, in the order in which they came, then those that are looked at because
+// everything is. A thousand of the latter hold up none of the former.
+//
+//	Invariant: patient[k] says that since k was last taken, only Later has asked for it
+//	Invariant: late[k] says that k waits in the second row; whatever else is there has left it
+type lanes[K comparable] struct {
+	adding sync.Mutex // held by Add and Later, so that neither undoes what the other says
+
+	mu      sync.Mutex
+	first   []K
+	second  []K
+	patient map[K]bool
+	late    map[K]bool
+	taken   int
+}
+
+func newLanes[K comparable]() *lanes[K] {
+	return &lanes[K]{patient: map[K]bool{}, late: map[K]bool{}}
+}
+
+// add puts a key into a queue on these lanes.
+func (l *lanes[K]) add(queue workqueue.TypedInterface[K], key K, patient bool) {
+	l.adding.Lock()
+	defer l.adding.Unlock()
+	l.mu.Lock()
+	if patient {
+		l.patient[key] = true
+	} else {
+		delete(l.patient, key)
+	}
+	l.mu.Unlock()
+	queue.Add(key)
+}
+
+// Push implements workqueue.Queue, as do the other methods. The queue's own lock
+// is held.
+func (l *lanes[K]) Push(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.patient[key] {
+		l.second = append(l.second, key)
+		l.late[key] = true
+		return
+	}
+	l.first = append(l.first, key)
+}
+
+// Touch has a key that is already due move up, if somebody is in a hurry.
+func (l *lanes[K]) Touch(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !l.late[key]:
+		delete(l.patient, key) // it is in the first row
+	case !l.patient[key]:
+		delete(l.late, key)
+		l.first = append(l.first, key)
+	}
+}
+
+// Len is how many keys are due.
+func (l *lanes[K]) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.first) + len(l.late)
+}
+
+// Pop takes the key that is next. There is one.
+func (l *lanes[K]) Pop() K {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken++
+	if len(l.first) > 0 && (len(l.late) == 0 || l.taken%share != 0) {
+		return pop(&l.first)
+	}
+	for {
+		if key := pop(&l.second); l.late[key] {
+			delete(l.late, key)
+			delete(l.patient, key)
+			return key
+		}
+	}
+}
+
+func pop[K any](row *[]K) K {
+	var none K
+	key := (*row)[0]
+	(*row)[0] = none // the array is still there
+	*row = (*row)[1:]
+	return key
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// order is in which order a queue takes its keys, once they have all been added.
+func order(t *testing.T, add func(*Queue[string])) []string {
+	t.Helper()
+	var taken []string
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var q *Queue[string]
+	q = New("test", func(_ context.Context, key string) (time.Duration, error) {
+		taken = append(taken, key)
+		if q.Len() == 0 {
+			cancel()
+		}
+		return 0, nil
+	})
+	add(q)
+	q.Run(ctx, 1)
+	return taken
+}
+
+func keys(prefix string, n int) []string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprint(prefix, i))
+	}
+	return list
+}
+
+// What can wait holds up nothing that was touched, and gets its share of the work
+// all the same.
+func TestLater(t *testing.T) {
+	taken := order(t, func(q *Queue[string]) {
+		for _, k := range keys("any", 100) {
+			q.Later(k)
+		}
+		for _, k := range keys("touched", 9) {
+			q.Add(k)
+		}
+		if q.Len() != 109 {
+			t.Errorf("%d are due", q.Len())
+		}
+	})
+	want := []string{
+		"touched0", "touched1", "touched2", "any0", "touched3", "touched4", "touched5", "any1",
+		"touched6", "touched7", "touched8", "any2", "any3",
+	}
+	if len(taken) != 109 || !slices.Equal(taken[:len(want)], want) || taken[108] != "any99" {
+		t.Errorf("%d were taken: %v", len(taken), taken)
+	}
+}
+
+// A key that can wait, and is touched, moves up; one that was touched does not
+// wait because it could. Each is taken once.
+func TestTouchedMovesUp(t *testing.T) {
+	taken := order(t, func(q *Queue[string]) {
+		for _, k := range keys("any", 5) {
+			q.Later(k)
+		}
+		q.Add("any4")
+		q.Add("any4")
+		q.Add("touched")
+		q.Later("touched")
+		q.Later("any0")
+	})
+	if want := []string{"any4", "touched", "any0", "any1", "any2", "any3"}; !slices.Equal(taken, want) {
+		t.Errorf("taken %v, want %v", taken, want)
+	}
+}
+
+// What is touched while it is processed is urgent, though it could have waited.
+func TestTouchedWhileProcessed(t *testing.T) {
+	var taken []string
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var q *Queue[string]
+	q = New("test", func(_ context.Context, key string) (time.Duration, error) {
+		taken = append(taken, key)
+		switch len(taken) {
+		case 1:
+			q.Add(key)
+			q.Later(key)
+			q.Add(key)
+		case 4:
+			cancel()
+		}
+		return 0, nil
+	})
+	for _, k := range keys("any", 3) {
+		q.Later(k)
+	}
+	q.Run(ctx, 1)
+	if want := []string{"any0", "any0", "any1", "any2"}; !slices.Equal(taken, want) {
+		t.Errorf("taken %v, want %v", taken, want)
+	}
+	if l := q.lanes; len(l.patient)+len(l.late) > 0 {
+		t.Errorf("kept: %v, %v", l.patient, l.late)
+	}
+}
