@@ -56,7 +56,7 @@ $(BIN)/certmanager: FORCE
 	@$(GO) build -C test/install/certmanager -ldflags '-s -w' -o $(abspath $@) .
 
 .PHONY: test
-test: unit scenarios test-install ## Run the unit tests, every scenario, and the story of the chart
+test: unit systems ## Run the unit tests, every scenario, and the story of the chart
 
 .PHONY: unit
 unit: ## Run the unit tests, those of modules of their own too
@@ -78,8 +78,8 @@ test-realdriver: ## Run the attacher against a driver that somebody else wrote
 	cd controller/attacher/realdriver && $(GO) test ./...
 
 .PHONY: scenarios
-scenarios: build ## Run every scenario on real clusters
-	$(SANDBOX) run --all
+scenarios: build ## Run every scenario on real clusters, as many side by side as the machine has room for; PARALLEL=N
+	$(SANDBOX) run --all $(if $(PARALLEL),--parallel $(PARALLEL))
 
 .PHONY: chaos
 chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SEED=N, MODE=upstream, OUT=FILE
@@ -93,6 +93,16 @@ $(BIN)/kubectl: FORCE
 test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Install, use, upgrade and uninstall the chart on a real cluster, with the commands of docs/operate
 	$(GO) run ./test/install --binaries $(BIN) \
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
+
+# Each of the two waits more than it computes. What the story prints is shown
+# when both are over, and that one fails stops the other no sooner.
+.PHONY: systems
+systems: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Run every scenario, and the story of the chart beside them
+	@$(MAKE) --no-print-directory test-install >$(BIN)/test-install.log 2>&1 & install=$$!; \
+	  scenarios=0; $(MAKE) --no-print-directory scenarios || scenarios=$$?; \
+	  installed=0; wait $$install || installed=$$?; \
+	  cat $(BIN)/test-install.log; \
+	  test $$scenarios -eq 0 && test $$installed -eq 0
 
 .PHONY: images
 images: ## Build the OCI images of all components, for all platforms, into bin/images; CHECK=1: twice, and run them
@@ -121,8 +131,8 @@ bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
 	@$(GO) run ./test/bench/core $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-scheduler
-bench-scheduler: ## Run kube-scheduler's own benchmark with its profile and with Moorage's; ONLY='*CSI*,PreemptionPVs', SIZE=5000, REPEAT=3, OUT=FILE
-	@$(GO) run ./test/bench/scheduler $(if $(ONLY),--workloads '$(ONLY)') $(if $(SIZE),--size $(SIZE)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(OUT),--out $(OUT))
+bench-scheduler: ## Run kube-scheduler's own benchmark with its profile and with Moorage's; ONLY='*CSI*,PreemptionPVs', SIZE=5000, REPEAT=3, PROFILE=moorage, OUT=FILE
+	@$(GO) run ./test/bench/scheduler $(if $(ONLY),--workloads '$(ONLY)') $(if $(SIZE),--size $(SIZE)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(PROFILE),--profile $(PROFILE)) $(if $(OUT),--out $(OUT))
 
 .PHONY: soak
 soak: ## Play schedules that nobody has seen, for as long as SOAK says

@@ -20,8 +20,8 @@ import (
 func attacherReason() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-reason",
-		Doc: "With moorage-attacher, the driver refuses an attach: its words and its code are on the VolumeAttachment, on the ticket, " +
-			"and on the pod in its status and an event. Once it attaches, the pod runs.",
+		Doc: "With moorage-attacher, the driver refuses an attach: its words and its code are on the VolumeAttachment, on the VolumeHold, on the ticket, " +
+			"and on the pod in its status and an event. Once it attaches, the pod runs and the hold says nothing of it any more.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)
@@ -38,12 +38,14 @@ func attacherReason() sandbox.Scenario {
 			s.podAt(node, "db", "data")
 			words := fmt.Sprintf("rpc error: code = %s desc = %s", codes.PermissionDenied, diskBusy)
 			s.until("the VolumeAttachment has the driver's words and code", func() error { return s.attachError("data", node, codes.PermissionDenied, words) })
+			s.until("the hold has the driver's words", func() error { return s.holdRefused("data", words) })
 			s.until("the ticket has the driver's words", func() error { return s.unsatisfied("keep", "AttachFailed", words) })
 			s.until("the pod has the driver's words", func() error { return told(s.View.Pod(s.Namespace, "db"), "AttachFailed", words) })
 			s.toldInEvent("db", "FailedAttachVolume", words)
 			s.sayTold("db")
 			mend()
 			s.runs("db")
+			s.until("the hold says nothing of it any more", func() error { return s.justHeld("data") })
 			s.removeTicket("keep")
 		}),
 	}
@@ -73,6 +75,31 @@ func (s *story) unsatisfied(name, reason, words string) error {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != reason || !strings.Contains(c.Message, words) {
 		return fmt.Errorf("it says %+v", c)
+	}
+	return nil
+}
+
+// holdRefused returns nil when a claim's hold says that the attach failed, with
+// the words.
+func (s *story) holdRefused(claim, words string) error {
+	hold, err := s.hold(claim)
+	if err != nil {
+		return err
+	}
+	if sum := hold.Status.Summary; sum == nil || sum.State != v1alpha1.HoldStateAttachFailed {
+		return fmt.Errorf("its state is %+v", sum)
+	}
+	return holdTells(hold, v1alpha1.HoldAttached, metav1.ConditionFalse, "AttachFailed", words)
+}
+
+// justHeld returns nil when a claim's hold says Held, and has nothing to report.
+func (s *story) justHeld(claim string) error {
+	hold, err := s.hold(claim)
+	if err != nil {
+		return err
+	}
+	if sum := hold.Status.Summary; sum == nil || sum.State != v1alpha1.HoldStateHeld || len(hold.Status.Conditions) > 0 {
+		return fmt.Errorf("it says %+v and %+v", sum, hold.Status.Conditions)
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ func chaosShort() sandbox.Scenario {
 		Name:    "chaos-short",
 		Modes:   []sandbox.Mode{sandbox.Standalone},
 		Timeout: 6 * time.Minute,
+		Takes:   2 * time.Minute,
 	}, 30, 240, 200*time.Millisecond)
 }
 

@@ -43,6 +43,7 @@ func managerRestarts() sandbox.Scenario {
 			"a pod that runs keeps its volume; neither fights over volumesAttached.",
 		Modes: []sandbox.Mode{sandbox.Cooperative},
 		Shape: besideEarly,
+		Takes: 30 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
 			s.claim("used")

@@ -17,10 +17,11 @@ import (
 func crash() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "crash",
-		Doc: "50 pods start while controller, scheduler, webhook and external-attacher are killed with SIGKILL between the steps of the path, every step covered, and come back: " +
-			"all run, nothing is left over, no violation.",
+		Doc: "50 pods start while controller, scheduler, webhook and external-attacher are killed with SIGKILL between the steps of the path, every step covered, and come back. " +
+			"Then the scheduler is killed with pods waiting in Permit, and between Permit and Bind, and another one that stood by takes over: all run, nothing is left over, no violation.",
 		Modes:   []sandbox.Mode{sandbox.Standalone},
 		Timeout: 12 * time.Minute,
+		Takes:   3 * time.Minute,
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)
 			shape.Slots = 40
@@ -40,6 +41,7 @@ func crash() sandbox.Scenario {
 			}
 			s.expect(len(c.names) >= pods, "there were 50 pods", "there were %d", len(c.names))
 			s.say("%d pods run, after %d kills; every step was covered", len(c.names), c.kills)
+			c.takeOvers()
 			for _, name := range c.names {
 				s.remove(name)
 			}

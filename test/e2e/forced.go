@@ -24,6 +24,7 @@ func forcedDetach() sandbox.Scenario {
 			"When it is over the volume is detached by force, told with its rule, and the pod's successor runs.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: failingNodes,
+		Takes: 95 * time.Second,
 		Run: tell(func(s *story) {
 			s.policy("forced", v1alpha1.AttachPolicySpec{
 				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: time.Minute}},
@@ -61,6 +62,7 @@ func forcedUnreachable() sandbox.Scenario {
 			"then the volume is detached by force, told with its rule, and the pod's successor runs. Upstream: as in node-failure-wait, for ever.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: failingNodes,
+		Takes: 95 * time.Second,
 		Run: tell(func(s *story) {
 			s.policy("unreachable", v1alpha1.AttachPolicySpec{
 				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: time.Minute}},

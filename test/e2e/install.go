@@ -30,6 +30,7 @@ func adoptAndLeave() sandbox.Scenario {
 		Modes:     []sandbox.Mode{sandbox.Standalone},
 		Shape:     threeByFour,
 		Exclusive: true,
+		Takes:     40 * time.Second,
 		Run: tell(func(s *story) {
 			s.withoutMoorage(func() {
 				for _, name := range []string{"a", "b", "c"} {
@@ -76,6 +77,18 @@ func adoptAndLeave() sandbox.Scenario {
 // withoutMoorage tells a part of a story on a cluster with the stock
 // attach/detach controller and without Moorage's.
 func (s *story) withoutMoorage(part func()) {
+	s.withoutController(func() {
+		s.enforce(false)
+		s.must(s.Cluster.AttachDetach(s.ctx, true))
+		part()
+		s.must(s.Cluster.AttachDetach(s.ctx, false))
+		s.enforce(true)
+	})
+}
+
+// withoutController tells a part of a story without any controller that
+// attaches, and without what keeps others from writing volumesAttached.
+func (s *story) withoutController(part func()) {
 	s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))
 	policies, bindings := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	policy, err := policies.Get(s.ctx, sandbox.VolumesAttachedPolicy, metav1.GetOptions{})
@@ -84,16 +97,12 @@ func (s *story) withoutMoorage(part func()) {
 	s.must(err)
 	s.must(bindings.Delete(s.ctx, binding.Name, metav1.DeleteOptions{}))
 	s.must(policies.Delete(s.ctx, policy.Name, metav1.DeleteOptions{}))
-	s.enforce(false)
-	s.must(s.Cluster.AttachDetach(s.ctx, true))
 	part()
-	s.must(s.Cluster.AttachDetach(s.ctx, false))
 	policy.ObjectMeta, binding.ObjectMeta = metav1.ObjectMeta{Name: policy.Name}, metav1.ObjectMeta{Name: binding.Name}
 	_, err = policies.Create(s.ctx, policy, metav1.CreateOptions{})
 	s.must(err)
 	_, err = bindings.Create(s.ctx, binding, metav1.CreateOptions{})
 	s.must(err)
-	s.enforce(true)
 	s.must(s.Cluster.StartAgain(sandbox.MoorageController))
 }
 

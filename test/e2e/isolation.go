@@ -74,7 +74,7 @@ func startOther(ctx context.Context, e *sandbox.Env, base string) (*exec.Cmd, sa
 		return nil, sandbox.Info{}, err
 	}
 	cmd := exec.Command(executable, "up", "--dir", base, "--name", "theirs", "--nodes", "1", "--mode", string(e.Mode))
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = e.Output
 	if err := cmd.Start(); err != nil {
 		return nil, sandbox.Info{}, fmt.Errorf("start another cluster: %w", err)
 	}

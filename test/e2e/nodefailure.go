@@ -28,6 +28,7 @@ func nodeFailure() sandbox.Scenario {
 			"Upstream: with the taint the same, after the next round of pod garbage collection.",
 		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Shape: failingNodes,
+		Takes: 40 * time.Second,
 		Run: tell(func(s *story) {
 			old := s.evictable()
 			from, handle := old.Spec.NodeName, s.handle("data")

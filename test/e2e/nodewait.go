@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ func nodeFailureWait() sandbox.Scenario {
 			"Upstream: nothing, for ever.",
 		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Shape: failingNodes,
+		Takes: 35 * time.Second,
 		Run: tell(func(s *story) {
 			old := s.evictable()
 			s.say("the kubelet of %s, where %s runs, is killed; nobody knows what still writes", old.Spec.NodeName, old.Name)

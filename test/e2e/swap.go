@@ -25,6 +25,7 @@ func swap() sandbox.Scenario {
 		Modes:     []sandbox.Mode{sandbox.Standalone},
 		Exclusive: true,
 		Timeout:   12 * time.Minute,
+		Takes:     40 * time.Second,
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)
 			shape.Slots = 8

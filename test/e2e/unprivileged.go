@@ -47,7 +47,7 @@ func runUnprivileged(ctx context.Context, e *sandbox.Env) error {
 	cmd.Dir = home
 	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&out, os.Stderr)
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&out, e.Output)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if os.Getuid() == 0 {
 		if err := chown(home, nobody); err != nil {

@@ -37,7 +37,11 @@ func volumeKinds() sandbox.Scenario {
 			s.secondName("data", "alias")
 			s.podAt(there, "second", "alias")
 			s.until("the second pod is told who has the disk", func() error {
-				return unscheduled(s.View.Pod(s.Namespace, "second"), here)
+				pod := s.View.Pod(s.Namespace, "second")
+				if pod != nil && pod.Spec.NodeName != "" {
+					return sandbox.Never("it is bound to %s", pod.Spec.NodeName)
+				}
+				return unscheduled(pod, here)
 			})
 			s.never(diskapi.ControllerPublish, handle, there)
 			s.say("a second PersistentVolume names its disk, and a pod on %s waits for it", there)

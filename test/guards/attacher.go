@@ -39,6 +39,11 @@ func attached() []guard {
 			Expect: []string{"the VolumeAttachment has the driver's words and code"},
 		},
 		{
+			Scenario: "attacher-reason", Rule: "I7: who looks the volume up is told, too",
+			Edits:  []edit{{File: "internal/arbiter/planhold.go", Old: "\tp.refused(was, &h)\n", New: ""}},
+			Expect: []string{"the hold has the driver's words"},
+		},
+		{
 			Scenario: "attacher-lies", Rule: "I9: what the driver says is compared with what it lists",
 			Edits: []edit{{
 				File: "controller/attacher/decide/attach.go",

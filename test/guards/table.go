@@ -179,14 +179,32 @@ func standalone() []guard {
 			Expect: []string{"rule AfterUnreachable has come to"},
 		},
 		{
+			Scenario: "kubelet-restart",
+			Rule:     "I3: no detach while the kubelet reports the volume in use",
+			Edits: []edit{{
+				File: "internal/arbiter/safety.go",
+				Old:  "case !p.InUse && n.Reporting:",
+				New:  "case n.Reporting:",
+			}, {
+				File: "internal/execute/patch.go",
+				Old:  "return !slices.Contains(node.Status.VolumesInUse, translate.UniqueName(step.Volume))",
+				New:  "return true",
+			}},
+			Expect: []string{"still attached to worker-1", "unpublish-while-staged", "ControllerUnpublishVolume of the volume"},
+		},
+		{
 			Scenario: "volume-kinds",
 			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
 			Edits: []edit{{
-				File: "internal/arbiter/exclusive.go",
-				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
-				New:  "return false",
+				File: "internal/translate/volume.go",
+				Old:  "\t\treturn required(volumeID(source.CSI.Driver, source.CSI.VolumeHandle))\n",
+				New:  "\t\treturn namedVolume(pv)\n",
+			}, {
+				File: "internal/translate/volume.go",
+				Old:  "// volumeOfInline is the volume",
+				New:  namedVolume + "// volumeOfInline is the volume",
 			}},
-			Expect: []string{"told who has the disk", "the VolumeHold says that"},
+			Expect: []string{"told who has the disk", "two-nodes"},
 		},
 		{
 			Scenario: "adopt-and-leave",
@@ -197,6 +215,16 @@ func standalone() []guard {
 				New:  "",
 			}},
 			Expect: []string{"the VolumeHold says that"},
+		},
+		{
+			Scenario: "adopt-many",
+			Rule:     "I8: a controller that begins to lead looks at everything, also at what never changes",
+			Edits: []edit{{
+				File: "controller/run.go",
+				Old:  "\tstages.wake.all()\n",
+				New:  "",
+			}},
+			Expect: []string{"every volume has its VolumeHold"},
 		},
 		{
 			Scenario: "stock-returns",
@@ -217,6 +245,16 @@ func standalone() []guard {
 				New:  "",
 			}},
 			Expect: []string{"all pods run", "a pod is"},
+		},
+		{
+			Scenario: "crash",
+			Rule:     "section 6: a scheduler that begins to lead first withdraws the tickets of unbound pods",
+			Edits: []edit{{
+				File: "plugins/internal/reservation/keeper.go",
+				Old:  "\treturn k.leftover(ctx, ticket)\n",
+				New:  "\treturn nil\n",
+			}},
+			Expect: []string{"it withdraws what the dead one had reserved"},
 		},
 		{
 			Scenario: "chaos-short",
@@ -254,3 +292,15 @@ func neverAgain() []edit {
 		New:  "case va == nil && !place.InUse && p.mayCreate(node, place) && p.gone(place):",
 	}}
 }
+
+// namedVolume takes a PersistentVolume that no provisioner has made for a volume
+// of its own, whatever disk it names.
+const namedVolume = `func namedVolume(pv *corev1.PersistentVolume) (ledger.VolumeID, error) {
+	handle := pv.Name
+	if strings.HasPrefix(pv.Name, "pvc-") {
+		handle = pv.Spec.CSI.VolumeHandle
+	}
+	return required(volumeID(pv.Spec.CSI.Driver, handle))
+}
+
+`

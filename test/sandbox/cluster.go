@@ -147,6 +147,10 @@ func (c *Cluster) Failed() <-chan struct{} { return c.procs.Failed() }
 // Failure says which component that was, and where its log is.
 func (c *Cluster) Failure() error { return c.explain(c.procs.Failure()) }
 
+// CPU is the processor time that the cluster's processes have taken so far, those
+// that are gone included.
+func (c *Cluster) CPU() time.Duration { return c.procs.CPU() }
+
 // connect makes the administrator's clients.
 func (c *Cluster) connect() error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())

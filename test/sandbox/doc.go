@@ -21,7 +21,7 @@
 //
 // # What it costs
 //
-// On two cores, with everything built: three nodes are schedulable 8 s after the
+// On two cores, with everything built: three nodes are schedulable 6 s after the
 // start, thirty after 10 s, a hundred after 24 s. Proportional set sizes add up
 // to 0.6 GiB with three nodes, 1.1 GiB with thirty, 2.6 GiB with a hundred: about
 // 25 MiB a node. A node takes one inotify instance; Linux allows a user 128 of

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -51,6 +52,8 @@ type Env struct {
 	Options Options
 	// Log prints one line about how the scenario goes.
 	Log func(format string, args ...any)
+	// Output receives what processes of a Bare scenario's own print.
+	Output io.Writer
 	// Show prints resources of the scenario's namespace, and cluster-scoped
 	// ones, as kubectl get does. It is for people who watch; most runs print
 	// nothing.

@@ -88,6 +88,19 @@ func (c *Cluster) StartAgain(name string) error {
 	return c.procs.Start(name)
 }
 
+// StandBy starts a second replica of moorage-scheduler, which waits for the
+// Lease of the one that leads, and returns its name. It has the first one's
+// rights, configuration and connection to the API server.
+func (c *Cluster) StandBy() (string, error) {
+	if !slices.Contains(c.Components(), MoorageScheduler) {
+		return "", fmt.Errorf("%s does not run here: nobody could stand by", MoorageScheduler)
+	}
+	c.touch()
+	second := schedulerWithPlugin(c.site)
+	second.name, second.command = MoorageScheduler+"-2", MoorageScheduler
+	return second.name, c.procs.Launch(second.spec(c.site))
+}
+
 // AttachDetach kills kube-controller-manager and starts it again with its
 // attach/detach controller switched on or off, whatever the mode says: as
 // somebody does who installs Moorage, takes it out again, or upgrades the

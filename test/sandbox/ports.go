@@ -21,31 +21,42 @@ const (
 	portAttempts = 200
 )
 
-// ports hands out free loopback ports, each once.
+// ports hands out free loopback ports, each to one cluster at a time: nobody
+// listens on a port until its component has started, nor while that is killed,
+// and another cluster that starts then must not choose it. A port is a cluster's
+// for as long as an abstract unix socket is named after it: such names are the
+// network namespace's, as ports are, and go with the process, however it ends.
 type ports struct {
-	given map[int]bool
+	held []net.Listener
 }
 
-// next returns a loopback address nobody listens on.
+// next returns a loopback address that nobody listens on, nor will but who
+// asked.
 func (p *ports) next() (string, error) {
-	if p.given == nil {
-		p.given = map[int]bool{}
-	}
 	for range portAttempts {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		if p.given[port] {
+		hold, err := net.Listen("unix", fmt.Sprintf("@moorage-sandbox/port/%d", port))
+		if err != nil {
 			continue
 		}
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
+			hold.Close()
 			continue
 		}
 		l.Close()
-		p.given[port] = true
+		p.held = append(p.held, hold)
 		return addr, nil
 	}
 	return "", errors.New("no free loopback port found between " + strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort) + ": is the loopback interface up?")
+}
+
+// close gives the ports back.
+func (p *ports) close() {
+	for _, hold := range p.held {
+		_ = hold.Close() // nothing is lost with it
+	}
 }
 
 // portOf returns the port of a host:port address.

@@ -66,23 +66,3 @@ func TestMissingCgroup(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
-
-func TestPortsAreFreeAndDifferent(t *testing.T) {
-	var p ports
-	seen := map[string]bool{}
-	for range 50 {
-		addr, err := p.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seen[addr] {
-			t.Fatalf("%s is given twice", addr)
-		}
-		seen[addr] = true
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			t.Fatalf("%s is not free: %v", addr, err)
-		}
-		l.Close()
-	}
-}

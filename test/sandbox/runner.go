@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -30,6 +32,13 @@ type Result struct {
 	Seed uint64 `json:"seed"`
 	// Seconds is how long it took, without the start of the cluster.
 	Seconds float64 `json:"seconds"`
+	// CPUSeconds is the processor time that the cluster's processes took in
+	// these; 0 where the scenario starts its clusters itself.
+	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
+	// StartSeconds is how long the start of its cluster took, and
+	// StartCPUSeconds the processor time of that; 0 if there was one.
+	StartSeconds    float64 `json:"startSeconds,omitempty"`
+	StartCPUSeconds float64 `json:"startCPUSeconds,omitempty"`
 	// Calls is how many calls the disk service got.
 	Calls int `json:"calls"`
 	// Excused are violations that the scenario expects of upstream.
@@ -62,6 +71,8 @@ type Runner struct {
 	Log func(format string, args ...any)
 	// Show prints resources as they are now; nil prints nothing.
 	Show func(ctx context.Context, e *Env, resources []string)
+	// Output is Env.Output; nil means standard error.
+	Output io.Writer
 
 	cluster *Cluster
 }
@@ -84,7 +95,7 @@ func (r *Runner) Close() error {
 // wrong is in the Result.
 func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 	result := Result{Scenario: s.Name, Mode: mode, Seed: r.Seed}
-	if err := r.Prepare(ctx, s, mode); err != nil {
+	if err := r.prepare(ctx, s, mode, &result); err != nil {
 		result.Error = err.Error()
 		return result
 	}
@@ -92,18 +103,19 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 	if s.Bare {
 		play = r.playBare
 	}
-	began := time.Now()
+	began, before := time.Now(), r.cpu()
 	err := play(ctx, s, &result)
-	result.Seconds = time.Since(began).Seconds()
+	result.Seconds, result.CPUSeconds = time.Since(began).Seconds(), (r.cpu() - before).Seconds()
 	result.Passed = err == nil
 	if err != nil {
 		result.Error = err.Error()
 		var expectation *ExpectationError
-		if errors.As(err, &expectation) {
+		if errors.As(err, &expectation) && ctx.Err() == nil {
 			result.Diagnosis = expectation.Diagnosis
 		}
 	}
-	if r.cluster != nil && !result.Passed {
+	// Nobody wants to read why an interrupt ended it.
+	if r.cluster != nil && !result.Passed && ctx.Err() == nil {
 		result.Logs = filepath.Join(r.cluster.Dir(), "logs")
 		r.cluster.KeepLogs()
 	}
@@ -113,6 +125,26 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 		}
 	}
 	return result
+}
+
+// prepare is Prepare, and notes what the start of a cluster took.
+func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode, result *Result) error {
+	before, began := r.cluster, time.Now()
+	if err := r.Prepare(ctx, s, mode); err != nil {
+		return err
+	}
+	if r.cluster != nil && r.cluster != before {
+		result.StartSeconds, result.StartCPUSeconds = time.Since(began).Seconds(), r.cpu().Seconds()
+	}
+	return nil
+}
+
+// cpu is the processor time that the cluster has taken, 0 without one.
+func (r *Runner) cpu() time.Duration {
+	if r.cluster == nil {
+		return 0
+	}
+	return r.cluster.CPU()
 }
 
 // Prepare makes sure that there is a cluster of the scenario's shape. Run does,
@@ -176,9 +208,16 @@ func lines(err error) []string {
 func (r *Runner) playBare(ctx context.Context, s Scenario, result *Result) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout(), fmt.Errorf("the scenario is not over after %s", s.timeout()))
 	defer cancel()
-	env := &Env{Mode: result.Mode, Options: r.Options, Rand: r.rand(), Seed: r.Seed, Log: r.Log}
+	env := &Env{Mode: result.Mode, Options: r.Options, Rand: r.rand(), Seed: r.Seed, Log: r.Log, Output: r.output()}
 	env.Options.Shape = s.In(result.Mode)
 	return tell(ctx, s, env)
+}
+
+func (r *Runner) output() io.Writer {
+	if r.Output == nil {
+		return os.Stderr
+	}
+	return r.Output
 }
 
 func (r *Runner) rand() *rand.Rand { return rand.New(rand.NewPCG(r.Seed, r.Seed)) }
@@ -207,7 +246,7 @@ func (r *Runner) env(ctx context.Context) (*Env, error) {
 	}
 	env := &Env{
 		Cluster: c, Mode: c.Shape().Mode, Client: c.Client(), Dynamic: c.Dynamic(), View: c.View(), Disk: c.Disk(),
-		Rand: r.rand(), Seed: r.Seed, Audit: reader, Options: c.options, Log: r.Log, mark: mark,
+		Rand: r.rand(), Seed: r.Seed, Audit: reader, Options: c.options, Log: r.Log, Output: r.output(), mark: mark,
 	}
 	env.Show = func(ctx context.Context, resources ...string) {
 		if r.Show != nil {

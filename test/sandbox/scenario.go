@@ -31,6 +31,10 @@ type Scenario struct {
 	Extra bool
 	// Timeout bounds Run; zero means DefaultTimeout.
 	Timeout time.Duration
+	// Takes is about how long it takes with everything that comes after Run; zero
+	// means DefaultTakes. Where scenarios run side by side the long ones begin
+	// first, so that nobody waits for one in the end. Nothing fails by it.
+	Takes time.Duration
 	// Run tells the story. It returns nil when every expectation held. What it
 	// made in its namespace is removed afterwards; the runner then checks that
 	// nothing is left over, that the judge saw no violation, and that no call
@@ -40,6 +44,12 @@ type Scenario struct {
 
 // DefaultTimeout bounds a scenario that names no other.
 const DefaultTimeout = 4 * time.Minute
+
+// DefaultTakes is what most scenarios take.
+const DefaultTakes = 10 * time.Second
+
+// Estimate is about how long the scenario takes, without the start of a cluster.
+func (s Scenario) Estimate() time.Duration { return cmp.Or(s.Takes, DefaultTakes) }
 
 func (s Scenario) timeout() time.Duration { return cmp.Or(s.Timeout, DefaultTimeout) }
 

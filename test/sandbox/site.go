@@ -39,6 +39,8 @@ type site struct {
 	schedulerConfig      string
 	egress               string
 
+	// ports are those of the addresses above.
+	ports ports
 	// links holds each component's connection to the API server.
 	links map[string]*link.Link
 }
@@ -114,10 +116,9 @@ func (s *site) makeFolders() error {
 }
 
 func (s *site) chooseAddresses() error {
-	var p ports
 	for _, addr := range []*string{&s.etcdAddr, &s.etcdPeerAddr, &s.apiAddr, &s.diskAddr, &s.webhookAddr, &s.extenderAddr, &s.controllerAddr} {
 		var err error
-		if *addr, err = p.next(); err != nil {
+		if *addr, err = s.ports.next(); err != nil {
 			return err
 		}
 	}
@@ -210,4 +211,5 @@ func (s *site) close() {
 	for _, l := range s.links {
 		_ = l.Close()
 	}
+	s.ports.close()
 }

@@ -116,9 +116,12 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.createAccounts(ctx); err != nil {
+		return err
+	}
 	// kube-controller-manager asks for a token for each of its controllers
 	// before it starts any; at its client's default of 20 requests a second
-	// that takes five seconds, so it is given a head start.
+	// that takes seconds, so it is given a head start.
 	return c.launch(ControllerManager)
 }
 

@@ -4,12 +4,9 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -24,6 +21,7 @@ type runOptions struct {
 	modes    []string
 	seed     uint64
 	timeline bool
+	parallel int
 }
 
 func newListCommand(s *Session) *cobra.Command {
@@ -61,6 +59,9 @@ func newRunCommand(s *Session) *cobra.Command {
 		Use:   "run SCENARIO…",
 		Short: "Run scenarios, each in every mode it supports unless --mode chooses",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.parallel < 0 {
+				return fmt.Errorf("--parallel %d: use a positive number, or leave it out", o.parallel)
+			}
 			jobs, err := s.jobs(args, o)
 			if err != nil {
 				return err
@@ -73,6 +74,7 @@ func newRunCommand(s *Session) *cobra.Command {
 	fs.StringSliceVar(&o.modes, "mode", nil, "only in these modes")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenarios' random choices (default: a random one, printed)")
 	fs.BoolVar(&o.timeline, "timeline", false, "print when each stage of each pod's path was reached")
+	fs.IntVar(&o.parallel, "parallel", 0, "how many scenarios run side by side, each on a cluster of its own (default: with --all what this machine can take, else 1)")
 	o.cluster.addCommon(fs)
 	return cmd
 }
@@ -81,6 +83,7 @@ func newRunCommand(s *Session) *cobra.Command {
 type job struct {
 	scenario sandbox.Scenario
 	mode     sandbox.Mode
+	place    int // among all jobs
 }
 
 // jobs resolves what is to be run.
@@ -105,7 +108,7 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 		}
 		for _, mode := range wanted {
 			if scenario.Supports(mode) {
-				out = append(out, job{scenario, mode})
+				out = append(out, job{scenario: scenario, mode: mode})
 			} else if !o.all {
 				return nil, fmt.Errorf("scenario %s does not run in mode %s: it supports %v", scenario.Name, mode, scenario.Modes)
 			}
@@ -119,6 +122,9 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 		slices.SortStableFunc(out, func(a, b job) int {
 			return cmp.Compare(slices.Index(sandbox.Modes(), a.mode), slices.Index(sandbox.Modes(), b.mode))
 		})
+	}
+	for i := range out {
+		out[i].place = i
 	}
 	return out, nil
 }
@@ -148,62 +154,6 @@ next:
 	return out, nil
 }
 
-// summary is what `run --json` prints.
-type summary struct {
-	Passed  int              `json:"passed"`
-	Failed  int              `json:"failed"`
-	Results []sandbox.Result `json:"results"`
-}
-
-// run runs the jobs and reports; ErrReported if one failed.
-func (s *Session) run(ctx context.Context, jobs []job, o runOptions, out io.Writer) error {
-	options, err := s.options(&o.cluster)
-	if err != nil {
-		return err
-	}
-	if o.seed == 0 {
-		o.seed = rand.Uint64N(1<<32) + 1
-	}
-	runner := &sandbox.Runner{Options: options, Seed: o.seed, Log: func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "        "+format+"\n", args...)
-	}}
-	var sum summary
-	for _, j := range jobs {
-		if ctx.Err() != nil {
-			break
-		}
-		fmt.Fprintf(os.Stderr, "=== %s (%s, seed %d)\n", j.scenario.Name, j.mode, o.seed)
-		result := runner.Run(ctx, j.scenario, j.mode)
-		sum.add(result)
-		if !s.json {
-			report(out, result, o.timeline)
-		}
-	}
-	if err := runner.Close(); err != nil {
-		return err
-	}
-	if s.json {
-		if err := printJSON(out, sum); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintf(out, "%d passed, %d failed\n", sum.Passed, sum.Failed)
-	}
-	if sum.Failed > 0 || sum.Passed < len(jobs) {
-		return ErrReported
-	}
-	return nil
-}
-
-func (s *summary) add(r sandbox.Result) {
-	s.Results = append(s.Results, r)
-	if r.Passed {
-		s.Passed++
-	} else {
-		s.Failed++
-	}
-}
-
 // report writes one result for people.
 func report(w io.Writer, r sandbox.Result, timeline bool) {
 	if timeline {
@@ -212,7 +162,7 @@ func report(w io.Writer, r sandbox.Result, timeline bool) {
 		}
 	}
 	if r.Passed {
-		fmt.Fprintf(w, "PASS %s (%s) %.1f s\n", r.Scenario, r.Mode, r.Seconds)
+		fmt.Fprintf(w, "PASS %s (%s) %.1f s%s\n", r.Scenario, r.Mode, r.Seconds, costs(r))
 		return
 	}
 	if r.Diagnosis != "" {
@@ -228,4 +178,16 @@ func report(w io.Writer, r sandbox.Result, timeline bool) {
 		fmt.Fprintf(w, "The components' logs are kept in %s.\n", r.Logs)
 	}
 	fmt.Fprintf(w, "FAIL %s (%s) %.1f s, seed %d: %s\n", r.Scenario, r.Mode, r.Seconds, r.Seed, r.Error)
+}
+
+// costs says what a scenario took besides time.
+func costs(r sandbox.Result) string {
+	var text string
+	if r.CPUSeconds > 0 {
+		text = fmt.Sprintf(", %.1f s of CPU", r.CPUSeconds)
+	}
+	if r.StartSeconds > 0 {
+		text += fmt.Sprintf("; cluster %.1f s, %.1f s of CPU", r.StartSeconds, r.StartCPUSeconds)
+	}
+	return text
 }

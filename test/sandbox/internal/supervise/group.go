@@ -24,6 +24,7 @@ type Group struct {
 	mu       sync.Mutex
 	children map[string]*child
 	closed   bool
+	spent    time.Duration // processor time of processes that are gone
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -265,6 +266,7 @@ func (g *Group) reap(c *child, cmd *exec.Cmd, gone chan struct{}, started time.T
 	defer close(gone)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if c.state == Killed || g.closed {
 		return
 	}

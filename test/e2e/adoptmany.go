@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// adoption guards the books of a controller that is installed into a large
+// cluster: complete, soon, and made by looking only. How soon is told and not
+// asserted.
+func adoption(scenario sandbox.Scenario, old estate) sandbox.Scenario {
+	scenario.Doc = fmt.Sprintf("The controller is installed into a cluster with %d attached volumes, a pod to each: it makes a VolumeHold for every one, detaches nothing and writes to no node; ", old.volumes()) +
+		"how long that took is told. A pod runs throughout, and one that comes meanwhile runs, too."
+	scenario.Modes = []sandbox.Mode{sandbox.Standalone}
+	scenario.Exclusive = true
+	scenario.Takes = 25 * time.Second
+	scenario.Shape = func(shape *sandbox.Shape) {
+		threeByFour(shape)
+		// The old nodes have no kubelets that would say that they are well.
+		shape.NodeMonitorGracePeriod = time.Hour
+	}
+	scenario.Run = tell(func(s *story) {
+		a := &adopting{story: s, estate: old}
+		a.claim("before")
+		a.pod("before", "before")
+		a.runs("before")
+		a.withoutController(func() {
+			a.enforce(false)
+			a.settle()
+			a.enforce(true)
+			a.neverThere()
+		})
+		began := time.Now()
+		a.claim("meanwhile")
+		a.pod("meanwhile", "meanwhile")
+		patience := sandbox.Patience * time.Duration(1+old.volumes()/2500)
+		a.must(a.EventuallyWithin(a.ctx, patience, "every volume has its VolumeHold", a.booked))
+		took := time.Since(began)
+		a.say("the books of %d volumes are complete %.1f s after the controller's start: %.0f s for 10,000",
+			old.volumes(), took.Seconds(), took.Seconds()*10_000/float64(old.volumes()))
+		a.runs("meanwhile")
+		a.until("every VolumeHold names its node and its pod", a.heldWhereAttached)
+		a.onlyLooked()
+		a.untouchedAll("before")
+		a.clear()
+	})
+	return scenario
+}
+
+// adoptMany is an adoption as it is told with all other scenarios.
+func adoptMany() sandbox.Scenario {
+	return adoption(sandbox.Scenario{Name: "adopt-many"}, estate{nodes: 10, perNode: 50})
+}
+
+// adoptThousands is an adoption of a large cluster, on request.
+func adoptThousands() sandbox.Scenario {
+	return adoption(sandbox.Scenario{Name: "adopt-thousands", Extra: true, Timeout: 20 * time.Minute}, estate{nodes: 50, perNode: 100})
+}
+
+// adopting is the state of an adoption.
+type adopting struct {
+	*story
+	estate
+}
+
+// neverThere deletes the Lease that the killed controller has left, and that the
+// next one would wait out: where a controller is installed, there is none.
+func (a *adopting) neverThere() {
+	a.must(a.Client.CoordinationV1().Leases(sandbox.MoorageNamespace).Delete(a.ctx, sandbox.MoorageController, metav1.DeleteOptions{}))
+	a.say("%d volumes are attached to %d nodes, which no controller of Moorage's has ever seen; now one is installed", a.volumes(), a.nodes)
+}
+
+// booked returns nil when each old volume has a hold. It is asked at every
+// change of the cluster, so it counts only.
+func (a *adopting) booked() error {
+	holds := a.View.Holds()
+	if len(holds) < a.volumes() {
+		return fmt.Errorf("%d have one", len(holds))
+	}
+	found := 0
+	for _, o := range holds {
+		if driver, _, _ := unstructured.NestedString(o.Object, "spec", "driver"); driver == oldDriver {
+			found++
+		}
+	}
+	if found < a.volumes() {
+		return fmt.Errorf("%d have one", found)
+	}
+	return nil
+}
+
+// heldWhereAttached returns nil when each old volume's hold names its node and
+// its pod.
+func (a *adopting) heldWhereAttached() error {
+	list, err := a.own().VolumeHolds().List(a.ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list VolumeHolds: %w", err)
+	}
+	holds := map[string]*v1alpha1.VolumeHold{}
+	for i := range list.Items {
+		if hold := &list.Items[i]; hold.Spec.Driver == oldDriver {
+			holds[hold.Spec.Handle] = hold
+		}
+	}
+	for i := range a.volumes() {
+		hold := holds[oldName(i)]
+		if hold == nil {
+			return fmt.Errorf("volume %s has no hold", oldName(i))
+		}
+		holder := hold.Status.Holder
+		if holder == nil || holder.Node != a.nodeOf(i) || len(holder.Requesters) != 1 || holder.Requesters[0].Name != oldName(i) {
+			return fmt.Errorf("the hold of %s says %+v", oldName(i), holder)
+		}
+	}
+	return nil
+}
+
+// onlyLooked fails if the controller has written the status of an old node, or
+// touched one of the attachments that it found.
+func (a *adopting) onlyLooked() {
+	found := map[string]bool{}
+	for i := range a.volumes() {
+		found[a.attachmentOf(i)] = true
+	}
+	for _, e := range a.everyRequest() {
+		if e.User.Username != controllerUser || !e.IsWrite() {
+			continue
+		}
+		touched := e.Object.Resource == "volumeattachments" && found[e.Object.Name] ||
+			e.Object.Resource == "nodes" && strings.HasPrefix(e.Object.Name, oldPrefix)
+		a.expect(!touched, "the controller only looks", "%s", e)
+	}
+}

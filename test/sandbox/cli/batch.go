@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// batch is jobs that one worker runs one after the other, so that those that can
+// share a cluster do.
+type batch []job
+
+const (
+	// clusterTakes is about how long the start of a cluster takes.
+	clusterTakes = 5 * time.Second
+	// longBatch is when jobs are no longer kept together for the sake of a
+	// cluster: whoever runs them may be the last to end.
+	longBatch = 90 * time.Second
+)
+
+// batches puts jobs together that can share a cluster, and the longest first, so
+// that in the end nobody waits for a long one that has begun late.
+func batches(jobs []job) []batch {
+	var out []batch
+	open := map[sandbox.Shape]int{} // the batch of a shape that takes more jobs
+	for _, j := range jobs {
+		shape := j.scenario.In(j.mode)
+		alone := j.scenario.Exclusive || j.scenario.Bare
+		i, ok := open[shape]
+		if !ok || alone || out[i].takes()+j.scenario.Estimate() > longBatch {
+			i = len(out)
+			out = append(out, nil)
+			if !alone {
+				open[shape] = i
+			}
+		}
+		out[i] = append(out[i], j)
+	}
+	slices.SortStableFunc(out, func(a, b batch) int { return cmp.Compare(b.takes(), a.takes()) })
+	return out
+}
+
+// takes is about how long a batch takes.
+func (b batch) takes() time.Duration {
+	total := clusterTakes
+	for _, j := range b {
+		total += j.scenario.Estimate()
+	}
+	return total
+}
