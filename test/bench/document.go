@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,13 +40,9 @@ func renderFolder(dir string) (string, error) {
 	}
 	var parts []string
 	for _, name := range names {
-		data, err := os.ReadFile(name)
+		part, err := renderResult(name)
 		if err != nil {
-			return "", fmt.Errorf("results: %w", err)
-		}
-		part, err := renderResult(data)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
+			return "", err
 		}
 		if part != "" {
 			parts = append(parts, part)
@@ -58,20 +53,22 @@ func renderFolder(dir string) (string, error) {
 
 // renderResult renders a result file of either kind; nothing for one that is
 // rendered elsewhere.
-func renderResult(data []byte) (string, error) {
-	var kind struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(data, &kind); err != nil {
+func renderResult(name string) (string, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
 		return "", fmt.Errorf("result file: %w", err)
 	}
-	switch kind.Schema {
+	schema, err := record.Schema(data)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	switch schema {
 	case report.Schema:
-		r, err := report.Decode(data)
+		r, err := report.Read(name)
 		return "## The core\n" + report.Render(r), err
 	case result.Schema, attached.Schema, chaos.Schema:
 		return "", nil
 	}
-	r, err := Decode(data)
+	r, err := Load(name)
 	return "## Attach and detach\n" + renderFolded(r), err
 }

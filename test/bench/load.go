@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/moorage-dev/moorage/test/bench/internal/pace"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -73,7 +73,7 @@ func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 // provision makes a claim per pod and waits until all are bound and known to be
 // unused.
 func provision(ctx context.Context, e *sandbox.Env, c Case) error {
-	err := pace(ctx, c.Pods, 0, func(ctx context.Context, i int) error {
+	err := pace.Rate{Hands: hands}.Each(ctx, c.Pods, func(ctx context.Context, i int) error {
 		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)
 		class := immediateClass
 		claim.Spec.StorageClassName = &class
@@ -129,7 +129,7 @@ func makeLoad(ctx context.Context, e *sandbox.Env, c Case) (phases, error) {
 }
 
 func attachAll(ctx context.Context, e *sandbox.Env, c Case) error {
-	err := pace(ctx, c.Pods, c.Every, func(ctx context.Context, i int) error {
+	err := pace.Rate{Hands: hands, Every: c.Every}.Each(ctx, c.Pods, func(ctx context.Context, i int) error {
 		return e.CreatePod(ctx, sandbox.Pod(podName(i), claimName(i)))
 	})
 	if err != nil {
@@ -154,7 +154,7 @@ func attachAll(ctx context.Context, e *sandbox.Env, c Case) error {
 }
 
 func detachAll(ctx context.Context, e *sandbox.Env, c Case) error {
-	err := pace(ctx, c.Pods, c.Every, func(ctx context.Context, i int) error {
+	err := pace.Rate{Hands: hands, Every: c.Every}.Each(ctx, c.Pods, func(ctx context.Context, i int) error {
 		return e.DeletePod(ctx, podName(i))
 	})
 	if err != nil {
@@ -193,50 +193,6 @@ func collect(e *sandbox.Env, w phases, into *Run) error {
 	into.AttachWrites = writesIn(events, w.attach)
 	into.DetachWrites = writesIn(events, w.detach)
 	return nil
-}
-
-// pace calls do for 0 to n-1: one every so often, on the beat of a ticker and
-// whether or not the one before is done, or, without a pace, all at once with
-// hands of them at a time. It returns when all are done.
-func pace(ctx context.Context, n int, every time.Duration, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	beat, stop := beats(every)
-	defer stop()
-	free := make(chan struct{}, hands)
-	var wg sync.WaitGroup
-	for i := range n {
-		if i > 0 && beat != nil {
-			select {
-			case <-beat:
-			case <-ctx.Done():
-			}
-		}
-		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-free }()
-			if err := do(ctx, i); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
-}
-
-// beats is a ticker's channel; nil without a pace.
-func beats(every time.Duration) (<-chan time.Time, func()) {
-	if every <= 0 {
-		return nil, func() {}
-	}
-	ticker := time.NewTicker(every)
-	return ticker.C, ticker.Stop
 }
 
 // rest lets time go by, as part of the load.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moorage-dev/moorage/test/bench/internal/file"
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 )
 
@@ -156,5 +155,5 @@ func (r Result) Save(name string) error {
 	if err != nil {
 		return err
 	}
-	return file.Write(name, data)
+	return record.Replace(name, data)
 }

@@ -73,20 +73,11 @@ func NewCommand(s bench.Session) *cobra.Command {
 
 // write renders a stored result into the document.
 func (f *flags) write(from string) error {
-	r, err := stored(from)
+	r, err := result.Read(from)
 	if err != nil {
 		return err
 	}
 	return result.Page().Write(f.render, result.Render(r))
-}
-
-// stored reads a result file.
-func stored(path string) (result.Result, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return result.Result{}, fmt.Errorf("result: %w", err)
-	}
-	return result.Decode(data)
 }
 
 // before is what the file has that is to be added to.
@@ -97,7 +88,7 @@ func (f *flags) before() (result.Result, error) {
 	case f.out == "":
 		return result.Result{}, errors.New("--add adds to a file: name it with --out")
 	}
-	return stored(f.out)
+	return result.Read(f.out)
 }
 
 func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {

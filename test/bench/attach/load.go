@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/test/bench/internal/pace"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -37,36 +37,11 @@ type load struct {
 	stamped bool // as Moorage's controller makes them
 }
 
-// each does something for 0 to n-1, hands at a time, until one fails.
-func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	free := make(chan struct{}, hands)
-	var wg sync.WaitGroup
-	for i := range n {
-		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-free }()
-			if err := do(ctx, i); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
-}
-
 func claimName(i int) string { return fmt.Sprintf("volume-%04d", i) }
 
 // provision makes the volumes.
 func (l load) provision(ctx context.Context) error {
-	err := each(ctx, l.volumes, func(ctx context.Context, i int) error {
+	err := pace.Rate{Hands: hands}.Each(ctx, l.volumes, func(ctx context.Context, i int) error {
 		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)
 		claim.Spec.StorageClassName = new(immediateClass)
 		return l.CreateClaim(ctx, claim)
@@ -92,7 +67,7 @@ func attachmentName(i int) string { return "bench-" + strconv.Itoa(i) }
 
 // attach creates every VolumeAttachment.
 func (l load) attach(ctx context.Context) error {
-	return each(ctx, l.volumes, func(ctx context.Context, i int) error {
+	return pace.Rate{Hands: hands}.Each(ctx, l.volumes, func(ctx context.Context, i int) error {
 		claim := l.View.Claim(l.Namespace, claimName(i))
 		if claim == nil {
 			return fmt.Errorf("claim %s is gone", claimName(i))
@@ -136,7 +111,7 @@ func (l load) attached() int {
 
 // detach deletes every VolumeAttachment.
 func (l load) detach(ctx context.Context) error {
-	return each(ctx, l.volumes, func(ctx context.Context, i int) error {
+	return pace.Rate{Hands: hands}.Each(ctx, l.volumes, func(ctx context.Context, i int) error {
 		if err := l.Client.StorageV1().VolumeAttachments().Delete(ctx, attachmentName(i), metav1.DeleteOptions{}); err != nil {
 			return fmt.Errorf("delete a VolumeAttachment: %w", err)
 		}

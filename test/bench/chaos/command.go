@@ -51,23 +51,11 @@ func NewCommand(s bench.Session, scenario sandbox.Scenario) *cobra.Command {
 
 // write renders a stored result into the document.
 func (f *flags) write(from string) error {
-	r, err := stored(from)
+	r, err := result.Read(from)
 	if err != nil {
 		return err
 	}
 	return result.Page().Write(f.render, result.Render(r))
-}
-
-// stored reads a result file; one that is not there has no runs.
-func stored(path string) (result.Result, error) {
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return result.Result{}, nil
-	case err != nil:
-		return result.Result{}, fmt.Errorf("result: %w", err)
-	}
-	return result.Decode(data)
 }
 
 func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scenario) error {
@@ -96,12 +84,12 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 	return nil
 }
 
-// keep stores a run beside those of other modes, and shows them.
+// keep stores a run beside those of other modes, if there are any, and shows them.
 func (f *flags) keep(run result.Run) error {
 	var all result.Result
 	if f.out != "" {
-		before, err := stored(f.out)
-		if err != nil {
+		before, err := result.Read(f.out)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		all = before

@@ -4,8 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
 
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
@@ -15,13 +13,9 @@ func renderInto(document, from string) error {
 	if from == "" {
 		return errors.New("--render needs --out: the result to render")
 	}
-	data, err := os.ReadFile(from)
+	r, err := result.Read(from)
 	if err != nil {
-		return fmt.Errorf("result: %w", err)
-	}
-	r, err := result.Decode(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+		return err
 	}
 	return r.Page().Write(document, result.Render(r))
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -34,6 +33,7 @@ type options struct {
 	workloads string
 	size      string
 	repeat    int
+	profile   string
 	out       string
 	profiles  string
 	render    string
@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&o.workloads, "workloads", "*", "run the workloads that match one of these patterns, such as *CSI*,PreemptionPVs")
 	set.StringVar(&o.size, "size", sizeMedium, sizeSmall+", "+sizeMedium+" or "+sizeLarge)
 	set.IntVar(&o.repeat, "repeat", 1, "run each workload this often with each profile")
+	set.StringVar(&o.profile, "profile", "", "only this profile, "+result.Stock+" or "+result.Moorage+", where there is no time for both")
 	set.StringVar(&o.out, "out", "", "store the result as JSON in this file")
 	set.StringVar(&o.profiles, "pprof", "", "store CPU profiles of what is measured in this folder")
 	set.StringVar(&o.render, "render", "", "run nothing: put the result of --out into this document")
@@ -143,13 +144,16 @@ func (o options) plan() ([]result.Run, error) {
 			}
 			profiles := []string{result.Stock, result.Moorage}
 			for i := range profiles {
-				plan = append(plan, result.Run{Workload: w.name, Size: size, Profile: profiles[(first+i)%len(profiles)]})
+				next := result.Run{Workload: w.name, Size: size, Profile: profiles[(first+i)%len(profiles)]}
+				if o.profile == "" || o.profile == next.Profile {
+					plan = append(plan, next)
+				}
 			}
 			first++
 		}
 	}
 	if len(plan) == 0 {
-		return nil, errors.New("no workload matches --workloads=" + o.workloads)
+		return nil, fmt.Errorf("no workload matches --workloads=%s, or --profile=%s is not a profile", o.workloads, o.profile)
 	}
 	return plan, nil
 }

@@ -4,7 +4,7 @@ package result
 
 import (
 	"flag"
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -70,44 +70,28 @@ func TestRender(t *testing.T) {
 }
 
 func TestFilesSurvive(t *testing.T) {
-	data, err := record.Encode(example())
-	if err != nil {
+	name := filepath.Join(t.TempDir(), "result.json")
+	if err := record.Save(name, example()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Decode(data)
+	r, err := Read(name)
 	if err != nil || Render(r) != Render(example()) {
 		t.Errorf("read again it is %+v, %v", r, err)
-	}
-	if _, err := Decode([]byte(`{"schema":"another"}`)); err == nil {
-		t.Error("a file of another schema was read")
 	}
 }
 
 // The page shows what is stored.
 func TestDocumentShowsTheResult(t *testing.T) {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := Page().With(string(text), Render(r))
+	r, err := Read(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *rewrite {
-		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+		if err := Page().Write(document, Render(r)); err != nil {
 			t.Fatal(err)
 		}
-		return
 	}
-	if want != string(text) {
-		t.Error("docs/benchmarks-attach.md does not show test/bench/results/attach.json: run this test with -rewrite")
+	if err := Page().Shows(document, Render(r)); err != nil {
+		t.Errorf("%v, or run this test with -rewrite", err)
 	}
 }

@@ -3,7 +3,6 @@
 package result
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,77 +11,82 @@ import (
 
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
 // Page is the document that shows the results.
 func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-chaos --render"} }
 
-// Render writes a result as Markdown: a row for each thing that was done or
-// seen, a column for each mode.
+// Render writes a result as Markdown: what made it, a table, and the first words
+// of everything that went wrong.
 func Render(r Result) string {
 	var out strings.Builder
-	head := []string{""}
 	for _, run := range r.Runs {
 		fmt.Fprintf(&out, "- %s: %s.\n", run.Mode, run.Measured())
-		head = append(head, string(run.Mode))
 	}
-	out.WriteString("\n")
-	var t table.Table
-	t.Add(head...)
-	row := func(name string, of func(Run) string) {
-		cells := []string{name}
-		for _, run := range r.Runs {
-			cells = append(cells, of(run))
-		}
-		t.Add(cells...)
-	}
-	number := func(name string, of func(Run) int) {
-		row(name, func(run Run) string { return strconv.Itoa(of(run)) })
-	}
-	for _, name := range keys(r, func(run Run) map[string]int { return run.Counts }) {
-		number(name, func(run Run) int { return run.Counts[name] })
-	}
-	number("**pods that never run**", func(run Run) int { return len(run.Hanging) })
-	number("calls of the disk service", func(run Run) int { return run.Calls })
-	for _, rule := range keys(r, func(run Run) map[string]int {
-		broken := map[string]int{}
-		for rule, n := range run.Broken {
-			broken[string(rule)] = n
-		}
-		return broken
-	}) {
-		number("violations of `"+rule+"`", func(run Run) int {
-			for r, n := range run.Broken {
-				if string(r) == rule {
-					return n
-				}
-			}
-			return 0
-		})
-	}
-	number("**violations, all rules**", func(run Run) int {
-		sum := 0
-		for _, n := range run.Broken {
-			sum += n
-		}
-		return sum
-	})
-	number("**left over**", func(run Run) int { return len(run.Left) })
-	row("took", func(run Run) string { return fmt.Sprintf("%.0f s", run.Seconds) })
-	row("outcome", func(run Run) string {
-		if run.Failed != "" {
-			return "failed"
-		}
-		if run.Mode.Moorage() {
-			return "passed"
-		}
-		return "compared"
-	})
-	out.WriteString(t.String())
+	out.WriteString("\n" + tabulate(r.Runs))
 	for _, run := range r.Runs {
 		details(&out, run)
 	}
 	return out.String()
+}
+
+// sheet is a table with a row for each thing that was done or seen, and a column
+// for each run.
+type sheet struct {
+	table.Table
+	runs []Run
+}
+
+func (s *sheet) row(name string, of func(Run) string) {
+	cells := []string{name}
+	for _, run := range s.runs {
+		cells = append(cells, of(run))
+	}
+	s.Add(cells...)
+}
+
+func (s *sheet) number(name string, of func(Run) int) {
+	s.row(name, func(run Run) string { return strconv.Itoa(of(run)) })
+}
+
+func tabulate(runs []Run) string {
+	s := &sheet{runs: runs}
+	s.row("", func(run Run) string { return string(run.Mode) })
+	for _, name := range keys(runs, func(run Run) map[string]int { return run.Counts }) {
+		s.number(name, func(run Run) int { return run.Counts[name] })
+	}
+	s.number("**pods that never run**", func(run Run) int { return len(run.Hanging) })
+	s.number("calls of the disk service", func(run Run) int { return run.Calls })
+	for _, rule := range keys(runs, func(run Run) map[diskapi.Rule]int { return run.Broken }) {
+		s.number(fmt.Sprintf("violations of `%s`", rule), func(run Run) int { return run.Broken[rule] })
+	}
+	s.number("**violations, all rules**", Run.violations)
+	s.number("**left over**", func(run Run) int { return len(run.Left) })
+	s.row("took", func(run Run) string { return fmt.Sprintf("%.0f s", run.Seconds) })
+	s.row("outcome", Run.outcome)
+	return s.String()
+}
+
+// violations is how many the judge saw, of all rules.
+func (r Run) violations() int {
+	sum := 0
+	for _, n := range r.Broken {
+		sum += n
+	}
+	return sum
+}
+
+// outcome is what came of a run in a word: one of stock Kubernetes is compared
+// with, and not judged.
+func (r Run) outcome() string {
+	switch {
+	case r.Failed != "":
+		return "failed"
+	case r.Mode.Moorage():
+		return "passed"
+	}
+	return "compared"
 }
 
 // details are the first words of everything that went wrong.
@@ -108,13 +112,13 @@ func firstLine(s string) string {
 	return line
 }
 
-// keys are the names that any run counts, sorted.
-func keys(r Result, of func(Run) map[string]int) []string {
-	all := map[string]bool{}
-	for _, run := range r.Runs {
-		for name := range of(run) {
-			all[name] = true
+// keys are what any run counts, sorted.
+func keys[K ~string](runs []Run, of func(Run) map[K]int) []K {
+	all := map[K]bool{}
+	for _, run := range runs {
+		for key := range of(run) {
+			all[key] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(all), cmp.Compare[string])
+	return slices.Sorted(maps.Keys(all))
 }

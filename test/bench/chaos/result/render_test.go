@@ -3,7 +3,6 @@
 package result
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -57,23 +56,11 @@ func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
 // The document shows the committed result, and nothing else.
 func TestDocumentShowsTheResult(t *testing.T) {
 	const root = "../../../../"
-	data, err := os.ReadFile(root + "test/bench/results/chaos.json")
+	r, err := Read(root + "test/bench/results/chaos.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(root + "docs/chaos.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := Page().With(string(text), Render(r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want != string(text) {
-		t.Errorf("docs/chaos.md shows something else than the result: run `%s docs/chaos.md`", Page().Command)
+	if err := Page().Shows(root+"docs/chaos.md", Render(r)); err != nil {
+		t.Error(err)
 	}
 }

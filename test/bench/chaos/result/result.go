@@ -70,8 +70,5 @@ func (r *Result) Add(run Run) {
 	})
 }
 
-// Decode reads a result file's content.
-func Decode(data []byte) (r Result, err error) {
-	err = record.Decode(data, Schema, &r)
-	return r, err
-}
+// Read reads a result file.
+func Read(name string) (Result, error) { return record.Read[Result](name, Schema) }

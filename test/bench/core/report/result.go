@@ -23,11 +23,8 @@ type Result struct {
 	Benchmarks []Benchmark `json:"benchmarks"`
 }
 
-// Decode reads a result file's content.
-func Decode(data []byte) (r Result, err error) {
-	err = record.Decode(data, Schema, &r)
-	return r, err
-}
+// Read reads a result file.
+func Read(name string) (Result, error) { return record.Read[Result](name, Schema) }
 
 // Render writes a result as Markdown: a row per benchmark and a column per
 // unit. Runs of the same benchmark are rows of their own.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"github.com/moorage-dev/moorage/test/bench/internal/file"
 )
 
 const pageEnd = "<!-- results: end -->\n"
@@ -35,13 +33,32 @@ func (p Page) With(text, results string) (string, error) {
 
 // Write replaces the results in a document.
 func (p Page) Write(name, results string) error {
-	text, err := os.ReadFile(name)
+	_, written, err := p.replaced(name, results)
 	if err != nil {
-		return fmt.Errorf("document: %w", err)
+		return err
 	}
-	written, err := p.With(string(text), results)
+	return Replace(name, []byte(written))
+}
+
+// Shows returns nil if a document has these results, and nothing else where they
+// belong.
+func (p Page) Shows(name, results string) error {
+	text, written, err := p.replaced(name, results)
+	if err == nil && text != written {
+		err = fmt.Errorf("%s has other results than it should: write them with `%s`", name, p.Command)
+	}
+	return err
+}
+
+// replaced is a document's text as it is, and with its results replaced.
+func (p Page) replaced(name, results string) (text, written string, err error) {
+	data, err := os.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return "", "", fmt.Errorf("document: %w", err)
 	}
-	return file.Write(name, []byte(written))
+	text = string(data)
+	if written, err = p.With(text, results); err != nil {
+		return "", "", fmt.Errorf("%s: %w", name, err)
+	}
+	return text, written, nil
 }

@@ -3,6 +3,7 @@
 package record_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,12 +27,8 @@ func TestFilesSurvive(t *testing.T) {
 	if err := record.Save(name, want); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got result
-	if err := record.Decode(data, schema, &got); err != nil || got.Head != want.Head || len(got.Runs) != 1 {
+	got, err := record.Read[result](name, schema)
+	if err != nil || got.Head != want.Head || len(got.Runs) != 1 {
 		t.Errorf("read again it is %+v (%v), want %+v", got, err, want)
 	}
 }
@@ -48,6 +45,20 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// Whoever adds to a file tells one that is not there from one that is broken.
+func TestReadNamesTheFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "result.json")
+	if _, err := record.Read[result](name, schema); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), name) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if err := os.WriteFile(name, []byte("]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Read[result](name, schema); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), name) {
+		t.Errorf("a file that is no JSON: %v", err)
+	}
+}
+
 func TestPage(t *testing.T) {
 	page := record.Page{Command: "make bench"}
 	begin := "<!-- results: begin; written by `make bench`, not by hand -->\n"
@@ -55,8 +66,14 @@ func TestPage(t *testing.T) {
 	if err := os.WriteFile(name, []byte("before\n"+begin+"old\n<!-- results: end -->\nafter\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := page.Shows(name, "new\n"); err == nil || !strings.Contains(err.Error(), "make bench") {
+		t.Errorf("before it is written: %v, want the command that writes it", err)
+	}
 	if err := page.Write(name, "new\n"); err != nil {
 		t.Fatal(err)
+	}
+	if err := page.Shows(name, "new\n"); err != nil {
+		t.Error(err)
 	}
 	got, err := os.ReadFile(name)
 	if want := "before\n" + begin + "\nnew\n\n<!-- results: end -->\nafter\n"; err != nil || string(got) != want {

@@ -4,19 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"strings"
 	"sync"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -30,6 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/manifests"
+	"github.com/moorage-dev/moorage/test/bench/scheduler/crds"
 )
 
 type testContext = ktesting.TContext
@@ -37,7 +30,11 @@ type testContext = ktesting.TContext
 // startMoorage puts the CRDs there and grants tickets from then on, until the
 // benchmark ends.
 func startMoorage(tCtx testContext) error {
-	if err := putCRDs(tCtx, tCtx.RESTConfig()); err != nil {
+	manifest, err := manifests.FS.ReadFile("crds.yaml")
+	if err != nil {
+		return err
+	}
+	if err := crds.Put(tCtx, tCtx.RESTConfig(), manifest); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(tCtx)
@@ -47,34 +44,6 @@ func startMoorage(tCtx testContext) error {
 		running.Wait()
 	})
 	return grant(ctx, &running, tCtx.RESTConfig())
-}
-
-func putCRDs(ctx context.Context, config *rest.Config) error {
-	crds, err := clientset.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	data, err := manifests.FS.ReadFile("crds.yaml")
-	if err != nil {
-		return err
-	}
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(string(data)), 4096)
-	for {
-		var crd apiextensionsv1.CustomResourceDefinition
-		err := decoder.Decode(&crd)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("crds.yaml: %w", err)
-		}
-		if crd.Name == "" {
-			continue
-		}
-		if _, err := crds.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, &crd, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create the CRD %s: %w", crd.Name, err)
-		}
-	}
 }
 
 // grant runs what of the controller grants tickets, with the controller's own

@@ -109,11 +109,8 @@ func (r Run) LoopBusy() float64 {
 	return float64(r.Algorithm.Count) * r.Algorithm.Mean.Seconds() / r.Seconds
 }
 
-// Decode reads a result file's content.
-func Decode(data []byte) (r Result, err error) {
-	err = record.Decode(data, Schema, &r)
-	return r, err
-}
+// Read reads a result file.
+func Read(name string) (Result, error) { return record.Read[Result](name, Schema) }
 
 // pair is one workload with both profiles, each as often as it was run.
 type pair struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package pace_test
 
 import (
 	"context"
@@ -9,23 +9,28 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/moorage-dev/moorage/test/bench/internal/pace"
 )
+
+const hands = 20
 
 // starts records when each of n calls began, which take a second each.
 func starts(ctx context.Context, n int, every time.Duration) ([]time.Duration, error) {
 	began := time.Now()
 	var mu sync.Mutex
 	out := make([]time.Duration, n)
-	err := pace(ctx, n, every, func(_ context.Context, i int) error {
+	err := pace.Rate{Hands: hands, Every: every}.Each(ctx, n, func(_ context.Context, i int) error {
 		mu.Lock()
 		out[i] = time.Since(began)
 		mu.Unlock()
-		return rest(ctx, time.Second)
+		<-time.After(time.Second)
+		return nil
 	})
 	return out, err
 }
 
-func TestPaceKeepsTheBeat(t *testing.T) {
+func TestKeepsTheBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, err := starts(t.Context(), 4, 300*time.Millisecond)
 		if err != nil {
@@ -57,11 +62,11 @@ func TestBurstIsBounded(t *testing.T) {
 	})
 }
 
-func TestPaceStopsAtTheFirstError(t *testing.T) {
+func TestStopsAtTheFirstError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		var calls int
-		err := pace(t.Context(), 10, time.Second, func(_ context.Context, i int) error {
+		err := pace.Rate{Hands: hands, Every: time.Second}.Each(t.Context(), 10, func(_ context.Context, i int) error {
 			calls++
 			if i == 2 {
 				return broken
@@ -74,12 +79,12 @@ func TestPaceStopsAtTheFirstError(t *testing.T) {
 	})
 }
 
-func TestPaceEndsWithItsContext(t *testing.T) {
+func TestEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		var calls int
-		err := pace(ctx, 10, time.Second, func(context.Context, int) error { calls++; return nil })
+		err := pace.Rate{Hands: hands, Every: time.Second}.Each(ctx, 10, func(context.Context, int) error { calls++; return nil })
 		if !errors.Is(err, context.DeadlineExceeded) || calls != 3 {
 			t.Errorf("%d calls and error %v; want 3 and the deadline", calls, err)
 		}

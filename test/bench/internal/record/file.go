@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Schema is the format that a result file says it is of.
+func Schema(data []byte) (string, error) {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return "", fmt.Errorf("result file: %w", err)
+	}
+	return head.Schema, nil
+}
+
+// Encode writes a result as JSON.
+func Encode(result any) ([]byte, error) {
+	data, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// Decode reads a result file's content, which must be of the schema that is
+// named and have no field that result doesn't have.
+func Decode(data []byte, schema string, result any) error {
+	switch is, err := Schema(data); {
+	case err != nil:
+		return err
+	case is != schema:
+		return fmt.Errorf("result file of schema %q: %q is what this version reads", is, schema)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(result); err != nil {
+		return fmt.Errorf("result file: %w", err)
+	}
+	return nil
+}
+
+// Read reads a result file as Decode reads its content. Errors name the file; of
+// one that is not there they are os.ErrNotExist.
+func Read[Result any](name, schema string) (Result, error) {
+	var none, result Result
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return none, fmt.Errorf("result file: %w", err)
+	}
+	if err := Decode(data, schema, &result); err != nil {
+		return none, fmt.Errorf("%s: %w", name, err)
+	}
+	return result, nil
+}
+
+// Save writes a result file.
+func Save(name string, result any) error {
+	data, err := Encode(result)
+	if err != nil {
+		return err
+	}
+	return Replace(name, data)
+}
+
+// Replace replaces a file in one step: whoever reads it sees the old content or
+// the new one, whole.
+func Replace(name string, data []byte) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".bench-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(tmp.Name()))
+	}
+	return nil
+}
