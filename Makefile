@@ -95,14 +95,18 @@ test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Install, use, 
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
 # Each of the two waits more than it computes. What the story prints is shown
-# when both are over, and that one fails stops the other no sooner.
+# when both are over, and that one fails stops the other no sooner. What failed
+# is said once more at the end, where people look first.
 .PHONY: systems
 systems: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Run every scenario, and the story of the chart beside them
-	@$(MAKE) --no-print-directory test-install >$(BIN)/test-install.log 2>&1 & install=$$!; \
-	  scenarios=0; $(MAKE) --no-print-directory scenarios || scenarios=$$?; \
+	@rm -f $(BIN)/scenarios.failed; \
+	  $(MAKE) --no-print-directory test-install >$(BIN)/test-install.log 2>&1 & install=$$!; \
+	  { $(MAKE) --no-print-directory scenarios || touch $(BIN)/scenarios.failed; } 2>&1 | tee $(BIN)/scenarios.log; \
 	  installed=0; wait $$install || installed=$$?; \
 	  cat $(BIN)/test-install.log; \
-	  test $$scenarios -eq 0 && test $$installed -eq 0
+	  if test $$installed -ne 0 -o -e $(BIN)/scenarios.failed; then \
+	    grep -h -e '^FAIL ' -e '^Error: ' $(BIN)/scenarios.log $(BIN)/test-install.log; false; \
+	  fi
 
 .PHONY: images
 images: ## Build the OCI images of all components, for all platforms, into bin/images; CHECK=1: twice, and run them

@@ -5,13 +5,11 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
-	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
 // path is the whole way of one pod with one volume, and back. It guards the
@@ -71,35 +69,38 @@ func (s *story) safeToMount(name string) {
 
 // grantedFirst: the scheduler binds a pod after its ticket was granted.
 func (s *story) grantedFirst() {
-	tickets := s.requests(schedulerUser, "volumetickets", "create")
-	grants := s.requests(controllerUser, "volumetickets/status", "update", "patch")
-	s.causes("the ticket is written before it is granted", tickets, grants)
-	s.causes("the ticket is granted before the pod is bound", grants, s.requests(schedulerUser, "pods/binding", "create"))
+	ticket := once(schedulerUser, "volumetickets", "create").were(s)[0]
+	grant := once(controllerUser, "volumetickets/status", "update", "patch").were(s)[0]
+	s.causes("the ticket is written before it is granted", ticket, grant)
+	s.causes("the ticket is granted before the pod is bound", grant, once(schedulerUser, "pods/binding", "create").were(s)[0])
 }
 
 // attachedBeforeReported: volumesAttached names the volume after its
 // VolumeAttachment says attached.
 func (s *story) attachedBeforeReported() {
-	attached := s.requests(attacherUser, "volumeattachments/status", "patch", "update")
+	attached := once(attacherUser, "volumeattachments/status", "patch", "update").were(s)[0]
 	writer := controllerUser
 	if s.Mode == sandbox.Cooperative {
 		writer = attachDetachUser
 	}
-	s.causes("the volume is attached before it is reported", attached, s.requests(writer, "nodes/status", "patch"))
+	s.causes("the volume is attached before it is reported", attached, once(writer, "nodes/status", "patch").were(s)[0])
 }
 
 // unreportedBeforeDetached: the VolumeAttachment is deleted after the volume
 // has left volumesAttached, and after the pods of the node were looked at.
 func (s *story) unreportedBeforeDetached() {
-	writes := s.requests(controllerUser, "nodes/status", "patch")
-	s.expect(len(writes) > 1, "the volume enters and leaves volumesAttached", "%d writes say so", len(writes))
-	unreported := writes[len(writes)-1:]
-	deleted := s.requests(controllerUser, "volumeattachments", "delete")
-	looked := slices.DeleteFunc(s.requests(controllerUser, "pods", "list"), func(e audit.Event) bool {
-		return e.Received.Before(unreported[0].Finished)
+	deleted := once(controllerUser, "volumeattachments", "delete").were(s)[0]
+	writes := asked{2, controllerUser, "nodes/status", []string{"patch"}}.were(s)
+	unreported := writes[len(writes)-1]
+	s.causes("the volume has left volumesAttached before it is detached", unreported, deleted)
+	s.until("the node's pods are looked at between the two", func() error {
+		for _, e := range s.requests(controllerUser, "pods", "list") {
+			if !e.Received.Before(unreported.Received) && !e.Received.After(deleted.Received) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the controller lists none after %s and before %s", unreported, deleted)
 	})
-	s.causes("the node's pods are looked at after the volume has left volumesAttached", unreported, looked)
-	s.causes("the VolumeAttachment is deleted after that", looked, deleted)
 }
 
 // everyStage waits until every stage of the pod's path was seen.

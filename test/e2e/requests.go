@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
@@ -26,7 +28,8 @@ func (s *story) everyRequest() []audit.Event {
 }
 
 // requests lists what a user successfully asked of a resource (such as
-// nodes/status) since the scenario began, in the API server's order.
+// nodes/status) since the scenario began, in the API server's order. The log may
+// lag behind what a watch shows: a request is in it once it is answered.
 func (s *story) requests(user, resource string, verbs ...string) []audit.Event {
 	events := slices.DeleteFunc(s.everyRequest(), func(e audit.Event) bool {
 		return e.User.Username != user || e.Object.Path() != resource || !slices.Contains(verbs, e.Verb) ||
@@ -36,11 +39,31 @@ func (s *story) requests(user, resource string, verbs ...string) []audit.Event {
 	return events
 }
 
-// causes fails unless the first request of one list was answered before the
-// first one of the other was asked, by the API server's clock. That is the
-// order of cause and effect, and not a race, where the second is only made
-// once the first is known to be done.
-func (s *story) causes(what string, first, then []audit.Event) {
-	s.expect(len(first) > 0 && len(then) > 0, what, "there were %d of the one and %d of the other", len(first), len(then))
-	s.expect(!first[0].Finished.After(then[0].Received), what, "%s came before %s", then[0], first[0])
+// asked is how often a user has to ask something of a resource.
+type asked struct {
+	times          int
+	user, resource string
+	verbs          []string
+}
+
+// were waits until the log has them all, and returns them.
+func (a asked) were(s *story) []audit.Event {
+	var out []audit.Event
+	s.until(fmt.Sprintf("%s asks to %s %s, %d times", a.user, strings.Join(a.verbs, " or "), a.resource, a.times), func() error {
+		if out = s.requests(a.user, a.resource, a.verbs...); len(out) < a.times {
+			return fmt.Errorf("it did %d times", len(out))
+		}
+		return nil
+	})
+	return out
+}
+
+// once is what a user asks at least once.
+func once(user, resource string, verbs ...string) asked { return asked{1, user, resource, verbs} }
+
+// causes fails unless a request was asked before another, by the API server's
+// clock. Nothing is asked before its cause, while the end of the cause may be
+// noted later: who watches knows what was written before the writer is answered.
+func (s *story) causes(what string, first, then audit.Event) {
+	s.expect(!first.Received.After(then.Received), what, "%s came before %s", then, first)
 }

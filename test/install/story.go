@@ -122,7 +122,8 @@ func (s *story) scenario(ctx context.Context, name string) error {
 		}
 		result := s.runner.Run(ctx, scenario, sandbox.Standalone)
 		if !result.Passed {
-			return fmt.Errorf("%s\n%s", result.Error, result.Diagnosis)
+			fmt.Fprintln(os.Stderr, result.Diagnosis)
+			return errors.New(result.Error)
 		}
 		return nil
 	}
