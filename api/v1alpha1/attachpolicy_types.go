@@ -83,7 +83,11 @@ const (
 )
 
 // AttachPolicySpec is how volumes of a driver are handled. An absent field means
-// what Kubernetes does. Durations are written as Go does, such as 6m or 1h30m.
+// what Kubernetes does, whatever another policy of the driver says. Durations are
+// written as Go does, such as 6m or 1h30m. A node's slots and the calls to a
+// driver are not of a class, so that a policy for one says nothing of them.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.slots) && !has(self.workers) && !has(self.missingDriver)",message="slots, workers and missingDriver are of the driver, whatever the class: set them in a policy without storageClassName"
 type AttachPolicySpec struct {
 	// driver is the CSI driver's name, after translation of in-tree volumes; for
 	// iSCSI and FC the plugin's name, such as kubernetes.io/iscsi.
@@ -103,7 +107,7 @@ type AttachPolicySpec struct {
 	// +optional
 	BindAfter BindAfter `json:"bindAfter,omitempty"`
 
-	// slots lowers the number of volumes per node.
+	// slots lowers the number of volumes per node, of the driver whatever the class.
 	// +optional
 	Slots *SlotPolicy `json:"slots,omitempty"`
 
@@ -124,7 +128,8 @@ type AttachPolicySpec struct {
 	ForceDetach *ForceDetachPolicy `json:"forceDetach,omitempty"`
 
 	// workers is how many attaches and detaches of the driver may be under way at
-	// once. Without it there is no limit, as in the attach/detach controller.
+	// once, whatever the class. Without it there is no limit, as in the attach/detach
+	// controller.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -146,7 +151,7 @@ type AttachPolicySpec struct {
 	OnControllerDown ControllerDownAction `json:"onControllerDown,omitempty"`
 
 	// missingDriver says what a node is good for whose CSINode does not list the
-	// driver. Default Wait.
+	// driver, whatever the class. Default Wait.
 	// +optional
 	MissingDriver MissingDriverAction `json:"missingDriver,omitempty"`
 

@@ -32,16 +32,15 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 		TTLElapsedSeconds: 5,
 	}
 	full := (&v1alpha1.AttachPolicySpec{}).WithDefaults()
-	full.Driver, full.StorageClassName, full.LiveMigration = "disk.example.com", "fast", true
+	full.Driver, full.LiveMigration = "disk.example.com", true
 	full.Workers, full.Slots.Max = new(int32(20)), new(int32(8))
 	full.ForceDetach.AfterUnreachable = &metav1.Duration{Duration: time.Hour}
 	policy := &v1alpha1.AttachPolicy{TypeMeta: typeMeta(v1alpha1.KindAttachPolicy), Spec: full}
+	ofClass := policy.DeepCopy()
+	ofClass.Spec.StorageClassName, ofClass.Spec.Slots, ofClass.Spec.Workers, ofClass.Spec.MissingDriver = "fast", nil, nil, ""
 
-	for kind, obj := range map[string]runtime.Object{
-		v1alpha1.KindVolumeTicket: ticket,
-		v1alpha1.KindVolumeHold:   heldVolume(),
-		v1alpha1.KindAttachPolicy: policy,
-	} {
+	for _, obj := range []runtime.Object{ticket, heldVolume(), policy, ofClass} {
+		kind := obj.GetObjectKind().GroupVersionKind().Kind
 		sent := asMap(t, obj)
 		if errs := crds[kind].admit(sent, nil); len(errs) > 0 {
 			t.Fatalf("%s: %v", kind, errs.ToAggregate())

@@ -178,6 +178,17 @@ func TestPolicyValidation(t *testing.T) {
 			wants: []string{"spec.bindAfter", "Granted"}},
 		{name: "unknown onControllerDown", change: func(s *v1alpha1.AttachPolicySpec) { s.OnControllerDown = "Panic" },
 			wants: []string{"spec.onControllerDown", "Wait"}},
+		{name: "of a class", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.StorageClassName, s.DetachDelay, s.BindAfter = "fast", duration(time.Minute), v1alpha1.BindAfterAttached
+		}},
+		{name: "slots of a class", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.StorageClassName, s.Slots = "fast", &v1alpha1.SlotPolicy{Headroom: new(int32(1))}
+		}, wants: []string{"a policy without storageClassName"}},
+		{name: "workers of a class", change: func(s *v1alpha1.AttachPolicySpec) { s.StorageClassName, s.Workers = "fast", new(int32(1)) },
+			wants: []string{"a policy without storageClassName"}},
+		{name: "nodes without the driver, for a class", change: func(s *v1alpha1.AttachPolicySpec) {
+			s.StorageClassName, s.MissingDriver = "fast", v1alpha1.MissingDriverAllow
+		}, wants: []string{"a policy without storageClassName"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
