@@ -3,6 +3,8 @@
 package result
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -63,4 +65,38 @@ func TestDocumentShowsTheResult(t *testing.T) {
 	if err := Page().Shows(root+"docs/chaos.md", Render(r)); err != nil {
 		t.Error(err)
 	}
+}
+
+// The README tells what the committed result comes to.
+func TestReadmeTellsTheResult(t *testing.T) {
+	const root = "../../../../"
+	r, err := Read(root + "test/bench/results/chaos.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(root + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[sandbox.Mode]Run{}
+	for _, run := range r.Runs {
+		runs[run.Mode] = run
+	}
+	ours, stock := runs[sandbox.Standalone], runs[sandbox.Upstream]
+	want := fmt.Sprintf("| ten minutes of chaos: %d × `kill -9`, %d faults of the driver ([chaos](docs/chaos.md)) | %d times a volume at two nodes | %d times a volume at two nodes |",
+		done(ours, "kill -9: "), done(ours, "faults: "), ours.Broken[diskapi.TwoNodes], stock.Broken[diskapi.TwoNodes])
+	if !strings.Contains(string(readme), want) {
+		t.Errorf("README.md lacks\n%s", want)
+	}
+}
+
+// done is how often something of a kind was done.
+func done(run Run, kind string) int {
+	sum := 0
+	for name, n := range run.Counts {
+		if strings.HasPrefix(name, kind) {
+			sum += n
+		}
+	}
+	return sum
 }
