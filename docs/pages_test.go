@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the module's.
+const root = ".."
+
+var (
+	link  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	punct = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// Every link of a page to another one, or into one, leads somewhere.
+func TestLinksLeadSomewhere(t *testing.T) {
+	links := 0
+	for _, page := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(text(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			path, anchor, _ := strings.Cut(m[1], "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: there is no %s", page, m[1])
+			} else if anchor != "" && !slices.Contains(anchors(text(t, target)), anchor) {
+				t.Errorf("%s: %s has no heading for #%s", page, target, anchor)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links are found", links)
+	}
+}
+
+// Who reads a folder's list finds every page of it.
+func TestEveryPageIsListed(t *testing.T) {
+	lists := map[string]string{
+		"decisions": "decisions/README.md",
+		"operate":   "operate/README.md",
+		".":         "../README.md",
+	}
+	for folder, list := range lists {
+		listed := map[string]bool{}
+		for _, m := range link.FindAllStringSubmatch(text(t, list), -1) {
+			path, _, _ := strings.Cut(m[1], "#")
+			listed[filepath.Join(filepath.Dir(list), path)] = true
+		}
+		found, err := filepath.Glob(filepath.Join(folder, "*.md"))
+		if err != nil || len(found) < 10 {
+			t.Fatalf("only %v in %s: %v", found, folder, err)
+		}
+		for _, page := range found {
+			if page = filepath.Clean(page); page != list && !listed[page] && !listed[filepath.Join("../docs", page)] {
+				t.Errorf("%s does not list %s", list, page)
+			}
+		}
+	}
+}
+
+// The versions that people are told are those that the module is built with.
+func TestVersionsAreThoseOfTheModule(t *testing.T) {
+	page := text(t, "operate/compatibility.md")
+	for module, told := range map[string]string{
+		"k8s.io/kubernetes": "Kubernetes %",
+		"github.com/kubernetes-csi/external-attacher/v4": "external-attacher %",
+	} {
+		m := regexp.MustCompile(`(?m)^\s(?:require )?\Q` + module + `\E v(\S+)`).FindStringSubmatch(text(t, filepath.Join(root, "go.mod")))
+		if m == nil {
+			t.Fatalf("go.mod does not have %s", module)
+		}
+		if want := strings.ReplaceAll(told, "%", m[1]); !strings.Contains(page, want+" |") {
+			t.Errorf("operate/compatibility.md does not say %q", want)
+		}
+	}
+}
+
+// pages are the files of Markdown, by their path from here.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin"):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".md"):
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// anchors are the fragments that lead to a page's headings, as GitHub makes
+// them: small letters, no punctuation, a dash for each space.
+func anchors(page string) []string {
+	var found []string
+	code := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if heading := strings.TrimLeft(line, "#"); !code && heading != line && strings.HasPrefix(heading, " ") {
+			heading = punct.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+			found = append(found, strings.ReplaceAll(heading, " ", "-"))
+		}
+	}
+	return found
+}
