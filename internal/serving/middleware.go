@@ -22,13 +22,18 @@ func Observe(next http.Handler, answered func(r *http.Request, code int, took ti
 }
 
 // Recover answers 500 where a handler panics, so that the client gets an answer
-// at once; panicked counts the bug. server names who answers.
+// at once; panicked counts the bug. server names who answers. A handler that
+// panics with http.ErrAbortHandler has no bug: it wants the connection to be cut,
+// as net/http then does.
 func Recover(next http.Handler, server string, panicked func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			cause := recover()
-			if cause == nil {
+			switch cause {
+			case nil:
 				return
+			case http.ErrAbortHandler:
+				panic(cause)
 			}
 			panicked()
 			klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", cause), "A request was not handled: this is a bug",
