@@ -4,6 +4,7 @@ package execute
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -22,10 +23,15 @@ type batcher[T waiter] struct {
 }
 
 // waiter is an item of a batch, whose end somebody waits for.
-type waiter interface{ result() chan error }
+type waiter interface {
+	comparable
+	result() chan error
+}
 
 // add queues an item, and waits until a request that began after add has
-// settled it. send makes the request and settles every item of a batch.
+// settled it, or ctx is done before one has begun: whoever is told to stop hears
+// what came of a request that is under way. send makes the request, in bounded
+// time, and settles every item of a batch.
 func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send func(context.Context, ledger.NodeName, []T)) error {
 	b.mu.Lock()
 	if b.pending == nil {
@@ -43,8 +49,23 @@ func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send
 	case err := <-item.result():
 		return err
 	case <-ctx.Done():
+	}
+	if b.withdraw(node, item) {
 		return context.Cause(ctx)
 	}
+	return <-item.result()
+}
+
+// withdraw takes an item back, if no request has begun for it.
+func (b *batcher[T]) withdraw(node ledger.NodeName, item T) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.pending[node], item)
+	if i < 0 {
+		return false
+	}
+	b.pending[node] = slices.Delete(b.pending[node], i, i+1)
+	return true
 }
 
 func (b *batcher[T]) drain(node ledger.NodeName, send func(context.Context, ledger.NodeName, []T)) {

@@ -4,6 +4,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -85,6 +86,43 @@ func TestWindow(t *testing.T) {
 		synctest.Wait()
 		if len(b.pending)+len(b.busy)+len(b.latest) > 0 {
 			t.Errorf("kept: %v, %v, %v", b.pending, b.busy, b.latest)
+		}
+	})
+}
+
+// Whoever is told to stop while a request is under way for him hears what came of
+// it; one for whom none has begun waits no longer, and none is made for him.
+func TestStopDuringTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b batcher[*entry]
+		sent := 0
+		goOn := make(chan struct{})
+		send := func(_ context.Context, _ ledger.NodeName, batch []*entry) {
+			sent += len(batch)
+			<-goOn
+			for _, e := range batch {
+				e.done <- nil
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		add := func() chan error {
+			result := make(chan error, 1)
+			go func() { result <- b.add(ctx, "n1", &entry{done: make(chan error, 1)}, send) }()
+			synctest.Wait()
+			return result
+		}
+		underWay, waits := add(), add()
+		stop()
+		if err := <-waits; !errors.Is(err, context.Canceled) {
+			t.Errorf("who waits for the next request hears %v", err)
+		}
+		close(goOn)
+		if err := <-underWay; err != nil {
+			t.Errorf("the request that was under way is given up: %v", err)
+		}
+		synctest.Wait()
+		if sent != 1 || len(b.pending)+len(b.busy)+len(b.latest) > 0 {
+			t.Errorf("%d changes were sent, and kept are %v, %v, %v", sent, b.pending, b.busy, b.latest)
 		}
 	})
 }

@@ -8,26 +8,50 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // A leader that is told to stop hears what came of a write that is under way:
 // one that is given up could land after the next leader has looked.
 func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
-	w := start(t, all(withUser, withNode(nil, nil)), nil)
-	ctx, stop := context.WithCancel(t.Context())
-	w.server.Intercept(func(r apitest.Request, serve func()) error {
-		stop()
-		serve()
-		return nil
-	})
-	must(t, w.Do(ctx, creation()))
-	if place := w.place(); place.Own() == nil {
-		t.Errorf("the place is %+v", place)
-	}
-	if left := w.Unsettled(); left > 0 {
-		t.Errorf("a write that was answered may have an effect for another %s", left)
+	for name, test := range map[string]struct {
+		setUp func(*apitest.Server)
+		step  func(*world) arbiter.Step
+		write string
+		done  func(*ledger.Place) bool
+	}{
+		"an attachment": {
+			all(withUser, withNode(nil, nil)),
+			func(*world) arbiter.Step { return creation() }, "volumeattachments",
+			func(p *ledger.Place) bool { return p.Own() != nil },
+		},
+		"a node's status": {
+			all(withUser, withNode(nil, nil), withAttachment(nil)),
+			func(w *world) arbiter.Step { return w.step(arbiter.Report) }, "nodes/status",
+			func(p *ledger.Place) bool { return p.Reported },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, test.setUp, nil)
+			ctx, stop := context.WithCancel(t.Context())
+			w.server.Intercept(func(r apitest.Request, serve func()) error {
+				if r.Resource == test.write {
+					stop()
+				}
+				serve()
+				return nil
+			})
+			must(t, w.Do(ctx, test.step(w)))
+			if place := w.place(); !test.done(place) {
+				t.Errorf("the place is %+v", place)
+			}
+			if left := w.Unsettled(); left > 0 {
+				t.Errorf("a write that was answered may have an effect for another %s", left)
+			}
+		})
 	}
 }
 
