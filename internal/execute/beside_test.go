@@ -52,8 +52,8 @@ func TestProveAbsent(t *testing.T) {
 }
 
 // proved starts with an attachment of which everything is proved.
-func proved(t *testing.T) (*world, arbiter.Step) {
-	w := start(t, all(withNode(nil, nil), withAttachment(func(a *storagev1.VolumeAttachment) { a.Finalizers = nil })), nil)
+func proved(t *testing.T, change func(*execute.Config)) (*world, arbiter.Step) {
+	w := start(t, all(withNode(nil, nil), withAttachment(func(a *storagev1.VolumeAttachment) { a.Finalizers = nil })), change)
 	must(t, w.Do(t.Context(), w.step(arbiter.ProveAbsent)))
 	must(t, w.Do(t.Context(), w.step(arbiter.ConfirmUnwanted)))
 	w.server.Forget()
@@ -64,7 +64,7 @@ func proved(t *testing.T) (*world, arbiter.Step) {
 
 // The pods are looked at once more, right before the delete.
 func TestDeleteWithin(t *testing.T) {
-	w, step := proved(t)
+	w, step := proved(t, nil)
 	must(t, w.Do(t.Context(), step))
 	requests := w.server.Requests()
 	if len(requests) != 2 || requests[0].Verb != "list" || requests[0].Resource != "pods" || requests[1].Verb != "delete" {
@@ -73,7 +73,7 @@ func TestDeleteWithin(t *testing.T) {
 }
 
 func TestDeleteWithinFindsAPod(t *testing.T) {
-	w, step := proved(t)
+	w, step := proved(t, nil)
 	w.server.Intercept(func(r apitest.Request, serve func()) error {
 		if r.Verb == "list" && r.Resource == "pods" { // bound after the first look
 			w.server.Put("persistentvolumeclaims", boundClaim("data", "pv-data"))
@@ -88,7 +88,7 @@ func TestDeleteWithinFindsAPod(t *testing.T) {
 
 // When the time is over, nothing is sent.
 func TestDeleteWithinItsTime(t *testing.T) {
-	w, step := proved(t)
+	w, step := proved(t, nil)
 	step.Within = time.Millisecond
 	w.server.Intercept(func(r apitest.Request, serve func()) error {
 		<-time.After(10 * time.Millisecond)
@@ -99,4 +99,31 @@ func TestDeleteWithinItsTime(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	w.writes()
+}
+
+// A delete that the API server takes long for is given up when the time is over,
+// however long other writes may take.
+func TestDeleteWithinEndsInItsTime(t *testing.T) {
+	w, step := proved(t, func(c *execute.Config) { c.Timeout = time.Hour })
+	step.Within = 200 * time.Millisecond
+	goOn := make(chan struct{})
+	t.Cleanup(func() { close(goOn) })
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "delete" {
+			<-goOn
+			return errors.New("the connection breaks")
+		}
+		serve()
+		return nil
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- w.Do(t.Context(), step) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for the answer as for that of any other write")
+	}
 }

@@ -17,8 +17,9 @@ import (
 // errNotSent says that a request was not made.
 var errNotSent = errors.New("not sent")
 
-// bounded gives a request its deadline: the timeout, or the end of the lease
-// if that is sooner.
+// bounded gives a request its deadline: the timeout, or the end of the lease or
+// ctx's own deadline if that is sooner. That ctx is done before is no reason to
+// give it up.
 func (e *Executor) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	now := e.config.Now()
 	deadline := now.Add(e.config.Timeout)
@@ -28,7 +29,10 @@ func (e *Executor) bounded(ctx context.Context) (context.Context, context.Cancel
 	if !deadline.After(now) {
 		return nil, nil, ErrNoLease
 	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
+		deadline = own
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	return ctx, cancel, nil
 }
 
@@ -40,7 +44,10 @@ func call[T any](ctx context.Context, e *Executor, request func(context.Context)
 	if err := e.config.Turn(ctx); err != nil {
 		return none, fmt.Errorf("%w: no turn for another request: %w", errNotSent, err)
 	}
-	bounded, cancel, err := e.bounded(context.WithoutCancel(ctx))
+	if ctx.Err() != nil {
+		return none, fmt.Errorf("%w: %w", errNotSent, context.Cause(ctx))
+	}
+	bounded, cancel, err := e.bounded(ctx)
 	if err != nil {
 		return none, err
 	}
