@@ -37,6 +37,8 @@ type cluster struct {
 	observer *observe.Observer
 	// detachFails and attachFails have the attacher fail with an error.
 	detachFails, attachFails atomic.Pointer[storagev1.VolumeError]
+	// lost is closed when the leader's lease is lost; nil: never.
+	lost chan struct{}
 }
 
 const driver = "d"
@@ -184,7 +186,7 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 			Config: config, leading: func() { close(leading) },
 			clients:  &connect.Clients{Write: c.Kube, WriteMoorage: c.Moorage},
 			observer: observer,
-			term:     lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }},
+			term:     lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
 		})
 	}()
 	stopped := false

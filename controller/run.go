@@ -113,7 +113,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err != nil {
 		return err
 	}
-	defer func() { time.Sleep(executor.Unsettled()) }()
+	defer handOver(ctx, executor, c.term)
 	stages, err := newStages(c, executor)
 	if err != nil {
 		return err
@@ -128,6 +128,20 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	stages.wake.all()
 	stages.run(ctx, c, executor)
 	return nil
+}
+
+// handOver waits until no write can have an effect any more, which takes the write
+// timeout at most. After a lease that is lost the next leader waits itself.
+func handOver(ctx context.Context, executor *execute.Executor, t lead.Term) {
+	left := executor.Unsettled()
+	if left <= 0 {
+		return
+	}
+	klog.FromContext(ctx).Info("A write got no answer; waiting until it must be over before the lease is handed over", "for", left)
+	select {
+	case <-time.After(left):
+	case <-t.Lost:
+	}
 }
 
 // stages are the controllers of one term: the whole program in one list.

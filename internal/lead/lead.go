@@ -39,6 +39,7 @@ type Term struct {
 	Epoch int64            // rises from leader to leader
 	Until func() time.Time // the end of the lease, by this process's clock
 	Clean bool             // nobody led before, or has handed the lease over
+	Lost  <-chan struct{}  // closed when the lease is lost: then it is not handed over
 }
 
 // lock is the Lease, and what its writes tell about the term.
@@ -106,10 +107,11 @@ func (l *lock) until() time.Time {
 	return l.renewed.Add(l.duration)
 }
 
-func (l *lock) term() Term {
+// term is the one that ends with leading.
+func (l *lock) term(leading context.Context) Term {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Term{Epoch: l.epoch, Until: l.until, Clean: l.before == ""}
+	return Term{Epoch: l.epoch, Until: l.until, Clean: l.before == "", Lost: leading.Done()}
 }
 
 // release gives the Lease up, if this process has it. A write that the elector
@@ -175,8 +177,9 @@ func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	working, stop := context.WithCancel(leading)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	if err = waitOut(working, config, lock.term()); err == nil {
-		err = work(working, lock.term())
+	term := lock.term(leading)
+	if err = waitOut(working, config, term); err == nil {
+		err = work(working, term)
 	}
 	lost := leading.Err() != nil
 	stopElecting()

@@ -71,6 +71,11 @@ func TestHandingOver(t *testing.T) {
 	if holder(t, server) == "" {
 		t.Error("the Lease is given up while the work goes on")
 	}
+	select {
+	case <-one.Lost:
+		t.Error("the Lease is called lost, and is to be handed over")
+	default:
+	}
 	close(first.end)
 	if err := <-first.result; err != nil {
 		t.Errorf("being told to stop is no error: %v", err)
@@ -92,14 +97,15 @@ func TestHandingOver(t *testing.T) {
 func TestLosingTheLease(t *testing.T) {
 	server := apitest.Start(t)
 	c := run(t, server, quick())
-	<-c.terms
-	close(c.end)
+	term := <-c.terms
 	now := metav1.NowMicro()
 	server.Put("leases", &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: name},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), LeaseDurationSeconds: ptr.To[int32](600),
 			AcquireTime: &now, RenewTime: &now, LeaseTransitions: ptr.To[int32](9)},
 	})
+	<-term.Lost
+	close(c.end)
 	if err := <-c.result; !errors.Is(err, ErrLost) {
 		t.Errorf("error %v, want ErrLost", err)
 	}
