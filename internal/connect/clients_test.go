@@ -5,7 +5,6 @@ package connect_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/connect"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
 )
 
 // server answers every request with 404 and keeps what it was asked.
@@ -29,13 +29,7 @@ func server(t *testing.T) (config connect.Config, asked func() []*http.Request) 
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(s.Close)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + s.URL +
-		"'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config = connect.Config{Kubeconfig: file, Name: "a-process", QPS: 10, Burst: 10,
+	config = connect.Config{Kubeconfig: apitest.Kubeconfig(t, s.URL), Name: "a-process", QPS: 10, Burst: 10,
 		WriteQPS: -1, WriteTimeout: 7 * time.Second, RenewDeadline: 8 * time.Second}
 	return config, func() []*http.Request { mu.Lock(); defer mu.Unlock(); return requests }
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,8 +34,8 @@ type Request struct {
 // String names the request without its body.
 func (r Request) String() string { return strings.TrimSpace(r.Verb + " " + r.Resource + " " + r.Name) }
 
-// writes says whether a request changes anything.
-func (r Request) writes() bool {
+// Writes says whether a request changes anything.
+func (r Request) Writes() bool {
 	return r.Verb == "create" || r.Verb == "update" || r.Verb == "patch" || r.Verb == "delete"
 }
 
@@ -82,6 +84,18 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
+// Kubeconfig is a file with which a program connects to a server at a URL.
+func Kubeconfig(t *testing.T, url string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + url +
+		"'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // Intercept has every request go through f, which calls serve to have it done,
 // if at all, and whose error is answered instead: an *apierrors.StatusError as
 // it is, anything else as a broken connection. Nil ends that.
@@ -111,7 +125,7 @@ func (s *Server) Outage(f func()) {
 func (s *Server) Writes() []string {
 	var list []string
 	for _, r := range s.Requests() {
-		if r.writes() {
+		if r.Writes() {
 			list = append(list, r.String())
 		}
 	}
