@@ -34,22 +34,16 @@ func (x *extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 	}
 	attempt := x.waker.Enter(args.Pod, fact)
 	result, some := x.judge(attempt, &fact, args)
-	if some {
-		// What becomes of it now is the scheduler's to try again.
-		x.waker.Reserved(args.Pod.UID, true)
-		return result, nil
+	if !some && x.Facts.Snapshot().Pod(fact.UID) == nil {
+		// A pod that the ledger doesn't have yet can't be followed.
+		if err := x.confirm(ctx, args.Pod); err != nil {
+			x.waker.Leave(args.Pod.UID)
+			return wire.Filtered{}, err
+		}
+		attempt = x.waker.Enter(args.Pod, fact)
+		result, some = x.judge(attempt, &fact, args)
 	}
-	if x.Facts.Snapshot().Pod(fact.UID) != nil {
-		x.sampled(attempt, &fact, args)
-		return result, nil
-	}
-	// A pod that the ledger doesn't have yet can't be followed.
-	if err := x.confirm(ctx, args.Pod); err != nil {
-		x.waker.Leave(args.Pod.UID)
-		return wire.Filtered{}, err
-	}
-	attempt = x.waker.Enter(args.Pod, fact)
-	result, some = x.judge(attempt, &fact, args)
+	// What becomes of one that has a node is the scheduler's to try again.
 	x.waker.Reserved(args.Pod.UID, some)
 	if !some {
 		x.sampled(attempt, &fact, args)
