@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/internal/pace"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -68,31 +68,10 @@ func (a *adopting) settle() {
 	})
 }
 
-// parallel does something with each number below n, several at a time, and ends
-// the story with the first error.
-func (s *story) parallel(n int, do func(ctx context.Context, i int) error) {
-	ctx, cancel := context.WithCancelCause(s.ctx)
-	defer cancel(nil)
-	numbers := make(chan int)
-	var workers sync.WaitGroup
-	for range 32 {
-		workers.Go(func() {
-			for i := range numbers {
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	for i := range n {
-		if ctx.Err() != nil {
-			break
-		}
-		numbers <- i
-	}
-	close(numbers)
-	workers.Wait()
-	s.must(context.Cause(ctx))
+// parallel does something with each number below n, several at a time, and ends the
+// story with the first error.
+func (a *adopting) parallel(n int, do func(ctx context.Context, i int) error) {
+	a.must(pace.Rate{Hands: 32}.Each(a.ctx, n, do))
 }
 
 // oldNode makes a node that has reported its volumes, and its driver.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/translate"
-	"github.com/moorage-dev/moorage/test/bench/internal/pace"
+	"github.com/moorage-dev/moorage/test/internal/pace"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )

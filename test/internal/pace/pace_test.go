@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/moorage-dev/moorage/test/bench/internal/pace"
+	"github.com/moorage-dev/moorage/test/internal/pace"
 )
 
 const hands = 20
