@@ -2,10 +2,12 @@
 
 package main
 
+import "slices"
+
 // guards lists every scenario of Moorage's with a rule without which it must
 // fail.
 func guards() []guard {
-	all := append(standalone(), attached()...)
+	all := slices.Concat(standalone(), attached())
 	for _, g := range standalone() {
 		switch g.Scenario {
 		case "rollout", "limit", "full-node":
@@ -19,32 +21,17 @@ func guards() []guard {
 
 // standalone lists the guards of the scenarios with Moorage's own scheduler.
 func standalone() []guard {
+	return slices.Concat(detaching(), placing(), gating(), asking(), failing(), installing(), dying())
+}
+
+// detaching lists the guards of a volume's way to a node, from there, and back.
+func detaching() []guard {
 	return []guard{
 		{
 			Scenario: "path",
 			Rule:     "I4: the VolumeAttachment is deleted only after the volume has left volumesAttached",
 			Edits:    deleteFirst(),
 			Expect:   []string{"looked at after the volume has left volumesAttached", "deleted after that", "every stage of the path was seen"},
-		},
-		{
-			Scenario: "rollout",
-			Rule:     "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
-			Edits: []edit{{
-				File: "internal/arbiter/exclusive.go",
-				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
-				New:  "return false",
-			}},
-			Expect: []string{"and the volume on"},
-		},
-		{
-			Scenario: "limit",
-			Rule:     "I2: nothing is placed or granted past the driver's limit",
-			Edits: []edit{{
-				File: "internal/arbiter/limit.go",
-				Old:  "return reason, after > limit",
-				New:  "return reason, after > limit+1",
-			}},
-			Expect: []string{"pods have a node", "over-limit"},
 		},
 		{
 			Scenario: "handover",
@@ -59,12 +46,8 @@ func standalone() []guard {
 		{
 			Scenario: "handover-failing",
 			Rule:     "I9: a detach that failed frees nobody",
-			Edits: []edit{{
-				File: "internal/arbiter/plan.go",
-				Old:  "if place.HasAttachments() || place.Reported {",
-				New:  "if va := place.Own(); va != nil && va.DetachError.IsZero() || place.Reported {",
-			}},
-			Expect: []string{"two-nodes", "ControllerPublishVolume of the volume for", "detach fails"},
+			Edits:    freeFailed(),
+			Expect:   []string{"two-nodes", "ControllerPublishVolume of the volume for", "detach fails"},
 		},
 		{
 			Scenario: "readd",
@@ -88,6 +71,32 @@ func standalone() []guard {
 			Edits:    neverAgain(),
 			Expect:   []string{"pod db runs"},
 		},
+	}
+}
+
+// placing lists the guards of where pods may go.
+func placing() []guard {
+	return []guard{
+		{
+			Scenario: "rollout",
+			Rule:     "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
+			Edits: []edit{{
+				File: "internal/arbiter/exclusive.go",
+				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
+				New:  "return false",
+			}},
+			Expect: []string{"and the volume on"},
+		},
+		{
+			Scenario: "limit",
+			Rule:     "I2: nothing is placed or granted past the driver's limit",
+			Edits: []edit{{
+				File: "internal/arbiter/limit.go",
+				Old:  "return reason, after > limit",
+				New:  "return reason, after > limit+1",
+			}},
+			Expect: []string{"pods have a node", "over-limit"},
+		},
 		{
 			Scenario: "full-node",
 			Rule:     "I2: each volume counts once: a request's own attachment is not counted against it",
@@ -99,45 +108,25 @@ func standalone() []guard {
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
 		{
-			Scenario: "kubectl",
-			Rule:     "I7, for people: the command says that a volume is not safe to mount, and why",
+			Scenario: "volume-kinds",
+			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
 			Edits: []edit{{
-				File: "internal/kubectl/facts/pod.go",
-				Old:  "out.SafeToMount = verdict.Allowed()",
-				New:  "out.SafeToMount = true",
+				File: "internal/translate/volume.go",
+				Old:  "\t\treturn required(volumeID(source.CSI.Driver, source.CSI.VolumeHandle))\n",
+				New:  "\t\treturn namedVolume(pv)\n",
+			}, {
+				File: "internal/translate/volume.go",
+				Old:  "// volumeOfInline is the volume",
+				New:  namedVolume + "// volumeOfInline is the volume",
 			}},
-			Expect: []string{"explain pod db-0 says WaitsForVolumes Detaching"},
+			Expect: []string{"told who has the disk", "two-nodes"},
 		},
-		{
-			Scenario: "node-failure",
-			Rule:     "I3: a node that is not Ready and out of service is detached from without its kubelet's word",
-			Edits: []edit{{
-				File: "internal/arbiter/safety.go",
-				Old:  "return forcing{Rule: OutOfService}",
-				New:  "return forcing{}",
-			}},
-			Expect: []string{" runs: not within"},
-		},
-		{
-			Scenario: "node-failure-wait",
-			Rule:     "I3, I9: that a node does not answer is no reason to detach, unless the policy sets a time",
-			Edits: []edit{{
-				File: "internal/arbiter/policy.go",
-				Old:  "if p.AfterUnreachable == nil {\n\t\treturn never",
-				New:  "if p.AfterUnreachable == nil {\n\t\treturn 0",
-			}},
-			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "told of the dead node"},
-		},
-		{
-			Scenario: "tickets",
-			Rule:     "section 4: an unwanted attachment stays for the policy's detachDelay",
-			Edits: []edit{{
-				File: "internal/arbiter/plandetach.go",
-				Old:  "if left := p.delayed(node, place); left > 0 {",
-				New:  "if left := p.delayed(node, place); left < 0 {",
-			}},
-			Expect: []string{"kept for the pod that comes back"},
-		},
+	}
+}
+
+// gating lists the guards of what the scheduler keeps from being tried.
+func gating() []guard {
+	return []guard{
 		{
 			Scenario: "volume-wait",
 			Rule:     "a pod that no new node would help is gated",
@@ -157,6 +146,58 @@ func standalone() []guard {
 				New:  "if len(at.members) == 0 {",
 			}},
 			Expect: []string{"all pods of one of the groups"},
+		},
+	}
+}
+
+// asking lists the guards of what people ask for, and are told.
+func asking() []guard {
+	return []guard{
+		{
+			Scenario: "kubectl",
+			Rule:     "I7, for people: the command says that a volume is not safe to mount, and why",
+			Edits: []edit{{
+				File: "internal/kubectl/facts/pod.go",
+				Old:  "out.SafeToMount = verdict.Allowed()",
+				New:  "out.SafeToMount = true",
+			}},
+			Expect: []string{"explain pod db-0 says WaitsForVolumes Detaching"},
+		},
+		{
+			Scenario: "tickets",
+			Rule:     "section 4: an unwanted attachment stays for the policy's detachDelay",
+			Edits: []edit{{
+				File: "internal/arbiter/plandetach.go",
+				Old:  "if left := p.delayed(node, place); left > 0 {",
+				New:  "if left := p.delayed(node, place); left < 0 {",
+			}},
+			Expect: []string{"kept for the pod that comes back"},
+		},
+	}
+}
+
+// failing lists the guards of nodes that do not answer.
+func failing() []guard {
+	return []guard{
+		{
+			Scenario: "node-failure",
+			Rule:     "I3: a node that is not Ready and out of service is detached from without its kubelet's word",
+			Edits: []edit{{
+				File: "internal/arbiter/safety.go",
+				Old:  "return forcing{Rule: OutOfService}",
+				New:  "return forcing{}",
+			}},
+			Expect: []string{" runs: not within"},
+		},
+		{
+			Scenario: "node-failure-wait",
+			Rule:     "I3, I9: that a node does not answer is no reason to detach, unless the policy sets a time",
+			Edits: []edit{{
+				File: "internal/arbiter/policy.go",
+				Old:  "if p.AfterUnreachable == nil {\n\t\treturn never",
+				New:  "if p.AfterUnreachable == nil {\n\t\treturn 0",
+			}},
+			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "told of the dead node"},
 		},
 		{
 			Scenario: "forced-detach",
@@ -192,39 +233,23 @@ func standalone() []guard {
 			}},
 			Expect: []string{"still attached to worker-1", "unpublish-while-staged", "ControllerUnpublishVolume of the volume"},
 		},
-		{
-			Scenario: "volume-kinds",
-			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
-			Edits: []edit{{
-				File: "internal/translate/volume.go",
-				Old:  "\t\treturn required(volumeID(source.CSI.Driver, source.CSI.VolumeHandle))\n",
-				New:  "\t\treturn namedVolume(pv)\n",
-			}, {
-				File: "internal/translate/volume.go",
-				Old:  "// volumeOfInline is the volume",
-				New:  namedVolume + "// volumeOfInline is the volume",
-			}},
-			Expect: []string{"told who has the disk", "two-nodes"},
-		},
+	}
+}
+
+// installing lists the guards of what is there before Moorage, and beside it.
+func installing() []guard {
+	return []guard{
 		{
 			Scenario: "adopt-and-leave",
 			Rule:     "I8: a controller that begins to lead looks at everything, also at what it has never seen",
-			Edits: []edit{{
-				File: "controller/run.go",
-				Old:  "\tstages.wake.all()\n",
-				New:  "",
-			}},
-			Expect: []string{"the VolumeHold says that"},
+			Edits:    lookAtNothing(),
+			Expect:   []string{"the VolumeHold says that"},
 		},
 		{
 			Scenario: "adopt-many",
 			Rule:     "I8: a controller that begins to lead looks at everything, also at what never changes",
-			Edits: []edit{{
-				File: "controller/run.go",
-				Old:  "\tstages.wake.all()\n",
-				New:  "",
-			}},
-			Expect: []string{"every volume has its VolumeHold"},
+			Edits:    lookAtNothing(),
+			Expect:   []string{"every volume has its VolumeHold"},
 		},
 		{
 			Scenario: "stock-returns",
@@ -236,15 +261,17 @@ func standalone() []guard {
 			}},
 			Expect: []string{"reported as somebody else's"},
 		},
+	}
+}
+
+// dying lists the guards of processes that may die at any instant.
+func dying() []guard {
+	return []guard{
 		{
 			Scenario: "crash",
 			Rule:     "I8: a controller that begins to lead looks at everything, not only at what changes from then on",
-			Edits: []edit{{
-				File: "controller/run.go",
-				Old:  "\tstages.wake.all()\n",
-				New:  "",
-			}},
-			Expect: []string{"all pods run", "a pod is"},
+			Edits:    lookAtNothing(),
+			Expect:   []string{"all pods run", "a pod is"},
 		},
 		{
 			Scenario: "crash",
@@ -259,12 +286,8 @@ func standalone() []guard {
 		{
 			Scenario: "chaos-short",
 			Rule:     "I9: a detach that failed frees nobody",
-			Edits: []edit{{
-				File: "internal/arbiter/plan.go",
-				Old:  "if place.HasAttachments() || place.Reported {",
-				New:  "if va := place.Own(); va != nil && va.DetachError.IsZero() || place.Reported {",
-			}},
-			Expect: []string{"two-nodes", "every pod runs"},
+			Edits:    freeFailed(),
+			Expect:   []string{"two-nodes", "every pod runs"},
 		},
 	}
 }
@@ -290,6 +313,20 @@ func neverAgain() []edit {
 		File: "internal/arbiter/planattach.go",
 		Old:  "case va == nil && p.mayCreate(node, place) && p.gone(place):",
 		New:  "case va == nil && !place.InUse && p.mayCreate(node, place) && p.gone(place):",
+	}}
+}
+
+// lookAtNothing has a controller that begins to lead wait for what changes.
+func lookAtNothing() []edit {
+	return []edit{{File: "controller/run.go", Old: "\tstages.wake.all()\n", New: ""}}
+}
+
+// freeFailed takes a volume for gone from where its detach has failed.
+func freeFailed() []edit {
+	return []edit{{
+		File: "internal/arbiter/plan.go",
+		Old:  "if place.HasAttachments() || place.Reported {",
+		New:  "if va := place.Own(); va != nil && va.DetachError.IsZero() || place.Reported {",
 	}}
 }
 
