@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// known writes what leader does, from what was written when it changed last.
+func (e *encoder) known(s *state, room *encoder) {
+	l := s.leader
+	if l.code == nil {
+		room.reset()
+		room.leader(s, l)
+		l.code = &encoder{out: bytes.Clone(room.out), refs: slices.Clone(room.refs), shifts: slices.Clone(room.shifts)}
+	}
+	for _, r := range l.code.refs {
+		e.refs = append(e.refs, ref{r.at + len(e.out), r.value})
+	}
+	for _, r := range l.code.shifts {
+		e.shifts = append(e.shifts, ref{r.at + len(e.out), r.value})
+	}
+	e.out = append(e.out, l.code.out...)
+}
+
+// leader writes what the leader knows, and what it is at.
+func (e *encoder) leader(s *state, l *leader) {
+	snapshot := l.ledger.Snapshot()
+	for i := range s.config.Pods {
+		id := ticketID(pod(i + 1))
+		p, t := snapshot.Pod(pod(i+1)), snapshot.Ticket(id)
+		e.bool(p != nil, t != nil)
+		if p != nil {
+			e.pod(*p)
+		}
+		if t != nil {
+			e.ticket(*t)
+		}
+		e.uid(ticketObject(id), l.tickets[id])
+	}
+	for i := range l.nodes {
+		e.node(l.nodes[i])
+		if n := snapshot.Node(node(i + 1)); n != nil {
+			e.version(nodeObject(n.Name), n.Version)
+			e.bool(n.Ready == ledger.ReadyTrue, n.OutOfService, n.SawFail, n.Driver(driver).Exhausted)
+		}
+	}
+	for i := range s.config.Access {
+		e.volume(s, snapshot.Volume(volume(i+1)))
+	}
+	e.byte(l.queue.volumes, l.queue.nodes, l.queue.tickets, l.retry.volumes, l.retry.nodes, l.retry.tickets)
+	e.ops(l.ops)
+}
+
+func (e *encoder) volume(s *state, v *ledger.Volume) {
+	e.bool(v != nil)
+	if v == nil {
+		return
+	}
+	e.bool(v.Hold != nil)
+	if v.Hold != nil {
+		e.hold(v.ID, *v.Hold)
+	}
+	for i := range v.Places {
+		p := &v.Places[i]
+		e.text(string(p.Node))
+		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent)
+		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))
+		e.users(p.Users)
+		a := p.Own()
+		e.bool(a != nil)
+		if a != nil {
+			e.attachment(s, *a)
+		}
+	}
+}
+
+func (e *encoder) users(list []ledger.User) {
+	names := make([]string, 0, len(list))
+	for _, u := range list {
+		names = append(names, u.Pod+"/"+u.Ticket.Name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		e.text(name)
+	}
+}
+
+// ops writes what a leader is at.
+func (e *encoder) ops(list []op) {
+	e.byte(byte(len(list)))
+	for _, o := range list {
+		e.text(o.key)
+		e.bool(o.waits, o.commit != nil, o.drops != nil)
+		e.step(o.step)
+		e.request(o.request)
+		for _, step := range o.then {
+			e.step(step)
+		}
+		if o.commit != nil {
+			e.request(*o.commit)
+		}
+		if o.drops != nil {
+			e.ticket(*o.drops)
+		}
+	}
+}
+
+func (e *encoder) step(s arbiter.Step) {
+	e.byte(byte(s.Do))
+	if s.Do == 0 {
+		return
+	}
+	e.text(s.Volume.Handle)
+	e.text(string(s.Node))
+	e.text(s.Rule)
+	e.text(s.UID[:min(2, len(s.UID))]) // a pod's, else a UID's beginning, which is always the same
+	if s.Attachment != "" {
+		e.uid(attachmentObject(s.Attachment), s.UID)
+		e.version(attachmentObject(s.Attachment), s.Version)
+	}
+	if s.Rule != "" {
+		e.version(nodeObject(s.Node), s.NodeVersion)
+	}
+	if s.Do == arbiter.WriteHold {
+		e.version(holdObject(s.Volume), s.Expect)
+		e.hold(s.Volume, ledger.Hold{Node: s.Hold.Node, Next: s.Hold.Next, Transitions: s.Hold.Transitions, State: s.Hold.State,
+			Reason: s.Hold.Reason, Message: s.Hold.Message, Requesters: s.Hold.Requesters, Waiting: s.Hold.Waiting})
+	}
+}
+
+func (e *encoder) requests(list []world.Request) {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b world.Request) int { return strings.Compare(requestName(a), requestName(b)) })
+	e.byte(byte(len(sorted)))
+	for _, r := range sorted {
+		e.request(r)
+	}
+}
+
+// request writes what a request will do, and what it needs to succeed.
+func (e *encoder) request(r world.Request) {
+	e.byte(byte(r.Do))
+	switch r.Do {
+	case world.PutHold, world.DropHold:
+		e.version(holdObject(r.Volume), r.Version)
+		if h, ok := r.Fact.(ledger.HoldSeen); ok {
+			h.Hold.Version = ""
+			e.hold(r.Volume, h.Hold)
+		}
+	case world.CreateAttachment:
+		a, _ := r.Fact.(ledger.Attachment)
+		e.transitions(volumeAt(e.named(a.Name)), a.Transitions)
+	case world.ConfirmAttachment:
+		e.uid(e.named(r.Key), r.UID)
+	case world.DropAttachment:
+		o := e.named(r.Key)
+		if p := r.Options.Preconditions; p != nil && p.UID != nil {
+			e.uid(o, string(*p.UID))
+		}
+		if p := r.Options.Preconditions; p != nil && p.ResourceVersion != nil {
+			e.version(o, *p.ResourceVersion)
+		}
+	case world.PatchNode:
+		e.patch(r)
+	case world.DecideTicket, world.DropTicket:
+		o := ticketObject(world.TicketKey(r.Key))
+		e.byte(byte(o), byte(r.Phase))
+		e.text(r.Reason)
+		e.version(o, r.Version)
+		e.uid(o, r.UID)
+	default:
+		e.text(r.Key)
+		e.text(r.UID)
+		e.text(string(r.Node))
+	}
+}
+
+// named writes which attachment a request is about.
+func (e *encoder) named(attachment string) object {
+	o := attachmentObject(attachment)
+	e.byte(byte(o))
+	return o
+}
+
+// patch writes what a patch of a Node tests, and what it changes.
+func (e *encoder) patch(r world.Request) {
+	e.text(string(r.Node))
+	e.volumes(r.Read.Reported)
+	for _, s := range r.Steps {
+		e.byte(byte(s.Do))
+		e.text(s.Volume.Handle)
+		e.text(s.Rule)
+		switch {
+		case s.Do != arbiter.Unreport:
+		case s.Rule == "":
+			e.volumes(r.Read.InUse)
+		default:
+			e.version(nodeObject(r.Node), r.Read.Version)
+		}
+	}
+}

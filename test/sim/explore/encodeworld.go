@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sim/world"
+)
+
+// api writes the objects that change.
+func (e *encoder) api(s *state) {
+	for i := range s.config.Pods {
+		p, exists := s.w.Pod(pod(i + 1))
+		e.bool(exists)
+		if exists {
+			e.pod(p)
+		}
+		t, exists := s.w.Ticket(ticketID(pod(i + 1)))
+		e.bool(exists)
+		if exists {
+			e.ticket(t)
+		}
+	}
+	for n := 1; n <= nodes; n++ {
+		now, _ := s.w.Node(node(n))
+		e.node(now)
+		for i := range s.config.Access {
+			a, exists := s.w.Attachment(attachmentName(i+1, n))
+			e.bool(exists)
+			if exists {
+				e.attachment(s, a)
+			}
+		}
+	}
+	for i := range s.config.Access {
+		h, exists := s.w.Hold(volume(i + 1))
+		e.bool(exists)
+		if exists {
+			e.hold(volume(i+1), h)
+		}
+	}
+}
+
+func (e *encoder) pod(p ledger.Pod) {
+	e.byte(byte(p.Phase))
+	e.text(string(p.Node))
+	e.version(podObject(p.UID), p.Version)
+}
+
+func (e *encoder) ticket(t ledger.Ticket) {
+	e.byte(byte(t.Phase))
+	e.bool(t.Ghost)
+	e.text(string(t.Node))
+	e.text(t.Reason)
+	e.version(ticketObject(t.ID), t.Version)
+	e.uid(ticketObject(t.ID), t.UID)
+}
+
+func (e *encoder) node(n ledger.NodeState) {
+	e.byte(byte(n.Ready))
+	e.bool(n.OutOfService, n.Reporting)
+	e.volumes(n.InUse)
+	e.volumes(n.Reported)
+	if n.Name != "" {
+		e.version(nodeObject(n.Name), n.Version)
+	}
+}
+
+func (e *encoder) attachment(s *state, a ledger.Attachment) {
+	e.bool(a.Attached, a.Deleting, a.AttachError.IsZero(), a.DetachError.IsZero())
+	e.bool(s.leader != nil && slices.Contains(s.leader.confirmed, a.UID))
+	o := attachmentObject(a.Name)
+	e.transitions(volumeAt(o), a.Transitions)
+	e.version(o, a.Version)
+	e.uid(o, a.UID)
+}
+
+func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
+	e.text(string(h.Node))
+	e.text(string(h.Next.Node))
+	e.text(h.Next.To.UID)
+	e.transitions(podIndex(v.Handle), h.Transitions)
+	e.text(string(h.State))
+	e.text(string(h.Reason))
+	e.text(h.Message)
+	e.requesters(h.Requesters)
+	e.requesters(h.Waiting)
+	e.version(holdObject(v), h.Version)
+}
+
+func (e *encoder) requesters(list []ledger.Requester) {
+	e.byte(byte(len(list)))
+	for _, r := range list {
+		e.text(r.UID)
+	}
+}
+
+// truth writes what is so, whoever knows.
+func (e *encoder) truth(s *state) {
+	may := s.budget()
+	fragile := may.dead > 0 || s.dead > 0 // else no rule of force ever counts
+	for n, k := range s.kubelets {
+		m := s.machine(n + 1)
+		if e.bool(m.Powered); m.Powered {
+			e.byte(k.told, k.attached, k.ended&s.alive())
+		}
+		for i := range s.config.Access {
+			v := volume(i + 1)
+			at := world.At{Volume: v, Node: m.Node}
+			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), s.w.Judge.Forced(at), fragile && s.w.Judge.Left(at))
+			for _, uid := range m.Mounts[v] {
+				e.text(uid)
+			}
+			e.byte(0)
+		}
+	}
+	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead))
+}
+
+// alive are the pods that exist, or are mounted somewhere: whether others have
+// ended does not matter any more.
+func (s *state) alive() uint8 {
+	var set uint8
+	for i := range s.config.Pods {
+		if _, exists := s.w.Pod(pod(i + 1)); exists {
+			set |= bit(i + 1)
+		}
+	}
+	for n := 1; n <= nodes; n++ {
+		for _, list := range s.machine(n).Mounts {
+			for _, uid := range list {
+				set |= bit(podIndex(uid))
+			}
+		}
+	}
+	return set
+}
