@@ -73,6 +73,12 @@ func newCluster() *cluster {
 	return c
 }
 
+// pass lets time pass, and has the controller hear of it.
+func (c *cluster) pass(d time.Duration) {
+	c.now = c.now.Add(d)
+	c.ledger.Apply(c.now, arbiter.Lapse(c.now))
+}
+
 // next is the next resource version: one counter for all, as etcd's.
 func (c *cluster) next() string {
 	c.version++

@@ -282,5 +282,5 @@ func (s *script) advance(a args) {
 		s.trace("%v", err)
 		return
 	}
-	s.now = s.now.Add(d)
+	s.pass(d)
 }

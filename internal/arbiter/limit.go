@@ -4,9 +4,24 @@ package arbiter
 
 import (
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
+
+// ExhaustedFor is how long a node is full for a driver that answered
+// ResourceExhausted there, unless its CSINode changes, a volume leaves or one is
+// attached before. What filled the node may go without a sign: other devices in
+// its slots, a quota, calls that came too fast. A full node so costs whoever
+// waits one attempt in that time, and a driver's bad moment keeps nobody away
+// for longer.
+const ExhaustedFor = time.Minute
+
+// Lapse is what the passing of time is to a ledger. It is to be applied as often
+// as whoever waits for a time to be over is to hear of it.
+func Lapse(now time.Time) ledger.Event {
+	return ledger.RefusalsOver{Until: now.Add(-ExhaustedFor)}
+}
 
 // room says which drivers have no slot left at the node for the request. A
 // volume that is already at the node has its slot: own attachments are never

@@ -87,7 +87,7 @@ func (w *world) driverFaults() {
 }
 
 func (w *world) advanceTime() {
-	w.now = w.now.Add([]time.Duration{time.Second, 31 * time.Second, 2 * time.Minute, 7 * time.Minute}[w.below(4)])
+	w.pass([]time.Duration{time.Second, 31 * time.Second, 2 * time.Minute, 7 * time.Minute}[w.below(4)])
 }
 
 func (w *world) restartController() {

@@ -21,7 +21,7 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	switch {
 	case a.AttachError.Code == ResourceExhausted && !a.Attached && !a.Deleting:
-		l.exhausted(t, a.Node, a.Driver, true)
+		l.refuse(now, t, a.Node, a.Driver)
 	case a.Attached && !wasAttached:
 		l.exhausted(t, a.Node, a.Driver, false) // there was room after all
 	}
@@ -157,8 +157,32 @@ func (l *Ledger) unlinkAttachment(r *attachmentRecord, name string) {
 	l.sweepPV(rec)
 }
 
-// exhausted notes whether a driver has refused an attach at a node for want
-// of room.
+// refusal is a driver's answer that a node has no room.
+type refusal struct {
+	node   NodeName
+	driver string
+	at     time.Time // when it was last heard
+}
+
+// refuse notes that a driver has refused an attach at a node for want of room.
+//
+//	Invariant: refusals is in the order of at, has a node and driver at most
+//	once, and has all that are Exhausted
+func (l *Ledger) refuse(now time.Time, t *Touched, n NodeName, driver string) {
+	l.exhausted(t, n, driver, true)
+	l.refusals = slices.DeleteFunc(l.refusals, func(r refusal) bool { return r.node == n && r.driver == driver })
+	l.refusals = append(l.refusals, refusal{n, driver, now})
+}
+
+func (e RefusalsOver) apply(l *Ledger, _ time.Time, t *Touched) {
+	for len(l.refusals) > 0 && !l.refusals[0].at.After(e.Until) {
+		l.exhausted(t, l.refusals[0].node, l.refusals[0].driver, false)
+		l.refusals = l.refusals[1:]
+	}
+}
+
+// exhausted notes whether a driver's last word on room at a node is that there
+// is none.
 func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
 	if l.world.nodes.get(n).Driver(driver).Exhausted == is {
 		return

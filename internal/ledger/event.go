@@ -97,6 +97,11 @@ type AttachSettled struct {
 // from here at the earliest. Only the first one counts.
 type Complete struct{}
 
+// RefusalsOver says that no driver's refusal for want of room counts any more that
+// was last heard at Until or before: what it was true of then may have changed
+// without a sign.
+type RefusalsOver struct{ Until time.Time }
+
 // Touched names what an event may have changed the decisions on.
 type Touched struct {
 	Volumes []VolumeID

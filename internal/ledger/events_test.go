@@ -5,6 +5,7 @@ package ledger
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // source draws numbers: from rapid, from a fuzzer's bytes, or from a counter.
@@ -268,11 +269,13 @@ func (s *stream) proof() Event {
 	if s.chance(4) {
 		a.Version = "1"
 	}
-	switch s.below(6) {
+	switch s.below(7) {
 	case 0:
 		return AttachSent{v, n}
 	case 1:
 		return AttachSettled{v, n}
+	case 2:
+		return RefusalsOver{start.Add(time.Duration(s.below(s.version+1)) * time.Second)} // at the speed of the tests
 	}
 	if s.chance(2) {
 		return Unreported{Volume: v, Node: n, UID: a.UID, Version: a.Version, Forced: s.chance(3)}

@@ -2,7 +2,10 @@
 
 package ledger
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // Fork returns a ledger of its own that begins with the same facts: what is
 // applied to one of the two does not show in the other. It costs nothing, and
@@ -11,5 +14,5 @@ func (l *Ledger) Fork() *Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gen++ // records that both share belong to neither
-	return &Ledger{gen: l.gen, world: l.world, buried: maps.Clone(l.buried)}
+	return &Ledger{gen: l.gen, world: l.world, buried: maps.Clone(l.buried), refusals: slices.Clone(l.refusals)}
 }

@@ -19,6 +19,8 @@ type Ledger struct {
 	// their deletion is seen: what was on its way before does not bring them
 	// back.
 	buried map[TicketID]string
+	// refusals are what RefusalsOver ends.
+	refusals []refusal
 	// touched is Apply's, kept here so that it costs no allocation.
 	touched   Touched
 	gathering []*Changes

@@ -166,7 +166,8 @@ type NodeDriver struct {
 	DriverOnNode
 	Registered bool // in the CSINode
 	// Exhausted says that the driver refused an attach for want of room, and
-	// neither the CSINode changed nor a slot came free since.
+	// since then neither the CSINode changed, nor a slot came free, nor was that
+	// long ago (RefusalsOver).
 	Exhausted bool
 	Used      int32 // places here of this driver's volumes
 

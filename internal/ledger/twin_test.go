@@ -34,6 +34,12 @@ type twin struct {
 	places   map[twinKey]*twinPlace
 	sent     map[twinKey]bool
 	buried   map[TicketID]string
+	refused  map[twinSlots]time.Time
+}
+
+type twinSlots struct {
+	n      NodeName
+	driver string
 }
 
 type twinKey struct {
@@ -71,7 +77,7 @@ func newTwin() *twin {
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
 		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{},
 		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*twinPlace{},
-		buried: map[TicketID]string{}, sent: map[twinKey]bool{},
+		buried: map[TicketID]string{}, sent: map[twinKey]bool{}, refused: map[twinSlots]time.Time{},
 	}
 }
 
@@ -175,7 +181,7 @@ func (w *twin) applyRare(e Event) {
 func (w *twin) applyNodes(now time.Time, e Event) func() {
 	switch e := e.(type) {
 	case Attachment:
-		return w.attachment(e)
+		return w.attachment(now, e)
 	case AttachmentGone:
 		old, ok := w.attachments[e.Name]
 		delete(w.attachments, e.Name)
@@ -209,6 +215,8 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 		}
 	case AttachSettled:
 		delete(w.sent, twinKey{e.Volume, e.Node})
+	case RefusalsOver:
+		w.lapse(e.Until)
 	case Unreported:
 		return func() { w.unreported(now, e) }
 	case Unwanted:
@@ -259,7 +267,7 @@ func (w *twin) releaseGhost(match func(Ticket) bool) {
 	}
 }
 
-func (w *twin) attachment(e Attachment) func() {
+func (w *twin) attachment(now time.Time, e Attachment) func() {
 	old, ok := w.attachments[e.Name]
 	if ok && !Newer(e.Version, old.Version) {
 		return nil
@@ -272,17 +280,10 @@ func (w *twin) attachment(e Attachment) func() {
 		switch {
 		case e.AttachError.Code == ResourceExhausted && !e.Attached && !e.Deleting:
 			w.exhausted(e.Node, e.Driver, true)
+			w.refused[twinSlots{e.Node, e.Driver}] = now
 		case e.Attached && !old.Attached:
 			w.exhausted(e.Node, e.Driver, false)
 		}
-	}
-}
-
-func (w *twin) exhausted(n NodeName, driver string, is bool) {
-	if node := w.nodes[n]; node != nil {
-		d := node.driver(driver)
-		d.Exhausted = is
-		node.drivers[driver] = d
 	}
 }
 

@@ -283,3 +283,21 @@ func (w *twin) workNodes(now time.Time) {
 		}
 	}
 }
+
+func (w *twin) exhausted(n NodeName, driver string, is bool) {
+	if node := w.nodes[n]; node != nil {
+		d := node.driver(driver)
+		d.Exhausted = is
+		node.drivers[driver] = d
+	}
+}
+
+// lapse ends the refusals that were last heard until then.
+func (w *twin) lapse(until time.Time) {
+	for k, at := range w.refused {
+		if !at.After(until) {
+			delete(w.refused, k)
+			w.exhausted(k.n, k.driver, false)
+		}
+	}
+}

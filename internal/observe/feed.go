@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -221,11 +222,17 @@ func (o *Observer) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			for _, f := range o.feeds {
-				f.settle(o.config.Now())
-			}
+			o.pass(o.config.Now())
 		}
 	}
+}
+
+// pass takes in what follows from the time alone.
+func (o *Observer) pass(now time.Time) {
+	for _, f := range o.feeds {
+		f.settle(now)
+	}
+	o.Apply(arbiter.Lapse(now))
 }
 
 func key(m metav1.Object) string {

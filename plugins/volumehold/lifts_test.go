@@ -5,6 +5,7 @@ package volumehold
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,6 +118,28 @@ func TestLiftsWakeThePod(t *testing.T) {
 					t.Errorf("woken are %v, want just the pod", got)
 				}
 			})
+		}
+	}
+}
+
+// A driver's refusal ends with time alone: no object changes, and whoever waits is
+// woken all the same.
+func TestTimeWakesThePod(t *testing.T) {
+	i := slices.IndexFunc(lifts(), func(l lift) bool { return l.code == arbiter.NodeExhausted })
+	r := newStillRig(t, lifts()[i].world...)
+	close(r.synced)
+	pod := podWith("p", "data")
+	r.known(pod)
+	r.refused(pod, arbiter.NodeExhausted)
+	now := time.Now()
+	for _, test := range []struct {
+		at   time.Time
+		want []string
+	}{{now.Add(-time.Hour), nil}, {now.Add(time.Hour), []string{"p"}}} {
+		r.apply(arbiter.Lapse(test.at))
+		r.plugin.core.waker.Look(t.Context())
+		if got := r.queue.names(); !slices.Equal(got, test.want) {
+			t.Errorf("woken are %v, want %v", got, test.want)
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (c *controller) act(what, arg string) bool {
 		return false
 	}
 	switch what {
-	case "list", "watch", "ghost":
+	case "list", "watch", "ghost", "lapse":
 		return c.observer.act(what, arg)
 	case "notice", "acquire", "begin", "take-over":
 		return c.actLease(what)
@@ -177,7 +177,7 @@ func (c *controller) due() time.Time {
 	if !c.awake() {
 		return time.Time{}
 	}
-	t := c.observer.ghosts.next()
+	t := c.observer.due()
 	if c.role == waiting {
 		t = earlier(t, c.ready)
 	}

@@ -4,10 +4,12 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/sim/world"
 )
@@ -25,7 +27,8 @@ type observer struct {
 	ahead   [world.Kinds]map[string]ledger.Event // as answers have shown before
 	ghosts  *queue[ledger.TicketID]
 	touched func(ledger.Touched)
-	changes int // how often the ledger has changed
+	changes int         // how often the ledger has changed
+	lapses  []time.Time // when drivers' refusals are over that were heard of, in order
 	fresh   time.Time
 }
 
@@ -41,6 +44,9 @@ func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
 }
 
 func (o *observer) apply(e ledger.Event) {
+	if a, ok := e.(ledger.Attachment); ok && a.AttachError.Code == ledger.ResourceExhausted {
+		o.lapses = append(o.lapses, o.s.Now().Add(arbiter.ExhaustedFor))
+	}
 	o.changes++
 	o.touched(o.ledger.Apply(o.s.Now(), e))
 }
@@ -76,6 +82,38 @@ func (o *observer) offer(m *menu) {
 		}
 	}
 	o.ghosts.offer(func(id ledger.TicketID) { m.add(5, o.caller.name, "ghost", id.String()) })
+	if o.lapsed() > 0 {
+		m.add(5, o.caller.name, "lapse", "")
+	}
+}
+
+// lapsed is how many of lapses have come.
+func (o *observer) lapsed() int {
+	n := slices.IndexFunc(o.lapses, o.s.Now().Before)
+	if n < 0 {
+		return len(o.lapses)
+	}
+	return n
+}
+
+// lapse has time pass in the ledger, as the real one's sweep does.
+func (o *observer) lapse() bool {
+	n := o.lapsed()
+	if n == 0 {
+		return false
+	}
+	o.lapses = o.lapses[n:]
+	o.apply(arbiter.Lapse(o.s.Now()))
+	return true
+}
+
+// due is when time alone would put something on offer.
+func (o *observer) due() time.Time {
+	t := o.ghosts.next()
+	if len(o.lapses) > 0 {
+		t = earlier(t, o.lapses[0])
+	}
+	return t
 }
 
 // listable: the tickets come first, everything else after.
@@ -93,8 +131,11 @@ func (o *observer) oldest(k world.Kind) int {
 
 // act implements process for what offer adds.
 func (o *observer) act(what, arg string) bool {
-	if what == "ghost" {
+	switch what {
+	case "ghost":
 		return o.resolveGhost(world.TicketKey(arg))
+	case "lapse":
+		return o.lapse()
 	}
 	name, rest, _ := strings.Cut(arg, " ")
 	k, known := world.KindOf(name)

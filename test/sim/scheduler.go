@@ -103,7 +103,7 @@ func (k *scheduler) act(what, arg string) bool {
 	switch {
 	case !k.awake():
 		return false
-	case what == "list" || what == "watch" || what == "ghost":
+	case what == "list" || what == "watch" || what == "ghost" || what == "lapse":
 		return k.observer.act(what, arg)
 	case !k.observer.synced():
 		return false
@@ -416,7 +416,7 @@ func (k *scheduler) due() time.Time {
 	if !k.awake() {
 		return time.Time{}
 	}
-	t := earlier(k.keeping.next(), k.observer.ghosts.next())
+	t := earlier(k.keeping.next(), k.observer.due())
 	for _, r := range k.book {
 		if r.stage == waits || r.stage == following {
 			t = earlier(t, r.until)

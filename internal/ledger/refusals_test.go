@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// A driver that has refused an attach for want of room has none at the node until
+// something shows that there is, or the refusal was last heard long ago: also where
+// nothing is attached that could leave, and the CSINode stays as it is.
+func TestRefusals(t *testing.T) {
+	attachment := func(name, version string, attached bool, code int32) Event {
+		return Attachment{Name: name, UID: name, Version: version, Driver: "disk", Node: "n", PersistentVolume: name,
+			Attached: attached, AttachError: CallError{Code: code}}
+	}
+	refused := func(version string) Event { return attachment("a", version, false, ResourceExhausted) }
+	over := func(after time.Duration) Event { return RefusalsOver{start.Add(after)} }
+	csinode := func(version string) Event {
+		return NodeDrivers{Node: "n", Version: version, Drivers: []DriverOnNode{{Name: "disk", Limit: 4}}}
+	}
+	for name, test := range map[string]struct {
+		events []Event // a second apart
+		full   bool
+	}{
+		"refused":                                {[]Event{refused("1")}, true},
+		"refused, and what was refused is gone":  {[]Event{refused("1"), AttachmentGone{"a"}}, true},
+		"refused later than that":                {[]Event{refused("1"), over(-1)}, true},
+		"refused by then":                        {[]Event{refused("1"), over(0)}, false},
+		"long ago, and gone":                     {[]Event{refused("1"), AttachmentGone{"a"}, over(0)}, false},
+		"long ago, and again":                    {[]Event{refused("1"), refused("2"), over(0)}, true},
+		"twice, and both long ago":               {[]Event{refused("1"), refused("2"), over(time.Second)}, false},
+		"long ago, and again after that":         {[]Event{refused("1"), over(0), refused("2")}, true},
+		"by another code now":                    {[]Event{refused("1"), attachment("a", "2", false, 13)}, true},
+		"another one has been attached":          {[]Event{refused("1"), attachment("b", "2", true, 0)}, false},
+		"another one was attached, and has left": {[]Event{attachment("b", "1", true, 0), refused("2"), AttachmentGone{"b"}}, false},
+		"the CSINode has changed":                {[]Event{refused("1"), csinode("2")}, false},
+		"the CSINode has changed, and again":     {[]Event{refused("1"), csinode("2"), refused("3"), over(time.Second)}, true},
+	} {
+		l := New()
+		for i, e := range slices.Concat([]Event{csinode("0")}, test.events) {
+			l.Apply(start.Add(time.Duration(i-1)*time.Second), e)
+		}
+		if got := l.Snapshot().Node("n").Driver("disk").Exhausted; got != test.full {
+			t.Errorf("%s: full is %t, want %t", name, got, test.full)
+		}
+	}
+}
+
+// That a refusal is over touches the node, so that who waits is told; and no other
+// node, nor a fork.
+func TestRefusalsOverTouchTheirNodes(t *testing.T) {
+	refused := func(n NodeName, version string) Event {
+		return Attachment{Name: string(n), UID: string(n), Version: version, Driver: "disk", Node: n, PersistentVolume: "pv",
+			AttachError: CallError{Code: ResourceExhausted}}
+	}
+	l := New()
+	l.Apply(start, refused("n1", "1"))
+	l.Apply(start.Add(time.Second), refused("n2", "1"))
+	fork := l.Fork()
+	fork.Apply(start.Add(2*time.Second), refused("n1", "2"))
+	fork.Apply(start.Add(2*time.Second), RefusalsOver{start.Add(time.Second)})
+	for _, test := range []struct {
+		until time.Duration
+		want  []NodeName
+	}{{-time.Second, nil}, {0, []NodeName{"n1"}}, {0, nil}, {time.Hour, []NodeName{"n2"}}, {time.Hour, nil}} {
+		touched := l.Apply(start.Add(time.Hour), RefusalsOver{start.Add(test.until)})
+		if !slices.Equal(touched.Nodes, test.want) || len(touched.Volumes)+len(touched.Tickets) > 0 {
+			t.Errorf("refusals until %v being over touches %+v, want %v", test.until, touched, test.want)
+		}
+	}
+}
