@@ -16,7 +16,8 @@ const share = 4
 // touched, in the order in which they came, then those that are looked at because
 // everything is. A thousand of the latter hold up none of the former.
 //
-//	Invariant: patient[k] says that since k was last taken, only Later has asked for it
+//	Invariant: k is in patient if Add or Later has asked for it since it was last
+//	taken, and patient[k] says that only Later has
 //	Invariant: late[k] says that k waits in the second row; whatever else is there has left it
 type lanes[K comparable] struct {
 	adding sync.Mutex // held by Add and Later, so that neither undoes what the other says
@@ -38,10 +39,8 @@ func (l *lanes[K]) add(queue workqueue.TypedInterface[K], key K, patient bool) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	l.mu.Lock()
-	if patient {
-		l.patient[key] = true
-	} else {
-		delete(l.patient, key)
+	if _, asked := l.patient[key]; !asked || !patient {
+		l.patient[key] = patient
 	}
 	l.mu.Unlock()
 	queue.Add(key)
@@ -66,7 +65,7 @@ func (l *lanes[K]) Touch(key K) {
 	defer l.mu.Unlock()
 	switch {
 	case !l.late[key]:
-		delete(l.patient, key) // it is in the first row
+		l.patient[key] = false // it is in the first row
 	case !l.patient[key]:
 		delete(l.late, key)
 		l.first = append(l.first, key)
@@ -86,7 +85,9 @@ func (l *lanes[K]) Pop() K {
 	defer l.mu.Unlock()
 	l.taken++
 	if len(l.first) > 0 && (len(l.late) == 0 || l.taken%share != 0) {
-		return pop(&l.first)
+		key := pop(&l.first)
+		delete(l.patient, key)
+		return key
 	}
 	for {
 		if key := pop(&l.second); l.late[key] {
