@@ -6,7 +6,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Weights say what Rank prefers. The zero value stands for DefaultWeights.
+// Weights say what Rank prefers; only their proportions matter. The zero value
+// stands for DefaultWeights.
 type Weights struct {
 	Held    int64 // the node that has the volume, for somebody
 	Near    int64 // a node where the volume still is
@@ -14,7 +15,7 @@ type Weights struct {
 }
 
 // DefaultWeights put where the volume is before how much room there is.
-var DefaultWeights = Weights{Held: 100, Near: 60, Balance: 20}
+func DefaultWeights() Weights { return Weights{Held: 100, Near: 60, Balance: 20} }
 
 // MaxRank is the best value of Rank, that of kube-scheduler's node scores.
 const MaxRank = 100
@@ -23,7 +24,7 @@ const MaxRank = 100
 // the volumes are first, then the balance of free slots after placing it.
 func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights Weights) int64 {
 	if weights == (Weights{}) {
-		weights = DefaultWeights
+		weights = DefaultWeights()
 	}
 	best := max(weights.Held, weights.Near) + weights.Balance
 	if len(r.Needs) == 0 || best <= 0 {

@@ -168,7 +168,7 @@ func (x *extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
 	for i, node := range args.Nodes {
 		scores[i].Host = node.Name
 		if len(fact.Volumes) > 0 {
-			scores[i].Score = x.arbiter.Rank(s, request, ledger.NodeName(node.Name), arbiter.DefaultWeights) * extenderv1.MaxExtenderPriority / arbiter.MaxRank
+			scores[i].Score = x.arbiter.Rank(s, request, ledger.NodeName(node.Name), arbiter.DefaultWeights()) * extenderv1.MaxExtenderPriority / arbiter.MaxRank
 		}
 	}
 	return scores

@@ -56,8 +56,8 @@ func TestDefaultsAreTheCores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := weightsOf(args); got != arbiter.DefaultWeights {
-		t.Errorf("weights are %+v, the core's are %+v", got, arbiter.DefaultWeights)
+	if got := weightsOf(args); got != arbiter.DefaultWeights() {
+		t.Errorf("weights are %+v, the core's are %+v", got, arbiter.DefaultWeights())
 	}
 	if got := args.GrantTimeout.Duration; got != arbiter.DefaultGrantTimeout {
 		t.Errorf("grantTimeout is %s, the core's is %s", got, arbiter.DefaultGrantTimeout)
