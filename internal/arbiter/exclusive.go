@@ -82,7 +82,7 @@ func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 // node, which node is for Fit to say.
 func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 	for i := range v.Places {
-		if slices.ContainsFunc(v.Places[i].Users, func(u ledger.User) bool { return migrating(s, v, u) }) {
+		if migratesTo(s, v, &v.Places[i]) {
 			return true
 		}
 	}

@@ -75,17 +75,18 @@ func (p *planner) someone(place *ledger.Place) string {
 }
 
 // reclaim attaches a volume that was left at a node where nobody wants it any
-// more: only an attachment can be detached.
+// more: only an attachment can be detached. It has a place there, with its slot
+// (Place.Left).
 func (p *planner) reclaim() {
 	was := hold(p.v)
 	if !was.Stays || was.Node != p.hold.Node || was.Node == "" {
 		return
 	}
 	place := p.v.Place(was.Node)
-	if place == nil {
-		place = &ledger.Place{Node: was.Node}
+	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) {
+		return
 	}
-	if node := p.s.Node(was.Node); !place.HasAttachments() && !place.Sent && !p.wanted(place) && len(p.blockers(node, place)) == 0 {
+	if node := p.s.Node(was.Node); len(p.blockers(node, place)) == 0 {
 		p.create(node, place)
 	}
 }
