@@ -126,17 +126,12 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 // Tickets that are not granted have their slots only as long as there are as
 // many: where they are too many, who joins one would be refused with it.
 func (w view) confirmed(p *ledger.Place) bool {
-	if bodily(p) {
+	if p.Bodily() {
 		return true
 	}
 	return slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 		return !w.r.owns(u) && stand(w.s, u) == living
 	})
-}
-
-// bodily says whether more than wishes binds a volume to a place.
-func bodily(p *ledger.Place) bool {
-	return p.HasAttachments() || p.Reported || p.InUse || p.Sent || p.Left
 }
 
 // tryout is by how much a dry run, and for a grant the tickets that rank
@@ -213,7 +208,7 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 // An attachment goes with the last of them, in time; a preemption may count on
 // that, a grant never does.
 func (w view) vacant(p *ledger.Place) bool {
-	if bodily(p) && (w.granting || len(p.Users) == 0) {
+	if p.Bodily() && (w.granting || len(p.Users) == 0) {
 		return false
 	}
 	for _, u := range p.Users {

@@ -116,6 +116,13 @@ func (p *Place) unbound() bool {
 // been left there.
 func (p *Place) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
 
+// Bodily says whether more than wishes binds the volume to the node, so that it has
+// its slot there whoever comes and goes: an attachment, or the creation of one in
+// flight; the node's own word; or that it may have been left there.
+func (p *Place) Bodily() bool {
+	return p.HasAttachments() || p.Reported || p.InUse || p.Sent || p.Left
+}
+
 // User is a pod bound to a node or a ticket for it; one of the two is set.
 type User struct {
 	Pod    string // UID

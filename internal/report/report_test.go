@@ -21,8 +21,11 @@ func TestMetrics(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l.Apply(now, ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 5}, {Name: "free", Limit: ledger.NoLimit}}})
 	l.Apply(now, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Access: ledger.AccessNode})
+	left := ledger.VolumeID{Driver: "d", Handle: "left"} // it may be there: that is no reservation
+	l.Apply(now, ledger.PersistentVolume{Name: "left", Version: "1", Volume: left, Access: ledger.AccessNode})
+	l.Apply(now, ledger.HoldSeen{Volume: left, Hold: ledger.Hold{Version: "1", Node: "n1", Stays: true}})
 	l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "t"}, UID: "u", Version: "1", Type: ledger.TypeManual, Node: "n1",
-		Phase: ledger.TicketGranted, Reason: "Granted", Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}})
+		Phase: ledger.TicketGranted, Reason: "Granted", Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}, {PersistentVolume: "left"}}})
 	for name, created := range map[string]int64{"young": 900, "old": 700} {
 		l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1", Created: created,
 			Phase: ledger.TicketPending, Reason: "HeldElsewhere", Volumes: []ledger.TicketVolume{{PersistentVolume: "other"}}})
@@ -56,7 +59,7 @@ moorage_slots_reserved{driver="d",node="n1"} 1
 moorage_slots_reserved{driver="free",node="n1"} 0
 # HELP moorage_slots_used Slots of a driver that are taken at a node: attached, attaching, detaching, reserved or unknown.
 # TYPE moorage_slots_used gauge
-moorage_slots_used{driver="d",node="n1"} 1
+moorage_slots_used{driver="d",node="n1"} 2
 moorage_slots_used{driver="free",node="n1"} 0
 # HELP moorage_steps_total Steps executed: each is one write to the API, shared by several where they are of one node.
 # TYPE moorage_steps_total counter

@@ -72,12 +72,13 @@ type slots struct {
 	driver string
 }
 
-// reservedSlots counts the places that have users, and nothing there yet.
+// reservedSlots counts the places that have users, and where nothing is yet, nor may
+// be.
 func reservedSlots(s ledger.Snapshot) map[slots]int {
 	out := map[slots]int{}
 	for v := range s.Volumes() {
 		for i := range v.Places {
-			if p := &v.Places[i]; len(p.Users) > 0 && !p.HasAttachments() && !p.Reported && !p.InUse {
+			if p := &v.Places[i]; len(p.Users) > 0 && !p.Bodily() {
 				out[slots{p.Node, v.ID.Driver}]++
 			}
 		}

@@ -103,7 +103,7 @@ func placing() []guard {
 			Edits: []edit{{
 				File: "internal/arbiter/limit.go",
 				Old:  "case !w.confirmed(p):\n\t\t\tfresh++\n",
-				New:  "case bodily(p):\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p):\n\t\t\tfresh++\n",
+				New:  "case p.Bodily():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p):\n\t\t\tfresh++\n",
 			}},
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
