@@ -4,6 +4,7 @@ package execute_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,7 +62,8 @@ func TestFindAttachment(t *testing.T) {
 	for name, made := range map[string]bool{"it was made": true, "it was not made": false} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, all(withUser, withNode(nil, nil)), func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
-			away := true
+			var away atomic.Bool
+			away.Store(true)
 			w.server.Intercept(func(r apitest.Request, serve func()) error {
 				switch {
 				case r.Verb == "create":
@@ -70,7 +72,7 @@ func TestFindAttachment(t *testing.T) {
 						serve()
 					}
 					return errors.New("the connection breaks")
-				case r.Verb == "get" && away:
+				case r.Verb == "get" && away.Load():
 					return errors.New("the connection breaks")
 				}
 				serve()
@@ -83,7 +85,7 @@ func TestFindAttachment(t *testing.T) {
 			if err := w.Do(t.Context(), find); err == nil || w.used() != 1 {
 				t.Fatalf("error %v, %d slots used", err, w.used())
 			}
-			away = false
+			away.Store(false)
 			must(t, w.Do(t.Context(), find))
 			if got := w.used() == 1; got != made {
 				t.Errorf("the slot is used: %v, want %v", got, made)
