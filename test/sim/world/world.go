@@ -54,13 +54,25 @@ type At struct {
 // keeps its version.
 func (w *World) Put(e ledger.Event) ledger.Event {
 	k, key := Identify(e)
-	if old := w.Get(k, key); old != nil && equal(old, e) {
+	old := w.Get(k, key)
+	if n, ok := e.(ledger.NodeState); ok {
+		e = w.dated(old, n)
+	}
+	if old != nil && equal(old, e) {
 		return old
 	}
-	old := w.Get(k, key)
 	e = w.put(e)
 	w.Judge.changed(w, old, e)
 	return e
+}
+
+// dated is a Node with the time at which its condition Ready last changed, in whole
+// seconds, as whoever writes the condition keeps it.
+func (w *World) dated(old ledger.Event, n ledger.NodeState) ledger.NodeState {
+	if was, exists := old.(ledger.NodeState); !exists || was.Ready != n.Ready {
+		n.ReadySince = w.Now.Unix()
+	}
+	return n
 }
 
 // Drop deletes an object at once, whatever finalizers it has.
