@@ -19,6 +19,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	s.Reporting = s.Reporting || known && old.Reporting // of this object, once is for ever
 	rec := l.node(s.Name)
 	since, wasReady := rec.NotReady, rec.Exists && rec.Ready == ReadyTrue
+	if !known || another(rec.NodeState, s) {
+		since = time.Time{}
+	}
 	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService ||
 		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting
 	rec.NodeState, rec.Exists = s, true
@@ -43,6 +46,10 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *Place) *bool { return &p.InUse })
 	}
 }
+
+// another says whether a node that is not Ready was Ready since its last state was
+// seen: the same is said of it again, since another time.
+func another(was, is NodeState) bool { return was.Ready == is.Ready && was.ReadySince != is.ReadySince }
 
 // distinct is a list without doubles; nearly always the list itself.
 func distinct(list []VolumeID) []VolumeID {

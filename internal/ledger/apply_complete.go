@@ -19,4 +19,13 @@ func (Complete) apply(l *Ledger, now time.Time, _ *Touched) {
 		rec := l.volume(id)
 		rec.earlier = &earlier{rec.earlier.force, now}
 	}
+	var away []NodeName
+	for n := range l.world.nodes.all() {
+		if !n.NotReady.IsZero() {
+			away = append(away, n.Name)
+		}
+	}
+	for _, name := range away {
+		l.node(name).NotReady = now
+	}
 }

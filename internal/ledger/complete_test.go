@@ -3,6 +3,7 @@
 package ledger_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -39,4 +40,50 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	if since, idle := s.Idle(s.Volume(volume).Place("n2")); !idle || !since.Equal(at(30)) {
 		t.Errorf("a later place is idle %v since %v, want since %v", idle, since, at(30))
 	}
+}
+
+// A node's outage counts from when its own Node object said so, and not from
+// before everything was seen, nor from an earlier outage. Found by the simulator: the
+// attachments were listed minutes before the nodes, and a volume was taken by force
+// from one that had not been Ready for milliseconds (I3, I9).
+func TestOutageCountsFromWhenItWasSeen(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
+	l := ledger.New()
+	version := 0
+	attachment := func(minutes int, node ledger.NodeName) {
+		v := ledger.VolumeID{Driver: "d", Handle: "v"}
+		version++
+		l.Apply(at(minutes), ledger.Attachment{Name: ledger.AttachmentName(v, node), Version: strconv.Itoa(version), Driver: "d", Node: node, Inline: v})
+	}
+	node := func(minutes int, name ledger.NodeName, uid string, ready ledger.Readiness, since int) {
+		version++
+		l.Apply(at(minutes), ledger.NodeState{Name: name, UID: uid, Version: strconv.Itoa(version), Ready: ready, ReadySince: at(since).Unix()})
+	}
+	expect := func(what string, name ledger.NodeName, minutes int, saw bool) {
+		t.Helper()
+		if n := l.Snapshot().Node(name); !n.NotReady.Equal(at(minutes)) || n.SawFail != saw {
+			t.Errorf("%s: not Ready since %v (seen to fail: %t), want %v (%t)", what, n.NotReady.Sub(began), n.SawFail, at(minutes).Sub(began), saw)
+		}
+	}
+	attachment(0, "listed")
+	node(7, "listed", "a", ledger.ReadyUnknown, 7)
+	expect("a node that is listed after its attachment", "listed", 7, false)
+	attachment(7, "unlisted")
+	l.Apply(at(8), ledger.Complete{})
+	expect("what was seen before everything was", "listed", 8, false)
+	expect("a node that is in no list", "unlisted", 8, false)
+	node(20, "unlisted", "b", ledger.ReadyUnknown, 19)
+	expect("a node that was not in the list", "unlisted", 20, false)
+	node(21, "unlisted", "b", ledger.ReadyFalse, 21)
+	expect("the same outage, in the kubelet's own words", "unlisted", 20, false)
+	node(30, "unlisted", "b", ledger.ReadyFalse, 29)
+	expect("Ready in between, as nobody here has seen", "unlisted", 30, false)
+	node(40, "unlisted", "c", ledger.ReadyUnknown, 29)
+	expect("another Node object", "unlisted", 40, false)
+	l.Apply(at(50), ledger.NodeGone{Name: "unlisted"})
+	expect("a Node object that is deleted", "unlisted", 40, false)
+	node(60, "listed", "a", ledger.ReadyTrue, 60)
+	node(61, "listed", "a", ledger.ReadyUnknown, 61)
+	expect("a node that is seen to fail", "listed", 61, true)
 }

@@ -235,7 +235,7 @@ func (s *stream) node() Event {
 	}
 	n := NodeState{
 		Name: name, UID: old.UID, Version: s.next(), Ready: Readiness(s.below(3)), OutOfService: s.chance(5), Managed: !s.chance(6),
-		Reporting: s.chance(2), InUse: s.volumes(), Reported: s.volumes(),
+		Reporting: s.chance(2), InUse: s.volumes(), Reported: s.volumes(), ReadySince: int64(s.below(2)),
 	}
 	if !known || s.chance(8) {
 		n.UID = s.uid()

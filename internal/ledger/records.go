@@ -160,7 +160,10 @@ type Node struct {
 	CSIRev    string       // its version
 	Drivers   []NodeDriver // in the order of their names
 	Tickets   []TicketID   // pending tickets for this node, in no order
-	NotReady  time.Time    // since when it isn't ready, as this process saw it; zero when ready
+	// NotReady is since when it isn't ready, as this process saw it; zero when ready.
+	// Nobody's word counts for that but its own Node object's, once there was one, and
+	// nothing from before everything had been seen (Complete).
+	NotReady time.Time
 	// SawFail says that this process saw the node ready before.
 	SawFail  bool
 	gen      uint64 // generation that may change this record

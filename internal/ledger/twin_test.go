@@ -297,7 +297,7 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	switch {
 	case e.Ready == ReadyTrue:
 		n.notReady, n.sawFail = time.Time{}, false
-	case n.notReady.IsZero():
+	case n.notReady.IsZero(), !same, n.state.Ready == e.Ready && n.state.ReadySince != e.ReadySince:
 		n.notReady, n.sawFail = now, n.exists && n.state.Ready == ReadyTrue
 	}
 	n.reported = map[VolumeID]bool{}
