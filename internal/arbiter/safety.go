@@ -74,10 +74,11 @@ type timing struct {
 // has not seen the beginning, since an earlier process did: what that one had
 // measured, plus the time since this one has read it. An outage that began at
 // another time is another one: the node was Ready in between, and what was
-// measured counts no more.
+// measured counts no more. Nor does it where nothing tells outages apart: a Node
+// that is gone may have been there, and Ready, in between.
 func (t timing) run(v *ledger.Volume, name ledger.NodeName, n *ledger.Node, now time.Time) forcing {
-	seen := now.Sub(t.since)
-	if earlier, read := v.Earlier(); t.continues && earlier.Rule == t.rule && earlier.Node == name && earlier.Since == readySince(n) {
+	seen, outage := now.Sub(t.since), readySince(n)
+	if earlier, read := v.Earlier(); t.continues && outage != 0 && earlier.Rule == t.rule && earlier.Node == name && earlier.Since == outage {
 		seen = max(seen, earlier.Elapsed+now.Sub(read))
 	}
 	return forcing{
@@ -86,7 +87,8 @@ func (t timing) run(v *ledger.Volume, name ledger.NodeName, n *ledger.Node, now 
 	}
 }
 
-// readySince tells outages of a node apart; 0 while there is no Node object.
+// readySince tells outages of a node apart; 0 where nothing does: there is no Node
+// object, or it does not say.
 func readySince(n *ledger.Node) int64 {
 	if n == nil || !n.Exists {
 		return 0
