@@ -18,6 +18,9 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 			p.at = old.at
 		}
 	}
+	if old != nil && (old.Node != p.Node || p.Phase == PodFinished) {
+		l.doubtIdle(now, t, old)
+	}
 	l.world.pods.put(l.gen, p.UID, &p)
 	l.linkPod(&p)
 	l.placePod(now, t, p.UID)
@@ -35,6 +38,7 @@ func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old == nil {
 		return
 	}
+	l.doubtIdle(now, t, old)
 	l.unlinkPod(old)
 	l.leavePod(now, t, old)
 	l.world.pods.del(l.gen, e.UID)
@@ -142,6 +146,34 @@ func before(at []VolumeID, i int) VolumeID {
 
 func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
+}
+
+// doubtIdle begins the idle time of a node's places anew, when a pod ends its uses
+// there of which not all were known: its claim may be seen later, and lead to any of
+// them.
+func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
+	n := l.world.nodes.get(p.Node)
+	if n == nil || p.Phase == PodFinished || !l.usesUnknown(p) {
+		return
+	}
+	for _, v := range n.At() {
+		if l.world.volumes.get(v).Place(p.Node).idle != busy {
+			l.at(now, t, v, p.Node, func(place *Place) { place.idle, place.SawLeave = now.Sub(l.world.epoch), true })
+		}
+	}
+}
+
+// usesUnknown says whether a volume of a pod is not known to lead to one, nor to
+// none by design.
+func (l *Ledger) usesUnknown(p *Pod) bool {
+	for i, v := range p.Volumes {
+		if at := before(p.at, i); at.IsZero() || !at.IsReal() {
+			if _, link := l.world.resolvePod(p, v); link != LinkNone {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // vacate ends the uses of a pod or ticket that has changed what it asks for:

@@ -42,6 +42,49 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	}
 }
 
+// A pod may come and go before its claim is known, also when everything has been
+// seen once: a watch of claims may lag behind that of pods. Any volume at the node may
+// have been its, and what an earlier process measured was before it (I3, I9).
+func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
+	began := time.Unix(1000, 0)
+	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
+	volume := ledger.VolumeID{Driver: "d", Handle: "v"}
+	claimed := func(name string) ledger.Pod {
+		return ledger.Pod{UID: name, Namespace: "s", Name: name, Node: "n1", Version: "1", Volumes: []ledger.PodVolume{{Name: "v", Claim: name}}}
+	}
+	finished := claimed("ended")
+	finished.Version, finished.Phase = "2", ledger.PodFinished
+	for _, c := range []struct {
+		what   string
+		known  bool // the pod's claim, which needs no attachment
+		leave  ledger.Event
+		expect int
+	}{
+		{"a pod of an unknown claim is gone", false, ledger.PodGone{UID: "ended"}, 8},
+		{"a pod of an unknown claim has ended", false, finished, 8},
+		{"a pod of storage that needs no attachment is gone", true, ledger.PodGone{UID: "ended"}, 1},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			l := ledger.New()
+			l.Apply(at(0), ledger.NodeState{Name: "n1", UID: "n1", Version: "1", InUse: []ledger.VolumeID{volume}})
+			l.Apply(at(1), ledger.Complete{})
+			if c.known {
+				key := ledger.ClaimKey{Namespace: "s", Name: "ended"}
+				l.Apply(at(1), ledger.Claim{Key: key, UID: "c", Version: "1", Bound: true, PersistentVolume: "nfs"})
+				l.Apply(at(1), ledger.PersistentVolume{Name: "nfs", Version: "1", Claim: key})
+			}
+			l.Apply(at(2), claimed("ended"))
+			l.Apply(at(8), c.leave)
+			l.Apply(at(9), ledger.PodGone{UID: "ended"}) // what has ended ends nothing more
+			s := l.Snapshot()
+			p := s.Volume(volume).Place("n1")
+			if since, idle := s.Idle(p); !idle || !since.Equal(at(c.expect)) || p.SawLeave == c.known {
+				t.Errorf("idle %v since %v (seen to begin: %t), want since %v", idle, since.Sub(began), p.SawLeave, at(c.expect).Sub(began))
+			}
+		})
+	}
+}
+
 // A node's outage counts from when its own Node object said so, and not from
 // before everything was seen, nor from an earlier outage. Found by the simulator: the
 // attachments were listed minutes before the nodes, and a volume was taken by force

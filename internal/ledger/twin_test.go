@@ -101,12 +101,16 @@ func (w *twin) apply(now time.Time, e Event) {
 	switch e := e.(type) {
 	case Pod:
 		if old, ok := w.pods[e.UID]; !ok || Newer(e.Version, old.Version) {
+			if old.Node != e.Node || e.Phase == PodFinished {
+				w.doubtIdle(now, old)
+			}
 			if old.Node != e.Node {
 				delete(w.podAt, e.UID)
 			}
 			w.pods[e.UID] = e
 		}
 	case PodGone:
+		w.doubtIdle(now, w.pods[e.UID])
 		delete(w.pods, e.UID)
 		delete(w.podAt, e.UID)
 		w.releaseGhost(func(t Ticket) bool { return t.Pod == e.UID })

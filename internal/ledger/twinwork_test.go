@@ -221,6 +221,22 @@ func (w *twin) history(now time.Time, p, old *twinPlace) {
 	p.lapsed = p.reported && (p.lapsed || old.reported && oldUID != "" && uid != oldUID)
 }
 
+// doubtIdle: a pod ends its uses, of which not all are known, so that it may have
+// been the last user of whatever nobody uses at its node.
+func (w *twin) doubtIdle(now time.Time, p Pod) {
+	unknown := false
+	for i, v := range p.Volumes {
+		at := before(w.podAt[p.UID], i)
+		_, link := w.resolvePod(p, v)
+		unknown = unknown || link != LinkNone && (at.IsZero() || !at.IsReal())
+	}
+	for k, place := range w.places {
+		if k.n == p.Node && unknown && p.Phase != PodFinished && !place.idle.IsZero() {
+			place.idle, place.sawLeave = now, true
+		}
+	}
+}
+
 // workAccess: the most restrictive of a volume's PersistentVolumes and inline
 // mentions; without any, what it was.
 func (w *twin) workAccess() {
