@@ -35,3 +35,45 @@ func TestReleaseIsOfOneTicketOnly(t *testing.T) {
 		t.Errorf("the second ticket still counts: %v", k)
 	}
 }
+
+// This process has deleted a ticket, and a watch that is behind still shows it, with
+// a write that came before the deletion: it takes its slot and its volume no more.
+// When the watch has caught up, the name is free for the next ticket.
+func TestReleasedTicketDoesNotComeBack(t *testing.T) {
+	now := time.Unix(1, 0)
+	id, volume := ledger.TicketID{Namespace: "ns", Name: "p"}, ledger.VolumeID{Driver: "d", Handle: "h"}
+	ticket := func(uid, version string) ledger.Ticket {
+		return ledger.Ticket{ID: id, UID: uid, Version: version, Type: ledger.TypePod, Node: "n1", Pod: "p",
+			Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "c"}}}
+	}
+	l := ledger.New()
+	key := ledger.ClaimKey{Namespace: "ns", Name: "c"}
+	for _, e := range []ledger.Event{
+		ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: volume, Access: ledger.AccessNode, Claim: key},
+		ledger.Claim{Key: key, UID: "c", Version: "2", PersistentVolume: "pv", Bound: true, Access: ledger.AccessNode},
+		ledger.Pod{UID: "p", Namespace: "ns", Name: "p", Version: "3"},
+		ticket("first", "4"),
+	} {
+		l.Apply(now, e)
+	}
+	counts := func() (known bool, users int, slots int32) {
+		s := l.Snapshot()
+		if p := s.Volume(volume).Place("n1"); p != nil {
+			users = len(p.Users)
+		}
+		return s.Ticket(id) != nil, users, s.Node("n1").Driver("d").Used
+	}
+	if known, users, slots := counts(); !known || users != 1 || slots != 1 {
+		t.Fatalf("granted: known %t, users %d, slots %d", known, users, slots)
+	}
+	l.Apply(now, ledger.TicketReleased{ID: id, UID: "first"})
+	l.Apply(now, ticket("first", "5"))
+	if known, users, slots := counts(); known || users != 0 || slots != 0 {
+		t.Errorf("it is back: known %t, users %d, slots %d", known, users, slots)
+	}
+	l.Apply(now, ledger.TicketGone{ID: id})
+	l.Apply(now, ticket("second", "6"))
+	if known, users, slots := counts(); !known || users != 1 || slots != 1 {
+		t.Errorf("the next ticket of the name: known %t, users %d, slots %d", known, users, slots)
+	}
+}
