@@ -14,6 +14,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attachment"
 	"github.com/moorage-dev/moorage/controller/mountgate"
+	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/internal/connect"
@@ -149,6 +150,7 @@ type stages struct {
 	attachments *attachment.Controller
 	tickets     *ticket.Controller
 	gates       *mountgate.Controller
+	policies    *policy.Controller
 	truth       *truth.Checker
 	wake        *wake
 }
@@ -181,7 +183,11 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stages{attachments, tickets, gates, checker, newWake(c.observer, attachments, tickets, gates, checker)}, nil
+	policies, err := policy.New(policy.Config{Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	return &stages{attachments, tickets, gates, policies, checker, newWake(c.observer, attachments, tickets, gates, policies, checker)}, nil
 }
 
 // depths are how much is due, by the names that the metric has.
@@ -200,6 +206,7 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	running.Go(func() { s.attachments.Run(ctx, c.Workers) })
 	running.Go(func() { s.tickets.Run(ctx, c.Workers, min(c.Workers, unhurried)) })
 	running.Go(func() { s.gates.Run(ctx, min(c.Workers, unhurried)) })
+	running.Go(func() { s.policies.Run(ctx) })
 	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attachment"
 	"github.com/moorage-dev/moorage/controller/mountgate"
+	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -21,13 +22,14 @@ type wake struct {
 	attachments *attachment.Controller
 	tickets     *ticket.Controller
 	gates       *mountgate.Controller
+	policies    *policy.Controller
 	truth       *truth.Checker
 	volumes     *work.Queue[ledger.VolumeID]
 	nodes       *work.Queue[ledger.NodeName]
 }
 
-func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *mountgate.Controller, c *truth.Checker) *wake {
-	w := &wake{observer: o, attachments: a, tickets: t, gates: g, truth: c}
+func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *mountgate.Controller, p *policy.Controller, c *truth.Checker) *wake {
+	w := &wake{observer: o, attachments: a, tickets: t, gates: g, policies: p, truth: c}
 	w.volumes = work.New("touched volumes", w.volume)
 	w.nodes = work.New("touched nodes", w.node)
 	return w
@@ -46,6 +48,9 @@ func (w *wake) touched(t ledger.Touched) {
 	for _, id := range t.Tickets {
 		w.tickets.Add(id)
 		w.gates.Add(id.Name) // a reservation has its pod's UID for a name
+	}
+	for _, name := range t.Policies {
+		w.policies.Add(name)
 	}
 }
 
@@ -94,6 +99,7 @@ func (w *wake) node(ctx context.Context, n ledger.NodeName) (time.Duration, erro
 // meanwhile does not wait for them.
 func (w *wake) all() {
 	s := w.observer.Snapshot()
+	w.policies.All()
 	for v := range s.Volumes() {
 		w.attachments.Later(v.ID)
 	}

@@ -91,6 +91,8 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-controller", "update", "moorage.dev", "volumetickets/status", elsewhere, "", true},
 		{"moorage-controller", "get list watch create update delete", "moorage.dev", "volumeholds", "", "", true},
 		{"moorage-controller", "list watch", "moorage.dev", "attachpolicies", "", "", true},
+		{"moorage-controller", "update", "moorage.dev", "attachpolicies/status", "", "", true},
+		{"moorage-controller", "create update patch delete", "moorage.dev", "attachpolicies", "", "", false},
 		{"moorage-controller", "create patch", "", "events", elsewhere, "", true},
 		{"moorage-controller", "create", "coordination.k8s.io", "leases", own, "", true},
 		{"moorage-controller", "get update", "coordination.k8s.io", "leases", own, "moorage-controller", true},

@@ -23,8 +23,7 @@ import (
 type Typed[T, L any] interface {
 	Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error)
 	Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)
-	// UpdateStatus writes the status subresource. VolumeHold and AttachPolicy
-	// have none: use Update.
+	// UpdateStatus writes the status subresource. VolumeHold has none: use Update.
 	UpdateStatus(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)

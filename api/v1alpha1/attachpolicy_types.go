@@ -10,10 +10,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // any, everything is as users know it from Kubernetes: see WithDefaults.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=attachpolicies,scope=Cluster,shortName=ap,categories=moorage
 // +kubebuilder:printcolumn:name="Driver",type=string,JSONPath=`.spec.driver`
 // +kubebuilder:printcolumn:name="StorageClass",type=string,JSONPath=`.spec.storageClassName`
 // +kubebuilder:printcolumn:name="BindAfter",type=string,JSONPath=`.spec.bindAfter`
+// +kubebuilder:printcolumn:name="Refused",type=string,JSONPath=`.status.conditions[?(@.type=="Refused")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AttachPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -21,6 +23,10 @@ type AttachPolicy struct {
 
 	// spec is the policy.
 	Spec AttachPolicySpec `json:"spec"`
+
+	// status is written by the controller alone.
+	// +optional
+	Status AttachPolicyStatus `json:"status,omitzero"`
 }
 
 // AttachPolicyList is a list of AttachPolicies.
@@ -164,6 +170,19 @@ type AttachPolicySpec struct {
 	// nodes for as long as a ticket of type LiveMigration asks for it.
 	// +optional
 	LiveMigration bool `json:"liveMigration,omitempty"`
+}
+
+// AttachPolicyStatus is what the controller says of a policy.
+type AttachPolicyStatus struct {
+	// conditions are Refused, while the controller can't do as the policy says. Its
+	// reason is the arbiter's code, its message says what would change it.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
 // SlotPolicy lowers the number of a driver's volumes per node. It never raises

@@ -73,6 +73,11 @@ const (
 	// attached at its node.
 	TicketSatisfied = "Satisfied"
 
+	// PolicyRefused is an AttachPolicy's condition, there only while it is True: the
+	// controller can't do as the policy says, and no pod that it applies to is
+	// placed.
+	PolicyRefused = "Refused"
+
 	// HoldAttached is a VolumeHold's condition, written only where the volume is
 	// not attached as it should be: False with the reason AttachFailed and the
 	// driver's words while the driver refuses to attach it, and with the reason

@@ -119,7 +119,7 @@ func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 	if driver == "" || !mentions(says, "driver "+driver) {
 		return ""
 	}
-	for _, code := range []ledger.Code{arbiter.NodeExhausted, arbiter.DriverNotRegistered} {
+	for _, code := range []ledger.Code{arbiter.NodeExhausted, arbiter.DriverNotRegistered, arbiter.NotBeforeBind} {
 		if strings.Contains(says, (arbiter.Reason{Code: code, Driver: driver}).Message()) {
 			return code
 		}

@@ -47,6 +47,7 @@ func (g *gate) says(code ledger.Code, message string) {
 // code of what is wrong with its own volume.
 func TestUnplaced(t *testing.T) {
 	holder := ledger.Pod{UID: "holder", Version: "1", Namespace: "shop", Name: "db-0", Node: "worker-2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
+	early := arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: "d"}.Message()
 	for name, test := range map[string]struct {
 		message string
 		event   ledger.Event
@@ -57,9 +58,11 @@ func TestUnplaced(t *testing.T) {
 			holder, arbiter.HeldElsewhere},
 		"nodes that PreFilter left out": {"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [VolumeHold]. 2 node(s) can't take volume data: worker-2 holds it for pod shop/db-0",
 			holder, arbiter.HeldElsewhere},
-		"no claim":             {"0/3 nodes are available: claim data does not exist, or belongs to someone else. No new node would help.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, arbiter.ClaimMissing},
-		"driver":               {message: "0/1 nodes are available: 1 node(s) where driver d is not registered.", code: arbiter.DriverNotRegistered},
-		"room":                 {message: "0/1 nodes are available: 1 node(s) where driver d has no room for another volume (it answered ResourceExhausted).", code: arbiter.NodeExhausted},
+		"no claim": {"0/3 nodes are available: claim data does not exist, or belongs to someone else. No new node would help.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, arbiter.ClaimMissing},
+		"driver":   {message: "0/1 nodes are available: 1 node(s) where driver d is not registered.", code: arbiter.DriverNotRegistered},
+		"room":     {message: "0/1 nodes are available: 1 node(s) where driver d has no room for another volume (it answered ResourceExhausted).", code: arbiter.NodeExhausted},
+		"refused policy": {"0/3 nodes are available: " + early + ". No new node would help.",
+			ledger.Policy{Name: "p", Version: "1", Driver: "d", BindAfterAttached: true, Refused: true}, arbiter.NotBeforeBind},
 		"no matter of volumes": {message: "0/3 nodes are available: 3 Insufficient cpu."},
 		"of another driver":    {message: "0/3 nodes are available: 3 node(s) have no free slot of driver d2 (4 of 4 used)."},
 		"of another volume":    {"0/3 nodes are available: 3 node(s) can't take volume data-2: worker-2 holds it for pod shop/db-0.", holder, ""},

@@ -24,13 +24,13 @@ type Arbiter struct {
 }
 
 // Admissible says whether a request can be met at any node at all. Its
-// reasons concern claims and volumes, not nodes.
+// reasons concern claims, volumes and policies, not nodes.
 func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	var reasons []Reason
 	for _, need := range r.Needs {
 		reasons = append(reasons, need.broken(s)...)
 	}
-	return refuse(reasons)
+	return refuse(append(reasons, tooEarly(s, r, refused)...))
 }
 
 // broken says what is wrong with a need wherever it is to be met.
@@ -97,6 +97,9 @@ func (a Arbiter) judge(w view) Verdict {
 // slots.
 func (w view) wherever() []Reason {
 	var reasons []Reason
+	if !w.granting { // the controller goes by its own mode, whatever an earlier one has said
+		reasons = tooEarly(w.s, w.r, refused)
+	}
 	for _, need := range w.r.Needs {
 		reasons = append(reasons, need.broken(w.s)...)
 		if need.Volume.IsZero() || !w.s.AttachRequired(need.Volume.Driver) {

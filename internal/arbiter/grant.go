@@ -33,7 +33,7 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	if !verdict.Allowed() {
 		return verdict, nil
 	}
-	if early := a.tooEarly(s, r); len(early) > 0 {
+	if early := tooEarly(s, r, a.refuses); len(early) > 0 {
 		return refuse(early), nil
 	}
 	if gaveWay(t) && len(r.Needs) > 0 {
@@ -68,25 +68,6 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	}
 	slices.SortFunc(steps, func(a, b Step) int { return compareVolumes(a.Volume, b.Volume) })
 	return allow(), steps
-}
-
-// tooEarly is the reason that nobody would attach before a pod is bound what
-// its policy wants attached by then.
-func (a Arbiter) tooEarly(s ledger.Snapshot, r Request) []Reason {
-	if !a.Cooperative || a.BeforeBind || r.Pod == "" {
-		return nil
-	}
-	var reasons []Reason
-	for _, need := range r.Needs {
-		class := ""
-		if need.Claim != nil {
-			class = need.Claim.Class
-		}
-		if s.AttachRequired(need.Volume.Driver) && PolicyFor(s, need.Volume.Driver, class).BindAfterAttached {
-			reasons = append(reasons, Reason{Code: NotBeforeBind, Volume: need.Volume, Claim: need.Name, Driver: need.Volume.Driver})
-		}
-	}
-	return reasons
 }
 
 // fenced says which exclusive volumes would be granted at a node that is fenced,

@@ -141,7 +141,7 @@ func (s *script) policy(a args) {
 		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
 		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"),
-		BindAfterAttached: a.flag("bindAfterAttached"),
+		BindAfterAttached: a.flag("bindAfterAttached"), Refused: a.flag("refused"),
 	}
 	if d := a.duration("detachDelay"); d != nil {
 		p.DetachDelay = *d

@@ -42,6 +42,49 @@ func policyOf(s ledger.Snapshot, v *ledger.Volume) ledger.Policy {
 	return PolicyFor(s, v.ID.Driver, class)
 }
 
+// Accepts says whether a policy can be had in the controller's mode, and else why
+// not. Only the controller knows its mode: to all others the policy itself says
+// what came of it (ledger.Policy.Refused).
+func (a Arbiter) Accepts(p ledger.Policy) Verdict {
+	if a.refuses(p) {
+		return refuse([]Reason{notBeforeBind(p)})
+	}
+	return allow()
+}
+
+// refuses says whether nobody would attach before a pod is bound what its policy
+// wants attached by then.
+func (a Arbiter) refuses(p ledger.Policy) bool {
+	return a.Cooperative && !a.BeforeBind && p.BindAfterAttached
+}
+
+// refused says whether the controller has said so of a policy.
+func refused(p ledger.Policy) bool { return p.Refused }
+
+func notBeforeBind(p ledger.Policy) Reason { return Reason{Code: NotBeforeBind, Driver: p.Driver} }
+
+// tooEarly says which policies keep a pod from every node, since they are refused.
+func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []Reason {
+	if r.Pod == "" {
+		return nil
+	}
+	var reasons []Reason
+	for _, need := range r.Needs {
+		class := ""
+		if need.Claim != nil {
+			class = need.Claim.Class
+		}
+		policy := PolicyFor(s, need.Volume.Driver, class)
+		if !s.AttachRequired(need.Volume.Driver) || !refused(policy) {
+			continue
+		}
+		reason := notBeforeBind(policy)
+		reason.Volume, reason.Claim = need.Volume, need.Name
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
+
 func afterPodGone(p ledger.Policy) time.Duration {
 	if p.AfterPodGone == nil {
 		return DefaultAfterPodGone

@@ -60,6 +60,27 @@ func ticketObject() *v1alpha1.VolumeTicket {
 	}
 }
 
+// A policy's status is written at exactly the version that was decided on.
+func TestWritePolicyStatus(t *testing.T) {
+	w := start(t, func(s *apitest.Server) {
+		s.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+			Spec: v1alpha1.AttachPolicySpec{Driver: "d", BindAfter: v1alpha1.BindAfterAttached}})
+	}, nil)
+	object, _ := w.observer.Policy("p")
+	next := object.DeepCopy()
+	next.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PolicyRefused, Status: metav1.ConditionTrue, Reason: "NotBeforeBind"}}
+	must(t, w.WritePolicyStatus(t.Context(), next))
+	if p := w.observer.Snapshot().Policy("d", ""); p == nil || !p.Refused {
+		t.Errorf("the ledger says %+v", p)
+	}
+	next.Status.Conditions = nil
+	isStale(t, w.WritePolicyStatus(t.Context(), next))
+	w.server.Remove("attachpolicies", "", "p")
+	if err := w.WritePolicyStatus(t.Context(), next); err == nil || errors.Is(err, execute.ErrStale) {
+		t.Errorf("of a policy that is gone: %v", err)
+	}
+}
+
 // A ticket is granted at exactly the version that was decided on.
 func TestTickets(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "p1"}

@@ -15,6 +15,7 @@ func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
 		return
 	}
 	l.world.policies.put(l.gen, p.Name, &p)
+	t.Policies = append(t.Policies, p.Name)
 	l.policyChanged(t, p.key())
 	if old != nil && old.key() != p.key() {
 		l.policyChanged(t, old.key())

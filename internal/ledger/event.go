@@ -107,6 +107,8 @@ type Touched struct {
 	Volumes []VolumeID
 	Nodes   []NodeName // slots, limits, health
 	Tickets []TicketID
+	// Policies are the names of AttachPolicies that have changed.
+	Policies []string
 }
 
 func (t *Touched) volume(v VolumeID) {

@@ -311,6 +311,7 @@ type Policy struct {
 	Created           int64  // creationTimestamp, seconds; of two alike the older counts
 	Driver, Class     string // Class empty: all of the driver
 	BindAfterAttached bool
+	Refused           bool // BindAfterAttached, and the controller has said that it can't be had
 	MaxSlots          *int32
 	Headroom          int32
 	DetachDelay       time.Duration

@@ -42,6 +42,11 @@ func (o *Observer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
 	return object[*v1alpha1.VolumeTicket](o.feeds[Tickets], id.Namespace+"/"+id.Name)
 }
 
+// Policy returns the newest version known of an AttachPolicy. Read only.
+func (o *Observer) Policy(name string) (*v1alpha1.AttachPolicy, bool) {
+	return object[*v1alpha1.AttachPolicy](o.feeds[Policies], name)
+}
+
 func object[T any](f *feed, key string) (T, bool) {
 	var none T
 	found, ok := f.get(key)

@@ -150,6 +150,13 @@ func TestPolicy(t *testing.T) {
 	if only.AfterPodGone == nil || *only.AfterPodGone >= 0 || only.AfterUnreachable != nil {
 		t.Errorf("where only the taint forces: %+v", only)
 	}
+	refused := &v1alpha1.AttachPolicy{Status: v1alpha1.AttachPolicyStatus{Conditions: []metav1.Condition{{Type: v1alpha1.PolicyRefused, Status: metav1.ConditionTrue}}}}
+	if Policy(refused).Refused {
+		t.Error("refused for what the policy does not say any more")
+	}
+	if refused.Spec.BindAfter = v1alpha1.BindAfterAttached; !Policy(refused).Refused {
+		t.Error("not refused")
+	}
 	if got := Policy(&v1alpha1.AttachPolicy{}); !reflect.DeepEqual(got, ledger.Policy{}) {
 		t.Errorf("an empty policy is %+v", got)
 	}

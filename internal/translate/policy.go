@@ -5,6 +5,7 @@ package translate
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -25,6 +26,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		GrantTimeout:      duration(spec.GrantTimeout),
 		BindUngranted:     spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
 	}
+	fact.Refused = fact.BindAfterAttached && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.PolicyRefused)
 	if spec.Slots != nil {
 		fact.MaxSlots = spec.Slots.Max
 		if spec.Slots.Headroom != nil {

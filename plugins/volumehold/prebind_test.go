@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
@@ -109,6 +110,8 @@ func TestPolicyMayBindOnlyOnceAttached(t *testing.T) {
 		"attached": {one(good, ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true,
 			Reported: []ledger.VolumeID{volume("data")}}), ""},
 		"failed": {one(bad), "attaching volume data to n1 failed and will be tried again: disk is broken"},
+		"refused": {one(ledger.Policy{Name: "p", Version: "2", Driver: driver, BindAfterAttached: true, Refused: true}),
+			arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: driver}.Message()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -82,6 +82,10 @@ func (b *Book) Settled(a arbiter.Arbiter, r *Reservation) (waitsFor string, err 
 		return "the grant is not seen yet", nil
 	}
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
+		if policy := policyOf(s, need); policy.Refused {
+			// It came after the grant.
+			return "", fmt.Errorf("%w: %s", ErrRefused, arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: policy.Driver}.Message())
+		}
 		verdict := a.Settled(s, need, r.Ticket.Node)
 		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
 			verdict = a.Explain(s, need, r.Ticket.Node, b.now()).SeenFrom(r.Ticket.ID.Namespace)

@@ -37,7 +37,10 @@ func Pod(v arbiter.Verdict) []string {
 	}
 	messages := make([]string, 0, len(v.Reasons))
 	for _, r := range v.Reasons {
-		messages = append(messages, r.Message())
+		// Of several volumes a policy's words are the same.
+		if m := r.Message(); !slices.Contains(messages, m) {
+			messages = append(messages, m)
+		}
 	}
 	return messages
 }

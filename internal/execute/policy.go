@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// WritePolicyStatus replaces a policy's status at exactly the policy's version. A
+// write that got no answer is found by the informer, and made again if it had no
+// effect: nothing is decided on it here.
+func (e *Executor) WritePolicyStatus(ctx context.Context, policy *v1alpha1.AttachPolicy) error {
+	old, _ := e.config.Observer.Policy(policy.Name)
+	written, err := call(ctx, e, func(ctx context.Context) (*v1alpha1.AttachPolicy, error) {
+		return e.config.Moorage.AttachPolicies().UpdateStatus(ctx, policy, metav1.UpdateOptions{})
+	})
+	switch {
+	case err == nil:
+		e.config.Observer.Saw(written)
+		e.config.Events.PolicyChanged(old, written)
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: AttachPolicy %s has another version", ErrStale, policy.Name)
+	}
+	return fmt.Errorf("write the status of AttachPolicy %s: %w", policy.Name, err)
+}
