@@ -159,7 +159,7 @@ func (c *cluster) doDelete(s arbiter.Step) error {
 		return nil
 	}
 	c.judge.deletes(s.Volume, s.Node)
-	a.Deleting = true
+	a.Deleting, a.DeletedAt = true, c.now.Unix()
 	c.putAttachment(a)
 	return nil
 }

@@ -170,6 +170,7 @@ type disks struct {
 	at         map[ledger.VolumeID]map[ledger.NodeName]bool
 	failAttach map[ledger.VolumeID]ledger.CallError
 	failDetach map[ledger.VolumeID]ledger.CallError
+	hangs      map[ledger.VolumeID]bool // a detach that is not answered
 	lies       map[ledger.VolumeID]bool // the attach that fails has happened all the same
 	stock      bool                     // the attacher does not know that a volume may stay
 }
@@ -179,6 +180,7 @@ func newDisks() disks {
 		at:         map[ledger.VolumeID]map[ledger.NodeName]bool{},
 		failAttach: map[ledger.VolumeID]ledger.CallError{},
 		failDetach: map[ledger.VolumeID]ledger.CallError{},
+		hangs:      map[ledger.VolumeID]bool{},
 		lies:       map[ledger.VolumeID]bool{},
 	}
 }
@@ -241,6 +243,9 @@ func (c *cluster) unknownSource(va ledger.Attachment) bool {
 }
 
 func (c *cluster) unpublish(va ledger.Attachment, v ledger.VolumeID) bool {
+	if c.disks.hangs[v] {
+		return false
+	}
 	if e := c.disks.failDetach[v]; !e.IsZero() {
 		if va.Wanted && !c.disks.stock { // as moorage-attacher does
 			c.deleteAttachment(va.Name)

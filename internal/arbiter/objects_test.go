@@ -345,14 +345,18 @@ func (s *script) kubelet(a args) {
 }
 
 // fail plants a fault: attach|detach volume=… code=…; "ok" takes it away. An
-// attach that "lies" happens, and says that it has failed.
+// attach that "lies" happens, and says that it has failed; a detach that "hangs" is
+// not answered.
 func (s *script) fail(a args) {
 	book, text := s.disks.failAttach, "the cloud said no"
 	if a.flag("detach") {
 		book = s.disks.failDetach
 	}
 	v := s.volumeNamed(a.get("volume", ""))
-	s.disks.lies[v] = a.flag("lies")
+	s.disks.lies[v], s.disks.hangs[v] = a.flag("lies"), a.flag("hangs")
+	if a.flag("hangs") {
+		return
+	}
 	if a.flag("ok") {
 		delete(book, v)
 		return

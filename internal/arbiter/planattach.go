@@ -173,7 +173,7 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 		if other.Node == n || !p.physical(other) || target && other.Node == holder || !target && p.migratesTo(other) {
 			continue
 		}
-		reasons = append(reasons, stuckAt(p.Arbiter, p.s, p.v, other, p.now))
+		reasons = append(reasons, p.stuck(other))
 	}
 	return reasons
 }
@@ -212,13 +212,43 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.Place
 	case va != nil && va.Deleting:
 		if !va.DetachError.IsZero() {
 			reason.Code, reason.Detail, reason.GRPC = DetachFailed, va.DetachError.Message, va.DetachError.Code
+			return reason
 		}
+		return unanswered(s, v, place, va, now, reason)
 	case !unused(s, place) && !fenced(s, v, place.Node, now):
 		return stillUsed(s, v, place, now, reason)
 	default:
 		if verdict, _ := a.SafeToDetach(s, v, place, now); !verdict.Allowed() {
 			return verdict.First()
 		}
+	}
+	return reason
+}
+
+// detachPatience is for how long a driver may say nothing to a detach before that is
+// told: longer than attachers give one call, after which they say that it timed out
+// (external-attacher, --timeout, 15 s).
+const detachPatience = time.Minute
+
+// unanswered says of a detach that has gone on for longer than that, as far as this
+// process has seen, that nobody answers it. What the hold says already stays said,
+// whoever has seen it.
+func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, va *ledger.Attachment, now time.Time, reason Reason) Reason {
+	lasting := reason
+	lasting.Code, lasting.Driver, lasting.Since = DetachUnanswered, v.ID.Driver, va.DeletedAt
+	told := v.Hold != nil && v.Hold.Reason == lasting.Code && v.Hold.Message == lasting.Message()
+	if since, leaving := s.Leaving(place); told || leaving && now.Sub(since) >= detachPatience {
+		return lasting
+	}
+	return reason
+}
+
+// stuck is stuckAt, and has the plan made anew when the driver has not answered for
+// too long.
+func (p *planner) stuck(place *ledger.Place) Reason {
+	reason := stuckAt(p.Arbiter, p.s, p.v, place, p.now)
+	if since, leaving := p.s.Leaving(place); leaving && reason.Code == Detaching {
+		p.recheck(detachPatience - p.now.Sub(since))
 	}
 	return reason
 }

@@ -310,7 +310,7 @@ func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 	if place == nil || p.living(place) && h.Next.Node == "" && !detaching(place) {
 		return
 	}
-	stuck := stuckAt(p.Arbiter, p.s, p.v, place, p.now)
+	stuck := p.stuck(place)
 	switch stuck.Code {
 	case Detaching, InUse, HeldElsewhere:
 		return // as it should be: under way, or who yields has not been told yet

@@ -38,6 +38,7 @@ const (
 	NotReported         ledger.Code = "NotReported" // attached, not yet in volumesAttached
 	Detaching           ledger.Code = "Detaching"
 	DetachFailed        ledger.Code = "DetachFailed"
+	DetachUnanswered    ledger.Code = "DetachUnanswered" // neither done nor refused for a while
 	InUse               ledger.Code = "InUse"
 	InUseUnknown        ledger.Code = "InUseUnknown"
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
@@ -52,7 +53,7 @@ func Codes() []ledger.Code {
 	return []ledger.Code{
 		NoFreeSlot, NodeExhausted, AccessModesConflict, ClaimMissing, ClaimLost, ClaimDeleting,
 		VolumeDeleting, Outranked, NotBeforeBind, NodeFenced, ClaimUnbound, HeldElsewhere, UsedByOtherPod, DriverNotRegistered, NodeMissing,
-		NodeUnmanaged, NotGranted, Attaching, AttachFailed, NotReported, Detaching, DetachFailed,
+		NodeUnmanaged, NotGranted, Attaching, AttachFailed, NotReported, Detaching, DetachFailed, DetachUnanswered,
 		InUse, InUseUnknown, NodeUnreachable, DetachDelayed, ForeignAttachment, VolumeMissing, NodeReplaced,
 	}
 }
@@ -129,6 +130,10 @@ func (r Reason) progress(volume string) string {
 		return fmt.Sprintf("%s is being detached from %s", volume, r.Node)
 	case DetachFailed:
 		return fmt.Sprintf("detaching %s from %s failed and will be tried again: %s", volume, r.Node, r.said())
+	case DetachUnanswered:
+		return fmt.Sprintf("%s is being detached from %s%s, and driver %s has neither done nor refused it. It waits for the driver's attacher: see that it runs, and what its log says of VolumeAttachment %s. "+
+			"If driver and attacher are gone for good, detach the volume by hand, and only then take the VolumeAttachment's finalizers off",
+			volume, r.Node, r.since(), r.Driver, ledger.AttachmentName(r.Volume, r.Node))
 	case InUse:
 		return fmt.Sprintf("%s is still in use at %s: its kubelet reports it in volumesInUse", volume, r.Node)
 	case InUseUnknown:
@@ -164,6 +169,14 @@ func (r Reason) waysOut() string {
 	}
 	b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
 	return b.String()
+}
+
+// since is since when, in words, where that is known.
+func (r Reason) since() string {
+	if r.Since == 0 {
+		return ""
+	}
+	return " since " + time.Unix(r.Since, 0).UTC().Format(time.RFC3339)
 }
 
 func (r Reason) forWhom() string {

@@ -107,4 +107,5 @@ type Reason struct {
 	GRPC    int32            // gRPC code of a driver's error
 	Detail  string           // a driver's own words
 	Seconds int64            // until a rule's time is over
+	Since   int64            // seconds since 1970, by the API server's clock; 0 when not known
 }

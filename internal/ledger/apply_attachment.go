@@ -99,6 +99,7 @@ func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 // at its place.
 func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecord, name string, rec attachmentRecord) {
 	rec.gen = l.gen
+	rec.noteDeletion(old, now.Sub(l.world.epoch))
 	same := old != nil && old.at() == rec.at() && old.to.node == rec.to.node
 	if same && old.gen == l.gen && old.uid == rec.uid && old.odd == nil && rec.odd == nil && !old.proved {
 		*old = rec // no snapshot has it, and nothing else depends on it

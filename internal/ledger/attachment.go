@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // attachmentRecord is a VolumeAttachment as the ledger keeps it. Large
@@ -54,6 +55,27 @@ type oddAttachment struct {
 	transitions  int64
 	attachError  CallError
 	detachError  CallError
+	deletedAt    int64
+	// seen is when this process saw that it is being deleted, since the epoch. Every
+	// record of one that is has it.
+	seen time.Duration
+}
+
+// noteDeletion keeps when this process saw that the attachment is being deleted:
+// seen, unless its record before, if there is one, knows of it.
+func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Duration) {
+	if !r.deleting {
+		return
+	}
+	odd := oddAttachment{}
+	if r.odd != nil {
+		odd = *r.odd
+	}
+	odd.seen = seen
+	if before != nil && before.deleting && before.uidText() == r.uidText() {
+		odd.seen = before.odd.seen
+	}
+	r.odd = &odd
 }
 
 // pack makes the record of an attachment of a volume. The strings of handle,
@@ -63,7 +85,7 @@ func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attac
 		handle: handle, to: to, pv: pv, own: own,
 		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, wanted: a.Wanted, inline: !a.Inline.IsZero(),
 	}
-	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError}
+	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError, deletedAt: a.DeletedAt}
 	var ok bool
 	if r.uid, ok = packUID(a.UID); !ok {
 		odd.uid = a.UID
@@ -103,7 +125,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 		a.Inline = r.at()
 	}
 	if r.odd != nil {
-		a.AttachError, a.DetachError = r.odd.attachError, r.odd.detachError
+		a.AttachError, a.DetachError, a.DeletedAt = r.odd.attachError, r.odd.detachError, r.odd.deletedAt
 		a.Transitions += r.odd.transitions
 	}
 	return a

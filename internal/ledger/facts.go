@@ -162,6 +162,7 @@ type Attachment struct {
 	Inline             VolumeID // of spec.source.inlineVolumeSpec
 	Attached           bool
 	Deleting           bool
+	DeletedAt          int64  // deletionTimestamp, seconds, by the API server's clock: for people
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id

@@ -90,6 +90,15 @@ func (s Snapshot) Idle(p *Place) (time.Time, bool) {
 	return since, true
 }
 
+// Leaving returns since when this process has seen that the attachment at a place is
+// being deleted. False while none is.
+func (s Snapshot) Leaving(p *Place) (time.Time, bool) {
+	if p == nil || p.first == nil || !p.first.deleting {
+		return time.Time{}, false
+	}
+	return s.world.epoch.Add(p.first.odd.seen), true
+}
+
 // AttachmentVolume returns the volume that a known attachment is of.
 func (s Snapshot) AttachmentVolume(name string) VolumeID {
 	if a := s.world.attachments.get(name); a != nil {

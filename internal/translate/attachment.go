@@ -52,6 +52,9 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		AttachError: callError(a.Status.AttachError),
 		DetachError: callError(a.Status.DetachError),
 	}
+	if a.DeletionTimestamp != nil {
+		fact.DeletedAt = a.DeletionTimestamp.Unix()
+	}
 	if n, err := strconv.ParseInt(a.Annotations[v1alpha1.AnnotationTransitions], 10, 64); err == nil && n > 0 {
 		fact.Transitions = n
 	}

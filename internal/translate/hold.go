@@ -174,9 +174,9 @@ func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus)
 }
 
 // safeToDetach says whether a detach that is pending for a reason would be safe:
-// one that the driver refuses had been proved to be.
+// one that the driver refuses, or does not answer, had been proved to be.
 func safeToDetach(reason ledger.Code) metav1.ConditionStatus {
-	if reason == arbiter.DetachFailed {
+	if reason == arbiter.DetachFailed || reason == arbiter.DetachUnanswered {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse

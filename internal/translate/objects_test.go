@@ -17,7 +17,7 @@ import (
 )
 
 func TestAttachment(t *testing.T) {
-	now := metav1.Now()
+	now := metav1.Unix(9, 0)
 	object := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "csi-1", UID: "u", ResourceVersion: "5", DeletionTimestamp: &now,
@@ -33,7 +33,7 @@ func TestAttachment(t *testing.T) {
 	}
 	want := ledger.Attachment{
 		Name: "csi-1", UID: "u", Version: "5", Driver: "d", Node: "n", PersistentVolume: "pv",
-		Attached: true, Deleting: true, Ours: true, Transitions: 7, NodeID: "i-1",
+		Attached: true, Deleting: true, DeletedAt: 9, Ours: true, Transitions: 7, NodeID: "i-1",
 		AttachError: ledger.CallError{Message: "the driver gave no message"},
 		DetachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
 	}

@@ -73,7 +73,7 @@ func answers() []ledger.Code {
 // volumes has it look again (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
 func progress() []ledger.Code {
 	return []ledger.Code{
-		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed,
+		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered,
 		arbiter.InUse, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced,
 	}
 }

@@ -93,7 +93,7 @@ func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 		if va != nil {
 			return va.CreationTimestamp.Time
 		}
-	case arbiter.Detaching, arbiter.DetachFailed:
+	case arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered:
 		if va != nil && va.DeletionTimestamp != nil {
 			return va.DeletionTimestamp.Time
 		}
