@@ -239,6 +239,7 @@ func (c *cluster) deleteTicket(id ledger.TicketID) {
 }
 
 func (c *cluster) deleteAttachment(name string) {
+	delete(c.disks.retry, name) // the attacher forgets it
 	delete(c.attachments, name)
 	c.seen(ledger.AttachmentGone{Name: name})
 }

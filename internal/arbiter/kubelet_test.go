@@ -5,6 +5,7 @@ package arbiter_test
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -173,6 +174,10 @@ type disks struct {
 	hangs      map[ledger.VolumeID]bool // a detach that is not answered
 	lies       map[ledger.VolumeID]bool // the attach that fails has happened all the same
 	stock      bool                     // the attacher does not know that a volume may stay
+	// strict drivers refuse to attach what is elsewhere, or where they are not
+	// registered, and the attacher tries again only when retry is over.
+	strict bool
+	retry  map[string]time.Time // by the attachment's name
 }
 
 func newDisks() disks {
@@ -182,7 +187,42 @@ func newDisks() disks {
 		failDetach: map[ledger.VolumeID]ledger.CallError{},
 		hangs:      map[ledger.VolumeID]bool{},
 		lies:       map[ledger.VolumeID]bool{},
+		retry:      map[string]time.Time{},
 	}
+}
+
+// longestRetry is how long an attacher waits at most before it tries again an attach
+// that has failed (external-attacher, --retry-interval-max).
+const longestRetry = 5 * time.Minute
+
+// refusal is why a strict driver does not attach a volume to a node now.
+func (c *cluster) refusal(v ledger.VolumeID, n ledger.NodeName) ledger.CallError {
+	if !slices.ContainsFunc(c.csinodes[n].Drivers, func(d ledger.DriverOnNode) bool { return d.Name == v.Driver }) {
+		return ledger.CallError{Message: "CSINode " + string(n) + " does not contain driver " + v.Driver}
+	}
+	for at := range c.disks.at[v] {
+		if at != n && c.isExclusive(v) {
+			return ledger.CallError{Code: 9, Message: "it is attached to " + string(at)}
+		}
+	}
+	return ledger.CallError{}
+}
+
+// refused is attacher's part for a strict driver: whether it does not attach, and
+// whether it said so just now.
+func (c *cluster) refused(va ledger.Attachment, v ledger.VolumeID) (refused, said bool) {
+	if !c.disks.strict || c.now.Before(c.disks.retry[va.Name]) {
+		return c.disks.strict, false
+	}
+	e := c.refusal(v, va.Node)
+	if e.IsZero() {
+		return false, false
+	}
+	c.disks.retry[va.Name] = c.now.Add(longestRetry)
+	va.AttachError = e
+	c.putAttachment(va)
+	c.trace("attacher: %s at %s: %s", volumeName(c, v), va.Node, e.Message)
+	return true, true
 }
 
 // attacher lets the CSI driver's attacher do one VolumeAttachment, and says
@@ -197,6 +237,9 @@ func (c *cluster) attacher(name string) bool {
 		return c.unpublish(va, v)
 	case va.Attached:
 		return false
+	}
+	if refused, said := c.refused(va, v); refused {
+		return said
 	}
 	if e := c.disks.failAttach[v]; !e.IsZero() {
 		if c.disks.lies[v] {
