@@ -200,11 +200,6 @@ func (r *attachmentRecord) olderThan(version string) bool {
 	return Newer(version, r.versionText())
 }
 
-// exhausted says whether the driver has refused it for want of room.
-func (r *attachmentRecord) exhausted() bool {
-	return r.odd != nil && r.odd.attachError.Code == ResourceExhausted && !r.attached && !r.deleting
-}
-
 func compareAttachments(a, b *attachmentRecord) int {
 	return cmp.Or(count(b.own)-count(a.own), cmp.Compare(a.name(), b.name()))
 }
