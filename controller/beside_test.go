@@ -68,6 +68,25 @@ func TestCooperative(t *testing.T) {
 	c.never("delete volumeattachments")
 }
 
+// Nothing is written for the volume of a pod that has not opted in, nor on the pod.
+func TestCooperativeLeavesBystandersAlone(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.disk("theirs")
+	c.disk("data")
+	c.pod("stranger", "n1", "theirs", false)
+	c.leadAs(1, cooperative)
+	c.pod("db", "n1", "data", true)
+	c.until("the volume of who has opted in is attached", func() bool { a := c.attachment("data", "n1"); return a != nil && a.Status.Attached })
+	c.Remove("pods", "shop", "stranger")
+	c.Remove("pods", "shop", "db")
+	c.until("that volume's hold is free", func() bool { return c.hold("data").Holder == nil })
+	for _, w := range c.Writes() {
+		if strings.Contains(w, vh("theirs")) || strings.Contains(w, va("theirs", "n1")) || strings.Contains(w, "stranger") {
+			t.Errorf("written: %s", w)
+		}
+	}
+}
+
 // What the other controller never heard of is taken back; what it reports is
 // its own to detach.
 func TestCooperativeLeavesNothing(t *testing.T) {
@@ -76,7 +95,7 @@ func TestCooperativeLeavesNothing(t *testing.T) {
 	c.disk("theirs")
 	c.leadAs(1, cooperative)
 	for _, name := range []string{"unheard", "theirs"} {
-		c.pod(name, "n1", name, false)
+		c.pod(name, "n1", name, true)
 		c.until("the volume is attached", func() bool { a := c.attachment(name, "n1"); return a != nil && a.Status.Attached })
 	}
 	c.report("n1", "theirs")
@@ -155,7 +174,7 @@ func TestCooperativeRefusesBindAfterAttached(t *testing.T) {
 	// Whatever is looked at again, nothing is written again.
 	c.Put("storageclasses", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: driver})
 	c.disk("other")
-	c.pod("other", "n1", "other", false)
+	c.pod("other", "n1", "other", true)
 	c.until("another pod, that nobody placed by the policy, has its volume", func() bool { a := c.attachment("other", "n1"); return a != nil && a.Status.Attached })
 	stop()
 	about := slices.DeleteFunc(c.Writes(), func(w string) bool {

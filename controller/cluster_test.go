@@ -178,6 +178,7 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	ended := make(chan error, 2)
 	go func() { observer.Run(ctx); ended <- nil }()
 	config := DefaultConfig()
+	config.Mode = ModeStandalone
 	config.Workers = 8
 	change(&config)
 	leading := make(chan struct{})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/connect"
@@ -30,6 +32,10 @@ type Config struct {
 	Namespace string
 	// Mode is ModeStandalone or ModeCooperative, in any case.
 	Mode string
+	// HandOver, in Cooperative mode, removes the policy binding by which a
+	// Standalone controller kept others from writing volumesAttached. Without it,
+	// the controller does not lead where Standalone mode may be meant to go on.
+	HandOver bool
 	// AttachBeforeBind has Cooperative mode attach for granted tickets, whose
 	// pods are not bound yet. Standalone always does.
 	AttachBeforeBind bool
@@ -37,6 +43,9 @@ type Config struct {
 	// that is wanted again at its node, as moorage-attacher can. Others take no
 	// notice. Standalone only: Cooperative never asks.
 	StayAttached bool
+	// NoForceOnTimeout detaches no volume by force because of time, unless its
+	// AttachPolicy says after which.
+	NoForceOnTimeout bool
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
@@ -71,7 +80,13 @@ func (c Config) election() lead.Config {
 	return lead.Config{
 		Namespace: c.Namespace, Name: v1alpha1.ControllerName,
 		Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod, WriteTimeout: c.WriteTimeout,
+		Labels: map[string]string{v1alpha1.LabelMode: strings.ToLower(c.Mode)},
 	}
+}
+
+// guard is what keeps a second controller from writing volumesAttached.
+func (c Config) guard(kube kubernetes.Interface) guard {
+	return guard{kube: kube, namespace: c.Namespace, cooperative: c.cooperative(), handOver: c.HandOver, skip: c.SkipPolicyCheck}
 }
 
 // connection is how the API server is reached. The executor limits the rate of
@@ -87,7 +102,7 @@ func (c Config) connection() connect.Config {
 // DefaultConfig returns the configuration that a command line starts from.
 func DefaultConfig() Config {
 	return Config{
-		Namespace: "moorage-system", Mode: ModeStandalone, StayAttached: true,
+		Namespace: "moorage-system", Mode: ModeCooperative, StayAttached: true,
 		QPS: 400, Burst: 800, Workers: 64,
 		WriteTimeout:  5 * time.Second,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
@@ -101,6 +116,9 @@ func (c Config) Validate() error {
 	switch strings.ToLower(c.Mode) {
 	case ModeCooperative:
 	case ModeStandalone:
+		if c.HandOver {
+			errs = append(errs, errors.New("--hand-over is for --mode=cooperative: standalone keeps others from writing volumesAttached"))
+		}
 		if c.AttachBeforeBind {
 			errs = append(errs, errors.New("--attach-before-bind is for --mode=cooperative: standalone does so anyway"))
 		}

@@ -3,23 +3,61 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/observe"
 )
 
-// errFlex says why the controller refuses to do the whole job.
+// errFlex says why the controller refuses to begin to do the whole job.
 var errFlex = errors.New("only kube-controller-manager, which has its driver, can attach a FlexVolume: " +
 	"stay with its attach/detach controller (--mode=cooperative), or pass --allow-flex-volumes if its driver does not attach")
 
-// refuseFlexVolumes returns an error where somebody has a FlexVolume that nobody
-// would attach. Whether a driver of that kind attaches at all only the driver
-// could say.
-func (c termConfig) refuseFlexVolumes() error {
+// refuseFlexVolumes returns an error at a first installation where a
+// PersistentVolume is a FlexVolume that nobody would attach: nothing depends on this
+// controller yet, and kube-controller-manager's can stay. A first installation is a
+// cluster in which no VolumeHold and no VolumeTicket is. Later such a volume is told,
+// and pods with one never keep anybody from leading: anybody may create them.
+func (c termConfig) refuseFlexVolumes(ctx context.Context) error {
 	if c.AllowFlexVolumes || c.cooperative() {
 		return nil
 	}
-	if name := c.observer.FlexVolume(); name != "" {
-		return fmt.Errorf("%s: %w", name, errFlex)
+	for _, flex := range c.observer.FlexVolumes() {
+		if flex.Pod != nil {
+			continue
+		}
+		if first, err := c.observer.Untouched(ctx); err != nil || !first {
+			return err
+		}
+		return fmt.Errorf("PersistentVolume %s: %w", flex.Name, errFlex)
 	}
 	return nil
+}
+
+// flexVolumes tells once in a term of each FlexVolume that nobody attaches.
+type flexVolumes struct{ told map[types.UID]bool }
+
+func (f *flexVolumes) tell(c termConfig) {
+	if c.AllowFlexVolumes || c.cooperative() {
+		return
+	}
+	known := map[types.UID]bool{}
+	for _, flex := range c.observer.FlexVolumes() {
+		known[flex.UID] = true
+		if !f.told[flex.UID] {
+			c.tellFlex(flex)
+		}
+	}
+	f.told = known
+}
+
+func (c termConfig) tellFlex(flex observe.FlexVolume) {
+	if flex.Pod != nil {
+		c.events.FlexVolumeOfPod(flex.Pod)
+		return
+	}
+	c.events.FlexVolume(flex.Name, flex.UID)
 }

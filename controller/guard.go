@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -14,19 +15,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// policyName names the ValidatingAdmissionPolicy, and its binding, that let
-// nobody but this controller write volumesAttached.
+// policyName names the ValidatingAdmissionPolicy, which the chart installs in
+// Standalone mode, and its binding, which the Standalone controller creates once
+// it leads. With both, nobody but this controller writes volumesAttached.
 const policyName = "moorage-volumes-attached"
 
 var (
-	// errUnguarded says why the controller refuses to write in Standalone mode.
+	// errUnguarded is why the controller does not lead in Standalone mode.
 	errUnguarded = errors.New("another attach/detach controller could write volumesAttached too: " +
-		"apply Moorage's policies (the chart's, or manifests/policies.yaml), or pass --skip-policy-check for development")
-	// errShutOut says why it refuses to work beside another controller.
-	errShutOut = errors.New("the policy " + policyName + " keeps kube-controller-manager's attach/detach controller from writing volumesAttached, " +
-		"and in mode cooperative nobody else does: install Moorage with mode=Cooperative, or delete the policy and its binding")
+		"apply Moorage's policies (the chart's, or manifests/standalone.yaml), or pass --skip-policy-check for development")
+	// errShutOut is why it does not lead in Cooperative mode.
+	errShutOut = errors.New("Moorage worked in Standalone mode here, and only its controller may write volumesAttached: " +
+		"to go on in Standalone mode, install with mode=Standalone; to hand over to kube-controller-manager's attach/detach controller, " +
+		"switch that controller on and install with mode=Cooperative by name, or delete the ValidatingAdmissionPolicyBinding " + policyName)
+	// errModeUnknown is why it does not lead in a Cooperative mode that nobody chose.
+	errModeUnknown = errors.New("a Moorage that did not say its mode has led here, perhaps in Standalone mode: " +
+		"install with mode=Standalone or mode=Cooperative by name")
+	// errAnotherRelease is why it does not lead beside another release of Moorage.
+	errAnotherRelease = errors.New("another release of Moorage attaches and detaches in this cluster: uninstall one of the two")
 )
 
 // guardPause is between two attempts to read the policy, guardInterval between
@@ -36,24 +46,39 @@ const (
 	guardInterval = 10 * time.Second
 )
 
-// guard sees to it that exactly one controller can write volumesAttached: this
-// one in Standalone mode, the other in Cooperative mode.
+// guard makes sure that exactly one controller can write volumesAttached: this
+// one in Standalone mode, kube-controller-manager's in Cooperative mode.
+//
+// The binding outlives the controller that created it: while nobody leads, the
+// other controller must not begin. Only a hand-over or a person removes it. It
+// reaches API servers with a delay, so that it stops mistakes; what keeps two
+// writers apart at any instant are the tests in each JSON Patch.
 type guard struct {
 	kube        kubernetes.Interface
+	namespace   string // of this release, and of its Lease
 	cooperative bool
+	handOver    bool // Cooperative: remove the binding of a Standalone controller
 	skip        bool
 	interval    time.Duration // guardInterval if zero
 }
 
-// await returns nil when the guard stands, and an error when it does not. While
-// the API server does not answer, it asks again.
+// await returns nil when this controller may lead, and an error when it must not.
+// While the API server does not answer, it asks again.
 func (g guard) await(ctx context.Context) error {
+	return g.persist(ctx, func(ctx context.Context) error {
+		_, err := g.check(ctx)
+		return err
+	})
+}
+
+// persist calls look until it returns nil or an error that no repetition changes.
+func (g guard) persist(ctx context.Context, look func(context.Context) error) error {
 	for !g.skip {
-		err := g.look(ctx)
+		err := look(ctx)
 		if err == nil || decided(err) {
 			return err
 		}
-		klog.FromContext(ctx).Error(err, "Can't tell yet whether the policy for volumesAttached is there; asking again")
+		klog.FromContext(ctx).Error(err, "Can't tell yet who may write volumesAttached; asking again")
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -64,13 +89,19 @@ func (g guard) await(ctx context.Context) error {
 }
 
 func decided(err error) bool {
-	return errors.Is(err, errUnguarded) || errors.Is(err, errShutOut) || apierrors.IsForbidden(err)
+	for _, final := range []error{errUnguarded, errShutOut, errModeUnknown, errAnotherRelease} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return apierrors.IsForbidden(err)
 }
 
-// keep does work, which begins when the guard stands, however long ago it was
-// found to, and ends when it no longer does.
+// keep does work while this controller alone may write volumesAttached, or in
+// Cooperative mode the other one. Work begins after the binding is as the mode
+// wants it, and ends when it no longer can be.
 func (g guard) keep(ctx context.Context, work func(context.Context) error) error {
-	if err := g.await(ctx); err != nil {
+	if err := g.persist(ctx, g.establish); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -91,8 +122,8 @@ func (g guard) keep(ctx context.Context, work func(context.Context) error) error
 	return err
 }
 
-// watch returns the error of a guard that no longer stands, and nil when ctx is
-// done. That nobody answers is no reason to stop.
+// watch returns an error when this controller must no longer lead, and nil when
+// ctx is done. That the API server does not answer is no reason to stop.
 func (g guard) watch(ctx context.Context) error {
 	if g.skip {
 		return nil
@@ -100,6 +131,7 @@ func (g guard) watch(ctx context.Context) error {
 	if g.interval == 0 {
 		g.interval = guardInterval
 	}
+	g.handOver = false // it is over: a binding that comes now is somebody else's
 	tick := time.NewTicker(g.interval)
 	defer tick.Stop()
 	for {
@@ -108,45 +140,119 @@ func (g guard) watch(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := g.look(ctx); err != nil && decided(err) && ctx.Err() == nil {
+		if err := g.establish(ctx); err != nil && decided(err) && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
-// look says whether the guard stands now.
-func (g guard) look(ctx context.Context) error {
-	err := denies(ctx, g.kube)
+// check reads the binding, nil when there is none, and whether this controller may
+// lead. It writes nothing.
+func (g guard) check(ctx context.Context) (*admissionv1.ValidatingAdmissionPolicyBinding, error) {
+	binding, err := g.binding(ctx)
 	switch {
+	case err != nil:
+		return nil, err
+	case binding != nil && g.foreign(binding):
+		return binding, fmt.Errorf("the ValidatingAdmissionPolicyBinding %s belongs to the release in namespace %s: %w",
+			policyName, binding.Annotations[v1alpha1.AnnotationRelease], errAnotherRelease)
 	case !g.cooperative:
-		return err
-	case err == nil:
-		return errShutOut
-	case errors.Is(err, errUnguarded):
-		return nil
+		return binding, g.policyStands(ctx, binding)
+	case g.handOver:
+		return binding, nil
+	case binding != nil:
+		return binding, errShutOut
 	}
-	return err
+	return nil, g.modeBefore(ctx)
 }
 
-// denies returns nil when the policy and its binding keep others from writing
-// volumesAttached, and errUnguarded when they don't.
-func denies(ctx context.Context, kube kubernetes.Interface) error {
-	admission := kube.AdmissionregistrationV1()
-	_, err := admission.ValidatingAdmissionPolicies().Get(ctx, policyName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
+// establish creates the binding in Standalone mode where it is missing, and
+// removes it where a Standalone controller hands over.
+func (g guard) establish(ctx context.Context) error {
+	binding, err := g.check(ctx)
+	if err != nil || g.cooperative == (binding == nil) {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("read ValidatingAdmissionPolicy %s: %w", policyName, err)
+	bindings := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	if !g.cooperative {
+		klog.FromContext(ctx).Info("From now on nobody else writes volumesAttached", "binding", policyName)
+		_, err := bindings.Create(ctx, g.newBinding(), metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
+		}
+		return nil
 	}
-	binding, err := admission.ValidatingAdmissionPolicyBindings().Get(ctx, policyName, metav1.GetOptions{})
+	klog.FromContext(ctx).Info("volumesAttached is handed over to kube-controller-manager's attach/detach controller", "binding", policyName)
+	err = bindings.Delete(ctx, policyName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &binding.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
+	}
+	return nil
+}
+
+// newBinding is the binding of this release.
+func (g guard) newBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        policyName,
+			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, "app.kubernetes.io/part-of": "moorage"},
+			Annotations: map[string]string{v1alpha1.AnnotationRelease: g.namespace},
+		},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policyName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+}
+
+// binding reads the binding: nil when there is none.
+func (g guard) binding(ctx context.Context) (*admissionv1.ValidatingAdmissionPolicyBinding, error) {
+	binding, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, policyName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the ValidatingAdmissionPolicyBinding %s is missing: %w", policyName, errUnguarded)
+		return nil, nil
 	case err != nil:
-		return fmt.Errorf("read ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
-	case binding.Spec.PolicyName != policyName || !slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny):
+		return nil, fmt.Errorf("read ValidatingAdmissionPolicyBinding %s: %w", policyName, err)
+	}
+	return binding, nil
+}
+
+// foreign says whether a binding names another release. One that names none was
+// installed by an older chart, or by hand.
+func (g guard) foreign(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+	release := b.Annotations[v1alpha1.AnnotationRelease]
+	return release != "" && release != g.namespace
+}
+
+// policyStands returns nil when the policy is there, and the binding, if it is
+// there, denies.
+func (g guard) policyStands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
+	_, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, policyName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the ValidatingAdmissionPolicy %s is missing: %w", policyName, errUnguarded)
+	case err != nil:
+		return fmt.Errorf("read ValidatingAdmissionPolicy %s: %w", policyName, err)
+	case binding != nil && (binding.Spec.PolicyName != policyName || !slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny)):
 		return fmt.Errorf("the ValidatingAdmissionPolicyBinding %s does not deny: %w", policyName, errUnguarded)
 	}
 	return nil
+}
+
+// modeBefore returns nil unless a Moorage has led here in a mode that is not
+// known to have been Cooperative: its Lease bears the mode since 0.3.
+func (g guard) modeBefore(ctx context.Context) error {
+	lease, err := g.kube.CoordinationV1().Leases(g.namespace).Get(ctx, v1alpha1.ControllerName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Lease %s/%s: %w", g.namespace, v1alpha1.ControllerName, err)
+	}
+	switch mode := lease.Labels[v1alpha1.LabelMode]; {
+	case strings.EqualFold(mode, ModeCooperative):
+		return nil
+	case mode == "":
+		return errModeUnknown
+	}
+	return errShutOut
 }

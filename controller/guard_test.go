@@ -5,15 +5,20 @@ package controller
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/report"
 )
 
 func putPolicy(s *apitest.Server) {
@@ -25,31 +30,55 @@ func putBinding(s *apitest.Server, actions ...admissionv1.ValidationAction) {
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policyName, ValidationActions: actions}})
 }
 
-// Exactly one of two controllers can write volumesAttached, or nothing begins.
+func putBindingOf(s *apitest.Server, release string) {
+	s.Put("validatingadmissionpolicybindings", guard{namespace: release}.newBinding())
+}
+
+func putLease(s *apitest.Server, mode string) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: v1alpha1.ControllerName}}
+	if mode != "" {
+		lease.Labels = map[string]string{v1alpha1.LabelMode: mode}
+	}
+	s.Put("leases", lease)
+}
+
+// A controller leads only where exactly one controller can write volumesAttached,
+// and a changed default changes nobody's mode.
 func TestGuard(t *testing.T) {
+	guarded := func(s *apitest.Server) { putPolicy(s); putBindingOf(s, "moorage-system") }
 	tests := map[string]struct {
-		setUp       func(*apitest.Server)
-		standalone  bool
-		cooperative bool
+		setUp                         func(*apitest.Server)
+		standalone, cooperative, hand error
 	}{
-		"nothing":     {func(*apitest.Server) {}, false, true},
-		"not bound":   {putPolicy, false, true},
-		"only warned": {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Warn) }, false, true},
-		"guarded":     {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Deny) }, true, false},
+		"nothing":                   {func(*apitest.Server) {}, errUnguarded, nil, nil},
+		"not bound yet":             {putPolicy, nil, nil, nil},
+		"only warned":               {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Warn) }, errUnguarded, errShutOut, nil},
+		"guarded":                   {guarded, nil, errShutOut, nil},
+		"guarded by an old chart":   {func(s *apitest.Server) { putPolicy(s); putBinding(s, admissionv1.Deny) }, nil, errShutOut, nil},
+		"guarded by another":        {func(s *apitest.Server) { putPolicy(s); putBindingOf(s, "storage") }, errAnotherRelease, errAnotherRelease, errAnotherRelease},
+		"led before, cooperative":   {func(s *apitest.Server) { putPolicy(s); putLease(s, ModeCooperative) }, nil, nil, nil},
+		"led before, standalone":    {func(s *apitest.Server) { putPolicy(s); putLease(s, ModeStandalone) }, nil, errShutOut, nil},
+		"led before, by an old one": {func(s *apitest.Server) { putPolicy(s); putLease(s, "") }, nil, errModeUnknown, nil},
 	}
 	for name, test := range tests {
 		server := apitest.Start(t)
 		test.setUp(server)
-		err := guard{kube: server.Kube}.await(t.Context())
-		if (err == nil) != test.standalone || err != nil && !errors.Is(err, errUnguarded) {
-			t.Errorf("%s, standalone: %v", name, err)
+		for mode, c := range map[string]struct {
+			guard guard
+			want  error
+		}{
+			"standalone":  {guard{}, test.standalone},
+			"cooperative": {guard{cooperative: true}, test.cooperative},
+			"handed over": {guard{cooperative: true, handOver: true}, test.hand},
+			"skipped":     {guard{skip: true}, nil},
+		} {
+			c.guard.kube, c.guard.namespace = server.Kube, "moorage-system"
+			if err := c.guard.await(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("%s, %s: error %v, want %v", name, mode, err, c.want)
+			}
 		}
-		err = guard{kube: server.Kube, cooperative: true}.await(t.Context())
-		if (err == nil) != test.cooperative || err != nil && !errors.Is(err, errShutOut) {
-			t.Errorf("%s, cooperative: %v", name, err)
-		}
-		if err := (guard{kube: server.Kube, skip: true}).await(t.Context()); err != nil {
-			t.Errorf("%s, not to be looked at: %v", name, err)
+		if writes := server.Writes(); len(writes) > 0 {
+			t.Errorf("%s: it wrote %v before it leads", name, writes)
 		}
 	}
 	// Without an answer nobody knows, and nothing begins.
@@ -61,6 +90,59 @@ func TestGuard(t *testing.T) {
 	})
 	if err := (guard{kube: server.Kube}).await(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("without an API server: %v", err)
+	}
+}
+
+// bound says whether others are kept from writing volumesAttached.
+func bound(server *apitest.Server) bool {
+	return server.Get("validatingadmissionpolicybindings", "", policyName, &admissionv1.ValidatingAdmissionPolicyBinding{})
+}
+
+// The binding comes with the Standalone controller that leads, stays when that
+// ends, and goes when a Cooperative one takes over.
+func TestBindingOfTheLeader(t *testing.T) {
+	server := apitest.Start(t)
+	putPolicy(server)
+	work := func(want bool) func(context.Context) error {
+		return func(context.Context) error {
+			if bound(server) != want {
+				t.Errorf("while it works, bound is %v, want %v", !want, want)
+			}
+			return nil
+		}
+	}
+	standalone := guard{kube: server.Kube, namespace: "moorage-system"}
+	if err := standalone.keep(t.Context(), work(true)); err != nil || !bound(server) {
+		t.Errorf("error %v, bound afterwards: %v", err, bound(server))
+	}
+	beside := guard{kube: server.Kube, namespace: "moorage-system", cooperative: true}
+	if err := beside.keep(t.Context(), work(true)); !errors.Is(err, errShutOut) {
+		t.Errorf("cooperative by default: %v", err)
+	}
+	beside.handOver = true
+	if err := beside.keep(t.Context(), work(false)); err != nil || bound(server) {
+		t.Errorf("cooperative by name: error %v, bound afterwards: %v", err, bound(server))
+	}
+}
+
+// A binding that somebody deletes while the Standalone controller leads comes back.
+func TestBindingComesBack(t *testing.T) {
+	server := apitest.Start(t)
+	putPolicy(server)
+	g := guard{kube: server.Kube, namespace: "moorage-system", interval: time.Millisecond}
+	err := g.keep(t.Context(), func(ctx context.Context) error {
+		server.Remove("validatingadmissionpolicybindings", "", policyName)
+		for !bound(server) {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(time.Millisecond):
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -95,7 +177,7 @@ func TestGuardIsKept(t *testing.T) {
 	default:
 	}
 	server.Intercept(nil)
-	server.Remove("validatingadmissionpolicybindings", "", policyName)
+	server.Remove("validatingadmissionpolicies", "", policyName)
 	if err := <-ended; !errors.Is(err, errUnguarded) {
 		t.Errorf("error %v", err)
 	}
@@ -131,43 +213,66 @@ func TestGuardOfWorkThatEnds(t *testing.T) {
 	}
 }
 
-// A FlexVolume would wait for ever, so nothing begins.
+// Of FlexVolumes only a PersistentVolume keeps the controller from leading, and only
+// at a first installation.
 func TestFlexVolumes(t *testing.T) {
 	flex := &corev1.FlexVolumeSource{Driver: "vendor/driver"}
-	for name, put := range map[string]func(*apitest.Server){
-		"PersistentVolume pv": func(s *apitest.Server) {
-			s.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
-				PersistentVolumeSource: corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: flex.Driver}}}})
-		},
-		"pod shop/db": func(s *apitest.Server) {
-			s.Put("pods", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"},
-				Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{FlexVolume: flex}}}}})
-		},
+	volume := func(s *apitest.Server) {
+		s.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeSource: corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: flex.Driver}}}})
+	}
+	pod := func(s *apitest.Server) {
+		s.Put("pods", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"},
+			Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{FlexVolume: flex}}}}})
+	}
+	held := func(s *apitest.Server) {
+		s.Put("volumeholds", &v1alpha1.VolumeHold{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: v1alpha1.VolumeHoldSpec{Driver: "d", Handle: "h"}})
+	}
+	standalone := Config{Mode: ModeStandalone}
+	for name, test := range map[string]struct {
+		put    []func(*apitest.Server)
+		config Config
+		ok     bool
+		told   int
+	}{
+		"a PersistentVolume, first":          {[]func(*apitest.Server){volume, pod}, standalone, false, 2},
+		"a PersistentVolume, later":          {[]func(*apitest.Server){volume, held}, standalone, true, 1},
+		"a PersistentVolume that is allowed": {[]func(*apitest.Server){volume, pod}, Config{Mode: ModeStandalone, AllowFlexVolumes: true}, true, 0},
+		"a PersistentVolume, cooperative":    {[]func(*apitest.Server){volume, pod}, Config{Mode: ModeCooperative}, true, 0},
+		"a tenant's pod":                     {[]func(*apitest.Server){pod}, standalone, true, 1},
 	} {
-		server := apitest.Start(t)
-		put(server)
-		observer, err := observe.New(observe.Config{Kube: server.Kube, Moorage: server.Moorage})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { observer.Run(ctx); close(ended) }()
-		if err := observer.WaitForSync(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if got := observer.FlexVolume(); got != name {
-			t.Errorf("found %q, want %q", got, name)
-		}
-		for _, c := range []struct {
-			config Config
-			ok     bool
-		}{{Config{Mode: ModeStandalone}, false}, {Config{Mode: ModeStandalone, AllowFlexVolumes: true}, true}, {Config{Mode: ModeCooperative}, true}} {
-			if err := (termConfig{Config: c.config, observer: observer}).refuseFlexVolumes(); (err == nil) != c.ok || err != nil && !errors.Is(err, errFlex) {
-				t.Errorf("%s, %+v: %v", name, c.config, err)
+		t.Run(name, func(t *testing.T) {
+			server := apitest.Start(t)
+			for _, put := range test.put {
+				put(server)
 			}
-		}
-		cancel()
-		<-ended
+			observer, err := observe.New(observe.Config{Kube: server.Kube, Moorage: server.Moorage})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { observer.Run(ctx); close(ended) }()
+			defer func() { cancel(); <-ended }()
+			if err := observer.WaitForSync(ctx); err != nil {
+				t.Fatal(err)
+			}
+			recorder := record.NewFakeRecorder(10)
+			c := termConfig{Config: test.config, observer: observer, events: report.NewEventsWith(recorder)}
+			if err := c.refuseFlexVolumes(ctx); (err == nil) != test.ok || err != nil && !errors.Is(err, errFlex) {
+				t.Errorf("it begins with %v", err)
+			}
+			var flex flexVolumes
+			flex.tell(c)
+			flex.tell(c)
+			if len(recorder.Events) != test.told {
+				t.Errorf("told %d times", len(recorder.Events))
+			}
+			for range test.told {
+				if event := <-recorder.Events; !strings.Contains(event, "FlexVolumeNotAttached") {
+					t.Errorf("event %s", event)
+				}
+			}
+		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/lead"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -32,6 +33,9 @@ const resync = 5 * time.Minute
 // of reservations, the status of pods. When the API server is slow, it is to be
 // busy with what pods wait for.
 const unhurried = 8
+
+// flexInterval is how soon a FlexVolume that comes during a term is told.
+const flexInterval = 30 * time.Second
 
 // wakers is how many goroutines hand on what is touched.
 const wakers = 4
@@ -47,9 +51,12 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	observer, err := observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage})
+	observer, err := observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Leases: true})
 	if err != nil {
 		return err
+	}
+	if config.NoForceOnTimeout {
+		observer.Apply(ledger.NoForceOnTimeout{})
 	}
 	metrics := report.NewMetrics(observer.Snapshot)
 	health := &health{synced: observer.HasSynced}
@@ -66,11 +73,13 @@ func Run(ctx context.Context, config Config) error {
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
 
-	guard := guard{kube: clients.Read, cooperative: config.cooperative(), skip: config.SkipPolicyCheck}
+	guard := config.guard(clients.Write)
 	if err := guard.await(ctx); err != nil {
 		return err
 	}
-	return lead.Lead(ctx, config.election(), clients.Lease, func(ctx context.Context, t lead.Term) error {
+	election := config.election()
+	election.Untouched = observer.Untouched
+	return lead.Lead(ctx, election, clients.Lease, func(ctx context.Context, t lead.Term) error {
 		return guard.keep(ctx, func(ctx context.Context) error {
 			return serveTerm(ctx, termConfig{
 				Config: config, clients: clients, observer: observer, metrics: metrics,
@@ -99,7 +108,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err := c.observer.WaitForSync(ctx); err != nil {
 		return err
 	}
-	if err := c.refuseFlexVolumes(); err != nil {
+	if err := c.refuseFlexVolumes(ctx); err != nil {
 		return err
 	}
 	if err := c.observer.CatchUp(ctx); err != nil {
@@ -107,7 +116,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	}
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
-		Timeout: c.WriteTimeout, Lease: c.term.Until,
+		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch,
 		Turn:  flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Token: func() string { return string(uuid.NewUUID()) },
 	})
@@ -119,9 +128,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err != nil {
 		return err
 	}
-	if err := stages.tickets.TakeOver(ctx); err != nil {
-		return err
-	}
+	stages.tickets.Doubt()
 	c.metrics.Queues(stages.depths())
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
@@ -164,7 +171,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	tickets, err := ticket.New(ticket.Config{
-		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Epoch: c.term.Epoch, Metrics: c.metrics, Events: c.events,
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Metrics: c.metrics, Events: c.events,
 	})
 	if err != nil {
 		return nil, err
@@ -210,8 +217,11 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })
-	tick := time.NewTicker(resync)
+	tick, looks := time.NewTicker(resync), time.NewTicker(flexInterval)
 	defer tick.Stop()
+	defer looks.Stop()
+	var flex flexVolumes
+	flex.tell(c)
 	for {
 		select {
 		case <-ctx.Done():
@@ -219,6 +229,8 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 		case <-tick.C:
 			s.wake.all()
 			s.audit(ctx, c, executor)
+		case <-looks.C:
+			flex.tell(c)
 		}
 	}
 }

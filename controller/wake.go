@@ -11,6 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/work"
@@ -38,7 +39,11 @@ func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller
 // touched is called from informers' goroutines.
 func (w *wake) touched(t ledger.Touched) {
 	for _, v := range t.Volumes {
-		w.attachments.Add(v)
+		if t.Own {
+			w.attachments.GoOn(v)
+		} else {
+			w.attachments.Add(v)
+		}
 		w.volumes.Add(v)
 		w.truth.Add(v)
 	}
@@ -56,39 +61,20 @@ func (w *wake) touched(t ledger.Touched) {
 
 // volume wakes the tickets and pods that a volume matters to.
 func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
-	s := w.observer.Snapshot()
-	volume := s.Volume(id)
-	if volume == nil {
-		return 0, nil
+	tickets, pods := flow.Users(w.observer.Snapshot(), id)
+	for _, ticket := range tickets {
+		w.tickets.Add(ticket)
 	}
-	for i := range volume.Places {
-		for _, u := range volume.Places[i].Users {
-			w.user(s, u)
-		}
+	for _, pod := range pods {
+		w.gates.Add(pod)
 	}
 	return 0, nil
-}
-
-func (w *wake) user(s ledger.Snapshot, u ledger.User) {
-	if u.Pod != "" {
-		w.gates.Add(u.Pod)
-		if p := s.Pod(u.Pod); p != nil {
-			if id := (ledger.TicketID{Namespace: p.Namespace, Name: p.UID}); s.Ticket(id) != nil {
-				w.tickets.Add(id) // may be covered now
-			}
-		}
-		return
-	}
-	w.tickets.Add(u.Ticket)
-	if t := s.Ticket(u.Ticket); t != nil && t.Pod != "" {
-		w.gates.Add(t.Pod)
-	}
 }
 
 // node wakes the tickets that wait for a node, and clears one that is out of
 // service.
 func (w *wake) node(ctx context.Context, n ledger.NodeName) (time.Duration, error) {
-	if node := w.observer.Snapshot().Node(n); node != nil && len(node.Tickets) > 0 {
+	if flow.Pending(w.observer.Snapshot(), n) {
 		w.tickets.AddNode(n)
 	}
 	return 0, w.attachments.Clear(ctx, n)

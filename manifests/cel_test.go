@@ -72,10 +72,13 @@ type policy struct {
 }
 
 // loadPolicy compiles a policy of the manifests as the API server does.
-func loadPolicy(t *testing.T, name string) policy {
+func loadPolicy(t *testing.T, name string) policy { return loadPolicyFrom(t, "policies.yaml", name) }
+
+// loadPolicyFrom is loadPolicy of another file than policies.yaml.
+func loadPolicyFrom(t *testing.T, file, name string) policy {
 	t.Helper()
 	var out policy
-	find(t, "policies.yaml", "ValidatingAdmissionPolicy", name, &out.object)
+	find(t, file, "ValidatingAdmissionPolicy", name, &out.object)
 	spec := out.object.Spec
 	all := compiler(t)
 	variables := make([]cel.NamedExpressionAccessor, len(spec.Variables))

@@ -48,9 +48,14 @@ func TestChartValues(t *testing.T) {
 		name, values, file string
 		has, hasNot        []string
 	}{
-		{name: "standalone writes node status", file: "controller/rbac.yaml", has: []string{"nodes/status"}},
-		{name: "cooperative never does", values: "mode: Cooperative", file: "controller/rbac.yaml", hasNot: []string{"nodes/status"}},
-		{name: "cooperative lets others write it", values: "mode: Cooperative", file: "policies/volumes-attached.yaml", hasNot: []string{"kind:"}},
+		{name: "standalone writes node status", values: "mode: Standalone", file: "controller/standalone.yaml", has: []string{"nodes/status"}},
+		{name: "standalone by name only", file: "controller/deployment.yaml", has: []string{"--mode=Cooperative"}, hasNot: []string{"--hand-over"}},
+		{name: "and takes over by name only", values: "mode: Cooperative", file: "controller/deployment.yaml", has: []string{"--mode=Cooperative", "- --hand-over"}},
+		{name: "cooperative never writes node status", file: "controller/standalone.yaml", hasNot: []string{"kind:"}},
+		{name: "nor by any other rule", file: "controller/rbac.yaml", hasNot: []string{"nodes/status"}},
+		{name: "cooperative lets others write it", file: "policies/volumes-attached.yaml", hasNot: []string{"kind:"}},
+		{name: "the controller binds the policy, not the chart", values: "mode: Standalone", file: "policies/volumes-attached.yaml",
+			has: []string{"kind: ValidatingAdmissionPolicy"}, hasNot: []string{"kind: ValidatingAdmissionPolicyBinding"}},
 		{name: "policies off", values: "policies: {enabled: false}", file: "policies/tickets.yaml", hasNot: []string{"kind:"}},
 		{name: "policies name the release's namespace", file: "policies/volume-status.yaml", has: []string{"system:serviceaccount:storage:moorage-controller"}},
 		{name: "beside another scheduler", file: "scheduler/configmap.yaml", hasNot: []string{"schedulerName: default-scheduler"}},
@@ -84,6 +89,8 @@ func TestChartValues(t *testing.T) {
 		{name: "no network policies", values: "networkPolicy: {enabled: false}", file: "networkpolicy.yaml", hasNot: []string{"kind:"}},
 		{name: "who may scrape", values: "networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {a: b}}}]}", file: "networkpolicy.yaml", has: []string{"a: b"}},
 		{name: "strictness names the scheduler", values: "schedulerName: harbour", file: "policies/strict.yaml", has: []string{"== 'harbour'", "scheduler harbour"}},
+		{name: "no time forces a detach", values: "controller: {disableForceDetachOnTimeout: true}", file: "controller/deployment.yaml", has: []string{"- --disable-force-detach-on-timeout"}},
+		{name: "unless nobody says so", file: "controller/deployment.yaml", hasNot: []string{"force-detach"}},
 		{name: "disruption", values: "controller: {maxUnavailable: 25%}", file: "controller/disruption.yaml", has: []string{"maxUnavailable: 25%"}},
 		{name: "spread", file: "controller/deployment.yaml", has: []string{"topologyKey: topology.kubernetes.io/zone"}},
 		{name: "no spread", values: "controller: {topologySpread: []}", file: "controller/deployment.yaml", hasNot: []string{"topologySpread"}},
@@ -92,8 +99,8 @@ func TestChartValues(t *testing.T) {
 		{name: "pod annotations", values: "scheduler: {podAnnotations: {a: b}}", file: "scheduler/deployment.yaml", has: []string{"a: b", "checksum/config:"}},
 		{name: "people's rights are aggregated", file: "users/rbac.yaml", has: []string{"aggregate-to-view"}},
 		{name: "or not", values: "userRoles: {aggregate: false}", file: "users/rbac.yaml", has: []string{"moorage-view"}, hasNot: []string{"aggregate-to"}},
-		{name: "what to do next", file: "NOTES.txt", has: []string{"-persistentvolume-attach-detach-controller", "moorage.dev/enforce=true", "helm uninstall moorage --namespace storage\n\nand turn the attach/detach controller on again"}},
-		{name: "what to do next beside another controller", values: "mode: Cooperative", file: "NOTES.txt", has: []string{"Leave kube-controller-manager as it is"}, hasNot: []string{"--controllers", "on again"}},
+		{name: "what to do next", values: "mode: Standalone", file: "NOTES.txt", has: []string{"-persistentvolume-attach-detach-controller", "moorage.dev/enforce=true", "NOTHING IS ATTACHED", "docs/operate/modes.md"}},
+		{name: "what to do next beside another controller", file: "NOTES.txt", has: []string{"Leave kube-controller-manager as it is"}, hasNot: []string{"--controllers", "NOTHING IS ATTACHED"}},
 		{name: "a warning where it is due", values: "webhook: {failurePolicy: Fail}", file: "NOTES.txt", has: []string{"WARNING: webhook.failurePolicy is Fail"}},
 		{name: "alerts, with their own braces", values: "metrics: {rules: {enabled: true, labels: {team: storage}}}", file: "metrics/rules.yaml",
 			has: []string{"kind: PrometheusRule", "team: storage", "alert: MoorageCertificateEnds", "{{ $labels.driver }}"}},
@@ -158,6 +165,7 @@ func TestChartValues(t *testing.T) {
 // A misspelt or impossible value is refused, and not ignored.
 func TestChartRefusesBadValues(t *testing.T) {
 	for values, want := range map[string]string{
+		"{mode: Standalone, policies: {enabled: false}}": "policies.enabled=true",
 		"mode: Both":                                                                        "mode",
 		"schedulerName: default-scheduler":                                                  "schedulerName",
 		"controller: {replica: 3}":                                                          "replica",

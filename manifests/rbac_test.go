@@ -27,7 +27,7 @@ type rights struct {
 
 func loadRights(t *testing.T) rights {
 	t.Helper()
-	files := slices.Concat(objects(t, "rbac.yaml"), objects(t, "extender.yaml"))
+	files := slices.Concat(objects(t, "rbac.yaml"), objects(t, "standalone.yaml"), objects(t, "extender.yaml"))
 	rules := map[string][]rbacv1.PolicyRule{}
 	for _, object := range files {
 		switch object.GetKind() {
@@ -86,6 +86,9 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-controller", "list watch", "storage.k8s.io", "storageclasses", "", "", true},
 		{"moorage-controller", "get list watch create patch delete", "storage.k8s.io", "volumeattachments", "", "", true},
 		{"moorage-controller", "patch", "", "nodes/status", "", "", true},
+		{"moorage-controller", "get create delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", "", "moorage-volumes-attached", true},
+		{"moorage-controller", "update patch delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", "", "another", false},
+		{"moorage-controller", "create update patch delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "", false},
 		{"moorage-controller", "patch", "", "pods/status", elsewhere, "", true},
 		{"moorage-controller", "get list watch delete", "moorage.dev", "volumetickets", elsewhere, "", true},
 		{"moorage-controller", "update", "moorage.dev", "volumetickets/status", elsewhere, "", true},
@@ -143,7 +146,8 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-controller", "create", "", "pods/binding", elsewhere, "", false},
 		{"moorage-controller", "update patch delete", "", "nodes", "", "", false},
 		{"moorage-controller", "get update patch", "coordination.k8s.io", "leases", own, "moorage-scheduler", false},
-		{"moorage-controller", "get", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
+		{"moorage-controller", "get list", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", true},
+		{"moorage-controller", "watch create update patch delete", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
 	}
 	for _, test := range tests {
 		for _, verb := range strings.Fields(test.verbs) {

@@ -5,9 +5,9 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // AttachPolicy says how volumes of a driver are attached and detached. One with
-// a storageClassName is for that class's volumes and comes before one without.
-// Of two for the same pair the older one counts, then the smaller name. Without
-// any, everything is as users know it from Kubernetes: see WithDefaults.
+// a storageClassName is for that class's volumes: what it sets comes before what one
+// without sets. Of two for the same pair the older one counts, then the smaller name.
+// Without any, everything is as users know it from Kubernetes: see WithDefaults.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -88,10 +88,11 @@ const (
 	EmptyAccessModesExclusive EmptyAccessModes = "Exclusive"
 )
 
-// AttachPolicySpec is how volumes of a driver are handled. An absent field means
-// what Kubernetes does, whatever another policy of the driver says. Durations are
-// written as Go does, such as 6m or 1h30m. A node's slots and the calls to a
-// driver are not of a class, so that a policy for one says nothing of them.
+// AttachPolicySpec is how volumes of a driver are handled. A field that is absent in
+// a policy with a storageClassName is as in the driver's policy without one; absent
+// there, too, it means what Kubernetes does. Durations are written as Go does, such
+// as 6m or 1h30m. A node's slots and the calls to a driver are not of a class, so
+// that a policy for one says nothing of them.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.slots) && !has(self.workers) && !has(self.missingDriver)",message="slots, workers and missingDriver are of the driver, whatever the class: set them in a policy without storageClassName"
 type AttachPolicySpec struct {
@@ -167,9 +168,9 @@ type AttachPolicySpec struct {
 	EmptyAccessModes EmptyAccessModes `json:"emptyAccessModes,omitempty"`
 
 	// liveMigration says that the driver can have an exclusive volume at two
-	// nodes for as long as a ticket of type LiveMigration asks for it.
+	// nodes for as long as a ticket of type LiveMigration asks for it. Default false.
 	// +optional
-	LiveMigration bool `json:"liveMigration,omitempty"`
+	LiveMigration *bool `json:"liveMigration,omitempty"`
 }
 
 // AttachPolicyStatus is what the controller says of a policy.
@@ -226,7 +227,8 @@ type ForceDetachPolicy struct {
 
 	// onlyOutOfService leaves it to the taint node.kubernetes.io/out-of-service:
 	// no time forces a detach, as with kube-controller-manager's flag
-	// --disable-force-detach-on-timeout.
+	// --disable-force-detach-on-timeout. Where the driver's policy says it, one for a
+	// class that sets a time has that time all the same.
 	// +optional
 	OnlyOutOfService bool `json:"onlyOutOfService,omitempty"`
 }

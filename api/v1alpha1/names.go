@@ -27,7 +27,8 @@ const (
 	// AnnotationConfirmed on a VolumeAttachment gets a new value before its
 	// volume is put (back) into node.status.volumesAttached. The write raises the
 	// resource version, so any DELETE still in flight with the older version as
-	// its precondition fails.
+	// its precondition fails. One that another controller made, and whose attach has
+	// failed, gets it once: its attacher tries a changed object at once.
 	AnnotationConfirmed = "moorage.dev/confirmed"
 
 	// AnnotationWanted on a VolumeAttachment that is being deleted says that the
@@ -43,11 +44,26 @@ const (
 	// was made, so nobody takes it off when the migration is over.
 	AnnotationBeside = "moorage.dev/beside"
 
+	// AnnotationBindFence on a Pod without a node gets a new value before a
+	// reservation of the pod is withdrawn that another scheduler's process made, or
+	// whose bind got no answer: a bind that was sent before names an older resource
+	// version, and fails. Schedulers write it.
+	AnnotationBindFence = "moorage.dev/bind-fence"
+
 	// AnnotationStrays on a PersistentVolume names the nodes, by the driver's IDs
 	// and separated by commas, at which the driver lists the volume as published
 	// though no VolumeAttachment accounts for it. moorage-attacher writes it, and
 	// takes it off when it is over.
 	AnnotationStrays = "moorage.dev/published-unaccounted"
+
+	// AnnotationRelease on the ValidatingAdmissionPolicyBinding by which only
+	// Moorage writes volumesAttached names the namespace of the release whose
+	// Standalone controller created it.
+	AnnotationRelease = "moorage.dev/release"
+
+	// LabelMode on the controller's Lease is the mode in which it leads: standalone
+	// or cooperative.
+	LabelMode = "moorage.dev/mode"
 
 	// LabelManagedBy with value ManagedBy marks the objects that Moorage made.
 	// What does not carry it is never deleted by Moorage.
@@ -86,7 +102,8 @@ const (
 	HoldAttached = "Attached"
 	// HoldDetachPending is a VolumeHold's condition: nobody wants the volume at
 	// its node any more, and the detach is not over. Its reason says what it
-	// waits for.
+	// waits for. False, with the reason DetachDelayed, while the policy's
+	// detachDelay keeps the volume there.
 	HoldDetachPending = "DetachPending"
 	// HoldSafeToDetach is a VolumeHold's condition: the kubelet of the holder's
 	// node does not report the volume as in use, and no pod there wants it.

@@ -5,8 +5,12 @@ package v1alpha1_test
 import (
 	"context"
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // What the Go types write, the schema keeps: nothing is pruned on the way
@@ -32,7 +37,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 		TTLElapsedSeconds: 5,
 	}
 	full := (&v1alpha1.AttachPolicySpec{}).WithDefaults()
-	full.Driver, full.LiveMigration = "disk.example.com", true
+	full.Driver, full.LiveMigration = "disk.example.com", new(true)
 	full.Workers, full.Slots.Max = new(int32(20)), new(int32(8))
 	full.ForceDetach.AfterUnreachable = &metav1.Duration{Duration: time.Hour}
 	policy := &v1alpha1.AttachPolicy{TypeMeta: typeMeta(v1alpha1.KindAttachPolicy), Spec: full}
@@ -124,6 +129,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			OnControllerDown: v1alpha1.ControllerDownWait,
 			MissingDriver:    v1alpha1.MissingDriverWait,
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
+			LiveMigration:    new(false),
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: defaults are %+v", name, got)
@@ -145,29 +151,23 @@ func TestDefaultsKeepWhatIsSetAndDoNotTouchTheOriginal(t *testing.T) {
 	}
 }
 
+// The schema, the API's constants and the ledger's table name the same types.
 func TestTicketTypes(t *testing.T) {
-	want := map[v1alpha1.TicketType]int32{
-		"Restore": 2000, "Expansion": 2000, "Manual": 1000,
-		"Pod": 900, "Salvage": 900, "ShareManager": 900, "Upgrade": 900,
-		"Snapshot": 800, "Backup": 800, "Clone": 800, "Rebuild": 800, "Eviction": 800, "LiveMigration": 800,
+	var constants []ledger.TicketType
+	file, err := parser.ParseFile(token.NewFileSet(), "tickettype.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	yields := []v1alpha1.TicketType{"Snapshot", "Backup", "Clone", "Rebuild"}
-	types := v1alpha1.TicketTypes()
-	if len(types) != len(want) {
-		t.Errorf("there are %d types, want %d", len(types), len(want))
-	}
-	for _, typ := range types {
-		if typ.Priority() != want[typ] {
-			t.Errorf("%s has priority %d, want %d", typ, typ.Priority(), want[typ])
+	ast.Inspect(file, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			constants = append(constants, ledger.TicketType(strings.Trim(l.Value, `"`)))
 		}
-		if typ.Yields() != slices.Contains(yields, typ) {
-			t.Errorf("%s yields: %t", typ, typ.Yields())
-		}
+		return true
+	})
+	types := ledger.TicketTypes()
+	if !slices.Equal(constants, types) {
+		t.Errorf("the API has constants for\n%q, the ledger rows for\n%q", constants, types)
 	}
-	if unknown := v1alpha1.TicketType("Urgent"); unknown.Priority() != 0 || unknown.Yields() {
-		t.Error("an unknown type has a rank")
-	}
-	// The schema and the Go code name the same types.
 	crd := loadCRDs(t)[v1alpha1.KindVolumeTicket]
 	enum := crd.structural.Properties["spec"].Properties["type"].ValueValidation.Enum
 	if len(enum) != len(types) {

@@ -135,13 +135,19 @@ type Holder struct {
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
 
-	// nodeUID is the UID of the Node object for which the volume was granted. A
-	// Node of the same name with another UID is another node: nothing that it
-	// doesn't report says that the volume is not in use.
+	// nodeUID is the UID of the Node object for which the volume was granted, or of
+	// the one that has the name since, once its word on the volume can be believed.
+	// One that was made again by the same boot may have the volume in use without
+	// listing it.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=128
 	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// bootID is status.nodeInfo.bootID of that Node; absent when it has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	BootID string `json:"bootID,omitempty"`
 
 	// requesters are the tickets that claim the volume at the node, by UID. None
 	// when nobody does any more and the volume is not detached yet. At most 256
@@ -239,11 +245,25 @@ type ForceDetachProgress struct {
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
 
-	// notReadySince is the lastTransitionTime of the node's condition Ready. It is
-	// compared with the node's for being the same, and with no clock: another one
-	// means that the node was Ready in between, and the time starts over.
+	// nodeUID is the UID of the Node object, also when it is gone. One with another
+	// UID means that a kubelet was alive in between, and the time starts over.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// notReadySince is the lastTransitionTime of the node's condition Ready; absent
+	// when the Node is gone. It is compared with the node's for being the same, and
+	// with no clock: another one means that the node was Ready in between, and the
+	// time starts over.
 	// +optional
 	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
+
+	// leaseRenewed is renewTime of the node's Lease. It is compared for being the
+	// same, and with no clock: another one means that the kubelet was alive in
+	// between, and the time starts over.
+	// +optional
+	LeaseRenewed *metav1.MicroTime `json:"leaseRenewed,omitempty"`
 
 	// elapsedSeconds that controllers have seen pass so far.
 	// +optional

@@ -45,9 +45,10 @@ func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 	case decide.StampPV:
 		pv := e.store.volumes[call.PersistentVolume]
 		return func(ctx context.Context) outcome { return e.stampVolume(ctx, pv, call.PersistentVolume) }
+	default:
+		va := e.store.attachments[step.Name]
+		return func(ctx context.Context) outcome { return e.write(ctx, step, va) }
 	}
-	va := e.store.attachments[step.Name]
-	return func(ctx context.Context) outcome { return e.write(ctx, step, va) }
 }
 
 func (e *engine) call(ctx context.Context, step decide.Step, call objects.Call, secrets map[string]string) outcome {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
@@ -33,15 +34,32 @@ type lease struct {
 	duration time.Duration
 
 	mu      sync.Mutex
+	tried   bool // a write that takes the lease was sent, whatever came of it
 	renewed time.Time
 }
 
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.wrote(time.Now(), record, l.Interface.Create(ctx, record))
+	began := l.try()
+	return l.wrote(began, record, l.Interface.Create(ctx, record))
 }
 
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.wrote(time.Now(), record, l.Interface.Update(ctx, record))
+	began := l.try()
+	return l.wrote(began, record, l.Interface.Update(ctx, record))
+}
+
+// try notes that a write begins, and when.
+func (l *lease) try() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tried = true
+	return time.Now()
+}
+
+func (l *lease) hasTried() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tried
 }
 
 // wrote notes a write: the lease counts from before it was sent.
@@ -76,51 +94,55 @@ func lead(ctx context.Context, c Election, client kubernetes.Interface, driver s
 	if err != nil {
 		return err
 	}
-	electing, stopElecting := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopElecting()
-	stopWaiting := context.AfterFunc(ctx, stopElecting) // until it leads
-	worked := make(chan error, 1)
+	started := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: clientName, WatchDog: health,
 		LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
-				stopWaiting()
-				worked <- work(leading, lock.held)
-				stopElecting()
-			},
+			OnStartedLeading: func(leading context.Context) { started <- leading },
 			OnStoppedLeading: func() {},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("elect a leader: %w", err)
 	}
-	elector.Run(electing)
-	lost := electing.Err() == nil
+	electing, stopElecting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopElecting()
+	elected := make(chan struct{})
+	go func() {
+		defer close(elected)
+		elector.Run(electing)
+	}()
+	var leading context.Context
 	select {
-	case err = <-worked:
-	default:
-		if !lost {
-			return nil // never led
+	case <-ctx.Done(): // it may be elected at this very moment
+	case leading = <-started:
+		err = work(leading, lock.held)
+		if leading.Err() != nil {
+			return errors.Join(errLeaseLost, err)
 		}
-		err = <-worked
 	}
-	if lost {
-		return errors.Join(errLeaseLost, err)
-	}
+	stopElecting()
+	<-elected
 	// Client-go would give the lease up before work has ended.
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.RenewDeadline)
 	defer cancel()
 	return errors.Join(err, lock.release(releasing))
 }
 
-// release gives the lease up, if this process still has it, so that the next
-// attacher need not wait until it runs out. The last renewal, which nobody waits
-// for any more, may come in between.
+// release gives the lease up, if this process has it, so that the next attacher need
+// not wait until it runs out. The last renewal, which nobody waits for any more, may
+// come in between. Who never tried to take the lease asks nobody.
 func (l *lease) release(ctx context.Context) error {
+	if !l.hasTried() {
+		return nil
+	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := l.Get(ctx)
-		if err != nil || record.HolderIdentity != l.Identity() {
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil || record.HolderIdentity != l.Identity():
 			return err
 		}
 		now := metav1.Now()

@@ -91,7 +91,7 @@ func TestStepsAreDoneSideBySide(t *testing.T) {
 	l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 	l.Apply(now, ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: ledger.NoLimit}}})
 	l.Apply(now, ledger.Pod{UID: "p2", Version: "1", Namespace: "s", Name: "p2", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
-	both := make(chan struct{}, 2)
+	both := make(chan struct{}, 10)
 	broken := errors.New("broken")
 	d := &doer{do: func(s arbiter.Step) error {
 		both <- struct{}{}
@@ -103,10 +103,17 @@ func TestStepsAreDoneSideBySide(t *testing.T) {
 		}
 		return nil
 	}}
-	_, err := controller(t, l, d, &now).process(t.Context(), volume("data"))
-	if !errors.Is(err, broken) || d.count(arbiter.CreateAttachment) != 2 {
-		t.Errorf("error %v, steps %+v", err, d.steps)
+	c := controller(t, l, d, &now)
+	c.flights.add(2)
+	process(t, c, "data")
+	c.flying.Wait()
+	if d.count(arbiter.CreateAttachment) != 2 || c.Depth() != 1 {
+		t.Errorf("%d volumes are due, steps %+v", c.Depth(), d.steps)
 	}
+	if again := process(t, c, "data"); again <= 0 {
+		t.Error("one step failed, and it is not tried again")
+	}
+	c.flying.Wait()
 }
 
 // What only time changes is looked at again in time.
@@ -159,7 +166,7 @@ func TestWorkers(t *testing.T) {
 		t.Error("who waits for a worker is c, and not a")
 	}
 	l.Apply(now, attachmentOf("a", "3", true))
-	if free := c.driver.look(l.Snapshot().Volume(volume("a")), volume("a")); !slices.Equal(free, []ledger.VolumeID{volume("c")}) {
+	if free, _ := c.driver.look(l.Snapshot(), volume("a"), nil, now); !slices.Equal(free, []ledger.VolumeID{volume("c")}) {
 		t.Errorf("%v need not wait any more", free)
 	}
 	process("c")
@@ -191,15 +198,46 @@ func TestFailedStepsFreeTheirWorker(t *testing.T) {
 	}}
 	c := controller(t, l, d, &now)
 	for range 2 {
-		if _, err := c.process(t.Context(), volume("a")); err == nil {
-			t.Fatal("no error")
+		again, err := c.process(t.Context(), volume("a"))
+		if err != nil || again <= 0 {
+			t.Fatalf("again after %s (%v)", again, err)
 		}
+		now = now.Add(again)
 	}
 	if got := d.count(arbiter.CreateAttachment); got != 2 {
 		t.Errorf("%d attempts, want 2: the first one keeps its worker", got)
 	}
 	if _, err := c.process(t.Context(), volume("b")); err != nil || d.count(arbiter.CreateAttachment) != 3 {
 		t.Errorf("the other volume waits for the one that fails (%v): %+v", err, d.steps)
+	}
+}
+
+// An attach is told to the pods that wait for it, once.
+func TestAttachIsTold(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	now := time.Unix(1000, 0)
+	c, err := New(Config{
+		Snapshot: facts(now, "a").Snapshot, Do: &doer{}, Now: func() time.Time { return now }, Events: report.NewEventsWith(recorder),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := arbiter.Step{Do: arbiter.Report, Volume: volume("a"), Node: "n1"}
+	for _, step := range []arbiter.Step{
+		report, // put back: nothing was attached
+		{Do: arbiter.CreateAttachment, Volume: volume("a"), Node: "n1"},
+		report, report, // told once
+		{Do: arbiter.Report, Volume: volume("nobody's"), Node: "n1"},
+	} {
+		if err := c.do(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(recorder.Events) != 1 {
+		t.Fatalf("%d events, want one", len(recorder.Events))
+	}
+	if event, want := <-recorder.Events, `Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume "a" `; event != want {
+		t.Errorf("event %q, want %q", event, want)
 	}
 }
 

@@ -38,12 +38,19 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// queueName is what logs call the queue of volumes.
+const queueName = "volumes"
+
 // Controller plans and executes for each volume. Add is safe for parallel use.
 type Controller struct {
 	config Config
 	queue  *work.Queue[ledger.VolumeID]
 	driver *limits
+	pauses *pauses
 	watch  *stopwatch
+
+	flights *flights
+	flying  sync.WaitGroup // the steps behind flights
 }
 
 // New returns a Controller that is ready to Run.
@@ -51,13 +58,22 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, driver: newLimits(), watch: newStopwatch(config.Metrics)}
-	c.queue = work.New("volumes", c.process)
+	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics)}
+	c.queue = work.New(queueName, c.process)
 	return c, nil
 }
 
-// Add has a volume looked at, at once.
-func (c *Controller) Add(v ledger.VolumeID) { c.queue.Add(v) }
+// Add has a volume looked at, at once, because something about it has changed: a
+// step that failed is tried again, too.
+func (c *Controller) Add(v ledger.VolumeID) {
+	c.pauses.news(v)
+	c.queue.Add(v)
+}
+
+// GoOn has a volume looked at, at once, because of what one of its own steps has
+// noted or proved (ledger.Touched.Own). A step that failed keeps its pause: the
+// attempt would otherwise be the reason for the next one.
+func (c *Controller) GoOn(v ledger.VolumeID) { c.queue.Add(v) }
 
 // Later has a volume looked at after those that something has touched.
 func (c *Controller) Later(v ledger.VolumeID) { c.queue.Later(v) }
@@ -74,54 +90,128 @@ func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd ||
 
 // Run works until ctx is done, and returns when the last write is answered or
 // cancelled.
-func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }
+func (c *Controller) Run(ctx context.Context, workers int) {
+	c.flights.add(workers)
+	c.queue.Run(ctx, workers)
+	c.flying.Wait()
+}
 
-// process does what the plan for one volume says.
+// process does what the plan for one volume says. It has no error: each step that
+// fails pauses by itself.
 func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Duration, error) {
+	// Before the snapshot, which shows what came of steps that have ended by now.
+	busy := c.flights.at(id)
+	c.pauses.decide(id)
 	now := c.config.Now()
 	s := c.config.Snapshot()
-	c.watch.look(s.Volume(id), id, now)
-	c.recount(s, id)
+	c.watch.look(s.Volume(id), id, busy, now)
+	again := c.recount(s, id, busy, now)
 	plan := c.config.Arbiter.Plan(s, id, now)
-	steps := c.driver.admit(id, arbiter.PolicyFor(s, id.Driver, "").Workers, plan.Steps)
-	err := c.execute(ctx, steps)
-	if err != nil {
-		// What was not begun takes no worker from others while it backs off.
-		c.recount(c.config.Snapshot(), id)
+	if !plan.Recheck.IsZero() {
+		again = sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
-	if plan.Recheck.IsZero() {
-		return 0, err
+	steps, pause := c.pauses.due(id, plan.Steps, now)
+	again = sooner(again, pause)
+	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
+	switch {
+	case plan.Apart:
+		pause = c.spread(ctx, id, busy, func(nodes int) []arbiter.Step {
+			return c.driver.admit(s, id, workers, nodes, except(steps, busy))
+		})
+	case len(busy) > 0: // The volume is shared no longer. What ends has it looked at again.
+		pause = 0
+	default:
+		pause = c.attempt(ctx, c.driver.admit(s, id, workers, len(steps), steps))
 	}
-	return max(plan.Recheck.Sub(now), time.Millisecond), err
+	if pause > 0 {
+		again = sooner(again, pause)
+		// What was not begun takes no worker from others while it pauses.
+		c.recount(c.config.Snapshot(), id, c.flights.at(id), now)
+	}
+	return again, nil
+}
+
+// spread has the steps of a shared volume done without waiting for them, those at one
+// node side by side: a node where they take long holds up no other. admit returns what
+// may be done at so many nodes. Where many other volumes' steps are under way already, and
+// none of this one, it does those at one node itself, and returns what attempt does.
+func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[ledger.NodeName]bool, admit func(nodes int) []arbiter.Step) time.Duration {
+	room := c.flights.reserve(id)
+	if room == 0 && len(busy) == 0 {
+		return c.attempt(ctx, admit(1))
+	}
+	groups := byNode(admit(room))
+	c.flights.add(room - len(groups))
+	for _, steps := range groups {
+		node := steps[0].Node
+		c.flights.begin(id, node)
+		c.flying.Go(func() {
+			c.attempt(ctx, steps)
+			c.flights.end(id, node)
+			c.queue.Add(id) // it sees what came of them, and what pauses
+		})
+	}
+	return 0
+}
+
+// attempt does steps side by side, and returns after how long the first of those that
+// failed is to be tried again, 0 when none has.
+func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Duration {
+	again := make([]time.Duration, len(steps))
+	abreast(steps, func(i int, step arbiter.Step) {
+		c.pauses.begin(step)
+		err := c.do(ctx, step)
+		pause := c.pauses.end(step, err, c.config.Now())
+		if err != nil && ctx.Err() == nil {
+			work.Log(ctx, queueName, step.Volume, err, pause)
+			again[i] = max(pause, time.Millisecond)
+		}
+	})
+	first := time.Duration(0)
+	for _, pause := range again {
+		first = sooner(first, pause)
+	}
+	return first
 }
 
 // Clear removes the terminating pods of a node that is out of service, so that
 // nobody waits for them. Its error joins those of the pods that are still there.
 func (c *Controller) Clear(ctx context.Context, n ledger.NodeName) error {
-	return c.execute(ctx, c.config.Arbiter.Abandoned(c.config.Snapshot(), n))
+	steps := c.config.Arbiter.Abandoned(c.config.Snapshot(), n)
+	errs := make([]error, len(steps))
+	abreast(steps, func(i int, step arbiter.Step) { errs[i] = c.do(ctx, step) })
+	return errors.Join(errs...)
 }
 
-// recount counts a volume's operations under way anew, and has those looked at
-// that need not wait any more.
-func (c *Controller) recount(s ledger.Snapshot, id ledger.VolumeID) {
-	for _, waiting := range c.driver.look(s.Volume(id), id) {
+// recount counts a volume's operations under way anew, but for those at nodes where
+// its steps are in flight, and has those looked at that need not wait any more. It
+// returns after how long one of these operations keeps its worker no longer, 0 when time
+// alone changes nothing.
+func (c *Controller) recount(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) time.Duration {
+	free, again := c.driver.look(s, id, busy, now)
+	for _, waiting := range free {
 		c.queue.Add(waiting)
 	}
+	return again
 }
 
-// execute does the steps of one plan side by side: none of them has to wait
-// for another.
-func (c *Controller) execute(ctx context.Context, steps []arbiter.Step) error {
+// abreast does something with each step, some of them at a time: none depends on
+// another.
+func abreast(steps []arbiter.Step, do func(i int, step arbiter.Step)) {
 	if len(steps) == 1 {
-		return c.do(ctx, steps[0])
+		do(0, steps[0])
+		return
 	}
-	errs := make([]error, len(steps))
 	var running sync.WaitGroup
+	turns := make(chan struct{}, maxAbreast)
 	for i, step := range steps {
-		running.Go(func() { errs[i] = c.do(ctx, step) })
+		turns <- struct{}{}
+		running.Go(func() {
+			defer func() { <-turns }()
+			do(i, step)
+		})
 	}
 	running.Wait()
-	return errors.Join(errs...)
 }
 
 func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
@@ -131,9 +221,31 @@ func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 	if err != nil {
 		return fmt.Errorf("at node %s: %w", step.Node, err)
 	}
-	c.watch.done(step, began, c.config.Now())
+	if c.watch.done(step, began, c.config.Now()) {
+		c.tellAttached(step)
+	}
 	if step.Forces() {
 		c.config.Events.ForcedDetach(step.Node, step.Volume, step.Rule)
 	}
 	return nil
+}
+
+// tellAttached tells the pods that wait for a volume at a node that it is attached, as
+// the attach/detach controller does.
+func (c *Controller) tellAttached(step arbiter.Step) {
+	s := c.config.Snapshot()
+	v := s.Volume(step.Volume)
+	place := v.Place(step.Node)
+	if place == nil {
+		return
+	}
+	name := step.Volume.String()
+	if pvs := v.PVs(); len(pvs) > 0 {
+		name = pvs[0]
+	}
+	for _, u := range place.Users {
+		if pod := s.Pod(u.Pod); pod != nil {
+			c.config.Events.Attached(pod, name)
+		}
+	}
 }

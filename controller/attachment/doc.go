@@ -2,7 +2,7 @@
 
 // Package attachment carries volumes to where they are wanted and away from
 // where they are not: it detaches before it attaches, one operation at a time
-// for each volume.
+// for each volume, or, where many nodes may share it, for each volume and node.
 //
 // Reads: snapshots. Decides: arbiter.Plan. Writes: what the plan says, through
 // package execute.

@@ -27,8 +27,9 @@ func newStopwatch(metrics *report.Metrics) *stopwatch {
 	return &stopwatch{metrics: metrics, attach: beginnings{}, detach: beginnings{}}
 }
 
-// done notes what an executed step began or ended.
-func (w *stopwatch) done(step arbiter.Step, began, now time.Time) {
+// done notes what an executed step began or ended. It returns true where that was an
+// attach that has ended, with the volume reported.
+func (w *stopwatch) done(step arbiter.Step, began, now time.Time) (attached bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch step.Do {
@@ -40,17 +41,20 @@ func (w *stopwatch) done(step arbiter.Step, began, now time.Time) {
 		w.detach.end(step.Volume, step.Node)
 		if at, ok := w.attach.end(step.Volume, step.Node); ok {
 			w.metrics.Attached(step.Volume.Driver, now.Sub(at))
+			return true
 		}
+		return step.Volume.NoAttach()
 	}
+	return false
 }
 
 // look ends what is over: the detaches after which no attachment is left, and the
-// attaches that were given up.
-func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, now time.Time) {
+// attaches that were given up. Where a step is in flight nothing is.
+func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for node := range w.detach[id] {
-		if v.Place(node).Canonical() != nil {
+		if v.Place(node).Canonical() != nil || busy[node] {
 			continue
 		}
 		if at, ok := w.detach.end(id, node); ok {
@@ -58,7 +62,7 @@ func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, now time.Time) {
 		}
 	}
 	for node := range w.attach[id] {
-		if v.Place(node).Canonical() == nil {
+		if v.Place(node).Canonical() == nil && !busy[node] {
 			w.attach.end(id, node)
 		}
 	}

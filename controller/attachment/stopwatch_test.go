@@ -51,7 +51,7 @@ func TestStopwatch(t *testing.T) {
 	does := func(do arbiter.Action, n ledger.NodeName, began, ended int) {
 		w.done(arbiter.Step{Do: do, Volume: id, Node: n}, at(began), at(ended))
 	}
-	look := func(now int) { w.look(l.Snapshot().Volume(id), id, at(now)) }
+	look := func(now int) { w.look(l.Snapshot().Volume(id), id, nil, at(now)) }
 	attach := func(n ledger.NodeName, version string) {
 		a := attachmentOf("data", version, true)
 		a.Name, a.Node, a.UID = ledger.AttachmentName(id, n), n, string(n)

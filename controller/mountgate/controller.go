@@ -118,6 +118,9 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 // worth says whether a pod's state is worth a write, and if not yet, after how
 // long it will be.
 func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) (bool, time.Duration) {
+	if pod.OptedOut && c.config.Arbiter.Cooperative {
+		return false, 0
+	}
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	if pod.Phase == ledger.PodFinished {
 		c.settled(pod.UID)

@@ -218,6 +218,22 @@ func TestPodsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
+// Beside another attach/detach controller pods that have not opted in are told
+// nothing.
+func TestBystandersAreToldNothing(t *testing.T) {
+	for _, cooperative := range []bool{true, false} {
+		g := newGate(t, false)
+		g.config.Arbiter.Cooperative = cooperative
+		p := g.pod(ledger.PodLive, "9")
+		p.OptedOut = true
+		g.apply(p)
+		failed := g.attachment("2", false)
+		failed.AttachError = ledger.CallError{Code: 13, Message: "no such disk"}
+		g.apply(failed)
+		g.look("it fails", map[bool]int{false: 1}[cooperative])
+	}
+}
+
 // The time of a condition is that of its last change.
 func TestConditionTime(t *testing.T) {
 	g := newGate(t, true)

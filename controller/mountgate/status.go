@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/report"
 )
 
 // state is where a pod's volumes are.
@@ -31,7 +30,7 @@ type wait struct {
 // lasts says whether a reason is worth telling at once.
 func (s state) lasts() bool {
 	for _, r := range s.reasons {
-		if !report.Passes(r.Code) {
+		if !arbiter.Transient(r.Code) {
 			return true
 		}
 	}
@@ -41,7 +40,7 @@ func (s state) lasts() bool {
 // first is the reason to tell in one line: one that lasts, if there is one.
 func (s state) first() arbiter.Reason {
 	for _, r := range s.reasons {
-		if !report.Passes(r.Code) {
+		if !arbiter.Transient(r.Code) {
 			return r
 		}
 	}
@@ -67,7 +66,7 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 		if need.Claim != nil {
 			entry.PersistentVolume = need.Claim.PersistentVolume
 		}
-		if link == ledger.LinkNone || link == ledger.LinkVolume && !s.AttachRequired(id.Driver) {
+		if link.NeedsNone() || link == ledger.LinkVolume && !s.AttachRequired(id.Driver) {
 			entry.SafeToMount = true // nothing has to be attached
 			st.status.Volumes = append(st.status.Volumes, entry)
 			continue

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/report"
 )
 
 // tell makes events of what is new on a pod, once it has been written: each
@@ -20,11 +20,11 @@ func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	case !st.safe:
 		for _, w := range st.waits {
 			// What passes is not told beside what lasts.
-			if told[w.name] == string(w.reason.Code) || st.lasts() && report.Passes(w.reason.Code) {
+			if told[w.name] == string(w.reason.Code) || st.lasts() && arbiter.Transient(w.reason.Code) {
 				continue
 			}
 			claim := w.claim
-			if w.held == w.reason.Code && !report.Passes(w.held) {
+			if w.held == w.reason.Code && !arbiter.Transient(w.held) {
 				claim = nil // its VolumeHold tells it
 			}
 			c.config.Events.Waits(pod, claim, w.reason)

@@ -82,7 +82,7 @@ func waitsFor(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, 
 			entry.PersistentVolume = claim.PersistentVolume
 		}
 		switch code := codeOf(reasons, name(v), id.Driver, says); {
-		case link == ledger.LinkNone || link == ledger.LinkVolume && !s.AttachRequired(id.Driver):
+		case link.NeedsNone() || link == ledger.LinkVolume && !s.AttachRequired(id.Driver):
 			entry.SafeToMount = true // nothing has to be attached
 		case code == "":
 			entry.Reason = v1alpha1.ReasonPending
@@ -119,7 +119,7 @@ func codeOf(reasons []arbiter.Reason, name, driver, says string) ledger.Code {
 	if driver == "" || !mentions(says, "driver "+driver) {
 		return ""
 	}
-	for _, code := range []ledger.Code{arbiter.NodeExhausted, arbiter.DriverNotRegistered, arbiter.NotBeforeBind} {
+	for _, code := range arbiter.DriverCodes() {
 		if strings.Contains(says, (arbiter.Reason{Code: code, Driver: driver}).Message()) {
 			return code
 		}

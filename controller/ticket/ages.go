@@ -16,12 +16,10 @@ const (
 	ttlStep  = 30 * time.Second
 )
 
-// ages knows since when this process has seen a ticket, and which ones it took
-// over.
+// ages knows since when this process has seen a ticket.
 type ages struct {
 	mu   sync.Mutex
 	seen map[ledger.TicketID]age
-	took map[string]bool // by the ticket's UID
 }
 
 type age struct {
@@ -30,7 +28,7 @@ type age struct {
 	before time.Duration // what earlier processes counted
 }
 
-func newAges() *ages { return &ages{seen: map[ledger.TicketID]age{}, took: map[string]bool{}} }
+func newAges() *ages { return &ages{seen: map[ledger.TicketID]age{}} }
 
 // of returns how long a ticket has lived. before counts only the first time.
 func (a *ages) of(t *ledger.Ticket, before time.Duration, now time.Time) time.Duration {
@@ -49,16 +47,4 @@ func (a *ages) forget(id ledger.TicketID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.seen, id)
-}
-
-func (a *ages) taken(uid string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.took[uid]
-}
-
-func (a *ages) take(uid string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.took[uid] = true
 }

@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/internal/work"
@@ -20,17 +21,13 @@ import (
 // Cache is what is known: package observe has it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
+	Apply(ledger.Event)
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
-	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
-	ConfirmNode(ctx context.Context, name string) (*corev1.Node, error)
-	ConfirmClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
 }
 
 // Writer is how things are written: package execute has it.
 type Writer interface {
-	Do(context.Context, arbiter.Step) error
-	WriteTicketStatus(context.Context, *v1alpha1.VolumeTicket) error
-	DeleteTicket(context.Context, *ledger.Ticket) error
+	Carry(context.Context, flow.Task, execute.Status) error
 }
 
 // Config is what a Controller works with.
@@ -39,9 +36,6 @@ type Config struct {
 	Write   Writer
 	Arbiter arbiter.Arbiter
 	Now     func() time.Time
-	// Epoch is this term's number: it is written into tickets with every
-	// decision, and rises from leader to leader.
-	Epoch   int64
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil
 }
@@ -60,6 +54,8 @@ type Controller struct {
 	nodes  *work.Queue[ledger.NodeName] // pending tickets, one node at a time
 	rest   *work.Queue[ledger.TicketID] // tickets that are decided, or whose pod may be gone
 	ttl    *ages
+	// tookOver says that every ticket in doubt has been tried once.
+	tookOver atomic.Bool
 }
 
 // New returns a Controller that is ready to Run.
@@ -80,11 +76,14 @@ func (c *Controller) Add(id ledger.TicketID) { c.rest.Add(id) }
 func (c *Controller) AddNode(n ledger.NodeName) { c.nodes.Add(n) }
 
 // Run works until ctx is done, and returns when the last write is answered or
-// cancelled. Tickets of so many nodes are decided at once, and so many others
-// looked after.
+// cancelled. Tickets of so many nodes are decided at once, after those in doubt
+// have been taken over, and so many others looked after.
 func (c *Controller) Run(ctx context.Context, nodes, others int) {
 	var running sync.WaitGroup
-	running.Go(func() { c.nodes.Run(ctx, nodes) })
+	running.Go(func() {
+		c.takeOver(ctx, nodes)
+		c.nodes.Run(ctx, nodes)
+	})
 	running.Go(func() { c.rest.Run(ctx, others) })
 	running.Wait()
 }

@@ -3,11 +3,14 @@
 // Package ticket grants tickets and ends them. The controller is the only
 // place where a ticket is granted.
 //
-// Reads: snapshots; one pod with a consistent read before its reservation
-// ends as gone, and a claim or a node before a ticket is refused because there is
-// none.
-// Decides: arbiter.Grant, Keeps, Covered and Satisfied. Writes:
+// Reads: snapshots; through flow, one pod before its reservation ends as gone, and
+// a claim or a node before a ticket is refused because there is none.
+// Decides: flow.Round; arbiter.Keeps, Covered and Satisfied. Writes, through flow:
 // the holds of a grant, the ticket's status, and its end.
+//
+// A term begins with every pending ticket in doubt, and takes each over by writing
+// its epoch into it. Attachments don't wait for that. A ticket that can't be written
+// is left out, tried again and again, and not granted meanwhile.
 //
 // The tickets of one node are decided together, in the order of their rank, and
 // none while a write of that node's is under way, so that no two of them count

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -45,10 +47,9 @@ func (m *mortal) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) 
 	return nil
 }
 
-func (m *mortal) DeleteTicket(_ context.Context, t *ledger.Ticket) error {
-	m.deleted = true
-	m.ledger.Apply(now, ledger.TicketReleased{ID: t.ID, UID: t.UID})
-	return nil
+func (m *mortal) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	m.deleted = m.deleted || task.Commit.Do == flow.DropTicket
+	return carry(ctx, m, task, status)
 }
 
 // A ticket's time goes on under another leader, from what is written on it; and

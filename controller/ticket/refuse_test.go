@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -29,6 +30,10 @@ func (u *unlucky) WriteTicketStatus(ctx context.Context, t *v1alpha1.VolumeTicke
 		return execute.ErrStale
 	}
 	return u.writer.WriteTicketStatus(ctx, t)
+}
+
+func (u *unlucky) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	return carry(ctx, u, task, status)
 }
 
 // A pod is told of a refusal once, when it is written, however often that takes.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/report"
 )
 
 // tend looks at a ticket apart from granting it: whether it ends, keeps its
@@ -28,6 +28,11 @@ func (c *Controller) tend(ctx context.Context, id ledger.TicketID) (time.Duratio
 	if t.Ghost {
 		return 0, nil // the observer resolves it
 	}
+	if t.InDoubt && c.tookOver.Load() {
+		if err := c.takeOverOne(ctx, t); err != nil {
+			return 0, err
+		}
+	}
 	if t.Phase == ledger.TicketPending {
 		c.nodes.Add(t.Node)
 	}
@@ -40,15 +45,8 @@ func (c *Controller) tend(ctx context.Context, id ledger.TicketID) (time.Duratio
 // tendPod ends a pod's reservation when the pod counts by itself, or is
 // proved to be gone.
 func (c *Controller) tendPod(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
-	covered, gone := c.config.Arbiter.Covered(s, t)
-	if gone {
-		pod, err := c.config.Cache.ConfirmPod(ctx, t.ID.Namespace, t.PodName, t.Pod)
-		if err != nil || pod != nil {
-			return err
-		}
-	}
-	if covered || gone {
-		return c.config.Write.DeleteTicket(ctx, t)
+	if covered, gone := c.config.Arbiter.Covered(s, t); covered || gone {
+		return c.config.Write.Carry(ctx, flow.Ending(t, gone), nil)
 	}
 	return c.keep(ctx, s, t)
 }
@@ -60,15 +58,13 @@ func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Tick
 	}
 	verdict := c.config.Arbiter.Keeps(s, t, c.config.Now())
 	if verdict.Allowed() {
-		verdict = Exhausted(s, t)
+		verdict = flow.Exhausted(s, t)
 	}
 	if verdict.Allowed() {
 		return nil
 	}
-	if err := c.prove(ctx, t, Decision{Verdict: verdict, Missing: Missing(s, t)}); err != nil {
-		return err
-	}
-	return c.refuse(ctx, t, verdict)
+	refuse := flow.Decision{Ruling: flow.Refuse, Verdict: verdict, Missing: flow.Missing(s, t)}
+	return c.answer(ctx, flow.Decided{Ticket: t, Decision: refuse})
 }
 
 // tendOther looks after a ticket that is not a pod's.
@@ -101,7 +97,7 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 	next := object.DeepCopy()
 	meta.SetStatusCondition(&next.Status.Conditions, now)
 	next.Status.Volumes = volumes(s, t)
-	return c.config.Write.WriteTicketStatus(ctx, next)
+	return c.config.Write.Carry(ctx, flow.Write(t), as(next))
 }
 
 // passes says whether an unsatisfied ticket waits for nothing but an attach
@@ -111,7 +107,7 @@ func passes(t *v1alpha1.VolumeTicket, v arbiter.Verdict) bool {
 		return false
 	}
 	for _, r := range v.Reasons {
-		if !report.Passes(r.Code) {
+		if !arbiter.Transient(r.Code) {
 			return false
 		}
 	}
@@ -129,7 +125,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	lived := c.ttl.of(t, time.Duration(object.Status.TTLElapsedSeconds)*time.Second, c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
-		if err := c.config.Write.DeleteTicket(ctx, t); err != nil {
+		if err := c.config.Write.Carry(ctx, flow.Ending(t, false), nil); err != nil {
 			return 0, fmt.Errorf("its time is over: %w", err)
 		}
 		return -1, nil
@@ -138,7 +134,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) {
 		next := object.DeepCopy()
 		next.Status.TTLElapsedSeconds = elapsed
-		if err := c.config.Write.WriteTicketStatus(ctx, next); err != nil {
+		if err := c.config.Write.Carry(ctx, flow.Write(t), as(next)); err != nil {
 			return 0, err
 		}
 	}

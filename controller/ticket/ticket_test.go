@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/proptest"
 )
@@ -64,86 +63,6 @@ func ticket(pod, node string, typ ledger.TicketType, claims ...string) ledger.Ti
 	return t
 }
 
-func TestDecide(t *testing.T) {
-	tests := map[string]struct {
-		facts  []ledger.Event
-		ticket ledger.Ticket
-		want   Answer
-		reason ledger.Code
-		holds  int
-	}{
-		"room for both volumes": {ticket: ticket("p", "n1", ledger.TypePod, "b", "a"), want: Grant, holds: 2},
-		"room for none of three": {ticket: ticket("p", "n1", ledger.TypePod, "a", "b", "c"),
-			want: Refuse, reason: arbiter.NoFreeSlot},
-		"a full node, and nobody who would look elsewhere": {ticket: ticket("p", "n1", ledger.TypeManual, "a", "b", "c"),
-			want: Wait, reason: arbiter.NoFreeSlot},
-		"somebody living has it elsewhere": {facts: []ledger.Event{pod("old", "n2", "a")},
-			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Refuse, reason: arbiter.HeldElsewhere},
-		"the same, for a ticket of a user": {facts: []ledger.Event{pod("old", "n2", "a")},
-			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.HeldElsewhere},
-		"a claim that does not exist": {ticket: ticket("p", "n1", ledger.TypePod, "nothing"), want: Refuse, reason: arbiter.ClaimMissing},
-		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypePod, "a"), want: Refuse, reason: arbiter.DriverNotRegistered},
-		"a driver that registers soon": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}},
-			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			l := facts(append(test.facts, pod("p", "", "a", "b", "c"), test.ticket)...)
-			s := l.Snapshot()
-			d := Decide(arbiter.Arbiter{}, s, s.Ticket(test.ticket.ID), now)
-			if d.Answer != test.want || d.Verdict.First().Code != test.reason || len(d.Holds) != test.holds {
-				t.Errorf("answer %d for %q with %d holds, want %d for %q with %d", d.Answer, d.Verdict.First().Code, len(d.Holds), test.want, test.reason, test.holds)
-			}
-			for i := 1; i < len(d.Holds); i++ {
-				if holdName(d.Holds[i-1]) >= holdName(d.Holds[i]) {
-					t.Errorf("holds are written in the order %s, %s", holdName(d.Holds[i-1]), holdName(d.Holds[i]))
-				}
-			}
-		})
-	}
-}
-
-// Who ranks first is decided first, whatever the order of arrival.
-func TestPendingAreRanked(t *testing.T) {
-	younger, older := ticket("y", "n1", ledger.TypePod, "a"), ticket("o", "n1", ledger.TypePod, "b")
-	younger.Created, older.Created = 20, 10
-	manual := ticket("m", "n1", ledger.TypeManual, "c")
-	manual.Created = 30
-	l := facts(younger, older, manual)
-	got := pending(l.Snapshot(), "n1")
-	if len(got) != 3 || got[0] != manual.ID || got[1] != older.ID || got[2] != younger.ID {
-		t.Errorf("order %v", got)
-	}
-	if got := pending(l.Snapshot(), "n9"); got != nil {
-		t.Errorf("a node that is not known has %v", got)
-	}
-}
-
-func TestExhausted(t *testing.T) {
-	granted := ticket("p", "n1", ledger.TypePod, "a")
-	granted.Phase = ledger.TicketGranted
-	full := ledger.Attachment{
-		Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "u", Version: "1", Driver: driver, Node: "n1",
-		PersistentVolume: "a", Ours: true, AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
-	}
-	broken := full
-	broken.AttachError.Code = 13
-	for name, test := range map[string]struct {
-		pod        ledger.Pod
-		attachment ledger.Attachment
-		want       bool
-	}{
-		"no room":                  {pod("p", "", "a"), full, true},
-		"no room, and bound":       {pod("p", "n1", "a"), full, false},
-		"it fails for some reason": {pod("p", "", "a"), broken, false},
-	} {
-		s := facts(test.pod, granted, test.attachment).Snapshot()
-		if got := Exhausted(s, s.Ticket(granted.ID)); got.Allowed() == test.want {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
 func TestMessagesAreBounded(t *testing.T) {
 	v := arbiter.Verdict{}
 	for range 100 {
@@ -155,6 +74,16 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
+// A condition says of which generation it is.
+func TestConditionsHaveTheirGeneration(t *testing.T) {
+	object := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+		if c := condition(v1alpha1.TicketGranted, status, arbiter.Verdict{}, "", object, now); c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(now) {
+			t.Errorf("condition %+v", c)
+		}
+	}
+}
+
 // writer records what is written, and puts it into the ledger.
 type writer struct {
 	mu     sync.Mutex
@@ -162,12 +91,8 @@ type writer struct {
 	unseen map[string]bool // claims, with volumes of their names, that are there
 }
 
-func (w *writer) Do(context.Context, arbiter.Step) error             { return nil }
-func (w *writer) DeleteTicket(context.Context, *ledger.Ticket) error { return nil }
-func (w *writer) Snapshot() ledger.Snapshot                          { return w.ledger.Snapshot() }
-func (w *writer) ConfirmPod(context.Context, string, string, string) (*corev1.Pod, error) {
-	return nil, nil
-}
+func (w *writer) Snapshot() ledger.Snapshot { return w.ledger.Snapshot() }
+func (w *writer) Apply(e ledger.Event)      { w.ledger.Apply(now, e) }
 
 // put has the ledger see a claim.
 func (w *writer) put(claim string) {
@@ -175,25 +100,64 @@ func (w *writer) put(claim string) {
 	w.ledger.Apply(now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: claim}, UID: claim, Version: "1", PersistentVolume: claim, Bound: true})
 }
 
-// ConfirmNode knows of the nodes that the ledger has not seen.
-func (w *writer) ConfirmNode(_ context.Context, name string) (*corev1.Node, error) {
-	if !w.unseen[name] {
-		return nil, nil
-	}
-	w.ledger.Apply(now, ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
-}
-
-// ConfirmClaim knows of the claims that the ledger has not seen.
-func (w *writer) ConfirmClaim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+// read knows of the nodes and claims that the ledger has not seen.
+func (w *writer) read(r flow.Request) flow.Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.unseen[name] {
-		return nil, nil
+	name := r.Key[strings.Index(r.Key, "/")+1:]
+	switch {
+	case !w.unseen[name]:
+		return flow.Answer{Result: flow.NotFound}
+	case r.Kind == flow.Nodes:
+		node := ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
+		w.ledger.Apply(now, node)
+		return flow.Answer{Result: flow.Done, Facts: []ledger.Event{node}}
 	}
 	delete(w.unseen, name)
 	w.put(name)
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, nil
+	return flow.Answer{Result: flow.Done, Facts: []ledger.Event{*w.ledger.Snapshot().Claim(ledger.ClaimKey{Namespace: "s", Name: name})}}
+}
+
+// sink is where the writes of a task end.
+type sink interface {
+	Snapshot() ledger.Snapshot
+	Apply(ledger.Event)
+	read(flow.Request) flow.Answer
+	WriteTicketStatus(context.Context, *v1alpha1.VolumeTicket) error
+}
+
+func (w *writer) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	return carry(ctx, w, task, status)
+}
+
+// carry carries a task out as package execute does.
+func carry(ctx context.Context, to sink, task flow.Task, status execute.Status) error {
+	memory := flow.Memory{}
+	task, move := memory.Next(task, to.Snapshot(), now)
+	for {
+		for _, e := range move.Tell {
+			to.Apply(e)
+		}
+		if move.End == flow.Stale {
+			return fmt.Errorf("%w: %s", execute.ErrStale, move.Why)
+		} else if move.End != flow.Going {
+			return nil
+		}
+		answer := flow.Answer{Result: flow.Done}
+		switch move.Send.Do {
+		case flow.GetObject:
+			answer = to.read(*move.Send)
+		case flow.DecideTicket:
+			if object, err := status(*move.Send); err != nil {
+				answer.Result = flow.Unfit
+			} else if object == nil {
+				break
+			} else if to.WriteTicketStatus(ctx, object) != nil {
+				answer.Result = flow.Unfit
+			}
+		}
+		task, move = memory.Answer(task, answer, to.Snapshot(), now)
+	}
 }
 
 func (w *writer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
@@ -314,7 +278,7 @@ func (w *writer) judge(t *rapid.T, there map[string]bool) {
 		retry := *k
 		retry.Phase, retry.Version = ledger.TicketPending, k.Version+"0"
 		w.ledger.Apply(now, retry)
-		if d := Decide(arbiter.Arbiter{}, w.ledger.Snapshot(), &retry, now); d.Answer == Grant && len(k.Volumes) == 1 {
+		if d := flow.Rule(arbiter.Arbiter{}, w.ledger.Snapshot(), &retry, now); d.Ruling == flow.Grant && len(k.Volumes) == 1 {
 			t.Fatalf("ticket %s was refused, and there is room", k.ID)
 		}
 		retry.Phase, retry.Version = ledger.TicketRefused, retry.Version+"0"

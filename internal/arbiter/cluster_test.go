@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -35,8 +36,10 @@ type cluster struct {
 	attachments map[string]ledger.Attachment
 	holds       map[ledger.VolumeID]ledger.Hold
 	policies    map[string]ledger.Policy
+	untimed     bool // see ledger.NoForceOnTimeout
 
 	kubelets map[ledger.NodeName]*kubelet
+	leases   map[ledger.NodeName]int64 // when each kubelet last renewed its Lease
 	disks    disks
 	refuses  map[string]bool // writes that the API server refuses: an action, or an action and a node
 
@@ -44,6 +47,7 @@ type cluster struct {
 
 	// The controller's side.
 	ledger *ledger.Ledger
+	memory *flow.Memory
 	watch  []ledger.Event // seen by the API server, not yet by the controller
 	lag    bool           // events wait in watch until they are delivered
 	own    bool           // the controller writes, and takes in the answers
@@ -62,10 +66,11 @@ func newCluster() *cluster {
 		classes: map[string]ledger.StorageClass{}, drivers: map[string]ledger.Driver{},
 		pods: map[string]ledger.Pod{}, tickets: map[ledger.TicketID]ledger.Ticket{},
 		attachments: map[string]ledger.Attachment{}, holds: map[ledger.VolumeID]ledger.Hold{},
-		policies: map[string]ledger.Policy{}, kubelets: map[ledger.NodeName]*kubelet{},
+		policies: map[string]ledger.Policy{}, kubelets: map[ledger.NodeName]*kubelet{}, leases: map[ledger.NodeName]int64{},
 		disks:   newDisks(),
 		refuses: map[string]bool{},
 		ledger:  ledger.New(),
+		memory:  &flow.Memory{},
 		trace:   func(string, ...any) {},
 		mutes:   func() bool { return false },
 	}
@@ -75,8 +80,24 @@ func newCluster() *cluster {
 
 // pass lets time pass, and has the controller hear of it.
 func (c *cluster) pass(d time.Duration) {
+	c.readLeases()
 	c.now = c.now.Add(d)
+	for n, k := range c.kubelets {
+		if _, exists := c.nodes[n]; exists && !k.down {
+			c.leases[n] = c.now.UnixMicro()
+		}
+	}
+	c.readLeases()
 	c.ledger.Apply(c.now, arbiter.Lapse(c.now))
+}
+
+// readLeases has the controller read the Leases of nodes that are not Ready.
+func (c *cluster) readLeases() {
+	for _, n := range sortedKeys(c.nodes) {
+		if c.nodes[n].Ready != ledger.ReadyTrue {
+			c.ledger.Apply(c.now, ledger.NodeLease{Node: n, Renewed: c.leases[n]})
+		}
+	}
 }
 
 // next is the next resource version: one counter for all, as etcd's.
@@ -247,15 +268,20 @@ func (c *cluster) deleteAttachment(name string) {
 // restart replaces the controller by a new one, which lists everything anew.
 func (c *cluster) restart() {
 	c.watch = nil
-	c.ledger = ledger.New()
+	c.ledger, c.memory = ledger.New(), &flow.Memory{}
 	for _, e := range c.list() {
 		c.ledger.Apply(c.now, e)
 	}
+	c.ledger.Apply(c.now, ledger.Complete{})
+	c.readLeases()
 }
 
 // list is a consistent list of all objects, tickets before pods.
 func (c *cluster) list() []ledger.Event {
 	var all []ledger.Event
+	if c.untimed {
+		all = append(all, ledger.NoForceOnTimeout{})
+	}
 	all = appendSorted(all, c.tickets, func(t ledger.Ticket) string { return t.ID.String() })
 	all = appendSorted(all, c.policies, func(p ledger.Policy) string { return p.Name })
 	all = appendSorted(all, c.classes, func(k ledger.StorageClass) string { return k.Name })

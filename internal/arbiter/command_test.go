@@ -97,7 +97,7 @@ func (s *script) command(line string) string {
 		"fit": s.fit, "nodes": s.nodesFor, "rank": s.rank, "try": s.try, "untry": s.untry, "explain": s.explain,
 		"plan": s.plan, "do": s.doSteps, "crash": s.crash, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
 		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(args) { s.cluster.restart() },
-		"flight": s.flight, "report": s.reportNode, "violations": func(args) { s.allow = true },
+		"flight": s.flight, "report": s.reportNode, "untimed": s.untimedForce, "violations": func(args) { s.allow = true },
 	}
 	run, ok := commands[a.word(0)]
 	if !ok {
@@ -283,4 +283,10 @@ func (s *script) advance(a args) {
 		return
 	}
 	s.pass(d)
+}
+
+// untimedForce has no time force a detach, but where a policy says after which.
+func (s *script) untimedForce(args) {
+	s.untimed = true
+	s.seen(ledger.NoForceOnTimeout{})
 }

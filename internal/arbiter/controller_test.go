@@ -9,159 +9,52 @@ import (
 	"strings"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// errRefused says that the API server refused a write: a precondition failed.
+// errRefused says that a step came to nothing: the API server refused a write, or a
+// read showed that the facts have changed.
 var errRefused = errors.New("refused")
 
-// do executes one step as internal/execute does: one write with its
-// precondition against the API's newest objects, then what it proves.
+// do carries a step out as the product does (internal/flow): each request is served
+// by the API server's newest objects, and what its answer proves is told to the
+// ledger.
 func (c *cluster) do(s arbiter.Step) error {
-	if c.refuses[s.Do.String()] || c.refuses[s.Do.String()+" "+string(s.Node)] {
-		return errRefused
-	}
-	c.own = true
-	defer func() { c.own = false }()
-	switch s.Do {
-	case arbiter.WriteHold, arbiter.DeleteHold:
-		return c.doHold(s)
-	case arbiter.CreateAttachment:
-		return c.doCreate(s)
-	case arbiter.FindAttachment:
-		return c.doFind(s)
-	case arbiter.Report:
-		return c.doReport(s)
-	case arbiter.Unreport:
-		return c.doUnreport(s)
-	case arbiter.MarkWanted:
-		va, ok := c.attachments[s.Attachment]
-		if !ok || va.UID != s.UID {
-			return errRefused
-		}
-		va.Wanted = true
-		c.putAttachment(va)
-		return nil
-	case arbiter.ProveAbsent:
-		if slices.Contains(c.nodes[s.Node].Reported, s.Volume) {
-			return errRefused
-		}
-		return c.doUnreport(s)
-	case arbiter.ConfirmUnwanted:
-		return c.doConfirm(s)
-	case arbiter.DeleteAttachment:
-		return c.doDelete(s)
-	case arbiter.RemovePod:
-		if p, ok := c.pods[s.UID]; !ok || p.Phase == ledger.PodLive {
-			return errRefused
-		}
-		c.deletePod(s.UID)
+	if c.carry(flow.Do(s)) == flow.Finished {
 		return nil
 	}
-	return fmt.Errorf("no such step: %v", s.Do)
-}
-
-func (c *cluster) doHold(s arbiter.Step) error {
-	if c.holds[s.Volume].Version != s.Expect {
-		return errRefused
-	}
-	if s.Do == arbiter.WriteHold {
-		c.putHold(s.Volume, s.Hold)
-		return nil
-	}
-	delete(c.holds, s.Volume)
-	c.seen(ledger.HoldGone{Volume: s.Volume})
-	return nil
-}
-
-func (c *cluster) doCreate(s arbiter.Step) error {
-	c.ledger.Apply(c.now, ledger.AttachSent{Volume: s.Volume, Node: s.Node})
-	if p := c.snapshot().Volume(s.Volume).Place(s.Node); p == nil || !p.Sent {
-		return errRefused
-	}
-	if c.mutes() {
-		c.flying = append(c.flying, s)
+	if c.flies(s.Volume) {
 		return errUnanswered
 	}
-	if _, exists := c.attachments[s.Attachment]; !exists {
-		c.putAttachment(c.created(s))
-	}
-	c.ledger.Apply(c.now, ledger.AttachSettled{Volume: s.Volume, Node: s.Node})
-	return nil
+	return errRefused
 }
 
-func (c *cluster) doReport(s arbiter.Step) error {
-	if s.Attachment != "" {
-		a, ok := c.attachments[s.Attachment]
-		if !ok || a.UID != s.UID || !a.Attached || a.Deleting {
-			return errRefused
+// carry carries a task to its end. One whose creation is not answered is left where
+// it is: nobody answers what it would read then, either.
+func (c *cluster) carry(t flow.Task) flow.End {
+	c.own = true
+	defer func() { c.own = false }()
+	t, m := c.memory.Next(t, c.snapshot(), c.now)
+	for {
+		for _, e := range m.Tell {
+			c.ledger.Apply(c.now, e)
 		}
-		c.putAttachment(a) // the new annotation: a delete in flight now fails
-	}
-	node, ok := c.nodes[s.Node]
-	if !ok || node.UID != s.NodeUID {
-		return errRefused
-	}
-	if !slices.Contains(node.Reported, s.Volume) {
-		node.Reported = append(slices.Clone(node.Reported), s.Volume)
-		c.putNode(node)
-	}
-	return nil
-}
-
-func (c *cluster) doUnreport(s arbiter.Step) error {
-	node, exists := c.nodes[s.Node]
-	if !c.sameNode(s) || s.Rule == "" && slices.Contains(node.InUse, s.Volume) {
-		return errRefused
-	}
-	if i := slices.Index(node.Reported, s.Volume); exists && i >= 0 {
-		node.Reported = slices.Delete(slices.Clone(node.Reported), i, i+1)
-		c.putNode(node)
-	} else if exists {
-		c.ledger.Apply(c.now, node) // the answer
-	}
-	c.ledger.Apply(c.now, ledger.Unreported{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version, Forced: s.Rule != ""})
-	return nil
-}
-
-// sameNode says whether the Node is the one that was meant, and under a rule
-// of force as it was when the rule was found to hold.
-func (c *cluster) sameNode(s arbiter.Step) bool {
-	node, exists := c.nodes[s.Node]
-	if s.NodeUID == "" {
-		return !exists
-	}
-	return exists && node.UID == s.NodeUID && (s.Rule == "" || node.Version == s.NodeVersion)
-}
-
-func (c *cluster) doConfirm(s arbiter.Step) error {
-	for _, p := range c.podsAt(s.Node) {
-		c.ledger.Apply(c.now, p)
-		if p.Phase != ledger.PodFinished && slices.Contains(c.podVolumes(p), s.Volume) {
-			return errRefused
+		switch {
+		case m.End != flow.Going:
+			return m.End
+		case !m.Wait.IsZero():
+			return flow.Going
+		case m.Send == nil:
+			t, m = c.memory.Next(t, c.snapshot(), c.now)
+			continue
 		}
-	}
-	c.ledger.Apply(c.now, ledger.Unwanted{Volume: s.Volume, Node: s.Node, UID: s.UID, Version: s.Version})
-	return nil
-}
-
-func (c *cluster) doDelete(s arbiter.Step) error {
-	if s.Within > 0 {
-		if err := c.doConfirm(s); err != nil {
-			return err
+		a := c.serve(*m.Send, t.Step)
+		for _, e := range a.Facts {
+			c.ledger.Apply(c.now, e)
 		}
+		t, m = c.memory.Answer(t, a, c.snapshot(), c.now)
 	}
-	a, ok := c.attachments[s.Attachment]
-	if !ok || a.UID != s.UID || a.Version != s.Version || s.Rule != "" && !c.sameNode(s) {
-		return errRefused
-	}
-	if a.Deleting {
-		return nil
-	}
-	c.judge.deletes(s.Volume, s.Node)
-	a.Deleting, a.DeletedAt = true, c.now.Unix()
-	c.putAttachment(a)
-	return nil
 }
 
 // decide lets the controller decide on one ticket, and says whether that
@@ -169,78 +62,50 @@ func (c *cluster) doDelete(s arbiter.Step) error {
 func (c *cluster) decide(id ledger.TicketID) bool {
 	s := c.snapshot()
 	t := s.Ticket(id)
-	if t == nil {
+	switch {
+	case t == nil:
 		return false
+	case t.Ghost:
+		return c.releaseGhost(t)
+	case t.InDoubt:
+		return c.carry(flow.Renew(t)) == flow.Finished
 	}
-	if t.Type == ledger.TypePod && c.settleReservation(s, t) {
-		return true
+	if t.Type == ledger.TypePod {
+		if covered, gone := c.arb.Covered(s, t); covered || gone {
+			return c.carry(flow.Ending(t, gone)) == flow.Finished && c.snapshot().Ticket(id) == nil
+		}
 	}
 	switch t.Phase {
 	case ledger.TicketPending:
-		return c.grant(s, t)
+		return c.rule(s, t)
 	case ledger.TicketGranted:
 		if v := c.arb.Keeps(s, t, c.now); !v.Allowed() {
-			return c.sentence(t, ledger.TicketRefused, v)
+			return c.carry(flow.Refusal(t, v, flow.Missing(s, t))) == flow.Finished
 		}
 	}
 	return false
 }
 
-// settleReservation ends a reservation whose pod counts by itself or is gone,
-// and a ghost after a look at the pod.
-func (c *cluster) settleReservation(s ledger.Snapshot, t *ledger.Ticket) bool {
-	if t.Ghost {
-		if p, ok := c.pods[t.Pod]; ok && p.Node != "" {
-			c.ledger.Apply(c.now, p)
-		}
-		c.ledger.Apply(c.now, ledger.TicketReleased{ID: t.ID})
-		c.trace("ticket %s: its ghost is released", t.PodName)
-		return true
-	}
-	covered, gone := c.arb.Covered(s, t)
-	if !covered && !gone {
+// rule decides on a pending ticket. Nobody here asks again for a pod whose ticket is
+// refused, so that one which only waits for others is left as it is.
+func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
+	d := flow.Rule(c.arb, s, t, c.now)
+	if d.Verdict.Outcome == arbiter.Wait || d.Ruling == flow.Wait && t.Reason == string(d.Verdict.First().Code) {
 		return false
 	}
-	if _, exists := c.pods[t.Pod]; gone && exists {
-		return false // the list is behind
-	}
-	c.trace("ticket %s: ended", t.PodName)
-	c.deleteTicket(t.ID)
-	c.ledger.Apply(c.now, ledger.TicketReleased{ID: t.ID})
-	return true
-}
-
-func (c *cluster) grant(s ledger.Snapshot, t *ledger.Ticket) bool {
-	v, steps := c.arb.Grant(s, t, c.now)
-	switch v.Outcome {
-	case arbiter.Deny:
-		return c.sentence(t, ledger.TicketRefused, v)
-	case arbiter.Wait:
-		return false
-	}
-	for _, step := range steps {
+	for _, step := range d.Holds {
 		c.trace("%s", c.stepText(step))
-		if err := c.do(step); err != nil {
-			return true
-		}
 	}
-	return c.sentence(t, ledger.TicketGranted, v)
+	return c.carry(flow.Decide(flow.Decided{Ticket: t, Decision: d})) != flow.Stale || len(d.Holds) > 0
 }
 
-// sentence writes a ticket's condition Granted.
-func (c *cluster) sentence(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) bool {
-	now, ok := c.tickets[t.ID]
-	if !ok || now.Version != t.Version {
-		return false
+// releaseGhost ends a ghost after a look at its pod, as internal/observe does.
+func (c *cluster) releaseGhost(t *ledger.Ticket) bool {
+	if p, ok := c.pods[t.Pod]; ok && p.Node != "" {
+		c.ledger.Apply(c.now, p)
 	}
-	if phase == ledger.TicketGranted {
-		c.judge.grants(now)
-	}
-	now.Phase, now.Reason = phase, string(v.First().Code)
-	c.trace("ticket %s at %s: %s%s", ticketName(now), now.Node, phase, because(v))
-	c.own = true
-	c.putTicket(now)
-	c.own = false
+	c.ledger.Apply(c.now, ledger.TicketReleased{ID: t.ID})
+	c.trace("ticket %s: its ghost is released", t.PodName)
 	return true
 }
 
@@ -366,7 +231,7 @@ func holdText(h ledger.Hold) string {
 	if len(h.Waiting) > 0 {
 		text += fmt.Sprintf(" waiting=%v", h.Waiting)
 	}
-	if h.Force.Rule != "" {
+	if h.Force != nil {
 		text += fmt.Sprintf(" force=%s/%s", h.Force.Rule, h.Force.Elapsed)
 	}
 	if h.Reason != "" {

@@ -2,7 +2,11 @@
 
 package arbiter
 
-import "github.com/moorage-dev/moorage/internal/ledger"
+import (
+	"maps"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // Eased says whether a request that did not fit a node may fit it by newer
 // facts, if neither its own volumes nor a policy have changed: whether anything
@@ -28,9 +32,9 @@ func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 // alike says whether two records of a node differ in nothing that Fit looks at,
 // but for the slots in use.
 func alike(a, b *ledger.Node) bool {
-	if a.Exists != b.Exists || a.CSINode != b.CSINode || a.CSIRev != b.CSIRev || !a.NotReady.Equal(b.NotReady) ||
+	if a.Exists != b.Exists || a.CSINode != b.CSINode || a.CSIRev != b.CSIRev || !a.NotReady.Equal(b.NotReady) || !a.Heard.Equal(b.Heard) || !a.RenewedAt.Equal(b.RenewedAt) ||
 		a.UID != b.UID || a.Ready != b.Ready || a.ReadySince != b.ReadySince || a.OutOfService != b.OutOfService ||
-		a.Managed != b.Managed || a.Draining != b.Draining || a.Reporting != b.Reporting || len(a.Drivers) != len(b.Drivers) {
+		a.Managed != b.Managed || a.Draining != b.Draining || a.Reporting != b.Reporting || len(a.Drivers) != len(b.Drivers) || !maps.Equal(a.Labels, b.Labels) {
 		return false
 	}
 	for i := range a.Drivers {

@@ -30,9 +30,10 @@ func (w view) claims(v *ledger.Volume, p *ledger.Place, u ledger.User) bool {
 	}
 	switch stand(w.s, u) {
 	case living, haunting:
-		return !yields(w.s, u, w.r) && !fenced(w.s, v, p.Node, w.now)
+		return !yields(w.s, u, w.r) && !fenced(w.s, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
-		return !fenced(w.s, v, p.Node, w.now) && (!w.granting || rank(requestOf(w.s, u), w.r) < 0)
+		return !excludes(w.s, v, p.Node) && !fenced(w.s, v, p.Node, w.now) && (!w.granting || CompareRequests(requestOf(w.s, u), w.r) < 0)
+	case gone, leaving:
 	}
 	return false
 }
@@ -58,21 +59,21 @@ func migratable(s ledger.Snapshot, v *ledger.Volume) bool {
 // migration says whether the request is a live migration of a volume that can be
 // at two nodes.
 func (w view) migration(v *ledger.Volume) bool {
-	return w.r.Type == ledger.TypeLiveMigration && migratable(w.s, v)
+	return w.r.Type.Beside() && migratable(w.s, v)
 }
 
 // migrating says whether a user is a live migration that may have the volume
 // at a second node.
 func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	return u.Pod == "" && t != nil && t.Type == ledger.TypeLiveMigration && stand(s, u) == living && migratable(s, v)
+	return u.Pod == "" && t != nil && t.Type.Beside() && stand(s, u) == living && migratable(s, v)
 }
 
 // migrationNamed says whether a user is a live migration that is not granted yet,
 // and that the hold as written names: its grant may be on its way.
 func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	if u.Pod != "" || t == nil || t.Type != ledger.TypeLiveMigration || stand(s, u) != asking || !migratable(s, v) {
+	if u.Pod != "" || t == nil || !t.Type.Beside() || stand(s, u) != asking || !migratable(s, v) {
 		return false
 	}
 	return named(s, v, u)
@@ -97,7 +98,7 @@ func (w view) target(v *ledger.Volume) bool {
 	if !migratable(w.s, v) {
 		return false
 	}
-	here, elsewhere := w.r.Type == ledger.TypeLiveMigration, false
+	here, elsewhere := w.r.Type.Beside(), false
 	for i := range v.Places {
 		for _, u := range v.Places[i].Users {
 			n, granted := v.Places[i].Node, migrating(w.s, v, u)
@@ -169,20 +170,32 @@ func (w view) free(need Need) []Reason {
 	if w.migration(v) {
 		return w.otherTargets(v, need, code)
 	}
+	reasons, passed := w.others(v, a, need, code)
+	if passed && len(reasons) == 0 {
+		reasons = w.kept(v, need)
+	}
+	return append(reasons, w.tried(need, a, code)...)
+}
+
+// others says who keeps an exclusive volume from the node, and what attachment that
+// Moorage can't place; and whether anybody who wants it elsewhere was passed over:
+// who asks for it at a node other than the one where others have it, and pods that are
+// bound to such a node and merely wait there for those who have it. A ticket that is
+// granted elsewhere may be promised the volume, and is told first that it is not.
+func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
 	rooted := a != ledger.AccessPod && w.lives(v, v.Place(w.n))
-	passed := false
-	var reasons []Reason
+	has := w.has(v)
 	for i := range v.Places {
 		p := &v.Places[i]
 		if p.Node == w.n && a != ledger.AccessPod {
 			continue
 		}
 		for _, u := range p.Users {
-			if rooted && (stand(w.s, u) == asking || migrating(w.s, v, u)) {
+			st := stand(w.s, u)
+			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.s, v, p)
+			if waits || rooted && (st == asking || migrating(w.s, v, u)) {
 				passed = true
-				continue // it is content with, or waits for, those who have the volume here
-			}
-			if w.claims(v, p, u) {
+			} else if w.claims(v, p, u) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
@@ -190,10 +203,21 @@ func (w view) free(need Need) []Reason {
 			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Canonical().Name})
 		}
 	}
-	if passed && len(reasons) == 0 {
-		reasons = w.kept(v, need)
+	return reasons, passed
+}
+
+// has is the node that has an exclusive volume, if others live there whom the request
+// can't take it from: the node that the hold names, or without a hold the one where
+// the volume is attached. Of users at several nodes only those there have it.
+func (w view) has(v *ledger.Volume) ledger.NodeName {
+	at := hold(v).Node
+	for i := range v.Places {
+		p := &v.Places[i]
+		if (at == p.Node || at == "" && (p.HasAttachments() || p.Reported)) && w.lives(v, p) {
+			return p.Node
+		}
 	}
-	return append(reasons, w.tried(need, a, code)...)
+	return ""
 }
 
 // kept says what else keeps an exclusive volume from the node, where somebody

@@ -105,11 +105,14 @@ func (w view) wherever() []Reason {
 		if need.Volume.IsZero() || !w.s.AttachRequired(need.Volume.Driver) {
 			continue
 		}
-		if w.r.Type == ledger.TypeLiveMigration && need.Link == ledger.LinkUnbound {
+		if w.r.Type.Beside() && need.Link == ledger.LinkUnbound {
 			// What migrates is somewhere. Before there is a volume, there is no
 			// hold that keeps two migrations apart.
 			reasons = append(reasons, Reason{Code: ClaimUnbound, Volume: need.Volume, Claim: need.Name})
 			continue
+		}
+		if excludes(w.s, w.s.Volume(need.Volume), w.n) {
+			reasons = append(reasons, Reason{Code: NodeExcluded, Volume: need.Volume, Claim: need.Name, Node: w.n})
 		}
 		reasons = append(reasons, w.free(need)...)
 	}
@@ -133,8 +136,12 @@ func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.Node
 	return "", false
 }
 
-// claimed is where somebody claims a volume: who lives there before who asks.
+// claimed is where somebody claims a volume: those who have it before those who only
+// live at their node, and these before those who ask.
 func (w view) claimed(v *ledger.Volume) ledger.NodeName {
+	if n := w.has(v); n != "" {
+		return n
+	}
 	asked := ledger.NodeName("")
 	for i := range v.Places {
 		p := &v.Places[i]
@@ -146,4 +153,18 @@ func (w view) claimed(v *ledger.Volume) ledger.NodeName {
 		}
 	}
 	return asked
+}
+
+// excludes says whether the node affinity of a PersistentVolume keeps a volume from a
+// node. Of several PersistentVolumes of one volume each has to allow the node. What is
+// not known of a node excludes nothing: it is refused for not being there.
+func excludes(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) bool {
+	n := s.Node(name)
+	if v == nil || n == nil || !n.Exists {
+		return false
+	}
+	return slices.ContainsFunc(v.PVs(), func(pv string) bool {
+		p := s.PersistentVolume(pv)
+		return p != nil && !p.Affinity.Matches(name, n.Labels)
+	})
 }

@@ -29,8 +29,9 @@ type slowUser struct {
 	node     ledger.NodeName
 	volumes  []ledger.VolumeID
 	pod      string // the pod, or the one that the ticket is for
-	asks     bool   // a ticket that is not granted
-	leaves   bool   // a pod that is terminating
+	ticket   bool
+	asks     bool // a ticket that is not granted
+	leaves   bool // a pod that is terminating
 	yields   bool
 	tryout   bool // a pod that a dry run tries here
 	takenOut bool // a pod that a dry run takes away, or its ticket
@@ -59,7 +60,7 @@ func (f slowFit) users() []slowUser {
 			continue
 		}
 		u := slowUser{
-			node: t.Node, pod: t.Pod, asks: t.Phase == ledger.TicketPending && !t.Ghost, yields: t.Type == ledger.TypeSnapshot,
+			node: t.Node, pod: t.Pod, ticket: true, asks: t.Phase == ledger.TicketPending && !t.Ghost, yields: t.Type == ledger.TypeSnapshot,
 			takenOut: removed[t.Pod],
 		}
 		for _, v := range t.Volumes {
@@ -122,14 +123,40 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 		return false
 	}
 	if u.asks {
-		return mode == ledger.AccessPod || !slices.ContainsFunc(users, func(o slowUser) bool {
-			fenced := f.w.nodes[f.n].OutOfService && f.w.nodes[f.n].Ready != ledger.ReadyTrue
-			granted := o.pod == "" || o.pod != f.pod.UID
-			return o.node == f.n && !o.asks && !o.leaves && !o.takenOut && !o.tryout && !o.yields && !fenced && granted &&
-				!f.haunts(o) && slices.Contains(o.volumes, v)
-		})
+		return mode == ledger.AccessPod || !f.lived(users, v, f.n)
+	}
+	if has := f.has(users, v); !u.ticket && has != "" && has != u.node {
+		return false // it waits for those who have it
 	}
 	return !u.yields
+}
+
+// lived says whether anybody else uses a volume at a node, and will stay.
+func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) bool {
+	fenced := f.w.nodes[n].OutOfService && f.w.nodes[n].Ready != ledger.ReadyTrue
+	return !fenced && slices.ContainsFunc(users, func(o slowUser) bool {
+		others := o.pod == "" || o.pod != f.pod.UID
+		return o.node == n && !o.asks && !o.leaves && !o.takenOut && !o.tryout && !o.yields && others &&
+			!f.haunts(o) && slices.Contains(o.volumes, v)
+	})
+}
+
+// has is the node that has a volume, by its hold or by what is attached, and where
+// others live who use it.
+func (f slowFit) has(users []slowUser, v ledger.VolumeID) ledger.NodeName {
+	at := f.w.holds[v].Node
+	for i := range worldNodes {
+		n := nodeName(i)
+		attached := slices.Contains(f.w.nodes[n].Reported, v)
+		for _, a := range f.w.attachments {
+			id, ok := f.w.source(a)
+			attached = attached || ok && id == v && a.Node == n
+		}
+		if (n == at || at == "" && attached) && f.lived(users, v, n) {
+			return n
+		}
+	}
+	return ""
 }
 
 // haunts says whether a user is the ghost of a ticket that was never granted.

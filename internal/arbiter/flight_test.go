@@ -50,18 +50,6 @@ func (c *cluster) land(i int, done bool) {
 	}
 }
 
-// doFind looks for an attachment whose creation was not answered.
-func (c *cluster) doFind(s arbiter.Step) error {
-	if c.flies(s.Volume) {
-		return errUnanswered
-	}
-	if a, exists := c.attachments[s.Attachment]; exists {
-		c.ledger.Apply(c.now, a)
-	}
-	c.ledger.Apply(c.now, ledger.AttachSettled{Volume: s.Volume, Node: s.Node})
-	return nil
-}
-
 // flight has creations go unanswered, or ends those that are in flight: done or
 // lost.
 func (s *script) flight(a args) {

@@ -77,7 +77,7 @@ func (g *anything) event() ledger.Event {
 		return ledger.NodeDrivers{Node: g.node(), Version: v, Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: g.name("i", 2), Limit: int32(g.below(4)) - 1}}}
 	case 9:
 		return ledger.HoldSeen{Volume: g.volume(), Hold: ledger.Hold{
-			Version: v, Node: g.node(), Next: ledger.Promise{Node: g.node()}, Force: ledger.Force{Rule: arbiter.AfterPodGone, Node: g.node(), Elapsed: time.Minute},
+			Version: v, Node: g.node(), Next: ledger.Promise{Node: g.node()}, Force: &ledger.Force{Rule: arbiter.AfterPodGone, Node: g.node(), Elapsed: time.Minute},
 		}}
 	case 10:
 		return []ledger.Event{
@@ -162,7 +162,7 @@ func checkStep(t failer, s arbiter.Step) {
 		ok = s.Node != "" && s.NodeUID != ""
 	case arbiter.Unreport:
 		ok = s.Node != "" && (s.Rule == "" || s.NodeVersion != "" || s.NodeUID == "")
-	case arbiter.ConfirmUnwanted, arbiter.DeleteAttachment, arbiter.MarkWanted:
+	case arbiter.ConfirmUnwanted, arbiter.DeleteAttachment, arbiter.MarkWanted, arbiter.RetryAttach:
 		ok = s.Node != "" && s.Attachment != "" && s.UID != "" && s.Version != ""
 	case arbiter.RemovePod:
 		ok = s.UID != ""

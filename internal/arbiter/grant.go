@@ -63,7 +63,7 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 		}
 		// Written even when it says so already: its version is what keeps
 		// two leaders apart.
-		p.writeHold()
+		p.writeHold() //mutant:grant-without-hold
 		steps = append(steps, p.plan.Steps...)
 	}
 	slices.SortFunc(steps, func(a, b Step) int { return compareVolumes(a.Volume, b.Volume) })
@@ -215,7 +215,7 @@ func (a Arbiter) Reserve(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeName, 
 	}
 	for _, v := range pod.Volumes {
 		id, link := s.ResolvePod(pod, v)
-		if link == ledger.LinkNone || !id.IsZero() && !s.AttachRequired(id.Driver) {
+		if link.NeedsNone() || !id.IsZero() && !s.AttachRequired(id.Driver) {
 			continue
 		}
 		if v.Claim == "" {

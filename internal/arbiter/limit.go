@@ -85,7 +85,7 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	}
 	after := state.Used + missing + w.tryout(node, driver)
 	reason.Used, reason.Limit, reason.Needed = after-fresh, limit, fresh
-	return reason, after > limit
+	return reason, after > limit //mutant:slot-too-many
 }
 
 // Limit is how many slots of a driver a node has under a policy: the
@@ -204,7 +204,8 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 }
 
 // vacant says whether a place that the request does not need would come free:
-// all its users are the request's own, taken away by a dry run, or outranked.
+// all its users are the request's own, taken away by a dry run, or outranked. A
+// ticket that a leader before may have granted is not outranked.
 // An attachment goes with the last of them, in time; a preemption may count on
 // that, a grant never does.
 func (w view) vacant(p *ledger.Place) bool {
@@ -215,7 +216,7 @@ func (w view) vacant(p *ledger.Place) bool {
 		st := stand(w.s, u)
 		switch {
 		case w.r.owns(u), st == gone:
-		case w.granting && st == asking && rank(requestOf(w.s, u), w.r) > 0:
+		case w.granting && st == asking && !w.s.Ticket(u.Ticket).InDoubt && CompareRequests(requestOf(w.s, u), w.r) > 0:
 		default:
 			return false
 		}

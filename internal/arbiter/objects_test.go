@@ -13,16 +13,18 @@ import (
 // The commands that make, change and delete objects.
 
 // node makes a node and its kubelet, or changes one. "new" makes it again
-// under a new UID; "driver" registers one driver there, see csinode.
+// under a new UID, with "alive" by the kubelet that is there; boot= and machine= tell
+// what runs there; "driver" registers one driver there, see csinode; zone=… labels it.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.nodes[name]
 	if !exists || a.flag("new") {
 		n = ledger.NodeState{Name: name, UID: s.uid(string(name)), Ready: ledger.ReadyTrue, Managed: true, Reporting: !a.flag("new")}
-		if !exists && !a.flag("new") || a.flag("new") {
+		if !exists && !a.flag("new") || a.flag("new") && !a.flag("alive") {
 			s.kubelets[name] = newKubelet()
 		}
 	}
+	n.SystemUUID, n.BootID = a.get("machine", string(name)), a.get("boot", n.BootID)
 	was := n.Ready
 	switch a.get("ready", "") {
 	case "true":
@@ -44,6 +46,9 @@ func (s *script) node(a args) {
 	set("managed", &n.Managed)
 	set("draining", &n.Draining)
 	set("reporting", &n.Reporting)
+	if zone := a.get("zone", ""); zone != "" {
+		n.Labels = map[string]string{"zone": zone}
+	}
 	s.putNode(n)
 	if a.keys["driver"] != "" {
 		s.csinode(a)
@@ -84,7 +89,7 @@ func accessMode(word string) ledger.Access {
 }
 
 // pv makes a PersistentVolume, and with claim=NAME its bound claim, namespace=
-// for one of another namespace.
+// for one of another namespace, zone= with an affinity to nodes of these zones.
 func (s *script) pv(a args) {
 	name := a.word(1)
 	pv := s.pvs[name]
@@ -93,6 +98,9 @@ func (s *script) pv(a args) {
 			Name: name, UID: s.uid(name), Access: accessMode(a.get("access", "RWO")), Class: a.get("class", ""),
 			Volume: ledger.VolumeID{Driver: a.get("driver", "disk"), Handle: a.get("handle", "h-"+name)},
 		}
+	}
+	if zone := a.list("zone"); zone != nil {
+		pv.Affinity = ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeIn, Values: zone}}})
 	}
 	pv.Deleting = a.flag("deleting")
 	if claim := a.get("claim", ""); claim != "" {
@@ -159,7 +167,7 @@ func (s *script) pod(a args) {
 	name := a.word(1)
 	p, exists := s.podNamed(name)
 	if !exists || a.flag("again") {
-		p = ledger.Pod{UID: s.uid(name), Namespace: a.get("namespace", namespace), Name: name, Created: s.now.Unix(), Node: ledger.NodeName(a.get("node", ""))}
+		p = ledger.Pod{UID: s.uid(name), Namespace: a.get("namespace", namespace), Name: name, Created: s.now.Unix(), Node: ledger.NodeName(a.get("node", "")), OptedOut: a.flag("optedOut")}
 		for _, volume := range a.list("ephemeral") {
 			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: volume, Claim: name + "-" + volume, Ephemeral: true})
 		}
@@ -332,9 +340,14 @@ func (s *script) deleteVA(a args) {
 	s.putAttachment(va)
 }
 
-// kubelet stops, starts, restarts or reboots a node's kubelet.
+// kubelet stops, starts, restarts or reboots a node's kubelet; "renews" has it renew
+// its Lease once, whatever it is.
 func (s *script) kubelet(a args) {
 	k := s.kubelets[ledger.NodeName(a.word(1))]
+	if a.flag("renews") {
+		s.leases[ledger.NodeName(a.word(1))]++
+		return
+	}
 	k.down = a.flag("down")
 	if a.flag("restart") {
 		k.restart(s.pods)

@@ -55,11 +55,14 @@ const (
 	// FindAttachment reads consistently whether the attachment is there whose
 	// creation was sent, and tells the ledger AttachSettled.
 	FindAttachment
+	// RetryAttach writes to an attachment, of exactly this UID, whose attach has failed:
+	// a change of the object has its attacher try again at once.
+	RetryAttach
 )
 
 func (a Action) String() string {
 	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment"}[a]
+		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach"}[a]
 }
 
 // Step is one thing to do.
@@ -92,6 +95,10 @@ type Step struct {
 // must follow one of them is planned when its effect is seen.
 type Plan struct {
 	Steps []Step
+	// Apart says that what is planned at one node does not depend on what is under way
+	// at another, because many nodes may share the volume: the next plan need not wait
+	// for steps at other nodes than its own.
+	Apart bool
 	// Recheck is when time alone would change the plan. Zero: it won't.
 	Recheck time.Time
 }
@@ -122,6 +129,11 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		return Plan{}
 	}
 	p := a.planner(s, v, now)
+	p.plan.Apart = !p.excl
+	if !p.adopted() {
+		p.leave()
+		return p.plan
+	}
 	p.decideHold()
 	for i := range v.Places {
 		place := &v.Places[i]
@@ -131,7 +143,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		case p.wanted(place):
 			p.acquire(place)
 		default:
-			p.release(place)
+			p.release(place) //mutant:no-release
 		}
 		if p.wanted(place) || p.pledged(place) {
 			p.awaitFence(place)
@@ -143,7 +155,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 
 // awaitFence looks again when a place that does not answer is fenced by time.
 func (p *planner) awaitFence(place *ledger.Place) {
-	if f := force(p.s, p.v, place, p.now); f.Rule == AfterUnreachable && f.Left > 0 {
+	if f := fence(p.s, p.v, place.Node, p.now); f.Left > 0 {
 		p.recheck(f.Left)
 	}
 }
@@ -197,6 +209,7 @@ func (p *planner) claimed(place *ledger.Place, promised bool) bool {
 			if promised && p.named(u) {
 				return true
 			}
+		case gone:
 		}
 	}
 	return false
@@ -262,10 +275,10 @@ func (p *planner) physical(place *ledger.Place) bool {
 	if place.Sent {
 		return true
 	}
-	if place.HasAttachments() || place.Reported {
+	if place.HasAttachments() || place.Reported { //mutant:free-too-early
 		return true
 	}
 	// In use without an attachment: a kubelet that waits for one when it has
 	// a pod for it, else evidence that the volume is mounted all the same.
-	return place.InUse && unused(p.s, place) && !force(p.s, p.v, place, p.now).over()
+	return place.InUse && unused(p.s, place) && evidenceOf(p.s, p.v, place, p.now).usage != usageFenced
 }

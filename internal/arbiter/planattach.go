@@ -17,8 +17,8 @@ func (p *planner) acquire(place *ledger.Place) {
 		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node, p.hold.Node)) == 0 {
 			p.report(node, place, nil)
 		}
-	case va != nil && va.Attached && !va.Deleting:
-		if !place.Reported && p.mayReport(node) && !replaced(node, va) {
+	case va != nil && va.Attached && !va.Deleting: //mutant:early-report
+		if !place.Reported && p.mayReport(node) && !replaced(node, va) { //mutant:no-put-back
 			p.report(node, place, va)
 		}
 	case p.stale(place):
@@ -29,6 +29,8 @@ func (p *planner) acquire(place *ledger.Place) {
 		p.create(node, place)
 	case va != nil && va.Deleting:
 		p.askToStay(place)
+	case p.mayRetry(node, place, va):
+		p.add(Step{Do: RetryAttach, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version})
 	}
 }
 
@@ -41,7 +43,7 @@ func (p *planner) retract(node *ledger.Node, place *ledger.Place, va *ledger.Att
 }
 
 // mayReport says whether volumesAttached of a node is ours to write.
-func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative }
+func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative } //mutant:report-beside
 
 // stale says whether a place is reported without an attachment, and can be
 // shown not to be in use.
@@ -76,7 +78,15 @@ func (p *planner) report(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 // mayCreate says whether nothing is in the way of a new attachment: the hold
 // is written, the volume is nowhere else, and the driver is there to attach.
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.Place) bool {
-	return p.startable(place) && p.granted(place.Node) && len(p.blockers(node, place)) == 0
+	return p.startable(place) && p.granted(place.Node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+}
+
+// mayRetry says whether an attach that another controller has begun too early is to be
+// tried again: it has failed, and nothing that Moorage waits for before it attaches is in
+// the way any more. Its attacher may pause for minutes. That is asked once for each
+// attachment. One of Moorage's own is not made before it can succeed.
+func (p *planner) mayRetry(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) bool {
+	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
 // granted says whether the hold, as the API has it, gives an exclusive volume
@@ -170,7 +180,7 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 	var reasons []Reason
 	for i := range p.v.Places {
 		other := &p.v.Places[i]
-		if other.Node == n || !p.physical(other) || target && other.Node == holder || !target && p.migratesTo(other) {
+		if other.Node == n || !p.physical(other) || target && other.Node == holder || !target && p.migratesTo(other) { //mutant:target-beside-others
 			continue
 		}
 		reasons = append(reasons, p.stuck(other))

@@ -48,7 +48,7 @@ func (p *planner) gone(place *ledger.Place) bool {
 // from a place where nobody wants it and the attach/detach controller does not
 // know of it: the volume is neither reported nor in use, and no pod is there.
 func (p *planner) releaseBeside(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
-	if va == nil || !va.Ours || va.Deleting || place.Reported || p.inhabited(place) || p.awaited(node, place) {
+	if va == nil || !va.Ours || va.Deleting || place.Reported || p.inhabited(place) || p.awaited(node, place) { //mutant:delete-not-ours
 		return
 	}
 	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)

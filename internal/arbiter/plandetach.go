@@ -25,7 +25,7 @@ func (p *planner) release(place *ledger.Place) {
 	if p.inhabited(place) || p.awaited(node, place) {
 		return
 	}
-	if left := p.delayed(node, place); left > 0 {
+	if left := p.delayed(p.hold, node, place); left > 0 {
 		p.recheck(left)
 		return
 	}
@@ -34,9 +34,22 @@ func (p *planner) release(place *ledger.Place) {
 		if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
 			p.recheck(f.Left)
 		}
+		p.putBack(node, place, va)
 		return
 	}
 	p.detach(node, place, va, rule)
+}
+
+// putBack plans the report of a volume that may be in use at a Ready node though its
+// list does not say so: after a forced detach that was given up, for one. A kubelet
+// that restarts looks for mounts only of what the node names as attached.
+func (p *planner) putBack(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+	if va == nil || !va.Attached || va.Deleting || place.Reported {
+		return
+	}
+	if ready(node) && p.mayReport(node) && Doubted(p.s, p.v, place) {
+		p.report(node, place, va)
+	}
 }
 
 // inhabited says whether a pod at a place may be about to use the volume,
@@ -52,16 +65,16 @@ func (p *planner) inhabited(place *ledger.Place) bool {
 // awaited says whether a ticket that is not decided asks for the volume where
 // it is, and nobody for it elsewhere: granted, it finds the volume there.
 func (p *planner) awaited(node *ledger.Node, place *ledger.Place) bool {
-	if !p.required || !ready(node) || p.sought(place) {
+	if !p.required || !ready(node) || p.sought(p.hold, place) {
 		return false
 	}
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return stand(p.s, u) == asking })
 }
 
-// sought says whether an exclusive volume is to leave a place for another, or
-// any volume because it goes away.
-func (p *planner) sought(place *ledger.Place) bool {
-	return p.excl && (p.hold.Next.Node != "" || p.hold.Node != place.Node) || p.source() == "" && !p.inline()
+// sought says whether an exclusive volume is to leave a place for another, by what
+// its hold is to say, or any volume because it goes away.
+func (p *planner) sought(h ledger.Hold, place *ledger.Place) bool {
+	return p.excl && (h.Next.Node != "" || h.Node != place.Node) || p.source() == "" && !p.inline()
 }
 
 // leaving is a step of a detach, before it is known which.
@@ -80,10 +93,13 @@ func (p *planner) leaving(node *ledger.Node, place *ledger.Place, va *ledger.Att
 func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
 	step := p.leaving(node, place, va, rule)
 	proof := place.Proof.Stage
+	if place.Proof.Forced && rule == "" {
+		proof = ledger.ProofNone
+	}
 	switch {
 	case va != nil && va.Deleting && !place.Reported:
 		return // the attacher's turn
-	case place.Reported || va == nil || proof == ledger.ProofNone:
+	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
 		step.Do = Unreport
 	case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable || !p.required:
 		// Pods of a fenced node no longer count, nor those that need no
@@ -98,7 +114,7 @@ func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 // delayed is for how long an unwanted volume is still kept at its node: the
 // policy's detachDelay, unless somebody wants the volume, the node has no
 // slot to spare, is not ready or is being drained, or the volume goes away.
-func (p *planner) delayed(node *ledger.Node, place *ledger.Place) time.Duration {
+func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.Place) time.Duration {
 	policy := policyOf(p.s, p.v)
 	since, idle := p.s.Idle(place)
 	left := policy.DetachDelay - p.now.Sub(since)
@@ -106,7 +122,7 @@ func (p *planner) delayed(node *ledger.Node, place *ledger.Place) time.Duration 
 	if left <= 0 || !idle || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
 		return 0
 	}
-	if p.sought(place) {
+	if p.sought(h, place) {
 		return 0
 	}
 	state := node.Driver(p.v.ID.Driver)
@@ -114,6 +130,25 @@ func (p *planner) delayed(node *ledger.Node, place *ledger.Place) time.Duration 
 		return 0
 	}
 	return left
+}
+
+// keep says in the hold until when a volume that nobody uses is kept at its node. It
+// is written together with the end of its last user (lingers), and stays until the
+// volume has left or is used again: by itself it costs no write.
+func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.Place) {
+	if p.Cooperative || len(h.Requesters) > 0 || p.lingers(place) {
+		return
+	}
+	if p.delayed(*h, p.s.Node(place.Node), place) > 0 {
+		since, _ := p.s.Idle(place)
+		reason := Reason{
+			Code: DetachDelayed, Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: place.Node,
+			Until: since.Add(policyOf(p.s, p.v).DetachDelay).Unix(),
+		}
+		h.Reason, h.Message = reason.Code, reason.Message()
+	} else if was.Reason == DetachDelayed && was.Node == h.Node {
+		h.Reason, h.Message = was.Reason, was.Message
+	}
 }
 
 // removePods plans the removal of the terminating pods that use the volume at

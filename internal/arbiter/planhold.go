@@ -54,7 +54,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
-		h.Transitions = p.transitions(was) + 1
+		h.Transitions = p.transitions(was) + 1 //mutant:same-transitions
 	}
 	if h.Node == "" {
 		if h.Transitions > 0 {
@@ -67,16 +67,12 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 		place = nil // what the hold says is all that is known of it
 	}
 	h.Requesters = p.requesters(place)
-	if h.Node == was.Node {
-		h.NodeUID = was.NodeUID
-	} else if n := p.s.Node(h.Node); n != nil {
-		h.NodeUID = n.UID
-	}
+	h.NodeUID, h.BootID = p.holderNode(was, h.Node, place)
 	if !p.living(place) {
 		h.Next = p.promise(was, h.Node)
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
-	p.describe(&h, place)
+	p.describe(was, &h, place)
 	p.revoke(&h)
 	p.refused(was, &h)
 	if h.Stays = p.stays(was, h, place); h.Stays {
@@ -84,6 +80,19 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	}
 	p.clock(&h, place)
 	return p.unwritten(h, was, place)
+}
+
+// holderNode tells the holder's Node and its boot: those for which the volume was
+// granted, or what has come since, as soon as its word on the volume can be believed.
+func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.Place) (uid, boot string) {
+	n := p.s.Node(name)
+	switch {
+	case was.Node == name && (n == nil || !n.Exists || place != nil && Doubted(p.s, p.v, place)):
+		return was.NodeUID, was.BootID
+	case n == nil:
+		return "", ""
+	}
+	return n.UID, n.BootID
 }
 
 // unwritten is the hold as it was, when all that is new is that the last user
@@ -133,7 +142,7 @@ func (p *planner) transitions(was ledger.Hold) int64 {
 // to; then whoever ranks first.
 func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 	at := was.Node
-	if was.Stays && at != "" && !p.lost(at) {
+	if was.Stays && at != "" && !p.lost(at) { //mutant:give-away-what-stays
 		return at
 	}
 	if at == "" {
@@ -208,7 +217,7 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 			if stand(p.s, u) != living {
 				continue
 			}
-			if r := requestOf(p.s, u); at == "" || rank(r, first) < 0 {
+			if r := requestOf(p.s, u); at == "" || CompareRequests(r, first) < 0 {
 				who, at, first = u, place.Node, r
 			}
 		}
@@ -301,7 +310,7 @@ func compareRequesters(a, b ledger.Requester) int {
 }
 
 // describe says in the hold what keeps the volume where it should not be.
-func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
+func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.Place) {
 	h.State = ledger.HoldHeld
 	if others := p.elsewhere(h.Node, h.Node); len(others) > 0 {
 		h.State, h.Reason, h.Message = ledger.HoldUnknown, others[0].Code, others[0].Message()
@@ -312,7 +321,10 @@ func (p *planner) describe(h *ledger.Hold, place *ledger.Place) {
 	}
 	stuck := p.stuck(place)
 	switch stuck.Code {
-	case Detaching, InUse, HeldElsewhere:
+	case Detaching:
+		p.keep(was, h, place)
+		return
+	case InUse, HeldElsewhere:
 		return // as it should be: under way, or who yields has not been told yet
 	case ForeignAttachment:
 		h.State = ledger.HoldUnknown
@@ -345,7 +357,7 @@ func (p *planner) clock(h *ledger.Hold, place *ledger.Place) {
 	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable {
 		return
 	}
-	h.Force = ledger.Force{Rule: f.Rule, Node: place.Node, Since: readySince(p.s.Node(place.Node)), Elapsed: f.Elapsed.Truncate(f.Step)}
+	h.Force = outage(p.v, place, p.s.Node(place.Node), f)
 	p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
 }
 
@@ -356,11 +368,15 @@ func detaching(place *ledger.Place) bool {
 	return va != nil && va.Deleting
 }
 
-// sameHold says whether two holds say the same.
+// same says whether two pointers lead to the same, or to nothing.
+func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// sameHold says whether two holds say the same. A hold of before that names no boot
+// is not written only to name it.
 func sameHold(a, b ledger.Hold) bool {
-	return a.Node == b.Node && a.NodeUID == b.NodeUID && a.Next == b.Next &&
+	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && a.Next == b.Next &&
 		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&
-		a.Message == b.Message && a.Force == b.Force &&
+		a.Message == b.Message && same(a.Force, b.Force) &&
 		slices.Equal(a.Requesters, b.Requesters) && slices.Equal(a.Waiting, b.Waiting) &&
 		(slices.Equal(a.PVs, b.PVs) || b.Node == "")
 }

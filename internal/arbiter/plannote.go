@@ -13,9 +13,11 @@ import (
 
 // decideNote plans the write of what a shared volume's hold is to say, and its
 // end when there is nothing to say any more.
-func (p *planner) decideNote(was ledger.Hold) {
-	says := was.Version != "" && (was.Force.Rule != "" || was.State == ledger.HoldAttachFailed)
-	note := p.note(was)
+func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
+
+// writeNote plans the write of a note, or the end of the one that was.
+func (p *planner) writeNote(was, note ledger.Hold) {
+	says := was.Version != "" && (was.Force != nil || was.State == ledger.HoldAttachFailed)
 	switch {
 	case note.State == "" && says && was.Transitions == 0:
 		p.add(Step{Do: DeleteHold, Expect: was.Version})
@@ -32,7 +34,7 @@ func (p *planner) decideNote(was ledger.Hold) {
 
 // note is what a shared volume's hold is to say; without a State, nothing.
 func (p *planner) note(was ledger.Hold) ledger.Hold {
-	note := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs()}
+	note := p.emptyNote(was)
 	if place := p.overdue(); place != nil {
 		stuck := p.unanswered(place)
 		note.State, note.Reason, note.Message = ledger.HoldDetachPending, stuck.Code, stuck.Message()
@@ -41,6 +43,10 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 		note.State, note.Reason, note.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
 	}
 	return note
+}
+
+func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
+	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs()}
 }
 
 // unattached is what the driver said of an attach of a shared volume that it

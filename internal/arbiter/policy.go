@@ -20,14 +20,52 @@ const (
 	never = time.Duration(-1)
 )
 
-// PolicyFor returns the policy that applies to a driver and a class: the one
-// for both, else the one for the driver, else the defaults. Of several that
-// match alike, the oldest, then the one with the smaller name.
+// PolicyFor returns the policy that applies to a driver and a class: field by field
+// what the one for both says, else what the one for all of the driver says, else the
+// defaults. Of several policies for the same the oldest counts, then the one with the
+// smaller name.
 func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
-	if p := s.Policy(driver, class); p != nil {
-		return *p
+	all := ledger.Policy{Driver: driver}
+	if p := s.Policy(driver, ""); p != nil {
+		all = *p
 	}
-	return ledger.Policy{Driver: driver}
+	if p := s.Policy(driver, class); p != nil && class != "" {
+		return inherit(*p, all)
+	}
+	return all
+}
+
+// inherit completes the policy for a class by the one for all of its driver.
+func inherit(p, all ledger.Policy) ledger.Policy {
+	says := func(f ledger.PolicyFields, set bool) bool { return set || p.Says&f != 0 }
+	if !says(ledger.FieldBindAfter, p.BindAfterAttached) {
+		p.BindAfterAttached, p.Refused = all.BindAfterAttached, all.Refused
+	}
+	if !says(ledger.FieldDetachDelay, p.DetachDelay != 0) {
+		p.DetachDelay = all.DetachDelay
+	}
+	if !says(ledger.FieldOnControllerDown, p.BindUngranted) {
+		p.BindUngranted = all.BindUngranted
+	}
+	if !says(ledger.FieldEmptyAccessModes, p.EmptyIsExclusive) {
+		p.EmptyIsExclusive = all.EmptyIsExclusive
+	}
+	if !says(ledger.FieldLiveMigration, p.LiveMigration) {
+		p.LiveMigration = all.LiveMigration
+	}
+	if p.AfterPodGone == nil {
+		p.AfterPodGone = all.AfterPodGone
+	}
+	if p.AfterUnreachable == nil {
+		p.AfterUnreachable = all.AfterUnreachable
+	}
+	if p.GrantTimeout == 0 {
+		p.GrantTimeout = all.GrantTimeout
+	}
+	p.Says |= all.Says
+	// A node's slots and the driver's calls are not of a class.
+	p.MaxSlots, p.Headroom, p.AllowNoDriver, p.Workers = all.MaxSlots, all.Headroom, all.AllowNoDriver, all.Workers
+	return p
 }
 
 // policyOf returns the policy of a volume.
@@ -85,11 +123,16 @@ func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []
 	return reasons
 }
 
-func afterPodGone(p ledger.Policy) time.Duration {
-	if p.AfterPodGone == nil {
-		return DefaultAfterPodGone
+// afterPodGone is the time of the rule for a volume: its policy's, else the whole
+// cluster's.
+func afterPodGone(s ledger.Snapshot, p ledger.Policy) time.Duration {
+	switch {
+	case p.AfterPodGone != nil:
+		return *p.AfterPodGone
+	case s.NoForceOnTimeout():
+		return never
 	}
-	return *p.AfterPodGone
+	return DefaultAfterPodGone
 }
 
 func afterUnreachable(p ledger.Policy) time.Duration {

@@ -19,7 +19,7 @@ func (p *planner) kept(r Request, n ledger.NodeName, name string) (Reason, bool)
 	switch {
 	case lost:
 		return Reason{Code: NotGranted, Volume: p.v.ID, Claim: name}, true
-	case at != "":
+	case at != "": //mutant:forget-promises
 		return Reason{Code: HeldElsewhere, Volume: p.v.ID, Claim: name, Node: at, Who: who}, true
 	}
 	p.hold = p.nextHold(hold(p.v))

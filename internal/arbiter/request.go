@@ -3,7 +3,7 @@
 package arbiter
 
 import (
-	"strings"
+	"cmp"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -69,7 +69,7 @@ func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
 }
 
 func (r *Request) need(n Need) {
-	if n.Link == ledger.LinkNone {
+	if n.Link.NeedsNone() {
 		return
 	}
 	for i := range r.Needs {
@@ -99,16 +99,11 @@ func (r Request) owns(u ledger.User) bool {
 	return u.Pod != "" && u.Pod == r.Pod || u.Pod == "" && u.Ticket == r.Ticket
 }
 
-// rank orders requests: the higher priority first, then the older, then the
-// smaller name. Negative: a before b.
-func rank(a, b Request) int {
-	switch {
-	case a.Type.Priority() != b.Type.Priority():
-		return b.Type.Priority() - a.Type.Priority()
-	case a.Created < b.Created:
-		return -1
-	case a.Created > b.Created:
-		return 1
-	}
-	return strings.Compare(a.Who.Namespace+"/"+a.Who.Name+"/"+a.Who.UID, b.Who.Namespace+"/"+b.Who.Name+"/"+b.Who.UID)
+// CompareRequests is the order in which requests are served: the higher priority
+// first, then the older, then by namespace, name and UID. It is negative when a
+// comes before b, and 0 only for two requests of one requester: no two others are
+// alike. Whoever decides or lists requests in an order uses this one, since
+// decisions in two orders can refuse each for the sake of the other.
+func CompareRequests(a, b Request) int {
+	return cmp.Or(cmp.Compare(b.Type.Priority(), a.Type.Priority()), cmp.Compare(a.Created, b.Created), compareRequesters(a.Who, b.Who))
 }

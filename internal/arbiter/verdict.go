@@ -108,4 +108,5 @@ type Reason struct {
 	Detail  string           // a driver's own words
 	Seconds int64            // until a rule's time is over
 	Since   int64            // seconds since 1970, by the API server's clock; 0 when not known
+	Until   int64            // seconds since 1970, by the controller's clock
 }

@@ -23,7 +23,7 @@ type law struct {
 var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
-	core     = []string{"internal/ledger", "internal/arbiter"}
+	core     = []string{"internal/ledger", "internal/arbiter", "internal/flow"}
 	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/connect"})
 )
 
@@ -31,6 +31,7 @@ var (
 var laws = []law{
 	{"internal/ledger", nil, none},
 	{"internal/arbiter", []string{"internal/ledger"}, none},
+	{"internal/flow", []string{"internal/ledger", "internal/arbiter"}, none},
 	{"api/client", []string{"api"}, append([]string{"k8s.io/client-go/"}, apiTypes...)},
 	{"api", nil, apiTypes},
 	// In-tree volumes are translated by Kubernetes' own library, which takes
@@ -125,6 +126,10 @@ func TestImportLawCatches(t *testing.T) {
 		{"internal/arbiter", module + "/internal/ledger", true},
 		{"internal/arbiter", module + "/internal/translate", false},
 		{"internal/arbiter", "k8s.io/klog/v2", false},
+		{"internal/flow", module + "/internal/arbiter", true},
+		{"internal/flow", module + "/internal/execute", false},
+		{"internal/flow", "k8s.io/api/core/v1", false},
+		{"internal/arbiter", module + "/internal/flow", false},
 		{"internal/translate", "k8s.io/api/core/v1", true},
 		{"internal/translate", "k8s.io/client-go/kubernetes", false},
 		{"internal/observe", "k8s.io/client-go/informers", true},

@@ -17,6 +17,9 @@ var pure = []string{
 	"strconv", "strings", "sync", "time", "unique",
 }
 
+// pureFolders are the packages of the core.
+var pureFolders = []string{"internal/ledger", "internal/arbiter", "internal/flow", "controller/attacher/decide"}
+
 // clocks are the functions of time that read a clock or wait for one.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}
 
@@ -57,12 +60,14 @@ func impurities(set *token.FileSet, f *ast.File) []string {
 }
 
 // constant says whether a package variable is one for want of constants of its
-// type: an error, or a literal.
+// type: an error, a literal, or a table, which is an array. TestTablesAreNotWritten
+// checks that nothing writes to it.
 func constant(spec *ast.ValueSpec) bool {
 	return !slices.ContainsFunc(spec.Values, func(e ast.Expr) bool {
 		switch e := e.(type) {
 		case *ast.CompositeLit:
-			return false
+			array, ok := e.Type.(*ast.ArrayType)
+			return !ok || array.Len == nil
 		case *ast.CallExpr:
 			s, ok := e.Fun.(*ast.SelectorExpr)
 			return !ok || s.Sel.Name != "New"
@@ -71,10 +76,10 @@ func constant(spec *ast.ValueSpec) bool {
 	}) && len(spec.Values) > 0
 }
 
-// TestCoreIsPure: ledger, arbiter and the attacher's rules have no clock, no I/O, no randomness, no
+// TestCoreIsPure: ledger, arbiter, flow and the attacher's rules have no clock, no I/O, no randomness, no
 // goroutines and no state of their own.
 func TestCoreIsPure(t *testing.T) {
-	for _, folder := range []string{"internal/ledger", "internal/arbiter", "controller/attacher/decide"} {
+	for _, folder := range pureFolders {
 		files := sources(t, folder)
 		if len(files) == 0 {
 			t.Fatalf("no files in %s", folder)
@@ -97,6 +102,8 @@ func TestPurityCatches(t *testing.T) {
 		"io":        "package p\nimport \"os\"\nfunc f() { os.Exit(1) }",
 		"state":     "package p\nvar count int",
 		"made":      "package p\nvar m = make(map[int]int)",
+		"map":       "package p\nvar m = map[int]int{}",
+		"slice":     "package p\nvar s = []int{1}",
 	} {
 		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, name, text, 0)
@@ -105,6 +112,74 @@ func TestPurityCatches(t *testing.T) {
 		}
 		if len(impurities(set, f)) == 0 {
 			t.Errorf("%s goes unnoticed", name)
+		}
+	}
+}
+
+// TestTablesAreNotWritten: no function assigns to a package variable of the core, or
+// to an element or field of one, nor takes its address or a slice of it.
+func TestTablesAreNotWritten(t *testing.T) {
+	tables := 0
+	for _, folder := range pureFolders {
+		files := sources(t, folder)
+		names := map[string]bool{}
+		for _, f := range files {
+			for _, d := range f.file.Decls {
+				if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
+					for _, name := range g.Specs[0].(*ast.ValueSpec).Names {
+						names[name.Name] = true
+					}
+				}
+			}
+		}
+		tables += len(names)
+		for _, f := range files {
+			for _, n := range written(f.file) {
+				if names[root(n)] {
+					t.Errorf("%s: writes to a package variable, or lends it out", f.set.Position(n.Pos()))
+				}
+			}
+		}
+	}
+	if tables == 0 {
+		t.Error("no package variables are found")
+	}
+}
+
+// written lists the expressions of a file that are assigned to, or whose address or
+// slice is taken.
+func written(f *ast.File) []ast.Expr {
+	var list []ast.Expr
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			list = append(list, n.Lhs...)
+		case *ast.IncDecStmt:
+			list = append(list, n.X)
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				list = append(list, n.X)
+			}
+		case *ast.SliceExpr:
+			list = append(list, n.X)
+		}
+		return true
+	})
+	return list
+}
+
+// root is the name at the beginning of an expression.
+func root(e ast.Expr) string {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x.Name
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			e = x.X
+		default:
+			return ""
 		}
 	}
 }

@@ -190,14 +190,43 @@ func TestConfirmUnwanted(t *testing.T) {
 			s.Put("pods", usingPod("new", "p1", "young"))
 		}, false},
 		"a pod of a claim that does not exist": {func(s *apitest.Server) { s.Put("pods", usingPod("new", "p1", "nothing")) }, true},
+		"a pod of a claim that was made again, and bound to the volume": {func(s *apitest.Server) {
+			pv := persistentVolume("data")
+			pv.Spec.ClaimRef.Name = "again"
+			s.Put("persistentvolumes", pv)
+			s.Remove("persistentvolumeclaims", "shop", "again")
+			s.Put("persistentvolumeclaims", boundClaim("again", "pv-data"))
+			s.Put("pods", usingPod("new", "p1", "again"))
+		}, false},
+		"a pod of a claim that was made again, and bound to a PersistentVolume that the caches don't know": {func(s *apitest.Server) {
+			pv := persistentVolume("data")
+			pv.Name = "pv-young"
+			s.Put("persistentvolumes", pv)
+			s.Remove("persistentvolumeclaims", "shop", "again")
+			s.Put("persistentvolumeclaims", boundClaim("again", "pv-young"))
+			s.Put("pods", usingPod("new", "p1", "again"))
+		}, false},
+		"a pod that the caches know, of a claim that was made again": {func(s *apitest.Server) {
+			pv := persistentVolume("data")
+			pv.Spec.ClaimRef.Name = "other"
+			s.Put("persistentvolumes", pv)
+			s.Remove("persistentvolumeclaims", "shop", "other")
+			s.Put("persistentvolumeclaims", boundClaim("other", "pv-data"))
+		}, false},
+		"a pod of a claim that is still bound to another": {func(s *apitest.Server) { s.Put("pods", usingPod("new", "p1", "again")) }, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, all(withNode(nil, []ledger.VolumeID{data}), withAttachment(nil), func(s *apitest.Server) {
 				s.Put("persistentvolumeclaims", boundClaim("data", "pv-data"))
+				s.Put("persistentvolumes", persistentVolume("else"))
+				s.Put("persistentvolumeclaims", boundClaim("again", "pv-else"))
+				s.Put("persistentvolumeclaims", boundClaim("other", "pv-else"))
+				s.Put("pods", usingPod("known", "p8", "other"))
 			}), nil)
 			must(t, w.Do(t.Context(), w.step(arbiter.Unreport)))
 			step := w.step(arbiter.ConfirmUnwanted)
+			w.server.Lag(true)
 			w.server.Intercept(func(r apitest.Request, serve func()) error {
 				if r.Verb == "list" && r.Resource == "pods" {
 					test.appears(w.server)
@@ -256,10 +285,20 @@ func TestQuestionsShareTheNextList(t *testing.T) {
 }
 
 func TestRemovePod(t *testing.T) {
-	w := start(t, func(s *apitest.Server) { s.Put("pods", usingPod("db", "p1", "data")) }, nil)
+	node := func(s *apitest.Server, taints ...corev1.Taint) {
+		s.Put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}, Spec: corev1.NodeSpec{Taints: taints}})
+	}
+	w := start(t, func(s *apitest.Server) {
+		node(s)
+		s.Put("pods", usingPod("db", "p1", "data"))
+	}, nil)
 	step := arbiter.Step{Do: arbiter.RemovePod, Node: "n1", UID: "p1"}
+	isStale(t, w.Do(t.Context(), step)) // the taint is gone by now
+	w.writes()
+	node(w.server, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+	w.server.Forget()
 	must(t, w.Do(t.Context(), step))
-	request := w.server.Requests()[0]
+	request := w.server.Requests()[1]
 	if request.String() != "delete pods shop/db" || !strings.Contains(request.Body, `"gracePeriodSeconds":0`) || !strings.Contains(request.Body, `"uid":"p1"`) {
 		t.Errorf("request %s %s", request, request.Body)
 	}

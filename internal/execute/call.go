@@ -6,21 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // errNotSent says that a request was not made.
 var errNotSent = errors.New("not sent")
 
-// bounded gives a request its deadline: the timeout, or the end of the lease or
-// ctx's own deadline if that is sooner. That ctx is done before is no reason to
-// give it up.
-func (e *Executor) bounded(ctx context.Context) (context.Context, context.CancelFunc, error) {
+// bounded gives a request its deadline: the timeout, the end of the lease, or
+// until, if that is set, whichever comes first. That ctx is done before is no
+// reason to give it up.
+func (e *Executor) bounded(ctx context.Context, until time.Time) (context.Context, context.CancelFunc, error) {
 	now := e.config.Now()
 	deadline := now.Add(e.config.Timeout)
 	if lease := e.config.Lease(); !lease.IsZero() && lease.Before(deadline) {
@@ -29,8 +25,8 @@ func (e *Executor) bounded(ctx context.Context) (context.Context, context.Cancel
 	if !deadline.After(now) {
 		return nil, nil, ErrNoLease
 	}
-	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
-		deadline = own
+	if !until.IsZero() && until.Before(deadline) {
+		deadline = until
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	return ctx, cancel, nil
@@ -39,7 +35,7 @@ func (e *Executor) bounded(ctx context.Context) (context.Context, context.Cancel
 // call makes one request within its deadline, once it is its turn. One that was
 // sent is not given up when ctx is done: the API server might carry it out after
 // the lease was handed over.
-func call[T any](ctx context.Context, e *Executor, request func(context.Context) (T, error)) (T, error) {
+func call[T any](ctx context.Context, e *Executor, until time.Time, request func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := e.config.Turn(ctx); err != nil {
 		return none, fmt.Errorf("%w: no turn for another request: %w", errNotSent, err)
@@ -47,35 +43,16 @@ func call[T any](ctx context.Context, e *Executor, request func(context.Context)
 	if ctx.Err() != nil {
 		return none, fmt.Errorf("%w: %w", errNotSent, context.Cause(ctx))
 	}
-	bounded, cancel, err := e.bounded(ctx)
+	bounded, cancel, err := e.bounded(ctx, until)
 	if err != nil {
 		return none, err
 	}
 	defer cancel()
 	answer, err := request(bounded)
 	if mayFollow(err) {
-		e.unsettled.note(e.config.Now().Add(e.config.Timeout))
+		e.unsettled.note(e.config.Now().Add(e.outlast()))
 	}
 	return answer, err
-}
-
-// try is call for requests without an answer worth having.
-func (e *Executor) try(ctx context.Context, request func(context.Context) error) error {
-	_, err := call(ctx, e, func(ctx context.Context) (struct{}, error) { return struct{}{}, request(ctx) })
-	return err
-}
-
-// mayFollow says whether a write that failed may still have its effect: the
-// API server did not refuse it, and may be at it.
-func mayFollow(err error) bool {
-	if err == nil || errors.Is(err, errNotSent) || errors.Is(err, ErrNoLease) || utilnet.IsConnectionRefused(err) {
-		return false
-	}
-	var refused apierrors.APIStatus
-	if errors.As(err, &refused) {
-		return refused.Status().Code >= http.StatusInternalServerError
-	}
-	return true
 }
 
 // unsettled is until when requests that got no answer may have an effect.
@@ -101,14 +78,10 @@ func (e *Executor) Unsettled() time.Duration {
 	return e.unsettled.until.Sub(e.config.Now())
 }
 
-// outlast waits until a write whose answer did not come can have no effect any
-// more: the API server, which was told the timeout, has given up, too. What it
-// may have done before that is there to be read then.
-func (e *Executor) outlast(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(e.config.Timeout):
-		return nil
-	}
-}
+// margin is the part of the timeout by which a request is outlasted longer than the
+// API server says that it works at one: for what lingers on the way to it.
+const margin = 10
+
+// outlast is for how long a request without an answer may still have an effect: the
+// API server was told the timeout, which begins when the request arrives.
+func (e *Executor) outlast() time.Duration { return e.config.Timeout + e.config.Timeout/margin }

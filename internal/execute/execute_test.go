@@ -17,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/translate"
@@ -78,6 +80,17 @@ func start(t *testing.T, setUp func(*apitest.Server), change func(*execute.Confi
 	}
 	server.Forget()
 	return w
+}
+
+// WriteTicketStatus writes a ticket's status as it is.
+func (w *world) WriteTicketStatus(ctx context.Context, object *v1alpha1.VolumeTicket) error {
+	fact := translate.Ticket(object)
+	return w.Carry(ctx, flow.Write(&fact), func(flow.Request) (*v1alpha1.VolumeTicket, error) { return object, nil })
+}
+
+// DeleteTicket ends a ticket.
+func (w *world) DeleteTicket(ctx context.Context, t *ledger.Ticket) error {
+	return w.Carry(ctx, flow.Ending(t, false), nil)
 }
 
 // until waits for what the ledger says.

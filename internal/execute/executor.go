@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/report"
@@ -45,6 +47,9 @@ type Config struct {
 	Lease func() time.Time
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
+	// Epoch is this term's number: it is written into tickets with every
+	// decision, and rises from leader to leader.
+	Epoch int64
 	// Token makes the values of the annotation that marks an attachment as
 	// confirmed. No two may be equal, in any process.
 	Token func() string
@@ -68,15 +73,16 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Executor executes steps. It remembers only which attachments it has
-// confirmed, which requests of a node are under way, and until when those
-// without an answer may have an effect.
+// Executor executes steps. It remembers what flow does, which requests of a node
+// are under way, and until when those without an answer may have an effect.
 type Executor struct {
 	config    Config
 	unsettled unsettled
-	confirmed confirmed
-	nodes     batcher[*nodeChange]
-	lists     batcher[*podQuestion]
+	mu        sync.Mutex // memory
+	memory    flow.Memory
+	nodes     batcher[*shared] // patches of a Node's status
+	lists     batcher[*shared] // of its pods
+	looks     batcher[*shared] // at a Node
 }
 
 // New returns an Executor for one term of leadership: a new term starts
@@ -94,46 +100,17 @@ func New(config Config) (*Executor, error) {
 	if config.Lease == nil {
 		config.Lease = func() time.Time { return time.Time{} }
 	}
-	return &Executor{config: config}, nil
+	e := &Executor{config: config}
+	e.memory.Epoch, e.memory.Outlast = config.Epoch, e.outlast()
+	return e, nil
 }
 
 // Do executes a step and returns when its effect is known to the ledger.
 func (e *Executor) Do(ctx context.Context, step arbiter.Step) error {
-	if err := e.do(ctx, step); err != nil {
+	if err := e.run(ctx, running{Task: flow.Do(step)}); err != nil {
 		return fmt.Errorf("%s of %s: %w", step.Do, step.Volume, err)
 	}
 	return nil
-}
-
-func (e *Executor) do(ctx context.Context, step arbiter.Step) error {
-	switch step.Do {
-	case arbiter.WriteHold:
-		return e.writeHold(ctx, step)
-	case arbiter.DeleteHold:
-		return e.deleteHold(ctx, step)
-	case arbiter.CreateAttachment:
-		return e.createAttachment(ctx, step)
-	case arbiter.FindAttachment:
-		return e.findAttachment(ctx, step)
-	case arbiter.Report:
-		return e.report(ctx, step)
-	case arbiter.MarkWanted:
-		return e.markWanted(ctx, step)
-	case arbiter.ProveAbsent:
-		return e.proveAbsent(ctx, step)
-	case arbiter.Unreport:
-		return e.changeNode(ctx, step)
-	case arbiter.ConfirmUnwanted:
-		return e.confirmUnwanted(ctx, step)
-	case arbiter.DeleteAttachment:
-		if step.Within > 0 {
-			return e.deleteWithin(ctx, step)
-		}
-		return e.deleteAttachment(ctx, step)
-	case arbiter.RemovePod:
-		return e.removePod(ctx, step)
-	}
-	return fmt.Errorf("step %d is not known", step.Do)
 }
 
 func (e *Executor) snapshot() ledger.Snapshot { return e.config.Observer.Snapshot() }

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -78,6 +80,37 @@ func TestWritePolicyStatus(t *testing.T) {
 	w.server.Remove("attachpolicies", "", "p")
 	if err := w.WritePolicyStatus(t.Context(), next); err == nil || errors.Is(err, execute.ErrStale) {
 		t.Errorf("of a policy that is gone: %v", err)
+	}
+}
+
+// A claim that is read before a refusal counts at once, however far the informer
+// is, and nothing is refused for want of an answer.
+func TestRefusalReadsTheClaim(t *testing.T) {
+	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, nil)
+	w.server.Lag(true)
+	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
+	refuse := func() (written bool, err error) {
+		k := w.observer.Snapshot().Ticket(id)
+		verdict := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.ClaimMissing}}}
+		err = w.Carry(t.Context(), flow.Refusal(k, verdict, k.Volumes), func(flow.Request) (*v1alpha1.VolumeTicket, error) {
+			written = true
+			object, _ := w.observer.Ticket(id)
+			return object.DeepCopy(), nil
+		})
+		return written, err
+	}
+	if written, err := refuse(); err != nil || !written {
+		t.Errorf("without the claim: written %t, error %v", written, err)
+	}
+	w.server.Put("persistentvolumeclaims", boundClaim("data", "pv-data"))
+	written, err := refuse()
+	isStale(t, err)
+	if written || w.observer.Snapshot().Claim(ledger.ClaimKey{Namespace: "shop", Name: "data"}) == nil {
+		t.Errorf("with the claim: written %t, and the ledger knows %v", written, w.observer.Snapshot().Claim(ledger.ClaimKey{Namespace: "shop", Name: "data"}))
+	}
+	w.server.Intercept(func(apitest.Request, func()) error { return apierrors.NewInternalError(errors.New("no")) })
+	if written, err := refuse(); err == nil || errors.Is(err, execute.ErrStale) || written {
+		t.Errorf("without an answer: written %t, error %v", written, err)
 	}
 }
 

@@ -7,13 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// Operation is one operation of a JSON Patch (RFC 6902). Its value is always
+// operation is one operation of a JSON Patch (RFC 6902). Its value is always
 // written: null is a value.
-type Operation struct {
+type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
@@ -26,51 +27,25 @@ const (
 	pathAttached = "/status/volumesAttached"
 )
 
-// Fits says whether a change of a node's status still matches the Node that it
-// would be written to. It is pure.
-func Fits(node *corev1.Node, step arbiter.Step) bool {
-	if string(node.UID) != step.NodeUID {
-		return false
+// operations writes a patch of a Node's status down, against the Node that it
+// was composed on. A patch that tests only is a consistent read.
+func operations(node *corev1.Node, p flow.NodePatch) []operation {
+	after := slices.DeleteFunc(slices.Clone(node.Status.VolumesAttached), func(a corev1.AttachedVolume) bool {
+		return slices.ContainsFunc(p.Out, func(v ledger.VolumeID) bool { return a.Name == translate.UniqueName(v) })
+	})
+	for _, v := range p.In {
+		after = append(after, corev1.AttachedVolume{Name: translate.UniqueName(v)})
 	}
-	if step.Do != arbiter.Unreport {
-		return true
+	patch := []operation{{"test", pathUID, p.UID}}
+	if p.Version != "" {
+		patch = append(patch, operation{"test", pathVersion, p.Version})
 	}
-	if step.Rule != "" {
-		return node.ResourceVersion == step.NodeVersion
+	if p.InUse {
+		patch = append(patch, operation{"test", pathInUse, asRead(node.Status.VolumesInUse)})
 	}
-	return !slices.Contains(node.Status.VolumesInUse, translate.UniqueName(step.Volume))
-}
-
-// NodePatch makes the one JSON Patch of a node's status for several changes,
-// all of which fit. It tests what they were decided on, as read: the node's
-// UID and volumesAttached always; volumesInUse when a volume is taken out; and
-// the version of the Node when a rule of force says so. A patch that tests
-// only is a consistent read. NodePatch is pure.
-func NodePatch(node *corev1.Node, steps []arbiter.Step) []Operation {
-	after := slices.Clone(node.Status.VolumesAttached)
-	var proveUse, proveVersion bool
-	for _, step := range steps {
-		name := translate.UniqueName(step.Volume)
-		at := func(v corev1.AttachedVolume) bool { return v.Name == name }
-		switch {
-		case step.Do == arbiter.Unreport:
-			after = slices.DeleteFunc(after, at)
-			proveUse = proveUse || step.Rule == ""
-			proveVersion = proveVersion || step.Rule != ""
-		case !slices.ContainsFunc(after, at):
-			after = append(after, corev1.AttachedVolume{Name: name})
-		}
-	}
-	patch := []Operation{{"test", pathUID, node.UID}}
-	if proveVersion {
-		patch = append(patch, Operation{"test", pathVersion, node.ResourceVersion})
-	}
-	if proveUse {
-		patch = append(patch, Operation{"test", pathInUse, asRead(node.Status.VolumesInUse)})
-	}
-	patch = append(patch, Operation{"test", pathAttached, asRead(node.Status.VolumesAttached)})
+	patch = append(patch, operation{"test", pathAttached, asRead(node.Status.VolumesAttached)})
 	if !slices.Equal(after, node.Status.VolumesAttached) {
-		patch = append(patch, Operation{"add", pathAttached, after})
+		patch = append(patch, operation{"add", pathAttached, after})
 	}
 	return patch
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
-
-func uid(s string) types.UID { return types.UID(s) }
 
 // PodStatus is what is published on a pod.
 type PodStatus struct {
@@ -37,7 +36,7 @@ func (e *Executor) PublishPod(ctx context.Context, pod *ledger.Pod, status PodSt
 	if err != nil {
 		return fmt.Errorf("encode the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	written, err := call(ctx, e, func(ctx context.Context) (*corev1.Pod, error) {
+	written, err := call(ctx, e, time.Time{}, func(ctx context.Context) (*corev1.Pod, error) {
 		return e.config.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	})
 	switch {

@@ -5,6 +5,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ import (
 // effect: nothing is decided on it here.
 func (e *Executor) WritePolicyStatus(ctx context.Context, policy *v1alpha1.AttachPolicy) error {
 	old, _ := e.config.Observer.Policy(policy.Name)
-	written, err := call(ctx, e, func(ctx context.Context) (*v1alpha1.AttachPolicy, error) {
+	written, err := call(ctx, e, time.Time{}, func(ctx context.Context) (*v1alpha1.AttachPolicy, error) {
 		return e.config.Moorage.AttachPolicies().UpdateStatus(ctx, policy, metav1.UpdateOptions{})
 	})
 	switch {

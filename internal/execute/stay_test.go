@@ -45,3 +45,15 @@ func TestMarkWanted(t *testing.T) {
 		t.Errorf("the ledger has %+v", va)
 	}
 }
+
+// A failed attach is tried again with a write that the ledger knows at once, so that it is
+// not asked twice; the attachment is not taken for one that is there to stay.
+func TestRetryAttach(t *testing.T) {
+	w := start(t, withUser, nil)
+	must(t, w.Do(t.Context(), creation()))
+	step := w.step(arbiter.RetryAttach)
+	must(t, w.Do(t.Context(), step))
+	if va := w.place().Own(); va == nil || !va.Confirmed || va.Wanted || va.Version == step.Version {
+		t.Errorf("the ledger has %+v", va)
+	}
+}

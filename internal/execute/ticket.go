@@ -6,62 +6,45 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// WriteTicketStatus replaces a ticket's status at exactly the ticket's
-// version.
-func (e *Executor) WriteTicketStatus(ctx context.Context, ticket *v1alpha1.VolumeTicket) error {
-	tickets := e.config.Moorage.VolumeTickets(ticket.Namespace)
-	old, _ := e.config.Observer.Ticket(ledger.TicketID{Namespace: ticket.Namespace, Name: ticket.Name})
-	written, err := call(ctx, e, func(ctx context.Context) (*v1alpha1.VolumeTicket, error) {
-		return tickets.UpdateStatus(ctx, ticket, metav1.UpdateOptions{})
-	})
-	switch {
-	case err == nil:
-		e.config.Observer.Saw(written)
-		e.config.Events.TicketChanged(old, written)
-		return nil
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: ticket %s/%s is gone", ErrStale, ticket.Namespace, ticket.Name)
-	case mayFollow(err):
-		// Nothing else is granted at the node until it is known whether this is.
-		if err := e.outlast(ctx); err != nil {
-			return err
-		}
-	case !apierrors.IsConflict(err):
-		return fmt.Errorf("write the status of ticket %s/%s: %w", ticket.Namespace, ticket.Name, err)
+// Status makes a ticket's object with the status that a request of package flow
+// (DecideTicket) is to write: at the version that the ticket was decided on, else
+// ErrStale. nil: its status says so already.
+type Status func(flow.Request) (*v1alpha1.VolumeTicket, error)
+
+// Carry carries a task about a ticket out, and returns when its effect is known to
+// the ledger. status is asked for each status that the task writes.
+func (e *Executor) Carry(ctx context.Context, task flow.Task, status Status) error {
+	if err := e.run(ctx, running{Task: task, status: status}); err != nil {
+		return fmt.Errorf("%s %s: %w", task.Commit.Do, task.Commit.Key, err)
 	}
-	now, err := call(ctx, e, func(ctx context.Context) (*v1alpha1.VolumeTicket, error) {
-		return tickets.Get(ctx, ticket.Name, metav1.GetOptions{})
-	})
-	if err == nil {
-		e.config.Observer.Saw(now)
-	} else if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read ticket %s/%s: %w", ticket.Namespace, ticket.Name, err)
-	}
-	return fmt.Errorf("%w: ticket %s/%s has another version", ErrStale, ticket.Namespace, ticket.Name)
+	return nil
 }
 
-// DeleteTicket deletes exactly the version of a ticket that was decided on,
-// and ends its reservation when it is gone, not before.
-func (e *Executor) DeleteTicket(ctx context.Context, t *ledger.Ticket) error {
-	err := e.try(ctx, func(ctx context.Context) error {
-		return e.config.Moorage.VolumeTickets(t.ID.Namespace).Delete(ctx, t.ID.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: ptr.To(uid(t.UID)), ResourceVersion: ptr.To(t.Version)},
-		})
-	})
+// decideTicket writes a ticket's status.
+func (e *Executor) decideTicket(ctx context.Context, r flow.Request, status Status) (flow.Answer, error) {
+	ticket, err := status(r)
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		e.config.Observer.Apply(ledger.TicketReleased{ID: t.ID, UID: t.UID})
-		return nil
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("%w: ticket %s has another version", ErrStale, t.ID)
+	case err != nil:
+		return flow.Answer{Result: flow.Unfit}, err
+	case ticket == nil:
+		return flow.Answer{Result: flow.Done}, nil
 	}
-	return fmt.Errorf("delete ticket %s: %w", t.ID, err)
+	old, _ := e.config.Observer.Ticket(ledger.TicketID{Namespace: ticket.Namespace, Name: ticket.Name})
+	var written *v1alpha1.VolumeTicket
+	answer, err := ask(ctx, e, r, ticketFact, func(ctx context.Context) (_ *v1alpha1.VolumeTicket, err error) {
+		written, err = e.config.Moorage.VolumeTickets(ticket.Namespace).UpdateStatus(ctx, ticket, metav1.UpdateOptions{})
+		return written, err
+	})
+	if err != nil {
+		return answer, fmt.Errorf("write the status of ticket %s: %w", r.Key, err)
+	}
+	e.config.Events.TicketChanged(old, written)
+	return answer, nil
 }

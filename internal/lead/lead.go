@@ -32,13 +32,18 @@ type Config struct {
 	Duration, RenewDeadline, RetryPeriod time.Duration
 	// WriteTimeout is how long a write of a leader takes at most.
 	WriteTimeout time.Duration
+	// Labels are put on the Lease by whoever takes it; nil: none.
+	Labels map[string]string
+	// Untouched says whether no leader has written anything yet: asked where there
+	// is no Lease. Without it, one is always taken for deleted.
+	Untouched func(context.Context) (bool, error)
 }
 
 // Term is one time of leading.
 type Term struct {
 	Epoch int64            // rises from leader to leader
 	Until func() time.Time // the end of the lease, by this process's clock
-	Clean bool             // nobody led before, or has handed the lease over
+	Clean bool             // the leader before has handed the lease over, or there was none
 	Lost  <-chan struct{}  // closed when the lease is lost: then it is not handed over
 }
 
@@ -52,15 +57,19 @@ type lock struct {
 	renewed time.Time // when the last successful write began
 	epoch   int64
 	before  string // who held the lease before this process
+	absent  bool   // there was no Lease when it was last read
 }
 
 // Get reads the Lease and notes who holds it.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != l.Identity() {
-		l.mu.Lock()
-		l.before = record.HolderIdentity
-		l.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case apierrors.IsNotFound(err):
+		l.absent = true
+	case err == nil && record.HolderIdentity != l.Identity():
+		l.before, l.absent = record.HolderIdentity, false
 	}
 	return record, raw, err
 }
@@ -111,7 +120,13 @@ func (l *lock) until() time.Time {
 func (l *lock) term(leading context.Context) Term {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Term{Epoch: l.epoch, Until: l.until, Clean: l.before == "", Lost: leading.Done()}
+	return Term{Epoch: l.epoch, Until: l.until, Clean: l.before == "" && !l.absent, Lost: leading.Done()}
+}
+
+func (l *lock) wasAbsent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.absent
 }
 
 // release gives the Lease up, if this process has it. A write that the elector
@@ -178,7 +193,7 @@ func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
 	term := lock.term(leading)
-	if err = waitOut(working, config, term); err == nil {
+	if term.Clean, err = waitOut(working, config, lock, term.Clean); err == nil {
 		err = work(working, term)
 	}
 	lost := leading.Err() != nil
@@ -201,22 +216,51 @@ func newLock(config Config, kube kubernetes.Interface) (*lock, error) {
 	return &lock{duration: config.Duration, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: config.Name},
 		Client:     kube.CoordinationV1(),
+		Labels:     config.Labels,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}}, nil
 }
 
 // waitOut lets the last writes of a leader that was not heard of any more run
 // out: its deadlines lay inside the lease, but the API server may still be at
-// one of its requests.
-func waitOut(ctx context.Context, config Config, t Term) error {
-	if t.Clean {
-		return nil
+// one of its requests. It returns whether the term begins clean.
+//
+// Where there was no Lease, somebody may have deleted it: a leader that does not
+// know of that yet writes for as long as its lease lasts by its own clock.
+func waitOut(ctx context.Context, config Config, l *lock, clean bool) (bool, error) {
+	if clean {
+		return true, nil
 	}
-	klog.FromContext(ctx).Info("The leader before did not hand over; waiting until its last write must be over", "for", config.WriteTimeout)
+	why, limit := "The leader before did not hand over", config.WriteTimeout
+	if l.wasAbsent() {
+		untouched, err := config.untouched(ctx)
+		if err != nil || untouched {
+			return untouched, err
+		}
+		why, limit = "There was no Lease, and an earlier leader has left its traces", config.Duration+config.WriteTimeout
+	}
+	klog.FromContext(ctx).Info(why+"; waiting until its last write must be over", "for", limit)
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(config.WriteTimeout):
-		return nil
+		return false, context.Cause(ctx)
+	case <-time.After(limit):
+		return false, nil
 	}
+}
+
+// untouched asks until there is an answer.
+func (c Config) untouched(ctx context.Context) (bool, error) {
+	for c.Untouched != nil {
+		untouched, err := c.Untouched(ctx)
+		if err == nil {
+			return untouched, nil
+		}
+		klog.FromContext(ctx).Error(err, "It can't be found out whether there was a leader before; asking again")
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-time.After(c.RetryPeriod):
+		}
+	}
+	return false, nil
 }

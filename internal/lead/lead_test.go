@@ -23,6 +23,7 @@ func quick() Config {
 		Namespace: "moorage-system", Name: name,
 		Duration: time.Second, RenewDeadline: 600 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
 		WriteTimeout: 100 * time.Millisecond,
+		Untouched:    func(context.Context) (bool, error) { return true, nil },
 	}
 }
 
@@ -144,6 +145,45 @@ func TestFollowingADeadLeader(t *testing.T) {
 	c.cancel()
 	close(c.end)
 	<-c.result
+}
+
+// A Lease that was deleted says nothing of the leader that had it: what it may still
+// write is waited for, as long as its lease lasts by its own clock. Only where nobody
+// has written anything yet there is nothing to wait for.
+func TestDeletedLease(t *testing.T) {
+	for name, test := range map[string]struct {
+		untouched func(context.Context) (bool, error)
+		waits     bool
+	}{
+		"traces of a leader":  {func(context.Context) (bool, error) { return false, nil }, true},
+		"nobody can be asked": {nil, true},
+		"a new installation":  {quick().Untouched, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := apitest.Start(t)
+			created := make(chan time.Time, 1)
+			server.Intercept(func(r apitest.Request, serve func()) error {
+				serve()
+				if r.Verb == "create" {
+					created <- time.Now()
+				}
+				return nil
+			})
+			config := quick()
+			config.Untouched = test.untouched
+			c := run(t, server, config)
+			term := <-c.terms
+			if waited, want := time.Since(<-created), config.Duration+config.WriteTimeout; test.waits && waited < want {
+				t.Errorf("work began %s after the Lease was made, want %s or more", waited, want)
+			}
+			if term.Clean == test.waits {
+				t.Errorf("the term is %+v", term)
+			}
+			c.cancel()
+			close(c.end)
+			<-c.result
+		})
+	}
 }
 
 // Who is told to stop at the moment at which it is elected leaves no Lease behind

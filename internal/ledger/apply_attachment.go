@@ -15,7 +15,9 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 	wasAttached := old != nil && old.attached
 	if old != nil && old.is(a.UID) && old.to.node == a.Node && old.pv == a.PersistentVolume && old.inline == !a.Inline.IsZero() {
 		// As nearly always: only its status has changed.
-		l.writeAttachment(now, t, old, a.Name, a.pack(old.handle, l.machine(&a, old.to.driver, old), old.pv, old.own))
+		packed := a.pack(old.handle, l.machine(&a, old.to.driver, old), old.pv, old.own)
+		packed.byName = old.byName
+		l.writeAttachment(now, t, old, a.Name, packed)
 	} else {
 		l.newAttachment(now, t, old, &a)
 	}
@@ -29,43 +31,62 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 
 // newAttachment takes in an attachment that was not known, or was another one.
 func (l *Ledger) newAttachment(now time.Time, t *Touched, old *attachmentRecord, a *Attachment) {
-	was := VolumeID{}
+	same := old
+	if old != nil && !old.is(a.UID) {
+		same = nil
+	}
+	at, byName := l.source(a, same)
+	l.replaceAttachment(now, t, old, a, at, byName)
+}
+
+// replaceAttachment puts an attachment of a volume in the place of what is known of
+// its name.
+func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRecord, a *Attachment, at VolumeID, byName bool) {
 	if old != nil {
 		l.unlinkAttachment(old, a.Name)
-		if old.is(a.UID) {
-			was = old.at()
-		}
 	}
-	at := l.source(a, was)
 	pv := a.PersistentVolume
 	if rec := l.world.pvs.get(pv); rec != nil {
 		pv = rec.Name // the same, and one copy of its bytes
 	}
-	if !at.IsReal() {
+	if v := l.world.volumes.get(at); v != nil {
+		at = v.ID // likewise
+	}
+	if !at.IsReal() || byName {
 		rec := l.pv(pv)
 		rec.attachments = add(rec.attachments, a.Name)
 	}
+	if !at.IsReal() {
+		rec := l.unmatchedAt(driverNode{at.Driver, a.Node})
+		rec.attachments = add(rec.attachments, a.Name)
+	}
 	to := l.machine(a, at.Driver, old)
-	l.writeAttachment(now, t, old, a.Name, a.pack(at.Handle, to, pv, leadsTo(a.Name, at, to.node)))
+	packed := a.pack(at.Handle, to, pv, leadsTo(a.Name, at, to.node))
+	packed.byName = byName
+	l.writeAttachment(now, t, old, a.Name, packed)
 }
 
-// source is the volume that an attachment is of: the one that it was made for;
-// without its PersistentVolume one that stands for it.
-func (l *Ledger) source(a *Attachment, was VolumeID) VolumeID {
-	at := a.Inline
-	if at.IsZero() && !was.IsZero() && was.IsReal() {
-		at = was // whatever has become of its PersistentVolume
+// source is the volume that an attachment is of: the one that it was made for, of
+// which old, if it is not nil, is what was known before; and whether only its name
+// says so. Without one it stands for a volume of its own.
+func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byName bool) {
+	if !a.Inline.IsZero() {
+		return a.Inline, false
 	}
-	if pv := l.world.pvs.get(a.PersistentVolume); at.IsZero() && pv != nil && pv.exists {
-		at = pv.Volume
+	known := old != nil && old.at().IsReal()
+	if known && !old.byName {
+		return old.at(), false // whatever has become of its PersistentVolume
 	}
-	if at.IsZero() {
-		at = unknownSource(a.Driver, a.Name)
+	if pv := l.world.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() {
+		return pv.Volume, false
 	}
-	if v := l.world.volumes.get(at); v != nil {
-		return v.ID // the same, and one copy of its bytes
+	if known {
+		return old.at(), true
 	}
-	return at
+	if at = l.volumeNamedBy(a); !at.IsZero() {
+		return at, true
+	}
+	return unknownSource(a.Driver, a.Name), false
 }
 
 // machine is the node that an attachment of a driver's volume names: one that
@@ -88,11 +109,25 @@ func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *m
 func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 	old := l.world.attachments.get(name)
 	a := old.unpack()
-	if at := l.source(a, VolumeID{}); at.IsReal() {
+	at, byName := l.source(a, old)
+	switch {
+	case at != old.at():
+		l.replaceAttachment(now, t, old, a, at, byName)
+	case byName != old.byName: // it says the same as the name
 		l.unlinkAttachment(old, name)
-		to := l.machine(a, at.Driver, old)
-		l.writeAttachment(now, t, old, name, a.pack(at.Handle, to, old.pv, leadsTo(name, at, to.node)))
+		l.at(now, t, at, old.to.node, func(p *Place) { l.amend(p, old, func(r *attachmentRecord) { r.byName = byName }) })
 	}
+}
+
+// amend changes what is known of an attachment at a place, other than what the
+// object says.
+func (l *Ledger) amend(p *Place, r *attachmentRecord, change func(*attachmentRecord)) {
+	amended := *r
+	amended.gen = l.gen
+	change(&amended)
+	l.world.attachments.put(l.gen, amended.name(), &amended)
+	p.takeAttachment(r)
+	p.putAttachment(&amended)
 }
 
 // writeAttachment puts an attachment's record in the place of its old one, and
@@ -117,8 +152,11 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 			p.Proof = Proof{}
 		}
 	})
-	if old != nil && !same {
+	switch {
+	case old != nil && !same:
 		l.leaveAttachment(now, t, old)
+	case same && old.own && old.uid != fresh.uid:
+		l.trust(now, t, old.to.node, old.at())
 	}
 }
 
@@ -129,6 +167,9 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 			p.Proof = Proof{}
 		}
 	})
+	if r.own {
+		l.trust(now, t, r.to.node, r.at())
+	}
 }
 
 func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
@@ -148,9 +189,13 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 // unlinkAttachment takes an attachment from those that wait for their
-// PersistentVolume to be seen.
+// PersistentVolume to be seen, or for their volume.
 func (l *Ledger) unlinkAttachment(r *attachmentRecord, name string) {
-	if r.at().IsReal() {
+	if !r.at().IsReal() {
+		u := l.unmatchedAt(driverNode{r.to.driver, r.to.node})
+		u.attachments = drop(u.attachments, name)
+		l.sweepUnmatched(u)
+	} else if !r.byName {
 		return
 	}
 	rec := l.pv(r.pv)

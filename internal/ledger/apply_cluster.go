@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -22,19 +23,41 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if !known || another(rec.NodeState, s) {
 		since = time.Time{}
 	}
+	heard := rec.heard(s)
+	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || heard || !known || rec.OutOfService && !s.OutOfService
+	was := rec.NodeState
 	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService ||
-		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting
+		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID
+	labelsChanged := known && !maps.Equal(rec.Labels, s.Labels)
 	rec.NodeState, rec.Exists = s, true
 	switch {
 	case s.Ready == ReadyTrue:
-		rec.NotReady, rec.SawFail = time.Time{}, false
+		rec.NotReady, rec.SawFail, rec.Heard = time.Time{}, false, time.Time{}
 	case since.IsZero():
-		rec.NotReady, rec.SawFail = now, wasReady
+		rec.NotReady, rec.SawFail, rec.Heard = now, wasReady, time.Time{}
+	case heard:
+		rec.Heard = now
+	}
+	switch {
+	case !s.OutOfService:
+		rec.OutOfServiceAt = time.Time{}
+	case !known || rec.OutOfServiceAt.IsZero():
+		rec.OutOfServiceAt = now
 	}
 	if healthChanged {
 		t.Volumes = append(t.Volumes, rec.At()...)
 		t.node(s.Name)
 	}
+	if labelsChanged { // volumes may be allowed here that were not
+		t.node(s.Name)
+	}
+	if ended {
+		l.voidForced(now, t, rec)
+	}
+	if was.UID != "" {
+		l.doubtAfter(now, t, &was, &s)
+	}
+	l.hear(now, t, s.Name, inUse, reported)
 	// First what is there, then what is not: a place that stays is never lost
 	// in between, and its clock runs on.
 	l.list(now, t, s.Name, reported, func(p *Place) *bool { return &p.Reported })
@@ -43,6 +66,11 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if s.Reporting {
 		// A new object of an old name says nothing about use until its own
 		// kubelet has reported: what was in use before stays so.
+		for _, d := range l.node(s.Name).doubts {
+			if !d.listed {
+				inUse = append(slices.Clip(inUse), d.volume)
+			}
+		}
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *Place) *bool { return &p.InUse })
 	}
 }
@@ -50,6 +78,19 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 // another says whether a node that is not Ready was Ready since its last state was
 // seen: the same is said of it again, since another time.
 func another(was, is NodeState) bool { return was.Ready == is.Ready && was.ReadySince != is.ReadySince }
+
+// heard says whether a node that goes on not to be Ready was written by its kubelet:
+// only kubelets write False. Unknown is the node controller's; where nobody reads
+// the node's Lease, the kubelet may have lived up to then.
+func (n *Node) heard(is NodeState) bool {
+	switch {
+	case n.Ready == ReadyUnknown:
+		return is.Ready == ReadyFalse
+	case n.Ready == ReadyFalse:
+		return is.Ready == ReadyUnknown && n.LeaseRead.IsZero()
+	}
+	return false
+}
 
 // distinct is a list without doubles; nearly always the list itself.
 func distinct(list []VolumeID) []VolumeID {
@@ -100,17 +141,40 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec := l.node(e.Name)
 	// What it had in use stays so: a deleted Node object proves nothing.
 	wasReady := rec.Ready == ReadyTrue
+	l.dropFenced(now, t, rec)
+	rec.OutOfServiceAt = time.Time{}
 	rec.Exists, rec.Ready, rec.Reporting = false, ReadyUnknown, false
 	if rec.NotReady.IsZero() {
 		rec.NotReady, rec.SawFail = now, wasReady
 	}
 	t.Volumes = append(t.Volumes, rec.At()...)
 	t.node(e.Name)
+	rec.left = nil
+	for _, v := range rec.At() {
+		if l.world.volumes.get(v).Place(e.Name).Reported {
+			rec.left = append(rec.left, v)
+		}
+	}
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
 	l.sweepNode(l.node(e.Name))
 }
 
-func (d NodeDrivers) apply(l *Ledger, _ time.Time, t *Touched) {
+// dropFenced ends the use of volumes that were detached from a node while somebody
+// vouched for it that nothing runs there, and whose kubelet has not been heard of
+// since. The list of that kubelet is all that names them, and when its Node is deleted
+// nobody can write another.
+func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
+	if !n.OutOfService || n.Ready != ReadyUnknown || n.Heard.After(n.OutOfServiceAt) {
+		return
+	}
+	for _, v := range n.At() {
+		if p := l.world.volumes.get(v).Place(n.Name); p.InUse && !p.HasAttachments() && v.IsReal() && !v.NoAttach() {
+			l.at(now, t, v, n.Name, func(p *Place) { p.InUse = false })
+		}
+	}
+}
+
+func (d NodeDrivers) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.world.nodes.get(d.Node)
 	if old != nil && old.CSINode && !Newer(d.Version, old.CSIRev) {
 		return
@@ -126,6 +190,9 @@ func (d NodeDrivers) apply(l *Ledger, _ time.Time, t *Touched) {
 		own.to = &machine{rec.Name, own.Name, driver.NodeID}
 	}
 	rec.sweepDrivers()
+	for _, driver := range d.Drivers {
+		l.learnDriver(now, t, driver.Name)
+	}
 	t.node(d.Node)
 	t.Volumes = append(t.Volumes, rec.At()...)
 }
@@ -154,14 +221,15 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	rec := l.volume(e.Volume)
 	if rec.Hold == nil {
 		rec.earlier = nil
-		if hold.Force != (Force{}) {
-			rec.earlier = &earlier{hold.Force, now}
+		if hold.Force != nil {
+			rec.earlier = &earlier{*hold.Force, now}
 		}
 	}
-	was := rec.Hold.left()
+	was := rec.Hold
 	rec.Hold = &hold
 	t.volume(e.Volume)
-	l.moveLeft(now, t, e.Volume, was, hold.left())
+	l.moveLeft(now, t, e.Volume, was.left(), hold.left())
+	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 }
 
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
@@ -169,11 +237,20 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.volume(e.Volume)
-	was := rec.Hold.left()
+	was := rec.Hold
 	rec.Hold = nil
 	t.volume(e.Volume)
-	l.moveLeft(now, t, e.Volume, was, "")
+	l.moveLeft(now, t, e.Volume, was.left(), "")
+	l.noteHold(now, t, e.Volume, was.node(), "")
 	l.sweep(rec)
+}
+
+// node is the node that has the volume; empty: none.
+func (h *Hold) node() NodeName {
+	if h == nil {
+		return ""
+	}
+	return h.Node
 }
 
 // left is where a hold says that the volume may have been left; empty: nowhere.
@@ -194,17 +271,28 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 }
 
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
 	n := l.world.nodes.get(e.Node)
 	exists := n != nil && n.Exists
-	if l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
-		l.at(now, t, e.Volume, e.Node, func(p *Place) {
-			p.Reported = false
-			p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
-		})
+	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
+		return
+	}
+	unknown := false
+	l.at(now, t, e.Volume, e.Node, func(p *Place) {
+		p.Proof.Forced = e.Forced
+		p.Reported = false
+		p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
+		unknown = p.InUse && p.HasOwn()
+	})
+	if unknown {
+		l.doubt(now, t, e.Node, e.Volume, true)
+	} else {
+		l.undoubt(e.Node, e.Volume)
 	}
 }
 
 func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
 	l.prove(now, t, e.Volume, e.Node, ProofUnwanted, e.UID, e.Version)
 }
 
@@ -225,11 +313,7 @@ func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage 
 	l.at(now, t, v, n, func(p *Place) {
 		p.Proof.Stage = stage
 		if r := p.first; p.HasOwn() && !r.proved {
-			marked := *r
-			marked.gen, marked.proved = l.gen, true
-			l.world.attachments.put(l.gen, marked.name(), &marked)
-			p.takeAttachment(r)
-			p.putAttachment(&marked)
+			l.amend(p, r, func(r *attachmentRecord) { r.proved = true })
 		}
 	})
 	return true

@@ -4,7 +4,9 @@ package ledger
 
 import "time"
 
-func (Complete) apply(l *Ledger, now time.Time, _ *Touched) {
+func (NoForceOnTimeout) apply(l *Ledger, _ time.Time, _ *Touched) { l.world.noForceOnTimeout = true }
+
+func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
 	if !l.world.complete.IsZero() {
 		return
 	}
@@ -26,6 +28,11 @@ func (Complete) apply(l *Ledger, now time.Time, _ *Touched) {
 		}
 	}
 	for _, name := range away {
-		l.node(name).NotReady = now
+		rec := l.node(name)
+		rec.NotReady = now
+		if !rec.OutOfServiceAt.IsZero() {
+			rec.OutOfServiceAt = now
+		}
 	}
+	l.matchAll(now, t)
 }

@@ -46,13 +46,8 @@ func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	l.driverChanged(t, key.Driver, false)
 }
 
-// Policy returns the policy that counts for a driver and a class: the one for
-// both, else the one for all of the driver, else nil.
+// Policy returns the policy that counts for a driver and a class, or, without a
+// class, for all of the driver; nil when there is none.
 func (s Snapshot) Policy(driver, class string) *Policy {
-	if class != "" {
-		if p := s.world.rules.get(policyKey{driver, class}); p != nil {
-			return p
-		}
-	}
-	return s.world.rules.get(policyKey{driver, ""})
+	return s.world.rules.get(policyKey{driver, class})
 }

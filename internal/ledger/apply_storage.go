@@ -27,6 +27,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	if was != p.Volume || !known {
 		l.resolveAgain(now, t, rec)
+		l.matchEverywhere(now, t, p.Volume)
 	}
 }
 
@@ -176,12 +177,13 @@ func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 	}
 }
 
-func (d Driver) apply(l *Ledger, _ time.Time, t *Touched) {
+func (d Driver) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.world.drivers.get(d.Name)
 	if old != nil && !Newer(d.Version, old.Version) {
 		return
 	}
 	l.world.drivers.put(l.gen, d.Name, &d)
+	l.learnDriver(now, t, d.Name)
 	l.driverChanged(t, d.Name, old == nil && d.AttachRequired || old != nil && old.AttachRequired == d.AttachRequired)
 }
 
@@ -192,6 +194,26 @@ func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 	l.world.drivers.del(l.gen, e.Name)
 	l.driverChanged(t, e.Name, old.AttachRequired)
+}
+
+// learnDriver notes that a name is a CSI driver's: it has a CSIDriver, or a node has
+// registered it. It stays one, since a driver that is being upgraded may have neither
+// for a moment. Until then nothing that a provisioner of that name makes is taken to
+// need an attachment. What refers to its unbound claims is placed anew.
+func (l *Ledger) learnDriver(now time.Time, t *Touched, name string) {
+	if l.world.csi.get(name) != nil {
+		return
+	}
+	l.world.csi.put(l.gen, name, &name)
+	var classes []string
+	for class := range l.world.classes.all() {
+		if class.Driver == name {
+			classes = append(classes, class.Name)
+		}
+	}
+	for _, class := range classes {
+		l.classChanged(now, t, class)
+	}
 }
 
 func (l *Ledger) driverChanged(t *Touched, driver string, same bool) {

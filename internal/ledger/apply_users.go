@@ -211,11 +211,12 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		delete(l.buried, k.ID)
 	}
 	old := l.world.tickets.get(k.ID)
-	k.Ghost, k.at = false, nil
+	k.Ghost, k.InDoubt, k.at = false, false, nil
 	if old != nil {
 		if !Newer(k.Version, old.Version) {
 			return
 		}
+		k.InDoubt = old.InDoubt && k.UID == old.UID && k.Phase == TicketPending && k.Epoch <= old.Epoch
 		l.unlinkTicket(old)
 		if old.Node == k.Node && slices.Equal(old.Volumes, k.Volumes) {
 			k.at = old.at
@@ -232,6 +233,17 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 	l.queueTicket(t, &k, k.Phase == TicketPending)
 	l.phaseChanged(now, t, k.ID)
 	t.ticket(k.ID)
+}
+
+func (e TicketInDoubt) apply(l *Ledger, _ time.Time, t *Touched) {
+	old := l.world.tickets.get(e.ID)
+	if old == nil || old.UID != e.UID || old.Phase != TicketPending || old.InDoubt {
+		return
+	}
+	doubted := *old
+	doubted.InDoubt = true
+	l.world.tickets.put(l.gen, e.ID, &doubted)
+	t.ticket(e.ID)
 }
 
 // phaseChanged looks again at the places of a ticket: whether they are idle

@@ -33,6 +33,8 @@ type attachmentRecord struct {
 	own         bool // its name follows from volume and node, see Attachment.Own
 	inline      bool // by spec.source.inlineVolumeSpec, which is the volume
 	wanted      bool
+	confirmed   bool
+	byName      bool // only its name says which volume it is of: its PersistentVolume has not been seen
 	proved      bool // its place has a proof, which a change makes void
 }
 
@@ -83,7 +85,7 @@ func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Dura
 func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
 	r := attachmentRecord{
 		handle: handle, to: to, pv: pv, own: own,
-		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, wanted: a.Wanted, inline: !a.Inline.IsZero(),
+		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, inline: !a.Inline.IsZero(),
 	}
 	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError, deletedAt: a.DeletedAt}
 	var ok bool
@@ -118,7 +120,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 	}
 	a := &Attachment{
 		Name: r.name(), UID: r.uidText(), Version: r.versionText(), Driver: r.driver(), Node: r.to.node,
-		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Ours: r.ours, Wanted: r.wanted,
+		PersistentVolume: r.pv, Attached: r.attached, Deleting: r.deleting, Ours: r.ours, Wanted: r.wanted, Confirmed: r.confirmed,
 		Transitions: int64(r.transitions), NodeID: r.to.nodeID, own: r.own,
 	}
 	if r.inline {

@@ -21,7 +21,7 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	measured := ledger.Force{Rule: "AfterPodGone", Node: "n1", Elapsed: time.Minute}
 	l := ledger.New()
 	l.Apply(at(0), ledger.NodeState{Name: "n1", UID: "n1", Version: "1", InUse: []ledger.VolumeID{volume}})
-	l.Apply(at(0), ledger.HoldSeen{Volume: volume, Hold: ledger.Hold{Version: "1", Node: "n1", Force: measured}})
+	l.Apply(at(0), ledger.HoldSeen{Volume: volume, Hold: ledger.Hold{Version: "1", Node: "n1", Force: &measured}})
 	l.Apply(at(1), ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
 	l.Apply(at(8), ledger.PodGone{UID: "p"})
 	l.Apply(at(8), ledger.Claim{Key: key, UID: "c", Version: "1", Bound: true, PersistentVolume: "pv"})

@@ -48,6 +48,25 @@ type (
 	}
 )
 
+// NodeLease is what a read showed of a node's Lease, which its kubelet renews as
+// long as it runs. It is taken in only of a node that is known.
+type NodeLease struct {
+	Node NodeName
+	// Renewed is spec.renewTime in microseconds since 1970, by the kubelet's clock;
+	// 0 without a Lease. It is compared for being another one only, never with any
+	// clock of ours.
+	Renewed int64
+}
+
+// TicketInDoubt says that a grant of a pending ticket, which a leader before this
+// process sent, may still arrive: the ticket has the version that it had then. Until
+// the ticket is seen with a higher epoch, or decided, it keeps the slots that it asks
+// for from every other ticket.
+type TicketInDoubt struct {
+	ID  TicketID
+	UID string
+}
+
 // HoldSeen is a VolumeHold as it is.
 type HoldSeen struct {
 	Volume VolumeID
@@ -97,6 +116,11 @@ type AttachSettled struct {
 // from here at the earliest. Only the first one counts.
 type Complete struct{}
 
+// NoForceOnTimeout says that no volume is detached by force after AfterPodGone, unless
+// its policy says after which time: the counterpart of kube-controller-manager's
+// --disable-force-detach-on-timeout, for volumes of all drivers.
+type NoForceOnTimeout struct{}
+
 // RefusalsOver says that no driver's refusal for want of room counts any more that
 // was last heard at Until or before: what it was true of then may have changed
 // without a sign.
@@ -104,6 +128,10 @@ type RefusalsOver struct{ Until time.Time }
 
 // Touched names what an event may have changed the decisions on.
 type Touched struct {
+	// Own says that this process noted or proved the event in the course of a step
+	// of its own. Whoever takes that step has to decide anew, but has heard nothing
+	// new: a step that failed is not tried again because of it.
+	Own     bool
 	Volumes []VolumeID
 	Nodes   []NodeName // slots, limits, health
 	Tickets []TicketID

@@ -233,9 +233,16 @@ func (s *stream) node() Event {
 	if known && s.chance(6) {
 		return s.gone(key, NodeGone{name})
 	}
+	if s.chance(4) {
+		return NodeLease{name, int64(s.below(3))}
+	}
 	n := NodeState{
 		Name: name, UID: old.UID, Version: s.next(), Ready: Readiness(s.below(3)), OutOfService: s.chance(5), Managed: !s.chance(6),
 		Reporting: s.chance(2), InUse: s.volumes(), Reported: s.volumes(), ReadySince: int64(s.below(2)),
+	}
+	n.SystemUUID, n.BootID = "machine", []string{"", "boot1", "boot2"}[s.below(3)]
+	if known && !s.chance(4) {
+		n.BootID = old.BootID
 	}
 	if !known || s.chance(8) {
 		n.UID = s.uid()

@@ -36,7 +36,8 @@ type PersistentVolume struct {
 	Access             Access
 	Class              string
 	Claim              ClaimKey // spec.claimRef, zero when unclaimed
-	Strays             string   // Moorage's annotation: where the driver lists it without an attachment
+	Affinity           NodeAffinity
+	Strays             string // Moorage's annotation: where the driver lists it without an attachment
 	Deleting           bool
 }
 
@@ -94,7 +95,10 @@ type Pod struct {
 	Phase           PodPhase
 	Created         int64 // creationTimestamp, seconds; for order among equals only
 	Mirror          bool
-	Volumes         []PodVolume
+	// OptedOut says that neither has the webhook stamped it nor is it for Moorage's
+	// scheduler: Cooperative mode leaves its volumes to others.
+	OptedOut bool
+	Volumes  []PodVolume
 
 	at []VolumeID // where each of Volumes leads; zero where nowhere
 }
@@ -141,6 +145,9 @@ type Ticket struct {
 	// Ghost says that the object is gone, but still counts: nobody has yet
 	// seen its pod gone, unbound or bound on its own account.
 	Ghost bool
+	// InDoubt says that a leader before this process may still grant the
+	// ticket: see TicketInDoubt.
+	InDoubt bool
 
 	at []VolumeID
 }
@@ -167,6 +174,7 @@ type Attachment struct {
 	Transitions        int64  // Moorage's annotation, 0 when absent
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id
 	Wanted             bool   // Moorage's annotation: the deletion may leave the volume where it is
+	Confirmed          bool   // Moorage's annotation: Moorage has written to it since it was made
 	AttachError        CallError
 	DetachError        CallError
 
@@ -218,8 +226,14 @@ type NodeState struct {
 	// status, so that an empty InUse means that nothing is in use. A new
 	// object of an old name starts without it.
 	Reporting bool
-	InUse     []VolumeID // status.volumesInUse
-	Reported  []VolumeID // status.volumesAttached
+	// SystemUUID and BootID tell the machine and its boot, as the kubelet reports
+	// them (status.nodeInfo); ProviderID names the machine to the cloud
+	// (spec.providerID). Each is empty when nobody has said.
+	SystemUUID, BootID, ProviderID string
+
+	Labels   map[string]string // read only: it may be the object\'s own
+	InUse    []VolumeID        // status.volumesInUse
+	Reported []VolumeID        // status.volumesAttached
 }
 
 // NodeDrivers is what matters of a CSINode.
@@ -242,7 +256,8 @@ const NoLimit int32 = -1
 type Hold struct {
 	Version     string // empty: not written yet
 	Node        NodeName
-	NodeUID     string
+	NodeUID     string      // of the Node whose word on the volume counts, see BootID
+	BootID      string      // and of its boot; empty when its kubelet has not said
 	Requesters  []Requester // for whom the node has it, sorted
 	Next        Promise
 	Transitions int64
@@ -252,7 +267,7 @@ type Hold struct {
 	Message     string // the same in words
 	Stays       bool   // it may be at Node without an attachment: left there
 	Waiting     []Requester
-	Force       Force
+	Force       *Force // nil: no rule of force is being timed
 }
 
 // Promise is to whom a volume goes as soon as its holder lets go. Zero: to
@@ -301,9 +316,26 @@ type Code string
 type Force struct {
 	Rule    string
 	Node    NodeName // that is to be forced
-	Since   int64    // its ReadySince: another one is another outage
 	Elapsed time.Duration
+	// NodeUID, Since and Renewed tell the outage: the UID of the Node, also when it
+	// is gone; its ReadySince, 0 when it is gone; and the renewal of its Lease, 0 when
+	// nobody has read it. Where one of them is another, the node was there, or its
+	// kubelet was alive, in between.
+	NodeUID        string
+	Since, Renewed int64
 }
+
+// PolicyFields is a set of an AttachPolicy's fields.
+type PolicyFields uint8
+
+// The fields whose absence can't be told from their value.
+const (
+	FieldBindAfter PolicyFields = 1 << iota
+	FieldDetachDelay
+	FieldOnControllerDown
+	FieldEmptyAccessModes
+	FieldLiveMigration
+)
 
 // Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
 // defaults.
@@ -317,20 +349,21 @@ type Policy struct {
 	Headroom          int32
 	DetachDelay       time.Duration
 	AfterPodGone      *time.Duration // nil: 6 minutes; negative: never
-	AfterUnreachable  *time.Duration // nil: never
+	AfterUnreachable  *time.Duration // nil and negative: never
 	AllowNoDriver     bool           // a node without the driver counts as unlimited
 	EmptyIsExclusive  bool           // no access modes: one node at a time
 	LiveMigration     bool           // the driver may attach to two nodes
 	Workers           int
 	GrantTimeout      time.Duration
-	BindUngranted     bool // onControllerDown
+	BindUngranted     bool         // onControllerDown
+	Says              PolicyFields // what it sets, be it to the value zero
 }
 
 // PodUID is the pod a ticket reserves for; empty for other tickets and for
 // none at all.
-func (t *Ticket) PodUID() string {
-	if t == nil {
+func (k *Ticket) PodUID() string {
+	if k == nil {
 		return ""
 	}
-	return t.Pod
+	return k.Pod
 }

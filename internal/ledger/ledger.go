@@ -28,8 +28,11 @@ type Ledger struct {
 
 // world is the whole of the facts: what a Snapshot copies.
 type world struct {
-	epoch       time.Time // what durations are counted from; of the caller's clock
-	complete    time.Time // see Complete; zero: not yet
+	epoch    time.Time // what durations are counted from; of the caller's clock
+	complete time.Time // see Complete; zero: not yet
+	// noForceOnTimeout: see NoForceOnTimeout.
+	noForceOnTimeout bool
+
 	volumes     trie[VolumeID, Volume]
 	nodes       trie[NodeName, Node]
 	pods        trie[string, Pod]
@@ -37,7 +40,9 @@ type world struct {
 	pvs         trie[string, pvRecord]
 	classes     trie[string, StorageClass]
 	drivers     trie[string, Driver]
+	csi         trie[string, string] // names that were seen as a CSI driver's, see learnDriver
 	attachments trie[string, attachmentRecord]
+	unmatched   trie[driverNode, unmatched]
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
 	rules       trie[policyKey, Policy] // of the policies, those that count
@@ -55,7 +60,9 @@ func New() *Ledger {
 		pvs:         newTrie(one, func(p *pvRecord) string { return p.Name }),
 		classes:     newTrie(one, func(c *StorageClass) string { return c.Name }),
 		drivers:     newTrie(one, func(d *Driver) string { return d.Name }),
+		csi:         newTrie(one, func(name *string) string { return *name }),
 		attachments: trie[string, attachmentRecord]{how: attachments},
+		unmatched:   newTrie(func(d driverNode) uint64 { return hashStrings(d.driver, string(d.node)) }, func(u *unmatched) driverNode { return u.at }),
 		tickets:     newTrie(func(t TicketID) uint64 { return hashStrings(t.Name, t.Namespace) }, func(t *Ticket) TicketID { return t.ID }),
 		policies:    newTrie(one, func(p *Policy) string { return p.Name }),
 		rules:       newTrie(func(k policyKey) uint64 { return hashStrings(k.Class, k.Driver) }, (*Policy).key),

@@ -30,7 +30,7 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 	case after.idle == busy:
 		after.idle, after.SawLeave = now.Sub(l.world.epoch), found
 	}
-	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && lapses(&before, after))
+	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
 	reported, inUse := after.Reported, after.InUse
 	gone := after.Empty()
 	if gone {
@@ -51,16 +51,25 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 	case !found && !gone:
 		node.enter(vol.ID)
 		t.node(n)
+		l.listHold(v, n, false)
+		l.match(now, t, v, n)
 	case found && gone:
 		node.leave(v)
 		t.node(n)
+		l.listHold(v, n, vol.Hold != nil && vol.Hold.Node == n)
 		l.sweepNode(node)
 	}
 }
 
-// lapses says whether the own attachment went, or was made again.
-func lapses(before, after *Place) bool {
-	return before.HasOwn() && (!after.HasOwn() || before.first != after.first && before.first.uidText() != after.first.uidText())
+// lapses says whether the own attachment went, or was made again; not that it was
+// another volume's all the time, and only its name led here.
+func (l *Ledger) lapses(before, after *Place) bool {
+	was := before.first
+	if !before.HasOwn() || after.HasOwn() && (was == after.first || was.uidText() == after.first.uidText()) {
+		return false
+	}
+	is := l.world.attachments.get(was.name())
+	return is == nil || is.uidText() != was.uidText() || is.at() == was.at()
 }
 
 // occupied says whether a place has a user other than tickets that are not

@@ -99,7 +99,7 @@ const busy = time.Duration(math.MinInt64)
 
 // Empty says whether nothing binds the volume to the node any more.
 func (p *Place) Empty() bool {
-	if p.Sent {
+	if p.Sent { //mutant:forget-creations
 		return false
 	}
 	if p.Left {
@@ -134,6 +134,10 @@ type User struct {
 // attachment's version moves.
 type Proof struct {
 	Stage ProofStage
+	// Forced says that it was obtained by a rule of force, and not by the kubelet's
+	// word. It is void when the rule ends: the node is Ready, is another object or
+	// loses its out-of-service taint, or its kubelet is heard of.
+	Forced bool
 }
 
 // ProofStage is a step of the safe detach (docs/invariants.md, I3).
@@ -165,10 +169,25 @@ type Node struct {
 	// nothing from before everything had been seen (Complete).
 	NotReady time.Time
 	// SawFail says that this process saw the node ready before.
-	SawFail  bool
-	gen      uint64 // generation that may change this record
-	reported int    // places with Reported
-	inUse    int    // places with InUse
+	SawFail bool
+	// Heard is when this process last saw the kubelet write while the node was not
+	// Ready: it renewed its Lease, or made Ready=False of Unknown. Zero: never yet.
+	Heard time.Time
+	// OutOfServiceAt is when this process first saw the taint; zero without it.
+	OutOfServiceAt time.Time
+	// Renewed is NodeLease.Renewed as it was read last, of this Node object or of
+	// the one before it; RenewedAt is when this process read that value first, and
+	// LeaseRead when it read it last, so that the Lease has stood still from the one
+	// to the other. All are zero when no Lease was read.
+	Renewed              int64
+	RenewedAt, LeaseRead time.Time
+
+	doubts   []doubt    // see Doubts, in no order
+	left     []VolumeID // in volumesAttached when the Node was deleted
+	rebooted bool       // what is in use was said by a kubelet of an earlier boot
+	gen      uint64     // generation that may change this record
+	reported int        // places with Reported
+	inUse    int        // places with InUse
 }
 
 // NodeDriver is a driver's share of a node's slots.

@@ -19,11 +19,18 @@ const (
 	// LinkUnseen: to a PersistentVolume that has not been seen, or no longer
 	// exists.
 	LinkUnseen
+	// LinkOutside: to a claim that isn't bound yet, and that is to be provisioned by
+	// what is no CSI driver: it needs no attachment, whatever it may be bound to
+	// when somebody looks again.
+	LinkOutside
 )
 
 func (k Link) String() string {
-	return [...]string{"volume", "unbound", "none", "missing", "lost", "unseen"}[k]
+	return [...]string{"volume", "unbound", "none", "missing", "lost", "unseen", "outside"}[k]
 }
+
+// NeedsNone says whether nothing has to be attached for a reference that led there.
+func (k Link) NeedsNone() bool { return k == LinkNone || k == LinkOutside }
 
 func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.world.resolveClaim(rec) }
 
@@ -39,8 +46,11 @@ func (w *world) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 		if class := w.classes.get(rec.Class); class != nil {
 			driver = class.Driver
 		}
-		if driver == "" {
+		switch {
+		case driver == "":
 			return VolumeID{}, LinkUnbound
+		case w.csi.get(driver) == nil:
+			return VolumeID{}, LinkOutside
 		}
 		return UnboundClaim(driver, rec.UID), LinkUnbound
 	}

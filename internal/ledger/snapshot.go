@@ -36,6 +36,9 @@ func (s Snapshot) Pod(uid string) *Pod { return s.world.pods.get(uid) }
 // Ticket returns a ticket, or nil.
 func (s Snapshot) Ticket(id TicketID) *Ticket { return s.world.tickets.get(id) }
 
+// NoForceOnTimeout says whether the event of that name has come.
+func (s Snapshot) NoForceOnTimeout() bool { return s.world.noForceOnTimeout }
+
 // Claim returns a claim, or nil when it does not exist.
 func (s Snapshot) Claim(key ClaimKey) *Claim {
 	if rec := s.world.claims.get(key); rec != nil && rec.exists {

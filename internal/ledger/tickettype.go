@@ -23,29 +23,75 @@ const (
 	TypeLiveMigration TicketType = "LiveMigration"
 )
 
-// Priority orders tickets: higher first. The figures are those of Longhorn's
-// enhancement 20221024 on attachment tickets. A type that isn't known has
-// priority 0.
-func (t TicketType) Priority() int {
-	switch t {
-	case TypeRestore, TypeExpansion:
-		return 2000
-	case TypeManual:
-		return 1000
-	case TypePod, TypeSalvage, TypeShareManager, TypeUpgrade:
-		return 900
-	case TypeSnapshot, TypeBackup, TypeClone, TypeRebuild, TypeEviction, TypeLiveMigration:
-		return 800
-	}
-	return 0
+// typeRow is all that is known of a type. The rows are written without field
+// names, so that a row with a column missing does not compile.
+type typeRow struct {
+	kind     TicketType
+	priority int    // the higher one is granted first
+	gives    gives  // whether it gives its volume up
+	beside   beside // whether it has its volume at a second node
 }
 
-// Yields says whether a ticket of this type gives its volume up as soon as
-// one of a pod's priority or above wants it.
-func (t TicketType) Yields() bool {
-	switch t {
-	case TypeSnapshot, TypeBackup, TypeClone, TypeRebuild:
-		return true
-	}
-	return false
+// gives says when a granted ticket gives its exclusive volume up.
+type gives uint8
+
+const (
+	keeps  gives = iota + 1
+	yields       // as soon as one of a pod's priority or above wants it
+)
+
+// beside says at how many nodes a ticket may have an exclusive volume.
+type beside uint8
+
+const (
+	alone  beside = iota + 1
+	second        // at a second one, where the policy permits live migration
+)
+
+// typeTable has a row for each type, by falling priority. The priorities are those
+// of Longhorn's enhancement 20221024 on attachment tickets.
+var typeTable = [...]typeRow{
+	{TypeRestore, 2000, keeps, alone},
+	{TypeExpansion, 2000, keeps, alone},
+	{TypeManual, 1000, keeps, alone},
+	{TypePod, 900, keeps, alone},
+	{TypeSalvage, 900, keeps, alone},
+	{TypeShareManager, 900, keeps, alone},
+	{TypeUpgrade, 900, keeps, alone},
+	{TypeSnapshot, 800, yields, alone},
+	{TypeBackup, 800, yields, alone},
+	{TypeClone, 800, yields, alone},
+	{TypeRebuild, 800, yields, alone},
+	{TypeEviction, 800, keeps, alone},
+	{TypeLiveMigration, 800, keeps, second},
 }
+
+// row is the row of a type. One that isn't known comes after all others.
+func (t TicketType) row() typeRow {
+	for i := range typeTable {
+		if typeTable[i].kind == t {
+			return typeTable[i]
+		}
+	}
+	return typeRow{t, 0, keeps, alone}
+}
+
+// TicketTypes lists every type, by falling priority.
+func TicketTypes() []TicketType {
+	types := make([]TicketType, 0, len(typeTable))
+	for i := range typeTable {
+		types = append(types, typeTable[i].kind)
+	}
+	return types
+}
+
+// Priority orders tickets: higher first. A type that isn't known has priority 0.
+func (t TicketType) Priority() int { return t.row().priority }
+
+// Yields says whether a ticket of this type gives its volume up as soon as one of a
+// pod's priority or above wants it. From any other type a volume is never taken.
+func (t TicketType) Yields() bool { return t.row().gives == yields }
+
+// Beside says whether a ticket of this type may have an exclusive volume at a
+// second node beside the first.
+func (t TicketType) Beside() bool { return t.row().beside == second }

@@ -20,6 +20,7 @@ type twin struct {
 	pvs         map[string]PersistentVolume
 	classes     map[string]StorageClass
 	drivers     map[string]Driver
+	csi         map[string]bool
 	attachments map[string]Attachment
 	nodes       map[NodeName]*twinNode
 	holds       map[VolumeID]Hold
@@ -29,6 +30,7 @@ type twin struct {
 	podAt    map[string][]VolumeID
 	ticketAt map[TicketID][]VolumeID
 	vaAt     map[string]VolumeID
+	byName   map[string]bool // of vaAt: only the attachment's name says so
 	access   map[VolumeID]Access
 	inline   map[VolumeID]Access
 	places   map[twinKey]*twinPlace
@@ -56,6 +58,7 @@ type twinPlace struct {
 	lapsed          bool
 	sent, left      bool
 	proof           ProofStage
+	forced          bool
 	idle            time.Time
 	sawLeave        bool
 }
@@ -65,17 +68,24 @@ type twinNode struct {
 	exists, csinode bool
 	csirev          string
 	inUse, reported map[VolumeID]bool
+	doubts          map[VolumeID]doubt
+	left            map[VolumeID]bool // reported when the object was deleted
+	rebooted        bool
 	drivers         map[string]NodeDriver
 	notReady        time.Time
 	sawFail         bool
+	heard, tainted  time.Time
+	renewed         int64
+	renewedAt       time.Time
+	leaseRead       time.Time
 }
 
 func newTwin() *twin {
 	return &twin{
 		pods: map[string]Pod{}, tickets: map[TicketID]Ticket{}, claims: map[ClaimKey]Claim{}, pvs: map[string]PersistentVolume{},
-		classes: map[string]StorageClass{}, drivers: map[string]Driver{}, attachments: map[string]Attachment{},
+		classes: map[string]StorageClass{}, drivers: map[string]Driver{}, csi: map[string]bool{}, attachments: map[string]Attachment{},
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
-		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{},
+		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{}, byName: map[string]bool{},
 		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*twinPlace{},
 		buried: map[TicketID]string{}, sent: map[twinKey]bool{}, refused: map[twinSlots]time.Time{},
 	}
@@ -83,7 +93,7 @@ func newTwin() *twin {
 
 func (w *twin) node(n NodeName) *twinNode {
 	if w.nodes[n] == nil {
-		w.nodes[n] = &twinNode{state: NodeState{Name: n}, inUse: map[VolumeID]bool{}, reported: map[VolumeID]bool{}, drivers: map[string]NodeDriver{}}
+		w.nodes[n] = &twinNode{state: NodeState{Name: n}, inUse: map[VolumeID]bool{}, reported: map[VolumeID]bool{}, doubts: map[VolumeID]doubt{}, drivers: map[string]NodeDriver{}}
 	}
 	return w.nodes[n]
 }
@@ -161,7 +171,7 @@ func (w *twin) applyRare(e Event) {
 		delete(w.classes, e.Name)
 	case Driver:
 		if old, ok := w.drivers[e.Name]; !ok || Newer(e.Version, old.Version) {
-			w.drivers[e.Name] = e
+			w.drivers[e.Name], w.csi[e.Name] = e, true
 		}
 	case DriverGone:
 		delete(w.drivers, e.Name)
@@ -190,6 +200,7 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 		old, ok := w.attachments[e.Name]
 		delete(w.attachments, e.Name)
 		delete(w.vaAt, e.Name)
+		delete(w.byName, e.Name)
 		return func() {
 			if ok && old.Attached {
 				w.exhausted(old.Node, old.Driver, false)
@@ -202,8 +213,27 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 			if n.notReady.IsZero() {
 				n.notReady, n.sawFail = now, n.state.Ready == ReadyTrue
 			}
+			if n.state.OutOfService && n.state.Ready == ReadyUnknown && !n.heard.After(n.tainted) {
+				for v := range n.inUse {
+					if p := w.places[twinKey{v, e.Name}]; len(p.attachments) == 0 && v.IsReal() && !v.NoAttach() {
+						delete(n.inUse, v)
+					}
+				}
+			}
+			n.tainted = time.Time{}
 			n.exists, n.state.Ready, n.state.Reporting = false, ReadyUnknown, false
-			n.reported = map[VolumeID]bool{}
+			n.left, n.reported = n.reported, map[VolumeID]bool{}
+		}
+	case NodeLease:
+		if n := w.nodes[e.Node]; n != nil {
+			if !n.leaseRead.IsZero() && n.renewed != e.Renewed && n.state.Ready != ReadyTrue {
+				n.heard = now
+				w.voidForced(e.Node)
+			}
+			if n.leaseRead.IsZero() || n.renewed != e.Renewed {
+				n.renewed, n.renewedAt = e.Renewed, now
+			}
+			n.leaseRead = now
 		}
 	case NodeDrivers:
 		w.csinode(e)
@@ -277,7 +307,11 @@ func (w *twin) attachment(now time.Time, e Attachment) func() {
 		return nil
 	}
 	if old.UID != e.UID {
-		delete(w.vaAt, e.Name)
+		if v := w.vaAt[e.Name]; v.IsReal() && AttachmentName(v, e.Node) == e.Name {
+			w.byName[e.Name] = true // another one of its name
+		} else {
+			delete(w.vaAt, e.Name)
+		}
 	}
 	w.attachments[e.Name] = e
 	return func() {
@@ -298,12 +332,31 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 		return
 	}
 	e.Reporting = e.Reporting || same && n.state.Reporting
+	if !e.OutOfService {
+		n.tainted = time.Time{}
+	} else if !same || n.tainted.IsZero() {
+		n.tainted = now
+	}
+	if !same || e.Ready == ReadyTrue && n.state.Ready != ReadyTrue || n.state.OutOfService && !e.OutOfService {
+		w.voidForced(e.Name)
+	}
+	switch {
+	case e.Ready == ReadyTrue:
+		n.heard = time.Time{}
+	case n.notReady.IsZero(), !same, n.state.Ready == e.Ready && n.state.ReadySince != e.ReadySince:
+		n.heard = time.Time{}
+	case n.state.Ready == ReadyUnknown && e.Ready == ReadyFalse,
+		n.state.Ready == ReadyFalse && e.Ready == ReadyUnknown && n.leaseRead.IsZero():
+		n.heard = now
+		w.voidForced(e.Name)
+	}
 	switch {
 	case e.Ready == ReadyTrue:
 		n.notReady, n.sawFail = time.Time{}, false
 	case n.notReady.IsZero(), !same, n.state.Ready == e.Ready && n.state.ReadySince != e.ReadySince:
 		n.notReady, n.sawFail = now, n.exists && n.state.Ready == ReadyTrue
 	}
+	w.doubtAfter(n, e)
 	n.reported = map[VolumeID]bool{}
 	for _, v := range e.Reported {
 		n.reported[v] = true
@@ -311,11 +364,64 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	if e.Reporting {
 		n.inUse = map[VolumeID]bool{}
 	}
+	for v := range n.doubts {
+		n.inUse[v] = true
+	}
 	for _, v := range e.InUse {
 		n.inUse[v] = true
 	}
 	e.InUse, e.Reported = nil, nil
 	n.state, n.exists = e, true
+}
+
+// doubtAfter is what follows from a new state of a node for which volumes count as in
+// use whatever it says, and for what was proved by force.
+func (w *twin) doubtAfter(n *twinNode, e NodeState) {
+	was, again := n.state, n.state.UID != e.UID && n.state.UID != ""
+	anotherBoot := was.BootID != "" && e.BootID != "" && was.BootID != e.BootID
+	n.rebooted = (n.rebooted || anotherBoot) && !e.Reporting
+	sameBoot := was.BootID != "" && was.BootID == e.BootID && was.SystemUUID == e.SystemUUID
+	if again && !sameBoot || anotherBoot {
+		n.doubts = map[VolumeID]doubt{}
+	} else if again {
+		for v := range n.doubts {
+			n.doubts[v] = doubt{volume: v}
+		}
+		for k, p := range w.places {
+			if k.n == e.Name && (p.reported || n.left[k.v] || p.inUse && len(p.attachments) > 0 && !n.rebooted) {
+				n.doubts[k.v] = doubt{volume: k.v}
+			}
+		}
+	}
+	n.left = nil
+	for v, d := range n.doubts {
+		is := slices.Contains(e.InUse, v)
+		if d.added = is && (d.added || !d.listed); d.added && slices.Contains(e.Reported, v) {
+			delete(n.doubts, v)
+			w.places[twinKey{v, e.Name}].proof, w.places[twinKey{v, e.Name}].forced = ProofNone, false
+		} else {
+			n.doubts[v] = doubt{v, is, d.added}
+		}
+	}
+}
+
+// voidForced takes back what was proved by force at a node.
+func (w *twin) voidForced(name NodeName) {
+	for k, p := range w.places {
+		if k.n == name && p.forced {
+			p.proof, p.forced = ProofNone, false
+		}
+	}
+}
+
+// trust ends the doubt about a volume at a node.
+func (w *twin) trust(k twinKey) {
+	if d, doubted := w.node(k.n).doubts[k.v]; doubted {
+		delete(w.node(k.n).doubts, k.v)
+		if !d.listed {
+			delete(w.node(k.n).inUse, k.v)
+		}
+	}
 }
 
 func (w *twin) csinode(e NodeDrivers) {
@@ -333,6 +439,7 @@ func (w *twin) register(n *twinNode, drivers []DriverOnNode) {
 		n.drivers[name] = d
 	}
 	for _, d := range drivers {
+		w.csi[d.Name] = true
 		n.drivers[d.Name] = NodeDriver{DriverOnNode: d, Registered: true}
 	}
 }
@@ -342,12 +449,26 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	if uid, version := ownVA(p); p == nil || uid != e.UID || version != e.Version {
 		return
 	}
-	p.proof = ProofUnreported
+	p.proof, p.forced = ProofUnreported, e.Forced
 	n := w.node(e.Node)
 	delete(n.reported, e.Volume)
 	if !e.Forced || !n.exists {
 		delete(n.inUse, e.Volume)
 	}
+	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) {
+		delete(n.doubts, e.Volume)
+	} else if !doubted {
+		n.doubts[e.Volume] = doubt{volume: e.Volume, listed: true}
+	}
+}
+
+func hasOwn(p *twinPlace) bool {
+	return p != nil && slices.ContainsFunc(p.attachments, func(a *Attachment) bool { return a.own })
+}
+
+func ownUID(p *twinPlace) string {
+	uid, _ := ownVA(p)
+	return uid
 }
 
 func ownVA(p *twinPlace) (uid, version string) {
@@ -401,7 +522,11 @@ func (w *twin) describe() string {
 }
 
 func (w *twin) describeNode(name NodeName, n *twinNode) []string {
-	node := Node{NodeState: n.state, Exists: n.exists, CSINode: n.csinode, NotReady: n.notReady, SawFail: n.sawFail}
+	node := Node{NodeState: n.state, Exists: n.exists, CSINode: n.csinode, NotReady: n.notReady, SawFail: n.sawFail,
+		Heard: n.heard, OutOfServiceAt: n.tainted, Renewed: n.renewed, RenewedAt: n.renewedAt, LeaseRead: n.leaseRead}
+	for _, d := range n.doubts {
+		node.doubts = append(node.doubts, d)
+	}
 	used := map[string]int32{}
 	var at []VolumeID
 	for k := range w.places {
@@ -453,7 +578,7 @@ func describeSnapshot(s Snapshot) string {
 // open makes the twin's kind of place of a place.
 func open(s Snapshot, p *Place) *twinPlace {
 	idle, _ := s.Idle(p)
-	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Proof.Stage, idle, p.SawLeave}
+	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
 }
 
 func describeVolume(v *Volume) string {
@@ -470,15 +595,20 @@ func (p *twinPlace) describe(v VolumeID) string {
 		attachments = append(attachments, fmt.Sprintf("%+v", *a))
 	}
 	slices.Sort(attachments)
-	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v lapsed=%t sent=%t left=%t idle=%v saw=%t", v, p.node,
-		users, attachments, p.reported, p.inUse, p.proof, p.lapsed, p.sent, p.left, seconds(p.idle), p.sawLeave)
+	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t idle=%v saw=%t", v, p.node,
+		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, seconds(p.idle), p.sawLeave)
 }
 
 func describeNode(n *Node, volumes []VolumeID) []string {
 	at := slices.SortedFunc(slices.Values(volumes), compareVolumes)
 	tickets := slices.SortedFunc(slices.Values(n.Tickets), func(a, b TicketID) int { return cmp.Compare(a.String(), b.String()) })
-	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
-		seconds(n.NotReady), n.SawFail)}
+	var doubts []string
+	for _, d := range n.doubts {
+		doubts = append(doubts, fmt.Sprint(d.volume, d.listed, d.added))
+	}
+	slices.Sort(doubts)
+	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
+		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
 	for _, d := range n.Drivers {
 		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used))
 	}

@@ -32,6 +32,7 @@ func (w *twin) work(now time.Time) {
 	for name, a := range w.attachments {
 		w.vaAt[name] = w.source(a, w.vaAt[name])
 	}
+	w.match()
 	w.workPlaces(now)
 	w.workAccess()
 	w.workNodes(now)
@@ -103,6 +104,8 @@ func (w *twin) resolveClaim(c Claim, ok bool) (VolumeID, Link) {
 		return w.resolvePV(c.PersistentVolume)
 	case w.classes[c.Class].Driver == "":
 		return VolumeID{}, LinkUnbound
+	case !w.csi[w.classes[c.Class].Driver]:
+		return VolumeID{}, LinkOutside
 	}
 	return UnboundClaim(w.classes[c.Class].Driver, c.UID), LinkUnbound
 }
@@ -122,15 +125,58 @@ func (w *twin) resolvePV(name string) (VolumeID, Link) {
 // led before, or to a volume of its own that stands for the unknown one.
 func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	pv, ok := w.pvs[a.PersistentVolume]
+	led := !was.IsZero() && was.IsReal()
 	switch {
 	case !a.Inline.IsZero():
 		return a.Inline
-	case !was.IsZero() && was.IsReal():
+	case led && !w.byName[a.Name]:
 		return was
 	case ok && !pv.Volume.IsZero():
+		delete(w.byName, a.Name)
 		return pv.Volume
+	case led:
+		return was
 	}
 	return VolumeID{a.Driver, sourcePrefix + a.Name}
+}
+
+// match finds the volume of attachments that stand for an unknown one: any that
+// may be at their node, and that leads to their name there.
+func (w *twin) match() {
+	bound := map[twinKey]bool{}
+	for uid, list := range w.podAt {
+		for _, v := range list {
+			bound[twinKey{v, w.pods[uid].Node}] = true
+		}
+	}
+	for id, list := range w.ticketAt {
+		for _, v := range list {
+			bound[twinKey{v, w.tickets[id].Node}] = true
+		}
+	}
+	for name, v := range w.vaAt {
+		bound[twinKey{v, w.attachments[name].Node}] = true
+	}
+	for name, n := range w.nodes {
+		for v := range n.reported {
+			bound[twinKey{v, name}] = true
+		}
+		for v := range n.inUse {
+			bound[twinKey{v, name}] = true
+		}
+	}
+	for k := range w.sent {
+		bound[k] = true
+	}
+	for v, h := range w.holds {
+		bound[twinKey{v, h.Node}] = true
+	}
+	for k := range bound {
+		a, ok := w.attachments[AttachmentName(k.v, k.n)]
+		if ok && !w.vaAt[a.Name].IsReal() && a.Node == k.n && a.Driver == k.v.Driver && k.v.IsReal() && !k.v.IsZero() {
+			w.vaAt[a.Name], w.byName[a.Name] = k.v, true
+		}
+	}
 }
 
 // workPlaces makes the places anew, keeping of the old what history decides.
@@ -165,6 +211,11 @@ func (w *twin) workPlaces(now time.Time) {
 		a.own = v.IsReal() && a.Name == AttachmentName(v, a.Node)
 		p := at(v, a.Node)
 		p.attachments = append(p.attachments, &a)
+	}
+	for k, o := range old { // what was in doubt is about the attachment that was there
+		if uid, _ := ownVA(o); hasOwn(o) && (!hasOwn(w.places[k]) || uid != ownUID(w.places[k])) {
+			w.trust(k)
+		}
 	}
 	for name, n := range w.nodes {
 		for v := range n.reported {
@@ -202,7 +253,7 @@ func (w *twin) history(now time.Time, p, old *twinPlace) {
 		}
 		return
 	}
-	p.idle, p.sawLeave, p.proof, p.lapsed = old.idle, old.sawLeave, old.proof, old.lapsed
+	p.idle, p.sawLeave, p.proof, p.forced, p.lapsed = old.idle, old.sawLeave, old.proof, old.forced, old.lapsed
 	switch {
 	case occupied:
 		p.idle, p.sawLeave = time.Time{}, false
@@ -216,9 +267,19 @@ func (w *twin) history(now time.Time, p, old *twinPlace) {
 		news = news || !slices.Contains(old.users, u)
 	}
 	if news {
-		p.proof = ProofNone
+		p.proof, p.forced = ProofNone, false
 	}
-	p.lapsed = p.reported && (p.lapsed || old.reported && oldUID != "" && uid != oldUID)
+	p.lapsed = p.reported && (p.lapsed || old.reported && oldUID != "" && uid != oldUID && !w.elsewhere(p, oldUID))
+}
+
+// elsewhere says whether an attachment is of another place.
+func (w *twin) elsewhere(p *twinPlace, uid string) bool {
+	for _, a := range w.attachments {
+		if a.UID == uid {
+			return !slices.ContainsFunc(p.attachments, func(here *Attachment) bool { return here.Name == a.Name })
+		}
+	}
+	return false
 }
 
 // doubtIdle: a pod ends its uses, of which not all are known, so that it may have

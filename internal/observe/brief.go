@@ -115,6 +115,7 @@ func (o *Observer) inBrief(whole runtime.Object) (*brief, bool) {
 		if holder := object.Status.Holder; holder != nil {
 			share(&holder.Node)
 			holder.NodeUID = types.UID(unique.Make(string(holder.NodeUID)).Value())
+			share(&holder.BootID)
 		}
 		b = briefOf(object)
 		b.hold = &briefHold{translate.HoldVolume(object), object.Generation, object.Status.Conditions}

@@ -36,6 +36,23 @@ func (o *Observer) listPods(ctx context.Context) error {
 	})
 }
 
+// Untouched says whether no process of Moorage has worked in the cluster yet: there
+// is neither a VolumeHold nor a VolumeTicket, by a consistent list of each. Whatever
+// exclusive volume a controller attaches has a hold, and each pod that a scheduler
+// binds has had a ticket; both are deleted when nothing uses the volume any more.
+func (o *Observer) Untouched(ctx context.Context) (bool, error) {
+	first := metav1.ListOptions{Limit: 1}
+	holds, err := o.config.Moorage.VolumeHolds().List(ctx, first)
+	if err != nil {
+		return false, fmt.Errorf("list volumeholds: %w", err)
+	}
+	tickets, err := o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, first)
+	if err != nil {
+		return false, fmt.Errorf("list volumetickets: %w", err)
+	}
+	return len(holds.Items)+len(tickets.Items) == 0, nil
+}
+
 // CatchUp takes in the tickets and the attachments that there are, with one
 // consistent list of each. A leader's term begins with it, when nothing that the
 // one before has sent can be under way any more: informers may be behind, and what
@@ -122,35 +139,6 @@ func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) 
 	}
 	o.Saw(pod)
 	return pod, nil
-}
-
-// ConfirmClaim reads a claim as it is now, and takes in what it finds: nil
-// without an error when there is none. That there is none is not taken in, since
-// an event about another one of the name may come first.
-func (o *Observer) ConfirmClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
-	claim, err := o.config.Kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read claim %s/%s: %w", namespace, name, err)
-	}
-	o.Saw(claim)
-	return claim, nil
-}
-
-// ConfirmNode reads a node as it is now, and takes in what it finds, as
-// ConfirmClaim does.
-func (o *Observer) ConfirmNode(ctx context.Context, name string) (*corev1.Node, error) {
-	node, err := o.config.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read node %s: %w", name, err)
-	}
-	o.Saw(node)
-	return node, nil
 }
 
 // findPod looks for a pod of which only the UID is known.

@@ -4,6 +4,7 @@ package observe
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -41,10 +43,22 @@ type feed struct {
 	mu sync.Mutex
 	// handled is the newest version that the informer has delivered.
 	handled string
+	// relisted is when the informer last delivered an older version than before: a
+	// relist is under way, or was.
+	relisted time.Time
 	// ahead holds the objects that an answer showed before the informer did.
 	ahead map[string]answer
 	// leaving holds the objects that are gone, and may be made again at once.
 	leaving map[string]departure
+	// deleted holds for a while which objects the informer has shown as gone.
+	deleted map[string]deletion
+}
+
+// deletion is the last version of an object that is gone, and when that was seen.
+type deletion struct {
+	uid     types.UID
+	version string
+	since   time.Time
 }
 
 type answer struct {
@@ -52,6 +66,7 @@ type answer struct {
 	meta   metav1.Object
 	since  time.Time
 	missed bool // the last sweep did not find it either
+	passed bool // the informer had delivered something newer before
 }
 
 // OnAdd takes in an object that the informer shows for the first time.
@@ -76,6 +91,10 @@ func (f *feed) OnDelete(object any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pass(m.GetResourceVersion())
+	if f.deleted == nil {
+		f.deleted = map[string]deletion{}
+	}
+	f.deleted[key(m)] = deletion{m.GetUID(), m.GetResourceVersion(), f.observer.config.Now()}
 	if a, ok := f.ahead[key(m)]; ok && a.meta.GetUID() != m.GetUID() && !f.byUID {
 		return // another one of the same name is known already
 	}
@@ -107,7 +126,10 @@ func (f *feed) deliver(old, object any) {
 	f.apply(current, m)
 }
 
-// saw takes an answer in, unless the informer has already delivered as much.
+// saw takes an answer in, unless it shows what is known to be gone. That the informer
+// has delivered a newer version of another object says nothing: after a relist it
+// delivers in no order. The ledger ignores what is older than what it knows of the
+// object.
 func (f *feed) saw(object runtime.Object) {
 	m, err := meta.Accessor(object)
 	if err != nil || m.GetResourceVersion() == "" {
@@ -116,14 +138,30 @@ func (f *feed) saw(object runtime.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	version := m.GetResourceVersion()
-	if f.handled != "" && !ledger.Newer(version, f.handled) {
-		return
-	}
 	if a, ok := f.ahead[key(m)]; ok && !ledger.Newer(version, a.meta.GetResourceVersion()) {
 		return
 	}
-	f.ahead[key(m)] = answer{object: object, meta: m, since: f.observer.config.Now()}
+	if d, ok := f.deleted[key(m)]; ok && (d.uid == m.GetUID() || !ledger.Newer(version, d.version)) {
+		return
+	}
+	stored, err := f.stored(key(m))
+	if stored != nil && stored.GetUID() != m.GetUID() && !ledger.Newer(version, stored.GetResourceVersion()) {
+		return // another one has the name by now
+	}
+	passed := f.handled != "" && !ledger.Newer(version, f.handled)
+	if stored == nil || err != nil || !passed {
+		f.ahead[key(m)] = answer{object: object, meta: m, since: f.observer.config.Now(), passed: passed}
+	}
 	f.apply(object, m)
+}
+
+// stored is what the informer's store has under a key; nil for nothing.
+func (f *feed) stored(key string) (metav1.Object, error) {
+	object, exists, err := f.informer.GetStore().GetByKey(key)
+	if err != nil || !exists {
+		return nil, err
+	}
+	return meta.Accessor(object)
 }
 
 // apply is serial for each feed: mu is held.
@@ -157,8 +195,11 @@ func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 
 // pass notes how far the informer has come.
 func (f *feed) pass(version string) {
-	if f.handled == "" || ledger.Newer(version, f.handled) {
+	switch {
+	case f.handled == "" || ledger.Newer(version, f.handled):
 		f.handled = version
+	case version != f.handled:
+		f.relisted = f.observer.config.Now()
 	}
 }
 
@@ -187,12 +228,13 @@ func (f *feed) get(key string) (runtime.Object, bool) {
 // settle takes back what answers showed and the informer has passed without
 // showing it: the object is gone, and no event will ever say so. That the
 // informer has received a version does not mean that its store has it: on a busy
-// machine it may be seconds behind. So it must have handled a newer one, or had
-// plenty of time, and a second sweep must find the same.
+// machine it may be seconds behind. So it must have handled a newer one since, and in
+// order, or had plenty of time, and a second sweep must find the same.
 func (f *feed) settle(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.depart(now)
+	maps.DeleteFunc(f.deleted, func(_ string, d deletion) bool { return now.Sub(d.since) >= settlePatience })
 	position := f.informer.LastSyncResourceVersion()
 	for k, a := range f.ahead {
 		version, age := a.meta.GetResourceVersion(), now.Sub(a.since)
@@ -203,7 +245,7 @@ func (f *feed) settle(now time.Time) {
 		switch {
 		case err != nil, exists:
 			delete(f.ahead, k)
-		case (f.handled == "" || ledger.Newer(version, f.handled)) && age < settlePatience:
+		case age < settlePatience && (a.passed || f.handled == "" || ledger.Newer(version, f.handled) || now.Sub(f.relisted) < settlePatience):
 		case !a.missed:
 			a.missed = true
 			f.ahead[k] = a

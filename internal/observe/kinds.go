@@ -98,6 +98,7 @@ func informerOf(k Kind, f informers.SharedInformerFactory, c client.Interface) c
 		return f.Storage().V1().CSIDrivers().Informer()
 	case NodeDrivers:
 		return f.Storage().V1().CSINodes().Informer()
+	case Attachments:
 	}
 	return f.Storage().V1().VolumeAttachments().Informer()
 }
@@ -161,6 +162,7 @@ func gone(k Kind, object runtime.Object, m metav1.Object) ledger.Event {
 		case *brief:
 			return ledger.HoldGone{Volume: hold.hold.volume}
 		}
+	case Tickets:
 	}
 	return ledger.TicketGone{ID: ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()}}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -78,8 +79,17 @@ func (o *Observer) AttacherCalls(driver string) bool {
 	return ok
 }
 
-// FlexVolume names a PersistentVolume or pod with a FlexVolume, if there is one.
-func (o *Observer) FlexVolume() string {
+// FlexVolume is a PersistentVolume or a pod with a FlexVolume.
+type FlexVolume struct {
+	Pod  *ledger.Pod // nil for a PersistentVolume
+	Name string      // of the PersistentVolume
+	UID  types.UID
+}
+
+// FlexVolumes lists the PersistentVolumes that are FlexVolumes, and after them the
+// pods that have not ended and name one.
+func (o *Observer) FlexVolumes() []FlexVolume {
+	var list []FlexVolume
 	for _, kind := range []Kind{PersistentVolumes, Pods} {
 		f := o.feeds[kind]
 		if f == nil {
@@ -89,18 +99,18 @@ func (o *Observer) FlexVolume() string {
 			switch object := object.(type) {
 			case *brief:
 				if object.flex {
-					return "PersistentVolume " + object.name
+					list = append(list, FlexVolume{Name: object.name, UID: object.uid})
 				}
 			case *corev1.PersistentVolume:
 				if object.Spec.FlexVolume != nil {
-					return "PersistentVolume " + object.Name
+					list = append(list, FlexVolume{Name: object.Name, UID: object.UID})
 				}
 			case *corev1.Pod:
-				if slices.ContainsFunc(object.Spec.Volumes, func(v corev1.Volume) bool { return v.FlexVolume != nil }) {
-					return "pod " + object.Namespace + "/" + object.Name
+				if !translate.Ended(object) && slices.ContainsFunc(object.Spec.Volumes, func(v corev1.Volume) bool { return v.FlexVolume != nil }) {
+					list = append(list, FlexVolume{Pod: &ledger.Pod{Namespace: object.Namespace, Name: object.Name, UID: string(object.UID)}, UID: object.UID})
 				}
 			}
 		}
 	}
-	return ""
+	return list
 }

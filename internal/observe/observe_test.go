@@ -4,7 +4,6 @@ package observe_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -213,27 +212,6 @@ func TestAnswers(t *testing.T) {
 	t.Run("of kinds that aren't observed are ignored", func(t *testing.T) {
 		o.Saw(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "9"}})
 	})
-}
-
-// A claim that is read counts at once, however far the informer is.
-func TestConfirmClaim(t *testing.T) {
-	server := apitest.Start(t)
-	o := start(t, server, true)
-	if claim, err := o.ConfirmClaim(t.Context(), "shop", "data"); claim != nil || err != nil {
-		t.Fatalf("claim %v before there is one: %v", claim, err)
-	}
-	disk(server, "data")
-	claim, err := o.ConfirmClaim(t.Context(), "shop", "data")
-	if err != nil || claim == nil || claim.Name != "data" {
-		t.Fatalf("claim %v: %v", claim, err)
-	}
-	if o.Snapshot().Claim(ledger.ClaimKey{Namespace: "shop", Name: "data"}) == nil {
-		t.Error("the ledger does not know what was read")
-	}
-	server.Intercept(func(apitest.Request, func()) error { return apierrors.NewInternalError(errors.New("no")) })
-	if claim, err := o.ConfirmClaim(t.Context(), "shop", "data"); claim != nil || err == nil {
-		t.Errorf("claim %v without an answer: %v", claim, err)
-	}
 }
 
 // A reservation whose ticket somebody deleted counts until a consistent read

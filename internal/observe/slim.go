@@ -26,7 +26,7 @@ func (o *Observer) slim(object any) (any, error) {
 		object.ManagedFields = nil
 		slimPod(object)
 	case *corev1.Node:
-		object.ManagedFields, object.Labels = nil, nil
+		object.ManagedFields, object.Labels = nil, sharedLabels(object.Labels)
 		object.Status.Images = nil
 	case *storagev1.CSINode:
 		object.ManagedFields, object.Labels = nil, nil
@@ -41,7 +41,7 @@ func slimPod(p *corev1.Pod) {
 	share(&p.Namespace)
 	share(&p.Spec.NodeName)
 	var annotations map[string]string
-	for _, key := range []string{v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey} {
+	for _, key := range []string{v1alpha1.AnnotationVolumeStatus, v1alpha1.AnnotationBindFence, corev1.MirrorPodAnnotationKey} {
 		if value, ok := p.Annotations[key]; ok {
 			if annotations == nil {
 				annotations = map[string]string{}
@@ -55,7 +55,11 @@ func slimPod(p *corev1.Pod) {
 	if translate.Ended(p) {
 		status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	}
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes)}
+	scheduler := ""
+	if p.Spec.SchedulerName == v1alpha1.SchedulerName {
+		scheduler = v1alpha1.SchedulerName // one copy of its bytes; of others it does not matter which
+	}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: scheduler, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes)}
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1alpha1.PodSafeToMount || refused(p, c) {
 			status.Conditions = append(status.Conditions, c)
@@ -82,4 +86,16 @@ func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 		kept = append(kept, v)
 	}
 	return kept
+}
+
+// sharedLabels are labels whose texts nodes share: most have the same keys, and few
+// values.
+func sharedLabels(labels map[string]string) map[string]string {
+	shared := make(map[string]string, len(labels))
+	for key, value := range labels {
+		share(&key)
+		share(&value)
+		shared[key] = value
+	}
+	return shared
 }

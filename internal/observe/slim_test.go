@@ -67,6 +67,21 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 	}
 }
 
+// Whether a pod has opted in is kept, and not which other scheduler it is for.
+func TestSlimPodsKeepWhetherTheyOptedIn(t *testing.T) {
+	for scheduler, kept := range map[string]string{v1alpha1.SchedulerName: v1alpha1.SchedulerName, "batch": ""} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: scheduler}}
+		want, _ := translate.Pod(pod)
+		slimmed, err := new(Observer).slim(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := translate.Pod(slimmed.(*corev1.Pod)); !reflect.DeepEqual(got, want) || slimmed.(*corev1.Pod).Spec.SchedulerName != kept {
+			t.Errorf("scheduler %s: %+v, want %+v", scheduler, got, want)
+		}
+	}
+}
+
 // Of a pod without a node it is kept why it has none, and told to who asks.
 func TestRefusedPodsAreTold(t *testing.T) {
 	o := &Observer{}

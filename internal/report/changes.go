@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -32,7 +33,7 @@ func concernOf(h *v1alpha1.VolumeHold) concern {
 	if c == nil || c.Status != metav1.ConditionTrue {
 		c = meta.FindStatusCondition(h.Status.Conditions, v1alpha1.HoldAttached)
 	}
-	if c == nil || c.Status == metav1.ConditionFalse || Passes(ledger.Code(c.Reason)) {
+	if c == nil || c.Status == metav1.ConditionFalse || arbiter.Transient(ledger.Code(c.Reason)) {
 		return concern{}
 	}
 	return concern{c.Reason, c.Message}
@@ -102,7 +103,7 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	}
 	for _, kind := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
 		c := meta.FindStatusCondition(now.Status.Conditions, kind)
-		if c == nil || c.Reason == v1alpha1.ReasonPending || c.Status != metav1.ConditionTrue && Passes(ledger.Code(c.Reason)) {
+		if c == nil || c.Reason == v1alpha1.ReasonPending || c.Status != metav1.ConditionTrue && arbiter.Transient(ledger.Code(c.Reason)) {
 			continue
 		}
 		if old != nil {

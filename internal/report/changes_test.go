@@ -182,7 +182,7 @@ func TestClaimsAreTold(t *testing.T) {
 }
 
 // docs/reasons.md names the codes that are told only when they last.
-func TestPassingCodesAreDocumented(t *testing.T) {
+func TestTransientCodesAreDocumented(t *testing.T) {
 	_, list, ok := strings.Cut(docs.Reasons, "What usually passes by itself (")
 	list, _, ended := strings.Cut(list, ")")
 	if !ok || !ended {
@@ -193,7 +193,7 @@ func TestPassingCodesAreDocumented(t *testing.T) {
 		documented = append(documented, strings.Trim(code, "`"))
 	}
 	for _, code := range arbiter.Codes() {
-		if report.Passes(code) {
+		if arbiter.Transient(code) {
 			passing = append(passing, string(code))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -18,15 +19,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The reasons of events. Those of a failed attach are the attach/detach
+// The reasons of events. Those of an attach and of a failed one are the attach/detach
 // controller's, which people and tools know.
 const (
 	eventFailedAttach  = "FailedAttachVolume"
+	eventAttached      = "SuccessfulAttachVolume"
 	eventVolumeWaits   = "VolumeWait"
 	eventForcedDetach  = "ForcedDetach"
 	eventTicketRefused = "TicketRefused"
 	eventVolumesReady  = "VolumesReady"
 	eventResolved      = "Resolved"
+	eventFlexVolume    = "FlexVolumeNotAttached"
 )
 
 // Events writes events, and logs each with the same reason code. All methods
@@ -85,6 +88,17 @@ func (e *Events) Ready(pod *ledger.Pod, node ledger.NodeName, claims []*ledger.C
 	}
 }
 
+// Attached tells a pod that one of its volumes is attached, in the attach/detach
+// controller's words (pkg/volume/util/operationexecutor). volume is the name of its
+// PersistentVolume.
+func (e *Events) Attached(pod *ledger.Pod, volume string) {
+	if e == nil {
+		return
+	}
+	e.log.V(1).Info("A volume is attached", "reason", eventAttached, "pod", klog.KRef(pod.Namespace, pod.Name), "volume", volume)
+	e.tell(OfPod(pod), eventAttached, fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", volume))
+}
+
 // Refused tells a pod that a node was refused to its reservation.
 func (e *Events) Refused(t *ledger.Ticket, reason arbiter.Reason) {
 	if e == nil {
@@ -106,6 +120,26 @@ func (e *Events) ForcedDetach(node ledger.NodeName, v ledger.VolumeID, rule stri
 	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", node, "rule", rule)
 	e.warn(OfNode(node), eventForcedDetach,
 		fmt.Sprintf("volume %s was detached without the kubelet's word that it is not in use, by rule %s", v, rule))
+}
+
+// flexVolume is what is told of a FlexVolume where this controller does the whole job.
+const flexVolume = "is a FlexVolume, which only kube-controller-manager can attach where its driver does that: " +
+	"move it to CSI, or leave it so where the driver only mounts"
+
+// FlexVolumeOfPod tells a pod that nobody attaches a FlexVolume of its own.
+func (e *Events) FlexVolumeOfPod(pod *ledger.Pod) {
+	if e != nil {
+		e.log.Info("A pod has a FlexVolume, which is not attached", "reason", eventFlexVolume, "pod", klog.KRef(pod.Namespace, pod.Name))
+		e.warn(OfPod(pod), eventFlexVolume, "a volume of the pod "+flexVolume)
+	}
+}
+
+// FlexVolume tells a PersistentVolume that nobody attaches it.
+func (e *Events) FlexVolume(name string, uid types.UID) {
+	if e != nil {
+		e.log.Error(nil, "A PersistentVolume is a FlexVolume, which is not attached", "reason", eventFlexVolume, "persistentVolume", name)
+		e.warn(Object{APIVersion: "v1", Kind: "PersistentVolume", Name: name, UID: string(uid)}, eventFlexVolume, "it "+flexVolume)
+	}
 }
 
 // fields are a reason as a log has it: its code, and what it is about. The

@@ -30,6 +30,7 @@ type Metrics struct {
 	found      *prometheus.CounterVec
 	differ     *prometheus.GaugeVec
 	queues     *queues
+	upstream   upstream
 }
 
 // NewMetrics makes the metrics. snapshot is asked at each scrape; nil leaves
@@ -38,6 +39,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
 		queues:   newQueues(),
+		upstream: newUpstream(),
 		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "moorage_operation_seconds",
 			Help:    "From the first write of an attach or detach to its end: reported in volumesAttached, or the VolumeAttachment gone.",
@@ -68,7 +70,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ, m.queues,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ, m.queues, m.upstream.forced, m.upstream.operations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
@@ -87,6 +89,7 @@ func (m *Metrics) Detached(driver string, took time.Duration) { m.operation("det
 func (m *Metrics) operation(name, driver string, took time.Duration) {
 	if m != nil {
 		m.operations.WithLabelValues(name, driver).Observe(took.Seconds())
+		m.upstream.operation(name, driver, took)
 	}
 }
 
@@ -102,6 +105,7 @@ func (m *Metrics) Step(step arbiter.Step, err error) {
 	m.steps.WithLabelValues(step.Do.String(), result).Inc()
 	if err == nil && step.Forces() {
 		m.forced.WithLabelValues(step.Rule).Inc()
+		m.upstream.force(step.Rule)
 	}
 }
 

@@ -30,6 +30,7 @@ func TestMetrics(t *testing.T) {
 		l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1", Created: created,
 			Phase: ledger.TicketPending, Reason: "HeldElsewhere", Volumes: []ledger.TicketVolume{{PersistentVolume: "other"}}})
 	}
+	l.Apply(now, ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "s", Name: "old"}, UID: "old"})
 	m := report.NewMetrics(l.Snapshot)
 	m.Queues(map[string]func() int{"volumes": func() int { return 1 }})
 	m.Queues(map[string]func() int{"volumes": func() int { return 7 }})
@@ -41,6 +42,9 @@ func TestMetrics(t *testing.T) {
 	m.Attached("d", 2*time.Second)
 	m.Detached("d", time.Second)
 	want := `
+# HELP attach_detach_controller_attachdetach_controller_forced_detaches Number of times the A/D Controller performed a forced detach
+# TYPE attach_detach_controller_attachdetach_controller_forced_detaches counter
+attach_detach_controller_attachdetach_controller_forced_detaches{reason="out-of-service"} 1
 # HELP moorage_forced_detaches_total Volumes detached without their kubelet's word, by the rule that said so.
 # TYPE moorage_forced_detaches_total counter
 moorage_forced_detaches_total{rule="OutOfService"} 1
@@ -71,12 +75,16 @@ moorage_steps_total{result="ok",step="unreport"} 1
 # TYPE moorage_tickets gauge
 moorage_tickets{phase="granted",reason="Granted",type="Manual"} 1
 moorage_tickets{phase="pending",reason="HeldElsewhere",type="Manual"} 2
+# HELP moorage_tickets_in_doubt Pending VolumeTickets that this leader could not take over from the one before: their status can't be written, and they are not granted until it can.
+# TYPE moorage_tickets_in_doubt gauge
+moorage_tickets_in_doubt 1
 # HELP moorage_tickets_oldest_pending_timestamp_seconds When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.
 # TYPE moorage_tickets_oldest_pending_timestamp_seconds gauge
 moorage_tickets_oldest_pending_timestamp_seconds{reason="HeldElsewhere",type="Manual"} 700
 `
-	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "moorage_forced_detaches_total", "moorage_invariant_violations_total",
+	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "attach_detach_controller_attachdetach_controller_forced_detaches", "moorage_forced_detaches_total", "moorage_invariant_violations_total",
 		"moorage_queue_depth", "moorage_slots_limit", "moorage_slots_reserved", "moorage_slots_used", "moorage_steps_total", "moorage_tickets",
+		"moorage_tickets_in_doubt",
 		"moorage_tickets_oldest_pending_timestamp_seconds")
 	if err != nil {
 		t.Error(err)
@@ -122,14 +130,14 @@ func TestEvents(t *testing.T) {
 }
 
 // A wait that may be for ever is never taken for one that passes.
-func TestPasses(t *testing.T) {
+func TestTransient(t *testing.T) {
 	for _, c := range []ledger.Code{arbiter.NodeUnreachable, arbiter.InUseUnknown, arbiter.AttachFailed, arbiter.DetachFailed,
 		arbiter.HeldElsewhere, arbiter.ForeignAttachment, arbiter.NoFreeSlot, arbiter.ClaimMissing, arbiter.NodeUnmanaged} {
-		if report.Passes(c) {
-			t.Errorf("%s passes", c)
+		if arbiter.Transient(c) {
+			t.Errorf("%s is taken for transient", c)
 		}
 	}
-	if !report.Passes(arbiter.Attaching) || !report.Passes(arbiter.NotReported) {
+	if !arbiter.Transient(arbiter.Attaching) || !arbiter.Transient(arbiter.NotReported) {
 		t.Error("an attach that goes as it should is told at once")
 	}
 }

@@ -17,7 +17,9 @@ type world struct {
 	limit    *prometheus.Desc
 	tickets  *prometheus.Desc
 	oldest   *prometheus.Desc
+	doubted  *prometheus.Desc
 	volumes  *prometheus.Desc
+	total    *prometheus.Desc
 }
 
 func newWorld(snapshot func() ledger.Snapshot) *world {
@@ -33,14 +35,18 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"VolumeTickets by type, phase and the reason of their condition Granted.", []string{"type", "phase", "reason"}, nil),
 		oldest: prometheus.NewDesc("moorage_tickets_oldest_pending_timestamp_seconds",
 			"When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.", []string{"type", "reason"}, nil),
+		doubted: prometheus.NewDesc("moorage_tickets_in_doubt",
+			"Pending VolumeTickets that this leader could not take over from the one before: their status can't be written, and they are not granted until it can.", nil, nil),
 		volumes: prometheus.NewDesc("moorage_volumes",
 			"Volumes known.", nil, nil),
+		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
+			"Number of volumes in A/D Controller", []string{"plugin_name", "state"}, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.volumes} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.volumes, w.total} {
 		ch <- d
 	}
 }
@@ -64,6 +70,7 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	w.collectTickets(s, gauge)
+	w.collectVolumes(s, gauge)
 }
 
 // slots are a driver's at a node.
@@ -89,13 +96,16 @@ func reservedSlots(s ledger.Snapshot) map[slots]int {
 func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct{ typ, phase, reason string }
 	type wait struct{ typ, reason string }
-	count, oldest := map[kind]int{}, map[wait]int64{}
+	count, oldest, doubted := map[kind]int{}, map[wait]int64{}, 0
 	for t := range s.Tickets() {
 		phase := t.Phase.String()
 		if t.Ghost {
 			phase = "ghost"
 		}
 		count[kind{string(t.Type), phase, t.Reason}]++
+		if t.InDoubt {
+			doubted++
+		}
 		if t.Phase == ledger.TicketPending && !t.Ghost {
 			key := wait{string(t.Type), t.Reason}
 			if first, ok := oldest[key]; !ok || t.Created < first {
@@ -103,6 +113,7 @@ func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 			}
 		}
 	}
+	gauge(w.doubted, float64(doubted))
 	for k, n := range count {
 		gauge(w.tickets, float64(n), k.typ, k.phase, k.reason)
 	}

@@ -49,6 +49,8 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		NodeID:   a.Annotations[AnnotationNodeID],
 		Wanted:   a.Annotations[v1alpha1.AnnotationWanted] != "",
 
+		Confirmed: a.Annotations[v1alpha1.AnnotationConfirmed] != "",
+
 		AttachError: callError(a.Status.AttachError),
 		DetachError: callError(a.Status.DetachError),
 	}

@@ -45,6 +45,7 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	}
 	if status.Holder != nil {
 		fact.Node, fact.NodeUID = ledger.NodeName(status.Holder.Node), string(status.Holder.NodeUID)
+		fact.BootID = status.Holder.BootID
 		fact.Requesters = requesters(status.Holder.Requesters)
 		fact.State = ledger.HoldHeld
 	}
@@ -53,20 +54,48 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	}
 	concern(&fact, status.Conditions)
 	if f := status.ForceDetach; f != nil {
-		fact.Force = ledger.Force{
-			Rule: string(f.Rule), Node: ledger.NodeName(f.Node), Elapsed: time.Duration(f.ElapsedSeconds) * time.Second,
-		}
-		if f.NotReadySince != nil {
-			fact.Force.Since = f.NotReadySince.Unix()
-		}
+		fact.Force = forceOf(f)
 	}
 	return ledger.HoldSeen{Volume: HoldVolume(h), Hold: fact}
 }
 
+func forceOf(f *v1alpha1.ForceDetachProgress) *ledger.Force {
+	fact := &ledger.Force{
+		Rule: string(f.Rule), Node: ledger.NodeName(f.Node), NodeUID: string(f.NodeUID),
+		Elapsed: time.Duration(f.ElapsedSeconds) * time.Second,
+	}
+	if f.NotReadySince != nil {
+		fact.Since = f.NotReadySince.Unix()
+	}
+	if f.LeaseRenewed != nil {
+		fact.Renewed = f.LeaseRenewed.UnixMicro()
+	}
+	return fact
+}
+
+// progress is what a VolumeHold says of a rule's time. What forceOf makes of it is
+// the same again.
+func progress(f *ledger.Force) *v1alpha1.ForceDetachProgress {
+	out := &v1alpha1.ForceDetachProgress{
+		Rule: v1alpha1.ForceDetachRule(f.Rule), Node: string(f.Node), NodeUID: types.UID(f.NodeUID),
+		ElapsedSeconds: int64(f.Elapsed / time.Second),
+	}
+	if f.Since != 0 {
+		out.NotReadySince = &metav1.Time{Time: time.Unix(f.Since, 0)}
+	}
+	if f.Renewed != 0 {
+		out.LeaseRenewed = &metav1.MicroTime{Time: time.UnixMicro(f.Renewed)}
+	}
+	return out
+}
+
 // concern takes into a hold what its conditions say is wrong.
 func concern(fact *ledger.Hold, list []metav1.Condition) {
-	if c := meta.FindStatusCondition(list, v1alpha1.HoldDetachPending); c != nil && c.Status == metav1.ConditionTrue {
-		fact.State, fact.Reason, fact.Message = ledger.HoldDetachPending, ledger.Code(c.Reason), c.Message
+	if c := meta.FindStatusCondition(list, v1alpha1.HoldDetachPending); c != nil {
+		fact.Reason, fact.Message = ledger.Code(c.Reason), c.Message
+		if c.Status == metav1.ConditionTrue {
+			fact.State = ledger.HoldDetachPending
+		}
 	}
 	c := meta.FindStatusCondition(list, v1alpha1.HoldAttached)
 	switch {
@@ -117,18 +146,13 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	}
 	status := &object.Status
 	if h.Node != "" {
-		status.Holder = &v1alpha1.Holder{Node: string(h.Node), NodeUID: types.UID(h.NodeUID), Requesters: references(h.Requesters)}
+		status.Holder = &v1alpha1.Holder{Node: string(h.Node), NodeUID: types.UID(h.NodeUID), BootID: h.BootID, Requesters: references(h.Requesters)}
 	}
 	if h.Next.Node != "" && named(h.Next.To) {
 		status.Next = &v1alpha1.NextHolder{Node: string(h.Next.Node), Ticket: reference(h.Next.To)}
 	}
-	if h.Force.Rule != "" {
-		status.ForceDetach = &v1alpha1.ForceDetachProgress{
-			Rule: v1alpha1.ForceDetachRule(h.Force.Rule), Node: string(h.Force.Node), ElapsedSeconds: int64(h.Force.Elapsed / time.Second),
-		}
-		if h.Force.Since != 0 {
-			status.ForceDetach.NotReadySince = &metav1.Time{Time: time.Unix(h.Force.Since, 0)}
-		}
+	if h.Force != nil {
+		status.ForceDetach = progress(h.Force)
 	}
 	conditions(c, h, status)
 	return object
@@ -167,6 +191,10 @@ func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus)
 		if !h.Stays {
 			set(v1alpha1.HoldAttached, metav1.ConditionUnknown, reason)
 		}
+	case ledger.HoldHeld:
+		if h.Reason != "" {
+			set(v1alpha1.HoldDetachPending, metav1.ConditionFalse, reason)
+		}
 	case ledger.HoldDetachPending:
 		set(v1alpha1.HoldDetachPending, metav1.ConditionTrue, reason)
 		set(v1alpha1.HoldSafeToDetach, safeToDetach(h.Reason), reason)
@@ -176,7 +204,7 @@ func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus)
 // safeToDetach says whether a detach that is pending for a reason would be safe:
 // one that the driver refuses, or does not answer, had been proved to be.
 func safeToDetach(reason ledger.Code) metav1.ConditionStatus {
-	if reason == arbiter.DetachFailed || reason == arbiter.DetachUnanswered {
+	if arbiter.CallOf(reason) == arbiter.CallDetach {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse

@@ -50,20 +50,24 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 			return h
 		}
 		h.Node, h.NodeUID, h.State = ledger.NodeName(name.Draw(t, "node")), name.Draw(t, "node UID"), ledger.HoldHeld
+		h.BootID = name.Draw(t, "boot")
 		h.Requesters, h.Waiting = some("requesters"), some("waiting")
 		if rapid.Bool().Draw(t, "promised") {
 			h.Next = ledger.Promise{Node: ledger.NodeName(name.Draw(t, "next")), To: requesterGen().Draw(t, "to")}
 		}
-		switch rapid.IntRange(0, 4).Draw(t, "state") {
+		switch rapid.IntRange(0, 5).Draw(t, "state") {
 		case 0:
 			h.State, h.Reason, h.Message = ledger.HoldDetachPending, "InUse", "still in use"
 		case 1:
 			h.State, h.Reason, h.Message = ledger.HoldDetachPending, "NodeUnreachable", "away"
-			h.Force = ledger.Force{Rule: "AfterPodGone", Node: "n1", Since: int64(rapid.IntRange(0, 1<<31).Draw(t, "since")), Elapsed: time.Duration(rapid.IntRange(0, 900).Draw(t, "elapsed")) * time.Second}
+			h.Force = &ledger.Force{Rule: "AfterPodGone", Node: "n1", NodeUID: name.Draw(t, "forced UID"), Since: int64(rapid.IntRange(0, 1<<31).Draw(t, "since")), Renewed: rapid.Int64Range(0, 1<<51).Draw(t, "renewed"), Elapsed: time.Duration(rapid.IntRange(0, 900).Draw(t, "elapsed")) * time.Second}
 		case 2:
 			h.State, h.Reason, h.Message = ledger.HoldUnknown, "ForeignAttachment", "two places"
 		case 3:
 			h.State, h.Reason, h.Message = ledger.HoldAttachFailed, "AttachFailed", "no such disk"
+		case 4:
+			h.Reason, h.Message = "DetachDelayed", "kept"
+			return h
 		}
 		if h.Stays = h.State == ledger.HoldDetachPending && rapid.Bool().Draw(t, "stays"); h.State == ledger.HoldHeld && rapid.Bool().Draw(t, "left") {
 			h.State, h.Message, h.Stays = ledger.HoldUnknown, "left", true
@@ -133,6 +137,7 @@ func TestHoldConditions(t *testing.T) {
 		want string
 	}{
 		"held":          {ledger.Hold{Node: "n", State: ledger.HoldHeld}, ""},
+		"kept":          {ledger.Hold{Node: "n", State: ledger.HoldHeld, Reason: "DetachDelayed"}, "DetachPending=False/DetachDelayed "},
 		"free":          {ledger.Hold{Transitions: 1, State: ledger.HoldFree}, "Attached=False/Detached "},
 		"two nodes":     {ledger.Hold{Node: "n", State: ledger.HoldUnknown, Reason: "ForeignAttachment"}, "Attached=Unknown/ForeignAttachment "},
 		"dead node":     {ledger.Hold{Node: "n", State: ledger.HoldDetachPending, Reason: "NodeUnreachable"}, "DetachPending=True/NodeUnreachable SafeToDetach=False/NodeUnreachable "},

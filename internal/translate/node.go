@@ -3,6 +3,7 @@
 package translate
 
 import (
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -21,6 +22,10 @@ func Node(n *corev1.Node) ledger.NodeState {
 		ReadySince: readySince(n),
 		Draining:   n.Spec.Unschedulable || n.DeletionTimestamp != nil,
 		Reporting:  reporting(n),
+		SystemUUID: n.Status.NodeInfo.SystemUUID,
+		BootID:     n.Status.NodeInfo.BootID,
+		ProviderID: n.Spec.ProviderID,
+		Labels:     n.Labels,
 		InUse:      make([]ledger.VolumeID, 0, len(n.Status.VolumesInUse)),
 		Reported:   make([]ledger.VolumeID, 0, len(n.Status.VolumesAttached)),
 	}
@@ -41,6 +46,15 @@ func Node(n *corev1.Node) ledger.NodeState {
 			seen[v] = true
 			fact.Reported = append(fact.Reported, v)
 		}
+	}
+	return fact
+}
+
+// NodeLease makes a fact of a node's Lease, which has the node's name.
+func NodeLease(l *coordinationv1.Lease) ledger.NodeLease {
+	fact := ledger.NodeLease{Node: ledger.NodeName(l.Name)}
+	if l.Spec.RenewTime != nil {
+		fact.Renewed = l.Spec.RenewTime.UnixMicro()
 	}
 	return fact
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,15 +53,28 @@ func TestReporting(t *testing.T) {
 	}
 }
 
+func TestNodeLease(t *testing.T) {
+	renewed := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	if got := NodeLease(lease); got != (ledger.NodeLease{Node: "n"}) {
+		t.Errorf("a Lease that nobody has renewed is %+v", got)
+	}
+	lease.Spec.RenewTime = &renewed
+	if got := NodeLease(lease); got != (ledger.NodeLease{Node: "n", Renewed: renewed.UnixNano() / 1000}) {
+		t.Errorf("the Lease is %+v", got)
+	}
+}
+
 func TestNode(t *testing.T) {
 	v1 := ledger.VolumeID{Driver: "d", Handle: "1"}
 	v2 := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "p:i:1"}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "7", Annotations: map[string]string{annotationManaged: "true"}},
-		Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{
+		Spec: corev1.NodeSpec{Unschedulable: true, ProviderID: "cloud://n", Taints: []corev1.Taint{
 			{Key: "node.kubernetes.io/out-of-service", Effect: corev1.TaintEffectNoExecute}}},
 		Status: corev1.NodeStatus{
 			Conditions:   []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			NodeInfo:     corev1.NodeSystemInfo{SystemUUID: "machine", BootID: "boot"},
 			VolumesInUse: []corev1.UniqueVolumeName{UniqueName(v1), UniqueName(v1), "other/plugin"},
 			VolumesAttached: []corev1.AttachedVolume{
 				{Name: UniqueName(v2)}, {Name: UniqueName(v2), DevicePath: "/dev/x"}, {Name: "other/plugin"}},
@@ -70,6 +84,9 @@ func TestNode(t *testing.T) {
 	if got.Name != "n" || got.UID != "u" || got.Version != "7" || got.Ready != ledger.ReadyTrue ||
 		!got.OutOfService || !got.Managed || !got.Draining || !got.Reporting {
 		t.Errorf("the node is %+v", got)
+	}
+	if got.SystemUUID != "machine" || got.BootID != "boot" || got.ProviderID != "cloud://n" {
+		t.Errorf("the machine is %q %q %q", got.SystemUUID, got.BootID, got.ProviderID)
 	}
 	// Doubled entries count once: the ledger compares lengths.
 	if !slices.Equal(got.InUse, []ledger.VolumeID{v1}) || !slices.Equal(got.Reported, []ledger.VolumeID{v2}) {

@@ -134,7 +134,7 @@ func TestPolicy(t *testing.T) {
 		Driver: "d", StorageClassName: "c", BindAfter: v1alpha1.BindAfterAttached, DetachDelay: minutes(1), GrantTimeout: minutes(2),
 		Slots:       &v1alpha1.SlotPolicy{Max: ptr.To[int32](9), Headroom: ptr.To[int32](1)},
 		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterPodGone: minutes(3), AfterUnreachable: minutes(4)},
-		Workers:     ptr.To[int32](5), LiveMigration: true,
+		Workers:     ptr.To[int32](5), LiveMigration: ptr.To(true),
 		MissingDriver: v1alpha1.MissingDriverAllow, EmptyAccessModes: v1alpha1.EmptyAccessModesExclusive,
 		OnControllerDown: v1alpha1.ControllerDownBindUngranted,
 	}})
@@ -142,13 +142,25 @@ func TestPolicy(t *testing.T) {
 		Name: "p", Created: 7, Driver: "d", Class: "c", BindAfterAttached: true, DetachDelay: time.Minute, GrantTimeout: 2 * time.Minute,
 		MaxSlots: ptr.To[int32](9), Headroom: 1, AfterPodGone: ptr.To(3 * time.Minute), AfterUnreachable: ptr.To(4 * time.Minute),
 		Workers: 5, LiveMigration: true, AllowNoDriver: true, EmptyIsExclusive: true, BindUngranted: true,
+		Says: ledger.FieldBindAfter | ledger.FieldDetachDelay | ledger.FieldOnControllerDown | ledger.FieldEmptyAccessModes | ledger.FieldLiveMigration,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("policy %+v\nwant   %+v", got, want)
 	}
 	only := Policy(&v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{OnlyOutOfService: true}}})
-	if only.AfterPodGone == nil || *only.AfterPodGone >= 0 || only.AfterUnreachable != nil {
+	if only.AfterPodGone == nil || *only.AfterPodGone >= 0 || only.AfterUnreachable == nil || *only.AfterUnreachable >= 0 {
 		t.Errorf("where only the taint forces: %+v", only)
+	}
+	for field, spec := range map[ledger.PolicyFields]v1alpha1.AttachPolicySpec{
+		ledger.FieldBindAfter:        {BindAfter: v1alpha1.BindAfterGranted},
+		ledger.FieldDetachDelay:      {DetachDelay: minutes(0)},
+		ledger.FieldOnControllerDown: {OnControllerDown: v1alpha1.ControllerDownWait},
+		ledger.FieldEmptyAccessModes: {EmptyAccessModes: v1alpha1.EmptyAccessModesShared},
+		ledger.FieldLiveMigration:    {LiveMigration: ptr.To(false)},
+	} {
+		if got := Policy(&v1alpha1.AttachPolicy{Spec: spec}); !reflect.DeepEqual(got, ledger.Policy{Says: field}) {
+			t.Errorf("set to its default, field %b is %+v", field, got)
+		}
 	}
 	refused := &v1alpha1.AttachPolicy{Status: v1alpha1.AttachPolicyStatus{Conditions: []metav1.Condition{{Type: v1alpha1.PolicyRefused, Status: metav1.ConditionTrue}}}}
 	if Policy(refused).Refused {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -24,6 +25,8 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 		Created: p.CreationTimestamp.Unix(),
 	}
 	_, fact.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
+	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
+	fact.OptedOut = !stamped && p.Spec.SchedulerName != v1alpha1.SchedulerName
 	var errs []error
 	for i := range p.Spec.Volumes {
 		v, ok, err := podVolume(p, &p.Spec.Volumes[i])

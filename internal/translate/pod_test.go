@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -45,6 +46,26 @@ func TestPodPhase(t *testing.T) {
 		}
 		if fact, err := Pod(pod); err != nil || fact.Phase != test.want {
 			t.Errorf("%s: %s (%v), want %s", test.name, fact.Phase, err, test.want)
+		}
+	}
+}
+
+// A pod has opted in when the webhook has stamped it, or when it is for Moorage's
+// scheduler.
+func TestPodOptsIn(t *testing.T) {
+	stamp := map[string]string{v1alpha1.AnnotationVolumeStatus: "{}"}
+	for name, test := range map[string]struct {
+		pod  corev1.Pod
+		outs bool
+	}{
+		"stamped":                       {corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: stamp}}, false},
+		"stamped, of another scheduler": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: stamp}, Spec: corev1.PodSpec{SchedulerName: "batch"}}, false},
+		"of Moorage's scheduler":        {corev1.Pod{Spec: corev1.PodSpec{SchedulerName: v1alpha1.SchedulerName}}, false},
+		"of the default scheduler":      {corev1.Pod{Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName}}, true},
+		"of none":                       {corev1.Pod{}, true},
+	} {
+		if fact, err := Pod(&test.pod); err != nil || fact.OptedOut != test.outs {
+			t.Errorf("%s: opted out %t (%v)", name, fact.OptedOut, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		DetachDelay:       duration(spec.DetachDelay),
 		AllowNoDriver:     spec.MissingDriver == v1alpha1.MissingDriverAllow,
 		EmptyIsExclusive:  spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
-		LiveMigration:     spec.LiveMigration,
+		LiveMigration:     spec.LiveMigration != nil && *spec.LiveMigration,
 		GrantTimeout:      duration(spec.GrantTimeout),
 		BindUngranted:     spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
 	}
@@ -38,13 +38,32 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		fact.AfterUnreachable = optional(spec.ForceDetach.AfterUnreachable)
 		if spec.ForceDetach.OnlyOutOfService {
 			never := time.Duration(-1)
-			fact.AfterPodGone, fact.AfterUnreachable = &never, nil
+			fact.AfterPodGone, fact.AfterUnreachable = &never, &never
 		}
 	}
 	if spec.Workers != nil {
 		fact.Workers = int(*spec.Workers)
 	}
+	fact.Says = policyFields(spec)
 	return fact
+}
+
+// policyFields are the fields that a policy sets, of those whose absence its fact
+// does not show.
+func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
+	var fields ledger.PolicyFields
+	for field, set := range map[ledger.PolicyFields]bool{
+		ledger.FieldBindAfter:        spec.BindAfter != "",
+		ledger.FieldDetachDelay:      spec.DetachDelay != nil,
+		ledger.FieldOnControllerDown: spec.OnControllerDown != "",
+		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
+		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
+	} {
+		if set {
+			fields |= field
+		}
+	}
+	return fields
 }
 
 // created is a creation time in seconds; 0 for an object that has none yet.

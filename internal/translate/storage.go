@@ -56,6 +56,7 @@ func PersistentVolume(pv *corev1.PersistentVolume) (ledger.PersistentVolume, err
 		Volume:   volume,
 		Access:   access(pv.Spec.AccessModes, volume.NoAttach()),
 		Class:    class(pv.Annotations, &pv.Spec.StorageClassName),
+		Affinity: nodeAffinity(pv.Spec.NodeAffinity),
 		Strays:   pv.Annotations[v1alpha1.AnnotationStrays],
 		Deleting: pv.DeletionTimestamp != nil,
 	}

@@ -7,27 +7,11 @@ package work
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
-
-	"github.com/moorage-dev/moorage/internal/execute"
 )
-
-// backoff bounds the pauses between attempts that fail. A change of the facts
-// cuts a pause short.
-type backoff struct{ first, longest time.Duration }
-
-// failures is the backoff after an error.
-var failures = backoff{200 * time.Millisecond, time.Minute}
-
-// stale is the backoff when facts changed under a decision: the next attempt
-// is expected to succeed.
-var stale = backoff{2 * time.Millisecond, 5 * time.Second}
 
 // Queue runs Process for each key that is added. All methods are safe for
 // parallel use.
@@ -38,10 +22,8 @@ type Queue[K comparable] struct {
 	lanes   *lanes[K]
 
 	mu       sync.Mutex
-	attempts map[K]attempt
+	attempts map[K]Attempts
 }
-
-type attempt struct{ failed, stale int }
 
 // New returns a queue. process decides on a key and does what follows; it
 // returns after how long the key is to be looked at again even if nothing
@@ -53,7 +35,7 @@ func New[K comparable](name string, process func(context.Context, K) (time.Durat
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
 			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due}),
 		}),
-		attempts: map[K]attempt{},
+		attempts: map[K]Attempts{},
 	}
 }
 
@@ -92,14 +74,8 @@ func (q *Queue[K]) next(ctx context.Context) bool {
 	}
 	after, err := q.process(ctx, key)
 	if err != nil && ctx.Err() == nil {
-		pause := q.failed(key, err)
-		logger := klog.FromContext(ctx)
-		if errors.Is(err, execute.ErrStale) {
-			logger.V(2).Info("Decided on old facts; deciding anew", "queue", q.name, "key", key, "why", err.Error())
-		} else {
-			logger.Error(err, "Failed; trying again", "queue", q.name, "key", key, "after", pause)
-		}
-		after = pause
+		after = q.failed(key, err)
+		Log(ctx, q.name, key, err, after)
 	} else {
 		q.succeeded(key)
 	}
@@ -114,14 +90,7 @@ func (q *Queue[K]) failed(key K, err error) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.attempts[key]
-	var pause time.Duration
-	if errors.Is(err, execute.ErrStale) {
-		pause = stale.pause(a.stale)
-		a.stale++
-	} else {
-		pause = failures.pause(a.failed)
-		a.failed++
-	}
+	pause := a.Fail(err)
 	q.attempts[key] = a
 	return pause
 }
@@ -130,14 +99,4 @@ func (q *Queue[K]) succeeded(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.attempts, key)
-}
-
-// pause doubles with each attempt, and is spread over its last quarter, so
-// that what failed together is not tried together.
-func (b backoff) pause(attempts int) time.Duration {
-	pause := b.longest
-	if attempts < 30 {
-		pause = min(b.first<<attempts, b.longest)
-	}
-	return pause - time.Duration(rand.Int64N(int64(pause)/4+1))
 }

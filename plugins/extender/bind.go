@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -52,10 +51,10 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 		return err
 	}
 	if r == nil {
-		return x.post(t, args)
+		return x.post(t, args, nil)
 	}
 	if err = x.obtain(ctx, r, latest); err == nil {
-		err = x.post(t, args)
+		err = x.post(t, args, r)
 	}
 	if err != nil {
 		x.giveUp(ctx, r)
@@ -118,7 +117,10 @@ func (x *extender) reserve(pod *ledger.Pod, node ledger.NodeName) (*reservation.
 	if len(tickets) == 0 {
 		return nil, nil
 	}
-	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}}
+	object, ok := x.Facts.Pod(pod.Namespace, pod.Name)
+	if !ok || string(object.UID) != pod.UID {
+		return nil, errUnknownPod
+	}
 	r := reservation.New(object, tickets[0], reservation.Follows(s, arbiter.PodRequest(s, pod)))
 	return r, x.book.Open(r)
 }
@@ -197,27 +199,33 @@ func (x *extender) patience(r *reservation.Reservation) time.Duration {
 	return x.GrantDeadline
 }
 
-// post binds the pod. Once the request is under way it is waited for, whether
-// or not the scheduler does: what became of it must be known. Its deadline lies
-// inside the lease. A pod that is bound to the node is bound, whoever did it and
-// whatever the answer was.
-func (x *extender) post(t *term, args extenderv1.ExtenderBindingArgs) error {
-	deadline := x.Now().Add(x.WriteTimeout)
-	if until := t.until(); until.Before(deadline) {
-		deadline = until
+// post binds the pod, by its reservation if it has one. Once the request is under way
+// it is waited for, whether or not the scheduler does: what became of it must be
+// known. Its deadline lies inside the lease. A pod that is bound to the node is bound,
+// whoever did it and whatever the answer was.
+func (x *extender) post(t *term, args extenderv1.ExtenderBindingArgs, r *reservation.Reservation) error {
+	send := func(ctx context.Context, binding *corev1.Binding) error {
+		deadline := x.Now().Add(x.WriteTimeout)
+		if until := t.until(); until.Before(deadline) {
+			deadline = until
+		}
+		ctx, cancel := context.WithDeadline(ctx, deadline)
+		defer cancel()
+		return x.Kube.CoreV1().Pods(binding.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(t.ctx), deadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 2*x.WriteTimeout)
 	defer cancel()
-	failed := x.Kube.CoreV1().Pods(args.PodNamespace).Bind(ctx, &corev1.Binding{
+	if r != nil {
+		return x.book.Bind(ctx, r, send)
+	}
+	failed := send(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: args.PodNamespace, Name: args.PodName, UID: args.PodUID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: args.Node},
-	}, metav1.CreateOptions{})
+	})
 	if failed == nil {
 		return nil
 	}
-	confirming, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), x.WriteTimeout)
-	defer cancel()
-	pod, err := x.Facts.ConfirmPod(confirming, args.PodNamespace, args.PodName, string(args.PodUID))
+	pod, err := x.Facts.ConfirmPod(ctx, args.PodNamespace, args.PodName, string(args.PodUID))
 	if err == nil && pod != nil && pod.Spec.NodeName == args.Node {
 		return nil
 	}

@@ -36,6 +36,7 @@ const (
 	createTicket = "create volumetickets shop/uid-db"
 	deleteTicket = "delete volumetickets shop/uid-db"
 	createBind   = "create pods/binding shop/db"
+	fencePod     = "patch pods/status shop/db"
 )
 
 func TestBindIsGrantedFirst(t *testing.T) {
@@ -93,7 +94,7 @@ func TestBindThatComesToNothing(t *testing.T) {
 			}
 			serve()
 			return nil
-		}, want: "bind the pod: ", writes: []string{createTicket, createBind, deleteTicket}},
+		}, want: "bind the pod: ", writes: []string{createTicket, createBind, fencePod, deleteTicket}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

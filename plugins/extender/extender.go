@@ -25,6 +25,8 @@ type facts interface {
 	reservation.Facts
 	waker.Facts
 	Subscribe(func(ledger.Touched))
+	// Untouched says whether Moorage has not worked in the cluster yet.
+	Untouched(context.Context) (bool, error)
 	// Pod returns what is known of a pod, its priority included.
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
@@ -89,7 +91,7 @@ func newExtender(o options) *extender {
 		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.nudger.nudge, Gone: x.gone,
 		Insist: waker.Insistence{First: insistFirst, Most: insistMost, OnlyKept: true},
 	})
-	x.book = reservation.NewBook(reservation.Config{Facts: o.Facts, Tickets: o.Tickets, Now: o.Now, Touched: x.touched})
+	x.book = reservation.NewBook(reservation.Config{Facts: o.Facts, Tickets: o.Tickets, Kube: o.Kube, Now: o.Now, Touched: x.touched})
 	o.Facts.Subscribe(func(t ledger.Touched) {
 		x.book.Heed(t)
 		x.touched(t)

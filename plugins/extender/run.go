@@ -71,10 +71,12 @@ func (x *extender) serve(ctx, process context.Context, config Config, doors *doo
 	defer stopAnswering()
 	leading, stopLeading := context.WithCancel(process)
 	defer stopLeading()
+	lease := config.lease()
+	lease.Untouched = x.Facts.Untouched
 	led := make(chan error, 1)
 	go func() {
 		defer stopAnswering()
-		led <- lead.Lead(leading, config.lease(), clients.Lease, func(ctx context.Context, t lead.Term) error { return x.lead(ctx, t.Until) })
+		led <- lead.Lead(leading, lease, clients.Lease, func(ctx context.Context, t lead.Term) error { return x.lead(ctx, t.Until) })
 	}()
 	err := doors.serve(answering, config, x)
 	stopLeading()

@@ -21,6 +21,10 @@ var (
 	errTakingOver = errors.New("Moorage's extender is withdrawing what an earlier one reserved; it will be tried again")
 )
 
+// takeOverPatience is how long a leader answers nobody at most because of what an
+// earlier one reserved: one pod that can't be written keeps no other waiting.
+const takeOverPatience = 10 * time.Second
+
 // term is a time during which this process leads.
 type term struct {
 	ctx     context.Context // ends with it
@@ -53,7 +57,8 @@ func (t *term) close() {
 
 // lead serves for one term, which ends with ctx; until is when the lease runs
 // out. It first withdraws what an earlier leader reserved for pods that were
-// never bound, and returns when no bind is under way any more.
+// never bound, for so long at most, and returns when no bind is under way any more.
+// What can't be withdrawn in that time counts until it is.
 func (x *extender) lead(ctx context.Context, until func() time.Time) error {
 	t := &term{ctx: ctx, until: until}
 	x.term.Store(t)
@@ -62,12 +67,17 @@ func (x *extender) lead(ctx context.Context, until func() time.Time) error {
 		return err
 	}
 	x.book.Lead(x.Name)
+	late := time.After(takeOverPatience)
 	for left := x.leftovers(); left > 0; left = x.leftovers() {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-x.changed:
+			continue
+		case <-late:
+			klog.FromContext(ctx).Error(errTakingOver, "Reservations of an earlier leader can't be withdrawn, and count on", "number", left)
 		}
+		break
 	}
 	t.settled.Store(true)
 	klog.FromContext(ctx).Info("Leading", "tickets", x.Name)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -22,18 +23,64 @@ type checked struct {
 	handle fwk.Handle
 }
 
-// EventsToRegister refuses a profile that also has NodeVolumeLimits. That one
-// counts a pod's own attachment twice, so that a pod could not come back to a
-// node that is full with its volumes.
+// EventsToRegister refuses a profile in which the plugin can't do its work.
 func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	if profile, ok := c.handle.(interface{ ListPlugins() *config.Plugins }); ok {
-		plugins := profile.ListPlugins()
-		for _, point := range []config.PluginSet{plugins.PreFilter, plugins.Filter} {
-			if slices.ContainsFunc(point.Enabled, func(p config.Plugin) bool { return p.Name == names.NodeVolumeLimits }) {
-				return nil, fmt.Errorf("profile %s has both %s and %s, which would count the same slots twice: add %q to plugins.multiPoint.disabled of the profile",
-					c.handle.ProfileName(), volumehold.Name, names.NodeVolumeLimits, "name: "+names.NodeVolumeLimits)
-			}
+		if err := check(profile.ListPlugins()); err != nil {
+			return nil, fmt.Errorf("profile %s: %w", c.handle.ProfileName(), err)
 		}
 	}
 	return c.VolumeHold.EventsToRegister(ctx)
+}
+
+// check says what is wrong with a profile's plugins, and how it is put right.
+func check(plugins *config.Plugins) error {
+	// NodeVolumeLimits counts a pod's own attachment twice, so that a pod could not
+	// come back to a node that is full with its volumes.
+	if at(plugins.PreFilter, names.NodeVolumeLimits) >= 0 || at(plugins.Filter, names.NodeVolumeLimits) >= 0 {
+		return fmt.Errorf("it has both %s and %s, which would count the same slots twice: add %q to plugins.multiPoint.disabled of the profile",
+			volumehold.Name, names.NodeVolumeLimits, "name: "+names.NodeVolumeLimits)
+	}
+	if missing := missingPoints(plugins); len(missing) > 0 {
+		return fmt.Errorf("%s is not enabled for %s, without which it can't reserve what a pod needs: enable it under plugins.multiPoint of the profile",
+			volumehold.Name, strings.Join(missing, ", "))
+	}
+	// VolumeBinding has the claims of a pod bound in PreBind, which VolumeHold waits
+	// for: before it, a pod whose claim is bound on first use would wait until it
+	// is given up.
+	if binding := at(plugins.PreBind, names.VolumeBinding); at(plugins.PreBind, volumehold.Name) < binding {
+		return fmt.Errorf("%s comes before %s in preBind, and would wait for claims that only %s binds: enable %s under plugins.multiPoint of the profile only, or after %s in plugins.preBind",
+			volumehold.Name, names.VolumeBinding, names.VolumeBinding, volumehold.Name, names.VolumeBinding)
+	}
+	// A bind by another plugin that is under way could not be made to fail when another
+	// scheduler takes over.
+	if at(plugins.Bind, volumehold.Name) != 0 {
+		return fmt.Errorf("it has another plugin than %s bind pods first: put %q first in plugins.bind.enabled of the profile",
+			volumehold.Name, "name: "+volumehold.Name)
+	}
+	return nil
+}
+
+// missingPoints are the extension points without the plugin that it can't do
+// without. Scores are a matter of taste.
+func missingPoints(plugins *config.Plugins) []string {
+	var missing []string
+	for _, point := range []struct {
+		name string
+		set  config.PluginSet
+	}{
+		{"preEnqueue", plugins.PreEnqueue}, {"preFilter", plugins.PreFilter}, {"filter", plugins.Filter}, {"postFilter", plugins.PostFilter},
+		{"reserve", plugins.Reserve}, {"permit", plugins.Permit}, {"preBind", plugins.PreBind}, {"postBind", plugins.PostBind},
+	} {
+		if at(point.set, volumehold.Name) < 0 {
+			missing = append(missing, point.name)
+		}
+	}
+	return missing
+}
+
+// at is a plugin's place among those of an extension point, -1 where it is not one
+// of them.
+func at(point config.PluginSet, name string) int {
+	return slices.IndexFunc(point.Enabled, func(p config.Plugin) bool { return p.Name == name })
 }

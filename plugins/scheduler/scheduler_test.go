@@ -151,18 +151,55 @@ func TestBatchingStaysOnForPodsWithoutVolumes(t *testing.T) {
 	}
 }
 
-func TestProfileWithNodeVolumeLimitsIsRefused(t *testing.T) {
-	both := profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1
+// A profile that the plugin can't work in keeps the scheduler from starting, with
+// the way out.
+func TestProfilesThatAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		plugins string
+		want    []string // in the error; none: it starts
+	}{
+		"with NodeVolumeLimits": {"multiPoint: {enabled: [{name: VolumeHold}]}",
+			[]string{"moorage-scheduler", "NodeVolumeLimits", "plugins.multiPoint.disabled"}},
+		"not in permit": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, permit: {disabled: [{name: VolumeHold}]}",
+			[]string{"not enabled for permit", "plugins.multiPoint"}},
+		"a filter only": {"multiPoint: {disabled: [{name: NodeVolumeLimits}]}, filter: {enabled: [{name: VolumeHold}]}",
+			[]string{"not enabled for preEnqueue, preFilter, postFilter, reserve, permit, preBind, postBind"}},
+		"before VolumeBinding": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, preBind: {enabled: [{name: VolumeHold}]}",
+			[]string{"before VolumeBinding in preBind", "plugins.multiPoint"}},
+		"behind VolumeBinding, by name": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, " +
+			"preBind: {enabled: [{name: VolumeBinding}, {name: VolumeHold}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
+		"no score": {"multiPoint: {enabled: [{name: VolumeHold}], disabled: [{name: NodeVolumeLimits}]}, score: {disabled: [{name: VolumeHold}]}, bind: {enabled: [{name: VolumeHold}]}", nil},
+	} {
+		profile := profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: moorage-scheduler
+  plugins: {`+test.plugins+`}
+`, v1alpha1.SchedulerName)
+		_, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), profile)
+		if err != nil && test.want == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, want := range test.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the error is %v, want one with %q", name, err, want)
+			}
+		}
+	}
+}
+
+func TestProfileThatBindsWithoutThePluginIsRefused(t *testing.T) {
+	late := profileIn(t, `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - schedulerName: moorage-scheduler
   plugins:
     multiPoint:
-      enabled:
-      - name: VolumeHold
+      enabled: [{name: VolumeHold}]
+      disabled: [{name: NodeVolumeLimits}]
 `, v1alpha1.SchedulerName)
-	_, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), both)
-	for _, want := range []string{"moorage-scheduler", "NodeVolumeLimits", "plugins.multiPoint.disabled"} {
+	_, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), late)
+	for _, want := range []string{"moorage-scheduler", "VolumeHold", "plugins.bind.enabled"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one with %q", err, want)
 		}
@@ -190,5 +227,7 @@ profiles:
     multiPoint:
       enabled: [{name: VolumeHold}]
       disabled: [{name: NodeVolumeLimits}]
+    bind:
+      enabled: [{name: VolumeHold}]
   pluginConfig:`+pluginConfig, v1alpha1.SchedulerName)
 }

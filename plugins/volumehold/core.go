@@ -73,7 +73,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.gated, Waits: c.teller.look,
 		Insist: waker.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second},
 	})
-	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Now: cfg.Now, Touched: c.waker.Touch})
+	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Kube: cfg.Handle.ClientSet(), Now: cfg.Now, Touched: c.waker.Touch})
 	cfg.Facts.Subscribe(func(t ledger.Touched) {
 		c.book.Heed(t)
 		c.waker.Touch(t)

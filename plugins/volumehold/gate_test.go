@@ -157,7 +157,7 @@ func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {
 func TestGatedPodIsTold(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessPod)...)
 	holder, next, pod := boundTo(podWith("other", "data"), "n2"), boundTo(podWith("next", "data"), "n1"), podWith("p", "data")
-	pod.ResourceVersion = "41"
+	pod.ResourceVersion, pod.Generation = "41", 5
 	r.known(holder, pod)
 	r.plugin.PreEnqueue(t.Context(), pod)
 	wants := []string{"pod shop/other", "pod shop/next"}
@@ -167,7 +167,7 @@ func TestGatedPodIsTold(t *testing.T) {
 			return len(conditions) > 0 && strings.Contains(conditions[len(conditions)-1].Message, want)
 		})
 		conditions, versions := r.patches()
-		if c := conditions[len(conditions)-1]; c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != VolumeWait {
+		if c := conditions[len(conditions)-1]; c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != VolumeWait || c.ObservedGeneration != 5 {
 			t.Errorf("the condition is %+v", c)
 		}
 		if slices.Contains(versions, "") {

@@ -47,6 +47,9 @@ func lifts() []lift {
 		{arbiter.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
 		{arbiter.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
 		{arbiter.AccessModesConflict, disk("data", ledger.AccessConflict), one(pv(func(v *ledger.PersistentVolume) { v.Version = "2" }), claim(func(c *ledger.Claim) { c.Version = "2" }))},
+		{arbiter.NodeExcluded, all(disk("data", rwo), one(readyNode("n1"), readyNode("n2"), readyNode("n3"), pv(func(v *ledger.PersistentVolume) {
+			v.Version, v.Affinity = "2", ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})
+		}))), one(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Labels: map[string]string{"zone": "a"}})},
 		{arbiter.ClaimMissing, nil, disk("data", rwo)},
 		{arbiter.ClaimLost, one(claim(func(c *ledger.Claim) { c.Bound, c.Lost = false, true })), disk("data", rwo)},
 		{arbiter.ClaimDeleting, all(disk("data", rwo), one(claim(func(c *ledger.Claim) { c.Deleting = true }))), one(ledger.ClaimGone{Key: key}, claim(func(c *ledger.Claim) { c.UID = "new" }))},

@@ -41,6 +41,7 @@ var (
 	_ fwk.ReservePlugin       = &VolumeHold{}
 	_ fwk.PermitPlugin        = &VolumeHold{}
 	_ fwk.PreBindPlugin       = &VolumeHold{}
+	_ fwk.BindPlugin          = &VolumeHold{}
 	_ fwk.PostBindPlugin      = &VolumeHold{}
 	_ fwk.SignPlugin          = &VolumeHold{}
 )

@@ -16,7 +16,7 @@ import (
 // is not, though the args would have it.
 func TestControllerDown(t *testing.T) {
 	policy := func(ungranted bool) ledger.Event {
-		return ledger.Policy{Name: "p", Version: "1", Driver: driver, GrantTimeout: time.Second, BindUngranted: ungranted}
+		return ledger.Policy{Name: "p", Version: "1", Driver: driver, GrantTimeout: time.Second, BindUngranted: ungranted, Says: ledger.FieldOnControllerDown}
 	}
 	silent := func(*rig, *cycle) {}
 	tests := map[string]struct {
@@ -29,6 +29,7 @@ func TestControllerDown(t *testing.T) {
 		"default":                      {false, nil, silent, false},
 		"policy":                       {false, one(policy(true)), silent, true},
 		"policy that waits":            {true, one(policy(false)), silent, false},
+		"policy that does not say":     {true, one(ledger.Policy{Name: "p", Version: "1", Driver: driver}), silent, true},
 		"one of two drivers has one":   {false, one(policy(true), ledger.Policy{Name: "q", Version: "1", Driver: roomy, GrantTimeout: time.Second}), silent, false},
 		"the controller answers: wait": {true, nil, func(r *rig, c *cycle) { r.decide(c.pod, metav1.ConditionUnknown, "the driver is not registered") }, false},
 		"the controller refuses":       {true, nil, func(r *rig, c *cycle) { r.decide(c.pod, metav1.ConditionFalse, "somebody was faster") }, false},

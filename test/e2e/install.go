@@ -93,15 +93,11 @@ func (s *story) withoutController(part func()) {
 	policies, bindings := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	policy, err := policies.Get(s.ctx, sandbox.VolumesAttachedPolicy, metav1.GetOptions{})
 	s.must(err)
-	binding, err := bindings.Get(s.ctx, sandbox.VolumesAttachedPolicy, metav1.GetOptions{})
-	s.must(err)
-	s.must(bindings.Delete(s.ctx, binding.Name, metav1.DeleteOptions{}))
+	s.must(bindings.Delete(s.ctx, sandbox.VolumesAttachedPolicy, metav1.DeleteOptions{})) // the controller makes it again
 	s.must(policies.Delete(s.ctx, policy.Name, metav1.DeleteOptions{}))
 	part()
-	policy.ObjectMeta, binding.ObjectMeta = metav1.ObjectMeta{Name: policy.Name}, metav1.ObjectMeta{Name: binding.Name}
+	policy.ObjectMeta = metav1.ObjectMeta{Name: policy.Name}
 	_, err = policies.Create(s.ctx, policy, metav1.CreateOptions{})
-	s.must(err)
-	_, err = bindings.Create(s.ctx, binding, metav1.CreateOptions{})
 	s.must(err)
 	s.must(s.Cluster.StartAgain(sandbox.MoorageController))
 }

@@ -36,7 +36,7 @@ func migration() sandbox.Scenario {
 			s.runs("vm")
 			handle := s.handle("data")
 			before := s.held("data", from)
-			s.policy("migrate", v1alpha1.AttachPolicySpec{LiveMigration: true})
+			s.policy("migrate", v1alpha1.AttachPolicySpec{LiveMigration: new(true)})
 			s.ticketOfType("move", v1alpha1.TicketLiveMigration, to, "data")
 			s.satisfied("move")
 			s.besideSource(from, to)

@@ -38,7 +38,7 @@ func detaching() []guard {
 			Rule:     "I1: a volume counts where it may still be until its detach is over",
 			Edits: []edit{{
 				File: "internal/arbiter/plan.go",
-				Old:  "if place.HasAttachments() || place.Reported {\n\t\treturn true",
+				Old:  "if place.HasAttachments() || place.Reported { //mutant:free-too-early\n\t\treturn true",
 				New:  "if place.HasAttachments() || place.Reported {\n\t\treturn false",
 			}},
 			Expect: []string{"two-nodes", "ControllerPublishVolume of the volume for", "promises the volume"},
@@ -168,8 +168,8 @@ func asking() []guard {
 			Rule:     "section 4: an unwanted attachment stays for the policy's detachDelay",
 			Edits: []edit{{
 				File: "internal/arbiter/plandetach.go",
-				Old:  "if left := p.delayed(node, place); left > 0 {",
-				New:  "if left := p.delayed(node, place); left < 0 {",
+				Old:  "if left := p.delayed(p.hold, node, place); left > 0 {",
+				New:  "if left := p.delayed(p.hold, node, place); left < 0 {",
 			}},
 			Expect: []string{"kept for the pod that comes back"},
 		},
@@ -183,7 +183,7 @@ func failing() []guard {
 			Scenario: "node-failure",
 			Rule:     "I3: a node that is not Ready and out of service is detached from without its kubelet's word",
 			Edits: []edit{{
-				File: "internal/arbiter/safety.go",
+				File: "internal/arbiter/force.go",
 				Old:  "return forcing{Rule: OutOfService}",
 				New:  "return forcing{}",
 			}},
@@ -223,12 +223,12 @@ func failing() []guard {
 			Scenario: "kubelet-restart",
 			Rule:     "I3: no detach while the kubelet reports the volume in use",
 			Edits: []edit{{
-				File: "internal/arbiter/safety.go",
-				Old:  "case !p.InUse && n.Reporting:",
-				New:  "case n.Reporting:",
+				File: "internal/arbiter/evidence.go",
+				Old:  "case p.InUse: //mutant:in-use",
+				New:  "case false:",
 			}, {
-				File: "internal/execute/patch.go",
-				Old:  "return !slices.Contains(node.Status.VolumesInUse, translate.UniqueName(step.Volume))",
+				File: "internal/flow/node.go",
+				Old:  "return !slices.Contains(node.InUse, c.Volume)",
 				New:  "return true",
 			}},
 			Expect: []string{"still attached to worker-1", "unpublish-while-staged", "ControllerUnpublishVolume of the volume"},

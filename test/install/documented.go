@@ -28,6 +28,8 @@ const (
 	stepSwitchOff       = "switch-off"
 	stepUninstall       = "uninstall"
 	stepCooperative     = "install-cooperative"
+	stepToStandalone    = "to-standalone"
+	stepToCooperative   = "to-cooperative"
 	stepInstall         = "install"
 	stepOwnCertificates = "to-own-certificates"
 	stepRenewNow        = "renew-now"
@@ -38,7 +40,7 @@ const (
 func steps() []string {
 	return []string{
 		stepFromOlder, stepCLI, stepEnable, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
-		stepCooperative, stepInstall, stepOwnCertificates, stepRenewNow, stepForget,
+		stepCooperative, stepToStandalone, stepToCooperative, stepInstall, stepOwnCertificates, stepRenewNow, stepForget,
 	}
 }
 

@@ -173,6 +173,9 @@ func (s *story) cooperative(ctx context.Context) error {
 	if err := s.untouched(ctx, w); err != nil {
 		return err
 	}
+	if err := s.switchModes(ctx, w); err != nil {
+		return err
+	}
 	if err := s.remove(ctx, w); err != nil {
 		return err
 	}

@@ -151,21 +151,31 @@ func (s *story) takeBack(ctx context.Context) error {
 	return s.pods.Stop(ctx, attachDetach)
 }
 
+// startAttachDetach starts the attach/detach controller; takeBack ends it.
+func (s *story) startAttachDetach() error {
+	if s.launched {
+		err := s.pods.StartAgain(attachDetach)
+		s.handedBack = err == nil
+		return err
+	}
+	err := s.pods.Launch(attachDetach, filepath.Join(s.binaries, "moorage-sandbox"), sandbox.ComponentCommand, sandbox.ControllerManager,
+		"--kubeconfig="+s.cluster.Kubeconfig(), "--controllers=persistentvolume-attach-detach-controller",
+		"--leader-elect=false", "--secure-port=0")
+	s.launched, s.handedBack = err == nil, err == nil
+	return err
+}
+
 // handBack starts the attach/detach controller that Moorage stood in for: it
 // knows what is attached, detaches it, and attaches it elsewhere.
 func (s *story) handBack(ctx context.Context) error {
 	w := s.workload
-	err := s.pods.Launch(attachDetach, filepath.Join(s.binaries, "moorage-sandbox"), sandbox.ComponentCommand, sandbox.ControllerManager,
-		"--kubeconfig="+s.cluster.Kubeconfig(), "--controllers=persistentvolume-attach-detach-controller",
-		"--leader-elect=false", "--secure-port=0")
-	if err != nil {
+	if err := s.startAttachDetach(); err != nil {
 		return err
 	}
-	s.handedBack = true
 	if err := s.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	err = until(ctx, "the volume is detached", func(ctx context.Context) error {
+	err := until(ctx, "the volume is detached", func(ctx context.Context) error {
 		nodes, err := s.attachedAt(ctx, w)
 		if err == nil && len(nodes) > 0 {
 			err = fmt.Errorf("it is attached at %v", nodes)

@@ -71,20 +71,22 @@ func rare() map[right]string {
 		events    = "written of what needs attention: scenario handover-failing"
 	)
 	return map[right]string{
-		{"", "get", "", "nodes"}:                               elsewhere,
-		{"", "get", "", "pods"}:                                elsewhere,
-		{"", "get", "", "persistentvolumeclaims"}:              elsewhere,
-		{"", "get", "", "persistentvolumes"}:                   elsewhere,
-		{"", "get", "storage.k8s.io", "volumeattachments"}:     elsewhere,
-		{"", "patch", "storage.k8s.io", "volumeattachments"}:   elsewhere,
-		{"", "get", "moorage.dev", "volumeholds"}:              elsewhere,
-		{"", "get", "moorage.dev", "volumetickets"}:            elsewhere,
-		{"", "delete", "moorage.dev", "volumetickets"}:         refused,
-		{"", "update", "moorage.dev", "attachpolicies/status"}: "of a policy that can't be had: TestCooperativeRefusesBindAfterAttached in controller",
-		{"", "delete", "", "pods"}:                             "of a node that is out of service: scenario node-failure",
-		{"", "create", "", "events"}:                           events,
-		{"", "patch", "", "events"}:                            events,
-		{"", "get", "scheduling.x-k8s.io", "podgroups"}:        "of pods that name a group",
+		{"", "get", "", "nodes"}:                                                            elsewhere,
+		{"", "get", "", "pods"}:                                                             elsewhere,
+		{"", "get", "", "persistentvolumeclaims"}:                                           elsewhere,
+		{"", "get", "", "persistentvolumes"}:                                                elsewhere,
+		{"", "get", "storage.k8s.io", "volumeattachments"}:                                  elsewhere,
+		{"", "patch", "storage.k8s.io", "volumeattachments"}:                                elsewhere,
+		{"", "get", "moorage.dev", "volumeholds"}:                                           elsewhere,
+		{"", "get", "moorage.dev", "volumetickets"}:                                         elsewhere,
+		{"", "delete", "moorage.dev", "volumetickets"}:                                      refused,
+		{"", "update", "moorage.dev", "attachpolicies/status"}:                              "of a policy that can't be had: TestCooperativeRefusesBindAfterAttached in controller",
+		{"", "list", "coordination.k8s.io", "leases"}:                                       "of nodes that are not Ready, when there are many: TestLeasesOfNodesThatAreNotReady in internal/observe",
+		{"", "delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings"}: "when Standalone mode is handed over: a later chapter",
+		{"", "delete", "", "pods"}:                                                          "of a node that is out of service: scenario node-failure",
+		{"", "create", "", "events"}:                                                        events,
+		{"", "patch", "", "events"}:                                                         events,
+		{"", "get", "scheduling.x-k8s.io", "podgroups"}:                                     "of pods that name a group",
 	}
 }
 

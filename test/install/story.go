@@ -45,8 +45,8 @@ type story struct {
 	documented []commands.Command
 	ran        map[string]bool
 	goes       []string
-	// handedBack: the attach/detach controller runs.
-	handedBack bool
+	// handedBack: the attach/detach controller runs; launched: it has run.
+	handedBack, launched bool
 	// workload is what the chapter at hand is about.
 	workload *workload
 	end      []func()

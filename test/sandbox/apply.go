@@ -52,13 +52,16 @@ func isApplied(kind string) bool {
 }
 
 // VolumesAttachedPolicy is the policy, and its binding, by which only Moorage's
-// controller writes volumesAttached.
+// controller writes volumesAttached. The controller creates the binding.
 const VolumesAttachedPolicy = "moorage-volumes-attached"
 
-// belongs says whether an object of Moorage's manifests, which are those of
-// Standalone mode, is installed in a mode.
+// standaloneRole is what the controller may do in Standalone mode only, and its
+// binding.
+const standaloneRole = "moorage-controller-standalone"
+
+// belongs says whether an object of Moorage's manifests is installed in a mode.
 func belongs(o *unstructured.Unstructured, mode Mode) bool {
-	return mode == Standalone || o.GetName() != VolumesAttachedPolicy
+	return mode == Standalone || o.GetName() != VolumesAttachedPolicy && o.GetName() != standaloneRole
 }
 
 // applier puts manifests into the API server.

@@ -117,6 +117,9 @@ profiles:
       - name: VolumeHold
       disabled:
       - name: NodeVolumeLimits
+    bind:
+      enabled:
+      - name: VolumeHold
 `
 
 // extendedConfig is the stock kube-scheduler's, where the extender takes

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // cluster is the rest of Kubernetes: the node lifecycle controller, pod
@@ -45,7 +45,7 @@ func (s *Sim) provision(pod string, n ledger.NodeName) {
 // silent says whether a node's kubelet has not been heard of for long enough.
 func (c *cluster) silent(k *kubelet) bool {
 	n, exists := c.s.w.Node(k.node)
-	return exists && n.Ready == ledger.ReadyTrue && !k.silent.IsZero() && c.s.Now().Sub(k.silent) >= gracePeriod
+	return exists && n.Ready != ledger.ReadyUnknown && !k.silent.IsZero() && c.s.Now().Sub(k.silent) >= gracePeriod
 }
 
 // evictable says whether a pod's node has not been Ready for long enough.
@@ -76,12 +76,12 @@ func (c *cluster) collectable(p ledger.Pod) bool {
 	if !exists {
 		return noted && c.s.Now().Sub(since) >= quarantine
 	}
-	return n.OutOfService && noted && p.Phase != ledger.PodLive && c.s.deleting[p.UID]
+	return n.OutOfService && noted && p.Phase != ledger.PodLive && c.s.w.Deleting(p.UID)
 }
 
 // bindable says whether the foreign scheduler may bind a pod.
 func (c *cluster) bindable(p ledger.Pod) bool {
-	return p.Node == "" && p.Phase == ledger.PodLive && c.s.scheduler[p.UID] == "foreign"
+	return p.Node == "" && p.Phase == ledger.PodLive && past(c.s.scheduler[p.UID])
 }
 
 // offer implements process.
@@ -124,7 +124,7 @@ func (c *cluster) act(what, arg string) bool {
 	case what == "provision":
 		return c.bindClaim(arg)
 	case what == "evict" && exists && c.evictable(p):
-		c.s.users.terminate(p)
+		c.s.w.DeletePod(p.UID)
 	case what == "collect" && exists && c.collectable(p):
 		c.s.w.Drop(world.Pods, p.UID)
 	case what == "bind" && exists && c.bindable(p):
@@ -165,7 +165,7 @@ func (c *cluster) bindClaim(name string) bool {
 func (c *cluster) due() time.Time {
 	var t time.Time
 	for _, k := range c.s.kubelets {
-		if n, exists := c.s.w.Node(k.node); exists && n.Ready == ledger.ReadyTrue && !k.silent.IsZero() {
+		if n, exists := c.s.w.Node(k.node); exists && n.Ready != ledger.ReadyUnknown && !k.silent.IsZero() {
 			t = earlier(t, k.silent.Add(gracePeriod))
 		}
 	}

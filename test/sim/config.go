@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // Config is one run's mix. The zero value is no cluster; ConfigFor draws one.
@@ -59,6 +59,8 @@ type Config struct {
 
 	Cooperative bool // kube-controller-manager attaches and detaches, too
 	BeforeBind  bool
+
+	Badness
 }
 
 // ConfigFor draws the mix for a seed: some of the faults, not all, so that
@@ -118,6 +120,9 @@ func ConfigFor(seed uint64) Config {
 	if seed%8 == 6 {
 		c.extend(often)
 	}
+	if seed%8 == 3 {
+		c.worsen(often)
+	}
 	return c
 }
 
@@ -146,7 +151,7 @@ func (s *Sim) furnish() {
 		name := ledger.NodeName(fmt.Sprintf("w%d", i+1))
 		k := newKubelet(s, name, s.w.AddMachine(string(name)+"#1", name))
 		s.kubelets = append(s.kubelets, k)
-		k.register()
+		k.act("register", "")
 		n, _ := s.w.Node(name)
 		n.Ready, n.Reporting = ledger.ReadyTrue, true
 		s.w.Put(n)
@@ -173,6 +178,11 @@ func (s *Sim) claims() []string {
 	for i := range s.config.Volumes {
 		list = append(list, "c"+strconv.Itoa(i+1))
 	}
+	for _, name := range s.faults.vanished {
+		if pv, claim := again(name); s.w.Get(world.PersistentVolumes, pv) != nil {
+			list = append(list, claim.Name)
+		}
+	}
 	for i := range s.config.Late {
 		list = append(list, "late"+strconv.Itoa(i+1))
 	}
@@ -187,7 +197,7 @@ func (s *Sim) provide(claims ...string) {
 		if s.w.Get(world.Claims, key.String()) != nil {
 			continue
 		}
-		i := slices.Index(s.claims(), name)
+		i := slices.Index(s.claims(), name) // those that were imported are there
 		switch {
 		case i < 0: // of a run that was written down with another mix
 		case i >= s.config.Volumes:

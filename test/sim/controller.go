@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // controller is one process of moorage-controller: its queues and its
@@ -20,33 +21,26 @@ type controller struct {
 	observer *observer
 	role     role
 	ready    time.Time // role waiting: until when
-	epoch    int64
 	taking   bool
-	caughtUp map[world.Kind]bool // this term
-	took     map[string]bool     // tickets by UID
 
 	volumes *queue[ledger.VolumeID]
 	grants  *queue[ledger.NodeName]
 	tickets *queue[ledger.TicketID]
 	ages    map[string]time.Time // tickets with a time to live, by UID
 
-	confirmed map[string]bool // attachments by UID
+	memory    *flow.Memory
+	tried     map[string]bool // to take over, tickets by UID
 	writes    map[ledger.NodeName]*batch
 	lists     map[ledger.NodeName]*batch
 	outlasted []pause
-	audited   int // the observer's changes when they were audited last
+	looked    int64 // when the read of a Node was served whose answer is followed now; 0: none is
+	audited   int   // the observer's changes when they were audited last
 }
 
 // pause is the end of a wait.
 type pause struct {
 	until time.Time
 	then  func()
-}
-
-// outlast waits until a write whose answer did not come can have no effect any
-// more.
-func (c *controller) outlast(then func()) {
-	c.outlasted = append(c.outlasted, pause{c.s.Now().Add(c.s.config.WriteTimeout), then})
 }
 
 func newController(s *Sim, name string) *controller {
@@ -63,45 +57,23 @@ func (c *controller) forget() {
 	c.volumes = newQueue[ledger.VolumeID](c.s.Now)
 	c.grants = newQueue[ledger.NodeName](c.s.Now)
 	c.tickets = newQueue[ledger.TicketID](c.s.Now)
-	c.took, c.confirmed, c.ages = map[string]bool{}, map[string]bool{}, map[string]time.Time{}
+	c.ages, c.tried = map[string]time.Time{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
-	c.taking, c.caughtUp, c.outlasted = false, map[world.Kind]bool{}, nil
+	c.taking, c.outlasted = false, nil
+	c.memory = &flow.Memory{Outlast: c.s.config.WriteTimeout}
 }
 
-// touched hands everything that is touched to whoever decides on it, as
-// package controller's wake does.
+// touched hands everything that is touched to whoever decides on it.
 func (c *controller) touched(t ledger.Touched) {
-	s := c.observer.snapshot()
-	for _, v := range t.Volumes {
+	look := flow.Wake(t, c.observer.snapshot())
+	for _, v := range look.Volumes {
 		c.volumes.add(v)
-		c.touchedVolume(s, v)
 	}
-	for _, n := range t.Nodes {
-		if node := s.Node(n); node != nil && len(node.Tickets) > 0 {
-			c.grants.add(n)
-		}
+	for _, n := range look.Nodes {
+		c.grants.add(n)
 	}
-	for _, id := range t.Tickets {
+	for _, id := range look.Tickets {
 		c.tickets.add(id)
-	}
-}
-
-// touchedVolume wakes the tickets that a volume matters to.
-func (c *controller) touchedVolume(s ledger.Snapshot, v ledger.VolumeID) {
-	volume := s.Volume(v)
-	if volume == nil {
-		return
-	}
-	for i := range volume.Places {
-		for _, u := range volume.Places[i].Users {
-			if u.Pod == "" {
-				c.tickets.add(u.Ticket)
-			} else if p := s.Pod(u.Pod); p != nil {
-				if id := (ledger.TicketID{Namespace: p.Namespace, Name: p.UID}); s.Ticket(id) != nil {
-					c.tickets.add(id)
-				}
-			}
-		}
 	}
 }
 
@@ -110,7 +82,6 @@ func (c *controller) all() {
 	s := c.observer.snapshot()
 	for v := range s.Volumes() {
 		c.volumes.add(v.ID)
-		c.touchedVolume(s, v.ID)
 	}
 	for t := range s.Tickets() {
 		c.tickets.add(t.ID)
@@ -193,24 +164,6 @@ func (c *controller) due() time.Time {
 	return earlier(earlier(t, c.volumes.next()), earlier(c.grants.next(), c.tickets.next()))
 }
 
-// write sends a request with a deadline inside the lease.
-func (c *controller) write(op string, r world.Request, then func(world.Answer, error)) {
-	c.writeBy(c.s.Now().Add(c.s.config.WriteTimeout), op, r, then)
-}
-
-// writeBy is write with a deadline that may be earlier.
-func (c *controller) writeBy(deadline time.Time, op string, r world.Request, then func(world.Answer, error)) {
-	now := c.s.Now()
-	if end := c.s.lease.until(c.s); c.leads() && end.Before(deadline) {
-		deadline = end
-	}
-	if !c.leads() || !now.Before(deadline) {
-		then(world.Answer{}, errNoLease)
-		return
-	}
-	c.s.net.send(&c.caller, op, deadline, r, then)
-}
-
 // plan does what the plan for one volume says: all steps side by side.
 func (c *controller) plan(v ledger.VolumeID) bool {
 	if !c.volumes.start(v) {
@@ -229,7 +182,7 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	}
 	for _, step := range plan.Steps {
 		c.s.note("%s %s", c.name, stepText(step))
-		c.do(step, func(err error) {
+		c.do(flow.Do(step), func(err error) {
 			failed = worse(failed, err)
 			if left--; left == 0 {
 				c.volumes.done(v, after, failed)
@@ -239,47 +192,36 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	return true
 }
 
-// takeOver catches up, then writes the term's epoch into every ticket that is not
-// granted, one after the other; the round after the last finds none.
+// takeOver does what a new leader begins with, one thing after the other: what
+// flow lists, then one try to take over each ticket in doubt. What that did not
+// take over is tried again when the ticket is looked at.
 func (c *controller) takeOver() {
 	c.role, c.taking = taking, true
-	for _, k := range []world.Kind{world.Tickets, world.Attachments} {
-		if !c.caughtUp[k] {
-			c.catchUp(k)
-			return
-		}
+	tasks := c.memory.TakeOver(c.observer.snapshot())
+	for len(tasks) > 0 && tasks[0].Doubts {
+		c.do(tasks[0], func(error) {})
+		tasks = c.memory.TakeOver(c.observer.snapshot())
 	}
-	for _, key := range c.s.keys(c.observer, world.Tickets) {
-		t, ok := c.observer.get(world.Tickets, key).(ledger.Ticket)
-		if !ok || t.Phase != ledger.TicketPending || c.took[t.UID] {
-			continue
-		}
-		r := world.Request{
-			Do: world.DecideTicket, Key: key, UID: t.UID, Version: t.Version,
-			Phase: t.Phase, Reason: t.Reason, Epoch: max(c.epoch, t.Epoch+1),
-		}
-		c.decideTicket(t, r, func(err error) {
-			c.taking = false // the next round
-			if err == nil {
-				c.took[t.UID] = true
-			}
-		})
+	if len(tasks) == 0 {
+		tasks = c.doubted()
+	}
+	if len(tasks) > 0 {
+		c.do(tasks[0], func(error) { c.taking = false }) // the next round
 		return
 	}
 	c.role, c.taking = leading, false
 	c.all()
 }
 
-// catchUp takes in what there is of a kind, as nothing that the leader before has
-// sent can be under way any more.
-func (c *controller) catchUp(k world.Kind) {
-	c.write("list "+k.String(), world.Request{Do: world.ListObjects, Kind: k}, func(a world.Answer, err error) {
-		c.taking = false // the next round
-		if err == nil {
-			c.observer.saw(a.Facts...)
-			c.caughtUp[k] = true
+// doubted takes the next ticket over that is in doubt and was not tried yet.
+func (c *controller) doubted() []flow.Task {
+	for _, key := range c.s.keys(c.observer, world.Tickets) {
+		if t := c.observer.snapshot().Ticket(world.TicketKey(key)); t != nil && t.InDoubt && !c.tried[t.UID] {
+			c.tried[t.UID] = true
+			return []flow.Task{flow.Renew(t)}
 		}
-	})
+	}
+	return nil
 }
 
 // keys lists what an observer knows of a kind, sorted.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 func start() time.Time { return world.Start() }
@@ -23,7 +23,7 @@ func (s *Sim) judgeEnd() {
 	}
 	s.judgeDecisions(leader)
 	s.judgePods(leader)
-	s.judgeLeaks()
+	s.judgeLeaks(leader)
 }
 
 // leader is the controller that leads; nil when none does.
@@ -44,6 +44,11 @@ func (s *Sim) fresh() ledger.Snapshot {
 			l.Apply(s.Now(), e)
 		}
 	}
+	for _, n := range s.nodeNames() {
+		if a := s.w.Serve(world.Request{Do: world.GetObject, Kind: world.Leases, Key: string(n)}); a.Code == world.OK {
+			l.Apply(s.Now(), a.Facts[0])
+		}
+	}
 	return l.Snapshot()
 }
 
@@ -51,12 +56,28 @@ func (s *Sim) fresh() ledger.Snapshot {
 // knows nor on what it would know if it began anew.
 func (s *Sim) judgeDecisions(c *controller) {
 	s.tell(c, c.arbiter.Audit(c.observer.snapshot(), s.Now()))
+	if len(s.w.Refusals) > 0 {
+		return // it has tried
+	}
 	for _, v := range c.arbiter.Unsettled(c.observer.snapshot(), s.Now()) {
 		s.fault("left undone: %s", v)
 	}
 	for _, v := range c.arbiter.Unsettled(s.fresh(), s.Now()) {
+		if s.doubted(c, v.Volume, v.Node) {
+			continue // a new leader would not know of the doubt (docs/invariants.md, I3)
+		}
 		s.fault("left undone, and not known to be: %s", v)
 	}
+}
+
+// doubted says whether whoever leads does not believe a node about a volume, which
+// stays there until the machine boots anew. Any node: the empty name.
+func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
+	known := c.observer.snapshot()
+	v := known.Volume(id)
+	return v != nil && slices.ContainsFunc(v.Places, func(p ledger.Place) bool {
+		return (n == "" || p.Node == n) && arbiter.Doubted(known, v, &p)
+	})
 }
 
 // judgePods: every pod runs, or says what it waits for; and it does not wait
@@ -93,13 +114,13 @@ func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	r := arbiter.PodRequest(f, &p)
 	for _, n := range s.nodeNames() {
 		node := f.Node(n)
-		if s.scheduler[p.UID] == "foreign" || node == nil || node.Ready != ledger.ReadyTrue || node.OutOfService {
+		if past(s.scheduler[p.UID]) || node == nil || node.Ready != ledger.ReadyTrue || node.OutOfService {
 			continue
 		}
 		v := c.arbiter.Fit(f, r, n, s.Now())
-		if v.Allowed() {
+		if v.Allowed() && len(s.w.Refusals) == 0 {
 			s.fault("pod %s waits to be placed, and %s would take it", p.UID, n)
-		} else if len(v.Reasons) == 0 {
+		} else if !v.Allowed() && len(v.Reasons) == 0 {
 			s.fault("pod %s is refused at %s without a reason", p.UID, n)
 		}
 	}
@@ -111,7 +132,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
 	for _, v := range volumes {
-		excused = excused || s.w.Disks.Lied[v] || s.replaced(v) || s.w.Exclusive(v) && s.claimedElsewhere(v, p)
+		excused = excused || s.w.Disks.Lied[v] || s.replaced(v) || s.stranded(v) || s.w.Exclusive(v) && s.doubted(c, v, "") || s.w.RefusedFor(v, p.Node) || s.w.Exclusive(v) && s.claimedElsewhere(v, p)
 	}
 	if !excused {
 		s.fault("pod %s at %s does not run, and nobody is in its way", p.UID, p.Node)
@@ -154,11 +175,11 @@ func (s *Sim) replaced(v ledger.VolumeID) bool {
 
 // judgeLeaks: what nobody uses is attached nowhere, and tickets end with their
 // pods.
-func (s *Sim) judgeLeaks() {
+func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
 		v, ok := s.w.Source(a)
-		if ok && !s.usedAt(v, a.Node) && !s.replaced(v) && s.reachable(a.Node) {
+		if ok && !s.usedAt(v, a.Node) && !s.replaced(v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
 			s.fault("the VolumeAttachment of %s at %s is left over", v, a.Node)
 		}
 	}

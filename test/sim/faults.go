@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // faults kills, pauses, cuts and breaks, and starts things again.
 type faults struct {
 	s        *Sim
-	machines int // how many were replaced
+	machines int      // how many were replaced
+	vanished []string // PersistentVolumes
 }
 
 // victim is a process that can be killed and started.
@@ -80,6 +81,7 @@ func (f *faults) offer(m *menu) {
 			f.offerNode(m, k)
 		}
 	}
+	f.offerBadness(m)
 	if f.s.net.down {
 		m.addTo(cure, 3, "fault", "api-up", "")
 	} else if f.s.config.Losses {
@@ -114,7 +116,7 @@ func (f *faults) offerProcess(m *menu, c *caller) {
 }
 
 func (f *faults) offerNode(m *menu, k *kubelet) {
-	if k.linked {
+	if k.process().Linked {
 		m.addTo(harm, 1, "fault", "cut", k.name)
 	} else {
 		m.addTo(cure, 2, "fault", "join", k.name)
@@ -126,7 +128,7 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 	switch {
 	case exists && n.OutOfService && k.working():
 		m.addTo(cure, 3, "fault", "untaint", k.name)
-	case exists && !n.OutOfService && !k.machine.Powered:
+	case exists && !n.OutOfService && k.machine.Dead():
 		m.addTo(cure, 2, "fault", "taint", k.name) // by somebody who has looked
 	}
 	if !f.s.config.Replace {
@@ -147,6 +149,8 @@ func (f *faults) act(what, arg string) bool {
 	switch {
 	case what == "api-up" || what == "api-down":
 		f.s.net.down = what == "api-down"
+		return true
+	case f.actBadly(what, arg):
 		return true
 	case c == nil:
 		return false
@@ -199,9 +203,9 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 	switch {
 	case k == nil:
 		return false
-	case what == "cut" && k.linked:
+	case what == "cut" && k.process().Linked:
 		k.cut()
-	case what == "join" && !k.linked:
+	case what == "join" && !k.process().Linked:
 		k.join()
 	case what == "crash" && k.machine.Powered:
 		k.crash()
@@ -214,7 +218,7 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 		return f.limit(name, arg)
 	case !exists:
 		return false
-	case what == "taint" && !k.machine.Powered, what == "untaint":
+	case what == "taint" && k.machine.Dead(), what == "untaint":
 		n.OutOfService = what == "taint"
 		f.s.w.Put(n)
 	case what == "cordon":
@@ -245,6 +249,7 @@ func (f *faults) limit(name ledger.NodeName, arg string) bool {
 // down for good, as a person has found out and says so.
 func (f *faults) heal() {
 	f.s.net.down = false
+	f.healBadness()
 	for _, name := range slices.Sorted(maps.Keys(f.victims())) {
 		c := f.caller(name)
 		if c.paused {
@@ -259,7 +264,7 @@ func (f *faults) heal() {
 }
 
 func (f *faults) healNode(k *kubelet) {
-	if !k.linked {
+	if !k.process().Linked {
 		k.join()
 	}
 	n, exists := f.s.w.Node(k.node)

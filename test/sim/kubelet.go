@@ -3,62 +3,38 @@
 package sim
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
-// kubelet is one node's, with the handshake of real ones: a volume
-// is told in volumesInUse before volumesAttached is looked at, that in the
-// kubelet's own copy and then live, and then the VolumeAttachment.
+// kubelet plays the kubelet of a node's machine: it chooses when that does what
+// it can do, carries its requests, and keeps how long it has been silent.
 type kubelet struct {
 	caller
 	s       *Sim
 	node    ledger.NodeName
 	machine *world.Machine
-	linked  bool // reaches the API server
 	silent  time.Time
-
-	// What the process remembers.
-	podsAt int                   // how much of the pods' log has been seen
-	pods   map[string]ledger.Pod // of this node, as seen last
-	ended  map[string]bool       // pods whose containers it has ended
-	copy   ledger.NodeState      // of its Node
-	synced bool                  // after a start: volumesInUse may be written
-	// registered: it registers its node once in its life.
-	registered bool
-	told       map[ledger.VolumeID]bool
-	// attached is what it holds for attached; never looked at again.
-	attached map[ledger.VolumeID]bool
-	checked  map[ledger.VolumeID]bool // VolumeAttachment read, mount begins
-	busy     map[ledger.VolumeID]bool // a check is under way
-	pauses   map[ledger.VolumeID]time.Time
-	failed   map[ledger.VolumeID]int
-	posting  bool
+	podsAt  int             // how much of the pods' log its process has seen
+	busy    map[string]bool // requests under way
 }
 
 func newKubelet(s *Sim, n ledger.NodeName, m *world.Machine) *kubelet {
-	k := &kubelet{s: s, caller: caller{name: string(n), up: true}, node: n, machine: m, linked: true}
-	k.forget()
-	k.synced = true // nothing to find on a new machine
-	return k
+	return &kubelet{s: s, caller: caller{name: string(n), up: true}, node: n, machine: m, busy: map[string]bool{}}
 }
 
-func (k *kubelet) forget() {
-	k.podsAt, k.pods, k.ended = 0, map[string]ledger.Pod{}, map[string]bool{}
-	k.copy, k.synced, k.posting, k.registered = ledger.NodeState{}, false, false, false
-	k.told, k.attached, k.checked = map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
-	k.busy, k.pauses, k.failed = map[ledger.VolumeID]bool{}, map[ledger.VolumeID]time.Time{}, map[ledger.VolumeID]int{}
-}
+// process is what the machine's kubelet remembers and can do.
+func (k *kubelet) process() world.Kubelet { return k.s.w.Kubelet(k.machine.ID) }
 
 // kill ends the process; containers and mounts stay.
 func (k *kubelet) kill() {
 	k.incarnation++
 	k.up = false
+	k.process().Kill()
 	k.quiet()
 }
 
@@ -70,12 +46,12 @@ func (k *kubelet) crash() {
 
 // cut takes the network away, join gives it back.
 func (k *kubelet) cut() {
-	k.linked = false
+	k.process().Linked = false
 	k.quiet()
 }
 
 func (k *kubelet) join() {
-	k.linked = true
+	k.process().Linked = true
 	k.heard()
 }
 
@@ -86,120 +62,105 @@ func (k *kubelet) quiet() {
 }
 
 func (k *kubelet) heard() {
-	if k.up && k.linked {
+	if k.up && k.process().Linked {
 		k.silent = time.Time{}
 	}
 }
 
 // restart begins anew: mounts are found on disk, containers run on.
-func (k *kubelet) restart() {
+func (k *kubelet) restart() { k.startWithout() }
+
+// startWithout begins anew, and fails to rebuild these mounts.
+func (k *kubelet) startWithout(unknown ...ledger.VolumeID) {
 	k.incarnation++
 	k.up = true
+	k.podsAt, k.busy = 0, map[string]bool{}
+	k.process().Start(unknown...)
 	k.heard()
-	k.machine.Powered = true
-	k.forget()
-	k.synced = len(k.machine.Mounts) == 0
 }
 
 // working says whether the process runs and reaches the API server.
-func (k *kubelet) working() bool { return k.up && k.linked }
-
-// wants lists the pods that the process is to run.
-func (k *kubelet) wants(p ledger.Pod) bool {
-	return p.Phase == ledger.PodLive && !k.ended[p.UID]
-}
-
-// uses are the volumes that belong into volumesInUse: those of pods to run,
-// and what the process holds for attached.
-func (k *kubelet) uses() []ledger.VolumeID {
-	set := maps.Clone(k.attached)
-	for v := range k.desired() {
-		set[v] = true
-	}
-	return world.SortVolumes(slices.Collect(maps.Keys(set)))
-}
-
-// desired are the volumes of pods to run, and of those that have not ended.
-func (k *kubelet) desired() map[ledger.VolumeID]bool {
-	set := map[ledger.VolumeID]bool{}
-	for uid, p := range k.pods {
-		if !k.ended[uid] && (p.Phase != ledger.PodFinished || k.machine.Containers[uid]) {
-			list, _ := k.s.w.VolumesOf(p)
-			for _, v := range list {
-				set[v] = true
-			}
-		}
-	}
-	return set
-}
+func (k *kubelet) working() bool { return k.up && k.process().Linked }
 
 // offer implements process.
 func (k *kubelet) offer(m *menu) {
 	if !k.awake() {
 		return
 	}
-	k.offerLocal(m)
-	if !k.linked {
+	p := k.process()
+	k.offerLocal(m, p)
+	if !p.Linked {
 		return
 	}
-	if !k.registered {
+	if !p.Registered {
 		m.add(8, k.name, "register", "")
 		return
 	}
 	if k.podsAt < len(k.s.logs[world.Pods]) {
 		m.add(6, k.name, "watch-pods", "")
 	}
-	if n, exists := k.s.w.Node(k.node); exists && n.Version != k.copy.Version {
+	if n, _ := k.s.w.Node(k.node); n.Version != p.Node.Version || n.UID != p.Node.UID {
 		m.add(3, k.name, "watch-node", "")
 	}
-	if k.news() {
-		m.add(4, k.name, "report", "")
+	if !k.busy["node"] {
+		if p.News() {
+			m.add(4, k.name, "report", "")
+		}
+		if p.CanResolve() {
+			m.add(6, k.name, "resolve", "")
+		}
 	}
-	if !k.synced && !k.posting {
-		m.add(6, k.name, "resolve", "")
-	}
-	for _, v := range world.SortVolumes(slices.Collect(maps.Keys(k.told))) {
-		if k.verifiable(v) {
+	for _, v := range p.Desired() {
+		if k.busy[volumeArg(v)] {
+			continue
+		}
+		if p.CanVerify(v) {
 			m.add(6, k.name, "verify", volumeArg(v))
 		}
-		if k.checkable(v) {
+		if p.CanCheck(v) {
 			m.add(6, k.name, "check", volumeArg(v))
 		}
 	}
-	for _, uid := range slices.Sorted(maps.Keys(k.pods)) {
-		if k.finishable(uid) {
-			m.add(4, k.name, "finish", uid)
+	for _, pod := range p.Pods {
+		if k.busy[pod.UID] {
+			continue
 		}
-		if k.removable(uid) {
-			m.add(6, k.name, "remove", uid)
+		if p.CanFinish(pod.UID) {
+			m.add(4, k.name, "finish", pod.UID)
+		}
+		if p.CanRemove(pod.UID) {
+			m.add(6, k.name, "remove", pod.UID)
 		}
 	}
 }
 
 // offerLocal offers what needs no API server.
-func (k *kubelet) offerLocal(m *menu) {
-	for _, uid := range slices.Sorted(maps.Keys(k.machine.Containers)) {
-		if k.stoppable(uid) {
+func (k *kubelet) offerLocal(m *menu, p world.Kubelet) {
+	for _, uid := range sortedKeys(k.machine.Containers) {
+		if p.CanStop(uid) {
 			m.add(6, k.name, "stop", uid)
 		}
 	}
-	for _, uid := range slices.Sorted(maps.Keys(k.pods)) {
-		if k.runnable(uid) {
-			m.add(6, k.name, "run", uid)
+	for _, pod := range p.Pods {
+		if p.CanRun(pod.UID) {
+			m.add(6, k.name, "run", pod.UID)
 		}
-		for _, v := range k.mountable(uid) {
-			m.add(6, k.name, "mount", volumeArg(v)+" "+uid)
+		for _, v := range p.Mountable(pod.UID) {
+			m.add(6, k.name, "mount", volumeArg(v)+" "+pod.UID)
 		}
 	}
-	for _, v := range k.machine.Mounted() {
+	for _, v := range k.machine.Staged {
 		for _, uid := range k.machine.Mounts[v] {
-			if k.unmountable(uid) {
+			if p.CanUnmount(v, uid) {
 				m.add(6, k.name, "unmount", volumeArg(v)+" "+uid)
 			}
 		}
+		if p.CanUnstage(v) {
+			m.add(6, k.name, "unstage", volumeArg(v))
+		}
 	}
-	for _, v := range world.SortVolumes(slices.Collect(maps.Keys(k.attached))) {
-		if k.leavable(v) {
+	for _, v := range p.Attached {
+		if p.CanLeave(v) {
 			m.add(6, k.name, "leave", volumeArg(v))
 		}
 	}
@@ -207,120 +168,86 @@ func (k *kubelet) offerLocal(m *menu) {
 
 // act implements process.
 func (k *kubelet) act(what, arg string) bool {
-	if !k.awake() {
+	p := k.process()
+	first, uid, _ := strings.Cut(arg, " ")
+	v := volumeOf(first)
+	switch {
+	case !k.awake():
 		return false
-	}
-	switch what {
-	case "stop", "run", "mount", "unmount", "leave":
-		return k.actLocal(what, arg)
-	}
-	if !k.linked {
+	case what == "stop":
+		return p.Stop(arg)
+	case what == "run":
+		return p.Run(arg)
+	case what == "mount":
+		return p.Mount(v, uid)
+	case what == "unmount":
+		return k.unmount(p, v, uid)
+	case what == "unstage":
+		return p.Unstage(v)
+	case what == "leave":
+		return p.Leave(v)
+	case !p.Linked:
 		return false
+	case what == "register":
+		return p.Register(ledger.DriverOnNode{Name: driver, NodeID: k.machine.ID, Limit: k.s.config.Limit})
+	case !p.Registered:
+		return false
+	case what == "watch-pods":
+		return k.watchPods(p)
+	case what == "watch-node":
+		return p.SeeNode()
 	}
-	if !k.registered {
-		return what == "register" && k.register()
-	}
-	switch what {
-	case "watch-pods":
-		return k.watchPods()
-	case "watch-node":
-		n, exists := k.s.w.Node(k.node)
-		k.copy = n
-		return exists
-	case "report":
-		return k.report()
-	case "resolve":
-		return k.resolve()
-	case "verify":
-		return k.verify(volumeOf(arg))
-	case "check":
-		return k.check(volumeOf(arg))
-	case "finish":
-		return k.finishable(arg) && k.finish(arg)
-	case "remove":
-		return k.removable(arg) && k.remove(arg)
-	}
-	return false
+	return k.ask(p, what, arg)
 }
 
-// register makes the Node and the CSINode where there are none.
-func (k *kubelet) register() bool {
-	k.registered = true
-	if _, exists := k.s.w.Node(k.node); !exists {
-		k.s.w.Put(ledger.NodeState{Name: k.node, UID: k.s.w.UID(), Managed: true})
+// unmount unpublishes a volume for a pod, and unstages it at once but where the
+// run has kubelets that may be killed in between.
+func (k *kubelet) unmount(p world.Kubelet, v ledger.VolumeID, uid string) bool {
+	if k.s.w.Forgetful {
+		return p.Unpublish(v, uid)
 	}
-	drivers, _ := k.s.w.Drivers(k.node)
-	if len(drivers.Drivers) == 0 || drivers.Drivers[0].NodeID != k.machine.ID {
-		k.s.w.Put(ledger.NodeDrivers{Node: k.node, Drivers: []ledger.DriverOnNode{
-			{Name: driver, NodeID: k.machine.ID, Limit: k.s.config.Limit},
-		}})
-	}
-	return true
+	return p.Unmount(v, uid)
 }
 
 // watchPods takes in all that happened to the node's pods.
-func (k *kubelet) watchPods() bool {
+func (k *kubelet) watchPods(p world.Kubelet) bool {
 	log := k.s.logs[world.Pods]
 	if k.podsAt >= len(log) {
 		return false
 	}
+	p.SeenPods = true
 	for ; k.podsAt < len(log); k.podsAt++ {
-		c := log[k.podsAt]
-		p, exists := c.Fact.(ledger.Pod)
+		pod, exists := log[k.podsAt].Fact.(ledger.Pod)
 		switch {
-		case exists && p.Node == k.node:
-			k.pods[c.Key] = p
+		case exists && pod.Node == k.node:
+			p.SeePod(pod)
 		case !exists:
-			delete(k.pods, c.Key)
-			delete(k.ended, c.Key)
+			p.LosePod(log[k.podsAt].Key)
 		}
 	}
-	k.tidy()
 	return true
-}
-
-// tidy forgets what it told of volumes that no pod is to use any more: for the
-// next pod it starts over.
-func (k *kubelet) tidy() {
-	desired := k.desired()
-	for v := range k.told {
-		if !desired[v] {
-			delete(k.told, v)
-			delete(k.checked, v)
-			delete(k.pauses, v)
-			delete(k.failed, v)
-		}
-	}
 }
 
 // due implements process.
-func (k *kubelet) due() time.Time { return k.nextDue() }
-
-func (k *kubelet) actLocal(what, arg string) bool {
-	first, uid, _ := strings.Cut(arg, " ")
-	v := volumeOf(first)
-	switch {
-	case what == "stop" && k.stoppable(arg):
-		delete(k.machine.Containers, arg)
-		if _, known := k.pods[arg]; known {
-			k.ended[arg] = true
-		}
-		k.tidy()
-	case what == "run" && k.runnable(arg):
-		k.machine.Containers[arg] = true
-	case what == "mount" && slices.Contains(k.mountable(uid), v):
-		delete(k.checked, v) // the next mount looks again
-		if k.s.w.Mount(k.machine, v, uid) {
-			k.failed[v] = 0
-		} else {
-			k.rest(v)
-		}
-	case what == "unmount" && slices.Contains(k.machine.Mounts[v], uid) && k.unmountable(uid):
-		k.machine.Unmount(v, uid)
-	case what == "leave" && k.leavable(v):
-		delete(k.attached, v)
-	default:
-		return false
+func (k *kubelet) due() time.Time {
+	var t time.Time
+	if !k.awake() {
+		return t
 	}
-	return true
+	p := k.process()
+	for _, v := range p.Desired() {
+		if !k.busy[volumeArg(v)] {
+			t = earlier(t, p.Pause(v))
+		}
+	}
+	return t
+}
+
+func sortedKeys(m map[string]bool) []string {
+	list := make([]string, 0, len(m))
+	for key := range m {
+		list = append(list, key)
+	}
+	slices.Sort(list)
+	return list
 }

@@ -74,7 +74,7 @@ func (c *controller) actLease(what string) bool {
 	case what == "acquire" && c.role == standby && !c.leads() && l.free(c.s):
 		clean := l.holder == nil
 		*l = lease{holder: c, since: c.incarnation, epoch: l.epoch + 1}
-		c.role, c.epoch, c.ready = waiting, l.epoch, c.s.Now()
+		c.role, c.memory.Epoch, c.ready = waiting, l.epoch, c.s.Now()
 		if !clean {
 			c.ready = c.s.Now().Add(c.s.config.WriteTimeout)
 		}

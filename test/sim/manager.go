@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // manager is kube-controller-manager with its attach/detach controller, beside

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 var errGiveUp = errors.New("it gave up")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // The ends that a caller sees of a request that was not answered.
@@ -93,7 +93,7 @@ func (n *network) servable(m *message) bool {
 	}
 	r := m.request
 	switch {
-	case r.Do == world.CreateAttachment, r.Do == world.PatchNode && adds(r.Steps):
+	case r.Adds():
 		return n.s.Now().Before(m.deadline.Add(n.s.config.WriteTimeout))
 	case r.Do == world.ReportUse:
 		return !m.deaf()
@@ -149,6 +149,9 @@ func (n *network) act(what, id string) bool {
 	}
 	switch {
 	case what == "serve" && n.servable(m):
+		if m.deaf() || !n.s.Now().Before(m.deadline) {
+			m.request.Since = 0 // its sender could have seen to it that it fails by now
+		}
 		m.answer, m.served = n.s.w.Serve(m.request), true
 		if m.deaf() {
 			n.remove(m)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // observer stands in for internal/observe: a ledger that is fed by one watch
@@ -105,6 +105,25 @@ func (o *observer) lapse() bool {
 	o.lapses = o.lapses[n:]
 	o.apply(arbiter.Lapse(o.s.Now()))
 	return true
+}
+
+// readLeases takes in the Leases of nodes that are not Ready, as they are.
+func (o *observer) readLeases() {
+	var names []ledger.NodeName
+	for n := range o.snapshot().Nodes() {
+		if n.Exists && n.Ready != ledger.ReadyTrue {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		a := o.s.w.Serve(world.Request{Do: world.GetObject, Kind: world.Leases, Key: string(name)})
+		if a.Code == world.OK {
+			o.apply(a.Facts[0])
+		} else {
+			o.apply(ledger.NodeLease{Node: name})
+		}
+	}
 }
 
 // due is when time alone would put something on offer.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // sidecar is the process that has the driver attach and detach.
@@ -39,6 +39,8 @@ type ownAttacher struct {
 	dirty  map[decide.VolumeID]bool
 	wakes  map[decide.VolumeID]time.Time
 	ids    map[ledger.NodeName]string // the driver's names for nodes, as seen last
+	pvsAt  int                        // how much of the log of PersistentVolumes it has seen
+	calls  map[string]ledger.VolumeID // by UID: the volumes that calls are about, also of PersistentVolumes that are gone
 }
 
 func newOwnAttacher(s *Sim) *ownAttacher {
@@ -62,7 +64,8 @@ func (a *ownAttacher) forget() {
 	}
 	a.book, a.listed, a.at = book, false, 0
 	a.seen, a.dirty, a.wakes = map[string]ledger.Attachment{}, map[decide.VolumeID]bool{}, map[decide.VolumeID]time.Time{}
-	a.ids = map[ledger.NodeName]string{}
+	a.ids, a.calls = map[ledger.NodeName]string{}, map[string]ledger.VolumeID{}
+	a.pvsAt = len(a.s.logs[world.PersistentVolumes])
 }
 
 func (a *ownAttacher) kill() {
@@ -92,6 +95,11 @@ func (a *ownAttacher) moved() bool {
 	return slices.ContainsFunc(a.s.nodeNames(), func(n ledger.NodeName) bool { return a.ids[n] != a.s.nodeID(n) })
 }
 
+// renamed says whether PersistentVolumes have vanished or come since it looked.
+func (a *ownAttacher) renamed() bool {
+	return a.s.config.Vanishing && a.pvsAt < len(a.s.logs[world.PersistentVolumes])
+}
+
 // offer implements process.
 func (a *ownAttacher) offer(m *menu) {
 	switch {
@@ -105,6 +113,9 @@ func (a *ownAttacher) offer(m *menu) {
 	}
 	if a.moved() {
 		m.add(8, a.name, "watch-nodes", "")
+	}
+	if a.renamed() {
+		m.add(8, a.name, "watch-pvs", "")
 	}
 	for _, v := range a.ready() {
 		m.add(8, a.name, "handle", string(v))
@@ -132,9 +143,10 @@ func (a *ownAttacher) act(what, arg string) bool {
 		}
 	case what == "watch-nodes" && a.moved():
 		a.nodes()
-		for _, uid := range slices.Sorted(maps.Keys(a.seen)) {
-			a.tell(a.seen[uid])
-		}
+		a.tellAll()
+	case what == "watch-pvs" && a.renamed():
+		a.pvsAt = len(a.s.logs[world.PersistentVolumes])
+		a.tellAll()
 	case what == "handle" && slices.Contains(a.ready(), decide.VolumeID(arg)):
 		a.handle(decide.VolumeID(arg))
 	default:
@@ -174,6 +186,12 @@ func (a *ownAttacher) see(va ledger.Attachment) {
 	a.tell(va)
 }
 
+func (a *ownAttacher) tellAll() {
+	for _, uid := range slices.Sorted(maps.Keys(a.seen)) {
+		a.tell(a.seen[uid])
+	}
+}
+
 func (a *ownAttacher) tell(va ledger.Attachment) {
 	if va.UID == "" {
 		return // gone
@@ -188,6 +206,12 @@ func (a *ownAttacher) tell(va ledger.Attachment) {
 	}
 	if v, ok := a.s.w.Source(va); ok {
 		told.Volume, told.Exclusive = decide.VolumeID(v.Handle), a.s.w.Exclusive(v)
+		a.calls[va.UID] = v
+	} else {
+		told.NoPublish = decide.Reason{Message: "the PersistentVolume is not there"}
+		if _, kept := a.calls[va.UID]; !kept {
+			told.NoUnpublish = told.NoPublish
+		}
 	}
 	if told.TargetID == "" {
 		told.NoTarget = decide.Reason{Message: "the CSINode does not know the driver"}
@@ -221,7 +245,7 @@ func (a *ownAttacher) handle(v decide.VolumeID) {
 }
 
 func (a *ownAttacher) begin(step decide.Step) {
-	volume := ledger.VolumeID{Driver: driver, Handle: string(step.Volume)}
+	volume := a.calls[step.UID] // what it was when its PersistentVolume was there
 	r := world.Request{Key: step.Name, UID: step.UID}
 	switch step.Do {
 	case decide.Publish, decide.Unpublish:

@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// errStale is execute.ErrStale: a precondition did not hold.
-var errStale = errors.New("the facts have changed")
+// What comes of a task that did not finish.
+var (
+	errStale  = errors.New("the facts have changed") // try again without a pause
+	errFailed = errors.New("failed")                 // try again after one
+)
 
 // queue is internal/work's queue as data: at most one run for each
 // key at a time, at once when it is touched, later when time or a failure asks

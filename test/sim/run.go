@@ -93,7 +93,7 @@ func (s *Sim) finish() Result {
 			s.judgeEnd() // what is still tried now and then does not help
 			return s.result(faulty)
 		} else {
-			s.w.Now = due
+			s.pass(due.Sub(s.Now()))
 		}
 		if len(s.broken()) > 0 {
 			return s.result(faulty)

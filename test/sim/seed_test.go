@@ -16,12 +16,12 @@ func TestSeed(t *testing.T) {
 	if os.Getenv("SIM_SEED") == "" {
 		return
 	}
-	config := sim.ConfigFor(number(t, "SIM_SEED", 0))
-	r := sim.Shrink(sim.Run(config))
+	mix := config(t, number(t, "SIM_SEED", 0))
+	r := sim.Shrink(sim.Run(mix))
 	if len(r.Broken) == 0 {
 		t.Log("nothing is broken")
 		return
 	}
 	t.Error(r)
-	sim.Replay(config, r.Faulty, func(line string) { t.Log(line) })
+	sim.Replay(mix, r.Faulty, func(line string) { t.Log(line) })
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // driver is the one CSI driver of every simulated cluster, and namespace where
@@ -45,7 +45,6 @@ type Sim struct {
 	manager     *manager // nil in Standalone mode
 
 	scheduler map[string]string // who places a pod, by UID
-	deleting  map[string]bool   // pods with a deletionTimestamp, by UID
 
 	menu  menu
 	trace []Action
@@ -57,9 +56,10 @@ func New(config Config) *Sim {
 	s := &Sim{
 		config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6d6f6f72616765)), w: world.New(),
 		faulty:    true,
-		scheduler: map[string]string{}, deleting: map[string]bool{},
+		scheduler: map[string]string{},
 	}
 	s.w.Stamps, s.w.Judge.Limits, s.w.Judge.Cooperative = config.Stamps, !config.Foreign, config.Cooperative
+	s.w.Forgetful, s.w.Judge.Leases = config.Forgetful, config.Leases
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s}
 	s.furnish()
@@ -153,7 +153,7 @@ func (s *Sim) Do(a Action) bool {
 				d = min(d, due.Sub(s.Now()))
 			}
 		}
-		s.w.Now = s.w.Now.Add(d)
+		s.pass(d)
 		s.trace = append(s.trace, a)
 		return true
 	}
@@ -162,10 +162,45 @@ func (s *Sim) Do(a Action) bool {
 		return false
 	}
 	s.trace = append(s.trace, a)
-	s.w.Now = s.w.Now.Add(tick)
+	s.pass(tick)
 	s.collect()
 	s.audit()
 	return true
+}
+
+// pass has time pass. Kubelets that can do so renew their Leases all the while, and
+// controllers read those of nodes that are not Ready.
+func (s *Sim) pass(d time.Duration) {
+	before := s.w.Now
+	if d > tick {
+		s.readLeases() // and at the end: a change between the two is seen
+	}
+	s.w.Now = before.Add(d)
+	for _, k := range s.kubelets {
+		switch {
+		case !k.awake():
+		case k.machine.Renewed.Equal(before) && k.working():
+			k.machine.Renewed = s.w.Now
+		default:
+			k.process().Renew()
+		}
+	}
+	if d > tick {
+		s.readLeases()
+	}
+}
+
+// readLeases has every controller that can do so read the Leases of nodes that are
+// not Ready, in runs whose judge counts by them.
+func (s *Sim) readLeases() {
+	if !s.config.Leases {
+		return // seed 1849 leaves a VolumeAttachment over with them
+	}
+	for _, c := range s.controllers {
+		if c.awake() && !s.net.down && c.observer.synced() {
+			c.observer.readLeases()
+		}
+	}
 }
 
 // audit has each controller that leads check what it knows, when that is new.

@@ -36,6 +36,20 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
+// config is the mix of a seed, with the kinds of badness besides that SIM_BAD
+// names, as in SIM_BAD=stuck,remade.
+func config(t *testing.T, seed uint64) sim.Config {
+	c := sim.ConfigFor(seed)
+	if names := os.Getenv("SIM_BAD"); names != "" {
+		worse, err := c.Worse(names)
+		if err != nil {
+			t.Error(err)
+		}
+		return worse
+	}
+	return c
+}
+
 // TestRuns plays the runs of seeds 1, 2, …; SIM_FIRST says where to begin.
 func TestRuns(t *testing.T) {
 	first, count := number(t, "SIM_FIRST", 1), number(t, "SIM_SCHEDULES", schedules)
@@ -75,7 +89,7 @@ func play(t *testing.T, first uint64, more func(made uint64) bool) {
 					made.Add(^uint64(0))
 					return
 				}
-				if r := sim.Run(sim.ConfigFor(first + n)); len(r.Broken) > 0 && failed.Add(1) <= enough {
+				if r := sim.Run(config(t, first+n)); len(r.Broken) > 0 && failed.Add(1) <= enough {
 					t.Errorf("seed %d: SIM_SEED=%d go test -run TestSeed -v ./test/sim\n%s", first+n, first+n, sim.Shrink(r))
 				}
 			}

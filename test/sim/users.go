@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // users create and delete pods and tickets, and tend to nodes.
@@ -45,7 +45,7 @@ func (u *users) offer(m *menu) {
 // offerEnd offers the ways in which a pod may end.
 func (u *users) offerEnd(m *menu, key string) {
 	p, _ := u.s.w.Pod(key)
-	if !u.s.deleting[key] {
+	if !u.s.w.Deleting(key) {
 		m.addTo(churn, 6, "user", "delete", key)
 		if p.Node != "" {
 			m.addTo(churn, 2, "user", "exit", key)
@@ -100,12 +100,25 @@ func (u *users) drawClaims(claims []string) string {
 	return first
 }
 
+// Who places pods past Moorage: somebody else, for those that have opted in, and for
+// those that have not.
+const (
+	foreign   = "foreign"
+	bystander = "bystander"
+)
+
+// past says whether a pod is placed past Moorage.
+func past(who string) bool { return who == foreign || who == bystander }
+
 // draw draws a pod: its name, who places it, and its claims.
 func (u *users) draw() string {
 	rng := u.s.rng
 	who := u.s.schedulers[rng.IntN(len(u.s.schedulers))].name
 	if u.s.config.Foreign && rng.IntN(2) == 0 {
-		who = "foreign"
+		who = foreign
+		if rng.IntN(2) == 0 {
+			who = bystander
+		}
 	}
 	return fmt.Sprintf("p%d %s %s", u.pods+1, who, u.drawClaims(u.s.claims()))
 }
@@ -119,12 +132,11 @@ func (u *users) act(what, arg string) bool {
 		return u.create(fields[0], fields[1], strings.Split(fields[2], ","))
 	case what == "ticket" && len(fields) == 5:
 		return u.ticket(fields)
-	case what == "delete" && exists && !u.s.deleting[arg]:
-		u.terminate(p)
+	case what == "delete" && exists && !u.s.w.Deleting(arg):
+		u.s.w.DeletePod(arg)
 	case what == "exit" && exists && p.Node != "":
 		return u.exit(p)
 	case what == "remove" && exists:
-		u.s.deleting[arg] = true
 		u.s.w.Drop(world.Pods, arg)
 	case what == "drop-ticket" && u.s.w.Get(world.Tickets, arg) != nil:
 		u.s.w.Drop(world.Tickets, arg)
@@ -144,7 +156,7 @@ func (u *users) create(name, who string, claims []string) bool {
 	}
 	u.s.scheduler[name] = who
 	u.s.provide(claims...)
-	p := ledger.Pod{UID: name, Namespace: namespace, Name: name, Created: u.s.Now().Unix()}
+	p := ledger.Pod{UID: name, Namespace: namespace, Name: name, Created: u.s.Now().Unix(), OptedOut: who == bystander}
 	for i, claim := range claims {
 		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "vol" + strconv.Itoa(i), Claim: claim})
 	}
@@ -152,23 +164,10 @@ func (u *users) create(name, who string, claims []string) bool {
 	return true
 }
 
-// terminate deletes a pod; one that is not bound is gone at once.
-func (u *users) terminate(p ledger.Pod) {
-	u.s.deleting[p.UID] = true
-	if p.Node == "" {
-		u.s.w.Drop(world.Pods, p.UID)
-		return
-	}
-	if p.Phase == ledger.PodLive {
-		p.Phase = ledger.PodTerminating
-		u.s.w.Put(p)
-	}
-}
-
 // exit ends a pod's containers from within.
 func (u *users) exit(p ledger.Pod) bool {
 	i := slices.IndexFunc(u.s.kubelets, func(k *kubelet) bool { return k.node == p.Node })
-	return i >= 0 && u.s.kubelets[i].up && u.s.kubelets[i].exit(p.UID)
+	return i >= 0 && u.s.kubelets[i].up && u.s.kubelets[i].process().Exit(p.UID)
 }
 
 func (u *users) ticket(fields []string) bool {

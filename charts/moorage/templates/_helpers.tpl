@@ -5,6 +5,26 @@ The names of objects are fixed, not derived from the release: there is one
 Moorage in a cluster, and the policies and the webhook name its service accounts.
 */}}
 
+{{/*
+The mode. Where it is not named it is Cooperative, but never instead of another
+mode: a changed default must not leave a cluster without a controller that attaches.
+*/}}
+{{- define "moorage.mode" -}}
+{{- if not .Values.mode -}}
+{{- $installed := lookup "apps/v1" "Deployment" .Release.Namespace "moorage-controller" -}}
+{{- if $installed -}}
+{{- $args := (index $installed.spec.template.spec.containers 0).args | default list -}}
+{{- if not (has "--mode=Cooperative" $args) -}}
+{{- fail "a Moorage in mode Standalone is installed: name the mode, --set mode=Standalone to go on with it, or --set mode=Cooperative to hand over to kube-controller-manager's attach/detach controller (docs/operate/modes.md)" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.mode "Standalone") (not .Values.policies.enabled) (not (has "--skip-policy-check" .Values.controller.extraArgs)) -}}
+{{- fail "mode Standalone needs policies.enabled=true: without the policy moorage-volumes-attached the controller does not lead, and nothing is attached" -}}
+{{- end -}}
+{{- .Values.mode | default "Cooperative" -}}
+{{- end }}
+
 {{/* Labels of every object; the argument is a dict of root and component. */}}
 {{- define "moorage.labels" -}}
 app.kubernetes.io/name: moorage

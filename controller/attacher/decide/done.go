@@ -36,6 +36,7 @@ func (b *Book) Start(s Step, now time.Time) {
 		r.evidence, r.proved, r.looked = Unknown, false, false
 	case Unpublish:
 		r.evidence, r.proved, r.looked, r.rejected = Unknown, false, false, false
+	default: // no other step changes what is known of the volume by being sent
 	}
 }
 

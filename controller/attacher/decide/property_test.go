@@ -342,6 +342,7 @@ func (w *world) apply(o *object, s decide.Step) {
 		o.attachError, o.attachErrorCode = s.Reason.Message, s.Reason.Code
 	case decide.ReportDetach:
 		o.detachError, o.detachErrorCode = s.Reason.Message, s.Reason.Code
+	default: // calls of the driver, which write nothing
 	}
 }
 

@@ -32,6 +32,8 @@ type identity struct {
 	mu       sync.Mutex
 	code     codes.Code
 	failures map[string]int // to come, by method
+	without  bool           // the driver has no controller service
+	can      []csi.ControllerServiceCapability_RPC_Type
 }
 
 func methods() []string {
@@ -61,17 +63,25 @@ func (d *identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*c
 }
 
 func (d *identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	if d.without {
+		return &csi.GetPluginCapabilitiesResponse{}, nil
+	}
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
 		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}},
 	}}}, nil
 }
 
 func (d *identity) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
-	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{{
-		Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{
-			Type: csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
-		}},
-	}}}, nil
+	if d.without {
+		return nil, status.Error(codes.Unimplemented, "there is no controller service")
+	}
+	response := &csi.ControllerGetCapabilitiesResponse{}
+	for _, can := range d.can {
+		response.Capabilities = append(response.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: can}},
+		})
+	}
+	return response, nil
 }
 
 // serve has the driver listen until the returned function is called.
@@ -101,12 +111,51 @@ func (d *identity) serve(t *testing.T, between grpc.UnaryServerInterceptor) (soc
 	}
 }
 
+// A driver is what it says: one that can't publish volumes is never asked to, nor one
+// without a controller service.
+func TestIdentityIsWhatTheDriverSays(t *testing.T) {
+	const (
+		publish = csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME
+		nodes   = csi.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES
+		list    = csi.ControllerServiceCapability_RPC_LIST_VOLUMES
+		look    = csi.ControllerServiceCapability_RPC_GET_VOLUME
+	)
+	for _, test := range []struct {
+		without bool
+		can     []csi.ControllerServiceCapability_RPC_Type
+		want    driver.Identity
+	}{
+		{true, nil, driver.Identity{}},
+		{false, nil, driver.Identity{}},
+		{false, can(publish), driver.Identity{Publishes: true}},
+		{false, can(nodes, list, look), driver.Identity{}},
+		{false, can(publish, list, look), driver.Identity{Publishes: true}},
+		{false, can(publish, nodes, list), driver.Identity{Publishes: true, Lists: true}},
+		{false, can(publish, nodes, look), driver.Identity{Publishes: true, Looks: true}},
+		{false, can(csi.ControllerServiceCapability_RPC_PUBLISH_READONLY), driver.Identity{PublishReadOnly: true}},
+		{false, can(csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER), driver.Identity{SingleNodeMultiWriter: true}},
+	} {
+		d := &identity{without: test.without, can: test.can, failures: map[string]int{}}
+		socket, stop := d.serve(t, d.fail)
+		connected, what, err := driver.Connect(t.Context(), driver.Config{Address: socket, Timeout: 5 * time.Second, Retry: time.Millisecond})
+		if test.want.Name = name; err != nil || what != test.want {
+			t.Errorf("with %v it is %+v (%v), want %+v", test.can, what, err, test.want)
+		}
+		connected.Close()
+		stop()
+	}
+}
+
+func can(list ...csi.ControllerServiceCapability_RPC_Type) []csi.ControllerServiceCapability_RPC_Type {
+	return list
+}
+
 // TestEveryCodeAboutItself: a driver that can't say yet what it is, is asked
 // again, whatever it answers.
 func TestEveryCodeAboutItself(t *testing.T) {
 	ended := leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
-		d := &identity{code: code, failures: map[string]int{"ready": 2}}
+		d := &identity{code: code, failures: map[string]int{"ready": 2}, can: can(csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME)}
 		for _, method := range methods() {
 			d.failures[method] = 2
 		}

@@ -58,6 +58,7 @@ type Server struct {
 	intercept func(Request, func()) error
 	outages   int  // how many there were
 	out       bool // there is one now
+	lags      bool // watches show nothing new
 	compacted int  // the history before this version is lost
 }
 
@@ -118,6 +119,14 @@ func (s *Server) Outage(f func()) {
 	s.history, s.compacted = nil, s.version
 	s.out = false
 	s.mu.Unlock()
+}
+
+// Lag has watches show nothing new from now on, or all that there is again.
+func (s *Server) Lag(lags bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lags = lags
+	s.changed.Broadcast()
 }
 
 // Writes returns the requests since the last Forget that were to change

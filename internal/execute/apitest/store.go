@@ -227,6 +227,8 @@ func (s *Server) bind(c call) (any, *metav1.Status) {
 	switch {
 	case binding.UID != "" && string(binding.UID) != pod.text("uid"):
 		return nil, failure(http.StatusConflict, "pod %s has the UID %s, not %s", c.name, pod.text("uid"), binding.UID)
+	case binding.ResourceVersion != "" && binding.ResourceVersion != pod.text("resourceVersion"):
+		return nil, failure(http.StatusConflict, "pod %s has the version %s, not %s", c.name, pod.text("resourceVersion"), binding.ResourceVersion)
 	case pod.text("deletionTimestamp") != "":
 		return nil, failure(http.StatusConflict, "pod %s is being deleted, cannot be assigned to a host", c.name)
 	case spec["nodeName"] != nil:

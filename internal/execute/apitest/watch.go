@@ -95,7 +95,7 @@ func (s *Server) since(r *http.Request, next *int, prefix string, outages int) (
 			return nil, false
 		}
 		var events []event
-		for ; *next < len(s.history); *next++ {
+		for ; *next < len(s.history) && !s.lags; *next++ {
 			if e := s.history[*next]; strings.HasPrefix(e.key, prefix) {
 				events = append(events, e)
 			}

@@ -61,6 +61,8 @@ type Ticket struct {
 	Created    time.Time `json:"created"`
 	TTLSeconds int64     `json:"ttlSeconds,omitempty"`
 	Volumes    []string  `json:"volumes,omitempty"` // as the ticket names them
+
+	request arbiter.Request
 }
 
 // The states of a Ticket.
@@ -88,10 +90,7 @@ func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b Ticket) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created),
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(list, func(a, b Ticket) int { return arbiter.CompareRequests(a.request, b.request) })
 	return list
 }
 
@@ -100,7 +99,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket) Ticket {
 	out := Ticket{
 		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Spec.NodeName,
 		Priority: fact.Type.Priority(), State: TicketPending, Created: t.CreationTimestamp.Time, Since: t.CreationTimestamp.Time,
-		TTLSeconds: fact.TTLSeconds,
+		TTLSeconds: fact.TTLSeconds, request: arbiter.TicketRequest(w.Snapshot, &fact),
 	}
 	for _, v := range fact.Volumes {
 		out.Volumes = append(out.Volumes, v.Claim+v.PersistentVolume+v.PodVolume)
@@ -151,7 +150,7 @@ func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
 	}
 	out := Ticket{
 		Namespace: p.Namespace, Name: p.Name, Type: string(ledger.TypePod), For: p.Name, Derived: true, Node: p.Spec.NodeName,
-		Priority: ledger.TypePod.Priority(), State: TicketSatisfied, Created: p.CreationTimestamp.Time,
+		Priority: ledger.TypePod.Priority(), State: TicketSatisfied, Created: p.CreationTimestamp.Time, request: request,
 	}
 	for _, need := range request.Needs {
 		out.Volumes = append(out.Volumes, need.Name)

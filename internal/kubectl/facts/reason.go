@@ -88,16 +88,12 @@ func (w *World) message(r arbiter.Reason) string {
 // since tells from the objects when a reason began. Zero: no object tells.
 func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 	va := w.attachment(r.Volume, r.Node)
-	switch r.Code {
-	case arbiter.Attaching, arbiter.AttachFailed:
-		if va != nil {
-			return va.CreationTimestamp.Time
-		}
-	case arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered:
-		if va != nil && va.DeletionTimestamp != nil {
-			return va.DeletionTimestamp.Time
-		}
-	case arbiter.NodeUnreachable:
+	switch call := arbiter.CallOf(r.Code); {
+	case call == arbiter.CallAttach && va != nil:
+		return va.CreationTimestamp.Time
+	case call == arbiter.CallDetach && va != nil && va.DeletionTimestamp != nil:
+		return va.DeletionTimestamp.Time
+	case r.Code == arbiter.NodeUnreachable:
 		if t := w.notReadySince(r.Node); !t.IsZero() {
 			return t
 		}

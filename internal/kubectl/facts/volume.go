@@ -132,6 +132,7 @@ func accessOf(a ledger.Access) string {
 		return "many nodes"
 	case ledger.AccessConflict:
 		return "conflict"
+	case ledger.AccessUnknown:
 	}
 	return accessUnknown
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// ours matches the names of metrics that Moorage makes.
+const ours = "(?:moorage_|attach_?detach_controller_|storage_operation_)[a-z_]+"
+
 // Documented fails the test unless the section of a page lists just those
-// metrics of the collector whose names begin with moorage_, each in a row of a
-// table. The collector may be a registry; nothing is collected.
+// metrics of the collector whose names begin with moorage_, or are the attach/detach
+// controller's, each in a row of a table. The collector may be a registry; nothing is collected.
 func Documented(t testing.TB, c prometheus.Collector, page, section string) {
 	t.Helper()
 	measured, listed := names(c), Listed(t, page, section)
@@ -39,7 +42,7 @@ func Listed(t testing.TB, page, section string) []string {
 		body, _, _ = strings.Cut(body, "\n## ")
 	}
 	var out []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `(moorage_[a-z_]+)`").FindAllStringSubmatch(body, -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `("+ours+")`").FindAllStringSubmatch(body, -1) {
 		out = append(out, match[1])
 	}
 	slices.Sort(out)
@@ -56,7 +59,7 @@ func names(c prometheus.Collector) []string {
 	var out []string
 	for desc := range described {
 		// A description keeps its name to itself, but for its text.
-		if match := regexp.MustCompile(`fqName: "(moorage_[a-z_]+)"`).FindStringSubmatch(desc.String()); match != nil {
+		if match := regexp.MustCompile(`fqName: "(` + ours + `)"`).FindStringSubmatch(desc.String()); match != nil {
 			out = append(out, match[1])
 		}
 	}

@@ -21,6 +21,7 @@ type Book struct {
 	now     func() time.Time
 	touched func(ledger.Touched)
 	writer  *writer
+	fencer  *fencer
 	keeper  *keeper
 
 	mu   sync.Mutex
@@ -35,9 +36,10 @@ func NewBook(cfg Config) *Book {
 	if cfg.Touched == nil {
 		cfg.Touched = func(ledger.Touched) {}
 	}
+	f := newFencer(cfg.Facts, cfg.Kube)
 	b := &Book{
 		facts: cfg.Facts, ledger: cfg.Facts.Ledger(), now: cfg.Now, touched: cfg.Touched,
-		writer: newWriter(cfg.Tickets), pods: map[string]*Reservation{},
+		writer: newWriter(cfg.Tickets, f), fencer: f, pods: map[string]*Reservation{},
 	}
 	b.keeper = newKeeper(b)
 	return b
@@ -118,8 +120,9 @@ func (b *Book) Close(uid string) *Reservation {
 // Withdraw ends a reservation that is off the book and has come to nothing. One
 // whose ticket was never asked for stops counting at once. One whose ticket may
 // be written counts on until its deletion is confirmed, as it does for the
-// controller; that is tried until ctx is done, which ends with the process. The
-// channel is closed when the reservation no longer counts.
+// controller; that is tried until ctx is done, which ends with the process. Where a
+// bind may still have its effect, the pod is fenced before, and a pod that turns out
+// to be bound keeps its ticket. The channel is closed when that is over.
 func (b *Book) Withdraw(ctx context.Context, r *Reservation) <-chan struct{} {
 	over := make(chan struct{})
 	if r.attempt == nil {
@@ -127,11 +130,12 @@ func (b *Book) Withdraw(ctx context.Context, r *Reservation) <-chan struct{} {
 		close(over)
 		return over
 	}
-	done := b.writer.withdraw(ctx, r.Ticket.ID, r.attempt)
+	gone := b.writer.withdraw(ctx, r.Ticket, r.attempt, r.binding)
 	go func() {
 		defer close(over)
-		<-done
-		b.release(r.Ticket.ID)
+		if <-gone {
+			b.release(r.Ticket.ID)
+		}
 	}()
 	return over
 }

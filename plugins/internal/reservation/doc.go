@@ -13,6 +13,9 @@
 //	counts it     in the background verdict                 by itself
 //	                 └────────────────┴── End: the ticket is withdrawn
 //
+// A bind carries the pod's resource version. Before a ticket goes whose bind may be
+// under way, a fence is written into the pod, and that bind fails.
+//
 // A reservation has no expiry by the clock. Its ticket is named by the pod's
 // UID, so that at any time there is one for a pod at most, and an attempt that
 // was cut off leaves at most one behind, which the next leader withdraws.

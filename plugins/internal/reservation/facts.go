@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -26,11 +27,12 @@ type Facts interface {
 
 var _ Facts = &observe.Observer{}
 
-// Config is what a Book works with. Facts and Tickets must be set.
+// Config is what a Book works with. Facts, Tickets and Kube must be set.
 type Config struct {
 	Facts   Facts
 	Tickets client.Interface
-	Now     func() time.Time // time.Now when nil
+	Kube    kubernetes.Interface // to write fences into pods
+	Now     func() time.Time     // time.Now when nil
 	// Touched is told what the book's own changes of the ledger touched. The
 	// observer publishes only its own.
 	Touched func(ledger.Touched)

@@ -97,7 +97,8 @@ func (k *keeper) keep(ctx context.Context, id ledger.TicketID) error {
 }
 
 // leftover withdraws a ticket that nobody here stands behind, unless its pod
-// turns out to be bound. A ticket whose pod is gone ends with it.
+// turns out to be bound. The pod is fenced before: an earlier leader's bind may be
+// under way. A ticket whose pod is gone ends with it.
 func (k *keeper) leftover(ctx context.Context, t *ledger.Ticket) error {
 	pod, err := k.book.facts.ConfirmPod(ctx, t.ID.Namespace, t.PodName, t.Pod)
 	if err != nil || pod == nil || pod.Spec.NodeName != "" {
@@ -107,10 +108,11 @@ func (k *keeper) leftover(ctx context.Context, t *ledger.Ticket) error {
 		return nil // the pod has just been given a node; the ticket is replaced or taken over
 	}
 	klog.FromContext(ctx).Info("Withdrawing a reservation that nobody stands behind", "ticket", t.ID, "node", t.Node)
-	done := k.book.writer.withdrawByUID(ctx, t.ID, t.UID)
+	gone := k.book.writer.withdrawLeft(ctx, *t)
 	go func() {
-		<-done
-		k.book.release(t.ID)
+		if <-gone {
+			k.book.release(t.ID)
+		}
 	}()
 	return nil
 }

@@ -26,6 +26,7 @@ type Reservation struct {
 	attempt *attempt           // at writing the ticket; nil before Write
 	nogrant bool               // allowed without a grant
 	allowed bool               // the grant was passed on
+	binding bool               // a bind was sent, and may still have its effect
 	cancel  context.CancelFunc // ends what goes on for it in the background
 }
 

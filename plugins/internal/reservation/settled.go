@@ -41,12 +41,13 @@ func GrantTimeout(s ledger.Snapshot, r arbiter.Request) time.Duration {
 }
 
 // BindsUngranted says whether a pod with this request is bound although the
-// controller does not answer: when each volume's policy wants that, or, of those
-// without a policy, the scheduler's own configuration.
+// controller does not answer: when each volume's policy wants that, or, where it says
+// nothing of it, the scheduler's own configuration.
 func BindsUngranted(s ledger.Snapshot, r arbiter.Request, otherwise bool) bool {
 	for _, need := range r.Needs {
 		policy := policyOf(s, need)
-		if policy.Name == "" && !otherwise || policy.Name != "" && !policy.BindUngranted {
+		says := policy.Says&ledger.FieldOnControllerDown != 0
+		if !policy.BindUngranted && (says || !otherwise) {
 			return false
 		}
 	}

@@ -24,6 +24,9 @@ import (
 // the next write of the same pod waiting for ever.
 const requestTimeout = 10 * time.Second
 
+// errBound says that a ticket of another node is there for good.
+var errBound = errors.New("the pod is bound or gone already")
+
 // errForeign says that the ticket's name is taken by somebody else's ticket.
 var errForeign = errors.New("a ticket of that name belongs to another scheduler")
 
@@ -33,6 +36,7 @@ var errForeign = errors.New("a ticket of that name belongs to another scheduler"
 // can only follow the first one's deletion. Safe for parallel use.
 type writer struct {
 	tickets client.Interface
+	fencer  *fencer
 
 	mu   sync.Mutex
 	last map[string]chan struct{} // by pod UID: closed when the newest write is over
@@ -45,10 +49,13 @@ type attempt struct {
 	ticket *v1alpha1.VolumeTicket // as it was written; nil with err
 	err    error
 	sent   bool // a request went out, so that the ticket may exist even with err
+	// adopted says that the ticket was there already: whoever wrote it may have sent
+	// a bind.
+	adopted bool
 }
 
-func newWriter(tickets client.Interface) *writer {
-	return &writer{tickets: tickets, last: map[string]chan struct{}{}}
+func newWriter(tickets client.Interface, f *fencer) *writer {
+	return &writer{tickets: tickets, fencer: f, last: map[string]chan struct{}{}}
 }
 
 // turn takes the next place in a pod's order of writes: before is closed when
@@ -94,18 +101,18 @@ func (w *writer) create(ctx context.Context, t ledger.Ticket) *attempt {
 			return
 		}
 		a.sent = true
-		a.ticket, a.err = w.write(ctx, Object(t))
+		a.ticket, a.adopted, a.err = w.write(ctx, &t)
 	}()
 	return a
 }
 
 // write creates a ticket. One that exists already is taken over when it asks
 // for the same, such as that of an earlier leader or of an answer that was
-// lost, and is else replaced.
-func (w *writer) write(ctx context.Context, wanted *v1alpha1.VolumeTicket) (*v1alpha1.VolumeTicket, error) {
+// lost, and is else replaced, after its pod is fenced.
+func (w *writer) write(ctx context.Context, t *ledger.Ticket) (written *v1alpha1.VolumeTicket, adopted bool, err error) {
+	wanted := Object(*t)
 	tickets := w.tickets.VolumeTickets(wanted.Namespace)
-	var written *v1alpha1.VolumeTicket
-	err := retry(ctx, func(ctx context.Context) (bool, error) {
+	err = retry(ctx, func(ctx context.Context) (bool, error) {
 		made, err := tickets.Create(ctx, wanted, metav1.CreateOptions{})
 		switch {
 		case late(ctx, err):
@@ -121,18 +128,26 @@ func (w *writer) write(ctx context.Context, wanted *v1alpha1.VolumeTicket) (*v1a
 		case err != nil:
 			return false, err
 		case sameReservation(existing, wanted):
-			written = existing
+			written, adopted = existing, true
 			return true, nil
 		case existing.Spec.Scheduler != wanted.Spec.Scheduler:
 			return false, fmt.Errorf("%w: %s", errForeign, existing.Spec.Scheduler)
 		}
-		_, err = w.delete(ctx, existing)
+		unbound, err := w.fencer.fence(ctx, t)
+		switch {
+		case apierrors.IsConflict(err):
+			return false, nil
+		case err == nil && !unbound:
+			return false, errBound
+		case err == nil:
+			_, err = w.delete(ctx, existing)
+		}
 		return false, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return written, nil
+	return written, adopted, nil
 }
 
 // late says whether a server had no answer in time: it may have done, or may
@@ -143,26 +158,45 @@ func late(ctx context.Context, err error) bool {
 }
 
 // withdraw begins to delete what came of an attempt, and goes on until it is
-// known to be gone, or ctx is done. The channel it returns is closed then.
-func (w *writer) withdraw(ctx context.Context, id ledger.TicketID, a *attempt) <-chan struct{} {
-	done := make(chan struct{})
-	before, after := w.turn(id.Name)
+// known to be gone, or ctx is done; whether it is gone is sent then. Where a bind may
+// have been sent by the ticket, here (bound) or by whoever wrote it, the pod is fenced
+// before; a pod that turns out to be bound or gone keeps its ticket.
+func (w *writer) withdraw(ctx context.Context, t ledger.Ticket, a *attempt, bound bool) <-chan bool {
+	gone := make(chan bool, 1)
+	before, after := w.turn(t.ID.Name)
 	go func() {
 		defer after()
-		defer close(done)
 		<-before
-		if a.ticket == nil && !a.sent {
-			return
+		switch {
+		case a.ticket == nil && !a.sent:
+			gone <- true // it never was
+		case (bound || a.adopted || a.ticket == nil) && !w.fenced(ctx, &t):
+			gone <- false
+		default:
+			gone <- w.remove(ctx, t.ID, a.ticket)
 		}
-		w.remove(ctx, id, a.ticket)
 	}()
-	return done
+	return gone
+}
+
+// fenced fences a ticket's pod, and returns whether it has no node; false when ctx is
+// done before that is known.
+func (w *writer) fenced(ctx context.Context, t *ledger.Ticket) (unbound bool) {
+	err := persist(ctx, func(ctx context.Context) (bool, error) {
+		var err error
+		unbound, err = w.fencer.fence(ctx, t)
+		if apierrors.IsConflict(err) {
+			return false, nil // it has changed: read again
+		}
+		return err == nil, err
+	})
+	return err == nil && unbound
 }
 
 // remove deletes a ticket until it is known to be gone. known is the ticket as
 // it was written; nil when what came of the write is not known, and whatever
-// has its name is meant.
-func (w *writer) remove(ctx context.Context, id ledger.TicketID, known *v1alpha1.VolumeTicket) {
+// has its name is meant. False when ctx is done before.
+func (w *writer) remove(ctx context.Context, id ledger.TicketID, known *v1alpha1.VolumeTicket) bool {
 	tickets := w.tickets.VolumeTickets(id.Namespace)
 	err := persist(ctx, func(ctx context.Context) (bool, error) {
 		target := known
@@ -180,6 +214,7 @@ func (w *writer) remove(ctx context.Context, id ledger.TicketID, known *v1alpha1
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("A reservation was not withdrawn before the process ended", "ticket", id, "err", err)
 	}
+	return err == nil
 }
 
 // delete deletes just this ticket and says whether it is gone for certain.
@@ -219,10 +254,9 @@ func backoff() wait.DelayFunc {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}.DelayFunc()
 }
 
-// withdrawByUID begins to delete the ticket with this UID, of which no attempt
-// of this process is known.
-func (w *writer) withdrawByUID(ctx context.Context, id ledger.TicketID, uid string) <-chan struct{} {
-	return w.withdraw(ctx, id, &attempt{ticket: &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: types.UID(uid)},
-	}})
+// withdrawLeft begins to delete a ticket, of which no attempt of this process is known.
+func (w *writer) withdrawLeft(ctx context.Context, t ledger.Ticket) <-chan bool {
+	return w.withdraw(ctx, t, &attempt{adopted: true, ticket: &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.ID.Namespace, Name: t.ID.Name, UID: types.UID(t.UID)},
+	}}, false)
 }

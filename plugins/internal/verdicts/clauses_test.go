@@ -90,6 +90,7 @@ func limits() []clause {
 
 func claims() []clause {
 	return []clause{
+		{"a claim to be provisioned by what is no CSI driver", "needs no attachment and no slot: no CSIDriver has the provisioner's name, and no node has registered it", []string{"verdict to be provisioned by what is no CSI driver", "script no-csi-driver"}},
 		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound",
 			"test plugins/volumehold TestPreBindWaitsForTheVolumeThatTheClaimBecame", "test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
 		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet", "script unbound", "script claims"}},
@@ -111,9 +112,12 @@ func meanwhile() []clause {
 		{"scheduler killed between Permit and Bind", "the same", []string{"sandbox crash", "test plugins/volumehold TestGrantedButNotBound"}},
 		{"leader change", "who begins to lead first withdraws tickets of unbound pods", []string{"test plugins/volumehold TestLeaderWithdrawsWhatIsLeft", "test plugins/volumehold TestWithdrawalIsTriedUntilItIsDone", "test plugins/scheduler TestNextLeaderTakesOver",
 			"test plugins/extender TestLeaderFirstWithdrawsWhatIsLeft", "test plugins/extender TestProcessLeadsServesAndHandsOver", "sandbox crash"}},
+		{"a bind of the leader before is under way while its ticket is withdrawn", "the pod is fenced first; the bind fails, or the ticket stays", []string{"test plugins/extender TestBindOfALeaderBeforeFails", "test plugins/extender TestTicketGoesAfterTheFence", "test plugins/volumehold TestLeftoverGoesAfterTheFence", "test plugins/volumehold TestBindAfterAChange"}},
+		{"a bind gets no answer", "the pod is fenced before the ticket goes", []string{"test plugins/extender TestBindWithoutAnAnswerFailsLater"}},
+		{"the pod changes between its reservation and its bind", "it is bound all the same", []string{"test plugins/extender TestBindOfAPodThatChanges", "test plugins/volumehold TestBindAfterAChange"}},
 		{"two schedulers on the same nodes", "the controller grants what fits; who is refused is rejected in Permit, and goes elsewhere", []string{"test plugins/scheduler TestTwoSchedulersShareTheSlots",
 			"test plugins/scheduler TestRefusedPodGoesElsewhere", "test plugins/extender TestOneSlotForTwo", "test controller TestLimit", "script contention"}},
-		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/observe TestConfirmClaim"}},
+		{"a claim or node that the controller has not seen", "decided once it is: no ticket is refused for it", []string{"test controller/ticket TestTicketsOfANodeShareItsSlots", "test internal/execute TestRefusalReadsTheClaim"}},
 		{"the controller is down", "waits, or is bound ungranted, as the policy says", []string{"test plugins/volumehold TestControllerDown", "test plugins/volumehold TestNoAnswerInTime"}},
 		{"bindAfter: Attached", "bound once attached, or sent elsewhere", []string{"test plugins/volumehold TestPolicyMayBindOnlyOnceAttached", "test plugins/volumehold TestPreBindIsBounded"}},
 	}
@@ -168,7 +172,8 @@ func configuration() []clause {
 	return []clause{
 		{"typed, defaulted, validated args", "bad ones are refused at start-up", []string{"test plugins/volumehold TestDecodeArgs", "test plugins/scheduler TestBadArgsAreRefused", "test api/config/v1alpha1 TestDefaults", "test api/config/v1alpha1 TestValidate"}},
 		{"second profile, and only scheduler", "both in manifests and chart", []string{"test manifests TestSchedulerConfiguration"}},
-		{"a profile with NodeVolumeLimits, too", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfileWithNodeVolumeLimitsIsRefused"}},
+		{"a profile with NodeVolumeLimits, too", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
+		{"VolumeHold before VolumeBinding in preBind, or at some of its extension points only, scores apart", "refused at start-up, with the fix", []string{"test plugins/scheduler TestProfilesThatAreRefused"}},
 		{"pods of other profiles", "are not gated, and their volumes count", []string{"test plugins/scheduler TestStockProfileIsNotGated"}},
 	}
 }

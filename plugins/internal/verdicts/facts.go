@@ -40,9 +40,10 @@ func treeSlots(limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: "ebs.csi.aws.com", NodeID: "n1", Limit: limit}}}
 }
 
-// outOfService is a node that is known to be switched off.
+// outOfService is a node that is known to be switched off, and that the node
+// controller has not heard of for long.
 func outOfService(node ledger.NodeName) ledger.Event {
-	return ledger.NodeState{Name: node, UID: string(node), Ready: ledger.ReadyFalse, Managed: true, Reporting: true, OutOfService: true}
+	return ledger.NodeState{Name: node, UID: string(node), Ready: ledger.ReadyUnknown, Managed: true, Reporting: true, OutOfService: true}
 }
 
 func volumeOf(claim string) ledger.VolumeID {

@@ -176,6 +176,8 @@ func claims() []Row {
 		{"bound on first use, shared with a pod here", events(late("data"), disk("a", ledger.AccessNode), only(attachment("a", "n1", nil)),
 			reserved(ledger.TicketGranted, "n1", "holder", "data")), p, "n1", Fits, ""},
 		{"bound on first use, reserved elsewhere", events(late("data"), reserved(ledger.TicketGranted, "n2", "holder", "data")), p, "n1", Hopeless, heldAtN2},
+		{"to be provisioned by what is no CSI driver", events(claim("data", func(c *ledger.Claim) { c.Class = "local" }),
+			only(ledger.StorageClass{Name: "local", Driver: "rancher.io/local-path", WaitForFirst: true})), p, "n1", Fits, ""},
 		{"ephemeral, of somebody else", disk("p-data", ledger.AccessNode), ephemeral("p", "data"), "n1",
 			Hopeless, "claim p-data does not exist, or belongs to someone else"},
 	}

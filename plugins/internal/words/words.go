@@ -23,8 +23,8 @@ func Node(v arbiter.Verdict, n ledger.NodeName) (messages []string, evictable bo
 	}
 	evictable = true
 	for _, r := range v.Reasons {
-		evictable = evictable && liftable(r, n)
-		messages = append(messages, node(r))
+		evictable = evictable && r.LiftedByEviction(n)
+		messages = append(messages, r.OfNodes())
 	}
 	return messages, evictable
 }
@@ -45,30 +45,6 @@ func Pod(v arbiter.Verdict) []string {
 	return messages
 }
 
-// liftable says whether fewer pods on the node could lift a reason.
-func liftable(r arbiter.Reason, n ledger.NodeName) bool {
-	switch r.Code {
-	case arbiter.NoFreeSlot, arbiter.NodeExhausted:
-		return true
-	case arbiter.UsedByOtherPod:
-		return r.Node == n
-	}
-	return false
-}
-
-// node puts a reason behind kube-scheduler's count of nodes.
-func node(r arbiter.Reason) string {
-	switch r.Code {
-	case arbiter.NoFreeSlot:
-		return "node(s) have " + r.Message()
-	case arbiter.HeldElsewhere, arbiter.Outranked:
-		return "node(s) " + r.Message()
-	case arbiter.DriverNotRegistered, arbiter.NodeExhausted:
-		return "node(s) where " + r.Message()
-	}
-	return "node(s) unfit: " + r.Message()
-}
-
 // Grouped counts equal messages over nodes as kube-scheduler does:
 // "3 node(s) …, 1 node(s) …".
 func Grouped(counts map[string]int) string {
@@ -86,7 +62,7 @@ func Elsewhere(v arbiter.Verdict, holder ledger.NodeName) []string {
 	var messages []string
 	for _, r := range v.Reasons {
 		if r.Node == holder {
-			messages = append(messages, node(r))
+			messages = append(messages, r.OfNodes())
 		}
 	}
 	return messages

@@ -189,6 +189,9 @@ func (r *Runtime) Launch(name, path string, args ...string) error {
 // Stop ends a process that Launch started.
 func (r *Runtime) Stop(ctx context.Context, name string) error { return r.procs.Kill(ctx, name) }
 
+// StartAgain starts a process again that Stop has ended.
+func (r *Runtime) StartAgain(name string) error { return r.procs.Start(name) }
+
 // Failed is closed when a process ended again and again.
 func (r *Runtime) Failed() <-chan struct{} { return r.procs.Failed() }
 

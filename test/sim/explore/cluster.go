@@ -7,8 +7,9 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 func (s *state) machine(n int) *world.Machine { return s.w.Machines[machineID(node(n))] }
@@ -16,131 +17,11 @@ func (s *state) machine(n int) *world.Machine { return s.w.Machines[machineID(no
 // podIndex is the number of a pod.
 func podIndex(uid string) int { return int(uid[1] - '0') }
 
-// desired are the volumes of the pods that a kubelet is to run.
-func (s *state) desired(n int) uint8 {
-	var set uint8
-	for _, p := range s.w.PodsAt(node(n)) {
-		if p.Phase != ledger.PodFinished && s.kubelets[n-1].ended&bit(podIndex(p.UID)) == 0 {
-			for _, claim := range s.config.Pods[podIndex(p.UID)-1] {
-				set |= bit(claim)
-			}
-		}
-	}
-	return set
-}
-
-// uses are the volumes that belong into volumesInUse.
-func (s *state) uses(n int) []ledger.VolumeID {
-	var list []ledger.VolumeID
-	set := s.desired(n) | s.kubelets[n-1].attached
-	for i := range s.config.Access {
-		if set&bit(i+1) != 0 {
-			list = append(list, volume(i+1))
-		}
-	}
-	return list
-}
-
-// kubeletMoves are what kubelets do, in the order of the handshake.
-func (s *state) kubeletMoves(list []move) []move {
-	for n := 1; n <= nodes; n++ {
-		k, m := s.kubelets[n-1], s.machine(n)
-		if !k.up || !m.Powered {
-			continue
-		}
-		name := string(node(n))
-		if s.news(n) {
-			list = append(list, move{name + " reports its volumes in use", true, func(s *state) { s.report(n) }})
-		}
-		for i := range s.config.Access {
-			if s.attachable(n, i+1) {
-				list = append(list, move{fmt.Sprintf("%s finds v%d in volumesAttached", name, i+1), true, func(s *state) { s.kubelets[n-1].attached |= bit(i + 1) }})
-			}
-			if k.attached&bit(i+1) != 0 && s.desired(n)&bit(i+1) == 0 && !m.Uses(volume(i+1)) {
-				list = append(list, move{fmt.Sprintf("%s lets go of v%d", name, i+1), true, func(s *state) { s.release(n) }})
-			}
-		}
-		for i := range s.config.Pods {
-			list = s.podMoves(list, n, i+1)
-		}
-	}
-	return list
-}
-
-func (s *state) podMoves(list []move, n, i int) []move {
-	name, uid := string(node(n)), pod(i)
-	p, exists := s.w.Pod(uid)
-	here := exists && p.Node == node(n)
-	ended := s.kubelets[n-1].ended&bit(i) != 0
-	if here && p.Phase == ledger.PodLive && !ended {
-		for _, claim := range s.config.Pods[i-1] {
-			if s.mountable(n, claim, uid) {
-				list = append(list, move{fmt.Sprintf("%s mounts v%d for %s", name, claim, uid), true, func(s *state) { s.w.Mount(s.machine(n), volume(claim), uid) }})
-			}
-		}
-	}
-	mounted := slices.ContainsFunc(s.config.Pods[i-1], func(claim int) bool { return slices.Contains(s.machine(n).Mounts[volume(claim)], uid) })
-	if mounted && (!here || p.Phase == ledger.PodTerminating) || here && p.Phase == ledger.PodTerminating && !ended {
-		list = append(list, move{name + " ends " + uid, true, func(s *state) { s.end(n, i) }})
-	}
-	if here && p.Phase == ledger.PodTerminating && ended && !mounted {
-		list = append(list, move{name + " removes " + uid, true, func(s *state) { s.w.Serve(world.Request{Do: world.RemovePod, UID: uid}) }})
-	}
-	return list
-}
-
-// news says whether the next tick of the status would tell or mark anything.
-func (s *state) news(n int) bool {
-	now, exists := s.w.Node(node(n))
-	k := s.kubelets[n-1]
-	return exists && (now.Ready != ledger.ReadyTrue || s.desired(n)&^k.told != 0 || !slices.Equal(now.InUse, s.uses(n)))
-}
-
-func (s *state) report(n int) {
-	s.w.Serve(world.Request{Do: world.ReportUse, Node: node(n), InUse: s.uses(n)})
-	s.kubelets[n-1].told = s.desired(n)
-}
-
-// attachable: told to be in use, and in volumesAttached as it is now.
-func (s *state) attachable(n, i int) bool {
-	k := s.kubelets[n-1]
-	now, _ := s.w.Node(node(n))
-	return k.told&bit(i) != 0 && k.attached&bit(i) == 0 && s.desired(n)&bit(i) != 0 && slices.Contains(now.Reported, volume(i))
-}
-
-// mountable: held for attached, and the VolumeAttachment says so, too.
-func (s *state) mountable(n, claim int, uid string) bool {
-	a, _ := s.w.Attachment(attachmentName(claim, n))
-	return s.kubelets[n-1].attached&bit(claim) != 0 && a.Attached && !a.Deleting && !slices.Contains(s.machine(n).Mounts[volume(claim)], uid)
-}
-
-// end ends a pod's containers, and its mounts; what nobody uses any more is no
-// longer held for attached.
-func (s *state) end(n, i int) {
-	k, m := &s.kubelets[n-1], s.machine(n)
-	k.ended |= bit(i)
-	for _, claim := range s.config.Pods[i-1] {
-		m.Unmount(volume(claim), pod(i))
-	}
-	s.release(n)
-}
-
-// release has a kubelet forget what nobody at its node uses any more.
-func (s *state) release(n int) {
-	k, desired := &s.kubelets[n-1], s.desired(n)
-	for i := range s.config.Access {
-		if desired&bit(i+1) == 0 && !s.machine(n).Uses(volume(i+1)) {
-			k.attached &^= bit(i + 1)
-		}
-	}
-	k.told &= desired
-}
-
 // attacherMoves are what the attacher does: each attachment by itself.
 func (s *state) attacherMoves(list []move) []move {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
-		v, _ := s.w.Source(a)
+		v, there := s.w.Attaches(a)
 		name := fmt.Sprintf("%s at %s", v.Handle, a.Node)
 		machine := machineID(a.Node)
 		switch {
@@ -149,7 +30,7 @@ func (s *state) attacherMoves(list []move) []move {
 				s.w.Unpublish(v, machine)
 				s.w.Serve(world.Request{Do: world.MarkDetached, Key: key, UID: a.UID})
 			}})
-		case !a.Attached:
+		case !a.Attached && there:
 			list = append(list, move{"attacher attaches " + name, true, func(s *state) {
 				s.w.Publish(v, machine)
 				s.w.Serve(world.Request{Do: world.MarkAttached, Key: key, UID: a.UID})
@@ -169,10 +50,13 @@ func (s *state) schedulerMoves(list []move) []move {
 			continue
 		}
 		if s.config.Deletable[i] && p.Phase == ledger.PodLive {
-			list = append(list, move{"user deletes " + uid, false, func(s *state) { s.delete(uid) }})
+			list = append(list, move{"user deletes " + uid, false, func(s *state) { s.w.DeletePod(uid) }})
 		}
-		if p.Node != "" || p.Phase != ledger.PodLive {
+		if _, complete := s.w.VolumesOf(p); p.Node != "" || p.Phase != ledger.PodLive || !complete && s.config.Vanished > 0 {
 			continue
+		}
+		if s.leader != nil && s.behind(world.Claims) {
+			continue // a leader that takes a claim for missing reads it; that is not played here
 		}
 		list = s.placings(list, i, p)
 	}
@@ -241,8 +125,8 @@ func (s *state) passing(n int) bool {
 		return s.w.Get(world.Attachments, attachmentName(podIndex(v.Handle), n)) == nil
 	}
 	return slices.ContainsFunc(now.InUse, named) || slices.ContainsFunc(now.Reported, named) ||
-		s.leader != nil && slices.ContainsFunc(s.leader.ops, func(o op) bool {
-			return o.request.Do == world.CreateAttachment && o.step.Node == node(n)
+		s.leader != nil && s.leader.any(func(o op) bool {
+			return o.task.Step.Do == arbiter.CreateAttachment && o.task.Step.Node == node(n)
 		})
 }
 
@@ -267,14 +151,4 @@ func (s *state) reserve(p ledger.Pod, n ledger.NodeName) {
 
 func (s *state) bind(uid string, n ledger.NodeName) {
 	s.w.Serve(world.Request{Do: world.BindPod, UID: uid, Node: n})
-}
-
-func (s *state) delete(uid string) {
-	p, _ := s.w.Pod(uid)
-	if p.Node == "" {
-		s.w.Drop(world.Pods, uid)
-		return
-	}
-	p.Phase = ledger.PodTerminating
-	s.w.Put(p)
 }

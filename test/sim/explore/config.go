@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 const (
@@ -44,6 +45,19 @@ type Config struct {
 	DeadNodes   int
 	// Returns: a dead node that was declared out of service may come back.
 	Returns bool
+	// As bad as real clusters are, and how many of each there may be.
+	Stuck    int // volumes that can't be unmounted any more; pods may be removed by force then
+	Silences int // kubelets that end for a while, with mounts in place
+	Broken   int // kubelets that live, and say that they are not ready, for a while
+	Remade   int // Nodes that are deleted under their kubelets, which make them again
+	Vanished int // PersistentVolumes that vanish; their disks come back under other names
+	// Again are pods that use such a disk, by its other name.
+	Again []bool
+	// Impatient has a policy that takes every node for dead that is not Ready.
+	Impatient bool
+	// Forgetful kubelets don't find again what is staged and has no pod: no rule can
+	// be kept then.
+	Forgetful bool
 	// Failures, if it is set, is how many lost answers and failed calls there
 	// may be in all, and Crashes how many kubelets and nodes may crash.
 	Failures, Crashes int
@@ -77,6 +91,22 @@ func Newcomers() Config {
 	}
 }
 
+// again says whether a pod, by index, uses disks that have come back.
+func (c *Config) again(i int) bool { return i < len(c.Again) && c.Again[i] }
+
+// claimName and pvName are the names of a volume's claim and PersistentVolume,
+// before it vanished or after.
+func claimName(i int, again bool) string { return named("c", i, again) }
+
+func pvName(i int, again bool) string { return named("pv", i, again) }
+
+func named(what string, i int, again bool) string {
+	if again {
+		return fmt.Sprintf("%s%d-again", what, i)
+	}
+	return fmt.Sprintf("%s%d", what, i)
+}
+
 // slots is how many a node has.
 func (c *Config) slots(n int) int32 {
 	if c.OneNode && n > 1 {
@@ -97,7 +127,10 @@ func Small() []World {
 	restart.Restarts = 1
 	dead := Handover()
 	dead.Leaders, dead.DeadNodes = 1, 1
-	return []World{{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()}, {"handover, a dead node", dead}}
+	return []World{
+		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()}, {"handover, a dead node", dead},
+		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
+	}
 }
 
 // Large are the worlds that take minutes: one volume with every two of another
@@ -169,6 +202,10 @@ const nodes = 2
 // begin makes the state that the search begins with: all that is placed runs.
 func begin(c Config) *state {
 	w := world.New()
+	w.Forgetful = c.Forgetful
+	if c.Impatient {
+		w.Put(ledger.Policy{Name: driver, Driver: driver, AfterUnreachable: new(time.Duration)})
+	}
 	w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	for i, access := range c.Access {
 		key := ledger.ClaimKey{Namespace: namespace, Name: fmt.Sprintf("c%d", i+1)}
@@ -181,14 +218,15 @@ func begin(c Config) *state {
 	for n := 1; n <= nodes; n++ {
 		id := machineID(node(n))
 		w.AddMachine(id, node(n))
-		w.Put(ledger.NodeDrivers{Node: node(n), Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: id, Limit: c.slots(n)}}})
-		w.Put(ledger.NodeState{Name: node(n), UID: w.UID(), Managed: true, Ready: ledger.ReadyTrue, Reporting: true})
-		s.kubelets = append(s.kubelets, kubelet{up: true})
+		w.Kubelet(id).Register(ledger.DriverOnNode{Name: driver, NodeID: id, Limit: c.slots(n)})
+		now, _ := w.Node(node(n))
+		now.Ready, now.Reporting = ledger.ReadyTrue, true
+		w.Put(now)
 	}
 	for i, claims := range c.Pods {
 		p := ledger.Pod{UID: pod(i + 1), Namespace: namespace, Name: pod(i + 1)}
 		for k, claim := range claims {
-			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: fmt.Sprintf("vol%d", k), Claim: fmt.Sprintf("c%d", claim)})
+			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: fmt.Sprintf("vol%d", k), Claim: claimName(claim, c.again(i))})
 		}
 		if n := c.Placed[i]; n > 0 {
 			p.Node = node(n)
@@ -198,6 +236,7 @@ func begin(c Config) *state {
 			s.run(i, n)
 		}
 	}
+	s.look()
 	s.lead()
 	s.w.Log = nil
 	return s
@@ -219,13 +258,14 @@ func (s *state) run(p, n int) {
 		w.Publish(v, machineID(node(n)))
 		w.Put(place)
 		w.Put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{
-			Node: node(n), NodeUID: place.UID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,
+			Node: node(n), NodeUID: place.UID, BootID: place.BootID, Transitions: 1, PVs: []string{a.PersistentVolume}, State: ledger.HoldHeld,
 			Requesters: []ledger.Requester{{Namespace: namespace, Name: pod(p + 1), UID: pod(p + 1)}},
 		}})
-		w.Mount(w.Machines[machineID(node(n))], v, pod(p+1))
-		s.kubelets[n-1].told |= bit(claim)
-		s.kubelets[n-1].attached |= bit(claim)
+		w.Mount(s.machine(n), v, pod(p+1))
+		k := &s.machine(n).Process
+		k.Told, k.Attached = append(k.Told, v), append(k.Attached, v)
 	}
+	s.machine(n).Containers[pod(p+1)] = true
 }
 
 // bit is a volume or pod in a set of them.

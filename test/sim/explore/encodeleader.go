@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // known writes what leader does, from what was written when it changed last.
@@ -48,14 +49,42 @@ func (e *encoder) leader(s *state, l *leader) {
 		e.node(l.nodes[i])
 		if n := snapshot.Node(node(i + 1)); n != nil {
 			e.version(nodeObject(n.Name), n.Version)
-			e.bool(n.Ready == ledger.ReadyTrue, n.OutOfService, n.SawFail, n.Driver(driver).Exhausted)
+			e.byte(byte(n.Ready))
+			e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.NotReady.IsZero(), n.Heard.IsZero())
+			for i := range s.config.Access {
+				e.bool(n.Doubts(volume(i + 1)))
+			}
 		}
 	}
 	for i := range s.config.Access {
 		e.volume(s, snapshot.Volume(volume(i+1)))
 	}
+	if s.config.Vanished > 0 {
+		e.sources(s, snapshot)
+	}
 	e.byte(l.queue.volumes, l.queue.nodes, l.queue.tickets, l.retry.volumes, l.retry.nodes, l.retry.tickets)
-	e.ops(l.ops)
+	e.byte(byte(len(l.wires)))
+	for _, w := range l.wires {
+		e.request(w.request)
+		e.ops(w.ops)
+	}
+	e.ops(l.waiting)
+}
+
+// sources writes which PersistentVolumes are known, and attachments of which that is
+// not known.
+func (e *encoder) sources(s *state, snapshot ledger.Snapshot) {
+	for i := range s.config.Access {
+		for _, again := range []bool{false, true} {
+			e.bool(snapshot.PersistentVolume(pvName(i+1, again)) != nil)
+		}
+	}
+	for v := range snapshot.Volumes() {
+		if !v.ID.IsReal() {
+			e.text(v.ID.Handle)
+			e.volume(s, v)
+		}
+	}
 }
 
 func (e *encoder) volume(s *state, v *ledger.Volume) {
@@ -71,6 +100,7 @@ func (e *encoder) volume(s *state, v *ledger.Volume) {
 		p := &v.Places[i]
 		e.text(string(p.Node))
 		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent)
+		e.bool(p.Proof.Forced)
 		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))
 		e.users(p.Users)
 		a := p.Own()
@@ -97,18 +127,37 @@ func (e *encoder) ops(list []op) {
 	e.byte(byte(len(list)))
 	for _, o := range list {
 		e.text(o.key)
-		e.bool(o.waits, o.commit != nil, o.drops != nil)
-		e.step(o.step)
-		e.request(o.request)
-		for _, step := range o.then {
-			e.step(step)
+		e.bool(o.ghost != nil, o.late != nil)
+		if o.late != nil {
+			e.request(*o.late)
 		}
-		if o.commit != nil {
-			e.request(*o.commit)
+		if o.ghost != nil {
+			e.ticket(*o.ghost)
+			continue
 		}
-		if o.drops != nil {
-			e.ticket(*o.drops)
-		}
+		e.task(o.task)
+	}
+}
+
+// task writes what a task has yet to do, and what it waits for.
+func (e *encoder) task(t flow.Task) {
+	e.step(t.Step)
+	if t.Ticket != nil {
+		e.ticket(*t.Ticket)
+	}
+	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Holds)), byte(len(t.Listed)), byte(len(t.Read)))
+	e.bool(t.Announced)
+	for _, step := range t.Holds {
+		e.step(step)
+	}
+	for _, p := range t.Listed {
+		e.pod(p)
+	}
+	for _, r := range t.Read {
+		e.text(r.Key)
+	}
+	if t.Commit.Do != 0 {
+		e.request(world.Sent(t.Commit, true))
 	}
 }
 
@@ -125,6 +174,9 @@ func (e *encoder) step(s arbiter.Step) {
 		e.uid(attachmentObject(s.Attachment), s.UID)
 		e.version(attachmentObject(s.Attachment), s.Version)
 	}
+	if s.NodeUID != "" {
+		e.uid(nodeObject(s.Node), s.NodeUID)
+	}
 	if s.Rule != "" {
 		e.version(nodeObject(s.Node), s.NodeVersion)
 	}
@@ -135,12 +187,12 @@ func (e *encoder) step(s arbiter.Step) {
 	}
 }
 
-func (e *encoder) requests(list []world.Request) {
+func (e *encoder) requests(list []*world.Request) {
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b world.Request) int { return strings.Compare(requestName(a), requestName(b)) })
+	slices.SortStableFunc(sorted, func(a, b *world.Request) int { return strings.Compare(requestName(a), requestName(b)) })
 	e.byte(byte(len(sorted)))
 	for _, r := range sorted {
-		e.request(r)
+		e.request(*r)
 	}
 }
 
@@ -161,17 +213,18 @@ func (e *encoder) request(r world.Request) {
 		e.uid(e.named(r.Key), r.UID)
 	case world.DropAttachment:
 		o := e.named(r.Key)
-		if p := r.Options.Preconditions; p != nil && p.UID != nil {
-			e.uid(o, string(*p.UID))
+		if r.UID != "" {
+			e.uid(o, r.UID)
 		}
-		if p := r.Options.Preconditions; p != nil && p.ResourceVersion != nil {
-			e.version(o, *p.ResourceVersion)
+		if r.Version != "" {
+			e.version(o, r.Version)
 		}
 	case world.PatchNode:
 		e.patch(r)
 	case world.DecideTicket, world.DropTicket:
 		o := ticketObject(world.TicketKey(r.Key))
 		e.byte(byte(o), byte(r.Phase))
+		e.bool(r.EpochOnly)
 		e.text(r.Reason)
 		e.version(o, r.Version)
 		e.uid(o, r.UID)
@@ -192,14 +245,15 @@ func (e *encoder) named(attachment string) object {
 // patch writes what a patch of a Node tests, and what it changes.
 func (e *encoder) patch(r world.Request) {
 	e.text(string(r.Node))
+	e.uid(nodeObject(r.Node), r.Read.UID)
 	e.volumes(r.Read.Reported)
-	for _, s := range r.Steps {
-		e.byte(byte(s.Do))
-		e.text(s.Volume.Handle)
-		e.text(s.Rule)
+	for _, c := range r.Patch.Changes {
+		e.bool(c.Add)
+		e.text(c.Volume.Handle)
+		e.text(c.Rule)
 		switch {
-		case s.Do != arbiter.Unreport:
-		case s.Rule == "":
+		case c.Add:
+		case c.Rule == "":
 			e.volumes(r.Read.InUse)
 		default:
 			e.version(nodeObject(r.Node), r.Read.Version)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // api writes the objects that change.
@@ -31,6 +31,7 @@ func (e *encoder) api(s *state) {
 			e.bool(exists)
 			if exists {
 				e.attachment(s, a)
+				e.bool(s.w.Judge.Doomed(a.UID))
 			}
 		}
 	}
@@ -51,7 +52,7 @@ func (e *encoder) pod(p ledger.Pod) {
 
 func (e *encoder) ticket(t ledger.Ticket) {
 	e.byte(byte(t.Phase))
-	e.bool(t.Ghost)
+	e.bool(t.Ghost, t.InDoubt)
 	e.text(string(t.Node))
 	e.text(t.Reason)
 	e.version(ticketObject(t.ID), t.Version)
@@ -65,12 +66,14 @@ func (e *encoder) node(n ledger.NodeState) {
 	e.volumes(n.Reported)
 	if n.Name != "" {
 		e.version(nodeObject(n.Name), n.Version)
+		e.uid(nodeObject(n.Name), n.UID)
+		e.byte(n.BootID[len(n.BootID)-1])
 	}
 }
 
 func (e *encoder) attachment(s *state, a ledger.Attachment) {
 	e.bool(a.Attached, a.Deleting, a.AttachError.IsZero(), a.DetachError.IsZero())
-	e.bool(s.leader != nil && slices.Contains(s.leader.confirmed, a.UID))
+	e.bool(s.leader != nil && s.leader.memory.Confirmed(a.UID), a.Confirmed && !a.Ours)
 	o := attachmentObject(a.Name)
 	e.transitions(volumeAt(o), a.Transitions)
 	e.version(o, a.Version)
@@ -85,9 +88,20 @@ func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
 	e.text(string(h.State))
 	e.text(string(h.Reason))
 	e.text(h.Message)
+	e.text(h.BootID)
 	e.requesters(h.Requesters)
 	e.requesters(h.Waiting)
 	e.version(holdObject(v), h.Version)
+	if h.Node != "" {
+		e.uid(nodeObject(h.Node), h.NodeUID)
+	}
+	for _, name := range h.PVs {
+		e.text(name)
+	}
+	if f := h.Force; f != nil {
+		e.text(f.Rule)
+		e.text(string(f.Node))
+	}
 }
 
 func (e *encoder) requesters(list []ledger.Requester) {
@@ -101,22 +115,48 @@ func (e *encoder) requesters(list []ledger.Requester) {
 func (e *encoder) truth(s *state) {
 	may := s.budget()
 	fragile := may.dead > 0 || s.dead > 0 // else no rule of force ever counts
-	for n, k := range s.kubelets {
-		m := s.machine(n + 1)
+	for n := 1; n <= nodes; n++ {
+		m := s.machine(n)
 		if e.bool(m.Powered); m.Powered {
-			e.byte(k.told, k.attached, k.ended&s.alive())
+			e.kubelet(s, m)
 		}
 		for i := range s.config.Access {
 			v := volume(i + 1)
 			at := world.At{Volume: v, Node: m.Node}
-			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), s.w.Judge.Forced(at), fragile && s.w.Judge.Left(at))
+			proved, byTime := s.w.Judge.Proved(at)
+			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), proved, byTime, fragile && s.w.Judge.Left(at))
 			for _, uid := range m.Mounts[v] {
 				e.text(uid)
 			}
 			e.byte(0)
 		}
 	}
+	e.badness(s)
 	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead))
+}
+
+// kubelet writes what the process of a machine remembers, and what runs there.
+func (e *encoder) kubelet(s *state, m *world.Machine) {
+	k, alive := &m.Process, s.alive()
+	e.bool(k.Up, k.Linked, k.Synced)
+	e.byte(volumeSet(k.Told), volumeSet(k.Attached), volumeSet(k.Uncounted), volumeSet(m.Staged))
+	var ended, running uint8
+	for _, uid := range k.Ended {
+		ended |= bit(podIndex(uid))
+	}
+	for uid := range m.Containers {
+		running |= bit(podIndex(uid))
+	}
+	e.byte(ended&alive, running)
+}
+
+// volumeSet is a list of volumes as a set.
+func volumeSet(list []ledger.VolumeID) uint8 {
+	var set uint8
+	for _, v := range list {
+		set |= bit(podIndex(v.Handle))
+	}
+	return set
 }
 
 // alive are the pods that exist, or are mounted somewhere: whether others have

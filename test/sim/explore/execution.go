@@ -9,234 +9,202 @@ import (
 	"strings"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/execute"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
-// name tells what an op does next.
-func (o op) name() string {
-	switch o.request.Do {
+// What the leader sends, and what follows from an answer, is the product's
+// (internal/flow). Here requests are in flight, in any order.
+
+// name tells what a request in flight is about.
+func (w wire) name() string {
+	o := w.ops[0]
+	switch step := o.task.Step; w.request.Do {
 	case world.GetObject:
-		return "leader reads " + o.request.Key
+		return "leader reads " + w.request.Key
 	case world.DecideTicket:
-		return "leader writes ticket " + o.request.Key + " " + o.request.Phase.String()
+		if w.request.EpochOnly {
+			return "leader takes ticket " + w.request.Key + " over"
+		}
+		return "leader writes ticket " + w.request.Key + " " + w.request.Phase.String()
 	case world.DropTicket:
-		return "leader deletes ticket " + o.request.Key
+		return "leader deletes ticket " + w.request.Key
 	case world.ConfirmAttachment:
-		return fmt.Sprintf("leader confirms the attachment of %s at %s", o.step.Volume.Handle, o.step.Node)
-	}
-	return fmt.Sprintf("leader does %s %s %s", o.step.Do, o.step.Volume.Handle, o.step.Node)
-}
-
-// add notes an op, in an order that does not depend on which was begun first.
-func (l *leader) add(o op) {
-	l.code = nil
-	i, _ := slices.BinarySearchFunc(l.ops, o, func(a, b op) int {
-		return cmp.Or(strings.Compare(a.key, b.key), strings.Compare(a.name(), b.name()))
-	})
-	l.ops = slices.Insert(slices.Clip(l.ops), i, o)
-}
-
-// begin makes an op's next request; an op with none is over.
-func (s *state) begin(o op) {
-	l := s.leader
-	if o.step.Do == 0 {
-		switch {
-		case len(o.then) > 0:
-			o.step, o.then = o.then[0], o.then[1:]
-		case o.commit != nil:
-			o.request, o.commit = *o.commit, nil
-			l.add(o)
-			return
-		default:
-			return
-		}
-	}
-	o.request = s.requestOf(o.step)
-	o.waits = false
-	if o.request.Do == world.PatchNode && l.writing(o.step.Node) {
-		o.request, o.waits = world.Request{}, true
-	}
-	if o.request.Do == 0 && !o.waits {
-		l.again(o)
-		return // it does not fit the Node as it is known: decided on old facts
-	}
-	l.add(o)
-}
-
-// writing says whether a patch of a node is under way.
-func (l *leader) writing(n ledger.NodeName) bool {
-	return slices.ContainsFunc(l.ops, func(o op) bool { return o.request.Do == world.PatchNode && o.step.Node == n })
-}
-
-// requestOf is the first request of a step.
-func (s *state) requestOf(step arbiter.Step) world.Request {
-	switch step.Do {
-	case arbiter.WriteHold:
-		return world.Request{Do: world.PutHold, Volume: step.Volume, Version: step.Expect, Fact: ledger.HoldSeen{Volume: step.Volume, Hold: step.Hold}}
-	case arbiter.DeleteHold:
-		return world.Request{Do: world.DropHold, Volume: step.Volume, Version: step.Expect}
-	case arbiter.CreateAttachment:
-		s.leader.apply(s.w.Now, ledger.AttachSent{Volume: step.Volume, Node: step.Node})
-		return world.Request{Do: world.CreateAttachment, Stamp: true, Fact: ledger.Attachment{
-			Name: step.Attachment, Driver: step.Volume.Driver, Node: step.Node, PersistentVolume: step.PV, Ours: true,
-			Transitions: step.Transitions, NodeID: step.NodeID,
-		}}
-	case arbiter.Report:
-		if !slices.Contains(s.leader.confirmed, step.UID) {
-			return world.Request{Do: world.ConfirmAttachment, Key: step.Attachment, UID: step.UID}
-		}
-		return s.patch(step)
-	case arbiter.Unreport:
-		return s.patch(step)
-	case arbiter.ConfirmUnwanted:
-		return world.Request{Do: world.ListPods, Node: step.Node}
-	case arbiter.DeleteAttachment:
-		s.leader.confirm(step.UID, false)
-		return world.Request{Do: world.DropAttachment, Key: step.Attachment, Options: execute.Deletion(step)}
-	}
-	return world.Request{Do: world.RemovePod, UID: step.UID}
-}
-
-// patch is the patch of the Node as the leader knows it; none when the step
-// does not fit it.
-func (s *state) patch(step arbiter.Step) world.Request {
-	for _, n := range s.leader.nodes {
-		if n.Name == step.Node && execute.Fits(world.NodeObject(n), step) {
-			return world.Request{Do: world.PatchNode, Node: n.Name, Read: n, Steps: []arbiter.Step{step}}
-		}
-	}
-	return world.Request{}
-}
-
-func (l *leader) confirm(uid string, is bool) {
-	l.code = nil
-	l.confirmed = slices.DeleteFunc(slices.Clone(l.confirmed), func(u string) bool { return u == uid })
-	if is {
-		l.confirmed = append(l.confirmed, uid)
-		slices.Sort(l.confirmed)
-	}
-}
-
-// take takes an op out.
-func (l *leader) take(i int) op {
-	o := l.ops[i]
-	l.ops, l.code = slices.Delete(slices.Clone(l.ops), i, i+1), nil
-	return o
-}
-
-// serve carries an op's request out, and takes the answer in.
-func (s *state) serve(i int) {
-	o := s.leader.take(i)
-	s.answer(o, s.w.Serve(o.request))
-	s.wake()
-}
-
-// wake lets what waits for a write of its node begin.
-func (s *state) wake() {
-	l := s.leader
-	for i, o := range l.ops {
-		if o.waits && !l.writing(o.step.Node) {
-			s.begin(l.take(i))
-			s.wake()
-			return
-		}
-	}
-}
-
-// answer takes an answer in, as internal/execute does.
-func (s *state) answer(o op, a world.Answer) {
-	l, step := s.leader, o.step
-	l.saw(s.w, a.Facts...)
-	if a.Code != world.OK {
-		s.refused(o, a)
-		return
-	}
-	switch o.request.Do {
-	case world.CreateAttachment:
-		l.confirm(world.UIDOf(a.Facts[0]), true)
-		l.settled(s.w, step)
-	case world.ConfirmAttachment:
-		if va, _ := a.Facts[0].(ledger.Attachment); va.Attached && !va.Deleting && va.UID == step.UID {
-			l.confirm(step.UID, true)
-			s.begin(op{key: o.key, step: step})
-		} else {
-			l.again(o)
-		}
-		return
-	case world.PatchNode:
-		if step.Do == arbiter.Unreport {
-			l.apply(s.w.Now, ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != ""})
-		}
-	case world.ListPods:
-		s.listed(o)
-	case world.DropTicket:
-		l.apply(s.w.Now, ledger.TicketReleased{ID: o.drops.ID, UID: o.drops.UID})
-	case world.GetObject:
-		if p, _ := a.Facts[0].(ledger.Pod); o.drops.Ghost && p.Node == "" {
-			l.apply(s.w.Now, ledger.TicketReleased{ID: o.drops.ID, UID: o.drops.UID})
-		}
+		return fmt.Sprintf("leader confirms the attachment of %s at %s", step.Volume.Handle, step.Node)
 	case world.PutHold:
-		if o.commit != nil || len(o.then) > 0 {
-			o.step = arbiter.Step{}
-			s.begin(o)
-		}
+		return fmt.Sprintf("leader does %s %s %s", arbiter.WriteHold, w.request.Volume.Handle, w.request.Node)
 	}
+	var all []string
+	for _, o := range w.ops {
+		all = append(all, fmt.Sprintf("%s %s %s", o.task.Step.Do, o.task.Step.Volume.Handle, o.task.Step.Node))
+	}
+	return "leader does " + strings.Join(all, ", ")
 }
 
-// settled tells the ledger that it knows what came of a creation.
-func (l *leader) settled(w *world.World, step arbiter.Step) {
-	l.apply(w.Now, ledger.AttachSettled{Volume: step.Volume, Node: step.Node})
+// any says whether the leader is at anything such.
+func (l *leader) any(such func(op) bool) bool {
+	return slices.ContainsFunc(l.waiting, such) ||
+		slices.ContainsFunc(l.wires, func(w wire) bool { return slices.ContainsFunc(w.ops, such) })
 }
 
-// refused looks at what a refused write was about.
-func (s *state) refused(o op, a world.Answer) {
+func (l *leader) busy(key string) bool { return l.any(func(o op) bool { return o.key == key }) }
+
+// begin begins a task.
+func (s *state) begin(key string, t flow.Task) { s.goOn(op{key: key, task: t}) }
+
+// goOn does what flow says is next for a task that waits for no answer.
+func (s *state) goOn(o op) {
 	l := s.leader
-	read := func(k world.Kind, key string) {
-		l.again(o)
-		if e := s.w.Get(k, key); e != nil {
-			l.saw(s.w, e)
-		}
+	t, m := l.memory.Next(o.task, l.ledger.Snapshot(), s.w.Now)
+	s.follow(op{key: o.key, task: t}, m)
+	s.compose()
+}
+
+// follow does what flow says is next.
+func (s *state) follow(o op, m flow.Move) {
+	l := s.leader
+	l.code = nil
+	for _, e := range m.Tell {
+		l.apply(s.w.Now, e)
 	}
-	switch o.request.Do {
-	case world.PutHold, world.DropHold:
-		read(world.Holds, o.request.Volume.String())
-	case world.CreateAttachment:
-		read(world.Attachments, o.step.Attachment)
-		l.settled(s.w, o.step)
-	case world.DropAttachment:
-		if a.Code == world.NotFound {
-			return
-		}
-		read(world.Attachments, o.request.Key)
-	case world.PatchNode:
-		read(world.Nodes, string(o.request.Node))
-	case world.DecideTicket:
-		read(world.Tickets, o.request.Key)
-	case world.ConfirmAttachment:
-		l.again(o)
-	case world.DropTicket:
-		if a.Code == world.NotFound {
-			l.apply(s.w.Now, ledger.TicketReleased{ID: o.drops.ID, UID: o.drops.UID})
-		}
-	case world.GetObject: // the pod is gone
-		l.apply(s.w.Now, ledger.PodGone{UID: o.request.Key})
-		if o.drops.Ghost {
-			l.apply(s.w.Now, ledger.TicketReleased{ID: o.drops.ID, UID: o.drops.UID})
-			return
-		}
-		l.add(op{key: o.key, request: dropTicket(o.drops), drops: o.drops})
+	switch {
+	case m.End == flow.Finished:
+	case m.End != flow.Going:
+		l.again(o.key)
+	case m.Send != nil && m.Send.Do == flow.PatchNode, !m.Wait.IsZero():
+		l.wait(o) // for its turn, or until late is outlasted
+	case m.Send != nil:
+		l.send(wire{world.Sent(*m.Send, true), []op{o}})
+	default:
+		s.goOn(o)
 	}
 }
 
-// listed proves that nobody wants a volume at a node, if that is so.
-func (s *state) listed(o op) {
-	for _, p := range s.w.PodsAt(o.step.Node) {
-		list, _ := s.w.VolumesOf(p)
-		if p.Phase != ledger.PodFinished && slices.Contains(list, o.step.Volume) {
-			return
+// send puts a request in flight, and wait keeps a task, in an order that does not
+// depend on which was begun first.
+func (l *leader) send(w wire) {
+	l.code = nil
+	i, _ := slices.BinarySearchFunc(l.wires, w, func(a, b wire) int {
+		return cmp.Or(strings.Compare(a.ops[0].key, b.ops[0].key), strings.Compare(a.name(), b.name()))
+	})
+	l.wires = slices.Insert(slices.Clip(l.wires), i, w)
+}
+
+func (l *leader) wait(o op) {
+	i, _ := slices.BinarySearchFunc(l.waiting, o, func(a, b op) int {
+		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.task.Sent.Do, b.task.Sent.Do), strings.Compare(string(a.task.Step.Node), string(b.task.Step.Node)))
+	})
+	l.waiting = slices.Insert(slices.Clip(l.waiting), i, o)
+}
+
+// take takes a request out of flight.
+func (l *leader) take(i int) wire {
+	w := l.wires[i]
+	l.wires, l.code = slices.Delete(slices.Clone(l.wires), i, i+1), nil
+	return w
+}
+
+// serve carries a request out, and hands its answer to all that wait for it.
+func (s *state) serve(i int) {
+	w := s.leader.take(i)
+	a := s.w.Serve(w.request)
+	s.leader.saw(s.w, a.Facts...)
+	s.answer(w, flow.Answer{Result: a.Code.Result(), Facts: a.Facts})
+}
+
+func (s *state) answer(w wire, a flow.Answer) {
+	for _, o := range w.ops {
+		s.answerOne(o, a)
+	}
+	s.compose()
+}
+
+func (s *state) answerOne(o op, a flow.Answer) {
+	l := s.leader
+	if o.ghost != nil {
+		s.ghostAnswered(o, a)
+		return
+	}
+	t, m := l.memory.Answer(o.task, a, l.ledger.Snapshot(), s.w.Now)
+	next := op{key: o.key, task: t}
+	if !m.Wait.IsZero() {
+		next.late = o.late
+	}
+	s.follow(next, m)
+}
+
+// outlasted lists the waiting tasks whose request without an answer can have no
+// effect any more: it was carried out, or never will be.
+func (s *state) outlasted() []int {
+	var list []int
+	for i, o := range s.leader.waiting {
+		if o.late != nil && !slices.Contains(s.orphans, o.late) {
+			list = append(list, i)
 		}
 	}
-	s.leader.apply(s.w.Now, ledger.Unwanted{Volume: o.step.Volume, Node: o.step.Node, UID: o.step.UID, Version: o.step.Version})
+	return list
+}
+
+// outlast goes on with such a task.
+func (s *state) outlast(i int) {
+	l := s.leader
+	o := l.waiting[i]
+	l.waiting, l.code = slices.Delete(slices.Clone(l.waiting), i, i+1), nil
+	s.goOn(op{key: o.key, task: o.task})
+}
+
+// ghostAnswered ends the reservation of a ticket that somebody else has deleted,
+// as internal/observe does, when its pod is gone or not bound.
+func (s *state) ghostAnswered(o op, a flow.Answer) {
+	l := s.leader
+	switch a.Result {
+	case flow.NotFound:
+		l.apply(s.w.Now, ledger.PodGone{UID: o.ghost.Pod})
+	case flow.Done:
+		if p, _ := a.Facts[0].(ledger.Pod); p.Node != "" {
+			return
+		}
+	default:
+		l.again(o.key)
+		return
+	}
+	l.apply(s.w.Now, ledger.TicketReleased{ID: o.ghost.ID, UID: o.ghost.UID})
+}
+
+// compose sends the changes that wait for a Node, in one patch of it, unless one is
+// in flight.
+func (s *state) compose() {
+	for n := 1; n <= nodes; n++ {
+		s.composeFor(s.leader.nodes[n-1], node(n))
+	}
+}
+
+func (s *state) composeFor(known ledger.NodeState, name ledger.NodeName) {
+	l := s.leader
+	ofNode := func(o op) bool { return o.task.Sent.Do == flow.PatchNode && o.task.Sent.Node == name && o.late == nil }
+	if !slices.ContainsFunc(l.waiting, ofNode) ||
+		slices.ContainsFunc(l.wires, func(w wire) bool { return w.request.Do == world.PatchNode && w.request.Node == name }) {
+		return
+	}
+	var ops, left, fitting []op
+	var changes []flow.Change
+	for _, o := range l.waiting {
+		if !ofNode(o) {
+			left = append(left, o)
+			continue
+		}
+		ops, changes = append(ops, o), append(changes, o.task.Sent.Change)
+	}
+	l.waiting, l.code = left, nil
+	patch, fits, stale := flow.Compose(known, changes)
+	for _, i := range fits {
+		fitting = append(fitting, ops[i])
+	}
+	if len(fits) > 0 {
+		l.send(wire{world.SentPatch(known, patch), fitting})
+	}
+	for _, i := range stale {
+		s.answerOne(ops[i], flow.Answer{Result: flow.Unfit})
+	}
 }

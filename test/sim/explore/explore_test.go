@@ -4,6 +4,7 @@ package explore_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,22 +16,42 @@ func TestSmall(t *testing.T) {
 	search(t, explore.Small())
 }
 
-// TestLarge searches the large worlds, or those whose names have EXPLORE in
-// them; they take minutes each:
+// TestLarge searches the large worlds and the bad ones, or those whose names have
+// EXPLORE in them; they take minutes each:
 //
 //	EXPLORE=slots go test -run TestLarge -timeout 2h -v ./test/sim/explore
 func TestLarge(t *testing.T) {
-	only := os.Getenv("EXPLORE")
-	if only == "" {
-		return
-	}
+	search(t, matching(slices.Concat(explore.Large(), explore.Bad()), os.Getenv("EXPLORE")))
+}
+
+// TestOpen searches the worlds in which rules are broken today, or those whose names
+// have EXPLORE_OPEN in them:
+//
+//	EXPLORE_OPEN=again go test -run TestOpen -v ./test/sim/explore
+func TestOpen(t *testing.T) { search(t, matching(explore.Open(), os.Getenv("EXPLORE_OPEN"))) }
+
+// matching are the worlds with these words in their names: none for none.
+func matching(worlds []explore.World, words string) []explore.World {
 	var list []explore.World
-	for _, w := range explore.Large() {
-		if only == "all" || strings.Contains(w.Name, only) {
+	for _, w := range worlds {
+		if words == "all" || words != "" && strings.Contains(w.Name, words) {
 			list = append(list, w)
 		}
 	}
-	search(t, list)
+	return list
+}
+
+// TestResidual checks that what no fact in the API shows does break rules.
+func TestResidual(t *testing.T) {
+	for _, w := range explore.Residual() {
+		t.Run(strings.ReplaceAll(w.Name, " ", "-"), func(t *testing.T) {
+			r := explore.Search(w.Config, 1<<20, nil)
+			if r.Fault == "" {
+				t.Fatalf("nothing is broken: %s", r)
+			}
+			t.Log(explore.Shorten(w.Config, r))
+		})
+	}
 }
 
 func search(t *testing.T, worlds []explore.World) {

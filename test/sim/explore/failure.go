@@ -6,17 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
-
-// adds says whether a request has no precondition that would fail later: the
-// next leader waits until it has been carried out, or never will be.
-func adds(r world.Request) bool {
-	return r.Do == world.CreateAttachment ||
-		r.Do == world.PatchNode && slices.ContainsFunc(r.Steps, func(s arbiter.Step) bool { return s.Do == arbiter.Report })
-}
 
 // successionMoves change the leader: the first is deposed at any instant, by a
 // crash or by its lease, and what it has in flight is carried out at any time
@@ -26,24 +19,36 @@ func (s *state) successionMoves(list []move) []move {
 		list = append(list, move{"leader is gone", false, func(s *state) { s.depose() }})
 	}
 	for i, r := range s.orphans {
-		list = append(list, move{"late: " + requestName(r), false, func(s *state) { s.w.Serve(s.orphan(i)) }})
-		if adds(r) { // of the others, one that never comes is one that has not come yet
+		list = append(list, move{"late: " + requestName(r), false, func(s *state) { s.w.Serve(*s.orphan(i)) }})
+		if r.Adds() || s.awaited(r) { // of the others, one that never comes is one that has not come yet
 			list = append(list, move{"lost: " + requestName(r), true, func(s *state) { s.orphan(i) }})
 		}
 	}
-	if s.leader == nil && !slices.ContainsFunc(s.orphans, adds) {
+	if s.leader == nil && !slices.ContainsFunc(s.orphans, (*world.Request).Adds) {
 		list = append(list, move{"another one leads", true, func(s *state) { s.lead() }})
 	}
 	return list
 }
 
+// awaited says whether the leader waits until a request can have no effect any more.
+func (s *state) awaited(r *world.Request) bool {
+	return s.leader != nil && slices.ContainsFunc(s.leader.waiting, func(o op) bool { return o.late == r })
+}
+
 func (s *state) depose() {
-	for _, o := range s.leader.ops {
-		if r := o.request; r.Do != world.GetObject && r.Do != world.ListPods && !o.waits {
-			s.orphans = append(s.orphans, r)
-		}
+	for i := range s.leader.wires {
+		s.abandon(&s.leader.wires[i].request)
 	}
 	s.leader = nil
+}
+
+// abandon leaves a request in flight whose answer nobody hears. Reads have no effect.
+func (s *state) abandon(r *world.Request) {
+	switch r.Do {
+	case world.GetObject, world.ListObjects, world.ListPods:
+	default:
+		s.orphans = append(slices.Clip(s.orphans), r)
+	}
 }
 
 // bury forgets requests in flight that can't do anything any more: neither
@@ -55,7 +60,7 @@ func (s *state) bury() {
 }
 
 // late says whether a request comes too late.
-func (s *state) late(r world.Request) bool {
+func (s *state) late(r *world.Request) bool {
 	switch r.Do {
 	case world.PutHold, world.DropHold:
 		h, _ := s.w.Hold(r.Volume)
@@ -65,8 +70,7 @@ func (s *state) late(r world.Request) bool {
 		return !exists || a.UID != r.UID
 	case world.DropAttachment:
 		a, exists := s.w.Attachment(r.Key)
-		p := r.Options.Preconditions
-		return !exists || a.Deleting || a.UID != string(*p.UID) || p.ResourceVersion != nil && a.Version != *p.ResourceVersion
+		return !exists || a.Deleting || a.UID != r.UID || r.Version != "" && a.Version != r.Version
 	case world.DecideTicket, world.DropTicket:
 		t, exists := s.w.Ticket(world.TicketKey(r.Key))
 		return !exists || t.UID != r.UID || t.Version != r.Version
@@ -78,16 +82,20 @@ func (s *state) late(r world.Request) bool {
 }
 
 // orphan takes a request out of flight.
-func (s *state) orphan(i int) world.Request {
+func (s *state) orphan(i int) *world.Request {
 	r := s.orphans[i]
 	s.orphans = slices.Delete(slices.Clone(s.orphans), i, i+1)
 	return r
 }
 
-func requestName(r world.Request) string {
+func requestName(r *world.Request) string {
 	switch r.Do {
 	case world.PatchNode:
-		return fmt.Sprintf("%s %s", r.Steps[0].Do, r.Steps[0].Volume.Handle)
+		c := r.Patch.Changes[0]
+		if c.Add {
+			return "report " + c.Volume.Handle
+		}
+		return "unreport " + c.Volume.Handle
 	case world.PutHold:
 		return "hold of " + r.Volume.Handle
 	case world.CreateAttachment:
@@ -126,10 +134,8 @@ func (s *state) failureMoves(list []move) []move {
 		list = s.nodeMoves(list, n, may)
 	}
 	if s.leader != nil && may.lost > 0 {
-		for i, o := range s.leader.ops {
-			if !o.waits {
-				list = append(list, move{"no answer: " + o.name(), false, func(s *state) { s.mute(i) }})
-			}
+		for i, w := range s.leader.wires {
+			list = append(list, move{"no answer: " + w.name(), false, func(s *state) { s.mute(i) }})
 		}
 	}
 	if may.failed == 0 {
@@ -144,17 +150,17 @@ func (s *state) failureMoves(list []move) []move {
 	return list
 }
 
-// mute carries a leader's request out without an answer. What only adds, and
-// what grants, is looked for after a while; of the rest nothing is known.
+// mute has the leader give up a request: it is carried out at any time from then on,
+// or never.
 func (s *state) mute(i int) {
 	s.lost++
-	o := s.leader.take(i)
-	s.w.Serve(o.request)
-	s.leader.again(o)
-	if adds(o.request) || o.request.Do == world.DecideTicket {
-		s.refused(o, world.Answer{Code: world.Conflict})
+	w := s.leader.take(i)
+	r := w.request
+	s.abandon(&r)
+	for i := range w.ops {
+		w.ops[i].late = &r
 	}
-	s.wake()
+	s.answer(w, flow.Answer{Result: flow.Unknown})
 }
 
 // fail has a call fail once: the error is written, and the call is tried again.
@@ -169,24 +175,26 @@ func (s *state) fail(key string) {
 }
 
 func (s *state) nodeMoves(list []move, n int, may budget) []move {
-	k, m := s.kubelets[n-1], s.machine(n)
+	k, m := s.kubelet(n), s.machine(n)
 	now, _ := s.w.Node(node(n))
 	name := string(node(n))
 	if m.Powered && may.restarts > 0 {
 		list = append(list, move{name + "'s kubelet starts anew", false, func(s *state) { s.restart(n) }})
 	}
-	if m.Powered && k.up && may.dead > 0 {
+	if m.Powered && k.Up && may.dead > 0 {
 		list = append(list, move{name + " dies", false, func(s *state) {
 			s.dead++
 			s.machine(n).PowerOff()
 		}})
 	}
+	list = s.badMoves(list, n)
+	if !k.Works() && now.UID != "" && now.Ready != ledger.ReadyUnknown {
+		list = append(list, move{name + " is found not to be ready", true, func(s *state) { s.mark(n, false) }})
+	}
 	if m.Powered {
 		return list
 	}
-	if now.Ready == ledger.ReadyTrue {
-		list = append(list, move{name + " is found not to be ready", true, func(s *state) { s.mark(n, false) }})
-	} else if !now.OutOfService {
+	if now.UID != "" && now.Ready == ledger.ReadyUnknown && !now.OutOfService {
 		list = append(list, move{name + " is declared out of service", true, func(s *state) { s.mark(n, true) }})
 	}
 	if now.OutOfService && s.config.Returns {
@@ -195,7 +203,7 @@ func (s *state) nodeMoves(list []move, n int, may budget) []move {
 	for _, p := range s.w.PodsAt(node(n)) {
 		switch {
 		case now.OutOfService && p.Phase == ledger.PodLive:
-			list = append(list, move{p.UID + " is evicted", true, func(s *state) { s.delete(p.UID) }})
+			list = append(list, move{p.UID + " is evicted", true, func(s *state) { s.w.DeletePod(p.UID) }})
 		case now.OutOfService && p.Phase == ledger.PodTerminating:
 			list = append(list, move{p.UID + " is collected", true, func(s *state) { s.w.Drop(world.Pods, p.UID) }})
 		}
@@ -210,30 +218,22 @@ func (s *state) mark(n int, outOfService bool) {
 	s.w.Put(now)
 	for _, p := range s.w.PodsAt(node(n)) {
 		if outOfService && p.Phase == ledger.PodLive {
-			s.delete(p.UID)
+			s.w.DeletePod(p.UID)
 		}
 	}
 }
 
 // back is a node that runs again, with nothing of what it had in memory.
 func (s *state) back(n int) {
-	s.machine(n).Powered = true
-	s.kubelets[n-1] = kubelet{up: true}
+	s.kubelet(n).Start()
+	s.kubelet(n).Register()
 	now, _ := s.w.Node(node(n))
 	now.Ready, now.OutOfService = ledger.ReadyTrue, false
 	s.w.Put(now)
 }
 
-// restart is a kubelet that starts anew: mounts that volumesAttached names are
-// held for attached, and everything is told again.
+// restart is a kubelet that starts anew, and finds its mounts on the disk.
 func (s *state) restart(n int) {
 	s.restarts++
-	now, _ := s.w.Node(node(n))
-	k := &s.kubelets[n-1]
-	*k = kubelet{up: true, ended: k.ended}
-	for i := range s.config.Access {
-		if s.machine(n).Uses(volume(i+1)) && slices.Contains(now.Reported, volume(i+1)) {
-			k.attached |= bit(i + 1)
-		}
-	}
+	s.startAnew(n)
 }

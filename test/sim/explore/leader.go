@@ -7,28 +7,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // watched are the kinds whose objects change.
 func watched() []world.Kind {
-	return []world.Kind{world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds}
+	return []world.Kind{world.Claims, world.PersistentVolumes, world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds}
 }
 
 // lead begins a term: everything is listed, and every ticket that is not
 // granted is written to, so that an older leader's grant of it fails.
 func (s *state) lead() {
-	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}}
-	s.leader = l
 	s.led++
-	for _, key := range s.w.Keys(world.Tickets) {
-		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Phase == ledger.TicketPending {
-			s.w.Serve(world.Request{Do: world.DecideTicket, Key: key, Version: t.Version, Phase: t.Phase, Reason: t.Reason, Epoch: t.Epoch + 1})
-		}
-	}
+	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led)}}
+	s.leader = l
 	for _, k := range world.AllKinds() {
 		for _, e := range s.w.List(k) {
 			l.see(s.w, e)
@@ -36,7 +31,22 @@ func (s *state) lead() {
 		l.upTo[k] = s.w.Changed(k)
 	}
 	l.queue = queue{0xff, 0xff, 0xff}
+	s.takeOver()
 	s.rest()
+}
+
+// takeOver does what a new leader does first. Its lists are answered at once:
+// nothing else of it is under way yet.
+func (s *state) takeOver() {
+	l := s.leader
+	for tasks := l.memory.TakeOver(l.ledger.Snapshot()); len(tasks) > 0; tasks = l.memory.TakeOver(l.ledger.Snapshot()) {
+		for _, t := range tasks {
+			s.begin("take over", t)
+			for len(l.wires) > 0 {
+				s.serve(0)
+			}
+		}
+	}
 }
 
 // see takes an object in as the watch shows it.
@@ -72,6 +82,15 @@ func (l *leader) node(n ledger.NodeState) {
 	}
 }
 
+// lose forgets a Node that is gone.
+func (l *leader) lose(e ledger.Event) {
+	for i := range l.nodes {
+		if n, ok := e.(ledger.NodeState); ok && l.nodes[i].UID == n.UID {
+			l.nodes[i], l.code = ledger.NodeState{}, nil
+		}
+	}
+}
+
 // known is an object as the leader knows it, of the kinds that are watched.
 func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	s, all := l.ledger.Snapshot(), map[string]ledger.Event{}
@@ -97,7 +116,9 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 		}
 	case world.Nodes:
 		for i := range l.nodes {
-			add(l.nodes[i])
+			if l.nodes[i].Name != "" {
+				add(l.nodes[i])
+			}
 		}
 	case world.Attachments:
 		for v := range s.Volumes() {
@@ -122,6 +143,9 @@ func (s *state) behind(k world.Kind) bool {
 	l, newest := s.leader, s.w.Changed(k)
 	if l.upTo[k] == newest {
 		return false
+	}
+	if k == world.Claims || k == world.PersistentVolumes {
+		return true
 	}
 	known := l.known(k)
 	now := s.w.List(k)
@@ -149,6 +173,13 @@ func (s *state) lags() bool {
 // watch shows the leader what has become of a kind.
 func (s *state) watch(k world.Kind) {
 	l, known := s.leader, s.leader.known(k)
+	if k == world.PersistentVolumes {
+		for i := range s.config.Access {
+			if name := pvName(i+1, false); s.w.Get(k, name) == nil {
+				l.apply(s.w.Now, ledger.PersistentVolumeGone{Name: name})
+			}
+		}
+	}
 	for _, key := range s.sorted(known) {
 		now := s.w.Get(k, key)
 		if now != nil && world.UIDOf(now) == world.UIDOf(known[key]) {
@@ -158,6 +189,7 @@ func (s *state) watch(k world.Kind) {
 			l.tickets = maps.Clone(l.tickets)
 			delete(l.tickets, t.ID)
 		}
+		l.lose(known[key])
 		l.apply(s.w.Now, world.Gone(known[key]))
 	}
 	for _, e := range s.w.List(k) {
@@ -175,17 +207,14 @@ func (s *state) sorted(m map[string]ledger.Event) []string {
 	return keys
 }
 
-func (l *leader) busy(key string) bool {
-	return slices.ContainsFunc(l.ops, func(o op) bool { return o.key == key })
-}
-
 // leaderMoves are what the leader does: it watches, decides, and executes.
 func (s *state) leaderMoves(list []move) []move {
 	l := s.leader
-	for i := range l.ops {
-		if !l.ops[i].waits {
-			list = append(list, move{l.ops[i].name(), true, func(s *state) { s.serve(i) }})
-		}
+	for i := range l.wires {
+		list = append(list, move{l.wires[i].name(), true, func(s *state) { s.serve(i) }})
+	}
+	for _, i := range s.outlasted() {
+		list = append(list, move{"leader has outlasted " + requestName(l.waiting[i].late), true, func(s *state) { s.outlast(i) }})
 	}
 	behind := s.lags()
 	for _, k := range watched() {
@@ -228,7 +257,7 @@ func (s *state) rest() {
 	}
 	for i := range s.config.Pods {
 		id := ticketID(pod(i + 1))
-		if l.queue.tickets&bit(i+1) != 0 && !l.busy("tend "+id.Name) && !s.tendable(snapshot, id) {
+		if l.queue.tickets&bit(i+1) != 0 && !l.busy("tend "+id.Name) && !s.due(snapshot, id) {
 			l.queue.tickets &^= bit(i + 1)
 		}
 	}
@@ -245,34 +274,18 @@ func (l *leader) apply(now time.Time, e ledger.Event) {
 		return
 	}
 	s := l.ledger.Snapshot()
-	for _, v := range t.Volumes {
+	look := flow.Wake(t, s)
+	for _, v := range look.Volumes {
 		if v.IsReal() {
 			l.queue.volumes |= bit(podIndex(v.Handle))
 			l.retry.volumes &^= bit(podIndex(v.Handle))
 		}
-		if volume := s.Volume(v); volume != nil {
-			l.wakeUsers(s, volume)
-		}
 	}
-	for _, n := range t.Nodes {
-		if node := s.Node(n); node != nil && len(node.Tickets) > 0 {
-			l.wakeNode(n)
-		}
+	for _, n := range look.Nodes {
+		l.wakeNode(n)
 	}
-	for _, id := range t.Tickets {
+	for _, id := range look.Tickets {
 		l.wakeTicket(s, id)
-	}
-}
-
-func (l *leader) wakeUsers(s ledger.Snapshot, v *ledger.Volume) {
-	for i := range v.Places {
-		for _, u := range v.Places[i].Users {
-			if u.Pod == "" {
-				l.wakeTicket(s, u.Ticket)
-			} else if s.Ticket(ticketID(u.Pod)) != nil {
-				l.wakeTicket(s, ticketID(u.Pod))
-			}
-		}
 	}
 }
 
@@ -290,11 +303,11 @@ func (l *leader) wakeNode(n ledger.NodeName) {
 	l.retry.nodes &^= bit(nodeIndex(n))
 }
 
-// again has what an op was about looked at again: it failed.
-func (l *leader) again(o op) {
+// again has what a task was about looked at again: it failed, or was stale.
+func (l *leader) again(key string) {
 	l.code = nil
 	var again queue
-	switch i := podIndex(o.key[len(o.key)-2:]); o.key[0] {
+	switch i := podIndex(key[len(key)-2:]); key[0] {
 	case 'p':
 		again.volumes = bit(i)
 	case 'g':
@@ -323,79 +336,77 @@ func (s *state) plan(v ledger.VolumeID) {
 	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
 	s.leader.code = nil
 	for _, step := range (arbiter.Arbiter{}).Plan(s.leader.ledger.Snapshot(), v, s.w.Now).Steps {
-		s.begin(op{key: "plan " + v.Handle, step: step})
+		s.begin("plan "+v.Handle, flow.Do(step))
 	}
 }
 
-// round is what is to be written about a node's tickets.
-func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []op {
-	decided, _ := ticket.Round(arbiter.Arbiter{}, snapshot, n, s.w.Now)
-	var list []op
+// round is what is to be written about a node's tickets, but for what they say
+// already.
+func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []flow.Task {
+	decided, _ := flow.Round(arbiter.Arbiter{}, snapshot, n, s.w.Now)
+	var list []flow.Task
 	for _, d := range decided {
-		phase, reason := ledger.TicketPending, string(d.Verdict.First().Code)
-		switch d.Answer {
-		case ticket.Grant:
-			phase = ledger.TicketGranted
-		case ticket.Refuse:
-			phase = ledger.TicketRefused
+		t := flow.Decide(d)
+		if d.Ticket.UID != "" && (t.Commit.Phase != d.Ticket.Phase || string(d.Verdict.First().Code) != d.Ticket.Reason) {
+			list = append(list, t)
 		}
-		if d.Ticket.UID == "" || phase == d.Ticket.Phase && reason == d.Ticket.Reason {
-			continue
-		}
-		o := op{key: "grant " + string(n), then: d.Holds, commit: s.sentence(d.Ticket, phase, reason)}
-		list = append(list, o)
 	}
 	return list
-}
-
-// sentence writes condition Granted at exactly the version that was decided on.
-func (s *state) sentence(t *ledger.Ticket, phase ledger.TicketPhase, reason string) *world.Request {
-	return &world.Request{Do: world.DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Reason: reason, Epoch: t.Epoch}
 }
 
 func (s *state) grant(n ledger.NodeName) {
 	s.leader.queue.nodes &^= bit(nodeIndex(n))
 	s.leader.code = nil
-	for _, o := range s.round(s.leader.ledger.Snapshot(), n) {
-		s.begin(o)
+	for _, t := range s.round(s.leader.ledger.Snapshot(), n) {
+		s.begin("grant "+string(n), t)
 	}
 }
 
-// tendable says whether a ticket's end has come, or its grant must not last.
-func (s *state) tendable(snapshot ledger.Snapshot, id ledger.TicketID) bool {
+// tending is what is to be done about a ticket apart from granting it, false: nothing.
+func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool) {
+	o := op{key: "tend " + id.Name}
 	t := snapshot.Ticket(id)
-	if t == nil || s.leader.busy("tend "+id.Name) {
-		return false
+	if t == nil {
+		return o, false
 	}
 	if t.Ghost {
-		return true
+		o.ghost = t
+		return o, true
 	}
 	covered, gone := arbiter.Arbiter{}.Covered(snapshot, t)
-	return covered || gone || t.Phase == ledger.TicketGranted && !arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now).Allowed()
+	switch {
+	case t.InDoubt:
+		o.task = flow.Renew(t)
+	case covered, gone:
+		o.task = flow.Ending(t, gone)
+	case t.Phase == ledger.TicketGranted:
+		v := arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now)
+		o.task = flow.Refusal(t, v, flow.Missing(snapshot, t))
+		return o, !v.Allowed()
+	default:
+		return o, false
+	}
+	return o, true
+}
+
+// due says whether there is anything to be done about a ticket.
+func (s *state) due(snapshot ledger.Snapshot, id ledger.TicketID) bool {
+	_, due := s.tending(snapshot, id)
+	return due
 }
 
 func (s *state) tend(id ledger.TicketID) {
-	s.leader.queue.tickets &^= bit(podIndex(id.Name))
-	s.leader.code = nil
-	snapshot := s.leader.ledger.Snapshot()
-	t := snapshot.Ticket(id)
-	covered, gone := arbiter.Arbiter{}.Covered(snapshot, t)
-	o := op{key: "tend " + id.Name}
+	l := s.leader
+	l.queue.tickets &^= bit(podIndex(id.Name))
+	l.code = nil
+	o, due := s.tending(l.ledger.Snapshot(), id)
 	switch {
-	case t.Ghost, gone:
-		o.request = world.Request{Do: world.GetObject, Kind: world.Pods, Key: t.Pod}
-		o.drops = t
-	case covered:
-		o.request, o.drops = dropTicket(t), t
+	case !due:
+	case o.ghost != nil:
+		l.send(wire{world.Request{Do: world.GetObject, Kind: world.Pods, Key: o.ghost.Pod}, []op{o}})
 	default:
-		v := arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now)
-		o.request = *s.sentence(t, ledger.TicketRefused, string(v.First().Code))
+		s.goOn(o)
 	}
-	s.leader.add(o)
-}
-
-func dropTicket(t *ledger.Ticket) world.Request {
-	return world.Request{Do: world.DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}
 }
 
 // audit says what is wrong with what the leader knows.

@@ -25,13 +25,22 @@ func (s *state) unsettled() string {
 	if s.leader == nil {
 		return "nobody leads"
 	}
-	for _, v := range (arbiter.Arbiter{}).Unsettled(s.fresh(), s.w.Now) {
+	for _, v := range (arbiter.Arbiter{}).Unsettled(s.leader.ledger.Snapshot(), s.w.Now) {
 		return "left undone: " + v.String()
+	}
+	if s.config.Vanished == 0 { // what began after a claim was lost does not know whose it was
+		for _, v := range (arbiter.Arbiter{}).Unsettled(s.fresh(), s.w.Now) {
+			if !s.doubted(v.Volume, v.Node) { // a new leader would not know of the doubt
+				return "left undone, and not known to be: " + v.String()
+			}
+		}
 	}
 	for i, claims := range s.config.Pods {
 		p, exists := s.w.Pod(pod(i + 1))
 		switch {
 		case !exists:
+		case p.Phase == ledger.PodTerminating && s.stuck > 0:
+			// Its volume can't be unmounted.
 		case p.Phase == ledger.PodTerminating:
 			return p.UID + " does not end"
 		case p.Node != "":
@@ -43,12 +52,22 @@ func (s *state) unsettled() string {
 	return s.leaks()
 }
 
+// doubted says whether the leader does not believe a node about a volume, which stays
+// there until the machine boots anew. Any node: the empty name.
+func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
+	known := s.leader.ledger.Snapshot()
+	v := known.Volume(id)
+	return v != nil && slices.ContainsFunc(v.Places, func(p ledger.Place) bool {
+		return (n == "" || p.Node == n) && arbiter.Doubted(known, v, &p)
+	})
+}
+
 // waits says whether a bound pod waits for nobody.
 func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
 		v := volume(claim)
-		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) {
+		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.stuckAt(v) && !s.doubted(v, "") && s.complete(p) {
 			return p.UID + " waits for " + v.Handle + ", and nobody is in its way"
 		}
 	}
@@ -70,11 +89,17 @@ func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 	return false
 }
 
+// complete says whether all claims of a pod lead somewhere.
+func (s *state) complete(p ledger.Pod) bool {
+	_, complete := s.w.VolumesOf(p)
+	return complete
+}
+
 // leaks says what is left over.
 func (s *state) leaks() string {
 	for n := 1; n <= nodes; n++ {
 		for i := range s.config.Access {
-			if _, exists := s.w.Attachment(attachmentName(i+1, n)); exists && !s.usedAt(i+1, node(n)) {
+			if _, exists := s.w.Attachment(attachmentName(i+1, n)); exists && !s.usedAt(i+1, node(n)) && !s.stuckAt(volume(i+1)) && !s.doubted(volume(i+1), node(n)) {
 				return "the VolumeAttachment of " + volume(i+1).Handle + " at " + string(node(n)) + " is left over"
 			}
 		}

@@ -5,30 +5,23 @@ package explore
 import (
 	"slices"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/test/sim/world"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // state is one state of the small world.
 type state struct {
-	config   *Config
-	w        *world.World
-	leader   *leader // nil between two leaders
-	led      int     // how many leaders there have been
-	orphans  []world.Request
-	kubelets []kubelet
+	config *Config
+	w      *world.World
+	leader *leader // nil between two leaders
+	led    int     // how many leaders there have been
+	// orphans are requests in flight whose answer nobody hears.
+	orphans  []*world.Request
+	podsSeen int64 // by the kubelets
 	// What has failed so far.
-	restarts, lost, failed, dead int
-}
-
-// kubelet is one node's: what its process remembers, as sets of volumes and
-// pods.
-type kubelet struct {
-	up       bool
-	told     uint8 // in volumesInUse, by its own report
-	attached uint8 // held for attached
-	ended    uint8 // pods
+	restarts, lost, failed, dead               int
+	stuck, silences, unready, remade, vanished int
 }
 
 // leader is the controller that leads.
@@ -36,12 +29,15 @@ type leader struct {
 	ledger *ledger.Ledger
 	// seen are the objects as the watch has shown them, where the ledger alone
 	// doesn't tell: tickets by their UIDs, and the Nodes that are patched.
-	tickets   map[ledger.TicketID]string
-	nodes     [nodes]ledger.NodeState
-	confirmed []string // attachments, by UID
-	ops       []op
-	queue     queue
-	retry     queue // of those, what failed, with nothing learned since
+	tickets map[ledger.TicketID]string
+	nodes   [nodes]ledger.NodeState
+	memory  *flow.Memory
+	wires   []wire
+	// waiting are those that wait for a patch of their node to end, or until a
+	// request without an answer can have no effect any more.
+	waiting []op
+	queue   queue
+	retry   queue // of those, what failed, with nothing learned since
 	// code is how this is encoded; nil after it has changed.
 	code *encoder
 	// upTo is how far each watch has been shown to know all there is.
@@ -52,23 +48,27 @@ type leader struct {
 // as sets.
 type queue struct{ volumes, nodes, tickets uint8 }
 
-// op is something that the leader is at: one request at a time, and nothing
-// else of its key.
+// op is a task that the leader is at; nothing else of its key is begun meanwhile.
 type op struct {
-	key     string
-	step    arbiter.Step // of a plan, or the hold that a grant writes now
+	key  string
+	task flow.Task
+	// ghost is set instead of task where the observer asks for the pod of a ticket
+	// that somebody else has deleted.
+	ghost *ledger.Ticket
+	// late is the request without an answer that has to be outlasted; nil: none.
+	late *world.Request
+}
+
+// wire is a request in flight, and who waits for its answer.
+type wire struct {
 	request world.Request
-	waits   bool // for another write of its node
-	then    []arbiter.Step
-	commit  *world.Request // of a grant: after all holds
-	drops   *ledger.Ticket // a ticket that is deleted, once its pod is proved gone
+	ops     []op
 }
 
 func (s *state) clone() *state {
 	c := *s
 	c.w = s.w.Clone()
 	c.orphans = slices.Clip(s.orphans)
-	c.kubelets = slices.Clone(s.kubelets)
 	if s.leader != nil {
 		c.leader = s.leader.clone()
 	}
@@ -78,8 +78,8 @@ func (s *state) clone() *state {
 func (l *leader) clone() *leader {
 	c := *l
 	c.ledger = l.ledger.Fork()
-	c.confirmed = slices.Clip(l.confirmed)
-	c.ops = slices.Clip(l.ops)
+	c.memory = l.memory.Clone()
+	c.wires, c.waiting = slices.Clip(l.wires), slices.Clip(l.waiting)
 	return &c
 }
 
@@ -101,6 +101,7 @@ func (s *state) moves() []move {
 	list = s.kubeletMoves(list)
 	list = s.attacherMoves(list)
 	list = s.schedulerMoves(list)
+	list = s.volumeMoves(list)
 	list = s.successionMoves(list)
 	return s.failureMoves(list)
 }
@@ -109,6 +110,7 @@ func (s *state) moves() []move {
 func (s *state) after(m move) *state {
 	next := s.clone()
 	m.do(next)
+	next.look()
 	next.w.Log = nil
 	next.bury()
 	if next.leader != nil && next.leader.code == nil {

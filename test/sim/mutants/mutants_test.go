@@ -16,8 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/moorage-dev/moorage/internal/arch/mutation"
 )
 
 var all = flag.Bool("all", false, "try every mutant, and not only those that are noted for CI")
@@ -40,27 +38,30 @@ type finding map[string]string
 // for. Both find nothing where nothing is changed: that is what their own tests are
 // for.
 func TestMutants(t *testing.T) {
-	mutants, err := mutation.Read(list)
+	mutants, err := readMutants(list)
 	if err != nil || len(mutants) < 10 {
 		t.Fatalf("read only %d mutants: %v", len(mutants), err)
 	}
 	for _, m := range mutants {
-		if !*all && !*rewrite && m.Notes["ci"] == "" {
+		if !*all && !*rewrite && m.notes["ci"] == "" {
+			if _, err := m.apply(root); err != nil {
+				t.Error(err)
+			}
 			continue
 		}
-		t.Run(strings.ReplaceAll(m.Rule, " ", "-"), func(t *testing.T) {
+		t.Run(strings.ReplaceAll(m.rule, " ", "-"), func(t *testing.T) {
 			binary := build(t, m)
 			if *rewrite {
 				look(t, binary, m)
 				writeList(t, mutants)
 				return
 			}
-			found := run(t, binary, "-seed", cmp.Or(m.Notes["simulator"], "1"), "-worlds", m.Notes["explorer"])
-			if found["simulator"] == "" && m.Notes["simulator"] != "" { // the same seed makes other runs when the simulator has changed
-				found["simulator"] = run(t, binary, "-count", strconv.Itoa(*seeds), "-needs", m.Notes["needs"])["simulator"]
+			found := run(t, binary, "-seed", cmp.Or(m.notes["simulator"], "1"), "-worlds", m.notes["explorer"])
+			if found["simulator"] == "" && m.notes["simulator"] != "" { // the same seed makes other runs when the simulator has changed
+				found["simulator"] = run(t, binary, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"])["simulator"]
 			}
 			for _, who := range []string{"simulator", "explorer"} {
-				if m.Notes[who] != "" && found[who] == "" {
+				if m.notes[who] != "" && found[who] == "" {
 					t.Errorf("the %s does not find it", who)
 				}
 			}
@@ -79,23 +80,28 @@ func TestMutants(t *testing.T) {
 }
 
 // build builds this command with a mutant in it.
-func build(t *testing.T, m mutation.Mutation) string {
+func build(t *testing.T, m mutant) string {
 	t.Helper()
-	text, err := m.Apply(root)
+	texts, err := m.apply(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	file, err := filepath.Abs(filepath.Join(root, m.File))
+	replace, contents := map[string]string{}, map[string]string{}
+	for name, text := range texts {
+		file, err := filepath.Abs(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace[file] = filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
+		contents[replace[file]] = text
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := filepath.Join(dir, "changed.go")
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{changed: text, filepath.Join(dir, "overlay.json"): string(overlay)} {
+	contents[filepath.Join(dir, "overlay.json")] = string(overlay)
+	for name, content := range contents {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -127,21 +133,21 @@ func run(t *testing.T, binary string, args ...string) finding {
 }
 
 // look looks for a mutant everywhere, and notes what finds it.
-func look(t *testing.T, binary string, m mutation.Mutation) {
+func look(t *testing.T, binary string, m mutant) {
 	t.Helper()
-	found := run(t, binary, "-count", strconv.Itoa(*seeds), "-needs", m.Notes["needs"], "-worlds", "all")
+	found := run(t, binary, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"], "-worlds", "all")
 	if found["simulator"] == "" {
 		t.Error("the simulator does not find it")
 	}
-	delete(m.Notes, "simulator")
-	delete(m.Notes, "explorer")
+	delete(m.notes, "simulator")
+	delete(m.notes, "explorer")
 	for who, where := range found {
-		m.Notes[who] = where
+		m.notes[who] = where
 	}
 	t.Log(found)
 }
 
-func writeList(t *testing.T, mutants []mutation.Mutation) {
+func writeList(t *testing.T, mutants []mutant) {
 	t.Helper()
 	text, err := os.ReadFile(list)
 	if err != nil {
@@ -149,13 +155,13 @@ func writeList(t *testing.T, mutants []mutation.Mutation) {
 	}
 	blocks := strings.Split(strings.TrimSpace(string(text)), "\n\n")
 	for i, block := range blocks {
-		m := slices.IndexFunc(mutants, func(m mutation.Mutation) bool { return strings.HasPrefix(block, "# "+m.Rule+"\n") })
+		m := slices.IndexFunc(mutants, func(m mutant) bool { return strings.HasPrefix(block, "# "+m.rule+"\n") })
 		if m < 0 {
 			continue
 		}
 		lines := slices.DeleteFunc(strings.Split(block, "\n"), func(l string) bool { return strings.HasPrefix(l, "@ ") })
 		for _, who := range []string{"ci", "needs", "simulator", "explorer"} {
-			if where := mutants[m].Notes[who]; where != "" {
+			if where := mutants[m].notes[who]; where != "" {
 				lines = append(lines, "@ "+who+" "+where)
 			}
 		}
@@ -173,16 +179,17 @@ const (
 )
 
 // table says which mutant is found by what.
-func table(mutants []mutation.Mutation) string {
+func table(mutants []mutant) string {
 	var b strings.Builder
 	b.WriteString(tableBegins + "| rule taken out | file | simulator, first seed | explorer, world |\n|---|---|---|---|\n")
 	for _, m := range mutants {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", m.Rule, m.File, cmp.Or(m.Notes["simulator"], "–"), cmp.Or(m.Notes["explorer"], "–"))
+		file, _ := m.changes[0].file(root) // empty where the marker is gone, which building says
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", m.rule, file, cmp.Or(m.notes["simulator"], "–"), cmp.Or(m.notes["explorer"], "–"))
 	}
 	return b.String() + tableEnds
 }
 
-func writeTable(t *testing.T, mutants []mutation.Mutation) {
+func writeTable(t *testing.T, mutants []mutant) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -74,7 +74,7 @@ func grant(ctx context.Context, running *sync.WaitGroup, base *rest.Config) erro
 	if err != nil {
 		return err
 	}
-	tickets, err := ticket.New(ticket.Config{Cache: observer, Write: executor, Arbiter: arbiter.Arbiter{}, Now: time.Now, Epoch: 1})
+	tickets, err := ticket.New(ticket.Config{Cache: observer, Write: executor, Arbiter: arbiter.Arbiter{}, Now: time.Now})
 	if err != nil {
 		return err
 	}

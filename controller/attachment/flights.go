@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// maxAbreast is how many steps of one plan are done at once, and at how many nodes
+// steps of one volume are under way at once: however many nodes share a volume, it
+// leaves room to others.
+const maxAbreast = 16
+
+// flights are the nodes at which steps of a shared volume are under way that its next
+// plan does not wait for. All methods are safe for parallel use.
+//
+//	Invariant: free = those there are for all volumes − Σ |nodes[v]| − those reserved
+type flights struct {
+	mu    sync.Mutex
+	nodes map[ledger.VolumeID]map[ledger.NodeName]bool
+	free  int
+}
+
+func newFlights() *flights { return &flights{nodes: map[ledger.VolumeID]map[ledger.NodeName]bool{}} }
+
+// at returns at which nodes steps of a volume are under way.
+func (f *flights) at(id ledger.VolumeID) map[ledger.NodeName]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.nodes[id])
+}
+
+// add makes room for so many more.
+func (f *flights) add(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.free += n
+}
+
+// reserve returns at how many more nodes steps of a volume may begin. That many are
+// taken from those that are free: each is to be begun, or given back with add.
+func (f *flights) reserve(id ledger.VolumeID) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := max(0, min(f.free, maxAbreast-len(f.nodes[id])))
+	f.free -= n
+	return n
+}
+
+// begin notes that steps of a volume begin at a node, for which there is a reservation.
+func (f *flights) begin(id ledger.VolumeID, n ledger.NodeName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes[id] == nil {
+		f.nodes[id] = map[ledger.NodeName]bool{}
+	}
+	f.nodes[id][n] = true
+}
+
+// end notes that they have ended.
+func (f *flights) end(id ledger.VolumeID, n ledger.NodeName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.free++
+	if delete(f.nodes[id], n); len(f.nodes[id]) == 0 {
+		delete(f.nodes, id)
+	}
+}
+
+// except returns the steps at other nodes than these.
+func except(steps []arbiter.Step, busy map[ledger.NodeName]bool) []arbiter.Step {
+	if len(busy) == 0 {
+		return steps
+	}
+	var others []arbiter.Step
+	for _, step := range steps {
+		if !busy[step.Node] {
+			others = append(others, step)
+		}
+	}
+	return others
+}
+
+// byNode groups steps by their node, in the order of the first of each.
+func byNode(steps []arbiter.Step) [][]arbiter.Step {
+	var groups [][]arbiter.Step
+	index := map[ledger.NodeName]int{}
+	for _, step := range steps {
+		i, seen := index[step.Node]
+		if !seen {
+			i = len(groups)
+			index[step.Node] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], step)
+	}
+	return groups
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// fleet is a ledger with volume data wanted at many nodes, n0 and so on.
+func fleet(now time.Time, nodes int, access ledger.Access) *ledger.Ledger {
+	l := facts(now)
+	l.Apply(now, ledger.PersistentVolume{Name: "data", Version: "1", Volume: volume("data"), Access: access, Claim: ledger.ClaimKey{Namespace: "s", Name: "data"}})
+	l.Apply(now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "data"}, Version: "1", PersistentVolume: "data", Bound: true})
+	for i := range nodes {
+		n := fmt.Sprint("n", i)
+		l.Apply(now, ledger.NodeState{Name: ledger.NodeName(n), UID: n, Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		l.Apply(now, ledger.NodeDrivers{Node: ledger.NodeName(n), Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-" + n, Limit: ledger.NoLimit}}})
+		l.Apply(now, ledger.Pod{UID: n, Version: "1", Namespace: "s", Name: n, Node: ledger.NodeName(n), Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
+	}
+	return l
+}
+
+// slow is a doer whose creations at some nodes take until they are let go. It knows how
+// many steps are under way, and at which nodes.
+type slow struct {
+	mu    sync.Mutex
+	at    map[ledger.NodeName]int
+	most  int // at once
+	twice bool
+	began chan ledger.NodeName
+	goOn  chan struct{}
+	holds func(arbiter.Step) bool
+	then  func(arbiter.Step)
+}
+
+func (d *slow) Do(_ context.Context, s arbiter.Step) error {
+	d.mu.Lock()
+	d.at[s.Node]++
+	d.twice = d.twice || d.at[s.Node] > 1
+	d.most = max(d.most, len(d.at))
+	d.mu.Unlock()
+	d.began <- s.Node
+	if d.holds(s) {
+		<-d.goOn
+	}
+	d.then(s)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at[s.Node]--; d.at[s.Node] == 0 {
+		delete(d.at, s.Node)
+	}
+	return nil
+}
+
+// attaches runs a controller whose VolumeAttachments are attached as soon as they are
+// created, and whose volumes are looked at whenever anything changes.
+func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(arbiter.Step) bool) *slow {
+	t.Helper()
+	d := &slow{at: map[ledger.NodeName]int{}, began: make(chan ledger.NodeName, 1000), goOn: make(chan struct{}), holds: holds}
+	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(e ledger.Event) {
+		for _, v := range l.Apply(time.Now(), e).Volumes {
+			c.Add(v)
+		}
+	}
+	d.then = func(s arbiter.Step) {
+		n := string(s.Node)
+		switch s.Do {
+		case arbiter.CreateAttachment:
+			apply(ledger.Attachment{
+				Name: s.Attachment, UID: n, Version: "2", Driver: driver, Node: s.Node, PersistentVolume: "data", Attached: true, Ours: true,
+			})
+		case arbiter.Report:
+			apply(ledger.NodeState{
+				Name: s.Node, UID: n, Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("data")},
+			})
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Run(ctx, workers)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		if len(d.at) > 0 {
+			t.Errorf("Run has returned, and steps are under way at %v", d.at)
+		}
+	})
+	t.Cleanup(func() { close(d.goOn) }) // before that
+	c.Add(volume("data"))
+	return d
+}
+
+// steps waits until so many have begun.
+func (d *slow) steps(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		select {
+		case <-d.began:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%d steps have begun, and no other of %d does", i, n)
+		}
+	}
+}
+
+// At a node where a step takes long, nothing else is begun; it holds up no other node of
+// a volume that many may share.
+func TestSlowStepOfASharedVolume(t *testing.T) {
+	const nodes = 40
+	l := fleet(time.Now(), nodes, ledger.AccessMany)
+	d := attaches(t, l, 4, func(s arbiter.Step) bool { return s.Node == "n7" && s.Do == arbiter.CreateAttachment })
+	d.steps(t, 2*(nodes-1)+1) // created and reported at all, and at n7 not yet
+	d.goOn <- struct{}{}
+	d.steps(t, 1)
+	if d.mu.Lock(); d.twice {
+		t.Error("two steps were under way at one node")
+	}
+	d.mu.Unlock()
+}
+
+// However many nodes share a volume, only so many steps of it are under way at once.
+func TestStepsOfASharedVolumeAreBounded(t *testing.T) {
+	const nodes = 3 * maxAbreast
+	l := fleet(time.Now(), nodes, ledger.AccessMany)
+	d := attaches(t, l, 2*maxAbreast, func(arbiter.Step) bool { return true })
+	d.steps(t, maxAbreast)
+	for i := range 2 * nodes {
+		select {
+		case d.goOn <- struct{}{}:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%d steps have ended, and no other of %d is under way", i, 2*nodes)
+		}
+	}
+	if d.mu.Lock(); d.most != maxAbreast {
+		t.Errorf("steps at %d nodes were under way at once, want %d", d.most, maxAbreast)
+	}
+	d.mu.Unlock()
+}
+
+// Where the steps of other volumes take all there is, a volume's worker does those at one
+// node itself, and none while others of the volume are under way.
+func TestNoStepIsLeftToNobody(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := fleet(now, 3, ledger.AccessMany)
+	d := &doer{}
+	c := controller(t, l, d, &now)
+	process(t, c, "data")
+	if got := d.count(arbiter.CreateAttachment); got != 1 {
+		t.Errorf("%d steps were done, want 1", got)
+	}
+	c.flights.begin(volume("data"), "n0")
+	process(t, c, "data")
+	if got := d.count(arbiter.CreateAttachment); got != 1 {
+		t.Errorf("%d steps were done, and one of the volume is under way elsewhere", got)
+	}
+}
+
+// A volume that is for one node at a time by now waits for all that is under way.
+func TestExclusiveVolumeWaitsForItsSteps(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := fleet(now, 1, ledger.AccessNode)
+	d := &doer{}
+	c := controller(t, l, d, &now)
+	c.flights.begin(volume("data"), "n5")
+	process(t, c, "data")
+	if len(d.steps) > 0 {
+		t.Errorf("it was decided on while a step is under way at another node: %+v", d.steps)
+	}
+	c.flights.end(volume("data"), "n5")
+	process(t, c, "data")
+	if d.count(arbiter.WriteHold) != 1 {
+		t.Errorf("nothing is under way, and done was %+v", d.steps)
+	}
+}

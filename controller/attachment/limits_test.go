@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+const workers = 3
+
+// limited is a ledger with a pod for each of three volumes that wait to be detached, and of
+// some that wait to be attached, and a policy of three workers. Node n2 is not Ready.
+func limited(now time.Time) *ledger.Ledger {
+	l := facts(now, "new", "newer")
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
+	l.Apply(now, ledger.NodeState{Name: "n2", UID: "m", Version: "1", Ready: ledger.ReadyFalse, Managed: true, Reporting: true})
+	l.Apply(now, ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-2", Limit: ledger.NoLimit}}})
+	return l
+}
+
+// leaving lets a volume be deleted from a node, at a version.
+func leaving(l *ledger.Ledger, now time.Time, handle, version string, n ledger.NodeName, failed ledger.CallError) {
+	l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "1", Volume: volume(handle), Access: ledger.AccessMany})
+	l.Apply(now, ledger.Attachment{
+		Name: ledger.AttachmentName(volume(handle), n), UID: handle, Version: version, Driver: driver, Node: n,
+		PersistentVolume: handle, Attached: true, Deleting: true, DetachError: failed, Ours: true,
+	})
+}
+
+func process(t *testing.T, c *Controller, handle string) time.Duration {
+	t.Helper()
+	again, err := c.process(t.Context(), volume(handle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// A detach that the driver refuses keeps no worker, nor does one that it does not answer
+// for a minute: with as many of them as there are workers, others are attached all the same.
+func TestFailedDetachKeepsNoWorker(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	refused := ledger.CallError{Message: "the cloud says no"}
+	for name, test := range map[string]struct {
+		failed ledger.CallError
+		after  time.Duration
+	}{"refused": {failed: refused}, "unanswered": {after: time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			now := begin
+			l := limited(now)
+			d := &doer{}
+			c := controller(t, l, d, &now)
+			for i := range workers {
+				leaving(l, now, fmt.Sprint("old", i), "1", "n1", ledger.CallError{})
+				process(t, c, fmt.Sprint("old", i))
+			}
+			process(t, c, "new")
+			if d.count(arbiter.CreateAttachment) != 0 || !c.Waits(volume("new")) {
+				t.Fatalf("all workers are at a detach, and done was %+v", d.steps)
+			}
+			for i := range workers {
+				if !test.failed.IsZero() {
+					leaving(l, now, fmt.Sprint("old", i), "2", "n1", test.failed)
+				} else if again := process(t, c, fmt.Sprint("old", i)); again <= 0 || again > test.after {
+					t.Fatalf("its worker is looked at again after %s", again)
+				}
+			}
+			now = now.Add(test.after)
+			process(t, c, "old0")
+			if c.Depth() != 1 {
+				t.Error("who waits is not looked at when a worker comes free")
+			}
+			for i := range workers - 1 {
+				process(t, c, fmt.Sprint("old", i+1))
+			}
+			process(t, c, "new")
+			if d.count(arbiter.CreateAttachment) != 1 || c.Waits(volume("new")) {
+				t.Errorf("the attach waits for detaches that fail: %+v", d.steps)
+			}
+		})
+	}
+}
+
+// What is under way at nodes that are not Ready keeps nobody waiting at those that are;
+// it begins itself only while there is a worker in all.
+func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := limited(now)
+	d := &doer{}
+	c := controller(t, l, d, &now)
+	for i := range workers {
+		leaving(l, now, fmt.Sprint("old", i), "1", "n2", ledger.CallError{})
+		process(t, c, fmt.Sprint("old", i))
+	}
+	process(t, c, "new")
+	if d.count(arbiter.CreateAttachment) != 1 {
+		t.Errorf("an attach at a Ready node waits for detaches from another: %+v", d.steps)
+	}
+	// A detach that is about to begin at the node that is not Ready.
+	l.Apply(now, ledger.PersistentVolume{Name: "next", Version: "1", Volume: volume("next"), Access: ledger.AccessMany})
+	l.Apply(now, ledger.Attachment{
+		Name: ledger.AttachmentName(volume("next"), "n2"), UID: "next", Version: "1", Driver: driver, Node: "n2",
+		PersistentVolume: "next", Attached: true, Ours: true,
+	})
+	l.Apply(now, ledger.Unreported{Volume: volume("next"), Node: "n2", UID: "next", Version: "1"})
+	l.Apply(now, ledger.Unwanted{Volume: volume("next"), Node: "n2", UID: "next", Version: "1"})
+	process(t, c, "next")
+	if d.count(arbiter.DeleteAttachment) != 0 || !c.Waits(volume("next")) {
+		t.Errorf("it begins without a worker: %+v", d.steps)
+	}
+	l.Apply(now, ledger.AttachmentGone{Name: ledger.AttachmentName(volume("old0"), "n2")})
+	process(t, c, "old0")
+	l.Apply(now, ledger.AttachmentGone{Name: ledger.AttachmentName(volume("old1"), "n2")})
+	process(t, c, "old1")
+	process(t, c, "next")
+	if d.count(arbiter.DeleteAttachment) != 1 {
+		t.Errorf("it waits, and there is a worker: %+v", d.steps)
+	}
+}

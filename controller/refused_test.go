@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+)
+
+// maxAttempts bounds the attempts at a write that is refused for good while other
+// volumes are attached: the pauses between them double from 0.2 s, so that the tenth
+// comes after more than a minute and a half.
+const maxAttempts = 10
+
+var attachments = schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"}
+
+// refuse has the API server answer every request of this name with an error, and counts
+// them.
+func (c *cluster) refuse(request string, refusal error) *atomic.Int32 {
+	var attempts atomic.Int32
+	c.Intercept(func(r apitest.Request, serve func()) error {
+		if r.String() == request {
+			attempts.Add(1)
+			return refusal
+		}
+		serve()
+		return nil
+	})
+	return &attempts
+}
+
+// goesOn attaches other volumes, one after the other, and fails if what is refused was
+// tried too often meanwhile.
+func (c *cluster) goesOn(attempts *atomic.Int32) {
+	c.t.Helper()
+	c.until("it is refused", func() bool { return attempts.Load() > 0 })
+	for _, other := range names("other", 20) {
+		c.disk(other)
+		c.pod(other, "n1", other, false)
+		c.until(other+" is attached", func() bool { a := c.attachment(other, "n1"); return a != nil && a.Status.Attached })
+	}
+	if n := attempts.Load(); n > maxAttempts {
+		c.t.Errorf("%d attempts at a write that is refused, want %d at most", n, maxAttempts)
+	}
+}
+
+// A VolumeAttachment whose creation somebody's policy or webhook refuses is tried again
+// after pauses that grow: what an attempt itself changes in the ledger does not cut them
+// short. Other volumes are attached meanwhile, and news from outside ends the pause.
+func TestRefusedCreation(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"forbidden": apierrors.NewForbidden(attachments, va("data", "n1"), errors.New("denied by a policy")),
+		"invalid":   apierrors.NewInvalid(schema.GroupKind{Group: storagev1.GroupName, Kind: "VolumeAttachment"}, va("data", "n1"), nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 100, "n1")
+			c.disk("data")
+			attempts := c.refuse("create volumeattachments "+va("data", "n1"), refusal)
+			c.lead(1)
+			c.pod("db", "n1", "data", false)
+			c.goesOn(attempts)
+			c.Intercept(nil)
+			c.pod("db2", "n1", "data", false)
+			c.until("it is attached once nobody refuses it", func() bool { return c.reported("data", "n1") })
+		})
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// usage is what is known of whether a node uses a volume.
+type usage uint8
+
+const (
+	// usageUnknown: nobody has said that can be believed. It frees nothing.
+	usageUnknown usage = iota
+	// usageInUse: the kubelet says so.
+	usageInUse
+	// usageNone: the kubelet of this boot says that it is not in use.
+	usageNone
+	// usageFenced: a rule of force stands in for the kubelet's word.
+	usageFenced
+)
+
+func (u usage) String() string { return [...]string{"unknown", "in use", "not in use", "fenced"}[u] }
+
+// evidence is what is known of a volume's use at a node, and by what.
+type evidence struct {
+	usage usage
+	rule  forcing // the rule of force that is over, or will be first
+}
+
+// evidenceOf is the one place that answers whether a node uses a volume.
+func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) evidence {
+	n, e := s.Node(p.Node), evidence{rule: force(s, v, p, now)}
+	switch {
+	case e.rule.over():
+		e.usage = usageFenced
+	case n == nil || !n.Exists: //mutant:node-gone
+		e.usage = usageUnknown
+	case !n.Reporting: //mutant:node-new
+		e.usage = usageUnknown
+	case Doubted(s, v, p): //mutant:node-same-boot
+		e.usage = usageUnknown
+	case p.InUse: //mutant:in-use
+		e.usage = usageInUse
+	default:
+		e.usage = usageNone
+	}
+	return e
+}
+
+// Doubted says whether the node's list does not tell if the volume is in use: as this
+// process has seen (ledger.Node.Doubts) or, where it began later, by what the hold says
+// of the Node for which the volume was granted. One that was made again by the same
+// boot may have the volume mounted, and not list it.
+func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place) bool {
+	n, h := s.Node(p.Node), v.Hold
+	if n.Doubts(v.ID) {
+		return true
+	}
+	if n == nil || !n.Exists || h == nil || h.Node != p.Node || h.NodeUID == "" || h.NodeUID == n.UID {
+		return false
+	}
+	// Then the kubelet of this object has added it, and may mount it anew.
+	listed := p.InUse && n.Reporting && p.Reported
+	return h.BootID != "" && h.BootID == n.BootID && p.HasOwn() && !listed
+}

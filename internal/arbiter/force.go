@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The rules by which a volume may be detached without its kubelet's word. The
+// node is not Ready in any of them.
+const (
+	OutOfService     = "OutOfService"
+	AfterPodGone     = "AfterPodGone"
+	AfterUnreachable = "AfterUnreachable"
+)
+
+// The progress of a forced detach is told and kept in twelve steps, none
+// shorter than half a minute: finer would be a write for every tick, and after
+// a failover at most one step is waited for again.
+const (
+	forceSteps   = 12
+	minForceStep = 30 * time.Second
+)
+
+// outOfServiceGrace is for how long the Lease of a node with the out-of-service
+// taint must stand still where the node's condition Ready is a kubelet's word: the
+// time after which the node controller itself calls a node Unknown
+// (kube-controller-manager, --node-monitor-grace-period).
+const outOfServiceGrace = 50 * time.Second
+
+// minWait is how soon a rule's time is looked at again at the earliest, where how
+// much of it is over depends on when the Lease was last read.
+const minWait = time.Second
+
+// forcing is how far a rule for a forced detach has come.
+type forcing struct {
+	Rule    string // empty: no rule applies
+	Elapsed time.Duration
+	Left    time.Duration // 0: its time is over
+	Step    time.Duration // in which it is told
+}
+
+func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
+
+// sooner returns which of two rules' times is over first.
+func (f forcing) sooner(other forcing) forcing {
+	if f.Rule == "" || other.Rule != "" && other.Left < f.Left {
+		return other
+	}
+	return f
+}
+
+// ready says whether a node exists and is Ready. Only such a node is never
+// forced.
+func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledger.ReadyTrue }
+
+// force says which rule would detach the volume from a place by force, and
+// when: the one whose time is over first.
+func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) forcing {
+	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now))
+}
+
+// fence says which rule would end the rights of everything that runs at a node,
+// and when: the node is out of service, or has been silent for as long as the
+// volume's policy says.
+func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) forcing {
+	n := s.Node(name)
+	if n == nil || ready(n) { //mutant:force-ready
+		return forcing{}
+	}
+	taint := outOfService(n, now)
+	limit := afterUnreachable(policyOf(s, v))
+	if taint.over() || limit < 0 {
+		return taint
+	}
+	quiet := silenceOf(n, now)
+	return taint.sooner(timing{AfterUnreachable, limit, quiet, !quiet.whole}.run(v, n, now))
+}
+
+// fenced says whether what runs at a node no longer counts.
+func fenced(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) bool {
+	return fence(s, v, name, now).over()
+}
+
+// outOfService is the rule of the out-of-service taint, of a node that is not Ready.
+// Somebody vouches for it that
+// nothing runs at the node; a kubelet that writes after that says otherwise, until
+// its Lease has stood still for outOfServiceGrace.
+func outOfService(n *ledger.Node, now time.Time) forcing {
+	if !n.Exists || !n.OutOfService {
+		return forcing{}
+	}
+	if n.Ready == ledger.ReadyUnknown && !n.Heard.After(n.OutOfServiceAt) {
+		return forcing{Rule: OutOfService}
+	}
+	quiet := silenceOf(n, now)
+	quiet.since = later(quiet.since, n.OutOfServiceAt)
+	return timing{OutOfService, outOfServiceGrace, quiet, false}.run(nil, n, now)
+}
+
+// podGone is the rule of a place that nobody uses any more, at a node that is not
+// Ready. Its time counts from when both are so.
+func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) forcing {
+	n := s.Node(p.Node)
+	since, idle := s.Idle(p)
+	limit := afterPodGone(s, policyOf(s, v))
+	if !idle || limit < 0 || ready(n) || !unused(s, p) {
+		return forcing{}
+	}
+	quiet := silenceOf(n, now)
+	continues := !quiet.whole && !p.SawLeave
+	quiet.since = later(quiet.since, since)
+	return timing{AfterPodGone, limit, quiet, continues}.run(v, n, now)
+}

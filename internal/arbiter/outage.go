@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// silence is a time in which nothing was heard of the kubelet of a node that is not
+// Ready.
+type silence struct {
+	since time.Time // when this process saw it begin, or came to see it
+	until time.Time // up to when that is known
+	whole bool      // this process has seen it begin
+}
+
+// silenceOf is for how long a node that is not Ready has been silent, as this
+// process has seen. Ready=Unknown is the node controller's word, after nothing was
+// heard, and a Node that is gone has nobody to write it. Ready=False may be the word
+// of a kubelet that lives, with a broken network plugin for one, or its last: only a
+// Lease that was read, and stands still, tells.
+func silenceOf(n *ledger.Node, now time.Time) silence {
+	if n == nil {
+		return silence{until: now}
+	}
+	quiet := silence{since: later(n.NotReady, n.Heard), until: now, whole: n.SawFail || !n.Heard.IsZero()}
+	if n.Exists && n.Ready == ledger.ReadyFalse {
+		quiet.since, quiet.until = later(quiet.since, n.RenewedAt), n.LeaseRead
+	}
+	return quiet
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// timing is a rule's time for a volume at a node.
+type timing struct {
+	rule  string
+	limit time.Duration
+	silence
+	continues bool // an earlier process may have seen more of it
+}
+
+// run says how far the time has come: what this process has seen of it or, where it
+// has not seen the beginning, what an earlier process had measured of the same outage,
+// plus the time since this one has read that.
+func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
+	var seen time.Duration
+	if !t.since.IsZero() {
+		seen = max(0, t.until.Sub(t.since))
+	}
+	if t.continues {
+		if earlier, read := v.Earlier(); earlier.Rule == t.rule && sameOutage(earlier, n) {
+			seen = max(seen, earlier.Elapsed+max(0, t.until.Sub(read)))
+		}
+	}
+	f := forcing{
+		Rule: t.rule, Elapsed: seen,
+		Left: max(0, t.limit-seen), //mutant:force-at-once
+		Step: max(minForceStep, (t.limit / forceSteps).Truncate(time.Second)),
+	}
+	if f.Left > 0 && t.until.Before(now) {
+		f.Left = max(f.Left, minWait)
+	}
+	return f
+}
+
+// sameOutage says whether a node has been silent ever since an earlier process
+// measured for how long. Of a Node that was there, its UID, the time of its condition
+// Ready and its Lease tell. Of one that was gone already, that this process has seen
+// no Node of another UID: nobody can tell whether there was one before this process
+// began, see the residual risks in docs/invariants.md.
+func sameOutage(was ledger.Force, n *ledger.Node) bool {
+	switch {
+	case n == nil || n.UID == "":
+		return was.Since == 0 && (n == nil || was.Node == n.Name)
+	case was.Node != n.Name || was.NodeUID != n.UID:
+		return false
+	case !n.Exists:
+		return was.Since == 0 || was.Since == n.ReadySince
+	}
+	return n.ReadySince != 0 && was.Since == n.ReadySince && was.Renewed == n.Renewed
+}
+
+// outage is what a VolumeHold keeps of a rule's time, so that another process goes on
+// from there.
+func outage(v *ledger.Volume, p *ledger.Place, n *ledger.Node, f forcing) *ledger.Force {
+	kept := &ledger.Force{Rule: f.Rule, Node: p.Node, Elapsed: f.Elapsed.Truncate(f.Step)}
+	if n != nil {
+		kept.NodeUID = n.UID
+	}
+	if earlier, _ := v.Earlier(); kept.NodeUID == "" && earlier.Node == p.Node {
+		kept.NodeUID = earlier.NodeUID
+	}
+	if n != nil && n.Exists {
+		kept.Since = n.ReadySince
+		if kept.Elapsed > 0 { // else a kubelet that lives would have it written at every renewal
+			kept.Renewed = n.Renewed
+		}
+	}
+	return kept
+}

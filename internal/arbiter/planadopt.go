@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// In Cooperative mode most volumes are none of Moorage's business: those that no
+// opted-in pod and no ticket uses. Nothing is written for one of them, neither a
+// VolumeHold nor a VolumeAttachment; what others have attached counts for slots and
+// exclusivity all the same, since the ledger knows of it. The first that opts in
+// finds the volume where it is (planner.found).
+
+// adopted says whether a volume is Moorage's business: always in Standalone mode,
+// else while an opted-in pod or a ticket uses it, and from then on until it has come
+// to rest, or somebody else uses it.
+func (p *planner) adopted() bool {
+	if !p.Cooperative {
+		return true
+	}
+	others := false
+	for i := range p.v.Places {
+		place := &p.v.Places[i]
+		if place.Sent || place.Left || slices.ContainsFunc(place.Attachments(), func(a *ledger.Attachment) bool { return a.Ours }) {
+			return true
+		}
+		for _, u := range place.Users {
+			if !p.outsider(u) {
+				return true
+			}
+			others = true
+		}
+	}
+	return !others && hold(p.v).Node != ""
+}
+
+// outsider says whether a user of a place is a pod that has not opted in.
+func (p *planner) outsider(u ledger.User) bool {
+	pod := p.s.Pod(u.Pod)
+	return pod != nil && pod.OptedOut
+}
+
+// leave plans the end of what was written for a volume while it was adopted: the hold
+// names no node any more, and goes with the volume.
+func (p *planner) leave() {
+	was := hold(p.v)
+	switch {
+	case p.forgotten():
+		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
+	case !p.excl:
+		p.writeNote(was, p.emptyNote(was))
+	case was.Node != "":
+		p.hold = ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs(), State: ledger.HoldFree}
+		p.writeHold()
+	}
+}

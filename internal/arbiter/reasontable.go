@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// reasonRow is all that is known of a reason code. The rows are written without
+// field names, so that a row with a column missing does not compile. What changes
+// a reason and what to do about it stands in docs/reasons.md, which programs quote.
+type reasonRow struct {
+	code    ledger.Code
+	effect  effect
+	course  course
+	evict   eviction
+	subject subject
+	during  Call
+	nodes   string // how a scheduler's words begin that count nodes with this reason
+	words   func(Reason) string
+}
+
+// effect is what a reason does to a request.
+type effect uint8
+
+const (
+	denies effect = iota + 1
+	waits
+	// waitsForOthers ends only when somebody else goes. A pod waits for that in its
+	// scheduler's queue, without a node.
+	waitsForOthers
+)
+
+// course says how a reason ends.
+type course uint8
+
+const (
+	lasts  course = iota + 1
+	passes        // by itself, soon: people are told when it has lasted for a while
+)
+
+// eviction says whether fewer pods on a node lift a reason there.
+type eviction uint8
+
+const (
+	noEviction eviction = iota + 1
+	anyEviction
+	evictionThere // where it is the reason's own node
+)
+
+// subject is what a reason's words name.
+type subject uint8
+
+const (
+	ofClaim  subject = iota + 1 // a claim, or the volume by its claim
+	ofDriver                    // only a driver
+	ofSlots                     // a driver and figures, which differ from node to node
+	ofNode                      // only a node
+)
+
+// Call is the driver's call that a reason is about.
+type Call uint8
+
+// The calls. A reason of CallDetach was given after the detach was proved safe.
+const (
+	CallNone Call = iota + 1
+	CallAttach
+	CallDetach
+)
+
+const (
+	unfit = "node(s) unfit: "
+	where = "node(s) where "
+	have  = "node(s) have "
+	plain = "node(s) "
+)
+
+// reasonTable has a row for each code, in the order of docs/reasons.md: what
+// denies first.
+var reasonTable = [...]reasonRow{
+	{NoFreeSlot, denies, lasts, anyEviction, ofSlots, CallNone, have, Reason.noFreeSlot},
+	{NodeExhausted, denies, lasts, anyEviction, ofDriver, CallNone, where, Reason.nodeExhausted},
+	{AccessModesConflict, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes", r.volume())
+	}},
+	{ClaimMissing, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("claim %s does not exist, or belongs to someone else", r.Claim)
+	}},
+	{ClaimLost, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("claim %s has lost its PersistentVolume", r.Claim)
+	}},
+	{ClaimDeleting, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("claim %s is being deleted", r.Claim)
+	}},
+	{VolumeDeleting, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("the PersistentVolume of %s is being deleted", r.volume())
+	}},
+	{Outranked, denies, lasts, noEviction, ofClaim, CallNone, plain, func(r Reason) string {
+		return fmt.Sprintf("%s goes to %s%s, which comes before", r.volume(), r.Node, r.forWhom())
+	}},
+	{NodeExcluded, denies, lasts, noEviction, ofClaim, CallNone, plain, func(r Reason) string {
+		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())
+	}},
+	{NotBeforeBind, denies, lasts, noEviction, ofDriver, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("the policy of driver %s binds pods after their volumes are attached, and Moorage beside the attach/detach controller attaches after the bind: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
+	}},
+	{NodeFenced, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s may be taken from %s, which is not ready and is out of service, or has been unreachable for too long", r.volume(), r.Node)
+	}},
+
+	{ClaimUnbound, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
+	}},
+	{HeldElsewhere, waitsForOthers, lasts, noEviction, ofClaim, CallNone, plain, func(r Reason) string {
+		return fmt.Sprintf("can't take %s: %s holds it%s", r.volume(), r.Node, r.forWhom())
+	}},
+	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
+	}},
+	{DriverNotRegistered, waits, lasts, noEviction, ofDriver, CallNone, where, func(r Reason) string {
+		return fmt.Sprintf("driver %s is not registered", r.Driver)
+	}},
+	{NodeMissing, waitsForOthers, lasts, noEviction, ofNode, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("node %s does not exist", r.Node)
+	}},
+	{NodeUnmanaged, waits, lasts, noEviction, ofNode, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("node %s has attach and detach left to its kubelet", r.Node)
+	}},
+	{NotGranted, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is not granted yet", r.volume())
+	}},
+	{Attaching, waits, passes, noEviction, ofClaim, CallAttach, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is being attached to %s", r.volume(), r.Node)
+	}},
+	{AttachFailed, waits, lasts, noEviction, ofClaim, CallAttach, unfit, func(r Reason) string {
+		return fmt.Sprintf("attaching %s to %s failed and will be tried again: %s", r.volume(), r.Node, r.said())
+	}},
+	{NotReported, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is attached to %s; its node status will say so at once", r.volume(), r.Node)
+	}},
+	{Detaching, waits, passes, noEviction, ofClaim, CallDetach, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is being detached from %s", r.volume(), r.Node)
+	}},
+	{DetachFailed, waits, lasts, noEviction, ofClaim, CallDetach, unfit, func(r Reason) string {
+		return fmt.Sprintf("detaching %s from %s failed and will be tried again: %s", r.volume(), r.Node, r.said())
+	}},
+	{DetachUnanswered, waits, lasts, noEviction, ofClaim, CallDetach, unfit, Reason.detachUnanswered},
+	{InUse, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is still in use at %s: its kubelet reports it in volumesInUse", r.volume(), r.Node)
+	}},
+	{InUseUnknown, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		if r.Detail != "" {
+			return fmt.Sprintf("%s may be in use at %s: %s. It is known once a pod has used it there anew, when the machine is rebooted, or is known to be powered off and has the taint node.kubernetes.io/out-of-service", r.volume(), r.Node, r.Detail)
+		}
+		return fmt.Sprintf("%s may be in use at %s: its kubelet has not reported since the node object was made", r.volume(), r.Node)
+	}},
+	{NodeUnreachable, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s may be in use at %s, which is not ready. %s", r.volume(), r.Node, r.waysOut())
+	}},
+	{DetachDelayed, waits, passes, noEviction, ofClaim, CallDetach, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is kept at %s until %s, in case its pod comes back (detachDelay)", r.volume(), r.Node, time.Unix(r.Until, 0).UTC().Format(time.RFC3339))
+	}},
+	{ForeignAttachment, waitsForOthers, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s has a VolumeAttachment at %s that Moorage neither made nor can place: %s", r.volume(), r.Node, r.Detail)
+	}},
+	{VolumeMissing, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
+	}},
+	{NodeReplaced, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s was attached to another machine of the name %s (%s): detach it there by hand, then delete VolumeAttachment %s", r.volume(), r.Node, r.Detail, ledger.AttachmentName(r.Volume, r.Node))
+	}},
+}
+
+func (r Reason) noFreeSlot() string {
+	if r.Needed > 1 {
+		return fmt.Sprintf("too few free slots of driver %s (%d of %d used, %d needed)", r.Driver, r.Used, r.Limit, r.Needed)
+	}
+	return fmt.Sprintf("no free slot of driver %s (%d of %d used)", r.Driver, r.Used, r.Limit)
+}
+
+func (r Reason) nodeExhausted() string {
+	if r.Detail == "" {
+		return fmt.Sprintf("driver %s has no room for another volume (it answered ResourceExhausted)", r.Driver)
+	}
+	return fmt.Sprintf("driver %s has no room for another volume: %s", r.Driver, r.said())
+}
+
+func (r Reason) detachUnanswered() string {
+	return fmt.Sprintf("%s is being detached from %s%s, and driver %s has neither done nor refused it. It waits for the driver's attacher: see that it runs, and what its log says of VolumeAttachment %s. "+
+		"If driver and attacher are gone for good, detach the volume by hand, and only then take the VolumeAttachment's finalizers off",
+		r.volume(), r.Node, r.since(), r.Driver, ledger.AttachmentName(r.Volume, r.Node))
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// split splits a key into namespace and name.
+func split(key string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(key, "/")
+	return namespace, name
+}
+
+// get reads an object as it is now. That there is none is no error.
+func (e *Executor) get(ctx context.Context, r flow.Request) (flow.Answer, error) {
+	var answer flow.Answer
+	var err error
+	namespace, name := split(r.Key)
+	switch core := e.config.Kube.CoreV1(); r.Kind {
+	case flow.Nodes:
+		answer, err = e.share(ctx, &e.looks, r, e.getNode)
+	case flow.Attachments:
+		answer, err = ask(ctx, e, r, attachmentFact, func(ctx context.Context) (*storagev1.VolumeAttachment, error) {
+			return e.config.Kube.StorageV1().VolumeAttachments().Get(ctx, r.Key, metav1.GetOptions{})
+		})
+	case flow.PersistentVolumes:
+		answer, err = ask(ctx, e, r, volumeFact, func(ctx context.Context) (*corev1.PersistentVolume, error) {
+			return core.PersistentVolumes().Get(ctx, r.Key, metav1.GetOptions{})
+		})
+	case flow.Claims:
+		answer, err = ask(ctx, e, r, func(c *corev1.PersistentVolumeClaim) ledger.Event { return translate.Claim(c) }, func(ctx context.Context) (*corev1.PersistentVolumeClaim, error) {
+			return core.PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+		})
+	case flow.Holds:
+		answer, err = ask(ctx, e, r, holdFact, func(ctx context.Context) (*v1alpha1.VolumeHold, error) {
+			return e.config.Moorage.VolumeHolds().Get(ctx, v1alpha1.VolumeHoldName(r.Volume.Driver, r.Volume.Handle), metav1.GetOptions{})
+		})
+	case flow.Tickets:
+		answer, err = ask(ctx, e, r, ticketFact, func(ctx context.Context) (*v1alpha1.VolumeTicket, error) {
+			return e.config.Moorage.VolumeTickets(namespace).Get(ctx, name, metav1.GetOptions{})
+		})
+	case flow.Pods:
+		return e.getPod(ctx, r, namespace, name)
+	default:
+		err = fmt.Errorf("%w: nobody knows how to read %s", errNotSent, r.Kind)
+		answer = answerOf(r, err)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return answer, nil
+	case err != nil:
+		return answer, fmt.Errorf("read %s %s: %w", r.Kind, r.Key, err)
+	}
+	return answer, nil
+}
+
+// getPod reads a pod of which the UID is known.
+func (e *Executor) getPod(ctx context.Context, r flow.Request, namespace, name string) (flow.Answer, error) {
+	pod, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.Pod, error) {
+		return e.config.Observer.ConfirmPod(ctx, namespace, name, r.UID)
+	})
+	switch {
+	case err != nil:
+		return answerOf(r, err), err
+	case pod == nil:
+		return flow.Answer{Result: flow.NotFound}, nil
+	}
+	fact, _ := translate.Pod(pod) // without volumes whose source is broken: nobody can attach those
+	return answerOf(r, nil, fact), nil
+}
+
+func attachmentFact(a *storagev1.VolumeAttachment) ledger.Event {
+	fact, _ := translate.Attachment(a) // without its source where that is broken
+	return fact
+}
+
+func volumeFact(pv *corev1.PersistentVolume) ledger.Event {
+	fact, _ := translate.PersistentVolume(pv) // of no volume where its source is broken
+	return fact
+}
+
+func holdFact(h *v1alpha1.VolumeHold) ledger.Event { return translate.Hold(h) }
+
+func ticketFact(t *v1alpha1.VolumeTicket) ledger.Event { return translate.Ticket(t) }
+
+// volumePage is how many PersistentVolumes are read at a time.
+const volumePage = 500
+
+// listVolumes reads all PersistentVolumes, and answers with those of the
+// request's volume.
+func (e *Executor) listVolumes(ctx context.Context, r flow.Request) (flow.Answer, error) {
+	if r.Kind != flow.PersistentVolumes {
+		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
+		return answerOf(r, err), err
+	}
+	var facts []ledger.Event
+	for options := (metav1.ListOptions{Limit: volumePage}); ; {
+		list, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.PersistentVolumeList, error) {
+			return e.config.Kube.CoreV1().PersistentVolumes().List(ctx, options)
+		})
+		if err != nil {
+			return answerOf(r, err), fmt.Errorf("list the PersistentVolumes: %w", err)
+		}
+		for i := range list.Items {
+			if pv, _ := translate.PersistentVolume(&list.Items[i]); pv.Volume == r.Volume {
+				e.config.Observer.Saw(&list.Items[i])
+				facts = append(facts, pv)
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return answerOf(r, nil, facts...), nil
+		}
+	}
+}

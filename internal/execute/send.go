@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// errUnfit says that a request does not fit what is known by now.
+var errUnfit = errors.New("what it was to be made of is gone")
+
+// send makes one request, and takes in what its answer shows. The error says more
+// than the answer where the request did not succeed; who asks for what may be
+// missing gets none for that.
+func (e *Executor) send(ctx context.Context, r running, request flow.Request) (flow.Answer, error) {
+	switch request.Do {
+	case flow.GetObject:
+		return e.get(ctx, request)
+	case flow.ListObjects:
+		return e.listVolumes(ctx, request)
+	case flow.ListPods:
+		return e.share(ctx, &e.lists, request, e.listPods)
+	case flow.PatchNode:
+		return e.share(ctx, &e.nodes, request, e.writeNode)
+	case flow.PutHold:
+		return e.putHold(ctx, request)
+	case flow.CreateAttachment:
+		return e.createAttachment(ctx, request)
+	case flow.ConfirmAttachment:
+		return e.annotate(ctx, request, v1alpha1.AnnotationConfirmed, e.config.Token())
+	case flow.MarkWanted:
+		return e.annotate(ctx, request, v1alpha1.AnnotationWanted, request.Who)
+	case flow.DropHold, flow.DropAttachment, flow.RemovePod, flow.DropTicket:
+		return e.drop(ctx, request)
+	case flow.DecideTicket:
+		return e.decideTicket(ctx, request, r.status)
+	}
+	err := fmt.Errorf("%w: request %s is not known", errNotSent, request.Do)
+	return answerOf(request, err), err
+}
+
+// answerOf is what flow learns of a request's end.
+func answerOf(r flow.Request, err error, facts ...ledger.Event) flow.Answer {
+	if err == nil {
+		return flow.Answer{Result: flow.Done, Facts: facts}
+	}
+	return flow.Answer{Result: resultOf(r.Do, err)}
+}
+
+// resultOf says what a failure means. A test of a patch that does not hold is
+// answered as Invalid, and so is a policy that denies one: it is read again in
+// either case.
+func resultOf(do flow.Verb, err error) flow.Result {
+	patches := do == flow.PatchNode || do == flow.ConfirmAttachment || do == flow.MarkWanted
+	switch {
+	case errors.Is(err, errUnfit):
+		return flow.Unfit
+	case apierrors.IsNotFound(err):
+		return flow.NotFound
+	case apierrors.IsAlreadyExists(err):
+		return flow.Exists
+	case apierrors.IsConflict(err), patches && apierrors.IsInvalid(err):
+		return flow.Conflict
+	case mayFollow(err):
+		return flow.Unknown
+	case errors.Is(err, errNotSent), errors.Is(err, ErrNoLease), utilnet.IsConnectionRefused(err), apierrors.IsTooManyRequests(err):
+		return flow.NotSent
+	}
+	return flow.Refused
+}
+
+// mayFollow says whether a write that failed may still have its effect: the
+// API server did not refuse it, and may be at it.
+func mayFollow(err error) bool {
+	if err == nil || errors.Is(err, errUnfit) || errors.Is(err, errNotSent) || errors.Is(err, ErrNoLease) || utilnet.IsConnectionRefused(err) {
+		return false
+	}
+	var refused apierrors.APIStatus
+	if errors.As(err, &refused) {
+		return refused.Status().Code >= http.StatusInternalServerError
+	}
+	return true
+}
+
+// ask makes a request whose answer is an object, and takes that in.
+func ask[T runtime.Object](ctx context.Context, e *Executor, r flow.Request, fact func(T) ledger.Event, request func(context.Context) (T, error)) (flow.Answer, error) {
+	object, err := call(ctx, e, r.Until, request)
+	if err != nil {
+		return answerOf(r, err), err
+	}
+	e.config.Observer.Saw(object)
+	return answerOf(r, nil, fact(object)), nil
+}
+
+// drop deletes an object, under the preconditions that the request has.
+func (e *Executor) drop(ctx context.Context, r flow.Request) (flow.Answer, error) {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}}
+	if r.UID != "" {
+		options.Preconditions.UID = ptr.To(types.UID(r.UID))
+	}
+	if r.Version != "" {
+		options.Preconditions.ResourceVersion = ptr.To(r.Version)
+	}
+	var request func(context.Context) error
+	switch r.Do {
+	case flow.DropHold:
+		name := v1alpha1.VolumeHoldName(r.Volume.Driver, r.Volume.Handle)
+		request = func(ctx context.Context) error { return e.config.Moorage.VolumeHolds().Delete(ctx, name, options) }
+	case flow.DropAttachment:
+		request = func(ctx context.Context) error {
+			return e.config.Kube.StorageV1().VolumeAttachments().Delete(ctx, r.Key, options)
+		}
+	case flow.DropTicket:
+		namespace, name := split(r.Key)
+		request = func(ctx context.Context) error {
+			return e.config.Moorage.VolumeTickets(namespace).Delete(ctx, name, options)
+		}
+	case flow.RemovePod:
+		pod := e.snapshot().Pod(r.UID)
+		if pod == nil {
+			return flow.Answer{Result: flow.NotFound}, nil
+		}
+		options.GracePeriodSeconds = ptr.To[int64](0)
+		request = func(ctx context.Context) error {
+			return e.config.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
+		}
+	}
+	_, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.Pod, error) { return nil, request(ctx) })
+	return answerOf(r, err), err
+}

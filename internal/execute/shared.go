@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// shared is a request about a node that may go out together with others of its
+// kind: all that came before a request was made share it.
+type shared struct {
+	request flow.Request
+	answer  flow.Answer
+	done    chan error
+}
+
+func (s *shared) result() chan error { return s.done }
+
+// settle answers a shared request.
+func (s *shared) settle(a flow.Answer, err error) {
+	s.answer = a
+	s.done <- err
+}
+
+// share makes a request together with others.
+func (e *Executor) share(ctx context.Context, with *batcher[*shared], r flow.Request, send func(context.Context, ledger.NodeName, []*shared)) (flow.Answer, error) {
+	item := &shared{request: r, done: make(chan error, 1)}
+	node := r.Node
+	if node == "" {
+		node = ledger.NodeName(r.Key)
+	}
+	err := with.add(ctx, node, item, send)
+	if item.answer.Result == 0 { // it was withdrawn
+		return flow.Answer{Result: flow.NotSent}, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	return item.answer, err
+}
+
+// until is the deadline of a shared request: the latest of those who share it,
+// none if one of them has none.
+func until(batch []*shared) time.Time {
+	var latest time.Time
+	for _, item := range batch {
+		if item.request.Until.IsZero() {
+			return time.Time{}
+		}
+		if item.request.Until.After(latest) {
+			latest = item.request.Until
+		}
+	}
+	return latest
+}
+
+// getNode reads a Node for all that asked.
+func (e *Executor) getNode(ctx context.Context, name ledger.NodeName, batch []*shared) {
+	r := batch[0].request
+	r.Until = until(batch)
+	answer, err := ask(ctx, e, r, nodeFact, func(ctx context.Context) (*corev1.Node, error) {
+		return e.config.Kube.CoreV1().Nodes().Get(ctx, string(name), metav1.GetOptions{})
+	})
+	for _, item := range batch {
+		item.settle(answer, err)
+	}
+}
+
+func nodeFact(n *corev1.Node) ledger.Event { return translate.Node(n) }
+
+// listPods lists a node's pods for all that asked.
+func (e *Executor) listPods(ctx context.Context, node ledger.NodeName, batch []*shared) {
+	list, err := call(ctx, e, until(batch), func(ctx context.Context) (*corev1.PodList, error) {
+		return e.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("spec.nodeName", string(node)).String(),
+		})
+	})
+	var facts []ledger.Event
+	if err != nil {
+		err = fmt.Errorf("list the pods of node %s: %w", node, err)
+	} else {
+		for i := range list.Items {
+			e.config.Observer.Saw(&list.Items[i])
+			pod, _ := translate.Pod(&list.Items[i]) // a broken source names no volume
+			facts = append(facts, pod)
+		}
+	}
+	for _, item := range batch {
+		item.settle(answerOf(item.request, err, facts...), err)
+	}
+}
+
+// writeNode writes all changes of a batch that fit, with one patch. The Node
+// comes first, what it proves after.
+func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []*shared) {
+	node, known := e.config.Observer.Node(name)
+	if !known {
+		for _, item := range batch {
+			item.settle(flow.Answer{Result: flow.Unfit}, nil)
+		}
+		return
+	}
+	changes := make([]flow.Change, len(batch))
+	for i, item := range batch {
+		changes[i] = item.request.Change
+	}
+	patch, fits, stale := flow.Compose(translate.Node(node), changes)
+	for _, i := range stale {
+		batch[i].settle(flow.Answer{Result: flow.Unfit}, nil)
+	}
+	if len(fits) == 0 {
+		return
+	}
+	answer, err := e.patchNode(ctx, node, patch)
+	for _, i := range fits {
+		batch[i].settle(answer, err)
+	}
+}
+
+func (e *Executor) patchNode(ctx context.Context, node *corev1.Node, p flow.NodePatch) (flow.Answer, error) {
+	r := flow.Request{Do: flow.PatchNode}
+	patch, err := json.Marshal(operations(node, p))
+	if err != nil {
+		err = fmt.Errorf("%w: encode the patch of node %s: %w", errNotSent, node.Name, err)
+		return answerOf(r, err), err
+	}
+	answer, err := ask(ctx, e, r, nodeFact, func(ctx context.Context) (*corev1.Node, error) {
+		return e.config.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
+	})
+	if err != nil {
+		err = fmt.Errorf("write volumesAttached of node %s: %w", node.Name, err)
+	}
+	return answer, err
+}

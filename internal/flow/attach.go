@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// beginCreate announces a creation to the ledger, and sends it only if the
+// ledger has taken that in: else nobody keeps the slot any more. It looks for the
+// attachment once a creation without an answer has been outlasted.
+func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
+	step := t.Step
+	if !t.Announced {
+		t.Announced = true
+		return t, Move{Tell: []ledger.Event{ledger.AttachSent{Volume: step.Volume, Node: step.Node}}}
+	}
+	if t.Sent.Do == CreateAttachment {
+		return t.send(read(Attachments, step.Attachment))
+	}
+	if place := s.Volume(step.Volume).Place(step.Node); place == nil || !place.Sent {
+		return t.end(Stale, fmt.Sprintf("nobody at node %s is there any more for whom it was to be created", step.Node))
+	}
+	a := ledger.Attachment{
+		Name: step.Attachment, Driver: step.Volume.Driver, Node: step.Node,
+		PersistentVolume: step.PV, Ours: true, Transitions: step.Transitions, NodeID: step.NodeID,
+	}
+	if step.PV == "" {
+		a.Inline = step.Volume
+	}
+	return t.send(Request{Do: CreateAttachment, Key: step.Attachment, Volume: step.Volume, Node: step.Node, Fact: a, Beside: step.Beside})
+}
+
+// createAnswered follows a creation, or the look for an attachment. That one
+// exists already is no error if it is of the same volume. Until it is proved
+// what came of a creation, the ledger counts it: AttachSettled is told only when
+// the object is known, when the API server refused the creation, or when a read
+// that began after the creation was outlasted does not find it. A read that finds
+// nothing before that proves nothing.
+func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+	settled := ledger.AttachSettled{Volume: t.Step.Volume, Node: t.Step.Node}
+	if t.Sent.Do == GetObject {
+		return foundAnswered(t, a, settled)
+	}
+	switch a.Result {
+	case Done:
+		if made, ok := first[ledger.Attachment](a); ok {
+			m.confirmed.add(made.UID)
+		}
+		return t.end(Finished, "", settled)
+	case Exists:
+		return t.send(read(Attachments, t.Step.Attachment))
+	case Unknown:
+		return m.outlast(t, now)
+	}
+	return t.fail(a, settled)
+}
+
+// foundAnswered follows the look for an attachment whose creation is over.
+func foundAnswered(t Task, a Answer, settled ledger.Event) (Task, Move) {
+	found, ok := first[ledger.Attachment](a)
+	looks := t.Step.Do == arbiter.FindAttachment // for whatever is there
+	switch {
+	case ok && (looks || of(found, t.Step)):
+		return t.end(Finished, "", settled)
+	case ok:
+		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists and is of another volume: it takes a person to delete it", t.Step.Attachment), settled)
+	case a.Result == NotFound && looks:
+		return t.end(Finished, "", settled)
+	case a.Result == NotFound:
+		return t.end(Failed, fmt.Sprintf("VolumeAttachment %s was not created", t.Step.Attachment), settled)
+	}
+	return t.fail(a)
+}
+
+// of says whether an attachment may be the one that a step is to create. Two
+// names of PersistentVolumes may be of one volume: several can have one handle.
+func of(a ledger.Attachment, step arbiter.Step) bool {
+	if a.Driver != step.Volume.Driver || a.Node != step.Node || (a.PersistentVolume == "") != (step.PV == "") {
+		return false
+	}
+	return step.PV != "" || a.Inline == step.Volume
+}
+
+// beginReport puts a volume into volumesAttached, once its attachment is proved
+// to be there to stay; it reads the Node after a patch without an answer has
+// been outlasted.
+func (m *Memory) beginReport(t Task) (Task, Move) {
+	switch {
+	case t.Sent.Do == PatchNode:
+		return t.send(read(Nodes, string(t.Step.Node)))
+	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
+		return t.confirm()
+	}
+	return t.patch()
+}
+
+// confirm gives the attachment of a task's step a new version.
+func (t Task) confirm() (Task, Move) {
+	return t.send(Request{Do: ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
+}
+
+// patch asks for the change of a node's status.
+func (t Task) patch() (Task, Move) {
+	return t.send(Request{Do: PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
+}
+
+// beginUnreport takes a volume out of volumesAttached. Where there is to be no
+// Node, a read must find none.
+func beginUnreport(t Task) (Task, Move) {
+	if t.Step.NodeUID == "" {
+		return t.send(read(Nodes, string(t.Step.Node)))
+	}
+	return t.patch()
+}
+
+// reportAnswered follows a Report and an Unreport.
+func (m *Memory) reportAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+	switch {
+	case t.Sent.Do == ConfirmAttachment:
+		return m.confirmAnswered(t, a)
+	case t.Sent.Do == GetObject && t.Step.Do == arbiter.Unreport && t.Step.NodeUID == "" && a.Result == NotFound:
+		return t.end(Finished, "", unreported(t.Step))
+	case t.Sent.Do == GetObject:
+		return t.reread(a)
+	case a.Result == Done && t.Step.Do == arbiter.Unreport:
+		return t.end(Finished, "", unreported(t.Step))
+	case a.Result == Done:
+		return t.end(Finished, "")
+	case a.Result == Conflict, a.Result == NotFound:
+		return t.send(read(Nodes, string(t.Step.Node)))
+	case a.Result == Unknown && t.Step.Do == arbiter.Report:
+		// Nothing else is decided about the volume until it is known whether this
+		// was written: an addition that comes late, to a list that meanwhile is
+		// again as it was, would name a volume whose attachment has gone.
+		return m.outlast(t, now)
+	}
+	return t.fail(a)
+}
+
+// confirmAnswered follows a new annotation value, after which every DELETE still
+// in flight names an older version and fails. The answer must show that none has
+// succeeded: the attachment that was meant, attached, and not being deleted.
+func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
+	written, ok := first[ledger.Attachment](a)
+	switch {
+	case ok && written.UID == t.Step.UID && written.Attached && !written.Deleting: //mutant:unconfirmed
+		m.confirmed.add(t.Step.UID)
+		return t.patch()
+	case ok, a.Result == NotFound, a.Result == Conflict:
+		return t.end(Stale, fmt.Sprintf("VolumeAttachment %s is not attached for good", t.Step.Attachment))
+	}
+	return t.fail(a)
+}
+
+// markAnswered follows the word to an attacher that a volume is wanted again, or that
+// an attach is to be tried again.
+func markAnswered(t Task, a Answer) (Task, Move) {
+	switch a.Result {
+	case Done:
+		return t.end(Finished, "")
+	case NotFound, Conflict:
+		return t.end(Stale, fmt.Sprintf("VolumeAttachment %s is not the one it was", t.Step.Attachment))
+	}
+	return t.fail(a)
+}

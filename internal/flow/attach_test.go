@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// sent says whether the ledger counts a creation as under way.
+func (p *player) sent() bool {
+	place := p.ledger.Snapshot().Volume(disk).Place("n1")
+	return place != nil && place.Sent
+}
+
+func TestCreateAttachment(t *testing.T) {
+	other := attachment("6", func(a *ledger.Attachment) { a.Driver = "somebody.else" })
+	for name, test := range map[string]struct {
+		replies []reply
+		want    []string
+		sent    bool // still
+	}{
+		"created": {[]reply{replies(Done, attachment("5"))},
+			[]string{"create-attachment", "tell AttachSettled", "finished"}, false},
+		"there already": {[]reply{replies(Exists), replies(Done, attachment("5"))},
+			[]string{"create-attachment", "get attachments " + name, "tell AttachSettled", "finished"}, false},
+		"another one is there": {[]reply{replies(Exists), replies(Done, other)},
+			[]string{"create-attachment", "get attachments " + name, "tell AttachSettled", "failed"}, false},
+		"refused for good": {[]reply{replies(Refused)},
+			[]string{"create-attachment", "tell AttachSettled", "failed"}, false},
+		"not sent": {[]reply{replies(NotSent)},
+			[]string{"create-attachment", "tell AttachSettled", "failed"}, false},
+		"no pod names the inline volume any more": {[]reply{replies(Unfit)},
+			[]string{"create-attachment", "tell AttachSettled", "stale"}, false},
+		"no answer, and it is there": {[]reply{replies(Unknown), replies(Done, attachment("5"))},
+			[]string{"create-attachment", "wait 20s", "get attachments " + name, "tell AttachSettled", "finished"}, false},
+		"no answer, and it is not there": {[]reply{replies(Unknown), replies(NotFound)},
+			[]string{"create-attachment", "wait 20s", "get attachments " + name, "tell AttachSettled", "failed"}, false},
+		"no answer, and none to the look for it": {[]reply{replies(Unknown), replies(Unknown)},
+			[]string{"create-attachment", "wait 20s", "get attachments " + name, "failed"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(pod("p", "n1", "a"))
+			got := p.play(t, Do(step(arbiter.CreateAttachment)), test.replies...)
+			check(t, got, append([]string{"tell AttachSent"}, test.want...)...)
+			if p.sent() != test.sent {
+				t.Errorf("counted as under way: %t", p.sent())
+			}
+		})
+	}
+}
+
+// Where nobody keeps the slot any more, nothing is sent.
+func TestCreationForNobody(t *testing.T) {
+	p := newPlayer()
+	check(t, p.play(t, Do(step(arbiter.CreateAttachment))), "tell AttachSent", "stale")
+}
+
+func TestFindAttachment(t *testing.T) {
+	for name, test := range map[string]struct {
+		reply reply
+		want  []string
+	}{
+		"it is there":     {replies(Done, attachment("5")), []string{"tell AttachSettled", "finished"}},
+		"it is not there": {replies(NotFound), []string{"tell AttachSettled", "finished"}},
+		"no answer":       {replies(Unknown), []string{"failed"}},
+	} {
+		p := newPlayer(pod("p", "n1", "a"), ledger.AttachSent{Volume: disk, Node: "n1"})
+		t.Run(name, func(t *testing.T) {
+			got := p.play(t, Do(step(arbiter.FindAttachment)), test.reply)
+			check(t, got, append([]string{"get attachments " + ledger.AttachmentName(disk, "n1")}, test.want...)...)
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	confirm, patch := "confirm-attachment uid=va", "patch-node n1 add=true uid=n"
+	detached := attachment("6", func(a *ledger.Attachment) { a.Attached = false })
+	leaving := attachment("6", func(a *ledger.Attachment) { a.Deleting = true })
+	for name, test := range map[string]struct {
+		replies []reply
+		want    []string
+	}{
+		"confirmed, and written": {[]reply{replies(Done, attachment("6")), replies(Done, node("2"))},
+			[]string{confirm, patch, "finished"}},
+		"gone":              {[]reply{replies(NotFound)}, []string{confirm, "stale"}},
+		"another one":       {[]reply{replies(Conflict)}, []string{confirm, "stale"}},
+		"not attached":      {[]reply{replies(Done, detached)}, []string{confirm, "stale"}},
+		"being deleted":     {[]reply{replies(Done, leaving)}, []string{confirm, "stale"}},
+		"no answer to that": {[]reply{replies(Unknown)}, []string{confirm, "failed"}},
+		"the Node is another": {[]reply{replies(Done, attachment("6")), replies(Conflict), replies(Done, node("2"))},
+			[]string{confirm, patch, "get nodes n1", "stale"}},
+		"stale before it is sent": {[]reply{replies(Done, attachment("6")), replies(Unfit)},
+			[]string{confirm, patch, "stale"}},
+		"no answer": {[]reply{replies(Done, attachment("6")), replies(Unknown), replies(Done, node("2"))},
+			[]string{confirm, patch, "wait 20s", "get nodes n1", "stale"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(pod("p", "n1", "a"), attachment("5"))
+			check(t, p.play(t, Do(step(arbiter.Report)), test.replies...), test.want...)
+		})
+	}
+}
+
+// Who created an attachment, or confirmed it, need not confirm it, until it has
+// sent a DELETE for it, whatever came of that.
+func TestConfirmedIsRemembered(t *testing.T) {
+	patch := "patch-node n1 add=true uid=n"
+	p := newPlayer(pod("p", "n1", "a"))
+	p.play(t, Do(step(arbiter.CreateAttachment)), replies(Done, attachment("5")))
+	check(t, p.play(t, Do(step(arbiter.Report)), replies(Done, node("2"))), patch, "finished")
+	other := p.memory.Clone()
+	p.play(t, Do(step(arbiter.DeleteAttachment)), replies(Unknown))
+	check(t, p.play(t, Do(step(arbiter.Report)), replies(Done, attachment("6")), replies(Done, node("3"))),
+		"confirm-attachment uid=va", patch, "finished")
+	if !p.memory.Confirmed("va") || !other.Confirmed("va") {
+		t.Error("it is forgotten")
+	}
+	p.ledger.Apply(p.now, ledger.AttachmentGone{Name: name})
+	p.memory.Prune(p.ledger.Snapshot())
+	if p.memory.Confirmed("va") || !other.Confirmed("va") {
+		t.Error("what is gone is remembered, or another Memory has forgotten it")
+	}
+}
+
+func TestMarkWanted(t *testing.T) {
+	for result, want := range map[Result]string{Done: "finished", NotFound: "stale", Conflict: "stale", Unknown: "failed", Refused: "failed"} {
+		p := newPlayer(attachment("5"))
+		check(t, p.play(t, Do(step(arbiter.MarkWanted)), replies(result)), "mark-wanted uid=va", want)
+		p = newPlayer(attachment("5"))
+		check(t, p.play(t, Do(step(arbiter.RetryAttach)), replies(result)), "confirm-attachment uid=va", want)
+		if p.memory.Confirmed("va") {
+			t.Error("a failed attach is no proof that the attachment is there to stay")
+		}
+	}
+}
+
+// What a driver must not do: answer what was not asked, or execute a step that
+// this package does not know.
+func TestUnknownSteps(t *testing.T) {
+	m := &Memory{Outlast: time.Second}
+	s := ledger.New().Snapshot()
+	if _, next := m.Next(Do(arbiter.Step{Do: 99}), s, now); next.End != Failed || next.Why == "" {
+		t.Errorf("a step that is not known: %+v", next)
+	}
+	if _, next := m.Answer(Do(step(arbiter.Report)), Answer{Result: Done}, s, now); next.End != Failed || next.Send != nil {
+		t.Errorf("an answer to no request: %+v", next)
+	}
+}

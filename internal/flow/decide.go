@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Ruling is what becomes of a pending ticket.
+type Ruling uint8
+
+// The rulings on a ticket.
+const (
+	Wait   Ruling = iota // stays pending, with the reason on it
+	Grant                // after its holds are written
+	Refuse               // for good: whoever asked looks for another node
+)
+
+// Decision is a ruling with what belongs to it.
+type Decision struct {
+	Ruling  Ruling
+	Verdict arbiter.Verdict
+	Holds   []arbiter.Step // with Grant: in the order in which they are written
+	// Missing, with Refuse: what it takes for missing, and a consistent read has
+	// to find missing before it is written.
+	Missing []ledger.TicketVolume
+}
+
+// Rule decides on a pending ticket.
+func Rule(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) Decision {
+	verdict, holds := a.Grant(s, t, now)
+	d := Decision{Ruling: Wait, Verdict: verdict, Holds: holds}
+	switch {
+	case verdict.Allowed():
+		d.Ruling = Grant
+		slices.SortFunc(d.Holds, func(a, b arbiter.Step) int { return compareVolumes(a.Volume, b.Volume) })
+	case t.Type == ledger.TypePod && (verdict.Outcome == arbiter.Deny || verdict.WaitsForOthers()):
+		d.Ruling, d.Missing = Refuse, Missing(s, t)
+	}
+	return d
+}
+
+// Decided is a ticket, and what becomes of it.
+type Decided struct {
+	Ticket *ledger.Ticket
+	Decision
+}
+
+// Round decides on all pending tickets of a node on the same facts. What
+// follows may be written side by side: that takes no slot twice, because to
+// each ticket those that rank before it count, as if they were granted. For
+// the same reason a ticket that ranks after one that is refused here is not
+// refused in the same round: there may be room for it once that is written, and
+// another round is needed then (again). A ticket in doubt is left out: it counts, and
+// is decided once it is taken over.
+func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time) (list []Decided, again bool) {
+	refused := false
+	for _, id := range pending(s, n) {
+		t := s.Ticket(id)
+		if t == nil || t.Ghost || t.InDoubt || t.Phase != ledger.TicketPending {
+			continue
+		}
+		d := Rule(a, s, t, now)
+		if d.Ruling != Grant && refused {
+			again = true
+			continue
+		}
+		refused = refused || d.Ruling == Refuse
+		list = append(list, Decided{t, d})
+	}
+	return list, again
+}
+
+// pending lists the tickets of a node that are to be decided: who ranks first
+// comes first, so that nobody is refused for the sake of one who is refused
+// after him.
+func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
+	node := s.Node(name)
+	if node == nil {
+		return nil
+	}
+	var requests []arbiter.Request
+	for _, id := range node.Tickets {
+		if t := s.Ticket(id); t != nil {
+			requests = append(requests, arbiter.TicketRequest(s, t))
+		}
+	}
+	slices.SortFunc(requests, arbiter.CompareRequests)
+	list := make([]ledger.TicketID, 0, len(requests))
+	for _, r := range requests {
+		list = append(list, r.Ticket)
+	}
+	return list
+}
+
+// Exhausted says whether a granted reservation leads nowhere: the driver has
+// said that the node has no room, and the pod is not bound yet.
+func Exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
+	if pod := s.Pod(t.Pod); t.Type != ledger.TypePod || pod == nil || pod.Node != "" {
+		return arbiter.Verdict{Outcome: arbiter.Allow}
+	}
+	for _, v := range s.TicketAt(t.ID) {
+		a := s.Volume(v).Place(t.Node).Canonical()
+		if a != nil && !a.Attached && a.AttachError.Code == ledger.ResourceExhausted {
+			return arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{
+				{Code: arbiter.NodeExhausted, Volume: v, Driver: v.Driver, Node: t.Node, Detail: a.AttachError.Message, GRPC: a.AttachError.Code},
+			}}
+		}
+	}
+	return arbiter.Verdict{Outcome: arbiter.Allow}
+}
+
+// Missing lists the volumes of a ticket that lead nowhere. That a ticket names
+// them says that whoever wrote it has seen them, and an informer here may be
+// behind: nothing is refused for good, and no grant taken back, before a
+// consistent read says the same.
+func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
+	var list []ledger.TicketVolume
+	for _, v := range t.Volumes {
+		if _, link := s.ResolveTicket(t, v); link == ledger.LinkMissing {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// WithoutNode says whether a verdict takes a ticket's node for missing: that, too,
+// may be what an informer has not shown yet.
+func WithoutNode(v arbiter.Verdict) bool {
+	return slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code == arbiter.NodeMissing })
+}
+
+func compareVolumes(a, b ledger.VolumeID) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
+}

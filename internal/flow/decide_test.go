@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+const driver = "d"
+
+var now = time.Unix(1000, 0)
+
+// facts is a ledger with a Ready node of two slots and disks a, b and c.
+func facts(events ...ledger.Event) *ledger.Ledger {
+	l := ledger.New()
+	all := []ledger.Event{
+		ledger.NodeState{Name: "n1", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
+		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}},
+	}
+	for _, h := range []string{"a", "b", "c"} {
+		all = append(all,
+			ledger.PersistentVolume{Name: h, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: h}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: h}},
+			ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: h}, UID: h, Version: "1", PersistentVolume: h, Bound: true, Access: ledger.AccessNode})
+	}
+	for _, e := range append(all, events...) {
+		l.Apply(now, e)
+	}
+	return l
+}
+
+func pod(name string, node ledger.NodeName, claims ...string) ledger.Pod {
+	p := ledger.Pod{UID: "uid-" + name, Version: "1", Namespace: "s", Name: name, Node: node}
+	for _, c := range claims {
+		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: c, Claim: c})
+	}
+	return p
+}
+
+func ticket(pod, node string, typ ledger.TicketType, claims ...string) ledger.Ticket {
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "uid-" + pod}, UID: "t-" + pod, Version: "1", Type: typ, Node: ledger.NodeName(node)}
+	if typ == ledger.TypePod {
+		t.Pod, t.PodName = "uid-"+pod, pod
+	}
+	for _, c := range claims {
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: c})
+	}
+	return t
+}
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		facts  []ledger.Event
+		ticket ledger.Ticket
+		want   Ruling
+		reason ledger.Code
+		holds  int
+	}{
+		"room for both volumes": {ticket: ticket("p", "n1", ledger.TypePod, "b", "a"), want: Grant, holds: 2},
+		"room for none of three": {ticket: ticket("p", "n1", ledger.TypePod, "a", "b", "c"),
+			want: Refuse, reason: arbiter.NoFreeSlot},
+		"a full node, and nobody who would look elsewhere": {ticket: ticket("p", "n1", ledger.TypeManual, "a", "b", "c"),
+			want: Wait, reason: arbiter.NoFreeSlot},
+		"somebody living has it elsewhere": {facts: []ledger.Event{pod("old", "n2", "a")},
+			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Refuse, reason: arbiter.HeldElsewhere},
+		"the same, for a ticket of a user": {facts: []ledger.Event{pod("old", "n2", "a")},
+			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.HeldElsewhere},
+		"a claim that does not exist": {ticket: ticket("p", "n1", ledger.TypePod, "nothing"), want: Refuse, reason: arbiter.ClaimMissing},
+		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypePod, "a"), want: Refuse, reason: arbiter.DriverNotRegistered},
+		"a driver that registers soon": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}},
+			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := facts(append(test.facts, pod("p", "", "a", "b", "c"), test.ticket)...)
+			s := l.Snapshot()
+			d := Rule(arbiter.Arbiter{}, s, s.Ticket(test.ticket.ID), now)
+			if d.Ruling != test.want || d.Verdict.First().Code != test.reason || len(d.Holds) != test.holds {
+				t.Errorf("answer %d for %q with %d holds, want %d for %q with %d", d.Ruling, d.Verdict.First().Code, len(d.Holds), test.want, test.reason, test.holds)
+			}
+			for i := 1; i < len(d.Holds); i++ {
+				if !d.Holds[i-1].Volume.Less(d.Holds[i].Volume) {
+					t.Errorf("holds are written in the order %s, %s", d.Holds[i-1].Volume, d.Holds[i].Volume)
+				}
+			}
+		})
+	}
+}
+
+// Who ranks first is decided first, whatever the order of arrival.
+func TestPendingAreRanked(t *testing.T) {
+	younger, older := ticket("y", "n1", ledger.TypePod, "a"), ticket("o", "n1", ledger.TypePod, "b")
+	younger.Created, older.Created = 20, 10
+	manual := ticket("m", "n1", ledger.TypeManual, "c")
+	manual.Created = 30
+	l := facts(younger, older, manual)
+	got := pending(l.Snapshot(), "n1")
+	if len(got) != 3 || got[0] != manual.ID || got[1] != older.ID || got[2] != younger.ID {
+		t.Errorf("order %v", got)
+	}
+	if got := pending(l.Snapshot(), "n9"); got != nil {
+		t.Errorf("a node that is not known has %v", got)
+	}
+}
+
+// Two pods of the same second, of namespaces of which one begins with the other,
+// ask for the last slot. A claim of one is missing: the other is granted, in this
+// round or the next.
+func TestOneRankingOfRequests(t *testing.T) {
+	for _, missing := range []string{"team", "team-a"} {
+		t.Run(missing, func(t *testing.T) {
+			l := facts(pod("other", "n1", "c"))
+			granted := ledger.TicketID{}
+			for _, namespace := range []string{"team", "team-a"} {
+				p := pod("p", "", "v")
+				p.UID, p.Namespace = "uid-"+namespace, namespace
+				k := ticket("p", "n1", ledger.TypePod, "v")
+				k.ID, k.UID, k.Pod, k.PodName = ledger.TicketID{Namespace: namespace, Name: p.UID}, "t-"+namespace, p.UID, p.Name
+				key := ledger.ClaimKey{Namespace: namespace, Name: "v"}
+				l.Apply(now, ledger.PersistentVolume{Name: namespace, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: namespace}, Access: ledger.AccessNode, Claim: key})
+				l.Apply(now, ledger.Claim{Key: key, UID: namespace, Version: "1", PersistentVolume: namespace, Bound: true, Access: ledger.AccessNode})
+				if namespace == missing {
+					p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "nothing", Claim: "nothing"})
+					k.Volumes = append(k.Volumes, ledger.TicketVolume{Claim: "nothing"})
+				} else {
+					granted = k.ID
+				}
+				l.Apply(now, p)
+				l.Apply(now, k)
+			}
+			for again := true; again; {
+				var decided []Decided
+				decided, again = Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now)
+				for _, d := range decided {
+					k := *d.Ticket
+					k.Version, k.Phase = k.Version+"1", ledger.TicketRefused
+					if d.Ruling == Grant {
+						k.Phase = ledger.TicketGranted
+					}
+					l.Apply(now, k)
+				}
+			}
+			if k := l.Snapshot().Ticket(granted); k.Phase != ledger.TicketGranted {
+				t.Errorf("the ticket of %s is %s, want granted: nobody else takes the slot", k.ID.Namespace, k.Phase)
+			}
+		})
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	granted := ticket("p", "n1", ledger.TypePod, "a")
+	granted.Phase = ledger.TicketGranted
+	full := ledger.Attachment{
+		Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "u", Version: "1", Driver: driver, Node: "n1",
+		PersistentVolume: "a", Ours: true, AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
+	}
+	broken := full
+	broken.AttachError.Code = 13
+	for name, test := range map[string]struct {
+		pod        ledger.Pod
+		attachment ledger.Attachment
+		want       bool
+	}{
+		"no room":                  {pod("p", "", "a"), full, true},
+		"no room, and bound":       {pod("p", "n1", "a"), full, false},
+		"it fails for some reason": {pod("p", "", "a"), broken, false},
+	} {
+		s := facts(test.pod, granted, test.attachment).Snapshot()
+		if got := Exhausted(s, s.Ticket(granted.ID)); got.Allowed() == test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+func TestUnreport(t *testing.T) {
+	patch := "patch-node n1 add=false uid=n"
+	for name, test := range map[string]struct {
+		step    arbiter.Step
+		replies []reply
+		want    []string
+	}{
+		"written": {step(arbiter.Unreport), []reply{replies(Done, node("2"))}, []string{patch, "tell Unreported", "finished"}},
+		"by force": {step(arbiter.Unreport, byForce), []reply{replies(Done, node("2"))},
+			[]string{patch + " AfterPodGone@1", "tell Unreported", "finished"}},
+		"refused":   {step(arbiter.Unreport), []reply{replies(Conflict), replies(Done, node("2"))}, []string{patch, "get nodes n1", "stale"}},
+		"no answer": {step(arbiter.Unreport), []reply{replies(Unknown)}, []string{patch, "failed"}},
+		"no Node":   {step(arbiter.Unreport, noNode), []reply{replies(NotFound)}, []string{"get nodes n1", "tell Unreported", "finished"}},
+		"a Node that nobody knew": {step(arbiter.Unreport, noNode), []reply{replies(Done, node("2"))},
+			[]string{"get nodes n1", "stale"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(attachment("5"))
+			check(t, p.play(t, Do(test.step), test.replies...), test.want...)
+			proof := p.ledger.Snapshot().Volume(disk).Place("n1").Proof
+			if proved := test.want[len(test.want)-1] == "finished"; proved != (proof.Stage == ledger.ProofUnreported) {
+				t.Errorf("proof %v", proof)
+			}
+		})
+	}
+}
+
+func TestProveAbsent(t *testing.T) {
+	inUse := func(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{disk} }
+	reported := func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }
+	another := func(n *ledger.NodeState) { n.UID = "m" }
+	for name, test := range map[string]struct {
+		step  arbiter.Step
+		reply reply
+		end   string
+	}{
+		"absent":                   {step(arbiter.ProveAbsent), replies(Done, node("9")), "finished"},
+		"in use":                   {step(arbiter.ProveAbsent), replies(Done, node("9", inUse)), "stale"},
+		"reported":                 {step(arbiter.ProveAbsent), replies(Done, node("9", reported)), "stale"},
+		"another Node":             {step(arbiter.ProveAbsent), replies(Done, node("9", another)), "stale"},
+		"by force":                 {step(arbiter.ProveAbsent, byForce), replies(Done, node("1", silent, inUse)), "finished"},
+		"by force, at a new state": {step(arbiter.ProveAbsent, byForce), replies(Done, node("9", silent)), "stale"},
+		"no Node":                  {step(arbiter.ProveAbsent, noNode), replies(NotFound), "finished"},
+		"the Node is gone":         {step(arbiter.ProveAbsent), replies(NotFound), "stale"},
+		"no answer":                {step(arbiter.ProveAbsent), replies(Unknown), "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := []string{"get nodes n1", test.end}
+			if test.end == "finished" {
+				want = []string{"get nodes n1", "tell Unreported", "finished"}
+			}
+			check(t, newPlayer(attachment("5")).play(t, Do(test.step), test.reply), want...)
+		})
+	}
+}
+
+func TestConfirmUnwanted(t *testing.T) {
+	finished := pod("p", "n1", "a")
+	finished.Phase = ledger.PodFinished
+	newer := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "new"}, UID: "new", Version: "1", PersistentVolume: "a", Bound: true}
+	elsewhere := newer
+	elsewhere.PersistentVolume = "pv-9"
+	pv := ledger.PersistentVolume{Name: "pv-9", Version: "1", Volume: disk, Access: ledger.AccessNode}
+	again := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "c"}, UID: "again", Version: "2", PersistentVolume: "a", Bound: true}
+	moved := ledger.PersistentVolume{Name: "a", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: again.Key}
+	still := ledger.PersistentVolume{Name: "a", Version: "1", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}}
+	b := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "b"}, UID: "b", Version: "1", PersistentVolume: "b", Bound: true}
+	list := func(pods ...ledger.Event) reply { return replies(Done, pods...) }
+	for name, test := range map[string]struct {
+		replies []reply
+		want    []string
+	}{
+		"nobody":          {[]reply{list()}, []string{"tell Unwanted", "finished"}},
+		"who is finished": {[]reply{list(finished)}, []string{"tell Unwanted", "finished"}},
+		"no answer":       {[]reply{replies(Unknown)}, []string{"failed"}},
+		"who is known, and wants another": {[]reply{list(pod("known", "n1", "c")), replies(Done, still)},
+			[]string{"get pvs a", "tell Unwanted", "finished"}},
+		"who is new, and wants another": {[]reply{list(pod("p", "n1", "b")), replies(Done, b), replies(Done, still)},
+			[]string{"get claims s/b", "get pvs a", "tell Unwanted", "finished"}},
+		"who is new, and wants it": {[]reply{list(pod("p", "n1", "new")), replies(Done, newer)}, []string{"get claims s/new", "finished"}},
+		"a claim that is gone": {[]reply{list(pod("p", "n1", "new")), replies(NotFound), replies(Done, still)},
+			[]string{"get claims s/new", "get pvs a", "tell Unwanted", "finished"}},
+		"a claim and its volume are new": {[]reply{list(pod("p", "n1", "new")), replies(Done, elsewhere), replies(Done, pv)},
+			[]string{"get claims s/new", "get pvs pv-9", "finished"}},
+		"a claim that was made again": {[]reply{list(pod("known", "n1", "c")), replies(Done, moved), replies(Done, again)},
+			[]string{"get pvs a", "get claims s/c", "finished"}},
+		"no answer about a claim": {[]reply{list(pod("p", "n1", "new")), replies(Unknown)}, []string{"get claims s/new", "failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(attachment("5"), pod("known", "n1", "c"), ledger.Unreported{Volume: disk, Node: "n1", UID: "va", Version: "5"})
+			check(t, p.play(t, Do(step(arbiter.ConfirmUnwanted)), test.replies...), append([]string{"list-pods n1"}, test.want...)...)
+		})
+	}
+}
+
+func TestDeleteAttachment(t *testing.T) {
+	drop, look, list := "drop-attachment uid=va version=5", "get nodes n1", "list-pods n1"
+	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}, UID: "a", Version: "1", PersistentVolume: "a", Bound: true}
+	late := replies(Done)
+	late.after = 2 * time.Second
+	for name, test := range map[string]struct {
+		step    arbiter.Step
+		replies []reply
+		want    []string
+	}{
+		"deleted": {step(arbiter.DeleteAttachment), []reply{replies(Done)}, []string{drop, "finished"}},
+		"gone":    {step(arbiter.DeleteAttachment), []reply{replies(NotFound)}, []string{drop, "finished"}},
+		"another version": {step(arbiter.DeleteAttachment), []reply{replies(Conflict), replies(Done, attachment("6"))},
+			[]string{drop, "get attachments " + ledger.AttachmentName(disk, "n1"), "stale"}},
+		"no answer":            {step(arbiter.DeleteAttachment), []reply{replies(Unknown)}, []string{drop, "failed"}},
+		"by force":             {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent)), replies(Done)}, []string{look, drop, "finished"}},
+		"Ready again":          {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("2"))}, []string{look, "stale"}},
+		"Ready since the read": {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent), node("2"))}, []string{look, "stale"}},
+		"the Node is gone":     {step(arbiter.DeleteAttachment, byForce), []reply{replies(NotFound)}, []string{look, "stale"}},
+		"there is no Node":     {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(NotFound), replies(Done)}, []string{look, drop, "finished"}},
+		"there is a Node":      {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(Done, node("1", silent))}, []string{look, "stale"}},
+		"the Node's unknown":   {step(arbiter.DeleteAttachment, byForce), []reply{replies(Unknown)}, []string{look, "failed"}},
+		"within a time": {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done), replies(Done)},
+			[]string{list, "tell Unwanted", drop, "finished"}},
+		"within a time, and somebody came": {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done, pod("p", "n1", "a")), replies(Done, claim)}, []string{list, "get claims s/a", "stale"}},
+		"within a time that is over":       {step(arbiter.DeleteAttachment, inASecond), []reply{late}, []string{list, "tell Unwanted", "failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(attachment("5"), ledger.Unreported{Volume: disk, Node: "n1", UID: "va", Version: "5"})
+			if test.step.Rule != "" {
+				p.ledger.Apply(now, ledger.NodeGone{Name: "n1"})
+			}
+			if test.step.Rule != "" && test.step.NodeUID != "" {
+				p.ledger.Apply(now, node("1", silent))
+			}
+			check(t, p.play(t, Do(test.step), test.replies...), test.want...)
+			if test.step.Within > 0 && !p.last.Sent.Until.Equal(now.Add(time.Second)) {
+				t.Errorf("the deadline is %s", p.last.Sent.Until)
+			}
+		})
+	}
+}
+
+func TestRemovePod(t *testing.T) {
+	for name, test := range map[string]struct {
+		replies []reply
+		want    []string
+	}{
+		"out of service":     {[]reply{replies(Done, node("2", tainted)), replies(Done)}, []string{"get nodes n1", "remove-pod uid=va", "finished"}},
+		"gone already":       {[]reply{replies(Done, node("2", tainted)), replies(NotFound)}, []string{"get nodes n1", "remove-pod uid=va", "finished"}},
+		"refused":            {[]reply{replies(Done, node("2", tainted)), replies(Refused)}, []string{"get nodes n1", "remove-pod uid=va", "failed"}},
+		"the taint is gone":  {[]reply{replies(Done, node("2", silent))}, []string{"get nodes n1", "stale"}},
+		"it is Ready":        {[]reply{replies(Done, node("2", tainted, func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }))}, []string{"get nodes n1", "stale"}},
+		"the Node is gone":   {[]reply{replies(NotFound)}, []string{"get nodes n1", "stale"}},
+		"no answer about it": {[]reply{replies(Unknown)}, []string{"get nodes n1", "failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, newPlayer().play(t, Do(step(arbiter.RemovePod)), test.replies...), test.want...)
+		})
+	}
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Verb is what a request does.
+type Verb uint8
+
+// The requests that the controller makes. Reads are consistent: no cache answers
+// them. The comments name the fields of a Request that a verb uses.
+const (
+	// GetObject reads the object Kind/Key; of Kind Pods the one with UID.
+	GetObject Verb = iota + 1
+	// ListObjects reads all objects of Kind.
+	ListObjects
+	// ListPods reads all pods that are bound to Node.
+	ListPods
+	// PutHold creates Volume's VolumeHold (Version empty), or replaces it at
+	// exactly Version. Fact is a ledger.HoldSeen.
+	PutHold
+	// DropHold deletes Volume's VolumeHold at exactly Version.
+	DropHold
+	// CreateAttachment creates Fact, a ledger.Attachment of Volume at Node; beside
+	// the one at Beside, if that is set, for a live migration.
+	CreateAttachment
+	// ConfirmAttachment gives the VolumeAttachment Key of UID an annotation value
+	// that it never had, so that it has a new version in any case.
+	ConfirmAttachment
+	// MarkWanted annotates the VolumeAttachment Key of UID: Who wants the volume,
+	// and its deletion may leave the volume where it is.
+	MarkWanted
+	// DropAttachment deletes the VolumeAttachment Key of exactly UID and Version.
+	DropAttachment
+	// PatchNode makes Change in the status of Node. Requests of one Node that wait
+	// at the same time share a patch: see Compose.
+	PatchNode
+	// RemovePod deletes the pod UID at once.
+	RemovePod
+	// DecideTicket writes Phase with the words of Verdict, and Epoch, into the
+	// status of the VolumeTicket Key of UID, at exactly Version. A driver that
+	// knows that the status says so already answers Done without sending it.
+	DecideTicket
+	// DropTicket deletes the VolumeTicket Key of exactly UID and Version.
+	DropTicket
+	// Verbs is the number after the last verb.
+	Verbs
+)
+
+func (v Verb) String() string {
+	if v == 0 || v >= Verbs {
+		return "unknown"
+	}
+	return [...]string{"get", "list", "list-pods", "put-hold", "drop-hold", "create-attachment", "confirm-attachment",
+		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket"}[v-1]
+}
+
+// Kind is the kind of the object that a GetObject or ListObjects reads.
+type Kind uint8
+
+// The kinds that are read.
+const (
+	Tickets           Kind = iota + 1 // Key is namespace/name
+	Pods                              // Key is namespace/name, and UID is set
+	Claims                            // Key is namespace/name
+	PersistentVolumes                 // Key is the name, and so on
+	Nodes
+	Attachments
+	Holds // Volume is set, Key is its name for people
+)
+
+func (k Kind) String() string {
+	return [...]string{"nothing", "tickets", "pods", "claims", "pvs", "nodes", "attachments", "holds"}[k]
+}
+
+// Request is one request to the API server, in the words of the ledger.
+type Request struct {
+	Do   Verb
+	Kind Kind
+	Key  string
+	Node ledger.NodeName
+	// Volume is the volume that the request is about, if it is about one.
+	Volume ledger.VolumeID
+	// UID and Version are preconditions: of the object, as the verb says.
+	UID, Version string
+	Fact         ledger.Event
+	Beside       ledger.NodeName
+	Who          string
+	Change       Change
+	Phase        ledger.TicketPhase
+	Verdict      arbiter.Verdict
+	Epoch        int64
+	// EpochOnly has DecideTicket write Epoch, and leave all else as it is.
+	EpochOnly bool
+	// Until, if set, is a deadline that comes before the driver's own, and by
+	// which the API server must have carried the request out or given it up.
+	Until time.Time
+}
+
+// Result is how a request ended.
+type Result uint8
+
+// The ends of requests.
+const (
+	// Done: the API server carried it out.
+	Done Result = iota + 1
+	// NotFound: there is no such object, or none of the UID of a Pod.
+	NotFound
+	// Exists: an object of the name is there already.
+	Exists
+	// Conflict: a precondition did not hold, nothing happened.
+	Conflict
+	// Refused: for good, by rights or by a policy; nothing happened.
+	Refused
+	// NotSent: for certain it did not reach the API server: no connection, no
+	// lease, no turn.
+	NotSent
+	// Unknown: no answer in time, or one that leaves open what happened. It may
+	// have had its effect, or have it later.
+	Unknown
+	// Unfit: the driver found, before it sent anything, that the request does not
+	// fit what it knows by now: a Change that Compose calls stale, or an inline
+	// volume that no pod names any more.
+	Unfit
+)
+
+func (r Result) String() string {
+	return [...]string{"none", "done", "not found", "exists", "conflict", "refused", "not sent", "unknown", "unfit"}[r]
+}
+
+// Answer is what came of a request. Facts are the objects that the answer
+// showed: the one that was read or written, or all of a list. The driver has
+// taken them in already.
+type Answer struct {
+	Result Result
+	Facts  []ledger.Event
+}
+
+// first is the object that an answer showed, if it is of this type.
+func first[T ledger.Event](a Answer) (T, bool) {
+	var none T
+	if a.Result != Done || len(a.Facts) == 0 {
+		return none, false
+	}
+	e, ok := a.Facts[0].(T)
+	return e, ok
+}

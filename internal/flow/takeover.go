@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// TakeOver lists what is to be done before a new leader may decide on anything;
+// none: it may. The tasks of one call may be done in any order, and side by side;
+// call it again when they have ended.
+//
+// It begins when nothing that the leader before has sent can be under way any
+// more, and the first list of every kind is taken in. The tickets and the
+// VolumeAttachments are listed again first: caches may be behind, and what was
+// granted or attached last is in the way of what this leader would grant. Then
+// every pending ticket is in doubt: a grant of an older leader may still be in
+// flight. It has its slots, and is not decided on, until Renew has written the
+// term's epoch into it. Nothing else waits for that.
+func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
+	var tasks []Task
+	for _, k := range []Kind{Tickets, Attachments} {
+		if !m.listed[k] {
+			tasks = append(tasks, Task{Commit: Request{Do: ListObjects, Kind: k}})
+		}
+	}
+	if len(tasks) == 0 && !m.doubted {
+		tasks = append(tasks, Task{Doubts: true})
+	}
+	return tasks
+}
+
+// doubt tells the ledger of all pending tickets that they are in doubt.
+func (m *Memory) doubt(t Task, s ledger.Snapshot) (Task, Move) {
+	m.doubted = true
+	var tell []ledger.Event
+	for ticket := range s.Tickets() {
+		if ticket.Phase == ledger.TicketPending && !ticket.Ghost {
+			tell = append(tell, ledger.TicketInDoubt{ID: ticket.ID, UID: ticket.UID})
+		}
+	}
+	return t.end(Finished, "", tell...)
+}
+
+// listAnswered follows a list of a take-over, which the driver has taken in.
+func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
+	if a.Result != Done {
+		return t.fail(a)
+	}
+	m.listed.add(t.Sent.Kind)
+	return t.end(Finished, "")
+}
+
+// Renew is the task that takes over a ticket in doubt: it writes the term's epoch
+// into it, so that a grant which an older leader still has in flight fails on the
+// ticket's version. A ticket that can't be written stays in doubt: it holds up
+// nobody but who wants its slots.
+func Renew(t *ledger.Ticket) Task {
+	return Task{Ticket: t, Commit: Request{
+		Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,
+		Phase: t.Phase, Epoch: t.Epoch + 1, EpochOnly: true,
+	}}
+}
+
+// Write is the task that writes a status that the driver has made of a ticket
+// (Satisfied, or how long it has lived), at exactly its version.
+func Write(t *ledger.Ticket) Task {
+	return Task{Ticket: t, Commit: decide(t, t.Phase, arbiter.Verdict{})}
+}

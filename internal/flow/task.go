@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Task is one thing under way: a step of a plan, an answer to a ticket, the end
+// of a ticket, or a part of a take-over. It is a value. Do, Decide, Refusal,
+// Ending, Renew and Memory.TakeOver make tasks; their fields are read by who
+// encodes or prints them only.
+type Task struct {
+	// Step is the step of a plan; its Do is 0 where the task is about Ticket, or
+	// about a list of a take-over.
+	Step arbiter.Step
+	// Ticket is the ticket as it was decided on. Read only.
+	Ticket *ledger.Ticket
+	// Proofs are reads that must find nothing, and Holds are holds that must be
+	// written, both before Commit and in this order. What is made leaves the list.
+	Proofs []Request
+	Holds  []arbiter.Step
+	Commit Request
+	// Doubts has the ledger take every pending ticket for one in doubt.
+	Doubts bool
+
+	// Sent is the request in flight, or the last that was answered.
+	Sent Request
+	// Announced says that the ledger was told of a creation (ledger.AttachSent).
+	Announced bool
+	// Before is what was known when a ListPods in flight was asked for. Listed are
+	// the unfinished pods that the last one showed, Known says which of them were
+	// known to be bound before, and Read is what of their claims was read since.
+	Before ledger.Snapshot
+	Listed []ledger.Pod
+	Known  []bool
+	Read   []Request
+	// Until is when a step with Within must be over.
+	Until time.Time
+}
+
+// Do is the task of one step of a plan.
+func Do(step arbiter.Step) Task { return Task{Step: step} }
+
+// End is how a task ended.
+type End uint8
+
+// The ends of a task.
+const (
+	// Going: it has not ended.
+	Going End = iota
+	// Finished: its effect is known to the ledger.
+	Finished
+	// Stale: what was decided on has changed, and what it is now is known to the
+	// ledger, or will be in a moment. Decide anew, without a pause.
+	Stale
+	// Failed: decide anew after a pause.
+	Failed
+)
+
+func (e End) String() string { return [...]string{"going", "finished", "stale", "failed"}[e] }
+
+// Move is what a driver does next for a task. First the ledger takes Tell in.
+// Then at most one of the others is set: Send is a request to send; Wait is a
+// time to wait for; End says that the task is over. Where none of them is set,
+// and when the wait is over, the driver calls Next.
+type Move struct {
+	Tell []ledger.Event
+	Send *Request
+	Wait time.Time
+	End  End
+	// Why says for people why the task ended, where the answer alone doesn't.
+	Why string
+}
+
+// Memory is what one process remembers in one term of leadership. A new term
+// begins with a new one. Its methods are serial.
+type Memory struct {
+	// Epoch is the term's number; it rises from leader to leader.
+	Epoch int64
+	// Outlast is for how long a request may still have its effect after its sender
+	// has given it up: the timeout that the API server was told, which begins when
+	// the request arrives, and a margin.
+	Outlast time.Duration
+
+	// confirmed are the UIDs of the VolumeAttachments that this process created or
+	// last wrote to, and has sent no DELETE for since. A DELETE of an older process
+	// that is still in flight names an older version of them, and fails.
+	confirmed set[string]
+	listed    set[Kind] // by the take-over
+	doubted   bool
+}
+
+// Clone returns a Memory of its own that is as m is.
+func (m *Memory) Clone() *Memory {
+	c := *m
+	c.confirmed, c.listed = m.confirmed.clone(), m.listed.clone()
+	return &c
+}
+
+// Confirmed says whether this process created or last wrote to the
+// VolumeAttachment of a UID, and has sent no DELETE for it since.
+func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
+
+// Prune forgets the VolumeAttachments that exist no more.
+func (m *Memory) Prune(s ledger.Snapshot) {
+	exists := set[string]{}
+	for v := range s.Volumes() {
+		for i := range v.Places {
+			for _, a := range v.Places[i].Attachments() {
+				if m.confirmed[a.UID] {
+					exists.add(a.UID)
+				}
+			}
+		}
+	}
+	m.confirmed = exists
+}
+
+// Next says how a task begins, and how it goes on after a Move without a request.
+func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
+	switch t.Step.Do {
+	case 0:
+		return m.advance(t, s)
+	case arbiter.WriteHold:
+		return t.send(putHold(t.Step))
+	case arbiter.DeleteHold:
+		return beginDeleteHold(t)
+	case arbiter.CreateAttachment:
+		return beginCreate(t, s)
+	case arbiter.FindAttachment:
+		return t.send(read(Attachments, t.Step.Attachment))
+	case arbiter.Report:
+		return m.beginReport(t)
+	case arbiter.MarkWanted:
+		return t.send(Request{Do: MarkWanted, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node, Who: t.Step.Who})
+	case arbiter.RetryAttach:
+		return t.confirm()
+	case arbiter.ProveAbsent, arbiter.RemovePod:
+		return t.send(read(Nodes, string(t.Step.Node)))
+	case arbiter.Unreport:
+		return beginUnreport(t)
+	case arbiter.ConfirmUnwanted:
+		return t.listPods(s)
+	case arbiter.DeleteAttachment:
+		return m.beginDelete(t, s, now)
+	}
+	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
+}
+
+// Answer says what follows from the answer to the request that is in flight. The
+// objects that the answer showed are in s.
+func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
+	if a.Result == 0 || t.Sent.Do == 0 {
+		return t.end(Failed, "an answer without a result, or to no request")
+	}
+	switch t.Step.Do {
+	case 0:
+		return m.ticketAnswered(t, a, s, now)
+	case arbiter.WriteHold, arbiter.DeleteHold:
+		return holdAnswered(t, a)
+	case arbiter.CreateAttachment, arbiter.FindAttachment:
+		return m.createAnswered(t, a, now)
+	case arbiter.Report, arbiter.Unreport:
+		return m.reportAnswered(t, a, now)
+	case arbiter.MarkWanted, arbiter.RetryAttach:
+		return markAnswered(t, a)
+	case arbiter.ProveAbsent:
+		return absentAnswered(t, a)
+	case arbiter.RemovePod:
+		return removeAnswered(t, a)
+	case arbiter.ConfirmUnwanted:
+		return podsAnswered(t, a, s)
+	case arbiter.DeleteAttachment:
+		return m.deleteAnswered(t, a, s)
+	}
+	return t.end(Failed, fmt.Sprintf("step %d is not known", t.Step.Do))
+}
+
+// send sends the next request.
+func (t Task) send(r Request) (Task, Move) {
+	if r.Until.IsZero() {
+		r.Until = t.Until
+	}
+	t.Sent = r
+	return t, Move{Send: &r}
+}
+
+// end ends the task.
+func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
+	return t, Move{Tell: tell, End: e, Why: why}
+}
+
+// outlast waits until a request without an answer can have no effect any more.
+// What it may have done before that is there to be read then.
+func (m *Memory) outlast(t Task, now time.Time) (Task, Move) {
+	return t, Move{Wait: now.Add(m.Outlast)}
+}
+
+func read(k Kind, key string) Request { return Request{Do: GetObject, Kind: k, Key: key} }
+
+// reread ends a task whose write was refused, once the object has been read
+// again.
+func (t Task) reread(a Answer) (Task, Move) {
+	if a.Result == Done || a.Result == NotFound {
+		return t.end(Stale, fmt.Sprintf("%s %s is not as it was", t.Sent.Kind, t.Sent.Key))
+	}
+	return t.fail(a)
+}
+
+// fail ends a task with the failure of its last request.
+func (t Task) fail(a Answer, tell ...ledger.Event) (Task, Move) {
+	if a.Result == Unfit {
+		return t.end(Stale, "the facts have changed since it was decided", tell...)
+	}
+	return t.end(Failed, fmt.Sprintf("%s %s: %s", t.Sent.Do, t.Sent.Key, a.Result), tell...)
+}
+
+// set is a set of which a zero value is empty.
+type set[K comparable] map[K]bool
+
+func (s *set[K]) add(k K) {
+	if *s == nil {
+		*s = set[K]{}
+	}
+	(*s)[k] = true
+}
+
+func (s set[K]) clone() set[K] {
+	if len(s) == 0 {
+		return nil
+	}
+	c := make(set[K], len(s))
+	for k := range s {
+		c[k] = true
+	}
+	return c
+}

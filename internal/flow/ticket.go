@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Decide is the task that writes what was decided on a pending ticket: a grant's
+// holds, in order, and the ticket's status last, which is the commit; a refusal
+// after reads that prove missing what it takes for missing; or why it waits.
+func Decide(d Decided) Task {
+	t := Task{Ticket: d.Ticket, Commit: decide(d.Ticket, ledger.TicketPending, d.Verdict)}
+	switch d.Ruling {
+	case Grant:
+		t.Holds, t.Commit.Phase = d.Holds, ledger.TicketGranted
+	case Refuse:
+		return Refusal(d.Ticket, d.Verdict, d.Missing)
+	}
+	return t
+}
+
+// Refusal is the task that refuses a ticket, or takes its grant back. missing is
+// what the refusal takes for missing.
+func Refusal(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume) Task {
+	task := Task{Ticket: t, Commit: decide(t, ledger.TicketRefused, v)}
+	if WithoutNode(v) {
+		task.Proofs = append(task.Proofs, read(Nodes, string(t.Node)))
+	}
+	for _, m := range missing {
+		switch {
+		case m.Claim != "":
+			task.Proofs = append(task.Proofs, read(Claims, ledger.ClaimKey{Namespace: t.ID.Namespace, Name: m.Claim}.String()))
+		case t.Pod != "":
+			task.Proofs = append(task.Proofs, readPod(t))
+		}
+	}
+	return task
+}
+
+// Ending is the task that ends a ticket: its reservation ends when the object is
+// gone, not before. Where its pod is taken to be gone, a read must prove it.
+func Ending(t *ledger.Ticket, podGone bool) Task {
+	task := Task{Ticket: t, Commit: Request{Do: DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
+	if podGone {
+		task.Proofs = []Request{readPod(t)}
+	}
+	return task
+}
+
+func decide(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) Request {
+	return Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch}
+}
+
+func readPod(t *ledger.Ticket) Request {
+	return Request{Do: GetObject, Kind: Pods, Key: ledger.TicketID{Namespace: t.ID.Namespace, Name: t.PodName}.String(), UID: t.Pod}
+}
+
+// advance makes the next request of a task about a ticket, or of a take-over.
+func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
+	switch {
+	case t.Doubts:
+		return m.doubt(t, s)
+	case t.Sent.Do == DecideTicket: // without an answer, and outlasted
+		return t.send(read(Tickets, t.Sent.Key))
+	case len(t.Proofs) > 0:
+		return t.send(t.Proofs[0])
+	case len(t.Holds) > 0:
+		return t.send(putHold(t.Holds[0]))
+	}
+	if t.Commit.Do == DecideTicket {
+		if now := s.Ticket(t.Ticket.ID); now == nil || now.Ghost || now.Version != t.Ticket.Version {
+			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
+		}
+		t.Commit.Epoch = max(t.Commit.Epoch, m.Epoch)
+	}
+	return t.send(t.Commit)
+}
+
+// ticketAnswered follows the requests of a task about a ticket, or of a
+// take-over.
+func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
+	switch t.Sent.Do {
+	case GetObject:
+		if t.Sent.Kind == Tickets || t.Sent.Kind == Holds {
+			return t.reread(a)
+		}
+		return m.missingAnswered(t, a, s)
+	case ListObjects:
+		return m.listAnswered(t, a)
+	case PutHold:
+		switch a.Result {
+		case Done:
+			t.Holds = t.Holds[1:]
+			return m.advance(t, s)
+		case Exists, Conflict, NotFound:
+			return t.send(readHold(t.Sent.Volume))
+		}
+		return t.fail(a)
+	case DropTicket:
+		switch a.Result {
+		case Done, NotFound:
+			return t.end(Finished, "", ledger.TicketReleased{ID: t.Ticket.ID, UID: t.Ticket.UID})
+		case Conflict:
+			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
+		}
+		return t.fail(a)
+	}
+	return m.decideAnswered(t, a, now)
+}
+
+// decideAnswered follows the write of a ticket's status. Nothing else is granted
+// at the node until it is known whether a grant was written.
+func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+	switch a.Result {
+	case Done:
+		return t.end(Finished, "")
+	case NotFound:
+		return t.end(Stale, fmt.Sprintf("ticket %s is gone", t.Ticket.ID))
+	case Conflict:
+		return t.send(read(Tickets, t.Sent.Key))
+	case Unknown:
+		return m.outlast(t, now)
+	}
+	return t.fail(a)
+}
+
+// missingAnswered follows a read that must find nothing. What is there makes the
+// decision one on old facts: the ticket is to be decided anew. A pod that is
+// there keeps its ticket.
+func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
+	if a.Result != Done && a.Result != NotFound {
+		return t.fail(a)
+	}
+	switch found := t.found(a); {
+	case found && t.Commit.Do == DropTicket:
+		return t.end(Finished, "its pod is there")
+	case found:
+		return t.end(Stale, fmt.Sprintf("%s %s of ticket %s is there", t.Sent.Kind, t.Sent.Key, t.Ticket.ID))
+	}
+	gone := a.Result == NotFound && t.Sent.Kind == Pods
+	t.Proofs = t.Proofs[1:]
+	t, next := m.advance(t, s)
+	if gone {
+		next.Tell = append([]ledger.Event{ledger.PodGone{UID: t.Ticket.Pod}}, next.Tell...)
+	}
+	return t, next
+}
+
+// found says whether an answer shows what a proof of absence looks for: of a
+// claim the one that the ticket names; of a pod, where a refusal misses its
+// inline volume, that volume.
+func (t Task) found(a Answer) bool {
+	if claim, ok := first[ledger.Claim](a); ok {
+		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
+			return v.Claim == claim.Key.Name && (v.ClaimUID == "" || v.ClaimUID == claim.UID)
+		})
+	}
+	if pod, ok := first[ledger.Pod](a); ok && t.Commit.Do == DecideTicket {
+		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
+			return v.PodVolume != "" && slices.ContainsFunc(pod.Volumes, func(p ledger.PodVolume) bool { return p.Name == v.PodVolume && p.Claim == "" })
+		})
+	}
+	return a.Result == Done
+}

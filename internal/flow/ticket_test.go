@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// decided is what becomes of the ticket of pod p, which waits for disks.
+func decided(p *player, id ledger.TicketID) Decided {
+	s := p.ledger.Snapshot()
+	t := s.Ticket(id)
+	return Decided{t, Rule(arbiter.Arbiter{}, s, t, p.now)}
+}
+
+func TestGrant(t *testing.T) {
+	asks := ticket("p", "n1", ledger.TypePod, "b", "a")
+	granted := asks
+	granted.Phase, granted.Version = ledger.TicketGranted, "2"
+	hold, commit := "put-hold", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1"
+	for name, test := range map[string]struct {
+		replies []reply
+		want    []string
+	}{
+		"granted": {[]reply{replies(Done), replies(Done), replies(Done, granted)}, []string{hold, hold, commit, "finished"}},
+		"a hold has another version": {[]reply{replies(Done), replies(Conflict), replies(Done)},
+			[]string{hold, hold, "get holds d^b", "stale"}},
+		"a hold is refused for good":              {[]reply{replies(Refused)}, []string{hold, "failed"}},
+		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, "failed"}},
+		"the ticket changes before it is granted": {[]reply{replies(Done), replies(Done, granted)}, []string{hold, hold, "stale"}},
+		"another version":                         {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Done, granted)}, []string{hold, hold, commit, "get tickets s/uid-p", "stale"}},
+		"the ticket is gone":                      {[]reply{replies(Done), replies(Done), replies(NotFound)}, []string{hold, hold, commit, "stale"}},
+		"refused for good":                        {[]reply{replies(Done), replies(Done), replies(Refused)}, []string{hold, hold, commit, "failed"}},
+		"no answer": {[]reply{replies(Done), replies(Done), replies(Unknown), replies(Done, granted)},
+			[]string{hold, hold, commit, "wait 20s", "get tickets s/uid-p", "stale"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(pod("p", "", "a", "b"), asks)
+			check(t, p.play(t, Decide(decided(p, asks.ID)), test.replies...), test.want...)
+		})
+	}
+}
+
+// What a refusal takes for missing is read before it is written.
+func TestRefuse(t *testing.T) {
+	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "nothing"}, UID: "new", Version: "1"}
+	named := ticket("p", "n1", ledger.TypePod, "nothing")
+	other := ticket("p", "n1", ledger.TypePod, "nothing")
+	other.Volumes[0].ClaimUID = "old"
+	inline := ticket("p", "n1", ledger.TypePod)
+	inline.Volumes = []ledger.TicketVolume{{PodVolume: "cache"}}
+	with := pod("p", "")
+	with.Volumes = []ledger.PodVolume{{Name: "cache", Inline: disk}}
+	refuse, get := "decide-ticket s/uid-p refused epoch=7 uid=t-p version=1", "get claims s/nothing"
+	for name, test := range map[string]struct {
+		ticket  ledger.Ticket
+		replies []reply
+		want    []string
+	}{
+		"missing":             {named, []reply{replies(NotFound), replies(Done)}, []string{get, refuse, "finished"}},
+		"there":               {named, []reply{replies(Done, claim)}, []string{get, "stale"}},
+		"another of the name": {other, []reply{replies(Done, claim), replies(Done)}, []string{get, refuse, "finished"}},
+		"no answer":           {named, []reply{replies(Unknown)}, []string{get, "failed"}},
+		"a pod's own volume":  {inline, []reply{replies(Done, with)}, []string{"get pods s/p uid=uid-p", "stale"}},
+		"a pod without it":    {inline, []reply{replies(Done, pod("p", "")), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
+		"a pod that is gone":  {inline, []reply{replies(NotFound), replies(Done)}, []string{"get pods s/p uid=uid-p", "tell PodGone", refuse, "finished"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(pod("p", ""), test.ticket)
+			s := p.ledger.Snapshot()
+			verdict := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.ClaimMissing}}}
+			task := Refusal(s.Ticket(test.ticket.ID), verdict, test.ticket.Volumes)
+			check(t, p.play(t, task, test.replies...), test.want...)
+		})
+	}
+	p := newPlayer(pod("p", "", "a"), named)
+	verdict := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.NodeMissing}}}
+	check(t, p.play(t, Refusal(p.ledger.Snapshot().Ticket(named.ID), verdict, nil), replies(Done, node("2"))), "get nodes n1", "stale")
+}
+
+func TestEnding(t *testing.T) {
+	look, drop := "get pods s/p uid=uid-p", "drop-ticket uid=t-p version=1"
+	for name, test := range map[string]struct {
+		gone    bool
+		replies []reply
+		want    []string
+		ends    bool
+	}{
+		"covered":            {false, []reply{replies(Done)}, []string{drop, "tell TicketReleased", "finished"}, true},
+		"gone already":       {false, []reply{replies(NotFound)}, []string{drop, "tell TicketReleased", "finished"}, true},
+		"another version":    {false, []reply{replies(Conflict)}, []string{drop, "stale"}, false},
+		"no answer":          {false, []reply{replies(Unknown)}, []string{drop, "failed"}, false},
+		"its pod is gone":    {true, []reply{replies(NotFound), replies(Done)}, []string{look, "tell PodGone", drop, "tell TicketReleased", "finished"}, true},
+		"its pod is there":   {true, []reply{replies(Done, pod("p", ""))}, []string{look, "finished"}, false},
+		"no word of its pod": {true, []reply{replies(Unknown)}, []string{look, "failed"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asks := ticket("p", "n1", ledger.TypePod, "a")
+			p := newPlayer(asks)
+			check(t, p.play(t, Ending(p.ledger.Snapshot().Ticket(asks.ID), test.gone), test.replies...), test.want...)
+			if ended := p.ledger.Snapshot().Ticket(asks.ID) == nil; ended != test.ends {
+				t.Errorf("ended: %t", ended)
+			}
+		})
+	}
+}
+
+func TestTakeOver(t *testing.T) {
+	first, second, done := ticket("a", "n1", ledger.TypePod, "a"), ticket("b", "n1", ledger.TypePod, "b"), ticket("c", "n1", ledger.TypePod)
+	first.Epoch, done.Phase = 9, ledger.TicketGranted
+	p := newPlayer(first, done)
+	var got []string
+	round := func(replies ...reply) int {
+		tasks := p.memory.TakeOver(p.ledger.Snapshot())
+		for i, task := range tasks {
+			got = append(got, p.play(t, task, replies[i:min(i+1, len(replies))]...)...)
+		}
+		return len(tasks)
+	}
+	round(replies(Unknown), replies(Done))
+	round(replies(Done, second)) // what no cache has shown yet
+	round()
+	if left := round(); left != 0 {
+		t.Errorf("%d tasks are left", left)
+	}
+	check(t, got, "list tickets", "failed", "list attachments", "finished", "list tickets", "finished",
+		"tell TicketInDoubt", "tell TicketInDoubt", "finished")
+	taken := first
+	taken.Version, taken.Epoch = "2", 10
+	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(first.ID)), replies(Done, taken)),
+		"decide-ticket s/uid-a pending epoch=10 uid=t-a version=1", "finished")
+	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(second.ID)), replies(Refused)),
+		"decide-ticket s/uid-b pending epoch=7 uid=t-b version=1", "failed")
+	// An older leader's grant of the second may still be on its way.
+	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now)
+	if len(list) != 1 || list[0].Ticket.ID != first.ID || list[0].Ruling != Grant {
+		t.Errorf("decided: %+v", list)
+	}
+}

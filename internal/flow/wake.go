@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import "github.com/moorage-dev/moorage/internal/ledger"
+
+// Users are the tickets and the pods, by UID, that a change of a volume matters
+// to: tickets that may be granted, covered or satisfied now, and pods that are
+// told of it. Some may be listed twice.
+func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string) {
+	volume := s.Volume(id)
+	if volume == nil {
+		return nil, nil
+	}
+	for i := range volume.Places {
+		for _, u := range volume.Places[i].Users {
+			if u.Pod == "" {
+				tickets = append(tickets, u.Ticket)
+				if t := s.Ticket(u.Ticket); t != nil && t.Pod != "" {
+					pods = append(pods, t.Pod)
+				}
+				continue
+			}
+			pods = append(pods, u.Pod)
+			if p := s.Pod(u.Pod); p != nil {
+				if id := (ledger.TicketID{Namespace: p.Namespace, Name: p.UID}); s.Ticket(id) != nil {
+					tickets = append(tickets, id)
+				}
+			}
+		}
+	}
+	return tickets, pods
+}
+
+// Pending says whether the tickets of a node are to be decided on anew when the
+// node has changed.
+func Pending(s ledger.Snapshot, n ledger.NodeName) bool {
+	node := s.Node(n)
+	return node != nil && len(node.Tickets) > 0
+}
+
+// Look is what is to be looked at again.
+type Look struct {
+	Volumes []ledger.VolumeID // plan them
+	Nodes   []ledger.NodeName // decide on their pending tickets
+	Tickets []ledger.TicketID // whether they end, keep their grants, are satisfied
+	Pods    []string          // by UID: tell them
+}
+
+// Wake says what is to be looked at again because of what an event has touched.
+func Wake(t ledger.Touched, s ledger.Snapshot) Look {
+	look := Look{Volumes: t.Volumes, Tickets: t.Tickets}
+	for _, id := range t.Tickets {
+		look.Pods = append(look.Pods, id.Name) // a reservation has its pod's UID for a name
+	}
+	for _, v := range t.Volumes {
+		tickets, pods := Users(s, v)
+		look.Tickets = append(look.Tickets, tickets...)
+		look.Pods = append(look.Pods, pods...)
+	}
+	for _, n := range t.Nodes {
+		if Pending(s, n) {
+			look.Nodes = append(look.Nodes, n)
+		}
+	}
+	return look
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// doubt is an attached volume of which the node's own list does not say whether it is
+// in use. A kubelet that restarts drops a mounted volume from volumesInUse where
+// volumesAttached does not name it (pkg/kubelet/volumemanager/reconciler,
+// reconstruct_common.go), and then says that it is not in use as long as it runs.
+// That may have happened where a Node was made again by the same boot, since its
+// volumesAttached begins empty, and where the volume was taken out by force. So the
+// volume counts as in use, until one of these:
+//   - the kubelet has added it to its list, and volumesAttached names it: it mounts it
+//     anew for a pod, and from then on knows of the mount. It lists what a pod is to
+//     use also before that, and drops it again with a pod that never had it mounted;
+//   - the machine has booted anew, which ends all mounts;
+//   - the attachment is gone: what it let mount can't be written to any more.
+type doubt struct {
+	volume VolumeID
+	listed bool // whether the last status named it in use
+	added  bool // whether the kubelet has added it since to its list, which still names it
+}
+
+// Doubts says whether the node's list does not tell if a volume is in use there. It
+// counts as in use (Place.InUse).
+func (n *Node) Doubts(v VolumeID) bool {
+	return n != nil && slices.ContainsFunc(n.doubts, func(d doubt) bool { return d.volume == v })
+}
+
+// SameBoot says whether two states of a node are known to be of one boot of one
+// machine. Where a kubelet has not said, they are not.
+func (n *NodeState) SameBoot(m *NodeState) bool {
+	return n.BootID != "" && n.BootID == m.BootID && n.SystemUUID == m.SystemUUID
+}
+
+// anotherBoot says whether two states of a node are known to be of two boots.
+func (n *NodeState) anotherBoot(m *NodeState) bool {
+	return n.BootID != "" && m.BootID != "" && n.BootID != m.BootID
+}
+
+// doubt begins to count a volume as in use at a node, whatever the node's list says.
+func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, listed bool) {
+	rec := l.node(n)
+	if rec.Doubts(v) {
+		return
+	}
+	rec.doubts = append(slices.Clip(rec.doubts), doubt{volume: v, listed: listed})
+	l.at(now, t, v, n, func(p *Place) { p.InUse = true })
+}
+
+// trust ends a doubt: the volume is in use if the list said so last.
+func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
+	if listed, doubted := l.undoubt(n, v); doubted {
+		l.at(now, t, v, n, func(p *Place) { p.InUse = listed })
+	}
+}
+
+// undoubt ends a doubt, if there is one, and says whether the list named the volume.
+func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
+	if !l.world.nodes.get(n).Doubts(v) {
+		return false, false
+	}
+	rec := l.node(n)
+	i := slices.IndexFunc(rec.doubts, func(d doubt) bool { return d.volume == v })
+	listed = rec.doubts[i].listed
+	rec.doubts = removeAt(rec.doubts, i)
+	return listed, true
+}
+
+// doubtAfter takes in what follows for a node's doubts from a new state of it, before
+// its lists are taken in: was is the one before.
+func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
+	rec := l.node(is.Name)
+	rec.rebooted = !is.Reporting && (rec.rebooted || was.anotherBoot(is))
+	switch {
+	case was.anotherBoot(is), was.UID != is.UID && !was.SameBoot(is):
+		rec.doubts = nil
+	case was.UID != is.UID:
+		for i := range rec.doubts {
+			rec.doubts = slices.Clone(rec.doubts)
+			rec.doubts[i].listed, rec.doubts[i].added = false, false // its lists begin empty
+		}
+		for _, v := range rec.At() {
+			p := l.world.volumes.get(v).Place(is.Name)
+			if p.Reported || slices.Contains(rec.left, v) || p.InUse && p.HasAttachments() && !rec.rebooted {
+				l.doubt(now, t, is.Name, v, false)
+			}
+		}
+	}
+	rec.left = nil
+}
+
+// hear takes in which of the volumes in doubt a new list of the node's names: one that
+// it did not name before was added by the kubelet, and is known to it where the node
+// names it as attached, too.
+func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse, reported []VolumeID) {
+	rec := l.node(n)
+	if len(rec.doubts) == 0 {
+		return
+	}
+	var kept []doubt
+	var added []VolumeID
+	for _, d := range rec.doubts {
+		listed := slices.Contains(inUse, d.volume)
+		again := listed && (d.added || !d.listed)
+		if again && slices.Contains(reported, d.volume) {
+			added = append(added, d.volume)
+			continue
+		}
+		kept = append(kept, doubt{d.volume, listed, again})
+	}
+	rec.doubts = kept
+	for _, v := range added {
+		l.at(now, t, v, n, func(p *Place) { p.Proof = Proof{} })
+	}
+}
+
+// voidForced takes back what was proved by force at a node: the rule has ended.
+func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {
+	for _, v := range n.At() {
+		if p := l.world.volumes.get(v).Place(n.Name); p != nil && p.Proof.Forced {
+			l.at(now, t, v, n.Name, func(p *Place) { p.Proof = Proof{} })
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// A VolumeAttachment names its volume by a PersistentVolume alone. When that one
+// has not been seen, the name of the attachment still says which volume it is of,
+// as it follows from driver, handle and node (AttachmentName): of the volumes that
+// may be at that node, the one that leads to it. Such a record is byName, until its
+// PersistentVolume is seen and says the same, or otherwise.
+//
+// The volumes that may be at a node are those with a place there and those whose hold
+// names it; and those of every PersistentVolume, since a disk may be imported under
+// another name. The last are asked once everything was seen (Complete), and whenever
+// one comes after that: before, nearly all attachments are of PersistentVolumes that
+// are yet to come.
+
+// driverNode is one driver at one node.
+type driverNode struct {
+	driver string
+	node   NodeName
+}
+
+// unmatched is what could be about the same volume at a node.
+type unmatched struct {
+	at          driverNode
+	attachments []string // names of those that stand for an unknown volume
+	holds       []string // handles of the volumes whose hold names the node, and that have no place there
+	gen         uint64
+}
+
+// unmatchedAt returns the record of a driver at a node for change, making it if it
+// is new. Who takes something away sweeps it.
+func (l *Ledger) unmatchedAt(at driverNode) *unmatched {
+	old := l.world.unmatched.get(at)
+	if old != nil && old.gen == l.gen {
+		return old
+	}
+	rec := &unmatched{at: at}
+	if old != nil {
+		*rec = *old
+	}
+	rec.gen = l.gen
+	l.world.unmatched.put(l.gen, at, rec)
+	return rec
+}
+
+func (l *Ledger) sweepUnmatched(rec *unmatched) {
+	if len(rec.attachments) == 0 && len(rec.holds) == 0 {
+		l.world.unmatched.del(l.gen, rec.at)
+	}
+}
+
+// volumeNamedBy is the volume, of those that may be at the attachment's node, that
+// leads to its name; zero when none does.
+func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
+	if !strings.HasPrefix(a.Name, attachmentPrefix) {
+		return VolumeID{}
+	}
+	if n := l.world.nodes.get(a.Node); n != nil {
+		if i, ok := n.driver(a.Driver); ok {
+			for _, handle := range n.Drivers[i].handles {
+				if v := (VolumeID{a.Driver, handle}); leadsTo(a.Name, v, a.Node) {
+					return v
+				}
+			}
+		}
+	}
+	if u := l.world.unmatched.get(driverNode{a.Driver, a.Node}); u != nil {
+		for _, handle := range u.holds {
+			if v := (VolumeID{a.Driver, handle}); leadsTo(a.Name, v, a.Node) {
+				return v
+			}
+		}
+	}
+	return VolumeID{}
+}
+
+// match gives a volume that may be at a node the attachment there that has its
+// name, if that one's volume is unknown.
+func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
+	u := l.world.unmatched.get(driverNode{v.Driver, n})
+	if u == nil || len(u.attachments) == 0 || !v.IsReal() {
+		return
+	}
+	name := AttachmentName(v, n)
+	if !slices.Contains(u.attachments, name) {
+		return
+	}
+	old := l.world.attachments.get(name)
+	l.replaceAttachment(now, t, old, old.unpack(), v, true)
+}
+
+// matchEverywhere is match for a volume that may be at any node. Before everything
+// was seen, every attachment may be one whose PersistentVolume is yet to come.
+func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
+	if l.world.complete.IsZero() {
+		return
+	}
+	for _, n := range l.unmatchedNodes(v.Driver) {
+		l.match(now, t, v, n)
+	}
+}
+
+// unmatchedNodes are the nodes with attachments of a driver's unknown volumes. There
+// are none as a rule, once everything was seen.
+func (l *Ledger) unmatchedNodes(driver string) []NodeName {
+	var nodes []NodeName
+	for u := range l.world.unmatched.all() {
+		if u.at.driver == driver && len(u.attachments) > 0 {
+			nodes = append(nodes, u.at.node)
+		}
+	}
+	return nodes
+}
+
+// matchAll is matchEverywhere for every volume that is known.
+func (l *Ledger) matchAll(now time.Time, t *Touched) {
+	nodes := map[string][]NodeName{}
+	for u := range l.world.unmatched.all() {
+		if len(u.attachments) > 0 {
+			nodes[u.at.driver] = append(nodes[u.at.driver], u.at.node)
+		}
+	}
+	if len(nodes) == 0 {
+		return
+	}
+	var found []VolumeID
+	for v := range l.world.volumes.all() {
+		if slices.ContainsFunc(nodes[v.ID.Driver], func(n NodeName) bool { return l.unmatchedNamed(v.ID, n) }) {
+			found = append(found, v.ID)
+		}
+	}
+	for _, v := range found {
+		l.matchEverywhere(now, t, v)
+	}
+}
+
+// unmatchedNamed says whether an attachment of an unknown volume has the name that
+// a volume leads to at a node.
+func (l *Ledger) unmatchedNamed(v VolumeID, n NodeName) bool {
+	u := l.world.unmatched.get(driverNode{v.Driver, n})
+	return u != nil && v.IsReal() && slices.Contains(u.attachments, AttachmentName(v, n))
+}
+
+// noteHold keeps which holds name a node where their volume has no place, given
+// where a volume's hold is now (empty: nowhere), and where it was.
+func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
+	if was == is {
+		return
+	}
+	l.listHold(v, was, false)
+	if is != "" && l.world.volumes.get(v).Place(is) == nil {
+		l.listHold(v, is, true)
+		l.match(now, t, v, is)
+	}
+}
+
+// listHold has a hold listed at a node, or not.
+func (l *Ledger) listHold(v VolumeID, n NodeName, listed bool) {
+	at := driverNode{v.Driver, n}
+	u := l.world.unmatched.get(at)
+	if n == "" || u == nil && !listed || u != nil && slices.Contains(u.holds, v.Handle) == listed {
+		return
+	}
+	rec := l.unmatchedAt(at)
+	if listed {
+		rec.holds = add(rec.holds, v.Handle)
+		return
+	}
+	rec.holds = drop(rec.holds, v.Handle)
+	l.sweepUnmatched(rec)
+}

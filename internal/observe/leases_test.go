@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The Leases of nodes that are not Ready are read, and no others: one by one while
+// they are few. A Lease that can't be read is not taken for one that stands still.
+func TestLeasesOfNodesThatAreNotReady(t *testing.T) {
+	for _, test := range []struct {
+		nodes int
+		verbs string
+	}{{3, "get get get"}, {maxSingleLeases + 1, "list"}} {
+		server, now := apitest.Start(t), time.Unix(1000, 0)
+		o := &Observer{config: Config{Kube: server.Kube, Now: func() time.Time { return now }}, ledger: ledger.New()}
+		renewed := metav1.NewMicroTime(time.Unix(77, 123000))
+		for i := range test.nodes {
+			name := fmt.Sprintf("n%02d", i)
+			o.Apply(ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1", Ready: ledger.Readiness(i % 2)})
+			if i > 0 {
+				server.Put("leases", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name},
+					Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}})
+			}
+		}
+		o.Apply(ledger.NodeState{Name: "ready", UID: "ready", Version: "1", Ready: ledger.ReadyTrue})
+		server.Forget()
+		if err := o.readLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var verbs []string
+		for _, r := range server.Requests() {
+			verbs = append(verbs, r.Verb)
+		}
+		if got := strings.Join(verbs, " "); got != test.verbs {
+			t.Errorf("%d nodes: it asked %q, want %q", test.nodes, got, test.verbs)
+		}
+		for n := range o.Snapshot().Nodes() {
+			want := map[bool]int64{true: renewed.UnixMicro()}[n.Name != "n00" && n.Name != "ready"]
+			if n.Renewed != want || n.RenewedAt.Equal(now) != (n.Name != "ready") {
+				t.Errorf("%s was renewed at %d, read at %v", n.Name, n.Renewed, n.RenewedAt)
+			}
+		}
+		server.Intercept(func(r apitest.Request, serve func()) error {
+			if r.Verb == "list" || strings.HasSuffix(r.Name, "n01") {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, r.Name, nil)
+			}
+			serve()
+			return nil
+		})
+		first := now
+		now = now.Add(time.Minute)
+		if err := o.readLeases(t.Context()); err == nil {
+			t.Error("a Lease that can't be read is no error")
+		}
+		if n := o.Snapshot().Node("n01"); !n.LeaseRead.Equal(first) {
+			t.Errorf("a Lease that can't be read counts as read at %v", n.LeaseRead)
+		}
+	}
+}

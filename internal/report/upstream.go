@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// upstream are the attach/detach controller's metrics under its own names, so that
+// alerts and dashboards made for it go on (pkg/controller/volume/attachdetach/metrics
+// and pkg/volume/util/metrics.go).
+type upstream struct {
+	forced     *prometheus.CounterVec
+	operations *prometheus.HistogramVec
+}
+
+func newUpstream() upstream {
+	return upstream{
+		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attach_detach_controller_attachdetach_controller_forced_detaches",
+			Help: "Number of times the A/D Controller performed a forced detach",
+		}, []string{"reason"}),
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "storage_operation_duration_seconds",
+			Help:    "Storage operation duration",
+			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
+		}, []string{"volume_plugin", "operation_name", "status", "migrated"}),
+	}
+}
+
+// force counts a detach by a rule of force, by the reason that upstream has for it.
+func (u upstream) force(rule string) {
+	reason := "timeout"
+	if rule == arbiter.OutOfService {
+		reason = "out-of-service"
+	}
+	u.forced.WithLabelValues(reason).Inc()
+}
+
+// operation tells how long an attach or detach that succeeded has taken. A volume that
+// was migrated from an in-tree plugin is known by its CSI driver alone, so that
+// migrated is false throughout.
+func (u upstream) operation(name, driver string, took time.Duration) {
+	u.operations.WithLabelValues(pluginName(driver), "volume_"+name, "success", "false").Observe(took.Seconds())
+}
+
+// pluginName is upstream's name of what attaches a driver's volumes.
+func pluginName(driver string) string {
+	if (ledger.VolumeID{Driver: driver}).NoAttach() {
+		return driver
+	}
+	return "kubernetes.io/csi:" + driver
+}
+
+// collectVolumes counts volumes at nodes as upstream does: those that a pod there
+// wants, and those that are attached or being attached there.
+func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
+	type kind struct{ driver, state string }
+	count := map[kind]int{}
+	for v := range s.Volumes() {
+		for i := range v.Places {
+			p := &v.Places[i]
+			if wantedByPod(p) {
+				count[kind{v.ID.Driver, "desired_state_of_world"}]++
+			}
+			if p.HasAttachments() || v.ID.NoAttach() && p.Reported {
+				count[kind{v.ID.Driver, "actual_state_of_world"}]++
+			}
+		}
+	}
+	for k, n := range count {
+		gauge(w.total, float64(n), pluginName(k.driver), k.state)
+	}
+}
+
+func wantedByPod(p *ledger.Place) bool {
+	for _, u := range p.Users {
+		if u.Pod != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// switchModes goes from Cooperative to Standalone and back, as docs/operate/modes.md
+// says, with a pod running through it. In each mode a pod that comes back to its
+// volume runs.
+func (s *story) switchModes(ctx context.Context, w *workload) error {
+	if err := s.run(ctx, stepToStandalone, nil); err != nil {
+		return err
+	}
+	if err := s.bound(ctx, true); err != nil {
+		return err
+	}
+	if err := s.takeBack(ctx); err != nil {
+		return err
+	}
+	if err := s.comesAndGoes(ctx, w, "db-standalone"); err != nil {
+		return fmt.Errorf("in Standalone mode: %w", err)
+	}
+	if err := s.modeIsAsked(ctx); err != nil {
+		return err
+	}
+	if err := s.startAttachDetach(); err != nil {
+		return err
+	}
+	if err := s.run(ctx, stepToCooperative, nil); err != nil {
+		return err
+	}
+	if err := s.bound(ctx, false); err != nil {
+		return err
+	}
+	if err := s.comesAndGoes(ctx, w, "db-cooperative"); err != nil {
+		return fmt.Errorf("in Cooperative mode again: %w", err)
+	}
+	return nil
+}
+
+// bound waits until the policy that keeps others from writing volumesAttached is
+// bound, or no longer is.
+func (s *story) bound(ctx context.Context, want bool) error {
+	return until(ctx, fmt.Sprintf("the policy %s is bound: %t", sandbox.VolumesAttachedPolicy, want), func(ctx context.Context) error {
+		_, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, sandbox.VolumesAttachedPolicy, metav1.GetOptions{})
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return err
+		case (err == nil) != want:
+			return fmt.Errorf("it is bound: %t", err == nil)
+		}
+		return nil
+	})
+}
+
+// comesAndGoes looks whether the workload's pod is untouched, deletes it, waits
+// until its volume is detached, and makes another one.
+func (s *story) comesAndGoes(ctx context.Context, w *workload, next string) error {
+	if err := s.untouched(ctx, w); err != nil {
+		return err
+	}
+	if err := s.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	if err := s.podGone(ctx, w); err != nil {
+		return err
+	}
+	err := until(ctx, "the volume is detached", func(ctx context.Context) error {
+		nodes, err := s.attachedAt(ctx, w)
+		if err == nil && len(nodes) > 0 {
+			err = fmt.Errorf("it is attached at %v", nodes)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.makePod(ctx, w, next); err != nil {
+		return err
+	}
+	return s.untouched(ctx, w)
+}
+
+// modeIsAsked: where a Standalone Moorage is installed, helm refuses to change the
+// mode by default.
+func (s *story) modeIsAsked(ctx context.Context) error {
+	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-values", "--dry-run=server")
+	if err == nil {
+		return errors.New("helm upgrade without a mode would change Standalone to Cooperative")
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// equal is the outcome of a mutant that survives and makes no difference.
+const equal outcome = "makes no difference"
+
+// explained are mutants that make no difference, by their key, and why.
+type explained map[string]string
+
+// readExplained reads a list of mutants: a line for the key, and one with a tab
+// before it that says why. Empty lines, and those with a #, are left out.
+func readExplained(path string) (explained, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	known, key := explained{}, ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		switch why, indented := strings.CutPrefix(line, "\t"); {
+		case line == "", strings.HasPrefix(line, "#"):
+		case indented:
+			known[key] = why
+		default:
+			key = line
+		}
+	}
+	return known, nil
+}
+
+// stale prints what is explained and is no mutant any more.
+func (e explained) stale(jobs []job) {
+	for key := range e {
+		if !slices.ContainsFunc(jobs, func(j job) bool { return j.key() == key }) {
+			fmt.Printf("explained, and no mutant any more: %s\n", key)
+		}
+	}
+}
+
+func (e explained) has(m mutant) bool { return e[m.key()] != "" }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Badness is what a run may have besides the faults of every other: how bad real
+// clusters are. docs/simulation.md has a table of them, and of those that no run
+// has unless it is asked for, since the core has not got an answer to them yet.
+type Badness struct {
+	Broken    bool `json:",omitempty"` // kubelets say they are not ready, and live; or leave, and are switched off
+	Stuck     bool `json:",omitempty"` // mounts can't be taken down, until the power goes
+	Remade    bool `json:",omitempty"` // Nodes are deleted under kubelets that live, and made again by the same boot
+	Fenced    bool `json:",omitempty"` // machines that live are cut off from all disks, and declared out of service
+	Vanishing bool `json:",omitempty"` // PersistentVolumes vanish, and their disks come back under other names
+	Refusals  bool `json:",omitempty"` // somebody else's rules refuse requests, for a while
+	ForGood   bool `json:",omitempty"` // those last to the end
+	Leases    bool `json:",omitempty"` // the judge counts the times of rules of force from Leases, too
+	Forgetful bool `json:",omitempty"` // kubelets that start don't find all that is staged: no fact in the API shows it
+}
+
+// badness is every kind by name, and whether one run in eight draws it.
+var badness = []struct {
+	name string
+	on   bool
+	set  func(*Badness)
+}{
+	{"broken", false, func(b *Badness) { b.Broken = true }},
+	{"stuck", false, func(b *Badness) { b.Stuck = true }},
+	{"remade", false, func(b *Badness) { b.Remade = true }},
+	{"fenced", false, func(b *Badness) { b.Fenced = true }},
+	{"vanishing", false, func(b *Badness) { b.Vanishing = true }},
+	{"refusals", true, func(b *Badness) { b.Refusals = true }},
+	{"for-good", false, func(b *Badness) { b.Refusals, b.ForGood = true, true }},
+	{"leases", true, func(b *Badness) { b.Leases = true }},
+	{"forgetful", false, func(b *Badness) { b.Forgetful = true }},
+}
+
+// Worse is a run with kinds of badness besides: their names, with commas between.
+// Cooperative runs stay as they are: what kube-controller-manager does then is its
+// own affair.
+func (c Config) Worse(names string) (Config, error) {
+	for _, name := range strings.Split(names, ",") {
+		i := slices.IndexFunc(badness, func(b struct {
+			name string
+			on   bool
+			set  func(*Badness)
+		}) bool {
+			return b.name == name
+		})
+		if i < 0 {
+			return c, fmt.Errorf("there is no badness of the name %q", name)
+		}
+		if !c.Cooperative {
+			badness[i].set(&c.Badness)
+		}
+	}
+	return c, nil
+}
+
+// worsen draws of what is on.
+func (c *Config) worsen(often func() bool) {
+	for _, b := range badness {
+		if draws := often(); b.on && draws && !c.Cooperative {
+			b.set(&c.Badness)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+// Bad are worlds as bad as real clusters, in which no rule is broken: what a
+// kubelet that starts anew drops, and what it says while it can't do its work.
+func Bad() []World {
+	return []World{
+		{"a stuck unmount, a restart, two leaders", bad(func(c *Config) { c.Stuck, c.Restarts, c.Leaders = 1, 1, 2 })},
+		{"not ready", bad(func(c *Config) { c.Broken = 1 })},
+		{"not ready, two leaders", bad(func(c *Config) { c.Broken, c.Leaders = 1, 2 })},
+		{"not ready, a restart", bad(func(c *Config) { c.Broken, c.Restarts = 1, 1 })},
+	}
+}
+
+// Open are worlds in which rules are broken today: what docs/simulation.md lists as
+// not mended. One that is mended belongs to Bad.
+func Open() []World {
+	return []World{
+		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
+		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
+		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
+		{"a vanished PersistentVolume", vanishing(1)},
+		{"a vanished PersistentVolume, two leaders", vanishing(2)},
+		{"a silence, forced by time", bad(func(c *Config) { c.Silences, c.Impatient = 1, true })},
+		{"a silence, forced by time, two leaders", bad(func(c *Config) { c.Silences, c.Impatient, c.Leaders = 1, true, 2 })},
+		{"a silence, a stuck unmount, forced by time", bad(func(c *Config) { c.Silences, c.Stuck, c.Impatient = 1, 1, true })},
+		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
+	}
+}
+
+// Residual are worlds in which rules are broken, whatever a controller does: no
+// fact in the API shows what happens there. Each must be found to be broken.
+func Residual() []World {
+	return []World{
+		{"a kubelet killed between NodeUnpublish and NodeUnstage", bad(func(c *Config) { c.Restarts, c.Forgetful = 1, true })},
+	}
+}
+
+// bad is a handover under one leader, with something bad besides.
+func bad(change func(*Config)) Config {
+	c := Handover()
+	c.Leaders = 1
+	change(&c)
+	return c
+}
+
+// vanishing is a volume that one pod uses, whose PersistentVolume vanishes, and that
+// another pod is to use under its other name.
+func vanishing(leaders int) Config {
+	return bad(func(c *Config) { c.Leaders, c.Vanished, c.Again = leaders, 1, []bool{false, true} })
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Disks is the disk service: which machine each volume is attached to, and
+// what it has lied about.
+type Disks struct {
+	At   map[ledger.VolumeID][]string // machine IDs, sorted
+	Lied map[ledger.VolumeID]bool     // said something that was not so: nobody can keep this one safe
+}
+
+func newDisks() Disks {
+	return Disks{At: map[ledger.VolumeID][]string{}, Lied: map[ledger.VolumeID]bool{}}
+}
+
+func (d *Disks) clone() Disks { return Disks{d.At, maps.Clone(d.Lied)} } // At is replaced, never changed
+
+// Publish attaches a volume to a machine.
+func (w *World) Publish(v ledger.VolumeID, machine string) {
+	if slices.Contains(w.Disks.At[v], machine) {
+		return
+	}
+	w.Judge.publishes(w, v, machine)
+	w.Disks.At = withList(w.Disks.At, v, include(w.Disks.At[v], machine, cmp.Compare[string]))
+}
+
+// Unpublish detaches a volume from a machine.
+func (w *World) Unpublish(v ledger.VolumeID, machine string) {
+	if !slices.Contains(w.Disks.At[v], machine) {
+		return
+	}
+	w.Judge.unpublishes(w, v, machine)
+	list := exclude(w.Disks.At[v], machine)
+	w.Disks.At = withList(w.Disks.At, v, list)
+	if len(list) == 0 {
+		delete(w.Disks.At, v)
+	}
+}

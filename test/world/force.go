@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// proof is what lets a volume be taken from a node by force: that a rule held when
+// it left volumesAttached of this Node, while it had this VolumeAttachment. It is
+// void once the node is Ready again, or the volume is attached there anew.
+type proof struct {
+	attachment, node string // UIDs; no node: there was none
+	byTime           bool   // by a time that a policy sets, and nothing else
+	made             int64  // the world's version right before
+}
+
+// ended is a proof that ended at a version of the world, when the node was Ready again.
+type ended struct {
+	proof
+	at int64
+}
+
+// prove notes that a rule holds for a volume that leaves volumesAttached.
+func (j *Judge) prove(w *World, at At) bool {
+	byTime, holds := j.rule(w, at)
+	if holds {
+		a, _ := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
+		n, _ := w.Node(at.Node)
+		j.proofs = with(j.proofs, at, proof{a.UID, n.UID, byTime, w.version})
+		j.ended = without(j.ended, at)
+	}
+	return holds
+}
+
+// void ends the proofs that a node is no longer used: it is Ready again.
+func (j *Judge) void(w *World, n ledger.NodeName) {
+	for at, p := range j.proofs {
+		if at.Node == n {
+			j.proofs = without(j.proofs, at)
+			j.ended = with(j.ended, at, ended{p, w.version})
+		}
+	}
+}
+
+// forget ends what was proved of a volume that is attached anew.
+func (j *Judge) forget(at At) {
+	j.proofs, j.ended = without(j.proofs, at), without(j.ended, at)
+}
+
+// overtaken says whether the deletion of a VolumeAttachment that was proved by time
+// alone was sent on a read of the node that was served while the proof stood, and the
+// node was Ready again before it was carried out. No precondition of a DELETE excludes
+// that. It is listed.
+func (j *Judge) overtaken(at At, uid string, since int64) bool {
+	p, noted := j.ended[at]
+	if !noted || !p.byTime || p.attachment != uid || since <= p.made || since >= p.at {
+		return false
+	}
+	j.Overtaken = append(slices.Clip(j.Overtaken), fmt.Sprintf("%s at %s", at.Volume, at.Node))
+	return true
+}
+
+// rule says whether a rule of force holds for a volume at a node now, and whether
+// it is one of time alone.
+func (j *Judge) rule(w *World, at At) (byTime, holds bool) {
+	n, exists := w.Node(at.Node)
+	switch {
+	case exists && n.Ready == ledger.ReadyTrue:
+		return false, false
+	case exists && n.OutOfService:
+		return false, true
+	}
+	policy := w.policy(at.Volume)
+	since, noted := j.notReady[at.Node]
+	if d := policy.AfterUnreachable; d != nil && *d >= 0 && noted && j.lasts(w, at.Node, since, *d) {
+		return true, true
+	}
+	after := arbiter.DefaultAfterPodGone
+	if policy.AfterPodGone != nil {
+		after = *policy.AfterPodGone
+	}
+	left := j.left[at] // zero: nobody has ever used it here
+	if j.Leases {
+		left = later(left, since)
+	}
+	holds = after >= 0 && !j.used(w, at) && (!j.Leases || noted) && j.lasts(w, at.Node, left, after)
+	return holds, holds
+}
+
+// lasts says whether something has lasted for long enough, counted from the last
+// renewal of the node's Lease where that came later.
+func (j *Judge) lasts(w *World, n ledger.NodeName, since time.Time, long time.Duration) bool {
+	if j.Leases {
+		since = later(since, w.heard(n))
+	}
+	return w.Now.Sub(since) >= long
+}
+
+// heard is when the last renewal of a node's Lease was that whoever reads Leases now
+// and then must know of.
+func (w *World) heard(n ledger.NodeName) time.Time {
+	var t time.Time
+	for _, m := range w.machinesOf(n) {
+		if w.Now.Sub(m.Streak) < told {
+			t = later(t, m.Before)
+		} else {
+			t = later(t, m.Renewed)
+		}
+	}
+	return t
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// mayTake says whether a volume may be taken from a machine, or be elsewhere
+// besides, whatever is mounted there: nothing on the machine reaches a disk, and a
+// rule of force holds or has held; or time alone has forced it, which is listed,
+// since the machine lives.
+func (j *Judge) mayTake(w *World, m *Machine, v ledger.VolumeID) bool {
+	at := At{v, m.Node}
+	byTime, holds := j.rule(w, at)
+	if p, proved := j.proofs[at]; proved {
+		byTime, holds = byTime || p.byTime, true
+	}
+	switch {
+	case !holds:
+		return false
+	case m.Dead():
+		return true
+	case !byTime:
+		return false
+	}
+	if text := fmt.Sprintf("%s at %s", v, m.ID); !slices.Contains(j.ByTime, text) {
+		j.ByTime = append(slices.Clip(j.ByTime), text)
+	}
+	return true
+}
+
+// mayTakeFrom is mayTake for all machines of a node that use a volume, or to which
+// it is attached.
+func (j *Judge) mayTakeFrom(w *World, at At) bool {
+	for _, m := range w.machinesOf(at.Node) {
+		if (m.Uses(at.Volume) || slices.Contains(w.Disks.At[at.Volume], m.ID)) && !j.mayTake(w, m, at.Volume) {
+			return false
+		}
+	}
+	_, proved := j.proofs[at]
+	_, holds := j.rule(w, at)
+	return proved || holds
+}
+
+// machinesOf lists the machines that have, or had, a node's name, by ID.
+func (w *World) machinesOf(n ledger.NodeName) []*Machine {
+	var list []*Machine
+	for _, m := range w.Machines {
+		if m.Node == n {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Machine) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Proved says whether a volume has been taken from a node by a rule of force that
+// held, and that proof still stands; and whether by time alone.
+func (j *Judge) Proved(at At) (proved, byTime bool) {
+	p, proved := j.proofs[at]
+	return proved, p.byTime
+}
+
+// Doomed says whether a VolumeAttachment was deleted while its volume might be
+// taken by force from where it is mounted: what comes of that is no fault.
+func (j *Judge) Doomed(uid string) bool { return j.doomed[uid] }
+
+// Left says whether the last unfinished pod with a volume is known to have left
+// a node, from which on a rule of force counts.
+func (j *Judge) Left(at At) bool {
+	_, noted := j.left[at]
+	return noted
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// unreport takes the volume out of volumesAttached of w1, as by a rule of force.
+func unreport(t *testing.T, w *World, rule string) {
+	t.Helper()
+	n, _ := w.Node("w1")
+	patch, _, _ := flow.Compose(n, []flow.Change{{Volume: disk, NodeUID: n.UID, Version: n.Version, Rule: rule}})
+	if a := w.Serve(SentPatch(n, patch)); a.Code != OK {
+		t.Fatalf("volumesAttached is not written: %s", a.Code)
+	}
+}
+
+// detach deletes the VolumeAttachment at w1, and detaches the volume.
+func detach(w *World) {
+	name := ledger.AttachmentName(disk, "w1")
+	w.Serve(Request{Do: DropAttachment, Key: name})
+	w.Unpublish(disk, "w1#1")
+}
+
+func unready(w *World, outOfService bool) {
+	n, _ := w.Node("w1")
+	n.Ready, n.OutOfService = ledger.ReadyUnknown, outOfService
+	w.Put(n)
+}
+
+// A volume may be taken from a machine by force only when nothing on it reaches a
+// disk; from one that lives by time alone, which is listed.
+func TestForce(t *testing.T) {
+	minute := time.Minute
+	for _, test := range []struct {
+		name   string
+		rule   string
+		before func(*World, *Machine)
+		faults int
+		byTime int
+	}{
+		{"no rule holds", arbiter.AfterUnreachable, func(*World, *Machine) {}, 3, 0},
+		{"taint, power off", arbiter.OutOfService, func(w *World, m *Machine) { m.PowerOff(); unready(w, true) }, 0, 0},
+		{"taint, storage cut", arbiter.OutOfService, func(w *World, m *Machine) { m.Cut = true; unready(w, true) }, 0, 0},
+		{"taint, a machine that lives", arbiter.OutOfService, func(w *World, m *Machine) { unready(w, true) }, 2, 0},
+		{"time, a machine that lives", arbiter.AfterUnreachable, func(w *World, m *Machine) { unready(w, false); w.Now = w.Now.Add(minute) }, 0, 1},
+		{"time, power off", arbiter.AfterUnreachable, func(w *World, m *Machine) { m.PowerOff(); unready(w, false); w.Now = w.Now.Add(minute) }, 0, 0},
+		{"not long enough", arbiter.AfterUnreachable, func(w *World, m *Machine) { unready(w, false); w.Now = w.Now.Add(minute - 1) }, 3, 0},
+		{"long enough, and its Lease goes on", arbiter.AfterUnreachable, func(w *World, m *Machine) {
+			w.Judge.Leases = true
+			unready(w, false)
+			for range 3 {
+				w.Kubelet(m.ID).Renew()
+				w.Now = w.Now.Add(minute / 3)
+			}
+		}, 3, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w, k := running(t)
+			w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+			test.before(w, k.Machine())
+			unreport(t, w, test.rule)
+			detach(w)
+			faults(t, w, test.faults)
+			if len(w.Judge.ByTime) != test.byTime {
+				t.Errorf("forced by time: %q, want %d", w.Judge.ByTime, test.byTime)
+			}
+		})
+	}
+}
+
+// A proof by force ends when the node is Ready again.
+func TestProofEnds(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w, k := running(t)
+		minute := time.Minute
+		w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+		unready(w, false)
+		w.Now = w.Now.Add(minute)
+		unreport(t, w, arbiter.AfterUnreachable)
+		want := 0
+		if again {
+			report(t, w, k.Machine().ID)
+			want = 2 // the deletion, and the detach
+		}
+		detach(w)
+		faults(t, w, want)
+	}
+}
+
+// What was deleted while a proof stood is detached later, whatever has become of
+// the node.
+func TestDeletedUnderProof(t *testing.T) {
+	w, k := running(t)
+	minute := time.Minute
+	w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+	unready(w, false)
+	w.Now = w.Now.Add(minute)
+	unreport(t, w, arbiter.AfterUnreachable)
+	w.Stamp(ledger.AttachmentName(disk, "w1"))
+	w.Serve(Request{Do: DropAttachment, Key: ledger.AttachmentName(disk, "w1")})
+	report(t, w, k.Machine().ID)
+	w.Unpublish(disk, "w1#1")
+	faults(t, w, 0)
+}
+
+// A deletion by force that was sent on a read of the Node while the proof stood, and
+// is carried out when the node is Ready again, is listed; any other is a fault.
+func TestOvertaken(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		outOfService bool
+		read         func(before, proved, ready int64) int64
+		faults       int
+	}{
+		{"read while the proof stood", false, func(_, proved, _ int64) int64 { return proved }, 0},
+		{"not read", false, func(_, _, _ int64) int64 { return 0 }, 2},
+		{"read before the proof was made", false, func(before, _, _ int64) int64 { return before }, 2},
+		{"read when the node was Ready again", false, func(_, _, ready int64) int64 { return ready }, 2},
+		{"not by time alone", true, func(_, proved, _ int64) int64 { return proved }, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w, k := running(t)
+			minute, key := time.Minute, ledger.AttachmentName(disk, "w1")
+			w.Put(ledger.Policy{Name: "p", Driver: disk.Driver, AfterUnreachable: &minute})
+			w.Stamp(key)
+			unready(w, test.outOfService)
+			w.Now = w.Now.Add(minute)
+			read := func() int64 { return w.Serve(Request{Do: GetObject, Kind: Nodes, Key: "w1"}).At }
+			before := read()
+			unreport(t, w, arbiter.AfterUnreachable)
+			proved := read()
+			report(t, w, k.Machine().ID)
+			w.Serve(Request{Do: DropAttachment, Key: key, Since: test.read(before, proved, read())})
+			w.Unpublish(disk, "w1#1")
+			faults(t, w, test.faults)
+			if listed := len(w.Judge.Overtaken) == 1; listed != (test.faults == 0) {
+				t.Errorf("overtaken: %q", w.Judge.Overtaken)
+			}
+		})
+	}
+}
+
+// Leases are renewed whatever Ready says, and only by kubelets that live and have
+// a Node.
+func TestLease(t *testing.T) {
+	w, k := running(t)
+	read := func() int64 {
+		a := w.Serve(Request{Do: GetObject, Kind: Leases, Key: "w1"})
+		if a.Code != OK {
+			return 0
+		}
+		return a.Facts[0].(ledger.NodeLease).Renewed
+	}
+	if read() != 0 {
+		t.Error("there is a Lease that nobody has made")
+	}
+	k.Renew()
+	first := read()
+	k.Broken = true
+	report(t, w, "w1#1")
+	w.Now = w.Now.Add(time.Second)
+	if first == 0 || !k.Renew() || read() == first {
+		t.Error("a kubelet that is not ready does not renew its Lease")
+	}
+	k.Linked = false
+	if k.Renew() {
+		t.Error("one that is cut off renews its Lease")
+	}
+	k.Linked = true
+	w.Drop(Nodes, "w1")
+	if k.Renew() || read() != 0 {
+		t.Error("there is a Lease without a Node")
+	}
+}
+
+// Which machine and boot a Node is.
+func TestIdentity(t *testing.T) {
+	w, k := running(t)
+	first, _ := w.Node("w1")
+	again := func() ledger.NodeState {
+		w.Drop(Nodes, "w1")
+		w.Kubelet("w1#1").Start()
+		w.Kubelet("w1#1").Register()
+		n, _ := w.Node("w1")
+		return n
+	}
+	same := again()
+	if same.UID == first.UID || same.SystemUUID != first.SystemUUID || same.BootID != first.BootID || !k.Machine().Uses(disk) {
+		t.Errorf("the same boot: %+v", same)
+	}
+	k.Machine().PowerOff()
+	boot := again()
+	if boot.SystemUUID != first.SystemUUID || boot.BootID == first.BootID || k.Machine().Uses(disk) {
+		t.Errorf("another boot: %+v", boot)
+	}
+	w.AddMachine("w1#2", "w1")
+	w.Drop(Nodes, "w1")
+	w.Kubelet("w1#2").Register()
+	if n, _ := w.Node("w1"); n.SystemUUID == first.SystemUUID {
+		t.Errorf("another machine: %+v", n)
+	}
+}

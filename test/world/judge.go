@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Judge watches what really happens to objects, disks and mounts, and knows
+// nothing of what anybody believes. It shares no rule with internal/arbiter.
+type Judge struct {
+	// Faults are the rules that were broken, in the order of their breaking.
+	Faults []string
+	// Limits has grants judged by the nodes' limits. It makes no sense where
+	// others bind pods past them: a grant that takes nothing away from what its
+	// controller has seen may be one too many by what came meanwhile.
+	Limits bool
+	// ByTime are the machines that lived when time alone forced a volume from them:
+	// no fault, for a policy says so, but all that it can break.
+	ByTime []string
+	// Overtaken are forced detaches by time alone that were sent while they were right,
+	// and carried out when their nodes were Ready again: no fault, for a DELETE can't
+	// test the Node, but all that it can break.
+	Overtaken []string
+	// Leases has the judge count the time of rules as it should be: from the later
+	// of the last user's end, the node's not being Ready, and the last renewal of
+	// its Lease.
+	Leases bool
+
+	left     map[At]time.Time              // when the last unfinished pod with the volume left the node
+	notReady map[ledger.NodeName]time.Time // since when the node has not been Ready
+	proofs   map[At]proof                  // taken out of volumesAttached by a rule of force that held
+	ended    map[At]ended                  // proofs that ended as their nodes were Ready again
+	doomed   map[string]bool               // VolumeAttachments, by UID, deleted while their volumes might be taken by force
+	numbers  map[ledger.VolumeID]int64     // the highest transitions of the volume's hold
+	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
+	limits   map[slots]int32               // the highest that a CSINode has said
+	beside   map[At]bool                   // made for a live migration, as long as there are two
+	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
+
+	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
+	// judged. Of Moorage it is asked what docs/invariants.md has for that mode.
+	Cooperative bool
+	theirs      map[At]bool // detached by kube-controller-manager
+}
+
+// slots names a driver's slots at a node.
+type slots struct {
+	node   ledger.NodeName
+	driver string
+}
+
+func newJudge() Judge {
+	return Judge{
+		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, proofs: map[At]proof{}, ended: map[At]ended{},
+		numbers: map[ledger.VolumeID]int64{}, known: map[string][]ledger.VolumeID{},
+		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{}, Limits: true,
+	}
+}
+
+func (j *Judge) clone() Judge {
+	c := *j // its maps are replaced, never changed
+	c.Faults = slices.Clip(j.Faults)
+	return c
+}
+
+func (j *Judge) fault(format string, args ...any) {
+	j.Faults = append(j.Faults, fmt.Sprintf(format, args...))
+}
+
+// changed keeps what the judge must remember of objects.
+func (j *Judge) changed(w *World, was, is ledger.Event) {
+	for _, e := range []ledger.Event{was, is} {
+		switch e := e.(type) {
+		case ledger.Pod:
+			j.podChanged(w, e)
+		case ledger.NodeState:
+			j.nodeChanged(w, e.Name)
+		case ledger.NodeDrivers:
+			j.limitsChanged(e)
+		}
+	}
+	if a, was := was.(ledger.Attachment); was && is == nil {
+		j.migrated(w, a)
+	}
+	if t, was := was.(ledger.Ticket); was && t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted {
+		for _, v := range w.TicketVolumes(t) {
+			j.over = with(j.over, v, true)
+		}
+	}
+	if after, ok := is.(ledger.HoldSeen); ok {
+		j.holdChanged(was, after)
+	}
+	if before, ok := was.(ledger.HoldSeen); ok && is == nil && !w.exists(before.Volume) {
+		j.numbers = without(j.numbers, before.Volume) // what comes back later is another one
+	}
+}
+
+// limitsChanged: a grant may have been decided before a limit shrank.
+func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
+	for _, d := range n.Drivers {
+		limit := d.Limit
+		if limit == ledger.NoLimit {
+			limit = math.MaxInt32
+		}
+		at := slots{n.Node, d.Name}
+		j.limits = with(j.limits, at, max(j.limits[at], limit))
+	}
+}
+
+// UsedBy lists the volumes of a pod that need an attachment; what led
+// somewhere once is remembered when claim or PersistentVolume are gone.
+func (j *Judge) UsedBy(w *World, p ledger.Pod) []ledger.VolumeID {
+	if list, complete := w.VolumesOf(p); (complete || len(list) > len(j.known[p.UID])) && !slices.Equal(list, j.known[p.UID]) {
+		j.known = maps.Clone(j.known)
+		j.known[p.UID] = list
+	}
+	return j.known[p.UID]
+}
+
+func (j *Judge) podChanged(w *World, p ledger.Pod) {
+	if p.Node == "" {
+		return
+	}
+	for _, v := range j.UsedBy(w, p) {
+		at := At{v, p.Node}
+		if j.used(w, at) {
+			j.left = without(j.left, at)
+		} else if _, noted := j.left[at]; !noted {
+			j.left = with(j.left, at, w.Now)
+		}
+	}
+}
+
+// used says whether an unfinished pod at a node uses a volume.
+func (j *Judge) used(w *World, at At) bool {
+	for _, p := range w.PodsAt(at.Node) {
+		if p.Phase != ledger.PodFinished && slices.Contains(j.UsedBy(w, p), at.Volume) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
+	n, exists := w.Node(name)
+	switch {
+	case exists && n.Ready == ledger.ReadyTrue:
+		j.notReady = without(j.notReady, name)
+		j.void(w, name)
+	default:
+		if _, noted := j.notReady[name]; !noted {
+			j.notReady = with(j.notReady, name, w.Now)
+		}
+	}
+}
+
+// holdChanged: transitions never falls, and rises when the volume changes its
+// node.
+func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
+	before, _ := was.(ledger.HoldSeen)
+	v, most := after.Volume, j.numbers[after.Volume]
+	switch {
+	case after.Hold.Transitions < before.Hold.Transitions:
+		j.fault("transitions of %s falls from %d to %d", v, before.Hold.Transitions, after.Hold.Transitions)
+	case after.Hold.Node != "" && after.Hold.Node != before.Hold.Node && after.Hold.Transitions <= most:
+		j.fault("%s is given to %s with transitions %d, which %d were before", v, after.Hold.Node, after.Hold.Transitions, most)
+	}
+	j.numbers = with(j.numbers, v, max(most, after.Hold.Transitions))
+}
+
+// policy is the policy of a volume; the worlds have none for classes.
+func (w *World) policy(v ledger.VolumeID) ledger.Policy {
+	for _, key := range w.Keys(Policies) {
+		if p, _ := typed[ledger.Policy](&w.Objects, Policies, key); p.Driver == v.Driver && p.Class == "" {
+			return p
+		}
+	}
+	return ledger.Policy{}
+}
+
+// reports judges a write of volumesAttached: nothing leaves it that is in use,
+// unless a rule of force holds (I3, I4); nothing enters it that is not
+// attached (I5).
+func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, changes []flow.Change) {
+	if j.Cooperative {
+		j.fault("volumesAttached of %s is written, which is kube-controller-manager's", n.Name)
+	}
+	for _, v := range was {
+		if !lacks(n.Reported, v) {
+			continue
+		}
+		at, rule := At{v, n.Name}, ""
+		for _, s := range changes {
+			if s.Volume == v {
+				rule = s.Rule
+			}
+		}
+		switch {
+		case rule != "" && j.prove(w, at):
+		case rule != "" && n.Ready != ledger.ReadyTrue && !w.uses(at):
+			// A pod came since whoever writes this has looked, and has not got the
+			// volume: the list of the node's pods that follows finds it.
+		case rule != "":
+			j.fault("%s is taken out of volumesAttached of %s by force (%s), and that rule does not hold", v, n.Name, rule)
+		case !lacks(n.InUse, v):
+			j.fault("%s is taken out of volumesAttached of %s, which reports it in use", v, n.Name)
+		}
+	}
+	for _, v := range n.Reported {
+		if !lacks(was, v) {
+			continue
+		}
+		j.forget(At{v, n.Name})
+		a, exists := w.Attachment(ledger.AttachmentName(v, n.Name))
+		if !v.NoAttach() && (!exists || !a.Attached || a.Deleting) {
+			j.fault("%s is put into volumesAttached of %s, and its VolumeAttachment is not attached", v, n.Name)
+		}
+	}
+}
+
+// uses says whether a volume is mounted at a machine of a node.
+func (w *World) uses(at At) bool {
+	for _, m := range w.Machines {
+		if m.Node == at.Node && m.Uses(at.Volume) {
+			return true
+		}
+	}
+	return false
+}
+
+// creates: no VolumeAttachment of an exclusive volume while it has another; a
+// live migration may have one more.
+func (j *Judge) creates(w *World, a ledger.Attachment) {
+	v, _ := w.Attaches(a)
+	ok := !v.IsZero()
+	j.theirs = without(j.theirs, At{v, a.Node})
+	j.forget(At{v, a.Node})
+	if !ok || !w.Exclusive(v) {
+		return
+	}
+	others := 0
+	for _, other := range w.all[Attachments] {
+		b := other.(ledger.Attachment)
+		if u, _ := w.Attaches(b); u != v || b.Node == a.Node || j.mayTakeFrom(w, At{v, b.Node}) || j.Cooperative && !b.Ours {
+			continue
+		}
+		if others++; others == 1 && w.migrates(v) {
+			j.beside = with(j.beside, At{v, a.Node}, true)
+			continue
+		}
+		j.fault("a VolumeAttachment of %s at %s is created while it has one at %s", v, a.Node, b.Node)
+	}
+}
+
+// migrated ends a live migration with the first of its two VolumeAttachments.
+func (j *Judge) migrated(w *World, a ledger.Attachment) {
+	v, _ := w.Attaches(a)
+	for at := range j.beside {
+		if at.Volume == v {
+			j.beside = without(j.beside, at)
+		}
+	}
+}
+
+// pair says whether two nodes share a volume because of a live migration, or
+// because kube-controller-manager had a part in it, who asks nobody.
+func (j *Judge) pair(w *World, v ledger.VolumeID, a, b ledger.NodeName) bool {
+	return j.beside[At{v, a}] || j.beside[At{v, b}] || j.foreign(w, At{v, a}) || j.foreign(w, At{v, b})
+}
+
+// foreign says whether it is kube-controller-manager's doing that a volume is at
+// a node, or is not.
+func (j *Judge) foreign(w *World, at At) bool {
+	a, exists := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
+	return j.Cooperative && (j.theirs[at] || exists && !a.Ours)
+}
+
+// deletes: no VolumeAttachment is deleted while its volume is mounted, unless by
+// force, or while volumesAttached names it; nor one that is somebody else's.
+// That volumesInUse names it by now does no harm: a kubelet that began to use it
+// after it left volumesAttached has not got it, and will not. since is when the node
+// was read on whose answer a deletion by force was sent.
+func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
+	v, _ := w.Attaches(a)
+	ok := !v.IsZero()
+	if !ok {
+		return
+	}
+	if a.Name != ledger.AttachmentName(v, a.Node) || j.Cooperative && !a.Ours {
+		j.fault("VolumeAttachment %s at %s is deleted, which is somebody else's", a.Name, a.Node)
+	}
+	n, exists := w.Node(a.Node)
+	if exists && !lacks(n.Reported, v) {
+		j.fault("the VolumeAttachment of %s at %s is deleted while volumesAttached names it", v, a.Node)
+	}
+	for _, m := range w.machinesOf(a.Node) {
+		switch {
+		case !m.Uses(v):
+		case j.mayTake(w, m, v), j.overtaken(At{v, a.Node}, a.UID, since):
+			j.doomed = with(j.doomed, a.UID, true)
+		default:
+			j.fault("the VolumeAttachment of %s at %s is deleted while it is mounted there", v, a.Node)
+		}
+	}
+}
+
+// publishes: an exclusive volume is at one machine at a time, unless the other
+// one's node is fenced, or was this one's before.
+func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
+	if !w.Exclusive(v) || w.Disks.Lied[v] {
+		return
+	}
+	for _, id := range w.Disks.At[v] {
+		m, n := w.Machines[id], w.Machines[machine].Node
+		if n != m.Node && !j.pair(w, v, n, m.Node) && !m.Replaced && !j.mayTake(w, m, v) {
+			j.fault("%s is attached to %s while it is attached to %s", v, n, m.Node)
+		}
+	}
+}
+
+func (j *Judge) unpublishes(w *World, v ledger.VolumeID, machine string) {
+	m := w.Machines[machine]
+	a, _ := w.Attachment(ledger.AttachmentName(v, m.Node))
+	if at := (At{v, m.Node}); m.Uses(v) && !j.doomed[a.UID] && !j.foreign(w, at) && !j.mayTake(w, m, v) {
+		j.fault("%s is detached from %s while it is mounted there", v, m.Node)
+	}
+}
+
+// mounts: no mount of what is not attached, and of an exclusive volume at one
+// machine at a time. It is false for a mount that fails, because the volume has
+// been taken away by force, or is attached to another machine of that name.
+func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
+	if w.Disks.Lied[v] {
+		return true
+	}
+	if !v.NoAttach() && !slices.Contains(w.Disks.At[v], m.ID) {
+		a, _ := w.Attachment(ledger.AttachmentName(v, m.Node))
+		if at := (At{v, m.Node}); a.NodeID != m.ID || j.foreign(w, at) || j.mayTake(w, m, v) {
+			return false
+		}
+		j.fault("%s is mounted at %s, where it is not attached", v, m.Node)
+	}
+	if !w.Exclusive(v) {
+		return true
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
+		other := w.Machines[id]
+		if id != m.ID && w.writes(other, v) && !j.pair(w, v, m.Node, other.Node) && !j.mayTake(w, other, v) {
+			j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
+		}
+	}
+	return true
+}
+
+// writes says whether a machine may write to a volume: a mount of what is attached
+// there no more fails at every access.
+func (w *World) writes(m *Machine, v ledger.VolumeID) bool {
+	return m.Uses(v) && !m.Cut && (v.NoAttach() || slices.Contains(w.Disks.At[v], m.ID))
+}
+
+// migrates says whether a live migration is granted, or has ended, of which
+// whoever attaches may not have heard: it lets a volume be at two nodes.
+func (w *World) migrates(v ledger.VolumeID) bool {
+	if !w.policy(v).LiveMigration || w.onePod(v) {
+		return false
+	}
+	if w.Judge.over[v] {
+		return true
+	}
+	for _, e := range w.all[Tickets] {
+		if t := e.(ledger.Ticket); t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted && slices.Contains(w.TicketVolumes(t), v) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// runs says whether a pod is one to run.
+func (k Kubelet) runs(p ledger.Pod) bool {
+	return p.Phase == ledger.PodLive && !slices.Contains(k.Ended, p.UID)
+}
+
+// Desired are the volumes of pods to run, and of those that have not ended.
+func (k Kubelet) Desired() []ledger.VolumeID {
+	var list []ledger.VolumeID
+	for _, p := range k.Pods {
+		if slices.Contains(k.Ended, p.UID) || p.Phase == ledger.PodFinished && !k.m.Containers[p.UID] {
+			continue
+		}
+		volumes, _ := k.w.VolumesOf(p)
+		for _, v := range volumes {
+			list = include(list, v, byName)
+		}
+	}
+	return list
+}
+
+// tidy forgets what it told of volumes that no pod is to use any more: for the
+// next pod it starts over.
+func (k Kubelet) tidy() {
+	if len(k.Told)+len(k.Checked)+len(k.pauses) == 0 {
+		return
+	}
+	desired := k.Desired()
+	unused := func(v ledger.VolumeID) bool { return lacks(desired, v) }
+	if slices.ContainsFunc(k.Told, unused) {
+		k.Told = slices.DeleteFunc(slices.Clone(k.Told), unused)
+	}
+	if slices.ContainsFunc(k.Checked, unused) {
+		k.Checked = slices.DeleteFunc(slices.Clone(k.Checked), unused)
+	}
+	for v := range k.pauses {
+		if unused(v) {
+			k.pauses = without(k.pauses, v)
+		}
+	}
+}
+
+// CanStop: the containers of a pod that is being deleted, finished, or gone; of
+// all where the machine is being shut down.
+func (k Kubelet) CanStop(uid string) bool {
+	p, known := k.pod(uid)
+	return k.Up && k.m.Containers[uid] && k.SeenPods && (!known || p.Phase != ledger.PodLive || k.Leaving)
+}
+
+// Stop ends a pod's containers.
+func (k Kubelet) Stop(uid string) bool {
+	if !k.CanStop(uid) {
+		return false
+	}
+	k.end(uid)
+	return true
+}
+
+func (k Kubelet) end(uid string) {
+	delete(k.m.Containers, uid)
+	if _, known := k.pod(uid); known {
+		k.Ended = include(k.Ended, uid, cmp.Compare[string])
+	}
+	k.tidy()
+}
+
+// Exit is a pod's containers ending by themselves.
+func (k Kubelet) Exit(uid string) bool {
+	p, known := k.pod(uid)
+	if !k.Up || !known || !k.m.Containers[uid] || !k.runs(p) {
+		return false
+	}
+	k.end(uid)
+	return true
+}
+
+// CanRun: the containers of a pod all of whose volumes are published for it.
+func (k Kubelet) CanRun(uid string) bool {
+	p, known := k.pod(uid)
+	if !k.Up || !known || !k.runs(p) || k.m.Containers[uid] || k.Leaving {
+		return false
+	}
+	volumes, complete := k.w.VolumesOf(p)
+	return complete && !slices.ContainsFunc(volumes, func(v ledger.VolumeID) bool { return !slices.Contains(k.m.Mounts[v], uid) })
+}
+
+// Run starts a pod's containers.
+func (k Kubelet) Run(uid string) bool {
+	if !k.CanRun(uid) {
+		return false
+	}
+	k.m.Containers[uid] = true
+	return true
+}
+
+// CanFinish: the status of a pod that is being deleted, or has completed, and
+// whose containers have ended.
+func (k Kubelet) CanFinish(uid string) bool {
+	p, known := k.pod(uid)
+	due := p.Phase == ledger.PodTerminating || p.Phase == ledger.PodLive && slices.Contains(k.Ended, uid)
+	return k.Works() && known && due && !k.m.Containers[uid] && k.SeenPods
+}
+
+// Finish is the request that writes that status.
+func (k Kubelet) Finish(uid string) (Request, bool) {
+	if !k.CanFinish(uid) {
+		return Request{}, false
+	}
+	k.end(uid)
+	return Request{Do: FinishPod, UID: uid}, true
+}
+
+// CanRemove: the object of a pod that is being deleted, has ended, and has
+// nothing published any more.
+func (k Kubelet) CanRemove(uid string) bool {
+	p, known := k.pod(uid)
+	if !k.Works() || !known || p.Phase == ledger.PodLive || !k.w.Deleting(uid) || k.m.Containers[uid] || !k.Synced {
+		return false
+	}
+	for _, pods := range k.m.Mounts {
+		if slices.Contains(pods, uid) {
+			return false
+		}
+	}
+	return true
+}
+
+// Remove is the request that removes it.
+func (k Kubelet) Remove(uid string) (Request, bool) {
+	if !k.CanRemove(uid) {
+		return Request{}, false
+	}
+	k.end(uid)
+	return Request{Do: RemovePod, UID: uid}, true
+}

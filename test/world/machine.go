@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Machine is a computer that runs, or once ran, as a node: what is true of it,
+// whatever anybody knows.
+type Machine struct {
+	ID      string
+	Node    ledger.NodeName
+	Powered bool
+	// Cut: its access to all disks is taken away, as by a NetworkFence. Whatever
+	// is mounted there can do no harm.
+	Cut bool
+	// Replaced: another machine has its node's name. What is attached to this
+	// one is out of everybody's reach.
+	Replaced bool
+	// Boots counts how often it was switched on: another number is another bootID.
+	Boots int
+	// Containers of pods, by UID, and the volumes that are published for pods:
+	// those are the folders from which a kubelet that starts rebuilds what is
+	// mounted. Both survive the kubelet, and end with the power.
+	Containers map[string]bool
+	Mounts     map[ledger.VolumeID][]string // for which pods, sorted
+	// Staged are the volumes that are staged, sorted: all that are published, and
+	// those between their last NodeUnpublish and NodeUnstage.
+	Staged []ledger.VolumeID
+	// Stuck are staged volumes that can't be unpublished or unstaged, until the
+	// power goes.
+	Stuck []ledger.VolumeID
+	// Renewed is when its kubelet renewed its Lease last; zero: never. Streak is the
+	// first of the renewals without a gap that this is one of, and Before the last one
+	// before those.
+	Renewed, Streak, Before time.Time
+	// Process is the kubelet's memory.
+	Process Process
+}
+
+// AddMachine adds a machine that is switched on, with a kubelet that has
+// started on it, and has found nothing.
+func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
+	m := &Machine{ID: id, Node: n, Powered: true, Boots: 1}
+	m.wipe()
+	m.Process = Process{Up: true, Linked: true, Synced: true}
+	w.Machines[id] = m
+	return m
+}
+
+func (m *Machine) wipe() {
+	m.Containers, m.Mounts, m.Staged, m.Stuck = map[string]bool{}, map[ledger.VolumeID][]string{}, nil, nil
+}
+
+func (m *Machine) clone() *Machine {
+	c := *m // its lists and Mounts are replaced, never changed
+	c.Containers = maps.Clone(m.Containers)
+	return &c
+}
+
+// SystemUUID is the machine's systemUUID, whatever node it is.
+func (m *Machine) SystemUUID() string { return m.ID }
+
+// BootID is the bootID of the machine's present boot.
+func (m *Machine) BootID() string { return fmt.Sprintf("%s.%d", m.ID, m.Boots) }
+
+// PowerOff ends everything that runs.
+func (m *Machine) PowerOff() {
+	m.Powered = false
+	m.Process.Up = false
+	m.wipe()
+}
+
+// PowerOn boots a machine that is off; its kubelet is to be started.
+func (m *Machine) PowerOn() {
+	if !m.Powered {
+		m.Powered = true
+		m.Boots++
+	}
+}
+
+// Dead says whether nothing on the machine can reach a disk.
+func (m *Machine) Dead() bool { return !m.Powered || m.Cut }
+
+// Uses says whether a volume is staged or published.
+func (m *Machine) Uses(v ledger.VolumeID) bool { return m.Powered && slices.Contains(m.Staged, v) }
+
+// Mounted lists what is published, sorted.
+func (m *Machine) Mounted() []ledger.VolumeID {
+	return SortVolumes(slices.Collect(maps.Keys(m.Mounts)))
+}
+
+// Mount stages a volume, and publishes it for a pod. It fails, as NodeStage
+// does, when the volume has been taken away by force.
+func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
+	if slices.Contains(m.Mounts[v], pod) {
+		return true
+	}
+	if !w.Judge.mounts(w, m, v) {
+		return false
+	}
+	m.Staged = include(m.Staged, v, byName)
+	m.Mounts = withList(m.Mounts, v, include(m.Mounts[v], pod, cmp.Compare[string]))
+	return true
+}
+
+// Unpublish ends a pod's mount: its folder is gone. It is false where it can't be
+// done.
+func (m *Machine) Unpublish(v ledger.VolumeID, pod string) bool {
+	if slices.Contains(m.Stuck, v) || !slices.Contains(m.Mounts[v], pod) {
+		return false
+	}
+	list := exclude(m.Mounts[v], pod)
+	m.Mounts = withList(m.Mounts, v, list)
+	if len(list) == 0 {
+		delete(m.Mounts, v)
+	}
+	return true
+}
+
+// Unstage ends the use of a volume that is published for no pod. It is false
+// where it can't be done.
+func (m *Machine) Unstage(v ledger.VolumeID) bool {
+	if slices.Contains(m.Stuck, v) || len(m.Mounts[v]) > 0 {
+		return false
+	}
+	m.Staged = exclude(m.Staged, v)
+	return true
+}
+
+// Stick has a staged volume stay: no unmount of it succeeds.
+func (m *Machine) Stick(v ledger.VolumeID) bool {
+	if !m.Uses(v) || slices.Contains(m.Stuck, v) {
+		return false
+	}
+	m.Stuck = include(m.Stuck, v, byName)
+	return true
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Kind is a type of API objects.
+type Kind uint8
+
+// The kinds, in the order in which a process that starts lists them: tickets
+// before pods.
+const (
+	Tickets Kind = iota
+	Pods
+	Claims
+	PersistentVolumes
+	Classes
+	Drivers
+	Nodes
+	NodeDrivers
+	Attachments
+	Holds
+	Policies
+	// Kinds is how many there are that are watched.
+	Kinds
+	// Leases are those of nodes: nobody watches them, but they can be read, by the
+	// name of the node.
+	Leases = Kinds
+)
+
+// AllKinds lists the kinds that are watched.
+func AllKinds() []Kind {
+	all := make([]Kind, Kinds)
+	for k := range all {
+		all[k] = Kind(k)
+	}
+	return all
+}
+
+var kindNames = [Kinds + 1]string{"tickets", "pods", "claims", "pvs", "classes", "drivers", "nodes", "csinodes", "attachments", "holds", "policies", "leases"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// KindOf is the kind of that name.
+func KindOf(name string) (Kind, bool) {
+	i := slices.Index(kindNames[:], name)
+	return Kind(max(i, 0)), i >= 0
+}
+
+// Change is one event of a kind's watch.
+type Change struct {
+	Kind    Kind
+	Key     string
+	Version int64
+	Fact    ledger.Event // the object as it is; nil when it is gone
+	Old     ledger.Event // the object as it was; nil when it is new
+}
+
+// Objects are the API server's objects, at their newest versions.
+type Objects struct {
+	all    [Kinds]map[string]ledger.Event
+	shared [Kinds]bool     // with a clone: copied before it changes
+	sorted [Kinds][]string // the keys of all, sorted; nil when not known
+	// leads are the volumes of pods, by UID, as long as nothing changes that
+	// they depend on; it is replaced then.
+	leads    map[string]leads
+	stamped  map[string]bool                    // VolumeAttachments with the attacher's finalizer; it is replaced, too
+	made     map[string]Made                    // VolumeAttachments by UID; it is replaced, too
+	deleting map[string]bool                    // pods with a deletionTimestamp, by UID; it is replaced, too
+	vanished map[string]ledger.PersistentVolume // those that have vanished, by name; it is replaced, too
+	version  int64
+	changed  [Kinds]int64 // each kind's newest version
+	uids     int64
+	// Log is what has changed since it was last emptied.
+	Log []Change
+}
+
+// leads is where the volumes of a pod lead, and whether all do.
+type leads struct {
+	volumes  []ledger.VolumeID
+	complete bool
+}
+
+// Made is how a VolumeAttachment began.
+type Made struct {
+	At time.Time
+	// Beside is the source of the live migration that it was made for.
+	Beside ledger.NodeName
+}
+
+// Made says how the VolumeAttachment of a UID began.
+func (o *Objects) Made(uid string) Made { return o.made[uid] }
+
+func newObjects() Objects {
+	o := Objects{stamped: map[string]bool{}, made: map[string]Made{}, leads: map[string]leads{}}
+	for k := range o.all {
+		o.all[k] = map[string]ledger.Event{}
+	}
+	return o
+}
+
+func (o *Objects) clone() Objects {
+	for k := range o.shared {
+		o.shared[k] = true
+	}
+	c := *o
+	c.Log = slices.Clip(o.Log)
+	return c
+}
+
+// Version is the newest version that was given out.
+func (o *Objects) Version() int64 { return o.version }
+
+// Changed is the version of a kind's newest change.
+func (o *Objects) Changed(k Kind) int64 { return o.changed[k] }
+
+// UID makes a UID of the usual form.
+func (o *Objects) UID() string {
+	o.uids++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", o.uids)
+}
+
+// Get returns an object; nil when it does not exist.
+func (o *Objects) Get(k Kind, key string) ledger.Event { return o.all[k][key] }
+
+// Keys lists the objects of a kind, sorted. Read only.
+func (o *Objects) Keys(k Kind) []string {
+	if o.sorted[k] == nil && len(o.all[k]) > 0 {
+		o.sorted[k] = slices.Sorted(maps.Keys(o.all[k]))
+	}
+	return o.sorted[k]
+}
+
+// change notes that a kind changes at the next version.
+func (o *Objects) change(k Kind) {
+	o.version++
+	o.changed[k] = o.version
+	if k == Claims || k == PersistentVolumes || k == Drivers {
+		o.leads = map[string]leads{}
+	}
+	if o.shared[k] {
+		o.all[k], o.shared[k] = maps.Clone(o.all[k]), false
+	}
+}
+
+// List lists the objects of a kind, in the order of their keys.
+func (o *Objects) List(k Kind) []ledger.Event {
+	list := make([]ledger.Event, 0, len(o.all[k]))
+	for _, key := range o.Keys(k) {
+		list = append(list, o.all[k][key])
+	}
+	return list
+}
+
+// typed returns an object as what it is.
+func typed[T ledger.Event](o *Objects, k Kind, key string) (T, bool) {
+	t, ok := o.all[k][key].(T)
+	return t, ok
+}
+
+// Pod returns a pod by UID.
+func (o *Objects) Pod(uid string) (ledger.Pod, bool) { return typed[ledger.Pod](o, Pods, uid) }
+
+// Deleting says whether a pod has a deletionTimestamp.
+func (o *Objects) Deleting(uid string) bool { return o.deleting[uid] }
+
+// Node returns a Node.
+func (o *Objects) Node(n ledger.NodeName) (ledger.NodeState, bool) {
+	return typed[ledger.NodeState](o, Nodes, string(n))
+}
+
+// Attachment returns a VolumeAttachment.
+func (o *Objects) Attachment(name string) (ledger.Attachment, bool) {
+	return typed[ledger.Attachment](o, Attachments, name)
+}
+
+// Ticket returns a VolumeTicket.
+func (o *Objects) Ticket(id ledger.TicketID) (ledger.Ticket, bool) {
+	return typed[ledger.Ticket](o, Tickets, id.String())
+}
+
+// Hold returns a volume's VolumeHold.
+func (o *Objects) Hold(v ledger.VolumeID) (ledger.Hold, bool) {
+	h, ok := typed[ledger.HoldSeen](o, Holds, v.String())
+	return h.Hold, ok
+}
+
+// Drivers returns a CSINode.
+func (o *Objects) Drivers(n ledger.NodeName) (ledger.NodeDrivers, bool) {
+	return typed[ledger.NodeDrivers](o, NodeDrivers, string(n))
+}
+
+// PodsAt lists the pods bound to a node, in the order of their UIDs.
+func (o *Objects) PodsAt(n ledger.NodeName) []ledger.Pod {
+	var list []ledger.Pod
+	for _, key := range o.Keys(Pods) {
+		if p, _ := o.Pod(key); p.Node == n {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// put writes an object at a new version.
+func (o *Objects) put(e ledger.Event) ledger.Event {
+	k, key := Identify(e)
+	o.change(k)
+	e = versioned(e, strconv.FormatInt(o.version, 10))
+	old, exists := o.all[k][key]
+	if !exists {
+		o.sorted[k] = nil
+	}
+	o.Log = append(o.Log, Change{k, key, o.version, e, old})
+	o.all[k][key] = e
+	return e
+}
+
+// drop deletes an object; it says whether there was one.
+func (o *Objects) drop(k Kind, key string) bool {
+	old, ok := o.all[k][key]
+	if !ok {
+		return false
+	}
+	o.change(k)
+	delete(o.all[k], key)
+	o.sorted[k] = nil
+	switch k {
+	case Attachments:
+		o.stamped = without(o.stamped, key)
+	case Pods:
+		o.deleting = without(o.deleting, key)
+	}
+	o.Log = append(o.Log, Change{k, key, o.version, nil, old})
+	return true
+}
+
+// Identify says of what kind a fact is, and its key.
+func Identify(e ledger.Event) (Kind, string) {
+	switch e := e.(type) {
+	case ledger.Ticket:
+		return Tickets, e.ID.String()
+	case ledger.Pod:
+		return Pods, e.UID
+	case ledger.Claim:
+		return Claims, e.Key.String()
+	case ledger.PersistentVolume:
+		return PersistentVolumes, e.Name
+	case ledger.StorageClass:
+		return Classes, e.Name
+	case ledger.Driver:
+		return Drivers, e.Name
+	case ledger.NodeState:
+		return Nodes, string(e.Name)
+	case ledger.NodeDrivers:
+		return NodeDrivers, string(e.Node)
+	case ledger.Attachment:
+		return Attachments, e.Name
+	case ledger.HoldSeen:
+		return Holds, e.Volume.String()
+	case ledger.Policy:
+		return Policies, e.Name
+	}
+	panic(fmt.Sprintf("not an object: %T", e))
+}
+
+func versioned(e ledger.Event, v string) ledger.Event {
+	switch e := e.(type) {
+	case ledger.Ticket:
+		e.Version = v
+		return e
+	case ledger.Pod:
+		e.Version = v
+		return e
+	case ledger.Claim:
+		e.Version = v
+		return e
+	case ledger.PersistentVolume:
+		e.Version = v
+		return e
+	case ledger.StorageClass:
+		e.Version = v
+		return e
+	case ledger.Driver:
+		e.Version = v
+		return e
+	case ledger.NodeState:
+		e.Version = v
+		return e
+	case ledger.NodeDrivers:
+		e.Version = v
+		return e
+	case ledger.Attachment:
+		e.Version = v
+		return e
+	case ledger.HoldSeen:
+		e.Hold.Version = v
+		return e
+	case ledger.Policy:
+		e.Version = v
+		return e
+	}
+	panic(fmt.Sprintf("not an object: %T", e))
+}
+
+// VersionOf and UIDOf are an object's version and UID; kinds that are replaced
+// by name only have the name as UID.
+func VersionOf(e ledger.Event) int64 {
+	var v string
+	switch e := e.(type) {
+	case ledger.Ticket:
+		v = e.Version
+	case ledger.Pod:
+		v = e.Version
+	case ledger.Claim:
+		v = e.Version
+	case ledger.PersistentVolume:
+		v = e.Version
+	case ledger.StorageClass:
+		v = e.Version
+	case ledger.Driver:
+		v = e.Version
+	case ledger.NodeState:
+		v = e.Version
+	case ledger.NodeDrivers:
+		v = e.Version
+	case ledger.Attachment:
+		v = e.Version
+	case ledger.HoldSeen:
+		v = e.Hold.Version
+	case ledger.Policy:
+		v = e.Version
+	}
+	n, _ := strconv.ParseInt(v, 10, 64) // "" is 0: never written
+	return n
+}
+
+// UIDOf is an object's UID, or its key where the ledger keeps none.
+func UIDOf(e ledger.Event) string {
+	switch e := e.(type) {
+	case ledger.Ticket:
+		return e.UID
+	case ledger.NodeState:
+		return e.UID
+	case ledger.Attachment:
+		return e.UID
+	}
+	_, key := Identify(e)
+	return key
+}
+
+// Gone is the event that an object is no more.
+func Gone(e ledger.Event) ledger.Event {
+	switch e := e.(type) {
+	case ledger.Ticket:
+		return ledger.TicketGone{ID: e.ID}
+	case ledger.Pod:
+		return ledger.PodGone{UID: e.UID}
+	case ledger.Claim:
+		return ledger.ClaimGone{Key: e.Key}
+	case ledger.PersistentVolume:
+		return ledger.PersistentVolumeGone{Name: e.Name}
+	case ledger.StorageClass:
+		return ledger.StorageClassGone{Name: e.Name}
+	case ledger.Driver:
+		return ledger.DriverGone{Name: e.Name}
+	case ledger.NodeState:
+		return ledger.NodeGone{Name: e.Name}
+	case ledger.NodeDrivers:
+		return ledger.NodeDriversGone{Node: e.Node}
+	case ledger.Attachment:
+		return ledger.AttachmentGone{Name: e.Name}
+	case ledger.HoldSeen:
+		return ledger.HoldGone{Volume: e.Volume}
+	case ledger.Policy:
+		return ledger.PolicyGone{Name: e.Name}
+	}
+	panic(fmt.Sprintf("not an object: %T", e))
+}
+
+// Start is when every world begins.
+func Start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// TicketKey reads a ticket's key.
+func TicketKey(key string) ledger.TicketID {
+	namespace, name, _ := strings.Cut(key, "/")
+	return ledger.TicketID{Namespace: namespace, Name: name}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Process is what the process of a kubelet remembers; all of it is lost when it
+// starts anew. Its maps and lists are replaced, never changed.
+type Process struct {
+	Up     bool // it runs
+	Linked bool // it reaches the API server; that is the machine's, and outlives the process
+	// Broken has it report that it is not ready, though it lives: its network
+	// plugin or its runtime is broken. That is the machine's, too.
+	Broken bool
+	// Leaving is a graceful shutdown: it reports that it is not ready, and the
+	// power goes afterwards.
+	Leaving bool
+	// Registered: it registers its Node once in its life.
+	Registered bool
+
+	Node     ledger.NodeState // its own copy of its Node; it has no UID where there is none
+	Pods     []ledger.Pod     // of its node, as its watch has shown them, by UID
+	SeenPods bool             // it has had a first look at them
+	Ended    []string         // pods whose containers it has ended, sorted
+
+	// Synced: it knows of every mount that it has found on its disk whether
+	// volumesAttached names it (ReconcilerStatesHasBeenSynced). Before that it
+	// writes no volumesInUse, and unmounts nothing.
+	Synced bool
+	// Attached is its actual state of the world: what it holds for attached, never
+	// looked at again. Uncounted are those of them that it has found on its disk,
+	// and that volumesAttached did not name then: they are not in volumesInUse.
+	Attached, Uncounted []ledger.VolumeID
+	Told                []ledger.VolumeID // in its desired state, marked as reported in use
+	Checked             []ledger.VolumeID // VolumeAttachment read, mount begins
+	// Unknown are mounts that failed reconstruction. They are unpublished, once,
+	// unless a pod is to use them, and never unstaged.
+	Unknown []ledger.VolumeID
+
+	pauses map[ledger.VolumeID]pause
+}
+
+// pause is how long a volume rests after failures.
+type pause struct {
+	until  time.Time
+	failed int
+}
+
+// Kubelet is the kubelet of a machine. It is a view: its state is the machine's,
+// and it is of no use after its World was cloned. Its methods are serial, and do
+// nothing where what they do is not possible, which they say.
+type Kubelet struct {
+	*Process
+	w *World
+	m *Machine
+}
+
+// Kubelet is the kubelet of a machine that there is.
+func (w *World) Kubelet(machine string) Kubelet {
+	m := w.Machines[machine]
+	return Kubelet{&m.Process, w, m}
+}
+
+// Machine is the kubelet's machine.
+func (k Kubelet) Machine() *Machine { return k.m }
+
+// Works says whether the process runs and reaches the API server.
+func (k Kubelet) Works() bool { return k.Up && k.Linked }
+
+// Kill ends the process; containers and mounts stay.
+func (k Kubelet) Kill() { k.Up = false }
+
+// Start begins a new process, on a machine that is switched on then. It rebuilds
+// what is mounted from the folders of pods (reconstructVolumes); of those in
+// unknown that fails. What is staged and has no folder is not found where World.Forgetful
+// is set.
+func (k Kubelet) Start(unknown ...ledger.VolumeID) {
+	k.m.PowerOn()
+	old := *k.Process
+	*k.Process = Process{Up: true, Linked: old.Linked, Broken: old.Broken}
+	for _, v := range k.m.Staged {
+		switch {
+		case len(k.m.Mounts[v]) == 0 && k.w.Forgetful:
+		case slices.Contains(unknown, v):
+			k.Unknown = include(k.Unknown, v, byName)
+		default:
+			k.Attached, k.Uncounted = include(k.Attached, v, byName), include(k.Uncounted, v, byName)
+		}
+	}
+	k.Synced = len(k.Uncounted) == 0
+}
+
+// SeePod takes in a pod of its node as its watch shows it.
+func (k Kubelet) SeePod(p ledger.Pod) {
+	k.SeenPods = true
+	i, known := k.find(p.UID)
+	list := slices.Clone(k.Pods)
+	if known {
+		list[i] = p
+	} else {
+		list = slices.Insert(list, i, p)
+	}
+	k.Pods = list
+	k.tidy()
+}
+
+// LosePod takes in that a pod is no more.
+func (k Kubelet) LosePod(uid string) {
+	k.SeenPods = true
+	if i, known := k.find(uid); known {
+		k.Pods = slices.Delete(slices.Clone(k.Pods), i, i+1)
+		k.Ended = exclude(k.Ended, uid)
+	}
+	k.tidy()
+}
+
+// SeePods takes in all pods of its node as they are.
+func (k Kubelet) SeePods() {
+	k.SeenPods, k.Pods = true, k.w.PodsAt(k.m.Node)
+	for _, uid := range k.Ended {
+		if _, known := k.find(uid); !known {
+			k.Ended = exclude(k.Ended, uid)
+		}
+	}
+	k.tidy()
+}
+
+func (k Kubelet) find(uid string) (int, bool) {
+	return slices.BinarySearchFunc(k.Pods, uid, func(p ledger.Pod, uid string) int { return strings.Compare(p.UID, uid) })
+}
+
+// pod is a pod as the process knows it.
+func (k Kubelet) pod(uid string) (ledger.Pod, bool) {
+	i, known := k.find(uid)
+	if !known {
+		return ledger.Pod{}, false
+	}
+	return k.Pods[i], true
+}
+
+// SeeNode takes in its Node as it is, or that there is none. It says whether that
+// is new.
+func (k Kubelet) SeeNode() bool {
+	n, _ := k.w.Node(k.m.Node)
+	fresh := n.UID != k.Node.UID || n.Version != k.Node.Version
+	k.Node = n
+	return fresh
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Refused is what a webhook or a policy of somebody else may refuse.
+type Refused string
+
+// What is refused: of one object, or of all.
+const (
+	// RefusedAttachments: VolumeAttachments are not created, and not deleted.
+	RefusedAttachments Refused = "attachments"
+	// RefusedTickets: no status of a VolumeTicket is written.
+	RefusedTickets Refused = "tickets"
+	// RefusedNodes: no controller's write of a Node's status is taken.
+	RefusedNodes Refused = "nodes"
+)
+
+// AllRefused lists what may be refused.
+func AllRefused() []Refused { return []Refused{RefusedAttachments, RefusedTickets, RefusedNodes} }
+
+// Refusal is one such rule: requests about the object of a key, or about all, are
+// answered with 403 as long as it is there.
+type Refusal struct {
+	What Refused
+	Key  string // empty: all
+}
+
+// Refuse has requests refused, Accept accepts them again.
+func (w *World) Refuse(r Refusal) {
+	if !slices.Contains(w.Refusals, r) {
+		w.Refusals = append(slices.Clip(w.Refusals), r)
+	}
+}
+
+// Accept ends a rule.
+func (w *World) Accept(r Refusal) { w.Refusals = exclude(w.Refusals, r) }
+
+// refuses says whether somebody else's rule refuses a request.
+func (w *World) refuses(r Request) bool {
+	if len(w.Refusals) == 0 {
+		return false
+	}
+	switch r.Do {
+	case CreateAttachment:
+		a, _ := r.Fact.(ledger.Attachment)
+		return w.Refuses(RefusedAttachments, a.Name)
+	case DropAttachment:
+		return w.Refuses(RefusedAttachments, r.Key)
+	case DecideTicket:
+		return w.Refuses(RefusedTickets, r.Key)
+	case PatchNode, WriteReported:
+		return w.Refuses(RefusedNodes, string(r.Node))
+	}
+	return false
+}
+
+// Refuses says whether what is done to an object is refused now.
+func (w *World) Refuses(what Refused, key string) bool {
+	return slices.ContainsFunc(w.Refusals, func(r Refusal) bool { return r.What == what && (r.Key == "" || r.Key == key) })
+}
+
+// RefusedFor says whether a refusal may be why a volume does not come to a node,
+// or does not leave it: of its VolumeAttachments, or of the status of a node that
+// has one, or is to get one.
+func (w *World) RefusedFor(v ledger.VolumeID, n ledger.NodeName) bool {
+	if len(w.Refusals) == 0 {
+		return false
+	}
+	refused := func(n ledger.NodeName) bool {
+		return w.Refuses(RefusedNodes, string(n)) || w.Refuses(RefusedAttachments, ledger.AttachmentName(v, n))
+	}
+	if refused(n) {
+		return true
+	}
+	for _, m := range w.Machines {
+		if _, exists := w.Attachment(ledger.AttachmentName(v, m.Node)); exists && refused(m.Node) {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseRefusal reads "what" or "what key".
+func ParseRefusal(text string) (Refusal, bool) {
+	what, key, _ := strings.Cut(text, " ")
+	return Refusal{Refused(what), key}, slices.Contains(AllRefused(), Refused(what))
+}
+
+// String is what ParseRefusal reads.
+func (r Refusal) String() string { return strings.TrimSpace(string(r.What) + " " + r.Key) }

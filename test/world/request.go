@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Verb is what a request does: one of the controller's, or one below.
+type Verb = flow.Verb
+
+// The controller's requests.
+const (
+	GetObject         = flow.GetObject
+	ListObjects       = flow.ListObjects
+	ListPods          = flow.ListPods
+	PutHold           = flow.PutHold
+	DropHold          = flow.DropHold
+	CreateAttachment  = flow.CreateAttachment
+	ConfirmAttachment = flow.ConfirmAttachment
+	MarkWanted        = flow.MarkWanted
+	DropAttachment    = flow.DropAttachment
+	PatchNode         = flow.PatchNode
+	RemovePod         = flow.RemovePod
+	DecideTicket      = flow.DecideTicket
+	DropTicket        = flow.DropTicket
+)
+
+// The requests of everybody else.
+const (
+	// CreateTicket creates Fact, a Ticket.
+	CreateTicket Verb = flow.Verbs + iota
+	// BindPod binds the pod UID to Node.
+	BindPod
+	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
+	// InUse, unless Same, which leaves the list out of the patch.
+	ReportUse
+	// FinishPod is a kubelet's word that all containers of the pod UID, which
+	// is being deleted, have ended.
+	FinishPod
+	// StampAttachment is the attacher's finalizer and node-id annotation.
+	StampAttachment
+	// MarkAttached is the attacher's word that attachment Key is attached, or
+	// why it is not (Error).
+	MarkAttached
+	// MarkDetached removes the attacher's finalizer of attachment Key, or says
+	// why it is not detached (Error).
+	MarkDetached
+	// WriteReported replaces Node's volumesAttached by InUse.
+	WriteReported
+	// Unsupported stands for what whoever plays a controller does not know how to
+	// do: it breaks the run.
+	Unsupported
+)
+
+// Request is one request to the API server.
+type Request struct {
+	Do     Verb
+	Kind   Kind
+	Key    string
+	Node   ledger.NodeName
+	Volume ledger.VolumeID
+	// UID and Version are what the object must have, where they are set.
+	UID, Version string
+	Fact         ledger.Event
+	// Read is the Node that Patch was composed on.
+	Read  ledger.NodeState
+	Patch flow.NodePatch
+	InUse []ledger.VolumeID
+	Same  bool
+	// NotReady: the kubelet lives, and says that it is not ready.
+	NotReady bool
+	// SystemUUID and BootID are the machine and boot that a kubelet reports.
+	SystemUUID, BootID string
+	Error              ledger.CallError
+	Phase              ledger.TicketPhase
+	Reason             string
+	Epoch              int64
+	EpochOnly          bool // DecideTicket: write nothing else
+	Stamp              bool // CreateAttachment: with the attacher's finalizer
+	// Manager: kube-controller-manager asks, whom nobody judges.
+	Manager bool
+	// Within: it is not carried out after its sender's deadline.
+	Within bool
+	// Since is when the last answer that its sender waited for was served (Answer.At),
+	// where that was a read of the node and a VolumeAttachment is deleted by force; 0
+	// where nothing is known of that.
+	Since  int64
+	NodeID string
+}
+
+// kinds are the world's names of what the controller reads.
+func kindOf(k flow.Kind) Kind {
+	return map[flow.Kind]Kind{
+		flow.Tickets: Tickets, flow.Pods: Pods, flow.Claims: Claims, flow.PersistentVolumes: PersistentVolumes,
+		flow.Nodes: Nodes, flow.Attachments: Attachments, flow.Holds: Holds,
+	}[k]
+}
+
+// Sent is a request of the controller as it is sent to this world's API server.
+// stamp says whether an attachment is created with the attacher's finalizer. A
+// change of a node is sent by SentPatch.
+func Sent(r flow.Request, stamp bool) Request {
+	sent := Request{
+		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
+		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
+	}
+	switch {
+	case r.Do == GetObject && sent.Kind == Pods:
+		sent.Key = r.UID
+	case r.Do == CreateAttachment:
+		a, _ := r.Fact.(ledger.Attachment)
+		sent.Stamp, sent.Node = stamp && a.NodeID != "", r.Beside
+		if !sent.Stamp {
+			a.NodeID = ""
+		}
+		sent.Fact = a
+	}
+	return sent
+}
+
+// SentPatch is one patch of a Node that was read.
+func SentPatch(read ledger.NodeState, p flow.NodePatch) Request {
+	return Request{Do: PatchNode, Node: read.Name, Read: read, Patch: p}
+}
+
+// Adds says whether a request has no precondition that fails by itself when it
+// comes late: the controller waits until such a one must be over.
+func (r Request) Adds() bool {
+	return r.Do == CreateAttachment || r.Do == PatchNode && r.Patch.Adds()
+}
+
+// Code is how a request ended.
+type Code uint8
+
+// The ends of requests.
+const (
+	OK Code = iota
+	NotFound
+	Exists
+	Conflict // another version or UID
+	Invalid  // a test of a patch failed
+	// Forbidden: a rule of somebody else refuses it; it may do so for ever.
+	Forbidden
+)
+
+func (c Code) String() string {
+	return [...]string{"ok", "not found", "exists", "conflict", "invalid", "forbidden"}[c]
+}
+
+// Answer is what the API server answers. Facts are the objects as they are
+// after the request; a list's all. At is the world's version when it was served.
+type Answer struct {
+	Code  Code
+	Facts []ledger.Event
+	At    int64
+}
+
+func answer(facts ...ledger.Event) Answer { return Answer{Code: OK, Facts: facts} }
+
+// Result is what the controller learns of an answer.
+func (c Code) Result() flow.Result {
+	return [...]flow.Result{flow.Done, flow.NotFound, flow.Exists, flow.Conflict, flow.Conflict, flow.Refused}[c]
+}

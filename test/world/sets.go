@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Worlds are cloned often: their maps and lists are replaced, never changed.
+
+// with is a map in which a key leads to a value.
+func with[K, V comparable](m map[K]V, k K, v V) map[K]V {
+	if old, ok := m[k]; ok && old == v {
+		return m
+	}
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[k] = v
+	return m
+}
+
+// withList is a map in which a key leads to a list.
+func withList[K comparable, T any](m map[K][]T, k K, list []T) map[K][]T {
+	m = maps.Clone(m)
+	m[k] = list
+	return m
+}
+
+// without is a map without a key.
+func without[K comparable, V any](m map[K]V, k K) map[K]V {
+	if _, ok := m[k]; ok {
+		m = maps.Clone(m)
+		delete(m, k)
+	}
+	return m
+}
+
+// include is a sorted list with an element.
+func include[T comparable](list []T, e T, order func(a, b T) int) []T {
+	i, there := slices.BinarySearchFunc(list, e, order)
+	if there {
+		return list
+	}
+	return slices.Insert(slices.Clip(list), i, e)
+}
+
+// exclude is a list without an element.
+func exclude[T comparable](list []T, e T) []T {
+	if !slices.Contains(list, e) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(other T) bool { return other == e })
+}
+
+// byName orders volumes by driver, then handle.
+func byName(a, b ledger.VolumeID) int {
+	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
+}
+
+// SortVolumes sorts a list by driver, then handle.
+func SortVolumes(list []ledger.VolumeID) []ledger.VolumeID {
+	slices.SortFunc(list, byName)
+	return list
+}
+
+// lacks says whether a list does not name a volume.
+func lacks(list []ledger.VolumeID, v ledger.VolumeID) bool { return !slices.Contains(list, v) }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// grants: no grant takes a node past any limit that it has had (I2), nor
+// shares an exclusive volume with another granted one (I1). Slots are counted
+// from the API's objects alone: a volume at a node once, however many of them
+// bind it there.
+func (j *Judge) grants(w *World, t ledger.Ticket) {
+	there, counted := w.bound(t.Node), w.booked(t.Node)
+	fresh, after := map[string]bool{}, map[string]int32{}
+	for _, v := range w.TicketVolumes(t) {
+		if !there[v] {
+			fresh[v.Driver] = true
+		}
+		counted[v] = true
+		j.shares(w, t, v)
+	}
+	for v := range counted {
+		after[v.Driver]++
+	}
+	for driver, n := range after {
+		if limit := j.limits[slots{t.Node, driver}]; j.Limits && n > limit && fresh[driver] {
+			j.fault("ticket %s is granted at %s past the limit of %s: %d of %d", t.ID.Name, t.Node, driver, n, limit)
+		}
+	}
+}
+
+// shares: an exclusive volume is granted to tickets of one node only; one for
+// a single pod to one ticket only.
+func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
+	if !w.Exclusive(v) || w.migrates(v) || t.Type == ledger.TypeLiveMigration || t.Type.Yields() {
+		return
+	}
+	for _, key := range w.Keys(Tickets) {
+		other, _ := w.Ticket(TicketKey(key))
+		if other.ID == t.ID || other.Phase != ledger.TicketGranted || other.Type.Yields() ||
+			!slices.Contains(w.TicketVolumes(other), v) || !w.living(other) || j.mayTakeFrom(w, At{v, other.Node}) {
+			continue
+		}
+		if other.Node != t.Node || w.onePod(v) {
+			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
+		}
+	}
+}
+
+// refuses: no ticket is refused for a claim that is there. Whoever wrote it has
+// seen the claim, and no other one will ever have its UID.
+func (j *Judge) refuses(w *World, t ledger.Ticket) {
+	for _, v := range t.Volumes {
+		key := ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}
+		if claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String()); exists && claim.UID == v.ClaimUID {
+			j.fault("ticket %s is refused since claim %s is missing, which is there", t.ID.Name, v.Claim)
+		}
+	}
+}
+
+// living says whether a ticket's pod, if it is for one, is there to stay.
+func (w *World) living(t ledger.Ticket) bool {
+	if t.Type != ledger.TypePod {
+		return true
+	}
+	p, exists := w.Pod(t.Pod)
+	return exists && p.Phase == ledger.PodLive && (p.Node == "" || p.Node == t.Node)
+}
+
+func (w *World) onePod(v ledger.VolumeID) bool {
+	for _, pv := range w.all[PersistentVolumes] {
+		if pv := pv.(ledger.PersistentVolume); pv.Volume == v && pv.Access == ledger.AccessPod {
+			return true
+		}
+	}
+	return false
+}
+
+// told is how long it takes at most until Moorage knows what
+// kube-controller-manager has made, or that a Lease is renewed again.
+const told = 15 * time.Second
+
+// booked are the volumes that granted tickets or VolumeAttachments bind to a
+// node: what whoever grants must know of. What kube-controller-manager has just
+// made for a pod may not be known, and the pod's ticket may have ended meanwhile:
+// Cooperative mode promises limits among tickets only.
+func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
+	used := map[ledger.VolumeID]bool{}
+	for _, e := range w.all[Attachments] {
+		a := e.(ledger.Attachment)
+		if v, ok := w.Source(a); ok && a.Node == n && (a.Ours || w.Now.Sub(w.made[a.UID].At) >= told) {
+			used[v] = true
+		}
+	}
+	for _, e := range w.all[Holds] {
+		if h := e.(ledger.HoldSeen); h.Hold.Stays && h.Hold.Node == n {
+			used[h.Volume] = true
+		}
+	}
+	for _, e := range w.all[Tickets] {
+		if t := e.(ledger.Ticket); t.Node == n && t.Phase == ledger.TicketGranted {
+			for _, v := range w.TicketVolumes(t) {
+				used[v] = true
+			}
+		}
+	}
+	return used
+}
+
+// bound are those, and what bound pods and the node's status bind to it, of
+// which whoever grants may not have heard.
+func (w *World) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
+	used := w.booked(n)
+	node, _ := w.Node(n)
+	for _, v := range slices.Concat(node.InUse, node.Reported) {
+		used[v] = true
+	}
+	for _, p := range w.PodsAt(n) {
+		if p.Phase == ledger.PodFinished {
+			continue
+		}
+		for _, v := range w.Judge.UsedBy(w, p) {
+			used[v] = true
+		}
+		for _, v := range p.Volumes {
+			if id, ok := w.claimed(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}); ok {
+				used[id] = true
+			}
+		}
+	}
+	return used
+}
+
+// claimed stands for the volume that an unbound claim will become.
+func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
+	claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
+	class, known := typed[ledger.StorageClass](&w.Objects, Classes, claim.Class)
+	return ledger.VolumeID{Driver: class.Driver, Handle: "claim " + claim.UID}, exists && known && !claim.Bound
+}
+
+// TicketVolumes are the volumes that a ticket needs slots for; an unbound
+// claim stands for the volume it will become.
+func (w *World) TicketVolumes(t ledger.Ticket) []ledger.VolumeID {
+	var list []ledger.VolumeID
+	for _, tv := range t.Volumes {
+		key := ledger.ClaimKey{Namespace: t.ID.Namespace, Name: tv.Claim}
+		id, ok := w.Resolve(key)
+		switch {
+		case tv.PersistentVolume != "":
+			pv, exists := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, tv.PersistentVolume)
+			id, ok = pv.Volume, exists
+		case tv.PodVolume != "":
+			pod, _ := w.Pod(t.Pod)
+			for _, v := range pod.Volumes {
+				if v.Name == tv.PodVolume {
+					id, ok = v.Inline, true
+				}
+			}
+		case !ok:
+			id, ok = w.claimed(key)
+		}
+		if ok && !id.NoAttach() && w.Needs(id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}

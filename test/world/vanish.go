@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import "github.com/moorage-dev/moorage/internal/ledger"
+
+// Vanish takes a PersistentVolume away, whatever uses it: somebody has stripped
+// its finalizers. Its claim is lost, as the binder says then.
+func (w *World) Vanish(name string) bool {
+	pv, exists := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, name)
+	if !exists {
+		return false
+	}
+	w.vanished = with(w.vanished, name, pv)
+	w.Drop(PersistentVolumes, name)
+	if c, bound := typed[ledger.Claim](&w.Objects, Claims, pv.Claim.String()); bound {
+		c.Bound, c.Lost = false, true
+		w.Put(c)
+	}
+	return true
+}
+
+// Import makes a PersistentVolume of another name, and a claim for it, of a disk
+// whose PersistentVolume has vanished.
+func (w *World) Import(vanished, name string, claim ledger.ClaimKey) bool {
+	pv, known := w.vanished[vanished]
+	if !known || w.Get(PersistentVolumes, name) != nil {
+		return false
+	}
+	w.Put(ledger.PersistentVolume{Name: name, UID: name, Volume: pv.Volume, Access: pv.Access, Claim: claim})
+	w.Put(ledger.Claim{Key: claim, UID: claim.Name, PersistentVolume: name, Bound: true, Access: pv.Access})
+	return true
+}
+
+// Vanished is the volume of a PersistentVolume that has vanished.
+func (w *World) Vanished(name string) (ledger.VolumeID, bool) {
+	pv, vanished := w.vanished[name]
+	return pv.Volume, vanished
+}
+
+// exists says whether a volume has a PersistentVolume, or is attached anywhere.
+func (w *World) exists(v ledger.VolumeID) bool {
+	if len(w.Disks.At[v]) > 0 {
+		return true
+	}
+	for _, e := range w.all[PersistentVolumes] {
+		if e.(ledger.PersistentVolume).Volume == v {
+			return true
+		}
+	}
+	return false
+}
+
+// Attaches is the volume that a VolumeAttachment attaches, also when its
+// PersistentVolume is no more: the disk is where it is. It says whether that is there still.
+func (w *World) Attaches(a ledger.Attachment) (v ledger.VolumeID, there bool) {
+	if v, there = w.Source(a); !there {
+		v, _ = w.Vanished(a.PersistentVolume)
+	}
+	return v, there
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// World is everything outside Moorage's own processes. Its methods are serial.
+type World struct {
+	Objects
+	Now time.Time
+	// Stamps says that VolumeAttachments are created with the attacher's
+	// finalizer, as where the driver's attacher is known to remove it.
+	Stamps bool
+	// Forgetful has kubelets that start not find what is staged and has no folder of
+	// a pod, as real ones don't. No fact in the API shows it: with this, a volume
+	// may be at two machines, whatever a controller does.
+	Forgetful bool
+
+	// Refusals are what somebody else's webhooks and policies refuse; the list is
+	// replaced, never changed.
+	Refusals []Refusal
+
+	Machines map[string]*Machine // by their ID, also those that are gone
+	Disks    Disks
+	Judge    Judge
+}
+
+// New returns an empty world.
+func New() *World {
+	return &World{
+		Objects: newObjects(), Now: Start(), Stamps: true,
+		Machines: map[string]*Machine{}, Disks: newDisks(), Judge: newJudge(),
+	}
+}
+
+// Clone returns a world of its own that is as w is.
+func (w *World) Clone() *World {
+	c := *w
+	c.Objects = w.Objects.clone()
+	c.Machines = make(map[string]*Machine, len(w.Machines))
+	for id, m := range w.Machines {
+		c.Machines[id] = m.clone()
+	}
+	c.Disks = w.Disks.clone()
+	c.Judge = w.Judge.clone()
+	return &c
+}
+
+// At is a volume at a node.
+type At struct {
+	Volume ledger.VolumeID
+	Node   ledger.NodeName
+}
+
+// Put writes an object at a new version; one that says what is said already
+// keeps its version.
+func (w *World) Put(e ledger.Event) ledger.Event {
+	k, key := Identify(e)
+	old := w.Get(k, key)
+	if n, ok := e.(ledger.NodeState); ok {
+		e = w.dated(old, n)
+	}
+	if old != nil && equal(old, e) {
+		return old
+	}
+	e = w.put(e)
+	w.Judge.changed(w, old, e)
+	return e
+}
+
+// dated is a Node with the time at which its condition Ready last changed, in whole
+// seconds, as whoever writes the condition keeps it.
+func (w *World) dated(old ledger.Event, n ledger.NodeState) ledger.NodeState {
+	if was, exists := old.(ledger.NodeState); !exists || was.Ready != n.Ready {
+		n.ReadySince = w.Now.Unix()
+	}
+	return n
+}
+
+// Drop deletes an object at once, whatever finalizers it has.
+func (w *World) Drop(k Kind, key string) {
+	if old := w.Get(k, key); old != nil {
+		w.drop(k, key)
+		w.Judge.changed(w, old, nil)
+	}
+}
+
+// DeletePod is a user's deletion of a pod: one that is bound waits for its
+// kubelet.
+func (w *World) DeletePod(uid string) {
+	p, exists := w.Pod(uid)
+	switch {
+	case !exists:
+	case p.Node == "":
+		w.Drop(Pods, uid)
+	default:
+		w.deleting = with(w.deleting, uid, true)
+		if p.Phase == ledger.PodLive {
+			p.Phase = ledger.PodTerminating
+			w.Put(p)
+		}
+	}
+}
+
+// Resolve follows a claim in the API's own objects.
+func (w *World) Resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
+	claim, ok := typed[ledger.Claim](&w.Objects, Claims, key.String())
+	if !ok || !claim.Bound {
+		return ledger.VolumeID{}, false
+	}
+	pv, ok := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, claim.PersistentVolume)
+	return pv.Volume, ok && !pv.Volume.IsZero()
+}
+
+// Needs says whether a volume needs an attachment.
+func (w *World) Needs(v ledger.VolumeID) bool {
+	d, known := typed[ledger.Driver](&w.Objects, Drivers, v.Driver)
+	return !known || d.AttachRequired
+}
+
+// VolumesOf lists the volumes of a pod that need an attachment, and says
+// whether all of its claims lead somewhere. Read only.
+func (w *World) VolumesOf(p ledger.Pod) ([]ledger.VolumeID, bool) {
+	if l, known := w.leads[p.UID]; known {
+		return l.volumes, l.complete
+	}
+	list, complete := w.volumesOf(p)
+	w.leads = maps.Clone(w.leads) // clones share it
+	w.leads[p.UID] = leads{list, complete}
+	return list, complete
+}
+
+func (w *World) volumesOf(p ledger.Pod) (list []ledger.VolumeID, complete bool) {
+	complete = true
+	for _, pv := range p.Volumes {
+		id, ok := pv.Inline, pv.Claim == ""
+		if !ok {
+			id, ok = w.Resolve(ledger.ClaimKey{Namespace: p.Namespace, Name: pv.Claim})
+		}
+		complete = complete && ok
+		if ok && w.Needs(id) && !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list, complete
+}
+
+// Exclusive is this package's own reading of access modes: a volume is for
+// one node when any of its PersistentVolumes says so, or one that has vanished.
+func (w *World) Exclusive(v ledger.VolumeID) bool {
+	for _, pv := range w.all[PersistentVolumes] {
+		if pv := pv.(ledger.PersistentVolume); pv.Volume == v && pv.Access >= ledger.AccessNode {
+			return true
+		}
+	}
+	for _, pv := range w.vanished {
+		if pv.Volume == v && pv.Access >= ledger.AccessNode {
+			return true
+		}
+	}
+	return false
+}
+
+// Volumes lists the volumes of all PersistentVolumes.
+func (w *World) Volumes() []ledger.VolumeID {
+	set := map[ledger.VolumeID]bool{}
+	for _, pv := range w.all[PersistentVolumes] {
+		set[pv.(ledger.PersistentVolume).Volume] = true
+	}
+	return SortVolumes(slices.Collect(maps.Keys(set)))
+}
+
+// Source is the volume of a VolumeAttachment.
+func (w *World) Source(a ledger.Attachment) (ledger.VolumeID, bool) {
+	if !a.Inline.IsZero() {
+		return a.Inline, true
+	}
+	pv, ok := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, a.PersistentVolume)
+	return pv.Volume, ok
+}
