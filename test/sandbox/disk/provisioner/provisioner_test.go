@@ -219,6 +219,42 @@ func TestAttachedVolumeIsNotReclaimed(t *testing.T) {
 	}
 }
 
+// TestAttachmentUnknownToTheCacheIsSeen lets the cache miss an attachment, as it
+// does while its watch is down: the volume is reclaimed only once the attachment
+// is gone at the API server.
+func TestAttachmentUnknownToTheCacheIsSeen(t *testing.T) {
+	attached := released()
+	va := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-1"},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "worker-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &attached.Name}},
+	}
+	d := newDisks()
+	c := fake.NewClientset(attached, va)
+	p, err := New(Config{Driver: driver, Client: c, Volumes: d, Workers: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// No informer is started: this is all that the caches know.
+	if err := p.factory.Core().V1().PersistentVolumes().Informer().GetStore().Add(attached); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.syncVolume(t.Context(), attached.Name); err == nil {
+		t.Error("an attached volume was reclaimed")
+	}
+	if len(d.deleted) > 0 {
+		t.Error("the disk of an attached volume was deleted")
+	}
+	if err := c.StorageV1().VolumeAttachments().Delete(t.Context(), va.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.syncVolume(t.Context(), attached.Name); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.deleted) != 1 {
+		t.Errorf("%d disks were deleted, want 1", len(d.deleted))
+	}
+}
+
 func TestConfigSaysWhatIsMissing(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("an empty config passes")

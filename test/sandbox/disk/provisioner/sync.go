@@ -100,11 +100,30 @@ func (p *Provisioner) syncVolume(ctx context.Context, name string) error {
 	if len(attached) > 0 {
 		return nil
 	}
+	if err := p.confirmDetached(ctx, name); err != nil {
+		return err
+	}
 	if err := p.reclaim(ctx, pv); err != nil {
 		p.events.Event(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err.Error())
 		return err
 	}
 	p.reclaimed.Store(pv.UID, struct{}{})
+	return nil
+}
+
+// confirmDetached lists the VolumeAttachments at the API server, and fails if one
+// names the volume. After a restart of the API server each informer reconnects in
+// its own time: the volume's release may be seen long before its attachment.
+func (p *Provisioner) confirmDetached(ctx context.Context, name string) error {
+	list, err := p.config.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the attachments of PersistentVolume %s: %w", name, err)
+	}
+	for _, va := range list.Items {
+		if source := va.Spec.Source.PersistentVolumeName; source != nil && *source == name {
+			return fmt.Errorf("PersistentVolume %s is still attached to node %s", name, va.Spec.NodeName)
+		}
+	}
 	return nil
 }
 
