@@ -5,11 +5,11 @@ package kubectl_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
@@ -21,7 +21,7 @@ import (
 
 // docs/kubectl.md has every command, and every check of doctor's.
 func TestCommandsAreDocumented(t *testing.T) {
-	root := kubectl.NewCommand(&command.Base{Flags: genericclioptions.NewConfigFlags(true), Streams: genericiooptions.NewTestIOStreamsDiscard()})
+	root := kubectl.NewCommand(&command.Base{Flags: command.NewFlags(nil), Streams: genericiooptions.NewTestIOStreamsDiscard()})
 	for _, c := range root.Commands() {
 		if !strings.Contains(docs.Kubectl, "| `"+c.Name()) {
 			t.Errorf("docs/kubectl.md does not list %s", c.Name())
@@ -107,5 +107,22 @@ func TestFailures(t *testing.T) {
 	nowhere := &apitest.Server{URL: "http://127.0.0.1:1"}
 	if _, errs, code := run(t.Context(), nowhere, now, "volumes"); code != 1 || !strings.Contains(errs, "connection refused") {
 		t.Errorf("a server that is not there: exit code %d, errors %q", code, errs)
+	}
+}
+
+// The plugin is downloaded by people: it stays without the packages that once
+// doubled its size. kustomize brings the API's whole schema; text/template, which
+// only -o go-template needs, calls methods by name, so that the linker has to keep
+// every method of every type.
+func TestPluginIsSmall(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "../../cmd/kubectl-moorage").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dep := range strings.Lines(string(out)) {
+		dep = strings.TrimSpace(dep)
+		if strings.HasPrefix(dep, "sigs.k8s.io/kustomize/") || strings.HasPrefix(dep, "k8s.io/kubernetes/") || dep == "k8s.io/cli-runtime/pkg/genericclioptions" {
+			t.Errorf("kubectl-moorage links %s", dep)
+		}
 	}
 }

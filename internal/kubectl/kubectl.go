@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -24,6 +23,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
 	"github.com/moorage-dev/moorage/internal/kubectl/top"
+	"github.com/moorage-dev/moorage/internal/kubectl/version"
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
@@ -44,7 +44,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 // RunIn is Run with a setting.
 func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []string, setting Setting) int {
 	base := &command.Base{
-		Flags:   genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithWarningPrinter(streams),
+		Flags:   command.NewFlags(streams.ErrOut),
 		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version, Now: setting.Now, Set: setting.Style,
 	}
 	cmd := NewCommand(base)
@@ -89,6 +89,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		move.NewAttachCommand(b),
 		move.NewDetachCommand(b),
 		top.NewCommand(b),
+		version.NewCommand(b),
 	)
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -38,17 +37,9 @@ const (
 	requestsAtOnce    = 200
 )
 
-// Connect makes the clients that the flags ask for. It does not talk to the
-// server yet; the error says what is wrong with the kubeconfig.
-func Connect(flags genericclioptions.RESTClientGetter, userAgent string) (*Cluster, error) {
-	config, err := flags.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return nil, err
-	}
+// Connect makes the clients for a command that a person runs. It does not talk
+// to the server yet.
+func Connect(config *rest.Config, namespace, userAgent string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.UserAgent = requestsPerSecond, requestsAtOnce, userAgent
 	return New(config, namespace)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
@@ -24,7 +23,7 @@ import (
 // Base is what every command works with.
 type Base struct {
 	// Flags are kubectl's own: --kubeconfig, --context, -n and so on.
-	Flags *genericclioptions.ConfigFlags
+	Flags *Flags
 	// Streams are the terminal's, or a test's.
 	Streams genericiooptions.IOStreams
 	// UserAgent names this program to the API server.
@@ -37,7 +36,11 @@ type Base struct {
 
 // Connect makes the clients that the flags ask for.
 func (b *Base) Connect() (*cluster.Cluster, error) {
-	c, err := cluster.Connect(b.Flags, b.UserAgent)
+	config, namespace, err := b.Flags.Config()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.Connect(config, namespace, b.UserAgent)
 	if err == nil && b.Now != nil {
 		c.Clock = b.Now
 	}

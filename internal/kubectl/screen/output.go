@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
@@ -26,46 +26,45 @@ type Output struct {
 	Format    string
 	NoHeaders bool
 
-	structured *genericclioptions.JSONYamlPrintFlags
-	template   *genericclioptions.KubeTemplatePrintFlags
-	wide       bool
+	table bool
 }
 
-// NewOutput returns the flags of a command; wide says whether it has more
-// columns to show.
-func NewOutput(wide bool) *Output {
-	return &Output{
-		structured: genericclioptions.NewJSONYamlPrintFlags(),
-		template:   genericclioptions.NewKubeTemplatePrintFlags(), wide: wide,
-	}
-}
+// NewOutput returns the flags of a command; table says whether it prints a table,
+// whose headers can be left out.
+func NewOutput(table bool) *Output { return &Output{table: table} }
 
 // AddFlags adds the flags to a command.
 func (o *Output) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.Format, "output", "o", "", "Output format. One of: ("+strings.Join(o.formats(), ", ")+")")
-	o.template.AddFlags(cmd)
-	if o.wide {
+	cmd.Flags().StringVarP(&o.Format, "output", "o", "", "Output format. One of: ("+strings.Join(formats(), ", ")+")")
+	if o.table {
 		cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "Don't print headers")
 	}
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return o.formats(), cobra.ShellCompDirectiveNoFileComp
+		return formats(), cobra.ShellCompDirectiveNoFileComp
 	}
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
 }
 
-func (o *Output) formats() []string {
-	formats := slices.Concat(o.structured.AllowedFormats(), o.template.AllowedFormats())
-	if o.wide {
-		formats = append(formats, "wide")
-	}
-	return formats
+// The formats that take an argument after "=".
+const (
+	jsonPath          = "jsonpath"
+	jsonPathAsJSON    = "jsonpath-as-json"
+	jsonPathFile      = "jsonpath-file"
+	customColumns     = "custom-columns"
+	customColumnsFile = "custom-columns-file"
+	wideFormat        = "wide"
+	nameFormat        = "name"
+)
+
+func formats() []string {
+	return []string{"json", "yaml", "kyaml", nameFormat, wideFormat, jsonPath, jsonPathAsJSON, jsonPathFile, customColumns, customColumnsFile}
 }
 
-// Validate says whether the format is one.
+// Validate returns an error for a format that is none.
 func (o *Output) Validate() error {
-	if o.Format == "" || o.wide && o.Format == "wide" {
+	if o.Format == "" || o.Format == wideFormat {
 		return nil
 	}
 	_, err := o.printer()
@@ -73,10 +72,10 @@ func (o *Output) Validate() error {
 }
 
 // Structured says whether the output is for programs.
-func (o *Output) Structured() bool { return o.Format != "" && o.Format != "wide" }
+func (o *Output) Structured() bool { return o.Format != "" && o.Format != wideFormat }
 
-// Wide says whether all columns are asked for.
-func (o *Output) Wide() bool { return o.Format == "wide" }
+// Wide says whether everything is asked for.
+func (o *Output) Wide() bool { return o.Format == wideFormat }
 
 // Print prints a value for programs, as an object of a kind. A list is printed
 // as the kind's List, with items.
@@ -107,12 +106,99 @@ func (o *Output) Print(w io.Writer, kind string, value any) error {
 }
 
 func (o *Output) printer() (printers.ResourcePrinter, error) {
-	if p, err := o.structured.ToPrinter(o.Format); !genericclioptions.IsNoCompatiblePrinterError(err) {
-		return p, err
+	format, argument, given := strings.Cut(o.Format, "=")
+	switch format {
+	case "json":
+		return &printers.JSONPrinter{}, nil
+	case "yaml":
+		return &printers.YAMLPrinter{}, nil
+	case "kyaml":
+		return &printers.KYAMLPrinter{}, nil
+	case nameFormat:
+		return printers.ResourcePrinterFunc(printNames), nil
+	case jsonPath, jsonPathAsJSON, jsonPathFile, customColumns, customColumnsFile:
+	default:
+		return nil, fmt.Errorf("-o %s is not known, choose one of: %s", o.Format, strings.Join(formats(), ", "))
 	}
-	p, err := o.template.ToPrinter(o.Format)
-	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s", o.Format, strings.Join(o.formats(), ","))
+	if !given || argument == "" {
+		return nil, fmt.Errorf("-o %s needs an argument: %s", format, exampleOf(format))
 	}
-	return p, err
+	if strings.HasSuffix(format, "-file") {
+		raw, err := os.ReadFile(argument)
+		if err != nil {
+			return nil, fmt.Errorf("-o %s: %w", format, err)
+		}
+		argument = string(raw)
+	}
+	if strings.HasPrefix(format, customColumns) {
+		return newColumns(argument, format == customColumnsFile, o.NoHeaders)
+	}
+	printer, err := printers.NewJSONPathPrinter(argument)
+	if err != nil {
+		return nil, fmt.Errorf("-o %s: %w", format, err)
+	}
+	printer.EnableJSONOutput(format == jsonPathAsJSON)
+	printer.AllowMissingKeys(true)
+	return printer, nil
+}
+
+func exampleOf(format string) string {
+	switch format {
+	case jsonPath, jsonPathAsJSON:
+		return "-o '" + format + "={.items[*].node}'"
+	case customColumns:
+		return "-o custom-columns=CLAIM:.claim,NODE:.holder.node"
+	}
+	return "-o " + format + "=FILE"
+}
+
+// nameField says which field of a kind names the object of the cluster that it is
+// about, and of which resource that is.
+func nameField(kind string) (resource, field string) {
+	switch strings.TrimSuffix(kind, "List") {
+	case "Volume", "VolumeExplanation":
+		return "persistentvolume", "persistentVolume"
+	case "NodeSlots", "DrainPlan", "NodeExplanation":
+		return "node", "node"
+	case "Ticket":
+		return "volumeticket.moorage.dev", "name"
+	case "ClaimExplanation":
+		return "persistentvolumeclaim", "name"
+	}
+	return "pod", "name"
+}
+
+// printNames prints RESOURCE/NAME of each object, once, as kubectl get -o name does.
+func printNames(object printable, w io.Writer) error {
+	fields := object.(*unstructured.Unstructured)
+	var printed []string
+	one := func(item map[string]any) error {
+		resource, field := nameField(fields.GetKind())
+		if derived, _ := item["derived"].(bool); derived {
+			resource = "pod"
+		}
+		name, _ := item[field].(string)
+		if name == "" {
+			name, _ = item["name"].(string)
+		}
+		line := resource + "/" + name
+		if name == "" || slices.Contains(printed, line) {
+			return nil
+		}
+		printed = append(printed, line)
+		_, err := fmt.Fprintln(w, line)
+		return err
+	}
+	items, isList := fields.Object["items"].([]any)
+	if !isList {
+		return one(fields.Object)
+	}
+	for _, item := range items {
+		if object, ok := item.(map[string]any); ok {
+			if err := one(object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

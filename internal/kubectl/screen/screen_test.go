@@ -99,11 +99,11 @@ func TestOutputFormats(t *testing.T) {
 			t.Errorf("%q: structured %t, %v", format, o.Structured(), err)
 		}
 	}
-	for _, o := range []*Output{{Format: "xml"}, {Format: "wide"}} {
-		n := NewOutput(false)
-		n.Format = o.Format
-		if n.Validate() == nil {
-			t.Errorf("%q is taken", o.Format)
+	for _, format := range []string{"xml", "jsonpath", "jsonpath={.a", "custom-columns", "custom-columns=A", "custom-columns=A:.b,C", "custom-columns-file=/nowhere"} {
+		o := NewOutput(false)
+		o.Format = format
+		if o.Validate() == nil {
+			t.Errorf("%q is taken", format)
 		}
 	}
 	o := NewOutput(true)
@@ -111,5 +111,29 @@ func TestOutputFormats(t *testing.T) {
 	var b bytes.Buffer
 	if err := o.Print(&b, "ThingList", []map[string]int{{"a": 7}}); err != nil || b.String() != "ThingList 7" {
 		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
+// -o name prints what kubectl takes again, each object once; custom-columns
+// prints the fields that are asked for.
+func TestNamesAndColumns(t *testing.T) {
+	slots := []map[string]any{{"node": "worker-1", "driver": "a", "free": 2}, {"node": "worker-1", "driver": "b"}}
+	tickets := []map[string]any{{"name": "nightly"}, {"name": "db-0", "derived": true}}
+	for _, test := range []struct {
+		kind, format string
+		value        any
+		want         string
+	}{
+		{"NodeSlotsList", "name", slots, "node/worker-1\n"},
+		{"TicketList", "name", tickets, "volumeticket.moorage.dev/nightly\npod/db-0\n"},
+		{"PodExplanation", "name", map[string]string{"name": "db-0"}, "pod/db-0\n"},
+		{"NodeSlotsList", "custom-columns=N:.node,FREE:free", slots, "N          FREE\nworker-1   2\nworker-1   <none>\n"},
+	} {
+		o := NewOutput(true)
+		o.Format = test.format
+		var b bytes.Buffer
+		if err := o.Print(&b, test.kind, test.value); err != nil || b.String() != test.want {
+			t.Errorf("%s -o %s: %q, want %q (%v)", test.kind, test.format, b.String(), test.want, err)
+		}
 	}
 }

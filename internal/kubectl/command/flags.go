@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Flags are the flags of kubectl that say which cluster to ask, as whom and in
+// which namespace. They are client-go's own: cli-runtime's link kustomize and
+// text/template into the program, which doubles its size.
+type Flags struct {
+	rules     *clientcmd.ClientConfigLoadingRules
+	overrides clientcmd.ConfigOverrides
+	// Warnings is where warnings of the API server are printed.
+	Warnings io.Writer
+}
+
+// NewFlags returns flags with kubectl's defaults.
+func NewFlags(warnings io.Writer) *Flags {
+	return &Flags{rules: clientcmd.NewDefaultClientConfigLoadingRules(), Warnings: warnings}
+}
+
+// AddFlags adds the flags to a command's.
+func (f *Flags) AddFlags(set *pflag.FlagSet) {
+	set.StringVar(&f.rules.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use for CLI requests")
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	clientcmd.BindOverrideFlags(&f.overrides, set, names)
+}
+
+// Config is the client configuration that the flags lead to, and the namespace.
+// The error says what is wrong with the kubeconfig.
+func (f *Flags) Config() (*rest.Config, string, error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG, or a server with --server")
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", err
+	}
+	if f.Warnings != nil {
+		config.WarningHandler = rest.NewWarningWriter(f.Warnings, rest.WarningWriterOptions{Deduplicate: true})
+	}
+	return config, namespace, nil
+}

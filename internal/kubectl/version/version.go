@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version is kubectl moorage version: which release this program is, and
+// which releases run in the cluster.
+//
+// Reads: the API server's version, and the pods of Moorage's components.
+// Decides: nothing. Writes: nothing.
+package version
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// Versions is what is printed.
+type Versions struct {
+	Client     string   `json:"client"`
+	Kubernetes string   `json:"kubernetes,omitempty"`
+	Images     []string `json:"images,omitempty"` // of Moorage's pods, sorted
+	// Error says why the cluster was not asked, or did not answer.
+	Error string `json:"error,omitempty"`
+}
+
+// NewCommand makes the command.
+func NewCommand(b *command.Base) *cobra.Command {
+	output := screen.NewOutput(false)
+	var client bool
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the versions of this program, of the cluster and of the Moorage in it",
+		Example: "  # This program only, without a cluster\n  kubectl moorage version --client\n\n  # For a script\n  kubectl moorage version -o jsonpath={.client}",
+		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := output.Validate(); err != nil {
+				return err
+			}
+			v := Versions{Client: report.Version}
+			if !client {
+				v.ask(cmd.Context(), b)
+			}
+			if output.Structured() {
+				return output.Print(b.Streams.Out, "Versions", v)
+			}
+			return v.print(b)
+		},
+	}
+	output.AddFlags(cmd)
+	cmd.Flags().BoolVar(&client, "client", false, "Don't ask the cluster")
+	return cmd
+}
+
+func (v *Versions) ask(ctx context.Context, b *command.Base) {
+	c, err := b.Connect()
+	if err != nil {
+		v.Error = err.Error()
+		return
+	}
+	server, err := c.Kube.Discovery().ServerVersion()
+	if err != nil {
+		v.Error = err.Error()
+		return
+	}
+	v.Kubernetes = server.GitVersion
+	v.Images, err = images(ctx, c)
+	if err != nil {
+		v.Error = "Moorage's pods can't be listed: " + err.Error()
+	}
+}
+
+// images lists the images of Moorage's pods.
+func images(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=moorage"})
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for _, pod := range list.Items {
+		for _, container := range pod.Spec.Containers {
+			found[container.Image] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+func (v *Versions) print(b *command.Base) error {
+	lines := []string{"kubectl moorage  " + v.Client}
+	if v.Kubernetes != "" {
+		lines = append(lines, "Kubernetes       "+v.Kubernetes)
+		images := "not installed in this cluster, or not visible: the commands work without it"
+		if len(v.Images) > 0 {
+			images = strings.Join(v.Images, "\n                 ")
+		}
+		lines = append(lines, "Moorage          "+images)
+	}
+	if _, err := fmt.Fprintln(b.Streams.Out, strings.Join(lines, "\n")); err != nil {
+		return err
+	}
+	if v.Error != "" {
+		return &command.ExitError{Code: command.ExitFailed, Message: v.Error}
+	}
+	return nil
+}
