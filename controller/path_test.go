@@ -30,7 +30,7 @@ func TestPodWithoutTicket(t *testing.T) {
 
 	c.node("n1", []string{"data"}) // the kubelet mounts it
 	c.until("that is known", func() bool {
-		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).Place("n1").InUse
+		return c.observer.Snapshot().Volume(ledger.VolumeID{Driver: driver, Handle: "data"}).NodeVolume("n1").InUse
 	})
 	c.Forget()
 	c.Remove("pods", "shop", "db")

@@ -13,10 +13,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/controller/attachment"
-	"github.com/moorage-dev/moorage/controller/mountgate"
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
+	"github.com/moorage-dev/moorage/controller/volumestatus"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/lead"
@@ -29,10 +29,10 @@ import (
 // that nothing relies on.
 const resync = 5 * time.Minute
 
-// unhurried is how many writes that nobody waits for are made at once: the ends
+// maxBackgroundWrites is how many writes that nobody waits for are made at once: the ends
 // of reservations, the status of pods. When the API server is slow, it is to be
 // busy with what pods wait for.
-const unhurried = 8
+const maxBackgroundWrites = 8
 
 // flexInterval is how soon a FlexVolume that comes during a term is told.
 const flexInterval = 30 * time.Second
@@ -132,7 +132,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	c.metrics.Queues(stages.depths())
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
-	c.observer.SubscribeRefused(stages.gates.Add)
+	c.observer.SubscribeRefused(stages.volumeStatus.Add)
 	stages.wake.all()
 	stages.run(ctx, c, executor)
 	return nil
@@ -141,7 +141,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 // handOver waits until no write can have an effect any more, which takes the write
 // timeout at most. After a lease that is lost the next leader waits itself.
 func handOver(ctx context.Context, executor *execute.Executor, t lead.Term) {
-	left := executor.Unsettled()
+	left := executor.OutlastUnanswered()
 	if left <= 0 {
 		return
 	}
@@ -154,12 +154,12 @@ func handOver(ctx context.Context, executor *execute.Executor, t lead.Term) {
 
 // stages are the controllers of one term: the whole program in one list.
 type stages struct {
-	attachments *attachment.Controller
-	tickets     *ticket.Controller
-	gates       *mountgate.Controller
-	policies    *policy.Controller
-	truth       *truth.Checker
-	wake        *wake
+	attachments  *attachment.Controller
+	tickets      *ticket.Controller
+	volumeStatus *volumestatus.Controller
+	policies     *policy.Controller
+	truth        *truth.Checker
+	wake         *wake
 }
 
 func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
@@ -176,15 +176,15 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	gates, err := mountgate.New(mountgate.Config{
-		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Grace: mountgate.DefaultGrace, Events: c.events,
+	volumeStatus, err := volumestatus.New(volumestatus.Config{
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Grace: volumestatus.DefaultGrace, Events: c.events,
 	})
 	if err != nil {
 		return nil, err
 	}
 	checker, err := truth.New(truth.Config{
 		Cache: c.observer, Arbiter: rules, Now: time.Now, Interval: truth.DefaultInterval, Metrics: c.metrics, Events: c.events,
-		Repair: truth.Repair{Volume: attachments.Later, Ticket: tickets.Add, Pod: gates.Later},
+		Repair: truth.Repair{Volume: attachments.Later, Ticket: tickets.Add, Pod: volumeStatus.Later},
 		Waits:  attachments.Waits,
 	})
 	if err != nil {
@@ -194,7 +194,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stages{attachments, tickets, gates, policies, checker, newWake(c.observer, attachments, tickets, gates, policies, checker)}, nil
+	return &stages{attachments, tickets, volumeStatus, policies, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
 }
 
 // depths are how much is due, by the names that the metric has.
@@ -203,7 +203,7 @@ func (s *stages) depths() map[string]func() int {
 		"volumes": s.attachments.Depth,
 		"grants":  func() int { grants, _ := s.tickets.Depth(); return grants },
 		"tickets": func() int { _, ends := s.tickets.Depth(); return ends },
-		"pods":    s.gates.Depth,
+		"pods":    s.volumeStatus.Depth,
 	}
 }
 
@@ -211,8 +211,8 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { s.attachments.Run(ctx, c.Workers) })
-	running.Go(func() { s.tickets.Run(ctx, c.Workers, min(c.Workers, unhurried)) })
-	running.Go(func() { s.gates.Run(ctx, min(c.Workers, unhurried)) })
+	running.Go(func() { s.tickets.Run(ctx, c.Workers, min(c.Workers, maxBackgroundWrites)) })
+	running.Go(func() { s.volumeStatus.Run(ctx, min(c.Workers, maxBackgroundWrites)) })
 	running.Go(func() { s.policies.Run(ctx) })
 	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/controller/attachment"
-	"github.com/moorage-dev/moorage/controller/mountgate"
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
+	"github.com/moorage-dev/moorage/controller/volumestatus"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -19,18 +19,18 @@ import (
 
 // wake hands everything that is touched to whoever decides on it.
 type wake struct {
-	observer    *observe.Observer
-	attachments *attachment.Controller
-	tickets     *ticket.Controller
-	gates       *mountgate.Controller
-	policies    *policy.Controller
-	truth       *truth.Checker
-	volumes     *work.Queue[ledger.VolumeID]
-	nodes       *work.Queue[ledger.NodeName]
+	observer     *observe.Observer
+	attachments  *attachment.Controller
+	tickets      *ticket.Controller
+	volumeStatus *volumestatus.Controller
+	policies     *policy.Controller
+	truth        *truth.Checker
+	volumes      *work.Queue[ledger.VolumeID]
+	nodes        *work.Queue[ledger.NodeName]
 }
 
-func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *mountgate.Controller, p *policy.Controller, c *truth.Checker) *wake {
-	w := &wake{observer: o, attachments: a, tickets: t, gates: g, policies: p, truth: c}
+func newWake(o *observe.Observer, a *attachment.Controller, t *ticket.Controller, g *volumestatus.Controller, p *policy.Controller, c *truth.Checker) *wake {
+	w := &wake{observer: o, attachments: a, tickets: t, volumeStatus: g, policies: p, truth: c}
 	w.volumes = work.New("touched volumes", w.volume)
 	w.nodes = work.New("touched nodes", w.node)
 	return w
@@ -52,7 +52,7 @@ func (w *wake) touched(t ledger.Touched) {
 	}
 	for _, id := range t.Tickets {
 		w.tickets.Add(id)
-		w.gates.Add(id.Name) // a reservation has its pod's UID for a name
+		w.volumeStatus.Add(id.Name) // a reservation has its pod's UID for a name
 	}
 	for _, name := range t.Policies {
 		w.policies.Add(name)
@@ -66,7 +66,7 @@ func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, err
 		w.tickets.Add(ticket)
 	}
 	for _, pod := range pods {
-		w.gates.Add(pod)
+		w.volumeStatus.Add(pod)
 	}
 	return 0, nil
 }
@@ -99,7 +99,7 @@ func (w *wake) all() {
 	}
 	for p := range s.Pods() {
 		if len(p.Volumes) > 0 {
-			w.gates.Later(p.UID)
+			w.volumeStatus.Later(p.UID)
 		}
 	}
 }

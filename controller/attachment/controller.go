@@ -158,7 +158,7 @@ func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[le
 // failed is to be tried again, 0 when none has.
 func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Duration {
 	again := make([]time.Duration, len(steps))
-	abreast(steps, func(i int, step arbiter.Step) {
+	inParallel(steps, func(i int, step arbiter.Step) {
 		c.pauses.begin(step)
 		err := c.do(ctx, step)
 		pause := c.pauses.end(step, err, c.config.Now())
@@ -179,7 +179,7 @@ func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Dur
 func (c *Controller) Clear(ctx context.Context, n ledger.NodeName) error {
 	steps := c.config.Arbiter.Abandoned(c.config.Snapshot(), n)
 	errs := make([]error, len(steps))
-	abreast(steps, func(i int, step arbiter.Step) { errs[i] = c.do(ctx, step) })
+	inParallel(steps, func(i int, step arbiter.Step) { errs[i] = c.do(ctx, step) })
 	return errors.Join(errs...)
 }
 
@@ -195,9 +195,9 @@ func (c *Controller) recount(s ledger.Snapshot, id ledger.VolumeID, busy map[led
 	return again
 }
 
-// abreast does something with each step, some of them at a time: none depends on
+// inParallel does something with each step, some of them at a time: none depends on
 // another.
-func abreast(steps []arbiter.Step, do func(i int, step arbiter.Step)) {
+func inParallel(steps []arbiter.Step, do func(i int, step arbiter.Step)) {
 	if len(steps) == 1 {
 		do(0, steps[0])
 		return
@@ -235,7 +235,7 @@ func (c *Controller) do(ctx context.Context, step arbiter.Step) error {
 func (c *Controller) tellAttached(step arbiter.Step) {
 	s := c.config.Snapshot()
 	v := s.Volume(step.Volume)
-	place := v.Place(step.Node)
+	place := v.NodeVolume(step.Node)
 	if place == nil {
 		return
 	}

@@ -47,8 +47,8 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 		}
 	}
 	if v := s.Volume(id); v != nil {
-		for i := range v.Places {
-			place := &v.Places[i]
+		for i := range v.NodeVolumes {
+			place := &v.NodeVolumes[i]
 			if is, left := arbiter.UnderWay(s, place, now); is && !busy[place.Node] {
 				l.begin(id, place.Node, arbiter.Answers(s.Node(place.Node)))
 				again = sooner(again, left)

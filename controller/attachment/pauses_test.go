@@ -35,7 +35,7 @@ func refusing(t *testing.T, now *time.Time, handles ...string) (*Controller, *do
 			return nil
 		}
 		apply(ledger.AttachSent{Volume: s.Volume, Node: s.Node})
-		apply(ledger.AttachSettled{Volume: s.Volume, Node: s.Node})
+		apply(ledger.AttachResolved{Volume: s.Volume, Node: s.Node})
 		return errRefused
 	}}
 	c = controller(t, l, d, now)

@@ -65,7 +65,7 @@ func New(config Config) (*Controller, error) {
 	}
 	c := &Controller{config: config, ttl: newAges()}
 	c.nodes = work.New("grants", c.grantAt)
-	c.rest = work.New("tickets", c.tend)
+	c.rest = work.New("tickets", c.reconcile)
 	return c, nil
 }
 

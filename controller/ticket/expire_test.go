@@ -72,7 +72,7 @@ func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	looks := func(c *Controller, in, again time.Duration, elapsed int64) {
 		t.Helper()
 		clock = clock.Add(in)
-		left, err := c.tend(t.Context(), k.ID)
+		left, err := c.reconcile(t.Context(), k.ID)
 		if err != nil || left != again || m.object.Status.TTLElapsedSeconds != elapsed {
 			t.Errorf("%s later: again in %s, %d s are written (%v), want %s and %d", in, left, m.object.Status.TTLElapsedSeconds, err, again, elapsed)
 		}

@@ -29,8 +29,8 @@ func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Du
 	}
 }
 
-// abreast is how many answers of one node are written side by side.
-const abreast = 8
+// maxParallelWrites is how many answers of one node are written side by side.
+const maxParallelWrites = 8
 
 // round decides on the pending tickets of a node, and writes what follows side
 // by side.
@@ -38,7 +38,7 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 	decided, again := flow.Round(c.config.Arbiter, c.config.Cache.Snapshot(), name, c.config.Now())
 	var writing sync.WaitGroup
 	var errs failures
-	places := make(chan struct{}, abreast)
+	places := make(chan struct{}, maxParallelWrites)
 	for _, d := range decided {
 		places <- struct{}{}
 		writing.Go(func() {

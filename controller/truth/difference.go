@@ -84,7 +84,7 @@ func AtOnce(a arbiter.Arbiter, s ledger.Snapshot, id ledger.VolumeID, now time.T
 // to be decided, pods to be told.
 func Overdue(a arbiter.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 	var list []Difference
-	for _, v := range a.Unsettled(s, now) {
+	for _, v := range a.AuditAtRest(s, now) {
 		d := Difference{Code: StepOverdue, Volume: v.Volume, Message: v.String(), At: report.OfVolume(v.Volume)}
 		if t := s.Ticket(v.Ticket); t != nil {
 			d.Code, d.Ticket, d.At = TicketOverdue, t.ID, report.OfTicket(t)

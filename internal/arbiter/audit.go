@@ -52,8 +52,8 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	var found []Violation
 	p := a.planner(s, v, now)
 	attached := 0
-	for i := range v.Places {
-		place := &v.Places[i]
+	for i := range v.NodeVolumes {
+		place := &v.NodeVolumes[i]
 		if place.HasAttachments() && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
 			attached++
 		}
@@ -66,7 +66,7 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	if policyOf(s, v).LiveMigration {
 		most = 2 // a migration that is over leaves two, until one of them has gone
 	}
-	if p.excl && v.Access != ledger.AccessUnknown && attached > most {
+	if p.exclusive && v.Access != ledger.AccessUnknown && attached > most {
 		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes", attached)})
 	}
 	return found
@@ -75,7 +75,7 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 // reportedEarly says whether volumesAttached names a volume whose attachment
 // is there and has never been attached. One that is being deleted, or that
 // somebody deleted, was reported before.
-func reportedEarly(v *ledger.Volume, p *ledger.Place) bool {
+func reportedEarly(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	va := p.Own()
 	return p.Reported && !p.Lapsed && !v.ID.NoAttach() && va != nil && !va.Attached && !va.Deleting
 }
@@ -90,8 +90,8 @@ type slotsOf struct {
 func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	used := map[slotsOf]int32{}
 	for v := range s.Volumes() {
-		for i := range v.Places {
-			used[slotsOf{v.Places[i].Node, v.ID.Driver}]++
+		for i := range v.NodeVolumes {
+			used[slotsOf{v.NodeVolumes[i].Node, v.ID.Driver}]++
 		}
 	}
 	var found []Violation
@@ -112,10 +112,10 @@ func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	return found
 }
 
-// Unsettled checks what must hold when nothing is under way any more: nothing
+// AuditAtRest checks what must hold when nothing is under way any more: nothing
 // leaks (I6), nobody waits without a reason (I7), and whatever is attached
 // where it is wanted is reported (I4).
-func (a Arbiter) Unsettled(s ledger.Snapshot, now time.Time) []Violation {
+func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 	var found []Violation
 	for v := range s.Volumes() {
 		if !v.ID.IsReal() {

@@ -269,7 +269,7 @@ func (s *script) run(args) {
 	if !s.settle() {
 		s.trace("NEVER SETTLES")
 	}
-	for _, v := range s.arb.Unsettled(s.snapshot(), s.now) {
+	for _, v := range s.arb.AuditAtRest(s.snapshot(), s.now) {
 		s.trace("unsettled: %s", v.Message)
 	}
 }

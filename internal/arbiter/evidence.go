@@ -31,7 +31,7 @@ type evidence struct {
 }
 
 // evidenceOf is the one place that answers whether a node uses a volume.
-func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) evidence {
+func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) evidence {
 	n, e := s.Node(p.Node), evidence{rule: force(s, v, p, now)}
 	switch {
 	case e.rule.over():
@@ -54,7 +54,7 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.T
 // process has seen (ledger.Node.Doubts) or, where it began later, by what the hold says
 // of the Node for which the volume was granted. One that was made again by the same
 // boot may have the volume mounted, and not list it.
-func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place) bool {
+func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n, h := s.Node(p.Node), v.Hold
 	if n.Doubts(v.ID) {
 		return true

@@ -12,42 +12,42 @@ import (
 // view is one request looked at from one side: a scheduler that looks for a
 // node, or the controller that grants.
 type view struct {
-	a   Arbiter
-	s   ledger.Snapshot
-	r   Request
-	n   ledger.NodeName
-	now time.Time
+	arbiter  Arbiter
+	snapshot ledger.Snapshot
+	request  Request
+	node     ledger.NodeName
+	now      time.Time
 	// granting: tickets that are not granted count only when they rank before
 	// this one. A scheduler counts them all: who asked first comes first.
 	granting bool
 }
 
-// claims says whether another user keeps the request away from an exclusive
+// blocks says whether another user keeps the request away from an exclusive
 // volume.
-func (w view) claims(v *ledger.Volume, p *ledger.Place, u ledger.User) bool {
-	if w.r.owns(u) {
+func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool {
+	if w.request.owns(u) {
 		return false
 	}
-	switch stand(w.s, u) {
-	case living, haunting:
-		return !yields(w.s, u, w.r) && !fenced(w.s, v, p.Node, w.now) //mutant:take-from-the-living
+	switch standingOf(w.snapshot, u) {
+	case living, orphaned:
+		return !yields(w.snapshot, u, w.request) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
-		return !excludes(w.s, v, p.Node) && !fenced(w.s, v, p.Node, w.now) && (!w.granting || CompareRequests(requestOf(w.s, u), w.r) < 0)
+		return !excludes(w.snapshot, v, p.Node) && !fenced(w.snapshot, v, p.Node, w.now) && (!w.granting || CompareRequests(requestOf(w.snapshot, u), w.request) < 0)
 	case gone, leaving:
 	}
 	return false
 }
 
-// promised says whether the hold as written gives the volume to the request,
+// promisedToRequest says whether the hold as written gives the volume to the request,
 // though it is not granted yet.
-func (w view) promised(v *ledger.Volume) bool {
+func (w view) promisedToRequest(v *ledger.Volume) bool {
 	if v.Hold == nil {
 		return false
 	}
-	if v.Hold.Next.To.UID == w.r.Who.UID {
+	if v.Hold.Next.To.UID == w.request.Who.UID {
 		return true
 	}
-	return v.Hold.Node == w.n && slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == w.r.Who.UID })
+	return v.Hold.Node == w.node && slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == w.request.Who.UID })
 }
 
 // migratable says whether the driver can have a volume at two nodes, and the
@@ -59,31 +59,31 @@ func migratable(s ledger.Snapshot, v *ledger.Volume) bool {
 // migration says whether the request is a live migration of a volume that can be
 // at two nodes.
 func (w view) migration(v *ledger.Volume) bool {
-	return w.r.Type.Beside() && migratable(w.s, v)
+	return w.request.Type.SharesVolume() && migratable(w.snapshot, v)
 }
 
 // migrating says whether a user is a live migration that may have the volume
 // at a second node.
 func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	return u.Pod == "" && t != nil && t.Type.Beside() && stand(s, u) == living && migratable(s, v)
+	return u.Pod == "" && t != nil && t.Type.SharesVolume() && standingOf(s, u) == living && migratable(s, v)
 }
 
 // migrationNamed says whether a user is a live migration that is not granted yet,
 // and that the hold as written names: its grant may be on its way.
 func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	if u.Pod != "" || t == nil || !t.Type.Beside() || stand(s, u) != asking || !migratable(s, v) {
+	if u.Pod != "" || t == nil || !t.Type.SharesVolume() || standingOf(s, u) != asking || !migratable(s, v) {
 		return false
 	}
-	return named(s, v, u)
+	return namedInHold(s, v, u)
 }
 
 // underMigration says whether a live migration may have a volume at a second
 // node, which node is for Fit to say.
 func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
-	for i := range v.Places {
-		if migratesTo(s, v, &v.Places[i]) {
+	for i := range v.NodeVolumes {
+		if migratesTo(s, v, &v.NodeVolumes[i]) {
 			return true
 		}
 	}
@@ -95,17 +95,17 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 // or one that is granted there. At another node one that the hold names counts
 // as granted.
 func (w view) target(v *ledger.Volume) bool {
-	if !migratable(w.s, v) {
+	if !migratable(w.snapshot, v) {
 		return false
 	}
-	here, elsewhere := w.r.Type.Beside(), false
-	for i := range v.Places {
-		for _, u := range v.Places[i].Users {
-			n, granted := v.Places[i].Node, migrating(w.s, v, u)
-			if w.r.owns(u) || !granted && (n == w.n || !migrationNamed(w.s, v, u)) {
+	here, elsewhere := w.request.Type.SharesVolume(), false
+	for i := range v.NodeVolumes {
+		for _, u := range v.NodeVolumes[i].Users {
+			n, granted := v.NodeVolumes[i].Node, migrating(w.snapshot, v, u)
+			if w.request.owns(u) || !granted && (n == w.node || !migrationNamed(w.snapshot, v, u)) {
 				continue
 			}
-			here, elsewhere = here || n == w.n, elsewhere || n != w.n
+			here, elsewhere = here || n == w.node, elsewhere || n != w.node
 		}
 	}
 	return here && !elsewhere
@@ -116,10 +116,10 @@ func (w view) target(v *ledger.Volume) bool {
 // its node. Otherwise the volume would be at the holder's node and at two more.
 func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {
 	var reasons []Reason
-	for i := range v.Places {
-		p := &v.Places[i]
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
 		for _, u := range p.Users {
-			if p.Node != w.n && !w.r.owns(u) && (migrating(w.s, v, u) || migrationNamed(w.s, v, u)) {
+			if p.Node != w.node && !w.request.owns(u) && (migrating(w.snapshot, v, u) || migrationNamed(w.snapshot, v, u)) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
@@ -152,8 +152,8 @@ func exclusive(a ledger.Access) bool {
 // nobody living claims does not: the volume is promised to the request, and
 // follows when the old node has let go.
 func (w view) free(need Need) []Reason {
-	v := w.s.Volume(need.Volume)
-	a := access(w.s, v, need.Access)
+	v := w.snapshot.Volume(need.Volume)
+	a := access(w.snapshot, v, need.Access)
 	if !exclusive(a) {
 		return nil
 	}
@@ -165,14 +165,14 @@ func (w view) free(need Need) []Reason {
 		return w.tried(need, a, code)
 	}
 	if w.target(v) {
-		return w.kept(v, need)
+		return w.heldBack(v, need)
 	}
 	if w.migration(v) {
 		return w.otherTargets(v, need, code)
 	}
 	reasons, passed := w.others(v, a, need, code)
 	if passed && len(reasons) == 0 {
-		reasons = w.kept(v, need)
+		reasons = w.heldBack(v, need)
 	}
 	return append(reasons, w.tried(need, a, code)...)
 }
@@ -183,23 +183,23 @@ func (w view) free(need Need) []Reason {
 // bound to such a node and merely wait there for those who have it. A ticket that is
 // granted elsewhere may be promised the volume, and is told first that it is not.
 func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
-	rooted := a != ledger.AccessPod && w.lives(v, v.Place(w.n))
+	rooted := a != ledger.AccessPod && w.lives(v, v.NodeVolume(w.node))
 	has := w.has(v)
-	for i := range v.Places {
-		p := &v.Places[i]
-		if p.Node == w.n && a != ledger.AccessPod {
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
+		if p.Node == w.node && a != ledger.AccessPod {
 			continue
 		}
 		for _, u := range p.Users {
-			st := stand(w.s, u)
-			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.s, v, p)
-			if waits || rooted && (st == asking || migrating(w.s, v, u)) {
+			st := standingOf(w.snapshot, u)
+			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.snapshot, v, p)
+			if waits || rooted && (st == asking || migrating(w.snapshot, v, u)) {
 				passed = true
-			} else if w.claims(v, p, u) {
+			} else if w.blocks(v, p, u) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
-		if p.Node != w.n && foreign(p) {
+		if p.Node != w.node && foreign(p) {
 			reasons = append(reasons, Reason{Code: ForeignAttachment, Volume: v.ID, Claim: need.Name, Node: p.Node, Detail: p.Canonical().Name})
 		}
 	}
@@ -211,8 +211,8 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 // the volume is attached. Of users at several nodes only those there have it.
 func (w view) has(v *ledger.Volume) ledger.NodeName {
 	at := hold(v).Node
-	for i := range v.Places {
-		p := &v.Places[i]
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
 		if (at == p.Node || at == "" && (p.HasAttachments() || p.Reported)) && w.lives(v, p) {
 			return p.Node
 		}
@@ -220,25 +220,25 @@ func (w view) has(v *ledger.Volume) ledger.NodeName {
 	return ""
 }
 
-// kept says what else keeps an exclusive volume from the node, where somebody
+// heldBack says what else keeps an exclusive volume from the node, where somebody
 // elsewhere was passed over for the sake of those who are there: they may wait for
 // it themselves, as does a pod that was bound past a live migration which holds
 // the volume. What the request's own pod has elsewhere does not count. Grant asks
 // by itself, with the grant in the snapshot.
-func (w view) kept(v *ledger.Volume, need Need) []Reason {
+func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 	if w.granting || !v.ID.IsReal() {
 		return nil
 	}
-	s := w.s
-	if w.r.Pod != "" {
+	s := w.snapshot
+	if w.request.Pod != "" {
 		d := s.Delta().Clone()
 		if d == nil {
 			d = &ledger.Delta{}
 		}
-		d.Remove(w.r.Pod)
+		d.Remove(w.request.Pod)
 		s = s.With(d)
 	}
-	if reason, kept := w.a.planner(s, v, w.now).kept(w.r, w.n, need.Name); kept {
+	if reason, kept := w.arbiter.planner(s, v, w.now).heldBack(w.request, w.node, need.Name); kept {
 		return []Reason{reason}
 	}
 	return nil
@@ -246,9 +246,9 @@ func (w view) kept(v *ledger.Volume, need Need) []Reason {
 
 // lives says whether another user has an exclusive volume at a place and will
 // stay.
-func (w view) lives(v *ledger.Volume, p *ledger.Place) bool {
+func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return p != nil && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
-		return stand(w.s, u) == living && w.claims(v, p, u)
+		return standingOf(w.snapshot, u) == living && w.blocks(v, p, u)
 	})
 }
 
@@ -256,25 +256,25 @@ func (w view) lives(v *ledger.Volume, p *ledger.Place) bool {
 // to the request before somebody came who ranks before it, or who has the right to
 // it without asking, as a bound pod has, is given back: the request is denied, so
 // that the other need not wait for it.
-func (w view) heldBy(v *ledger.Volume, p *ledger.Place, u ledger.User, name string, code ledger.Code) Reason {
-	if st := stand(w.s, u); w.granting && (st == asking || st == living) && w.promised(v) {
+func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
+	if st := standingOf(w.snapshot, u); w.granting && (st == asking || st == living) && w.promisedToRequest(v) {
 		code = Outranked
 	}
-	return Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.s, u)}
+	return Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}
 }
 
 // tried counts the pods that a dry run tries with the same volume.
 func (w view) tried(need Need, a ledger.Access, code ledger.Code) []Reason {
-	d := w.s.Delta()
+	d := w.snapshot.Delta()
 	if d == nil {
 		return nil
 	}
 	var reasons []Reason
 	for uid, node := range d.Added {
-		if uid == w.r.Pod || node == w.n && a != ledger.AccessPod || !wants(w.s, uid, need.Volume) {
+		if uid == w.request.Pod || node == w.node && a != ledger.AccessPod || !wants(w.snapshot, uid, need.Volume) {
 			continue
 		}
-		who := requester(w.s, ledger.User{Pod: uid})
+		who := requester(w.snapshot, ledger.User{Pod: uid})
 		reasons = append(reasons, Reason{Code: code, Volume: need.Volume, Claim: need.Name, Node: node, Who: who})
 	}
 	return reasons
@@ -296,4 +296,4 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 
 // foreign says whether a place is bound by an attachment that Moorage can't
 // place, and by no own one: it has not the name that volume and node lead to.
-func foreign(p *ledger.Place) bool { return p.HasAttachments() && !p.HasOwn() }
+func foreign(p *ledger.NodeVolume) bool { return p.HasAttachments() && !p.HasOwn() }

@@ -20,7 +20,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 		return refuse(broken)
 	}
 	v := s.Volume(need.Volume)
-	place := v.Place(n)
+	place := v.NodeVolume(n)
 	if v == nil || !v.ID.IsReal() || place == nil {
 		return refuse([]Reason{{Code: undecided(s, need, place), Volume: need.Volume, Claim: need.Name}})
 	}
@@ -33,8 +33,8 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 
 // undecided is what a need waits for that has led to no volume at a place yet: the
 // grant, and then the provisioner.
-func undecided(s ledger.Snapshot, need Need, place *ledger.Place) ledger.Code {
-	lives := func(u ledger.User) bool { return stand(s, u) == living }
+func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume) ledger.Code {
+	lives := func(u ledger.User) bool { return standingOf(s, u) == living }
 	if need.Link == ledger.LinkUnbound && place != nil && slices.ContainsFunc(place.Users, lives) {
 		return ClaimUnbound
 	}
@@ -42,7 +42,7 @@ func undecided(s ledger.Snapshot, need Need, place *ledger.Place) ledger.Code {
 }
 
 // missing says what a place still lacks until its volume may be mounted.
-func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time) []Reason {
+func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) []Reason {
 	p := a.planner(s, v, now)
 	p.hold = hold(v)
 	reason := Reason{Volume: v.ID, Node: place.Node}
@@ -51,8 +51,8 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Plac
 		reason.Code = NodeFenced // whoever lets go of the volume
 		return []Reason{reason}
 	}
-	if p.excl && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
-		if holder := v.Place(v.Hold.Node); holder != nil {
+	if p.exclusive && v.Hold != nil && v.Hold.Node != place.Node && !p.migratesTo(place) {
+		if holder := v.NodeVolume(v.Hold.Node); holder != nil {
 			return []Reason{stuckAt(a, s, v, holder, now)}
 		}
 	}

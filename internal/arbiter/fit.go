@@ -86,11 +86,11 @@ func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
 // ticket counts, granted or not. It costs the request's own volumes, however
 // many pods and attachments the node has.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
-	return a.judge(view{a: a, s: s, r: r, n: n, now: now})
+	return a.judge(view{arbiter: a, snapshot: s, request: r, node: n, now: now})
 }
 
 func (a Arbiter) judge(w view) Verdict {
-	return refuse(append(w.wherever(), w.room()...)).SeenFrom(w.r.Who.Namespace)
+	return refuse(append(w.wherever(), w.room()...)).SeenFrom(w.request.Who.Namespace)
 }
 
 // wherever says what keeps a request from the node that is not a matter of
@@ -98,21 +98,21 @@ func (a Arbiter) judge(w view) Verdict {
 func (w view) wherever() []Reason {
 	var reasons []Reason
 	if !w.granting { // the controller goes by its own mode, whatever an earlier one has said
-		reasons = tooEarly(w.s, w.r, refused)
+		reasons = tooEarly(w.snapshot, w.request, refused)
 	}
-	for _, need := range w.r.Needs {
-		reasons = append(reasons, need.broken(w.s)...)
-		if need.Volume.IsZero() || !w.s.AttachRequired(need.Volume.Driver) {
+	for _, need := range w.request.Needs {
+		reasons = append(reasons, need.broken(w.snapshot)...)
+		if need.Volume.IsZero() || !w.snapshot.AttachRequired(need.Volume.Driver) {
 			continue
 		}
-		if w.r.Type.Beside() && need.Link == ledger.LinkUnbound {
+		if w.request.Type.SharesVolume() && need.Link == ledger.LinkUnbound {
 			// What migrates is somewhere. Before there is a volume, there is no
 			// hold that keeps two migrations apart.
 			reasons = append(reasons, Reason{Code: ClaimUnbound, Volume: need.Volume, Claim: need.Name})
 			continue
 		}
-		if excludes(w.s, w.s.Volume(need.Volume), w.n) {
-			reasons = append(reasons, Reason{Code: NodeExcluded, Volume: need.Volume, Claim: need.Name, Node: w.n})
+		if excludes(w.snapshot, w.snapshot.Volume(need.Volume), w.node) {
+			reasons = append(reasons, Reason{Code: NodeExcluded, Volume: need.Volume, Claim: need.Name, Node: w.node})
 		}
 		reasons = append(reasons, w.free(need)...)
 	}
@@ -123,32 +123,32 @@ func (w view) wherever() []Reason {
 // holds its exclusive volumes. Not narrowed when nobody does (false). More
 // than one node in the reasons of Fit means that none will do.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
-	w := view{a: a, s: s, r: r, now: now}
+	w := view{arbiter: a, snapshot: s, request: r, now: now}
 	for _, need := range r.Needs {
 		v := s.Volume(need.Volume)
 		if v == nil || !exclusive(access(s, v, need.Access)) || !s.AttachRequired(v.ID.Driver) || w.migration(v) || underMigration(s, v) {
 			continue
 		}
-		if n := w.claimed(v); n != "" {
+		if n := w.blockedAt(v); n != "" {
 			return n, true
 		}
 	}
 	return "", false
 }
 
-// claimed is where somebody claims a volume: those who have it before those who only
+// blockedAt is where somebody claims a volume: those who have it before those who only
 // live at their node, and these before those who ask.
-func (w view) claimed(v *ledger.Volume) ledger.NodeName {
+func (w view) blockedAt(v *ledger.Volume) ledger.NodeName {
 	if n := w.has(v); n != "" {
 		return n
 	}
 	asked := ledger.NodeName("")
-	for i := range v.Places {
-		p := &v.Places[i]
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
 		if w.lives(v, p) {
 			return p.Node
 		}
-		if asked == "" && slices.ContainsFunc(p.Users, func(u ledger.User) bool { return w.claims(v, p, u) }) {
+		if asked == "" && slices.ContainsFunc(p.Users, func(u ledger.User) bool { return w.blocks(v, p, u) }) {
 			asked = p.Node
 		}
 	}

@@ -58,7 +58,7 @@ func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledg
 
 // force says which rule would detach the volume from a place by force, and
 // when: the one whose time is over first.
-func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) forcing {
+func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now))
 }
 
@@ -102,7 +102,7 @@ func outOfService(n *ledger.Node, now time.Time) forcing {
 
 // podGone is the rule of a place that nobody uses any more, at a node that is not
 // Ready. Its time counts from when both are so.
-func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) forcing {
+func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)
 	limit := afterPodGone(s, policyOf(s, v))

@@ -113,8 +113,8 @@ func decideAll(t failer, a arbiter.Arbiter, s ledger.Snapshot, now time.Time) {
 				t.Fatalf("in Cooperative mode node status and detaches are the other controller's: %+v", step)
 			}
 		}
-		for i := range v.Places {
-			a.SafeToDetach(s, v, &v.Places[i], now)
+		for i := range v.NodeVolumes {
+			a.SafeToDetach(s, v, &v.NodeVolumes[i], now)
 		}
 	}
 	var nodes []ledger.NodeName
@@ -145,7 +145,7 @@ func decideAll(t failer, a arbiter.Arbiter, s ledger.Snapshot, now time.Time) {
 		a.Satisfied(s, k, now)
 	}
 	a.Audit(s, now)
-	a.Unsettled(s, now)
+	a.AuditAtRest(s, now)
 }
 
 func checkStep(t failer, s arbiter.Step) {

@@ -22,7 +22,7 @@ import (
 // the answer of each write first, and where the answer is lost, what is found.
 func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verdict, []Step) {
 	r := TicketRequest(s, t)
-	w := view{a: a, s: s, r: r, n: t.Node, now: now, granting: true}
+	w := view{arbiter: a, snapshot: s, request: r, node: t.Node, now: now, granting: true}
 	if lost := w.fenced(); len(lost) > 0 {
 		return refuse(lost), nil // before all else: whoever waits for this ticket to give way sees that it has
 	}
@@ -49,10 +49,10 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 			continue
 		}
 		p := a.planner(granted, v, now)
-		if !p.excl {
+		if !p.exclusive {
 			continue
 		}
-		if reason, kept := p.kept(r, t.Node, need.Name); kept {
+		if reason, kept := p.heldBack(r, t.Node, need.Name); kept {
 			return refuse([]Reason{reason}).SeenFrom(r.Who.Namespace), nil
 		}
 		if p.hold.Next.Node == t.Node {
@@ -74,13 +74,13 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 // from where they are taken for whoever asks elsewhere.
 func (w view) fenced() []Reason {
 	var reasons []Reason
-	for _, need := range w.r.Needs {
-		v := w.s.Volume(need.Volume)
-		if v == nil || !w.s.AttachRequired(v.ID.Driver) || !exclusive(access(w.s, v, need.Access)) {
+	for _, need := range w.request.Needs {
+		v := w.snapshot.Volume(need.Volume)
+		if v == nil || !w.snapshot.AttachRequired(v.ID.Driver) || !exclusive(access(w.snapshot, v, need.Access)) {
 			continue
 		}
-		if fenced(w.s, v, w.n, w.now) {
-			reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: w.n})
+		if fenced(w.snapshot, v, w.node, w.now) {
+			reasons = append(reasons, Reason{Code: NodeFenced, Volume: v.ID, Claim: need.Name, Node: w.node})
 		}
 	}
 	return reasons
@@ -121,16 +121,16 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 // that was written before the grant was seen says nothing about it, where the
 // next one gives the volume to the ticket.
 func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
-	h := p.v.Hold
-	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !p.migratesTo(p.v.Place(t.Node))
+	h := p.volume.Hold
+	lost := h.Node != "" && h.Node != t.Node && h.Next.Node != t.Node && !p.migratesTo(p.volume.NodeVolume(t.Node))
 	if lost {
 		next := p.nextHold(*h)
 		lost = next.Node != t.Node && next.Next.Node != t.Node
 	}
-	if !p.excl || !p.required || !lost && !p.outranked(ledger.User{Ticket: t.ID}, t.Node) {
+	if !p.exclusive || !p.required || !lost && !p.outranked(ledger.User{Ticket: t.ID}, t.Node) {
 		return nil
 	}
-	reason := Reason{Code: Outranked, Volume: p.v.ID, Claim: name, Node: h.Next.Node, Who: h.Next.To}
+	reason := Reason{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: h.Next.Node, Who: h.Next.To}
 	if h.Next.Node == "" {
 		reason.Node = h.Node
 	}
@@ -140,15 +140,15 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 // contested says whether somebody asks elsewhere for an exclusive volume that
 // counts at a fenced node no longer.
 func (p *planner) contested(n ledger.NodeName) bool {
-	if !p.excl || !p.required || !fenced(p.s, p.v, n, p.now) {
+	if !p.exclusive || !p.required || !fenced(p.snapshot, p.volume, n, p.now) {
 		return false
 	}
-	for i := range p.v.Places {
-		place := &p.v.Places[i]
-		if place.Node == n || fenced(p.s, p.v, place.Node, p.now) {
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
 			continue
 		}
-		if slices.ContainsFunc(place.Users, func(u ledger.User) bool { st := stand(p.s, u); return st == asking || st == living }) {
+		if slices.ContainsFunc(place.Users, func(u ledger.User) bool { st := standingOf(p.snapshot, u); return st == asking || st == living }) {
 			return true
 		}
 	}
@@ -177,7 +177,7 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 		if need.Volume.IsZero() || need.Volume.NoAttach() || !s.AttachRequired(need.Volume.Driver) {
 			continue
 		}
-		if p := s.Volume(need.Volume).Place(pod.Node); !p.HasAttachments() {
+		if p := s.Volume(need.Volume).NodeVolume(pod.Node); !p.HasAttachments() {
 			return false, false
 		}
 	}

@@ -224,7 +224,7 @@ func (g *anyone) grant(a arbiter.Arbiter, t ledger.Ticket) arbiter.Verdict {
 	l.Apply(g.now, t)
 	s = l.Snapshot()
 	for _, need := range arbiter.TicketRequest(s, s.Ticket(t.ID)).Needs {
-		if v := a.Settled(s, need, t.Node); !v.Allowed() {
+		if v := a.VolumeGranted(s, need, t.Node); !v.Allowed() {
 			g.t.Fatalf("%v is granted at %s, and not settled: %s", t.Volumes, t.Node, because(v))
 		}
 	}

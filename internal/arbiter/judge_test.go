@@ -130,7 +130,7 @@ func (j *judge) believed(n ledger.NodeName, bound map[ledger.VolumeID]bool) map[
 		return all
 	}
 	for _, v := range node.At() {
-		p := s.Volume(v).Place(n)
+		p := s.Volume(v).NodeVolume(n)
 		given := slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			return u.Pod != "" || s.Ticket(u.Ticket).Phase == ledger.TicketGranted
 		})

@@ -27,9 +27,9 @@ func Lapse(now time.Time) ledger.Event {
 // volume that is already at the node has its slot: own attachments are never
 // counted twice.
 func (w view) room() []Reason {
-	node := w.s.Node(w.n)
+	node := w.snapshot.Node(w.node)
 	var reasons []Reason
-	for i, need := range w.r.Needs {
+	for i, need := range w.request.Needs {
 		if !w.takesSlot(need) || w.sameDriver(i) {
 			continue
 		}
@@ -41,14 +41,14 @@ func (w view) room() []Reason {
 }
 
 func (w view) takesSlot(need Need) bool {
-	return !need.Volume.IsZero() && !need.Volume.NoAttach() && w.s.AttachRequired(need.Volume.Driver)
+	return !need.Volume.IsZero() && !need.Volume.NoAttach() && w.snapshot.AttachRequired(need.Volume.Driver)
 }
 
 // sameDriver says whether an earlier need has the driver of need i, which is
 // then already judged.
 func (w view) sameDriver(i int) bool {
-	for _, need := range w.r.Needs[:i] {
-		if w.takesSlot(need) && need.Volume.Driver == w.r.Needs[i].Volume.Driver {
+	for _, need := range w.request.Needs[:i] {
+		if w.takesSlot(need) && need.Volume.Driver == w.request.Needs[i].Volume.Driver {
 			return true
 		}
 	}
@@ -68,9 +68,9 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	if fresh == 0 {
 		return Reason{}, false
 	}
-	reason := Reason{Code: NoFreeSlot, Driver: driver, Node: w.n}
+	reason := Reason{Code: NoFreeSlot, Driver: driver, Node: w.node}
 	state := node.Driver(driver)
-	policy := PolicyFor(w.s, driver, "")
+	policy := PolicyFor(w.snapshot, driver, "")
 	if !state.Registered {
 		reason.Code = DriverNotRegistered
 		return reason, !policy.AllowNoDriver
@@ -105,11 +105,11 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 // node in their own right, and of these the ones that have no place there, so
 // that the running count misses them.
 func (w view) fresh(driver string) (fresh, missing int32) {
-	for _, need := range w.r.Needs {
+	for _, need := range w.request.Needs {
 		if need.Volume.Driver != driver || !w.takesSlot(need) {
 			continue
 		}
-		p := w.s.Volume(need.Volume).Place(w.n)
+		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
 		switch {
 		case p == nil:
 			fresh++
@@ -125,36 +125,36 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 // by its attachment or the node's word, or by another user who will stay.
 // Tickets that are not granted have their slots only as long as there are as
 // many: where they are too many, who joins one would be refused with it.
-func (w view) confirmed(p *ledger.Place) bool {
-	if p.Bodily() {
+func (w view) confirmed(p *ledger.NodeVolume) bool {
+	if p.OccupiesSlot() {
 		return true
 	}
 	return slices.ContainsFunc(p.Users, func(u ledger.User) bool {
-		return !w.r.owns(u) && stand(w.s, u) == living
+		return !w.request.owns(u) && standingOf(w.snapshot, u) == living
 	})
 }
 
 // tryout is by how much a dry run, and for a grant the tickets that rank
 // after it, change the slots that a driver uses at the node.
 func (w view) tryout(node *ledger.Node, driver string) int32 {
-	d := w.s.Delta()
+	d := w.snapshot.Delta()
 	if d.Empty() && !(w.granting && len(node.Tickets) > 0) {
 		return 0
 	}
 	kept := map[ledger.VolumeID]bool{}
-	for _, need := range w.r.Needs {
+	for _, need := range w.request.Needs {
 		kept[need.Volume] = true
 	}
 	change := int32(0)
 	if d != nil {
 		for uid, n := range d.Added {
-			if n == w.n && uid != w.r.Pod {
+			if n == w.node && uid != w.request.Pod {
 				change += w.added(uid, driver, kept)
 			}
 		}
 	}
 	for _, v := range w.leavers(node) {
-		p := w.s.Volume(v).Place(w.n)
+		p := w.snapshot.Volume(v).NodeVolume(w.node)
 		if v.Driver == driver && p != nil && !kept[v] && w.vacant(p) {
 			kept[v] = true // counted
 			change--
@@ -166,17 +166,17 @@ func (w view) tryout(node *ledger.Node, driver string) int32 {
 // added counts the slots that a pod tried at the node would take, and adds
 // its volumes to those that stay.
 func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
-	p := w.s.Pod(uid)
+	p := w.snapshot.Pod(uid)
 	if p == nil {
 		return 0
 	}
 	change := int32(0)
-	for _, need := range PodRequest(w.s, p).Needs {
+	for _, need := range PodRequest(w.snapshot, p).Needs {
 		if need.Volume.Driver != driver || !w.takesSlot(need) || kept[need.Volume] {
 			continue
 		}
 		kept[need.Volume] = true
-		if w.s.Volume(need.Volume).Place(w.n) == nil {
+		if w.snapshot.Volume(need.Volume).NodeVolume(w.node) == nil {
 			change++
 		}
 	}
@@ -187,17 +187,17 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 // view.
 func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	var list []ledger.VolumeID
-	if d := w.s.Delta(); d != nil {
+	if d := w.snapshot.Delta(); d != nil {
 		for uid := range d.Removed {
-			list = append(list, w.s.PodAt(uid)...)
-			if p := w.s.Pod(uid); p != nil {
-				list = append(list, w.s.TicketAt(ledger.TicketID{Namespace: p.Namespace, Name: uid})...)
+			list = append(list, w.snapshot.PodAt(uid)...)
+			if p := w.snapshot.Pod(uid); p != nil {
+				list = append(list, w.snapshot.TicketAt(ledger.TicketID{Namespace: p.Namespace, Name: uid})...)
 			}
 		}
 	}
 	if w.granting {
 		for _, id := range node.Tickets {
-			list = append(list, w.s.TicketAt(id)...)
+			list = append(list, w.snapshot.TicketAt(id)...)
 		}
 	}
 	return list
@@ -208,15 +208,15 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 // ticket that a leader before may have granted is not outranked.
 // An attachment goes with the last of them, in time; a preemption may count on
 // that, a grant never does.
-func (w view) vacant(p *ledger.Place) bool {
-	if p.Bodily() && (w.granting || len(p.Users) == 0) {
+func (w view) vacant(p *ledger.NodeVolume) bool {
+	if p.OccupiesSlot() && (w.granting || len(p.Users) == 0) {
 		return false
 	}
 	for _, u := range p.Users {
-		st := stand(w.s, u)
+		st := standingOf(w.snapshot, u)
 		switch {
-		case w.r.owns(u), st == gone:
-		case w.granting && st == asking && !w.s.Ticket(u.Ticket).InDoubt && CompareRequests(requestOf(w.s, u), w.r) > 0:
+		case w.request.owns(u), st == gone:
+		case w.granting && st == asking && !w.snapshot.Ticket(u.Ticket).InDoubt && CompareRequests(requestOf(w.snapshot, u), w.request) > 0:
 		default:
 			return false
 		}

@@ -14,7 +14,7 @@ import (
 // that a policy sets. What is refused here waits for its claims and volumes, or
 // for those who hold them, and adding nodes doesn't help.
 func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
-	w := view{a: a, s: s, r: r, now: now}
+	w := view{arbiter: a, snapshot: s, request: r, now: now}
 	return refuse(append(w.wherever(), w.policed()...)).SeenFrom(r.Who.Namespace)
 }
 
@@ -52,12 +52,12 @@ func (a Arbiter) fitsAny(s ledger.Snapshot, r Request, now time.Time) bool {
 // request needs.
 func (w view) policed() []Reason {
 	var reasons []Reason
-	for i, need := range w.r.Needs {
+	for i, need := range w.request.Needs {
 		if !w.takesSlot(need) || w.sameDriver(i) {
 			continue
 		}
 		driver := need.Volume.Driver
-		limit := Limit(ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Limit: ledger.NoLimit}}, PolicyFor(w.s, driver, ""))
+		limit := Limit(ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Limit: ledger.NoLimit}}, PolicyFor(w.snapshot, driver, ""))
 		needed, _ := w.fresh(driver)
 		if limit != ledger.NoLimit && needed > limit {
 			reasons = append(reasons, Reason{Code: NoFreeSlot, Driver: driver, Limit: limit, Needed: needed})

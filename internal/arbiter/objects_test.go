@@ -423,8 +423,8 @@ func (s *script) show(a args) {
 	if v.Hold != nil {
 		s.trace("hold: node=%s%s", v.Hold.Node, holdText(*v.Hold))
 	}
-	for i := range v.Places {
-		p := &v.Places[i]
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
 		s.trace("at %s: attachments=%d users=%d reported=%t inUse=%t proof=%s mount=%t", p.Node, len(p.Attachments()), len(p.Users),
 			p.Reported, p.InUse, p.Proof.Stage, s.arb.SafeToMount(snap, v.ID, p.Node))
 	}

@@ -90,7 +90,7 @@ func sameOutage(was ledger.Force, n *ledger.Node) bool {
 
 // outage is what a VolumeHold keeps of a rule's time, so that another process goes on
 // from there.
-func outage(v *ledger.Volume, p *ledger.Place, n *ledger.Node, f forcing) *ledger.Force {
+func outage(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node, f forcing) *ledger.Force {
 	kept := &ledger.Force{Rule: f.Rule, Node: p.Node, Elapsed: f.Elapsed.Truncate(f.Step)}
 	if n != nil {
 		kept.NodeUID = n.UID

@@ -23,7 +23,7 @@ const (
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic
 	// name; that it exists already is no error. The ledger is told AttachSent
-	// before, and must take it in; and AttachSettled when it is proved what
+	// before, and must take it in; and AttachResolved when it is proved what
 	// came of it.
 	CreateAttachment
 	// Report puts the volume into volumesAttached, after proving that its
@@ -53,7 +53,7 @@ const (
 	// attachment, of exactly this UID, is being deleted.
 	MarkWanted
 	// FindAttachment reads consistently whether the attachment is there whose
-	// creation was sent, and tells the ledger AttachSettled.
+	// creation was sent, and tells the ledger AttachResolved.
 	FindAttachment
 	// RetryAttach writes to an attachment, of exactly this UID, whose attach has failed:
 	// a change of the object has its attacher try again at once.
@@ -106,19 +106,19 @@ type Plan struct {
 // planner carries one Plan's state from stage to stage.
 type planner struct {
 	Arbiter
-	s        ledger.Snapshot
-	v        *ledger.Volume
-	now      time.Time
-	excl     bool
-	required bool        // the driver's volumes need attachments
-	hold     ledger.Hold // as it should be
-	plan     Plan
+	snapshot  ledger.Snapshot
+	volume    *ledger.Volume
+	now       time.Time
+	exclusive bool
+	required  bool        // the driver's volumes need attachments
+	hold      ledger.Hold // as it should be
+	plan      Plan
 }
 
 func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *planner {
 	return &planner{
-		Arbiter: a, s: s, v: v, now: now,
-		excl: exclusive(access(s, v, v.Access)), required: s.AttachRequired(v.ID.Driver),
+		Arbiter: a, snapshot: s, volume: v, now: now,
+		exclusive: exclusive(access(s, v, v.Access)), required: s.AttachRequired(v.ID.Driver),
 	}
 }
 
@@ -129,14 +129,14 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		return Plan{}
 	}
 	p := a.planner(s, v, now)
-	p.plan.Apart = !p.excl
+	p.plan.Apart = !p.exclusive
 	if !p.adopted() {
 		p.leave()
 		return p.plan
 	}
 	p.decideHold()
-	for i := range v.Places {
-		place := &v.Places[i]
+	for i := range v.NodeVolumes {
+		place := &v.NodeVolumes[i]
 		switch {
 		case place.Sent && !place.HasOwn():
 			p.find(place)
@@ -145,23 +145,23 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		default:
 			p.release(place) //mutant:no-release
 		}
-		if p.wanted(place) || p.pledged(place) {
+		if p.wanted(place) || p.hasGrantee(place) {
 			p.awaitFence(place)
 		}
 	}
-	p.reclaim()
+	p.attachAbandoned()
 	return p.plan
 }
 
 // awaitFence looks again when a place that does not answer is fenced by time.
-func (p *planner) awaitFence(place *ledger.Place) {
-	if f := fence(p.s, p.v, place.Node, p.now); f.Left > 0 {
+func (p *planner) awaitFence(place *ledger.NodeVolume) {
+	if f := fence(p.snapshot, p.volume, place.Node, p.now); f.Left > 0 {
 		p.recheck(f.Left)
 	}
 }
 
 func (p *planner) add(s Step) {
-	s.Volume = p.v.ID
+	s.Volume = p.volume.ID
 	p.plan.Steps = append(p.plan.Steps, s)
 }
 
@@ -173,40 +173,42 @@ func (p *planner) recheck(in time.Duration) {
 
 // wanted says whether the volume is to be at a place: somebody there uses it,
 // and the volume is theirs.
-func (p *planner) wanted(place *ledger.Place) bool {
-	if p.excl && p.hold.Node != place.Node && !p.migratesTo(place) {
+func (p *planner) wanted(place *ledger.NodeVolume) bool {
+	if p.exclusive && p.hold.Node != place.Node && !p.migratesTo(place) {
 		return false
 	}
-	return p.claimed(place, false)
+	return p.hasRight(place, false)
 }
 
 // migratesTo says whether a live migration may have the volume at a second
 // node.
-func (p *planner) migratesTo(place *ledger.Place) bool { return migratesTo(p.s, p.v, place) }
+func (p *planner) migratesTo(place *ledger.NodeVolume) bool {
+	return migratesTo(p.snapshot, p.volume, place)
+}
 
-func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place) bool {
+func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) bool {
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }
 
-// claimed says whether anybody at a place has a right to the volume. promised
+// hasRight says whether anybody at a place has a right to the volume. promised
 // tickets, to which the hold gives it before their grant is written, count
 // when asked for. A fence ends the rights of all at a place, but a promise ends
 // only when its ticket has been told: its grant may be on its way.
-func (p *planner) claimed(place *ledger.Place, promised bool) bool {
+func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	if place == nil || !p.required {
 		return false
 	}
-	if fenced(p.s, p.v, place.Node, p.now) {
-		return promised && p.pledged(place)
+	if fenced(p.snapshot, p.volume, place.Node, p.now) {
+		return promised && p.hasGrantee(place)
 	}
 	for _, u := range place.Users {
-		switch stand(p.s, u) {
-		case living, haunting, leaving:
+		switch standingOf(p.snapshot, u) {
+		case living, orphaned, leaving:
 			if !p.outranked(u, place.Node) {
 				return true
 			}
 		case asking:
-			if promised && p.named(u) {
+			if promised && p.namedInHold(u) {
 				return true
 			}
 		case gone:
@@ -215,33 +217,33 @@ func (p *planner) claimed(place *ledger.Place, promised bool) bool {
 	return false
 }
 
-// pledged says whether a ticket at a place has the volume, or may get it.
-func (p *planner) pledged(place *ledger.Place) bool {
-	return slices.ContainsFunc(place.Users, p.booked)
+// hasGrantee says whether a ticket at a place has the volume, or may get it.
+func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
+	return slices.ContainsFunc(place.Users, p.isGrantee)
 }
 
-// booked says whether a user is a ticket that is granted, or to which the hold
+// isGrantee says whether a user is a ticket that is granted, or to which the hold
 // as written gives the volume, so that its grant may be on its way.
-func (p *planner) booked(u ledger.User) bool {
-	t := p.s.Ticket(u.Ticket)
+func (p *planner) isGrantee(u ledger.User) bool {
+	t := p.snapshot.Ticket(u.Ticket)
 	if u.Pod != "" || t == nil || t.Ghost {
 		return false
 	}
-	st := stand(p.s, u)
-	return st == living || st == asking && p.named(u)
+	st := standingOf(p.snapshot, u)
+	return st == living || st == asking && p.namedInHold(u)
 }
 
 // outranked says whether a user must yield to somebody at another node.
 func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
-	if t := p.s.Ticket(u.Ticket); u.Pod != "" || t == nil || !t.Type.Yields() || !p.excl {
+	if t := p.snapshot.Ticket(u.Ticket); u.Pod != "" || t == nil || !t.Type.Yields() || !p.exclusive {
 		return false
 	}
-	for i := range p.v.Places {
-		if p.v.Places[i].Node == n {
+	for i := range p.volume.NodeVolumes {
+		if p.volume.NodeVolumes[i].Node == n {
 			continue
 		}
-		for _, other := range p.v.Places[i].Users {
-			if (stand(p.s, other) == living || p.booked(other)) && yields(p.s, u, requestOf(p.s, other)) {
+		for _, other := range p.volume.NodeVolumes[i].Users {
+			if (standingOf(p.snapshot, other) == living || p.isGrantee(other)) && yields(p.snapshot, u, requestOf(p.snapshot, other)) {
 				return true
 			}
 		}
@@ -249,12 +251,12 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	return false
 }
 
-// named says whether the hold as written gives the volume to a user. A ticket
+// namedInHold says whether the hold as written gives the volume to a user. A ticket
 // that has been told since that it gives way has given it back: that write has
 // changed its version, and a grant of it that is still on its way fails.
-func (p *planner) named(u ledger.User) bool { return named(p.s, p.v, u) }
+func (p *planner) namedInHold(u ledger.User) bool { return namedInHold(p.snapshot, p.volume, u) }
 
-func named(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
+func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	if t := s.Ticket(u.Ticket); v.Hold == nil || u.Pod == "" && t != nil && gaveWay(t) {
 		return false
 	}
@@ -270,8 +272,8 @@ func named(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return false
 }
 
-// physical says whether the volume may still be at a place, whoever wants it.
-func (p *planner) physical(place *ledger.Place) bool {
+// mayBeAttached says whether the volume may still be at a place, whoever wants it.
+func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	if place.Sent {
 		return true
 	}
@@ -280,5 +282,5 @@ func (p *planner) physical(place *ledger.Place) bool {
 	}
 	// In use without an attachment: a kubelet that waits for one when it has
 	// a pod for it, else evidence that the volume is mounted all the same.
-	return place.InUse && unused(p.s, place) && evidenceOf(p.s, p.v, place, p.now).usage != usageFenced
+	return place.InUse && unused(p.snapshot, place) && evidenceOf(p.snapshot, p.volume, place, p.now).usage != usageFenced
 }

@@ -22,8 +22,8 @@ func (p *planner) adopted() bool {
 		return true
 	}
 	others := false
-	for i := range p.v.Places {
-		place := &p.v.Places[i]
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
 		if place.Sent || place.Left || slices.ContainsFunc(place.Attachments(), func(a *ledger.Attachment) bool { return a.Ours }) {
 			return true
 		}
@@ -34,26 +34,26 @@ func (p *planner) adopted() bool {
 			others = true
 		}
 	}
-	return !others && hold(p.v).Node != ""
+	return !others && hold(p.volume).Node != ""
 }
 
 // outsider says whether a user of a place is a pod that has not opted in.
 func (p *planner) outsider(u ledger.User) bool {
-	pod := p.s.Pod(u.Pod)
+	pod := p.snapshot.Pod(u.Pod)
 	return pod != nil && pod.OptedOut
 }
 
 // leave plans the end of what was written for a volume while it was adopted: the hold
 // names no node any more, and goes with the volume.
 func (p *planner) leave() {
-	was := hold(p.v)
+	was := hold(p.volume)
 	switch {
 	case p.forgotten():
 		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
-	case !p.excl:
+	case !p.exclusive:
 		p.writeNote(was, p.emptyNote(was))
 	case was.Node != "":
-		p.hold = ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs(), State: ledger.HoldFree}
+		p.hold = ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.volume.PVs(), State: ledger.HoldFree}
 		p.writeHold()
 	}
 }

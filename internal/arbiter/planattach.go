@@ -9,11 +9,11 @@ import (
 )
 
 // acquire plans the next step that brings the volume to a place that wants it.
-func (p *planner) acquire(place *ledger.Place) {
-	node := p.s.Node(place.Node)
+func (p *planner) acquire(place *ledger.NodeVolume) {
+	node := p.snapshot.Node(place.Node)
 	va := place.Own()
 	switch {
-	case p.v.ID.NoAttach():
+	case p.volume.ID.NoAttach():
 		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node, p.hold.Node)) == 0 {
 			p.report(node, place, nil)
 		}
@@ -34,7 +34,7 @@ func (p *planner) acquire(place *ledger.Place) {
 	}
 }
 
-func (p *planner) retract(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	step := Step{Do: Unreport, Node: place.Node, NodeUID: node.UID, NodeVersion: node.Version}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -47,11 +47,11 @@ func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Coope
 
 // stale says whether a place is reported without an attachment, and can be
 // shown not to be in use.
-func (p *planner) stale(place *ledger.Place) bool {
+func (p *planner) stale(place *ledger.NodeVolume) bool {
 	if !place.Reported || p.Cooperative {
 		return false
 	}
-	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)
+	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
 	return verdict.Allowed() && rule == "" // the kubelet's own word that it is not in use
 }
 
@@ -67,7 +67,7 @@ func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 
 func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 
-func (p *planner) report(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -77,7 +77,7 @@ func (p *planner) report(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 
 // mayCreate says whether nothing is in the way of a new attachment: the hold
 // is written, the volume is nowhere else, and the driver is there to attach.
-func (p *planner) mayCreate(node *ledger.Node, place *ledger.Place) bool {
+func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
 	return p.startable(place) && p.granted(place.Node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
 }
 
@@ -85,22 +85,22 @@ func (p *planner) mayCreate(node *ledger.Node, place *ledger.Place) bool {
 // tried again: it has failed, and nothing that Moorage waits for before it attaches is in
 // the way any more. Its attacher may pause for minutes. That is asked once for each
 // attachment. One of Moorage's own is not made before it can succeed.
-func (p *planner) mayRetry(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) bool {
+func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
 	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
 // granted says whether the hold, as the API has it, gives an exclusive volume
 // to a node.
 func (p *planner) granted(n ledger.NodeName) bool {
-	return !p.excl || p.v.Hold != nil && p.v.Hold.Version != "" && (p.v.Hold.Node == n || p.migratesTo(p.v.Place(n)))
+	return !p.exclusive || p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migratesTo(p.volume.NodeVolume(n)))
 }
 
 // startable says whether an attach may begin for somebody at a place: who
 // will stay, and in Cooperative mode a pod that is bound, unless asked
 // otherwise.
-func (p *planner) startable(place *ledger.Place) bool {
+func (p *planner) startable(place *ledger.NodeVolume) bool {
 	for _, u := range place.Users {
-		if stand(p.s, u) == living && (u.Pod != "" || !p.Cooperative || p.BeforeBind) {
+		if standingOf(p.snapshot, u) == living && (u.Pod != "" || !p.Cooperative || p.BeforeBind) {
 			return true
 		}
 	}
@@ -108,23 +108,23 @@ func (p *planner) startable(place *ledger.Place) bool {
 }
 
 // blockers says what is in the way of a new attachment at a place.
-func (p *planner) blockers(node *ledger.Node, place *ledger.Place) []Reason {
-	reason := Reason{Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: place.Node, Driver: p.v.ID.Driver}
+func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason {
+	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node, Driver: p.volume.ID.Driver}
 	switch {
 	case node == nil || !node.Exists:
 		reason.Code = NodeMissing
 	case !node.Managed:
 		reason.Code = NodeUnmanaged
-	case !node.Driver(p.v.ID.Driver).Registered:
+	case !node.Driver(p.volume.ID.Driver).Registered:
 		reason.Code = DriverNotRegistered
-	case p.v.Access == ledger.AccessConflict:
+	case p.volume.Access == ledger.AccessConflict:
 		reason.Code = AccessModesConflict
-	case len(p.v.PVs()) > 0 && p.source() == "":
+	case len(p.volume.PVs()) > 0 && p.source() == "":
 		reason.Code = VolumeDeleting
-	case len(p.v.PVs()) == 0 && !p.inline():
+	case len(p.volume.PVs()) == 0 && !p.inline():
 		reason.Code = ClaimLost
 	default:
-		if p.excl {
+		if p.exclusive {
 			return p.elsewhere(place.Node, p.hold.Node)
 		}
 		return nil
@@ -136,8 +136,8 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.Place) []Reason {
 // claimed one first. Empty for an inline volume.
 func (p *planner) source() string {
 	best := ""
-	for _, name := range p.v.PVs() {
-		pv := p.s.PersistentVolume(name)
+	for _, name := range p.volume.PVs() {
+		pv := p.snapshot.PersistentVolume(name)
 		if pv == nil || pv.Deleting {
 			continue
 		}
@@ -153,14 +153,14 @@ func (p *planner) source() string {
 
 // inline says whether a pod names the volume in its own spec.
 func (p *planner) inline() bool {
-	for i := range p.v.Places {
-		for _, u := range p.v.Places[i].Users {
-			pod := p.s.Pod(u.Pod)
+	for i := range p.volume.NodeVolumes {
+		for _, u := range p.volume.NodeVolumes[i].Users {
+			pod := p.snapshot.Pod(u.Pod)
 			if pod == nil {
 				continue
 			}
 			for _, v := range pod.Volumes {
-				if v.Inline == p.v.ID {
+				if v.Inline == p.volume.ID {
 					return true
 				}
 			}
@@ -173,14 +173,14 @@ func (p *planner) inline() bool {
 // of a live migration and the holder's node are not in each other's way; a third
 // one is, such as the target of the migration before.
 func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
-	if !p.excl {
+	if !p.exclusive {
 		return nil
 	}
-	target := n != holder && p.migratesTo(p.v.Place(n))
+	target := n != holder && p.migratesTo(p.volume.NodeVolume(n))
 	var reasons []Reason
-	for i := range p.v.Places {
-		other := &p.v.Places[i]
-		if other.Node == n || !p.physical(other) || target && other.Node == holder || !target && p.migratesTo(other) { //mutant:target-beside-others
+	for i := range p.volume.NodeVolumes {
+		other := &p.volume.NodeVolumes[i]
+		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) { //mutant:target-beside-others
 			continue
 		}
 		reasons = append(reasons, p.stuck(other))
@@ -188,16 +188,16 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 	return reasons
 }
 
-func (p *planner) create(node *ledger.Node, place *ledger.Place) {
+func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 	var beside ledger.NodeName
-	if p.excl && p.hold.Node != place.Node && p.migratesTo(p.v.Place(place.Node)) {
+	if p.exclusive && p.hold.Node != place.Node && p.migratesTo(p.volume.NodeVolume(place.Node)) {
 		beside = p.hold.Node
 	}
 	p.add(Step{
 		Do: CreateAttachment, Node: place.Node, Beside: beside,
-		Attachment:  ledger.AttachmentName(p.v.ID, place.Node),
+		Attachment:  ledger.AttachmentName(p.volume.ID, place.Node),
 		PV:          p.source(),
-		NodeID:      node.Driver(p.v.ID.Driver).NodeID,
+		NodeID:      node.Driver(p.volume.ID.Driver).NodeID,
 		Transitions: p.hold.Transitions,
 	})
 }
@@ -205,13 +205,13 @@ func (p *planner) create(node *ledger.Node, place *ledger.Place) {
 // find plans the look for an attachment whose creation is sent. No plan is made
 // while it is in flight: the answer did not come, and nor did one to the look
 // that followed.
-func (p *planner) find(place *ledger.Place) {
-	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.v.ID, place.Node)})
+func (p *planner) find(place *ledger.NodeVolume) {
+	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
 }
 
 // stuckAt says what keeps a volume at a place that it is to leave; Detaching
 // when nothing does.
-func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time) Reason {
+func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) Reason {
 	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
 	va := place.Canonical()
 	switch {
@@ -243,7 +243,7 @@ const detachPatience = time.Minute
 // unanswered says of a detach that has gone on for longer than that, as far as this
 // process has seen, that nobody answers it. What the hold says already stays said,
 // whoever has seen it.
-func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, va *ledger.Attachment, now time.Time, reason Reason) Reason {
+func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, va *ledger.Attachment, now time.Time, reason Reason) Reason {
 	lasting := reason
 	lasting.Code, lasting.Driver, lasting.Since = DetachUnanswered, v.ID.Driver, va.DeletedAt
 	told := v.Hold != nil && v.Hold.Reason == lasting.Code && v.Hold.Message == lasting.Message()
@@ -255,9 +255,9 @@ func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, va *le
 
 // stuck is stuckAt, and has the plan made anew when the driver has not answered for
 // too long.
-func (p *planner) stuck(place *ledger.Place) Reason {
-	reason := stuckAt(p.Arbiter, p.s, p.v, place, p.now)
-	if since, leaving := p.s.Leaving(place); leaving && reason.Code == Detaching {
+func (p *planner) stuck(place *ledger.NodeVolume) Reason {
+	reason := stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
+	if since, leaving := p.snapshot.Leaving(place); leaving && reason.Code == Detaching {
 		p.recheck(detachPatience - p.now.Sub(since))
 	}
 	return reason
@@ -267,9 +267,9 @@ func (p *planner) stuck(place *ledger.Place) Reason {
 // who is leaving, or somebody at a node that does not answer. Of several it names
 // the first by name: users come in any order, and every controller is to write
 // the same.
-func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.Place, now time.Time, reason Reason) Reason {
+func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
-		if who := requester(s, u); stand(s, u) >= haunting && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
+		if who := requester(s, u); standingOf(s, u) >= orphaned && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
 			reason.Code, reason.Who = HeldElsewhere, who
 		}
 	}

@@ -35,8 +35,8 @@ const (
 
 // gone says whether the attach/detach controller has seen that the attachment
 // which was at a place before is no more.
-func (p *planner) gone(place *ledger.Place) bool {
-	at, left := p.v.Left(place.Node)
+func (p *planner) gone(place *ledger.NodeVolume) bool {
+	at, left := p.volume.Left(place.Node)
 	if !p.Cooperative || !left || p.now.Sub(at) >= otherLook {
 		return true
 	}
@@ -44,21 +44,21 @@ func (p *planner) gone(place *ledger.Place) bool {
 	return false
 }
 
-// releaseBeside plans the next step that takes an attachment of Moorage's own
+// detachUnreported plans the next step that takes an attachment of Moorage's own
 // from a place where nobody wants it and the attach/detach controller does not
 // know of it: the volume is neither reported nor in use, and no pod is there.
-func (p *planner) releaseBeside(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+func (p *planner) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	if va == nil || !va.Ours || va.Deleting || place.Reported || p.inhabited(place) || p.awaited(node, place) { //mutant:delete-not-ours
 		return
 	}
-	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)
+	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
 	if !verdict.Allowed() {
-		if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
+		if f := force(p.snapshot, p.volume, place, p.now); f.Rule != "" && f.Left > 0 {
 			p.recheck(f.Left)
 		}
 		return
 	}
-	since, idle := p.s.Idle(place)
+	since, idle := p.snapshot.Idle(place)
 	if left := otherTurn - p.now.Sub(since); idle && left > 0 {
 		p.recheck(left)
 		return

@@ -11,14 +11,14 @@ import (
 
 // release plans the next step that takes the volume from a place that does
 // not want it: the safe detach (docs/invariants.md, I3), one step at a time.
-func (p *planner) release(place *ledger.Place) {
-	va, node := place.Own(), p.s.Node(place.Node)
+func (p *planner) release(place *ledger.NodeVolume) {
+	va, node := place.Own(), p.snapshot.Node(place.Node)
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone
 	if va == nil && !place.Reported && !outlived {
 		return
 	}
 	if p.Cooperative {
-		p.releaseBeside(node, place, va)
+		p.detachUnreported(node, place, va)
 		return
 	}
 	p.removePods(node, place)
@@ -29,9 +29,9 @@ func (p *planner) release(place *ledger.Place) {
 		p.recheck(left)
 		return
 	}
-	verdict, rule := p.SafeToDetach(p.s, p.v, place, p.now)
+	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
 	if !verdict.Allowed() {
-		if f := force(p.s, p.v, place, p.now); f.Rule != "" && f.Left > 0 {
+		if f := force(p.snapshot, p.volume, place, p.now); f.Rule != "" && f.Left > 0 {
 			p.recheck(f.Left)
 		}
 		p.putBack(node, place, va)
@@ -43,11 +43,11 @@ func (p *planner) release(place *ledger.Place) {
 // putBack plans the report of a volume that may be in use at a Ready node though its
 // list does not say so: after a forced detach that was given up, for one. A kubelet
 // that restarts looks for mounts only of what the node names as attached.
-func (p *planner) putBack(node *ledger.Node, place *ledger.Place, va *ledger.Attachment) {
+func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	if va == nil || !va.Attached || va.Deleting || place.Reported {
 		return
 	}
-	if ready(node) && p.mayReport(node) && Doubted(p.s, p.v, place) {
+	if ready(node) && p.mayReport(node) && Doubted(p.snapshot, p.volume, place) {
 		p.report(node, place, va)
 	}
 }
@@ -55,30 +55,30 @@ func (p *planner) putBack(node *ledger.Node, place *ledger.Place, va *ledger.Att
 // inhabited says whether a pod at a place may be about to use the volume,
 // though the volume is not to be there: a pod bound past all rules. The safe
 // detach would find it, and put the volume back.
-func (p *planner) inhabited(place *ledger.Place) bool {
-	if !p.required || fenced(p.s, p.v, place.Node, p.now) {
+func (p *planner) inhabited(place *ledger.NodeVolume) bool {
+	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
 	}
-	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" && stand(p.s, u) >= leaving })
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" && standingOf(p.snapshot, u) >= leaving })
 }
 
 // awaited says whether a ticket that is not decided asks for the volume where
 // it is, and nobody for it elsewhere: granted, it finds the volume there.
-func (p *planner) awaited(node *ledger.Node, place *ledger.Place) bool {
+func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
 	if !p.required || !ready(node) || p.sought(p.hold, place) {
 		return false
 	}
-	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return stand(p.s, u) == asking })
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == asking })
 }
 
 // sought says whether an exclusive volume is to leave a place for another, by what
 // its hold is to say, or any volume because it goes away.
-func (p *planner) sought(h ledger.Hold, place *ledger.Place) bool {
-	return p.excl && (h.Next.Node != "" || h.Node != place.Node) || p.source() == "" && !p.inline()
+func (p *planner) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
+	return p.exclusive && (h.Next.Node != "" || h.Node != place.Node) || p.source() == "" && !p.inline()
 }
 
 // leaving is a step of a detach, before it is known which.
-func (p *planner) leaving(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) Step {
+func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
 	step := Step{Node: place.Node, Rule: rule}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -90,7 +90,7 @@ func (p *planner) leaving(node *ledger.Node, place *ledger.Place, va *ledger.Att
 }
 
 // detach plans the step that the proofs so far allow.
-func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Attachment, rule string) {
+func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) {
 	step := p.leaving(node, place, va, rule)
 	proof := place.Proof.Stage
 	if place.Proof.Forced && rule == "" {
@@ -114,9 +114,9 @@ func (p *planner) detach(node *ledger.Node, place *ledger.Place, va *ledger.Atta
 // delayed is for how long an unwanted volume is still kept at its node: the
 // policy's detachDelay, unless somebody wants the volume, the node has no
 // slot to spare, is not ready or is being drained, or the volume goes away.
-func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.Place) time.Duration {
-	policy := policyOf(p.s, p.v)
-	since, idle := p.s.Idle(place)
+func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) time.Duration {
+	policy := policyOf(p.snapshot, p.volume)
+	since, idle := p.snapshot.Idle(place)
 	left := policy.DetachDelay - p.now.Sub(since)
 	va := place.Own()
 	if left <= 0 || !idle || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
@@ -125,8 +125,8 @@ func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.Place)
 	if p.sought(h, place) {
 		return 0
 	}
-	state := node.Driver(p.v.ID.Driver)
-	if limit := Limit(state, PolicyFor(p.s, p.v.ID.Driver, "")); limit != ledger.NoLimit && state.Used >= limit {
+	state := node.Driver(p.volume.ID.Driver)
+	if limit := Limit(state, PolicyFor(p.snapshot, p.volume.ID.Driver, "")); limit != ledger.NoLimit && state.Used >= limit {
 		return 0
 	}
 	return left
@@ -135,15 +135,15 @@ func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.Place)
 // keep says in the hold until when a volume that nobody uses is kept at its node. It
 // is written together with the end of its last user (lingers), and stays until the
 // volume has left or is used again: by itself it costs no write.
-func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.Place) {
+func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	if p.Cooperative || len(h.Requesters) > 0 || p.lingers(place) {
 		return
 	}
-	if p.delayed(*h, p.s.Node(place.Node), place) > 0 {
-		since, _ := p.s.Idle(place)
+	if p.delayed(*h, p.snapshot.Node(place.Node), place) > 0 {
+		since, _ := p.snapshot.Idle(place)
 		reason := Reason{
-			Code: DetachDelayed, Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: place.Node,
-			Until: since.Add(policyOf(p.s, p.v).DetachDelay).Unix(),
+			Code: DetachDelayed, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node,
+			Until: since.Add(policyOf(p.snapshot, p.volume).DetachDelay).Unix(),
 		}
 		h.Reason, h.Message = reason.Code, reason.Message()
 	} else if was.Reason == DetachDelayed && was.Node == h.Node {
@@ -153,12 +153,12 @@ func (p *planner) keep(was ledger.Hold, h *ledger.Hold, place *ledger.Place) {
 
 // removePods plans the removal of the terminating pods that use the volume at
 // an out-of-service node, which pod garbage collection would only do later.
-func (p *planner) removePods(node *ledger.Node, place *ledger.Place) {
+func (p *planner) removePods(node *ledger.Node, place *ledger.NodeVolume) {
 	if !abandoned(node) {
 		return
 	}
 	for _, u := range place.Users {
-		if u.Pod != "" && stand(p.s, u) == leaving {
+		if u.Pod != "" && standingOf(p.snapshot, u) == leaving {
 			p.add(Step{Do: RemovePod, Node: place.Node, UID: u.Pod})
 		}
 	}

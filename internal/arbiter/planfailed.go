@@ -17,12 +17,12 @@ func (p *planner) refused(was ledger.Hold, h *ledger.Hold) {
 	if h.State != ledger.HoldHeld || h.Reason != "" {
 		return
 	}
-	reason, found := p.attachError(was, p.v.Place(h.Node))
-	for i := range p.v.Places {
+	reason, found := p.attachError(was, p.volume.NodeVolume(h.Node))
+	for i := range p.volume.NodeVolumes {
 		if found {
 			break
 		}
-		if place := &p.v.Places[i]; place.Node != h.Node && p.migratesTo(place) {
+		if place := &p.volume.NodeVolumes[i]; place.Node != h.Node && p.migratesTo(place) {
 			reason, found = p.attachError(was, place)
 		}
 	}
@@ -34,7 +34,7 @@ func (p *planner) refused(was ledger.Hold, h *ledger.Hold) {
 // attachError is what the driver said of the attach to a place. A deletion does
 // not take it back where the hold says it already: what comes next is written
 // when the VolumeAttachment is gone, in one.
-func (p *planner) attachError(was ledger.Hold, place *ledger.Place) (Reason, bool) {
+func (p *planner) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
 	if !place.AttachFailed() {
 		return Reason{}, false
 	}
@@ -42,7 +42,7 @@ func (p *planner) attachError(was ledger.Hold, place *ledger.Place) (Reason, boo
 	if va.Deleting && was.State != ledger.HoldAttachFailed {
 		return Reason{}, false
 	}
-	return failedAttach(p.s, p.v, va), true
+	return failedAttach(p.snapshot, p.volume, va), true
 }
 
 // failedAttach words the driver's refusal to attach a volume.

@@ -16,12 +16,12 @@ const maxListed = 256
 // decideHold settles who holds an exclusive volume and who is next, and plans
 // the write when the VolumeHold says otherwise.
 func (p *planner) decideHold() {
-	was := hold(p.v)
+	was := hold(p.volume)
 	if p.forgotten() {
 		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
 		return
 	}
-	if !p.excl {
+	if !p.exclusive {
 		p.decideNote(was)
 		return
 	}
@@ -45,13 +45,13 @@ func (p *planner) writeHold() {
 
 // forgotten says whether nothing is left that the hold could be about.
 func (p *planner) forgotten() bool {
-	return p.v.Hold != nil && len(p.v.PVs()) == 0 &&
-		!slices.ContainsFunc(p.v.Places, func(place ledger.Place) bool { return !place.OnlyLeft() })
+	return p.volume.Hold != nil && len(p.volume.PVs()) == 0 &&
+		!slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool { return !place.OnlyLeft() })
 }
 
 // nextHold is the hold as it should be.
 func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
-	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs()}
+	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.volume.PVs()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
 		h.Transitions = p.transitions(was) + 1 //mutant:same-transitions
@@ -62,14 +62,14 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 		}
 		return h
 	}
-	place := p.v.Place(h.Node)
+	place := p.volume.NodeVolume(h.Node)
 	if place.OnlyLeft() {
 		place = nil // what the hold says is all that is known of it
 	}
 	h.Requesters = p.requesters(place)
 	h.NodeUID, h.BootID = p.holderNode(was, h.Node, place)
 	if !p.living(place) {
-		h.Next = p.promise(was, h.Node)
+		h.Next = p.promiseNext(was, h.Node)
 	}
 	h.Waiting = p.waiting(h.Node, h.Next.To)
 	p.describe(was, &h, place)
@@ -84,10 +84,10 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 
 // holderNode tells the holder's Node and its boot: those for which the volume was
 // granted, or what has come since, as soon as its word on the volume can be believed.
-func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.Place) (uid, boot string) {
-	n := p.s.Node(name)
+func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot string) {
+	n := p.snapshot.Node(name)
 	switch {
-	case was.Node == name && (n == nil || !n.Exists || place != nil && Doubted(p.s, p.v, place)):
+	case was.Node == name && (n == nil || !n.Exists || place != nil && Doubted(p.snapshot, p.volume, place)):
 		return was.NodeUID, was.BootID
 	case n == nil:
 		return "", ""
@@ -97,7 +97,7 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 
 // unwritten is the hold as it was, when all that is new is that the last user
 // has left lately.
-func (p *planner) unwritten(h, was ledger.Hold, place *ledger.Place) ledger.Hold {
+func (p *planner) unwritten(h, was ledger.Hold, place *ledger.NodeVolume) ledger.Hold {
 	stale := h
 	stale.Requesters = was.Requesters
 	if len(h.Requesters) == 0 && len(was.Requesters) > 0 && sameHold(was, stale) && p.lingers(place) {
@@ -112,11 +112,11 @@ const lingering = 30 * time.Second
 
 // lingers says whether it is too early to write a hold for no other reason than
 // that the last user has left.
-func (p *planner) lingers(place *ledger.Place) bool {
+func (p *planner) lingers(place *ledger.NodeVolume) bool {
 	if place == nil {
 		return false
 	}
-	since, idle := p.s.Idle(place)
+	since, idle := p.snapshot.Idle(place)
 	left := lingering - p.now.Sub(since)
 	if !idle || left <= 0 {
 		return false
@@ -129,8 +129,8 @@ func (p *planner) lingers(place *ledger.Place) bool {
 // a hold that somebody deleted does not start anew.
 func (p *planner) transitions(was ledger.Hold) int64 {
 	most := was.Transitions
-	for i := range p.v.Places {
-		for _, a := range p.v.Places[i].Attachments() {
+	for i := range p.volume.NodeVolumes {
+		for _, a := range p.volume.NodeVolumes[i].Attachments() {
 			most = max(most, a.Transitions)
 		}
 	}
@@ -148,10 +148,10 @@ func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 	if at == "" {
 		at = p.found()
 	}
-	if place := p.v.Place(at); place != nil && (p.physical(place) || p.claimed(place, true)) {
+	if place := p.volume.NodeVolume(at); place != nil && (p.mayBeAttached(place) || p.hasRight(place, true)) {
 		return at
 	}
-	if next := was.Next.Node; next != "" && p.claimed(p.v.Place(next), true) {
+	if next := was.Next.Node; next != "" && p.hasRight(p.volume.NodeVolume(next), true) {
 		return next
 	}
 	// Nobody gets it while it may be anywhere else.
@@ -165,11 +165,11 @@ func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 // found is a node where the volume is, though no hold says so: one with
 // somebody living there first, then one where it is attached.
 func (p *planner) found() ledger.NodeName {
-	var best *ledger.Place
+	var best *ledger.NodeVolume
 	score := -1
-	for i := range p.v.Places {
-		place := &p.v.Places[i]
-		if !p.physical(place) {
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		if !p.mayBeAttached(place) {
 			continue
 		}
 		points := 0
@@ -190,13 +190,13 @@ func (p *planner) found() ledger.NodeName {
 }
 
 // living says whether anybody at a place claims the volume and will stay.
-func (p *planner) living(place *ledger.Place) bool {
-	if place == nil || !p.required || fenced(p.s, p.v, place.Node, p.now) {
+func (p *planner) living(place *ledger.NodeVolume) bool {
+	if place == nil || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
 	}
 	for _, u := range place.Users {
-		st := stand(p.s, u)
-		if (st == living || st == asking && p.named(u)) && !p.outranked(u, place.Node) {
+		st := standingOf(p.snapshot, u)
+		if (st == living || st == asking && p.namedInHold(u)) && !p.outranked(u, place.Node) {
 			return true
 		}
 	}
@@ -208,16 +208,16 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 	var who ledger.User
 	var at ledger.NodeName
 	var first Request
-	for i := range p.v.Places {
-		place := &p.v.Places[i]
-		if place.Node == not || !p.required || fenced(p.s, p.v, place.Node, p.now) {
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		if place.Node == not || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 			continue
 		}
 		for _, u := range place.Users {
-			if stand(p.s, u) != living {
+			if standingOf(p.snapshot, u) != living {
 				continue
 			}
-			if r := requestOf(p.s, u); at == "" || CompareRequests(r, first) < 0 {
+			if r := requestOf(p.snapshot, u); at == "" || CompareRequests(r, first) < 0 {
 				who, at, first = u, place.Node, r
 			}
 		}
@@ -225,18 +225,18 @@ func (p *planner) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 	return who, at
 }
 
-// promise keeps the promise that was made while whoever has it is there, and
+// promiseNext keeps the promise that was made while whoever has it is there, and
 // else makes one to who ranks first.
-func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
+func (p *planner) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
 	if next := was.Next; next.Node != "" && next.Node != holder && p.required {
-		lost := fenced(p.s, p.v, next.Node, p.now)
-		if place := p.v.Place(next.Node); place != nil {
+		lost := fenced(p.snapshot, p.volume, next.Node, p.now)
+		if place := p.volume.NodeVolume(next.Node); place != nil {
 			for _, u := range place.Users {
-				st := stand(p.s, u)
+				st := standingOf(p.snapshot, u)
 				if st == living && p.outranked(u, next.Node) {
 					continue // it has yet to be told
 				}
-				if (st == living && !lost || p.booked(u)) && requester(p.s, u).UID == next.To.UID {
+				if (st == living && !lost || p.isGrantee(u)) && requester(p.snapshot, u).UID == next.To.UID {
 					return next
 				}
 			}
@@ -246,16 +246,16 @@ func (p *planner) promise(was ledger.Hold, holder ledger.NodeName) ledger.Promis
 	if node == "" {
 		return ledger.Promise{}
 	}
-	return ledger.Promise{Node: node, To: requester(p.s, u)}
+	return ledger.Promise{Node: node, To: requester(p.snapshot, u)}
 }
 
 // requesters lists for whom the node has the volume.
-func (p *planner) requesters(place *ledger.Place) []ledger.Requester {
+func (p *planner) requesters(place *ledger.NodeVolume) []ledger.Requester {
 	var list []ledger.Requester
 	if place != nil {
 		for _, u := range place.Users {
-			if st := stand(p.s, u); st >= leaving || st == asking && p.named(u) {
-				list = append(list, requester(p.s, u))
+			if st := standingOf(p.snapshot, u); st >= leaving || st == asking && p.namedInHold(u) {
+				list = append(list, requester(p.snapshot, u))
 			}
 		}
 	}
@@ -265,13 +265,13 @@ func (p *planner) requesters(place *ledger.Place) []ledger.Requester {
 // migrations lists the live migrations to other places than the holder's: granted
 // ones, and those of which the hold says so, since their grant may be on its way.
 // So the next grant of one finds the hold changed, and sees whom it names.
-func (p *planner) migrations(holder *ledger.Place) []ledger.Requester {
+func (p *planner) migrations(holder *ledger.NodeVolume) []ledger.Requester {
 	var list []ledger.Requester
-	for i := range p.v.Places {
-		if place := &p.v.Places[i]; place != holder {
+	for i := range p.volume.NodeVolumes {
+		if place := &p.volume.NodeVolumes[i]; place != holder {
 			for _, u := range place.Users {
-				if migrating(p.s, p.v, u) || migrationNamed(p.s, p.v, u) {
-					list = append(list, requester(p.s, u))
+				if migrating(p.snapshot, p.volume, u) || migrationNamed(p.snapshot, p.volume, u) {
+					list = append(list, requester(p.snapshot, u))
 				}
 			}
 		}
@@ -282,10 +282,10 @@ func (p *planner) migrations(holder *ledger.Place) []ledger.Requester {
 // waiting lists who claims the volume at other nodes, but for the next one.
 func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledger.Requester {
 	var list []ledger.Requester
-	for i := range p.v.Places {
-		if place := &p.v.Places[i]; place.Node != holder && !p.migratesTo(place) {
+	for i := range p.volume.NodeVolumes {
+		if place := &p.volume.NodeVolumes[i]; place.Node != holder && !p.migratesTo(place) {
 			for _, u := range place.Users {
-				if who := requester(p.s, u); stand(p.s, u) == living && who.UID != next.UID {
+				if who := requester(p.snapshot, u); standingOf(p.snapshot, u) == living && who.UID != next.UID {
 					list = append(list, who)
 				}
 			}
@@ -310,7 +310,7 @@ func compareRequesters(a, b ledger.Requester) int {
 }
 
 // describe says in the hold what keeps the volume where it should not be.
-func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.Place) {
+func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	h.State = ledger.HoldHeld
 	if others := p.elsewhere(h.Node, h.Node); len(others) > 0 {
 		h.State, h.Reason, h.Message = ledger.HoldUnknown, others[0].Code, others[0].Message()
@@ -339,8 +339,8 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.Place)
 // only time has fenced the node.
 func (p *planner) revoke(h *ledger.Hold) {
 	for _, n := range []ledger.NodeName{h.Node, h.Next.Node} {
-		if place := p.v.Place(n); place != nil && p.pledged(place) && fenced(p.s, p.v, n, p.now) {
-			reason := Reason{Code: NodeFenced, Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: n}
+		if place := p.volume.NodeVolume(n); place != nil && p.hasGrantee(place) && fenced(p.snapshot, p.volume, n, p.now) {
+			reason := Reason{Code: NodeFenced, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: n}
 			h.Reason, h.Message = reason.Code, reason.Message()
 		}
 	}
@@ -349,21 +349,21 @@ func (p *planner) revoke(h *ledger.Hold) {
 // clock keeps in the hold how far a rule of force has come for its place, so
 // that another controller goes on from there: when the volume waits for it, and
 // for a node that does not answer also while somebody there still claims it.
-func (p *planner) clock(h *ledger.Hold, place *ledger.Place) {
+func (p *planner) clock(h *ledger.Hold, place *ledger.NodeVolume) {
 	if place == nil {
 		return
 	}
-	f := force(p.s, p.v, place, p.now)
+	f := force(p.snapshot, p.volume, place, p.now)
 	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable {
 		return
 	}
-	h.Force = outage(p.v, place, p.s.Node(place.Node), f)
+	h.Force = outage(p.volume, place, p.snapshot.Node(place.Node), f)
 	p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
 }
 
 // detaching says whether the volume leaves a place whoever wants it there again:
 // the deletion of a VolumeAttachment can't be undone.
-func detaching(place *ledger.Place) bool {
+func detaching(place *ledger.NodeVolume) bool {
 	va := place.Canonical()
 	return va != nil && va.Deleting
 }

@@ -46,14 +46,14 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 }
 
 func (p *planner) emptyNote(was ledger.Hold) ledger.Hold {
-	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.v.PVs()}
+	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.volume.PVs()}
 }
 
 // unattached is what the driver said of an attach of a shared volume that it
 // refuses: what the hold says already, or else of the first node.
 func (p *planner) unattached(was ledger.Hold) (first Reason, found bool) {
-	for i := range p.v.Places {
-		reason, failed := p.attachError(was, &p.v.Places[i])
+	for i := range p.volume.NodeVolumes {
+		reason, failed := p.attachError(was, &p.volume.NodeVolumes[i])
 		switch {
 		case failed && reason.Message() == was.Message:
 			return reason, true
@@ -67,13 +67,13 @@ func (p *planner) unattached(was ledger.Hold) (first Reason, found bool) {
 // overdue is the place that a shared volume is to leave, or will have to, since its
 // node does not answer, and whose time for a forced detach has run longest. It is
 // the one that is kept: should the leader change, the time of any other starts over.
-func (p *planner) overdue() *ledger.Place {
-	var best *ledger.Place
+func (p *planner) overdue() *ledger.NodeVolume {
+	var best *ledger.NodeVolume
 	var longest forcing
-	for i := range p.v.Places {
-		place := &p.v.Places[i]
-		f := force(p.s, p.v, place, p.now)
-		if f.Rule == "" || f.Left <= 0 || !p.physical(place) || p.unanswered(place).Code != NodeUnreachable {
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		f := force(p.snapshot, p.volume, place, p.now)
+		if f.Rule == "" || f.Left <= 0 || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
 			continue
 		}
 		if best == nil || f.Elapsed > longest.Elapsed {
@@ -85,12 +85,12 @@ func (p *planner) overdue() *ledger.Place {
 
 // unanswered says what keeps a shared volume at a place. Where somebody still claims
 // it, a rule can only be about the node.
-func (p *planner) unanswered(place *ledger.Place) Reason {
+func (p *planner) unanswered(place *ledger.NodeVolume) Reason {
 	if !p.wanted(place) {
-		return stuckAt(p.Arbiter, p.s, p.v, place, p.now)
+		return stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
 	}
 	return Reason{
-		Code: NodeUnreachable, Volume: p.v.ID, Claim: claimOf(p.s, p.v), Node: place.Node,
-		Seconds: secondsLeft(force(p.s, p.v, place, p.now)),
+		Code: NodeUnreachable, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node,
+		Seconds: secondsLeft(force(p.snapshot, p.volume, place, p.now)),
 	}
 }

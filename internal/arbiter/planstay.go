@@ -14,23 +14,23 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 
 // asksToStay says whether the volume is to be left at a place where its
 // deletion fails.
-func (p *planner) asksToStay(place *ledger.Place) bool {
-	if !p.StayAttached || p.Cooperative || !p.excl || place == nil || !p.living(place) {
+func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
+	if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {
 		return false
 	}
 	va := place.Own()
-	return va != nil && va.Ours && va.Deleting && !va.DetachError.IsZero() && !replaced(p.s.Node(place.Node), va)
+	return va != nil && va.Ours && va.Deleting && !va.DetachError.IsZero() && !replaced(p.snapshot.Node(place.Node), va)
 }
 
 // stays says whether the volume may be at the holder's node without an
 // attachment there: asked for, or so written and not disproved since.
-func (p *planner) stays(was, h ledger.Hold, place *ledger.Place) bool {
+func (p *planner) stays(was, h ledger.Hold, place *ledger.NodeVolume) bool {
 	if was.Stays && was.Node == h.Node {
 		if place == nil || place.Own() == nil || place.Own().Deleting {
 			return true
 		}
 		// One that a fenced node will never confirm is unpublished when it goes.
-		return !place.Own().Attached && !fenced(p.s, p.v, place.Node, p.now)
+		return !place.Own().Attached && !fenced(p.snapshot, p.volume, place.Node, p.now)
 	}
 	return h.Next.Node == "" && p.asksToStay(place)
 }
@@ -38,8 +38,8 @@ func (p *planner) stays(was, h ledger.Hold, place *ledger.Place) bool {
 // lost says whether a node is gone for good: fenced, and without an object that
 // an attachment could name.
 func (p *planner) lost(name ledger.NodeName) bool {
-	n := p.s.Node(name)
-	return fenced(p.s, p.v, name, p.now) && (n == nil || !n.Exists)
+	n := p.snapshot.Node(name)
+	return fenced(p.snapshot, p.volume, name, p.now) && (n == nil || !n.Exists)
 }
 
 // unknown has the hold say so where nothing else is wrong.
@@ -55,38 +55,38 @@ func unknown(h *ledger.Hold) {
 }
 
 // askToStay plans the annotation, once the hold has been written.
-func (p *planner) askToStay(place *ledger.Place) {
+func (p *planner) askToStay(place *ledger.NodeVolume) {
 	va := place.Own()
-	if was := hold(p.v); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
+	if was := hold(p.volume); !was.Stays || was.Node != place.Node || was.Version == "" || va.Wanted || p.hold.Next.Node != "" || !p.asksToStay(place) {
 		return
 	}
 	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
 }
 
 // someone names who wants the volume at a place, for people.
-func (p *planner) someone(place *ledger.Place) string {
+func (p *planner) someone(place *ledger.NodeVolume) string {
 	for _, u := range place.Users {
-		if stand(p.s, u) == living {
-			who := requester(p.s, u)
+		if standingOf(p.snapshot, u) == living {
+			who := requester(p.snapshot, u)
 			return who.Namespace + "/" + who.Name
 		}
 	}
 	return ""
 }
 
-// reclaim attaches a volume that was left at a node where nobody wants it any
+// attachAbandoned attaches a volume that was left at a node where nobody wants it any
 // more: only an attachment can be detached. It has a place there, with its slot
-// (Place.Left).
-func (p *planner) reclaim() {
-	was := hold(p.v)
+// (NodeVolume.Left).
+func (p *planner) attachAbandoned() {
+	was := hold(p.volume)
 	if !was.Stays || was.Node != p.hold.Node || was.Node == "" {
 		return
 	}
-	place := p.v.Place(was.Node)
+	place := p.volume.NodeVolume(was.Node)
 	if place == nil || place.HasAttachments() || place.Sent || p.wanted(place) {
 		return
 	}
-	if node := p.s.Node(was.Node); len(p.blockers(node, place)) == 0 {
+	if node := p.snapshot.Node(was.Node); len(p.blockers(node, place)) == 0 {
 		p.create(node, place)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// kept says why an exclusive volume would not come to a node for a request,
+// heldBack says why an exclusive volume would not come to a node for a request,
 // though nobody living elsewhere claims it against that: another node has it, or
 // is promised it, by the hold as it is to be; or a grant elsewhere may be on its
 // way. Grant asks before it gives anything, and Fit where it has passed somebody
@@ -14,40 +14,40 @@ import (
 //
 // Grant asks with the request's grant in the snapshot. For Fit that makes no
 // difference: it asks only where others live at the node, or migrate to it.
-func (p *planner) kept(r Request, n ledger.NodeName, name string) (Reason, bool) {
-	who, at, lost := p.committed(r, n)
+func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, bool) {
+	who, at, lost := p.committedElsewhere(r, n)
 	switch {
 	case lost:
-		return Reason{Code: NotGranted, Volume: p.v.ID, Claim: name}, true
+		return Reason{Code: NotGranted, Volume: p.volume.ID, Claim: name}, true
 	case at != "": //mutant:forget-promises
-		return Reason{Code: HeldElsewhere, Volume: p.v.ID, Claim: name, Node: at, Who: who}, true
+		return Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: at, Who: who}, true
 	}
-	p.hold = p.nextHold(hold(p.v))
-	if p.hold.Node != n && p.hold.Next.Node != n && !p.migratesTo(p.v.Place(n)) {
-		return p.taken(name), true
+	p.hold = p.nextHold(hold(p.volume))
+	if p.hold.Node != n && p.hold.Next.Node != n && !p.migratesTo(p.volume.NodeVolume(n)) {
+		return p.heldElsewhere(name), true
 	}
 	return Reason{}, false
 }
 
-// committed is to whom else, at another node, the volume is committed: to whom
+// committedElsewhere is to whom else, at another node, the volume is committed: to whom
 // the hold as written promises it, as the grant may be on its way; and at a
 // fenced node to any ticket that has it or may get it. Whoever ranks before, or
 // relies on the fence, has that ticket told first that it gives way, and waits
 // until then: once it is told, no fence that ends makes two of them.
-func (p *planner) committed(r Request, n ledger.NodeName) (who ledger.Requester, at ledger.NodeName, lost bool) {
-	next := hold(p.v).Next
-	for i := range p.v.Places {
-		place := &p.v.Places[i]
+func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.Requester, at ledger.NodeName, lost bool) {
+	next := hold(p.volume).Next
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
 		if place.Node == n {
 			continue
 		}
-		lost := fenced(p.s, p.v, place.Node, p.now)
+		lost := fenced(p.snapshot, p.volume, place.Node, p.now)
 		for _, u := range place.Users {
-			who := requester(p.s, u)
-			if who.UID == r.Who.UID || !p.booked(u) {
+			who := requester(p.snapshot, u)
+			if who.UID == r.Who.UID || !p.isGrantee(u) {
 				continue
 			}
-			if lost || stand(p.s, u) == asking && place.Node == next.Node && who.UID == next.To.UID {
+			if lost || standingOf(p.snapshot, u) == asking && place.Node == next.Node && who.UID == next.To.UID {
 				return who, place.Node, lost
 			}
 		}
@@ -55,10 +55,10 @@ func (p *planner) committed(r Request, n ledger.NodeName) (who ledger.Requester,
 	return ledger.Requester{}, "", false
 }
 
-// taken is the reason that a hold gives a volume to another node: the one
+// heldElsewhere is the reason that a hold gives a volume to another node: the one
 // that it is promised to, else the one that has it.
-func (p *planner) taken(name string) Reason {
-	reason := Reason{Code: HeldElsewhere, Volume: p.v.ID, Claim: name, Node: p.hold.Node}
+func (p *planner) heldElsewhere(name string) Reason {
+	reason := Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: p.hold.Node}
 	if p.hold.Next.Node != "" {
 		reason.Node, reason.Who = p.hold.Next.Node, p.hold.Next.To
 	} else if len(p.hold.Requesters) > 0 {

@@ -115,7 +115,7 @@ func TestWhoWaitsForASlotIsSettled(t *testing.T) {
 		asks := asksFor("asks", kind, "n2")
 		full := ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}
 		s := promising(now, usesData("asks", "", ledger.PodLive), full, asks).Snapshot()
-		if found := (arbiter.Arbiter{}).Unsettled(s, now); len(found) != want {
+		if found := (arbiter.Arbiter{}).AuditAtRest(s, now); len(found) != want {
 			t.Errorf("%s: %v, want %d", kind, found, want)
 		}
 	}

@@ -38,7 +38,7 @@ func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights W
 }
 
 func near(s ledger.Snapshot, need Need, n ledger.NodeName, w Weights) int64 {
-	p := s.Volume(need.Volume).Place(n)
+	p := s.Volume(need.Volume).NodeVolume(n)
 	switch {
 	case p == nil:
 		return 0
@@ -64,7 +64,7 @@ func balance(s ledger.Snapshot, n ledger.NodeName, need Need, w Weights) int64 {
 		return w.Balance
 	}
 	used := state.Used
-	if s.Volume(need.Volume).Place(n) == nil {
+	if s.Volume(need.Volume).NodeVolume(n) == nil {
 		used++
 	}
 	return w.Balance * int64(max(0, limit-used)) / int64(limit)

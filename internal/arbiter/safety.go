@@ -9,9 +9,9 @@ import (
 )
 
 // unused says whether a place has no user but tickets that were never granted.
-func unused(s ledger.Snapshot, p *ledger.Place) bool {
+func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 	for _, u := range p.Users {
-		if stand(s, u) >= leaving {
+		if standingOf(s, u) >= leaving {
 			return false
 		}
 	}
@@ -22,7 +22,7 @@ func unused(s ledger.Snapshot, p *ledger.Place) bool {
 // any more, and by which rule of force; none when the kubelet's own word will
 // do. Allow is not yet a licence to delete the VolumeAttachment: the steps of
 // Plan prove it against the API first.
-func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, now time.Time) (Verdict, string) {
+func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) (Verdict, string) {
 	n := s.Node(p.Node)
 	reason := Reason{Volume: v.ID, Claim: claimOf(s, v), Node: p.Node}
 	if n != nil && n.Exists && !n.Managed {
@@ -58,7 +58,7 @@ const forgetful = "its kubelet may have forgotten that it is mounted, since for 
 // untilForced is what a Reason says of the time until a rule of force is over:
 // nothing while pods of the node hold it up, noTimeForces when the policy has
 // no time for it.
-func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.Place, f forcing) int64 {
+func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f forcing) int64 {
 	if f.Rule == "" && unused(s, p) && afterPodGone(s, policyOf(s, v)) < 0 {
 		return noTimeForces
 	}
@@ -79,7 +79,7 @@ func secondsLeft(f forcing) int64 {
 // VolumeAttachment is attached, and the node's volumesAttached, which the
 // kubelet obeys, says so.
 func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName) bool {
-	p := s.Volume(id).Place(n)
+	p := s.Volume(id).NodeVolume(n)
 	switch {
 	case !s.AttachRequired(id.Driver):
 		return true

@@ -14,7 +14,7 @@ import (
 // its attacher tries again after pauses of its own. A detach that the driver does not
 // answer keeps one for a minute: else a few that never end would stop the driver
 // everywhere.
-func UnderWay(s ledger.Snapshot, place *ledger.Place, now time.Time) (bool, time.Duration) {
+func UnderWay(s ledger.Snapshot, place *ledger.NodeVolume, now time.Time) (bool, time.Duration) {
 	va := place.Canonical()
 	switch {
 	case va == nil:

@@ -13,14 +13,14 @@ const (
 	gone     standing = iota // not there any more, or taken away by a dry run
 	asking                   // a ticket that isn't granted
 	leaving                  // a pod that is terminating: it still uses, but claims nothing
-	haunting                 // the ghost of a ticket that was never granted: others keep away, and it gets nothing
+	orphaned                 // the ghost of a ticket that was never granted: others keep away, and it gets nothing
 	living                   // a pod that runs or will, a granted ticket or its ghost
 )
 
-// stand says what a user amounts to in a snapshot.
-func stand(s ledger.Snapshot, u ledger.User) standing {
+// standingOf says what a user amounts to in a snapshot.
+func standingOf(s ledger.Snapshot, u ledger.User) standing {
 	if u.Pod != "" {
-		return standPod(s, u.Pod)
+		return standingOfPod(s, u.Pod)
 	}
 	t := s.Ticket(u.Ticket)
 	if t == nil || t.Phase == ledger.TicketRefused {
@@ -35,12 +35,12 @@ func stand(s ledger.Snapshot, u ledger.User) standing {
 	case t.Phase == ledger.TicketGranted:
 		return living
 	case t.Ghost:
-		return haunting
+		return orphaned
 	}
 	return asking
 }
 
-func standPod(s ledger.Snapshot, uid string) standing {
+func standingOfPod(s ledger.Snapshot, uid string) standing {
 	if d := s.Delta(); d != nil && d.Removed[uid] {
 		return gone
 	}

@@ -402,7 +402,7 @@ func (w *world) rests(t failer, what string) {
 		w.check(t, what)
 		w.pass(7 * time.Minute)
 	}
-	for _, v := range w.arb.Unsettled(w.snapshot(), w.now) {
+	for _, v := range w.arb.AuditAtRest(w.snapshot(), w.now) {
 		w.fail(t, "%s: %s", what, v)
 	}
 }

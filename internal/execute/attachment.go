@@ -80,8 +80,8 @@ func (e *Executor) podsOf(id ledger.VolumeID) iter.Seq[*corev1.Pod] {
 		if v == nil {
 			return
 		}
-		for i := range v.Places {
-			for _, u := range v.Places[i].Users {
+		for i := range v.NodeVolumes {
+			for _, u := range v.NodeVolumes[i].Users {
 				uid := u.Pod
 				if t := s.Ticket(u.Ticket); t != nil {
 					uid = t.Pod

@@ -50,18 +50,18 @@ func call[T any](ctx context.Context, e *Executor, until time.Time, request func
 	defer cancel()
 	answer, err := request(bounded)
 	if mayFollow(err) {
-		e.unsettled.note(e.config.Now().Add(e.outlast()))
+		e.unsettled.extend(e.config.Now().Add(e.outlast()))
 	}
 	return answer, err
 }
 
-// unsettled is until when requests that got no answer may have an effect.
-type unsettled struct {
+// unanswered is until when requests that got no answer may have an effect.
+type unanswered struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-func (u *unsettled) note(until time.Time) {
+func (u *unanswered) extend(until time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if until.After(u.until) {
@@ -69,10 +69,10 @@ func (u *unsettled) note(until time.Time) {
 	}
 }
 
-// Unsettled is for how long a request that got no answer may still have an
+// OutlastUnanswered is for how long a request that got no answer may still have an
 // effect: the API server was told the timeout, too. 0 or less when none may. Who
 // hands the lease over waits for that first, once nothing calls Do any more.
-func (e *Executor) Unsettled() time.Duration {
+func (e *Executor) OutlastUnanswered() time.Duration {
 	e.unsettled.mu.Lock()
 	defer e.unsettled.mu.Unlock()
 	return e.unsettled.until.Sub(e.config.Now())

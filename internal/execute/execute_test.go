@@ -124,7 +124,9 @@ func (w *world) node() *corev1.Node {
 	return node
 }
 
-func (w *world) place() *ledger.Place { return w.observer.Snapshot().Volume(data).Place("n1") }
+func (w *world) place() *ledger.NodeVolume {
+	return w.observer.Snapshot().Volume(data).NodeVolume("n1")
+}
 
 // step makes a step about the volume at n1 as it is known now.
 func (w *world) step(do arbiter.Action) arbiter.Step {

@@ -77,7 +77,7 @@ func (c Config) Validate() error {
 // are under way, and until when those without an answer may have an effect.
 type Executor struct {
 	config    Config
-	unsettled unsettled
+	unsettled unanswered
 	mu        sync.Mutex // memory
 	memory    flow.Memory
 	nodes     batcher[*shared] // patches of a Node's status

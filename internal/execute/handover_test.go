@@ -21,17 +21,17 @@ func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
 		setUp func(*apitest.Server)
 		step  func(*world) arbiter.Step
 		write string
-		done  func(*ledger.Place) bool
+		done  func(*ledger.NodeVolume) bool
 	}{
 		"an attachment": {
 			all(withUser, withNode(nil, nil)),
 			func(*world) arbiter.Step { return creation() }, "volumeattachments",
-			func(p *ledger.Place) bool { return p.Own() != nil },
+			func(p *ledger.NodeVolume) bool { return p.Own() != nil },
 		},
 		"a node's status": {
 			all(withUser, withNode(nil, nil), withAttachment(nil)),
 			func(w *world) arbiter.Step { return w.step(arbiter.Report) }, "nodes/status",
-			func(p *ledger.Place) bool { return p.Reported },
+			func(p *ledger.NodeVolume) bool { return p.Reported },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
 			if place := w.place(); !test.done(place) {
 				t.Errorf("the place is %+v", place)
 			}
-			if left := w.Unsettled(); left > 0 {
+			if left := w.OutlastUnanswered(); left > 0 {
 				t.Errorf("a write that was answered may have an effect for another %s", left)
 			}
 		})
@@ -63,7 +63,7 @@ func TestUnsettled(t *testing.T) {
 	w := start(t, all(withUser, withNode(nil, nil)), func(c *execute.Config) {
 		c.Timeout, c.Now = timeout, func() time.Time { return now }
 	})
-	if left := w.Unsettled(); left > 0 {
+	if left := w.OutlastUnanswered(); left > 0 {
 		t.Errorf("%s are left before anything was sent", left)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -74,11 +74,11 @@ func TestUnsettled(t *testing.T) {
 	if err := w.Do(ctx, creation()); err == nil {
 		t.Error("a creation without an answer is taken for done")
 	}
-	if left := w.Unsettled(); left <= timeout || left > 2*timeout {
+	if left := w.OutlastUnanswered(); left <= timeout || left > 2*timeout {
 		t.Errorf("%s are left, want the timeout of %s and a margin", left, timeout)
 	}
 	now = now.Add(time.Hour)
-	if left := w.Unsettled(); left > 0 {
+	if left := w.OutlastUnanswered(); left > 0 {
 		t.Errorf("%s are left when its time is over", left)
 	}
 }

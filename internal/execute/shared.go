@@ -28,8 +28,8 @@ type shared struct {
 
 func (s *shared) result() chan error { return s.done }
 
-// settle answers a shared request.
-func (s *shared) settle(a flow.Answer, err error) {
+// deliver answers a shared request.
+func (s *shared) deliver(a flow.Answer, err error) {
 	s.answer = a
 	s.done <- err
 }
@@ -71,7 +71,7 @@ func (e *Executor) getNode(ctx context.Context, name ledger.NodeName, batch []*s
 		return e.config.Kube.CoreV1().Nodes().Get(ctx, string(name), metav1.GetOptions{})
 	})
 	for _, item := range batch {
-		item.settle(answer, err)
+		item.deliver(answer, err)
 	}
 }
 
@@ -95,7 +95,7 @@ func (e *Executor) listPods(ctx context.Context, node ledger.NodeName, batch []*
 		}
 	}
 	for _, item := range batch {
-		item.settle(answerOf(item.request, err, facts...), err)
+		item.deliver(answerOf(item.request, err, facts...), err)
 	}
 }
 
@@ -105,7 +105,7 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 	node, known := e.config.Observer.Node(name)
 	if !known {
 		for _, item := range batch {
-			item.settle(flow.Answer{Result: flow.Unfit}, nil)
+			item.deliver(flow.Answer{Result: flow.Unfit}, nil)
 		}
 		return
 	}
@@ -115,14 +115,14 @@ func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []
 	}
 	patch, fits, stale := flow.Compose(translate.Node(node), changes)
 	for _, i := range stale {
-		batch[i].settle(flow.Answer{Result: flow.Unfit}, nil)
+		batch[i].deliver(flow.Answer{Result: flow.Unfit}, nil)
 	}
 	if len(fits) == 0 {
 		return
 	}
 	answer, err := e.patchNode(ctx, node, patch)
 	for _, i := range fits {
-		batch[i].settle(answer, err)
+		batch[i].deliver(answer, err)
 	}
 }
 

@@ -22,7 +22,7 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	if t.Sent.Do == CreateAttachment {
 		return t.send(read(Attachments, step.Attachment))
 	}
-	if place := s.Volume(step.Volume).Place(step.Node); place == nil || !place.Sent {
+	if place := s.Volume(step.Volume).NodeVolume(step.Node); place == nil || !place.Sent {
 		return t.end(Stale, fmt.Sprintf("nobody at node %s is there any more for whom it was to be created", step.Node))
 	}
 	a := ledger.Attachment{
@@ -37,12 +37,12 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 
 // createAnswered follows a creation, or the look for an attachment. That one
 // exists already is no error if it is of the same volume. Until it is proved
-// what came of a creation, the ledger counts it: AttachSettled is told only when
+// what came of a creation, the ledger counts it: AttachResolved is told only when
 // the object is known, when the API server refused the creation, or when a read
 // that began after the creation was outlasted does not find it. A read that finds
 // nothing before that proves nothing.
 func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
-	settled := ledger.AttachSettled{Volume: t.Step.Volume, Node: t.Step.Node}
+	settled := ledger.AttachResolved{Volume: t.Step.Volume, Node: t.Step.Node}
 	if t.Sent.Do == GetObject {
 		return foundAnswered(t, a, settled)
 	}

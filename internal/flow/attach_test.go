@@ -12,7 +12,7 @@ import (
 
 // sent says whether the ledger counts a creation as under way.
 func (p *player) sent() bool {
-	place := p.ledger.Snapshot().Volume(disk).Place("n1")
+	place := p.ledger.Snapshot().Volume(disk).NodeVolume("n1")
 	return place != nil && place.Sent
 }
 
@@ -24,21 +24,21 @@ func TestCreateAttachment(t *testing.T) {
 		sent    bool // still
 	}{
 		"created": {[]reply{replies(Done, attachment("5"))},
-			[]string{"create-attachment", "tell AttachSettled", "finished"}, false},
+			[]string{"create-attachment", "tell AttachResolved", "finished"}, false},
 		"there already": {[]reply{replies(Exists), replies(Done, attachment("5"))},
-			[]string{"create-attachment", "get attachments " + name, "tell AttachSettled", "finished"}, false},
+			[]string{"create-attachment", "get attachments " + name, "tell AttachResolved", "finished"}, false},
 		"another one is there": {[]reply{replies(Exists), replies(Done, other)},
-			[]string{"create-attachment", "get attachments " + name, "tell AttachSettled", "failed"}, false},
+			[]string{"create-attachment", "get attachments " + name, "tell AttachResolved", "failed"}, false},
 		"refused for good": {[]reply{replies(Refused)},
-			[]string{"create-attachment", "tell AttachSettled", "failed"}, false},
+			[]string{"create-attachment", "tell AttachResolved", "failed"}, false},
 		"not sent": {[]reply{replies(NotSent)},
-			[]string{"create-attachment", "tell AttachSettled", "failed"}, false},
+			[]string{"create-attachment", "tell AttachResolved", "failed"}, false},
 		"no pod names the inline volume any more": {[]reply{replies(Unfit)},
-			[]string{"create-attachment", "tell AttachSettled", "stale"}, false},
+			[]string{"create-attachment", "tell AttachResolved", "stale"}, false},
 		"no answer, and it is there": {[]reply{replies(Unknown), replies(Done, attachment("5"))},
-			[]string{"create-attachment", "wait 20s", "get attachments " + name, "tell AttachSettled", "finished"}, false},
+			[]string{"create-attachment", "wait 20s", "get attachments " + name, "tell AttachResolved", "finished"}, false},
 		"no answer, and it is not there": {[]reply{replies(Unknown), replies(NotFound)},
-			[]string{"create-attachment", "wait 20s", "get attachments " + name, "tell AttachSettled", "failed"}, false},
+			[]string{"create-attachment", "wait 20s", "get attachments " + name, "tell AttachResolved", "failed"}, false},
 		"no answer, and none to the look for it": {[]reply{replies(Unknown), replies(Unknown)},
 			[]string{"create-attachment", "wait 20s", "get attachments " + name, "failed"}, true},
 	} {
@@ -64,8 +64,8 @@ func TestFindAttachment(t *testing.T) {
 		reply reply
 		want  []string
 	}{
-		"it is there":     {replies(Done, attachment("5")), []string{"tell AttachSettled", "finished"}},
-		"it is not there": {replies(NotFound), []string{"tell AttachSettled", "finished"}},
+		"it is there":     {replies(Done, attachment("5")), []string{"tell AttachResolved", "finished"}},
+		"it is not there": {replies(NotFound), []string{"tell AttachResolved", "finished"}},
 		"no answer":       {replies(Unknown), []string{"failed"}},
 	} {
 		p := newPlayer(pod("p", "n1", "a"), ledger.AttachSent{Volume: disk, Node: "n1"})

@@ -105,7 +105,7 @@ func Exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
 		return arbiter.Verdict{Outcome: arbiter.Allow}
 	}
 	for _, v := range s.TicketAt(t.ID) {
-		a := s.Volume(v).Place(t.Node).Canonical()
+		a := s.Volume(v).NodeVolume(t.Node).Canonical()
 		if a != nil && !a.Attached && a.AttachError.Code == ledger.ResourceExhausted {
 			return arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{
 				{Code: arbiter.NodeExhausted, Volume: v, Driver: v.Driver, Node: t.Node, Detail: a.AttachError.Message, GRPC: a.AttachError.Code},

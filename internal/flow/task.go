@@ -110,8 +110,8 @@ func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
 func (m *Memory) Prune(s ledger.Snapshot) {
 	exists := set[string]{}
 	for v := range s.Volumes() {
-		for i := range v.Places {
-			for _, a := range v.Places[i].Attachments() {
+		for i := range v.NodeVolumes {
+			for _, a := range v.NodeVolumes[i].Attachments() {
 				if m.confirmed[a.UID] {
 					exists.add(a.UID)
 				}

@@ -12,8 +12,8 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 	if volume == nil {
 		return nil, nil
 	}
-	for i := range volume.Places {
-		for _, u := range volume.Places[i].Users {
+	for i := range volume.NodeVolumes {
+		for _, u := range volume.NodeVolumes[i].Users {
 			if u.Pod == "" {
 				tickets = append(tickets, u.Ticket)
 				if t := s.Ticket(u.Ticket); t != nil && t.Pod != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.attachments.get(a.Name)
+	old := l.facts.attachments.get(a.Name)
 	if old != nil && !old.olderThan(a.Version) {
 		return
 	}
@@ -46,10 +46,10 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 		l.unlinkAttachment(old, a.Name)
 	}
 	pv := a.PersistentVolume
-	if rec := l.world.pvs.get(pv); rec != nil {
+	if rec := l.facts.pvs.get(pv); rec != nil {
 		pv = rec.Name // the same, and one copy of its bytes
 	}
-	if v := l.world.volumes.get(at); v != nil {
+	if v := l.facts.volumes.get(at); v != nil {
 		at = v.ID // likewise
 	}
 	if !at.IsReal() || byName {
@@ -77,7 +77,7 @@ func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byNa
 	if known && !old.byName {
 		return old.at(), false // whatever has become of its PersistentVolume
 	}
-	if pv := l.world.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() {
+	if pv := l.facts.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() {
 		return pv.Volume, false
 	}
 	if known {
@@ -96,7 +96,7 @@ func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *m
 	if old != nil && *old.to == to {
 		return old.to
 	}
-	if n := l.world.nodes.get(a.Node); n != nil {
+	if n := l.facts.nodes.get(a.Node); n != nil {
 		if i, ok := n.driver(driver); ok && n.Drivers[i].to != nil && *n.Drivers[i].to == to {
 			return n.Drivers[i].to
 		}
@@ -107,7 +107,7 @@ func (l *Ledger) machine(a *Attachment, driver string, old *attachmentRecord) *m
 // resolveAttachment places an attachment whose PersistentVolume has come to
 // be seen.
 func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
-	old := l.world.attachments.get(name)
+	old := l.facts.attachments.get(name)
 	a := old.unpack()
 	at, byName := l.source(a, old)
 	switch {
@@ -115,17 +115,17 @@ func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 		l.replaceAttachment(now, t, old, a, at, byName)
 	case byName != old.byName: // it says the same as the name
 		l.unlinkAttachment(old, name)
-		l.at(now, t, at, old.to.node, func(p *Place) { l.amend(p, old, func(r *attachmentRecord) { r.byName = byName }) })
+		l.changeNodeVolume(now, t, at, old.to.node, func(p *NodeVolume) { l.amend(p, old, func(r *attachmentRecord) { r.byName = byName }) })
 	}
 }
 
 // amend changes what is known of an attachment at a place, other than what the
 // object says.
-func (l *Ledger) amend(p *Place, r *attachmentRecord, change func(*attachmentRecord)) {
+func (l *Ledger) amend(p *NodeVolume, r *attachmentRecord, change func(*attachmentRecord)) {
 	amended := *r
 	amended.gen = l.gen
 	change(&amended)
-	l.world.attachments.put(l.gen, amended.name(), &amended)
+	l.facts.attachments.put(l.gen, amended.name(), &amended)
 	p.takeAttachment(r)
 	p.putAttachment(&amended)
 }
@@ -134,7 +134,7 @@ func (l *Ledger) amend(p *Place, r *attachmentRecord, change func(*attachmentRec
 // at its place.
 func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecord, name string, rec attachmentRecord) {
 	rec.gen = l.gen
-	rec.noteDeletion(old, now.Sub(l.world.epoch))
+	rec.noteDeletion(old, now.Sub(l.facts.epoch))
 	same := old != nil && old.at() == rec.at() && old.to.node == rec.to.node
 	if same && old.gen == l.gen && old.uid == rec.uid && old.odd == nil && rec.odd == nil && !old.proved {
 		*old = rec // no snapshot has it, and nothing else depends on it
@@ -142,8 +142,8 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 		return
 	}
 	fresh := rec // rec itself stays on the stack
-	l.world.attachments.put(l.gen, name, &fresh)
-	l.at(now, t, fresh.at(), fresh.to.node, func(p *Place) {
+	l.facts.attachments.put(l.gen, name, &fresh)
+	l.changeNodeVolume(now, t, fresh.at(), fresh.to.node, func(p *NodeVolume) {
 		if same {
 			p.takeAttachment(old)
 		}
@@ -161,7 +161,7 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 }
 
 func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord) {
-	l.at(now, t, r.at(), r.to.node, func(p *Place) {
+	l.changeNodeVolume(now, t, r.at(), r.to.node, func(p *NodeVolume) {
 		p.takeAttachment(r)
 		if r.own {
 			p.Proof = Proof{}
@@ -173,7 +173,7 @@ func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord)
 }
 
 func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.attachments.get(e.Name)
+	old := l.facts.attachments.get(e.Name)
 	if old == nil {
 		return
 	}
@@ -182,7 +182,7 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 		l.volume(at).left = &left{old.to.node, now}
 	}
 	l.leaveAttachment(now, t, old)
-	l.world.attachments.del(l.gen, e.Name)
+	l.facts.attachments.del(l.gen, e.Name)
 	if old.attached {
 		l.exhausted(t, old.to.node, old.driver(), false) // a slot came free
 	}
@@ -230,7 +230,7 @@ func (e RefusalsOver) apply(l *Ledger, _ time.Time, t *Touched) {
 // exhausted notes whether a driver's last word on room at a node is that there
 // is none.
 func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
-	if l.world.nodes.get(n).Driver(driver).Exhausted == is {
+	if l.facts.nodes.get(n).Driver(driver).Exhausted == is {
 		return
 	}
 	rec := l.node(n)
@@ -240,7 +240,7 @@ func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
 }
 
 // putAttachment adds an attachment: own ones first, then by name.
-func (p *Place) putAttachment(r *attachmentRecord) {
+func (p *NodeVolume) putAttachment(r *attachmentRecord) {
 	if p.first == nil {
 		p.first = r
 		return
@@ -250,7 +250,7 @@ func (p *Place) putAttachment(r *attachmentRecord) {
 	p.setRecords(list)
 }
 
-func (p *Place) takeAttachment(r *attachmentRecord) {
+func (p *NodeVolume) takeAttachment(r *attachmentRecord) {
 	if p.first == r && p.more == nil {
 		p.first = nil
 		return
@@ -261,7 +261,7 @@ func (p *Place) takeAttachment(r *attachmentRecord) {
 }
 
 // records lists the attachments' records; the list is shared with nobody.
-func (p *Place) records() []*attachmentRecord {
+func (p *NodeVolume) records() []*attachmentRecord {
 	if p.first == nil {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (p *Place) records() []*attachmentRecord {
 	return list
 }
 
-func (p *Place) setRecords(list []*attachmentRecord) {
+func (p *NodeVolume) setRecords(list []*attachmentRecord) {
 	p.first, p.more = nil, nil
 	if len(list) > 0 {
 		p.first = list[0]

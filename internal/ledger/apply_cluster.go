@@ -10,7 +10,7 @@ import (
 )
 
 func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.nodes.get(s.Name)
+	old := l.facts.nodes.get(s.Name)
 	known := old != nil && old.Exists && old.UID == s.UID
 	if known && !Newer(s.Version, old.Version) {
 		return
@@ -60,9 +60,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	l.hear(now, t, s.Name, inUse, reported)
 	// First what is there, then what is not: a place that stays is never lost
 	// in between, and its clock runs on.
-	l.list(now, t, s.Name, reported, func(p *Place) *bool { return &p.Reported })
-	l.list(now, t, s.Name, inUse, func(p *Place) *bool { return &p.InUse })
-	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
+	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
+	l.list(now, t, s.Name, inUse, func(p *NodeVolume) *bool { return &p.InUse })
+	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	if s.Reporting {
 		// A new object of an old name says nothing about use until its own
 		// kubelet has reported: what was in use before stays so.
@@ -71,7 +71,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 				inUse = append(slices.Clip(inUse), d.volume)
 			}
 		}
-		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *Place) *bool { return &p.InUse })
+		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
 	}
 }
 
@@ -104,10 +104,10 @@ func distinct(list []VolumeID) []VolumeID {
 
 // list sets one bit of the places that a list of the node's status names. The
 // usual report changes nothing, and then costs one look-up a volume.
-func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*Place) *bool) {
+func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*NodeVolume) *bool) {
 	for _, v := range is {
-		if p := l.world.volumes.get(v).Place(n); p == nil || !*bit(p) {
-			l.at(now, t, v, n, func(p *Place) {
+		if p := l.facts.volumes.get(v).NodeVolume(n); p == nil || !*bit(p) {
+			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
 				*bit(p) = true
 				p.Proof = Proof{}
 			})
@@ -117,8 +117,8 @@ func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit 
 
 // unlist clears the bit of the node's places that the list does not name.
 // total is how many places have it: the list's length when there are none.
-func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*Place) *bool) {
-	rec := l.world.nodes.get(n)
+func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*NodeVolume) *bool) {
+	rec := l.facts.nodes.get(n)
 	if rec == nil || total(rec) == len(is) {
 		return
 	}
@@ -127,14 +127,14 @@ func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, to
 		listed[v] = true
 	}
 	for _, v := range rec.At() {
-		if p := l.world.volumes.get(v).Place(n); p != nil && *bit(p) && !listed[v] {
-			l.at(now, t, v, n, func(p *Place) { *bit(p) = false })
+		if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && *bit(p) && !listed[v] {
+			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { *bit(p) = false })
 		}
 	}
 }
 
 func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.nodes.get(e.Name)
+	old := l.facts.nodes.get(e.Name)
 	if old == nil || !old.Exists {
 		return
 	}
@@ -151,11 +151,11 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	t.node(e.Name)
 	rec.left = nil
 	for _, v := range rec.At() {
-		if l.world.volumes.get(v).Place(e.Name).Reported {
+		if l.facts.volumes.get(v).NodeVolume(e.Name).Reported {
 			rec.left = append(rec.left, v)
 		}
 	}
-	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *Place) *bool { return &p.Reported })
+	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	l.sweepNode(l.node(e.Name))
 }
 
@@ -168,14 +168,14 @@ func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 		return
 	}
 	for _, v := range n.At() {
-		if p := l.world.volumes.get(v).Place(n.Name); p.InUse && !p.HasAttachments() && v.IsReal() && !v.NoAttach() {
-			l.at(now, t, v, n.Name, func(p *Place) { p.InUse = false })
+		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p.InUse && !p.HasAttachments() && v.IsReal() && !v.NoAttach() {
+			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.InUse = false })
 		}
 	}
 }
 
 func (d NodeDrivers) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.nodes.get(d.Node)
+	old := l.facts.nodes.get(d.Node)
 	if old != nil && old.CSINode && !Newer(d.Version, old.CSIRev) {
 		return
 	}
@@ -198,7 +198,7 @@ func (d NodeDrivers) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
-	if old := l.world.nodes.get(e.Node); old == nil || !old.CSINode {
+	if old := l.facts.nodes.get(e.Node); old == nil || !old.CSINode {
 		return
 	}
 	rec := l.node(e.Node)
@@ -213,7 +213,7 @@ func (e NodeDriversGone) apply(l *Ledger, _ time.Time, t *Touched) {
 }
 
 func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.volumes.get(e.Volume)
+	old := l.facts.volumes.get(e.Volume)
 	if old != nil && old.Hold != nil && !Newer(e.Hold.Version, old.Hold.Version) {
 		return
 	}
@@ -233,7 +233,7 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if old := l.world.volumes.get(e.Volume); old == nil || old.Hold == nil {
+	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
 	}
 	rec := l.volume(e.Volume)
@@ -266,19 +266,19 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	if was == is {
 		return
 	}
-	l.at(now, t, v, is, func(p *Place) { p.Left = true })
-	l.at(now, t, v, was, func(p *Place) { p.Left = false })
+	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Left = true })
+	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Left = false })
 }
 
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	n := l.world.nodes.get(e.Node)
+	n := l.facts.nodes.get(e.Node)
 	exists := n != nil && n.Exists
 	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		return
 	}
 	unknown := false
-	l.at(now, t, e.Volume, e.Node, func(p *Place) {
+	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced = e.Forced
 		p.Reported = false
 		p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
@@ -299,7 +299,7 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 // prove records a proof about a place that is still as it was when the proof
 // began, and says whether it did. A proof never skips a stage.
 func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
-	p := l.world.volumes.get(v).Place(n)
+	p := l.facts.volumes.get(v).NodeVolume(n)
 	if p == nil {
 		return false
 	}
@@ -310,7 +310,7 @@ func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage 
 	if own != uid || at != version || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {
 		return false
 	}
-	l.at(now, t, v, n, func(p *Place) {
+	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
 		p.Proof.Stage = stage
 		if r := p.first; p.HasOwn() && !r.proved {
 			l.amend(p, r, func(r *attachmentRecord) { r.proved = true })

@@ -4,15 +4,15 @@ package ledger
 
 import "time"
 
-func (NoForceOnTimeout) apply(l *Ledger, _ time.Time, _ *Touched) { l.world.noForceOnTimeout = true }
+func (NoForceOnTimeout) apply(l *Ledger, _ time.Time, _ *Touched) { l.facts.noForceOnTimeout = true }
 
 func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
-	if !l.world.complete.IsZero() {
+	if !l.facts.complete.IsZero() {
 		return
 	}
-	l.world.complete = now
+	l.facts.complete = now
 	var measured []VolumeID
-	for v := range l.world.volumes.all() {
+	for v := range l.facts.volumes.all() {
 		if v.earlier != nil {
 			measured = append(measured, v.ID)
 		}
@@ -22,7 +22,7 @@ func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
 		rec.earlier = &earlier{rec.earlier.force, now}
 	}
 	var away []NodeName
-	for n := range l.world.nodes.all() {
+	for n := range l.facts.nodes.all() {
 		if !n.NotReady.IsZero() {
 			away = append(away, n.Name)
 		}

@@ -5,7 +5,7 @@ package ledger
 import "time"
 
 func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.nodes.get(e.Node)
+	old := l.facts.nodes.get(e.Node)
 	if old == nil {
 		return
 	}

@@ -10,11 +10,11 @@ type policyKey struct{ Driver, Class string }
 func (p *Policy) key() policyKey { return policyKey{p.Driver, p.Class} }
 
 func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
-	old := l.world.policies.get(p.Name)
+	old := l.facts.policies.get(p.Name)
 	if old != nil && !Newer(p.Version, old.Version) {
 		return
 	}
-	l.world.policies.put(l.gen, p.Name, &p)
+	l.facts.policies.put(l.gen, p.Name, &p)
 	t.Policies = append(t.Policies, p.Name)
 	l.policyChanged(t, p.key())
 	if old != nil && old.key() != p.key() {
@@ -23,8 +23,8 @@ func (p Policy) apply(l *Ledger, _ time.Time, t *Touched) {
 }
 
 func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
-	if old := l.world.policies.get(e.Name); old != nil {
-		l.world.policies.del(l.gen, e.Name)
+	if old := l.facts.policies.get(e.Name); old != nil {
+		l.facts.policies.del(l.gen, e.Name)
 		l.policyChanged(t, old.key())
 	}
 }
@@ -33,15 +33,15 @@ func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
 // one, then the one with the smaller name.
 func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	var best *Policy
-	for p := range l.world.policies.all() {
+	for p := range l.facts.policies.all() {
 		if p.key() == key && (best == nil || p.Created < best.Created || p.Created == best.Created && p.Name < best.Name) {
 			best = p
 		}
 	}
 	if best == nil {
-		l.world.rules.del(l.gen, key)
+		l.facts.rules.del(l.gen, key)
 	} else {
-		l.world.rules.put(l.gen, key, best)
+		l.facts.rules.put(l.gen, key, best)
 	}
 	l.driverChanged(t, key.Driver, false)
 }
@@ -49,5 +49,5 @@ func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 // Policy returns the policy that counts for a driver and a class, or, without a
 // class, for all of the driver; nil when there is none.
 func (s Snapshot) Policy(driver, class string) *Policy {
-	return s.world.rules.get(policyKey{driver, class})
+	return s.facts.rules.get(policyKey{driver, class})
 }

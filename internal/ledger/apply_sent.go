@@ -6,14 +6,14 @@ import "time"
 
 func (e AttachSent) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if p := l.world.volumes.get(e.Volume).Place(e.Node); p != nil && (p.Left || l.occupied(p)) {
-		l.at(now, t, e.Volume, e.Node, func(p *Place) { p.Sent = true })
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && (p.Left || l.occupied(p)) {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent = true })
 	}
 }
 
-func (e AttachSettled) apply(l *Ledger, now time.Time, t *Touched) {
+func (e AttachResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if p := l.world.volumes.get(e.Volume).Place(e.Node); p != nil && p.Sent {
-		l.at(now, t, e.Volume, e.Node, func(p *Place) { p.Sent = false })
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.Sent {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Sent = false })
 	}
 }

@@ -32,7 +32,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if l.world.pvs.get(e.Name) == nil {
+	if l.facts.pvs.get(e.Name) == nil {
 		return
 	}
 	rec := l.pv(e.Name)
@@ -44,14 +44,14 @@ func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
 		l.claimChanged(now, t, key)
 	}
 	for _, id := range rec.tickets {
-		l.placeTicket(now, t, id)
+		l.updateTicketVolumes(now, t, id)
 	}
 	l.sweepPV(rec)
 }
 
 // unlistPV takes a PersistentVolume's name off the volume it named.
 func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
-	if v.IsZero() || l.world.volumes.get(v) == nil {
+	if v.IsZero() || l.facts.volumes.get(v) == nil {
 		return
 	}
 	rec := l.volume(v)
@@ -70,7 +70,7 @@ func (l *Ledger) access(v *Volume) Access {
 	}
 	most := v.inline
 	for _, name := range v.PVs() {
-		if pv := l.world.pvs.get(name); pv != nil && pv.exists {
+		if pv := l.facts.pvs.get(name); pv != nil && pv.exists {
 			most = max(most, pv.Access)
 		}
 	}
@@ -83,7 +83,7 @@ func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 		l.claimChanged(now, t, key)
 	}
 	for _, id := range rec.tickets {
-		l.placeTicket(now, t, id)
+		l.updateTicketVolumes(now, t, id)
 	}
 	for _, name := range rec.attachments {
 		l.resolveAttachment(now, t, name)
@@ -102,7 +102,7 @@ func (c Claim) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if l.world.claims.get(e.Key) == nil {
+	if l.facts.claims.get(e.Key) == nil {
 		return
 	}
 	rec := l.claim(e.Key)
@@ -129,7 +129,7 @@ func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
 
 // claimChanged places anew the pods and tickets that refer to a claim.
 func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
-	rec := l.world.claims.get(key)
+	rec := l.facts.claims.get(key)
 	if rec == nil {
 		return
 	}
@@ -137,29 +137,29 @@ func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 		t.volume(v)
 	}
 	for _, uid := range rec.pods {
-		l.placePod(now, t, uid)
+		l.updatePodVolumes(now, t, uid)
 	}
 	for _, id := range rec.tickets {
-		l.placeTicket(now, t, id)
+		l.updateTicketVolumes(now, t, id)
 	}
 }
 
 func (c StorageClass) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.classes.get(c.Name)
+	old := l.facts.classes.get(c.Name)
 	if old != nil && !Newer(c.Version, old.Version) {
 		return
 	}
-	l.world.classes.put(l.gen, c.Name, &c)
+	l.facts.classes.put(l.gen, c.Name, &c)
 	if old == nil || old.Driver != c.Driver {
 		l.classChanged(now, t, c.Name)
 	}
 }
 
 func (e StorageClassGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if l.world.classes.get(e.Name) == nil {
+	if l.facts.classes.get(e.Name) == nil {
 		return
 	}
-	l.world.classes.del(l.gen, e.Name)
+	l.facts.classes.del(l.gen, e.Name)
 	l.classChanged(now, t, e.Name)
 }
 
@@ -167,7 +167,7 @@ func (e StorageClassGone) apply(l *Ledger, now time.Time, t *Touched) {
 // change rarely, so all claims are looked at.
 func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 	var keys []ClaimKey
-	for rec := range l.world.claims.all() {
+	for rec := range l.facts.claims.all() {
 		if rec.exists && rec.Class == class && !rec.Bound {
 			keys = append(keys, rec.Key)
 		}
@@ -178,21 +178,21 @@ func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 }
 
 func (d Driver) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.drivers.get(d.Name)
+	old := l.facts.drivers.get(d.Name)
 	if old != nil && !Newer(d.Version, old.Version) {
 		return
 	}
-	l.world.drivers.put(l.gen, d.Name, &d)
+	l.facts.drivers.put(l.gen, d.Name, &d)
 	l.learnDriver(now, t, d.Name)
 	l.driverChanged(t, d.Name, old == nil && d.AttachRequired || old != nil && old.AttachRequired == d.AttachRequired)
 }
 
 func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
-	old := l.world.drivers.get(e.Name)
+	old := l.facts.drivers.get(e.Name)
 	if old == nil {
 		return
 	}
-	l.world.drivers.del(l.gen, e.Name)
+	l.facts.drivers.del(l.gen, e.Name)
 	l.driverChanged(t, e.Name, old.AttachRequired)
 }
 
@@ -201,12 +201,12 @@ func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
 // for a moment. Until then nothing that a provisioner of that name makes is taken to
 // need an attachment. What refers to its unbound claims is placed anew.
 func (l *Ledger) learnDriver(now time.Time, t *Touched, name string) {
-	if l.world.csi.get(name) != nil {
+	if l.facts.csi.get(name) != nil {
 		return
 	}
-	l.world.csi.put(l.gen, name, &name)
+	l.facts.csi.put(l.gen, name, &name)
 	var classes []string
-	for class := range l.world.classes.all() {
+	for class := range l.facts.classes.all() {
 		if class.Driver == name {
 			classes = append(classes, class.Name)
 		}
@@ -220,7 +220,7 @@ func (l *Ledger) driverChanged(t *Touched, driver string, same bool) {
 	if same {
 		return
 	}
-	for v := range l.world.volumes.all() {
+	for v := range l.facts.volumes.all() {
 		if v.ID.Driver == driver {
 			t.Volumes = append(t.Volumes, v.ID)
 		}
@@ -229,7 +229,7 @@ func (l *Ledger) driverChanged(t *Touched, driver string, same bool) {
 
 // claim and pv return a record for change, making it if it is new.
 func (l *Ledger) claim(key ClaimKey) *claimRecord {
-	old := l.world.claims.get(key)
+	old := l.facts.claims.get(key)
 	if old != nil && old.gen == l.gen {
 		return old
 	}
@@ -238,12 +238,12 @@ func (l *Ledger) claim(key ClaimKey) *claimRecord {
 		*rec = *old
 	}
 	rec.gen = l.gen
-	l.world.claims.put(l.gen, key, rec)
+	l.facts.claims.put(l.gen, key, rec)
 	return rec
 }
 
 func (l *Ledger) pv(name string) *pvRecord {
-	old := l.world.pvs.get(name)
+	old := l.facts.pvs.get(name)
 	if old != nil && old.gen == l.gen {
 		return old
 	}
@@ -252,18 +252,18 @@ func (l *Ledger) pv(name string) *pvRecord {
 		*rec = *old
 	}
 	rec.gen = l.gen
-	l.world.pvs.put(l.gen, name, rec)
+	l.facts.pvs.put(l.gen, name, rec)
 	return rec
 }
 
 func (l *Ledger) sweepClaim(rec *claimRecord) {
 	if rec.idle() {
-		l.world.claims.del(l.gen, rec.Key)
+		l.facts.claims.del(l.gen, rec.Key)
 	}
 }
 
 func (l *Ledger) sweepPV(rec *pvRecord) {
 	if rec.idle() {
-		l.world.pvs.del(l.gen, rec.Name)
+		l.facts.pvs.del(l.gen, rec.Name)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.pods.get(p.UID)
+	old := l.facts.pods.get(p.UID)
 	if old != nil {
 		if !Newer(p.Version, old.Version) {
 			return
@@ -21,43 +21,43 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 	if old != nil && (old.Node != p.Node || p.Phase == PodFinished) {
 		l.doubtIdle(now, t, old)
 	}
-	l.world.pods.put(l.gen, p.UID, &p)
+	l.facts.pods.put(l.gen, p.UID, &p)
 	l.linkPod(&p)
-	l.placePod(now, t, p.UID)
+	l.updatePodVolumes(now, t, p.UID)
 	if old != nil && len(old.at) > 0 && p.at == nil {
-		l.vacate(now, t, User{Pod: p.UID}, old.Node, old.at, p.Node, l.world.pods.get(p.UID).at)
+		l.vacate(now, t, User{Pod: p.UID}, old.Node, old.at, p.Node, l.facts.pods.get(p.UID).at)
 	}
 	for _, v := range p.at {
 		t.volume(v) // its phase may have changed
 	}
-	l.podSettlesTicket(now, t, &p)
+	l.resolveTicketByPod(now, t, &p)
 }
 
 func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.pods.get(e.UID)
+	old := l.facts.pods.get(e.UID)
 	if old == nil {
 		return
 	}
 	l.doubtIdle(now, t, old)
 	l.unlinkPod(old)
 	l.leavePod(now, t, old)
-	l.world.pods.del(l.gen, e.UID)
+	l.facts.pods.del(l.gen, e.UID)
 	id := TicketID{old.Namespace, e.UID}
-	if ticket := l.world.tickets.get(id); ticket != nil {
+	if ticket := l.facts.tickets.get(id); ticket != nil {
 		if ticket.Ghost {
 			TicketReleased{ID: id}.apply(l, now, t)
 		} else {
-			l.placeTicket(now, t, id)
+			l.updateTicketVolumes(now, t, id)
 		}
 		t.ticket(id)
 	}
 }
 
-// podSettlesTicket lets a bound pod end its reservation's ghost: it counts by
+// resolveTicketByPod lets a bound pod end its reservation's ghost: it counts by
 // itself. A reservation that names the pod's inline volumes is placed again.
-func (l *Ledger) podSettlesTicket(now time.Time, t *Touched, p *Pod) {
+func (l *Ledger) resolveTicketByPod(now time.Time, t *Touched, p *Pod) {
 	id := TicketID{p.Namespace, p.UID}
-	ticket := l.world.tickets.get(id)
+	ticket := l.facts.tickets.get(id)
 	if ticket == nil {
 		return
 	}
@@ -65,7 +65,7 @@ func (l *Ledger) podSettlesTicket(now time.Time, t *Touched, p *Pod) {
 		TicketReleased{ID: id}.apply(l, now, t)
 		return
 	}
-	l.placeTicket(now, t, id)
+	l.updateTicketVolumes(now, t, id)
 	t.ticket(id)
 }
 
@@ -88,13 +88,13 @@ func (l *Ledger) unlinkPod(p *Pod) {
 	}
 }
 
-// placePod makes the pod a user of exactly the places its volumes lead to.
-func (l *Ledger) placePod(now time.Time, t *Touched, uid string) {
-	p := l.world.pods.get(uid)
+// updatePodVolumes makes the pod a user of exactly the places its volumes lead to.
+func (l *Ledger) updatePodVolumes(now time.Time, t *Touched, uid string) {
+	p := l.facts.pods.get(uid)
 	if p == nil {
 		return
 	}
-	at := l.podPlaces(p)
+	at := l.podNodeVolumes(p)
 	if slices.Equal(at, p.at) {
 		return
 	}
@@ -106,13 +106,13 @@ func (l *Ledger) placePod(now time.Time, t *Touched, uid string) {
 	}
 	moved := *p
 	moved.at = at
-	l.world.pods.put(l.gen, uid, &moved)
+	l.facts.pods.put(l.gen, uid, &moved)
 }
 
 // inlineAccess notes how many an inline volume may serve, as the pod that
 // names it says; of several, the most restrictive.
 func (l *Ledger) inlineAccess(t *Touched, v VolumeID, a Access) {
-	old := l.world.volumes.get(v)
+	old := l.facts.volumes.get(v)
 	if old == nil || old.inline >= a {
 		return
 	}
@@ -122,16 +122,16 @@ func (l *Ledger) inlineAccess(t *Touched, v VolumeID, a Access) {
 	t.volume(v)
 }
 
-// podPlaces is where each volume of a bound, unfinished pod leads: zero where
+// podNodeVolumes is where each volume of a bound, unfinished pod leads: zero where
 // nowhere.
-func (l *Ledger) podPlaces(p *Pod) []VolumeID {
+func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
 	}
 	at := make([]VolumeID, len(p.Volumes))
 	for i, v := range p.Volumes {
-		id, link := l.world.resolvePod(p, v)
-		at[i] = settle(id, link, before(p.at, i))
+		id, link := l.facts.resolvePod(p, v)
+		at[i] = resolveOnce(id, link, before(p.at, i))
 	}
 	return at
 }
@@ -152,13 +152,13 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 // there of which not all were known: its claim may be seen later, and lead to any of
 // them.
 func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
-	n := l.world.nodes.get(p.Node)
+	n := l.facts.nodes.get(p.Node)
 	if n == nil || p.Phase == PodFinished || !l.usesUnknown(p) {
 		return
 	}
 	for _, v := range n.At() {
-		if l.world.volumes.get(v).Place(p.Node).idle != busy {
-			l.at(now, t, v, p.Node, func(place *Place) { place.idle, place.SawLeave = now.Sub(l.world.epoch), true })
+		if l.facts.volumes.get(v).NodeVolume(p.Node).idle != busy {
+			l.changeNodeVolume(now, t, v, p.Node, func(place *NodeVolume) { place.idle, place.SawLeave = now.Sub(l.facts.epoch), true })
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 func (l *Ledger) usesUnknown(p *Pod) bool {
 	for i, v := range p.Volumes {
 		if at := before(p.at, i); at.IsZero() || !at.IsReal() {
-			if _, link := l.world.resolvePod(p, v); link != LinkNone {
+			if _, link := l.facts.resolvePod(p, v); link != LinkNone {
 				return true
 			}
 		}
@@ -190,7 +190,7 @@ func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []
 func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is []VolumeID) {
 	for _, v := range is {
 		if !slices.Contains(was, v) {
-			l.at(now, t, v, n, func(p *Place) {
+			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
 				p.Users = add(p.Users, u)
 				p.Proof = Proof{} // it said that nobody wants the volume
 			})
@@ -198,7 +198,7 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 	}
 	for _, v := range was {
 		if !slices.Contains(is, v) {
-			l.at(now, t, v, n, func(p *Place) { p.Users = drop(p.Users, u) })
+			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Users = drop(p.Users, u) })
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 		delete(l.buried, k.ID)
 	}
-	old := l.world.tickets.get(k.ID)
+	old := l.facts.tickets.get(k.ID)
 	k.Ghost, k.InDoubt, k.at = false, false, nil
 	if old != nil {
 		if !Newer(k.Version, old.Version) {
@@ -224,11 +224,11 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 			l.queueTicket(t, old, false)
 		}
 	}
-	l.world.tickets.put(l.gen, k.ID, &k)
+	l.facts.tickets.put(l.gen, k.ID, &k)
 	l.linkTicket(&k)
-	l.placeTicket(now, t, k.ID)
+	l.updateTicketVolumes(now, t, k.ID)
 	if old != nil && len(old.at) > 0 && k.at == nil {
-		l.vacate(now, t, User{Ticket: k.ID}, old.Node, old.at, k.Node, l.world.tickets.get(k.ID).at)
+		l.vacate(now, t, User{Ticket: k.ID}, old.Node, old.at, k.Node, l.facts.tickets.get(k.ID).at)
 	}
 	l.queueTicket(t, &k, k.Phase == TicketPending)
 	l.phaseChanged(now, t, k.ID)
@@ -236,22 +236,22 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 func (e TicketInDoubt) apply(l *Ledger, _ time.Time, t *Touched) {
-	old := l.world.tickets.get(e.ID)
+	old := l.facts.tickets.get(e.ID)
 	if old == nil || old.UID != e.UID || old.Phase != TicketPending || old.InDoubt {
 		return
 	}
 	doubted := *old
 	doubted.InDoubt = true
-	l.world.tickets.put(l.gen, e.ID, &doubted)
+	l.facts.tickets.put(l.gen, e.ID, &doubted)
 	t.ticket(e.ID)
 }
 
 // phaseChanged looks again at the places of a ticket: whether they are idle
 // depends on its phase.
 func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
-	k := l.world.tickets.get(id)
+	k := l.facts.tickets.get(id)
 	for _, v := range k.at {
-		l.at(now, t, v, k.Node, func(*Place) {})
+		l.changeNodeVolume(now, t, v, k.Node, func(*NodeVolume) {})
 	}
 }
 
@@ -260,11 +260,11 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 		delete(l.buried, e.ID)
 		return // this process knew; a new ticket of that name may be there
 	}
-	old := l.world.tickets.get(e.ID)
+	old := l.facts.tickets.get(e.ID)
 	if old == nil || old.Ghost {
 		return
 	}
-	pod := l.world.pods.get(old.Pod)
+	pod := l.facts.pods.get(old.Pod)
 	counted := pod != nil && pod.Node != ""
 	if old.Type != TypePod || old.Phase == TicketRefused || counted {
 		l.removeTicket(now, t, old)
@@ -272,14 +272,14 @@ func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	ghost := *old
 	ghost.Ghost = true
-	l.world.tickets.put(l.gen, e.ID, &ghost)
+	l.facts.tickets.put(l.gen, e.ID, &ghost)
 	l.queueTicket(t, &ghost, false)
 	l.phaseChanged(now, t, e.ID)
 	t.ticket(e.ID)
 }
 
 func (e TicketReleased) apply(l *Ledger, now time.Time, t *Touched) {
-	old := l.world.tickets.get(e.ID)
+	old := l.facts.tickets.get(e.ID)
 	if old == nil || e.UID != "" && e.UID != old.UID {
 		return
 	}
@@ -293,13 +293,13 @@ func (l *Ledger) removeTicket(now time.Time, t *Touched, k *Ticket) {
 	l.unlinkTicket(k)
 	l.moveUser(now, t, User{Ticket: k.ID}, k.Node, k.at, nil)
 	l.queueTicket(t, k, false)
-	l.world.tickets.del(l.gen, k.ID)
+	l.facts.tickets.del(l.gen, k.ID)
 	t.ticket(k.ID)
 }
 
 // queueTicket keeps the node's list of pending tickets.
 func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
-	n := l.world.nodes.get(k.Node)
+	n := l.facts.nodes.get(k.Node)
 	if n != nil && slices.Contains(n.Tickets, k.ID) == pending || n == nil && !pending {
 		return
 	}
@@ -313,35 +313,35 @@ func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 	t.node(k.Node)
 }
 
-// placeTicket makes the ticket a user of exactly the places its volumes lead
+// updateTicketVolumes makes the ticket a user of exactly the places its volumes lead
 // to. A refused ticket uses nothing.
-func (l *Ledger) placeTicket(now time.Time, t *Touched, id TicketID) {
-	k := l.world.tickets.get(id)
+func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
+	k := l.facts.tickets.get(id)
 	if k == nil {
 		return
 	}
-	at := l.ticketPlaces(k)
+	at := l.ticketNodeVolumes(k)
 	if slices.Equal(at, k.at) {
 		return
 	}
 	l.moveUser(now, t, User{Ticket: id}, k.Node, k.at, at)
 	moved := *k
 	moved.at = at
-	l.world.tickets.put(l.gen, id, &moved)
+	l.facts.tickets.put(l.gen, id, &moved)
 	t.ticket(id)
 }
 
-func (l *Ledger) ticketPlaces(k *Ticket) []VolumeID {
+func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {
 	if k.Phase == TicketRefused || len(k.Volumes) == 0 {
 		return nil
 	}
 	at := make([]VolumeID, len(k.Volumes))
 	for i, v := range k.Volumes {
-		id, link := l.world.resolveTicket(k, v)
+		id, link := l.facts.resolveTicket(k, v)
 		if k.Ghost {
-			at[i] = settle(id, link, before(k.at, i)) // its pod may be bound
+			at[i] = resolveOnce(id, link, before(k.at, i)) // its pod may be bound
 		} else {
-			at[i] = settleTicket(id, link, before(k.at, i))
+			at[i] = resolveTicketOnce(id, link, before(k.at, i))
 		}
 	}
 	return at

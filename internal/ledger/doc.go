@@ -12,11 +12,11 @@
 // The package imports the standard library only, starts no goroutines, reads
 // no clock and has no randomness: the same events give the same ledger.
 //
-// The central record is the Place, a volume at a node. A Place exists as long
+// The central record is the NodeVolume, a volume at a node. A NodeVolume exists as long
 // as anything is known to bind the two: a VolumeAttachment, an entry in the
 // node's volumesAttached or volumesInUse, a bound pod, a ticket.
 //
-//	Invariant: NodeDriver.Used = |{v : v.Driver = d ∧ Place(v, n) exists}|
+//	Invariant: NodeDriver.Used = |{v : v.Driver = d ∧ NodeVolume(v, n) exists}|
 //
 // so that a slot is counted once however many facts claim it, from the first
 // of them to the last.

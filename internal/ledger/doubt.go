@@ -26,7 +26,7 @@ type doubt struct {
 }
 
 // Doubts says whether the node's list does not tell if a volume is in use there. It
-// counts as in use (Place.InUse).
+// counts as in use (NodeVolume.InUse).
 func (n *Node) Doubts(v VolumeID) bool {
 	return n != nil && slices.ContainsFunc(n.doubts, func(d doubt) bool { return d.volume == v })
 }
@@ -49,19 +49,19 @@ func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, listed
 		return
 	}
 	rec.doubts = append(slices.Clip(rec.doubts), doubt{volume: v, listed: listed})
-	l.at(now, t, v, n, func(p *Place) { p.InUse = true })
+	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.InUse = true })
 }
 
 // trust ends a doubt: the volume is in use if the list said so last.
 func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
 	if listed, doubted := l.undoubt(n, v); doubted {
-		l.at(now, t, v, n, func(p *Place) { p.InUse = listed })
+		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.InUse = listed })
 	}
 }
 
 // undoubt ends a doubt, if there is one, and says whether the list named the volume.
 func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
-	if !l.world.nodes.get(n).Doubts(v) {
+	if !l.facts.nodes.get(n).Doubts(v) {
 		return false, false
 	}
 	rec := l.node(n)
@@ -85,7 +85,7 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 			rec.doubts[i].listed, rec.doubts[i].added = false, false // its lists begin empty
 		}
 		for _, v := range rec.At() {
-			p := l.world.volumes.get(v).Place(is.Name)
+			p := l.facts.volumes.get(v).NodeVolume(is.Name)
 			if p.Reported || slices.Contains(rec.left, v) || p.InUse && p.HasAttachments() && !rec.rebooted {
 				l.doubt(now, t, is.Name, v, false)
 			}
@@ -115,15 +115,15 @@ func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse, reported []V
 	}
 	rec.doubts = kept
 	for _, v := range added {
-		l.at(now, t, v, n, func(p *Place) { p.Proof = Proof{} })
+		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof = Proof{} })
 	}
 }
 
 // voidForced takes back what was proved by force at a node: the rule has ended.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
-		if p := l.world.volumes.get(v).Place(n.Name); p != nil && p.Proof.Forced {
-			l.at(now, t, v, n.Name, func(p *Place) { p.Proof = Proof{} })
+		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p != nil && p.Proof.Forced {
+			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })
 		}
 	}
 }

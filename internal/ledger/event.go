@@ -93,19 +93,19 @@ type Unwanted struct {
 
 // AttachSent says that this process is about to send the creation of the own
 // attachment of a volume at a node. From then on the volume may be there, whoever
-// comes and goes: the place stays, and has its slot, until AttachSettled. It is
+// comes and goes: the place stays, and has its slot, until AttachResolved. It is
 // taken in only while a pod, a granted ticket or a volume that was left there
-// keeps the slot (Place.Sent says whether it was): else the slot may have been
+// keeps the slot (NodeVolume.Sent says whether it was): else the slot may have been
 // given away since the attach was decided on, and nothing may be sent.
 type AttachSent struct {
 	Volume VolumeID
 	Node   NodeName
 }
 
-// AttachSettled is the proof that a creation which AttachSent announced has had
+// AttachResolved is the proof that a creation which AttachSent announced has had
 // its effect, which the ledger knows, or can have none any more: it was refused, or
 // a consistent read, made after the API server had given it up, did not find it.
-type AttachSettled struct {
+type AttachResolved struct {
 	Volume VolumeID
 	Node   NodeName
 }

@@ -280,7 +280,7 @@ func (s *stream) proof() Event {
 	case 0:
 		return AttachSent{v, n}
 	case 1:
-		return AttachSettled{v, n}
+		return AttachResolved{v, n}
 	case 2:
 		return RefusalsOver{start.Add(time.Duration(s.below(s.version+1)) * time.Second)} // at the speed of the tests
 	}

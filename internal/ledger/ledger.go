@@ -14,7 +14,7 @@ import (
 type Ledger struct {
 	mu    sync.Mutex
 	gen   uint64
-	world world
+	facts facts
 	// buried are the tickets that this process has deleted, by UID, until
 	// their deletion is seen: what was on its way before does not bring them
 	// back.
@@ -26,8 +26,8 @@ type Ledger struct {
 	gathering []*Changes
 }
 
-// world is the whole of the facts: what a Snapshot copies.
-type world struct {
+// facts is the whole of the facts: what a Snapshot copies.
+type facts struct {
 	epoch    time.Time // what durations are counted from; of the caller's clock
 	complete time.Time // see Complete; zero: not yet
 	// noForceOnTimeout: see NoForceOnTimeout.
@@ -52,7 +52,7 @@ type world struct {
 func New() *Ledger {
 	one := func(s string) uint64 { return hashStrings(s, "") }
 	attachments := &hashing[string, attachmentRecord]{hash: hashName, rehash: (*attachmentRecord).hash, is: (*attachmentRecord).named}
-	return &Ledger{gen: 1, buried: map[TicketID]string{}, world: world{
+	return &Ledger{gen: 1, buried: map[TicketID]string{}, facts: facts{
 		volumes:     newTrie(func(v VolumeID) uint64 { return hashStrings(v.Handle, v.Driver) }, func(v *Volume) VolumeID { return v.ID }),
 		nodes:       newTrie(func(n NodeName) uint64 { return one(string(n)) }, func(n *Node) NodeName { return n.Name }),
 		pods:        newTrie(one, func(p *Pod) string { return p.UID }),
@@ -85,8 +85,8 @@ func (l *Ledger) Apply(now time.Time, e Event) Touched {
 
 // begin sets the epoch at the first event.
 func (l *Ledger) begin(now time.Time) {
-	if l.world.epoch.IsZero() {
-		l.world.epoch = now
+	if l.facts.epoch.IsZero() {
+		l.facts.epoch = now
 	}
 }
 
@@ -100,7 +100,7 @@ func (l *Ledger) Snapshot() Snapshot {
 // snapshot is Snapshot; mu is held.
 func (l *Ledger) snapshot() Snapshot {
 	l.gen++
-	return Snapshot{world: l.world}
+	return Snapshot{facts: l.facts}
 }
 
 // ErrAssumed says that Assume met a ticket that is known otherwise.
@@ -113,14 +113,14 @@ func (l *Ledger) Assume(now time.Time, tickets ...Ticket) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range tickets {
-		if old := l.world.tickets.get(t.ID); old != nil && old.Node != t.Node && !replaceable(old) {
+		if old := l.facts.tickets.get(t.ID); old != nil && old.Node != t.Node && !replaceable(old) {
 			return fmt.Errorf("%w: %s is for node %s, not %s", ErrAssumed, t.ID, old.Node, t.Node)
 		}
 	}
 	var touched Touched
 	l.begin(now)
 	for _, t := range tickets {
-		if replaceable(l.world.tickets.get(t.ID)) {
+		if replaceable(l.facts.tickets.get(t.ID)) {
 			t.apply(l, now, &touched)
 		}
 	}

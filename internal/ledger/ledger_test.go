@@ -136,8 +136,8 @@ func TestTouchedCovers(t *testing.T) {
 			snap := l.Snapshot()
 			for v := range snap.Volumes() {
 				after[v.ID] = describeVolume(v)
-				for i := range v.Places {
-					after[v.ID] += "\n" + open(snap, &v.Places[i]).describe(v.ID)
+				for i := range v.NodeVolumes {
+					after[v.ID] += "\n" + open(snap, &v.NodeVolumes[i]).describe(v.ID)
 				}
 			}
 			for v := range after {

@@ -81,7 +81,7 @@ func TestProofs(t *testing.T) {
 				}
 			}
 			got := ProofNone
-			if p := l.Snapshot().Volume(v).Place(n); p != nil {
+			if p := l.Snapshot().Volume(v).NodeVolume(n); p != nil {
 				got = p.Proof.Stage
 			}
 			if got != test.want {

@@ -10,11 +10,11 @@ import (
 
 // Volume is all that is known of one volume. Read only outside this package.
 type Volume struct {
-	ID     VolumeID
-	Access Access  // the most restrictive of its PersistentVolumes'
-	inline Access  // the most restrictive of pods that name it inline
-	Places []Place // in the order of their nodes
-	Hold   *Hold   // nil: no VolumeHold
+	ID          VolumeID
+	Access      Access       // the most restrictive of its PersistentVolumes'
+	inline      Access       // the most restrictive of pods that name it inline
+	NodeVolumes []NodeVolume // in the order of their nodes
+	Hold        *Hold        // nil: no VolumeHold
 
 	earlier *earlier  // see Earlier; nil: nothing
 	left    *left     // see Left; nil: none
@@ -68,8 +68,8 @@ func (v *Volume) Earlier() (Force, time.Time) {
 	return v.earlier.force, v.earlier.read
 }
 
-// Place is a volume at a node.
-type Place struct {
+// NodeVolume is a volume at a node.
+type NodeVolume struct {
 	Node     NodeName
 	Users    []User
 	Reported bool // in the node's volumesAttached
@@ -98,7 +98,7 @@ type Place struct {
 const busy = time.Duration(math.MinInt64)
 
 // Empty says whether nothing binds the volume to the node any more.
-func (p *Place) Empty() bool {
+func (p *NodeVolume) Empty() bool {
 	if p.Sent { //mutant:forget-creations
 		return false
 	}
@@ -108,18 +108,18 @@ func (p *Place) Empty() bool {
 	return p.unbound()
 }
 
-func (p *Place) unbound() bool {
+func (p *NodeVolume) unbound() bool {
 	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.InUse
 }
 
 // OnlyLeft says whether nothing binds the volume to the node but that it may have
 // been left there.
-func (p *Place) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
+func (p *NodeVolume) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
 
-// Bodily says whether more than wishes binds the volume to the node, so that it has
+// OccupiesSlot says whether more than wishes binds the volume to the node, so that it has
 // its slot there whoever comes and goes: an attachment, or the creation of one in
 // flight; the node's own word; or that it may have been left there.
-func (p *Place) Bodily() bool {
+func (p *NodeVolume) OccupiesSlot() bool {
 	return p.HasAttachments() || p.Reported || p.InUse || p.Sent || p.Left
 }
 
@@ -158,7 +158,7 @@ func (s ProofStage) String() string { return [...]string{"none", "unreported", "
 
 // Node is all that is known of one node. Read only outside this package.
 type Node struct {
-	NodeState              // InUse and Reported are empty here: see Place
+	NodeState              // InUse and Reported are empty here: see NodeVolume
 	Exists    bool         // the Node object is there
 	CSINode   bool         // the CSINode object is there
 	CSIRev    string       // its version
@@ -235,35 +235,35 @@ func (n *Node) driver(name string) (int, bool) {
 	return 0, false
 }
 
-// Place returns the volume's place at a node, or nil.
-func (v *Volume) Place(n NodeName) *Place {
+// NodeVolume returns the volume's place at a node, or nil.
+func (v *Volume) NodeVolume(n NodeName) *NodeVolume {
 	if v == nil {
 		return nil
 	}
-	for i := range v.Places {
-		if v.Places[i].Node == n {
-			return &v.Places[i]
+	for i := range v.NodeVolumes {
+		if v.NodeVolumes[i].Node == n {
+			return &v.NodeVolumes[i]
 		}
 	}
 	return nil
 }
 
 // HasAttachments says whether any VolumeAttachment binds the volume here.
-func (p *Place) HasAttachments() bool { return p != nil && p.first != nil }
+func (p *NodeVolume) HasAttachments() bool { return p != nil && p.first != nil }
 
 // HasOwn says whether there is an attachment under the one name that the
 // volume and the node lead to.
-func (p *Place) HasOwn() bool { return p.HasAttachments() && p.first.own }
+func (p *NodeVolume) HasOwn() bool { return p.HasAttachments() && p.first.own }
 
 // AttachFailed says whether the driver has refused to attach the own attachment,
 // and it is not attached since.
-func (p *Place) AttachFailed() bool {
+func (p *NodeVolume) AttachFailed() bool {
 	return p.HasOwn() && !p.first.attached && p.first.odd != nil && !p.first.odd.attachError.IsZero()
 }
 
 // Own returns the attachment under the one name that the volume and the node
 // lead to. Nil when there is none; others may exist, see Canonical.
-func (p *Place) Own() *Attachment {
+func (p *NodeVolume) Own() *Attachment {
 	if !p.HasOwn() {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (p *Place) Own() *Attachment {
 
 // Canonical returns the own attachment if there is one, else the first of the
 // foreign ones. Nil when there is none at all.
-func (p *Place) Canonical() *Attachment {
+func (p *NodeVolume) Canonical() *Attachment {
 	if p == nil {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (p *Place) Canonical() *Attachment {
 }
 
 // Attachments lists the attachments: the own one first, then by name.
-func (p *Place) Attachments() []*Attachment {
+func (p *NodeVolume) Attachments() []*Attachment {
 	var list []*Attachment
 	for _, r := range p.records() {
 		list = append(list, r.unpack())

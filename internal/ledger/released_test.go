@@ -58,7 +58,7 @@ func TestReleasedTicketDoesNotComeBack(t *testing.T) {
 	}
 	counts := func() (known bool, users int, slots int32) {
 		s := l.Snapshot()
-		if p := s.Volume(volume).Place("n1"); p != nil {
+		if p := s.Volume(volume).NodeVolume("n1"); p != nil {
 			users = len(p.Users)
 		}
 		return s.Ticket(id) != nil, users, s.Node("n1").Driver("d").Used

@@ -32,10 +32,10 @@ func (k Link) String() string {
 // NeedsNone says whether nothing has to be attached for a reference that led there.
 func (k Link) NeedsNone() bool { return k == LinkNone || k == LinkOutside }
 
-func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.world.resolveClaim(rec) }
+func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.facts.resolveClaim(rec) }
 
 // resolveClaim follows a claim to its volume.
-func (w *world) resolveClaim(rec *claimRecord) (VolumeID, Link) {
+func (w *facts) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 	switch {
 	case rec == nil || !rec.exists:
 		return VolumeID{}, LinkMissing
@@ -57,7 +57,7 @@ func (w *world) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 	return w.resolvePV(rec.PersistentVolume)
 }
 
-func (w *world) resolvePV(name string) (VolumeID, Link) {
+func (w *facts) resolvePV(name string) (VolumeID, Link) {
 	pv := w.pvs.get(name)
 	switch {
 	case pv == nil || !pv.exists:
@@ -69,7 +69,7 @@ func (w *world) resolvePV(name string) (VolumeID, Link) {
 }
 
 // resolvePod follows one volume of a pod.
-func (w *world) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
+func (w *facts) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 	if v.Claim == "" {
 		if v.Inline.IsZero() {
 			return VolumeID{}, LinkNone
@@ -84,7 +84,7 @@ func (w *world) resolvePod(p *Pod, v PodVolume) (VolumeID, Link) {
 }
 
 // resolveTicket follows one volume of a ticket.
-func (w *world) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
+func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	switch {
 	case v.Claim != "":
 		rec := w.claims.get(ClaimKey{t.ID.Namespace, v.Claim})
@@ -105,11 +105,11 @@ func (w *world) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	return VolumeID{}, LinkMissing
 }
 
-// settle says where one volume of a pod at a node leads, given where it led
+// resolveOnce says where one volume of a pod at a node leads, given where it led
 // before. Missing evidence frees nothing: what a bound pod used stays used
 // when its claim or PersistentVolume vanishes, and a claim that has just been
 // bound keeps its slot until the PersistentVolume is seen.
-func settle(is VolumeID, link Link, was VolumeID) VolumeID {
+func resolveOnce(is VolumeID, link Link, was VolumeID) VolumeID {
 	switch {
 	case link == LinkNone:
 		return VolumeID{}
@@ -123,9 +123,9 @@ func settle(is VolumeID, link Link, was VolumeID) VolumeID {
 	return is
 }
 
-// settleTicket is settle for a ticket, which gives way when its claim or
+// resolveTicketOnce is settle for a ticket, which gives way when its claim or
 // PersistentVolume goes: a reservation must not block the reclaim.
-func settleTicket(is VolumeID, link Link, was VolumeID) VolumeID {
+func resolveTicketOnce(is VolumeID, link Link, was VolumeID) VolumeID {
 	if is.IsZero() && !was.IsReal() && (link == LinkUnbound || link == LinkUnseen) {
 		return was
 	}

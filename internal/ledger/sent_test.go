@@ -52,7 +52,7 @@ func TestAttachSent(t *testing.T) {
 			if got := used() == 1; got != test.want {
 				t.Errorf("%s (a snapshot after each: %t): in the end the slot is used: %t, want %t", name, freeze, got, test.want)
 			}
-			touched := l.Apply(start, AttachSettled{v, n})
+			touched := l.Apply(start, AttachResolved{v, n})
 			if used() != 0 || test.want && (len(touched.Nodes) != 1 || len(touched.Volumes) != 1) {
 				t.Errorf("%s (a snapshot after each: %t): once settled, %d slots are used, touched %+v", name, freeze, used(), touched)
 			}

@@ -11,7 +11,7 @@ import (
 // use, and costs nothing to keep. Records that it returns are shared: read
 // only.
 type Snapshot struct {
-	world world
+	facts facts
 	delta *Delta
 }
 
@@ -25,23 +25,23 @@ func (s Snapshot) With(d *Delta) Snapshot {
 func (s Snapshot) Delta() *Delta { return s.delta }
 
 // Volume returns what is known of a volume, or nil.
-func (s Snapshot) Volume(v VolumeID) *Volume { return s.world.volumes.get(v) }
+func (s Snapshot) Volume(v VolumeID) *Volume { return s.facts.volumes.get(v) }
 
 // Node returns what is known of a node, or nil.
-func (s Snapshot) Node(n NodeName) *Node { return s.world.nodes.get(n) }
+func (s Snapshot) Node(n NodeName) *Node { return s.facts.nodes.get(n) }
 
 // Pod returns a pod by UID, or nil.
-func (s Snapshot) Pod(uid string) *Pod { return s.world.pods.get(uid) }
+func (s Snapshot) Pod(uid string) *Pod { return s.facts.pods.get(uid) }
 
 // Ticket returns a ticket, or nil.
-func (s Snapshot) Ticket(id TicketID) *Ticket { return s.world.tickets.get(id) }
+func (s Snapshot) Ticket(id TicketID) *Ticket { return s.facts.tickets.get(id) }
 
 // NoForceOnTimeout says whether the event of that name has come.
-func (s Snapshot) NoForceOnTimeout() bool { return s.world.noForceOnTimeout }
+func (s Snapshot) NoForceOnTimeout() bool { return s.facts.noForceOnTimeout }
 
 // Claim returns a claim, or nil when it does not exist.
 func (s Snapshot) Claim(key ClaimKey) *Claim {
-	if rec := s.world.claims.get(key); rec != nil && rec.exists {
+	if rec := s.facts.claims.get(key); rec != nil && rec.exists {
 		return &rec.Claim
 	}
 	return nil
@@ -50,7 +50,7 @@ func (s Snapshot) Claim(key ClaimKey) *Claim {
 // ClaimPods returns the UIDs of the pods that refer to a claim, which may be
 // missing.
 func (s Snapshot) ClaimPods(key ClaimKey) []string {
-	if rec := s.world.claims.get(key); rec != nil {
+	if rec := s.facts.claims.get(key); rec != nil {
 		return rec.pods
 	}
 	return nil
@@ -58,80 +58,80 @@ func (s Snapshot) ClaimPods(key ClaimKey) []string {
 
 // PersistentVolume returns a PersistentVolume, or nil when it does not exist.
 func (s Snapshot) PersistentVolume(name string) *PersistentVolume {
-	if rec := s.world.pvs.get(name); rec != nil && rec.exists {
+	if rec := s.facts.pvs.get(name); rec != nil && rec.exists {
 		return &rec.PersistentVolume
 	}
 	return nil
 }
 
 // StorageClass returns a class, or nil.
-func (s Snapshot) StorageClass(name string) *StorageClass { return s.world.classes.get(name) }
+func (s Snapshot) StorageClass(name string) *StorageClass { return s.facts.classes.get(name) }
 
 // AttachRequired says whether the driver's volumes need attachments. Without
 // a CSIDriver object they do.
 func (s Snapshot) AttachRequired(driver string) bool {
-	d := s.world.drivers.get(driver)
+	d := s.facts.drivers.get(driver)
 	return d == nil || d.AttachRequired
 }
 
 // Attachment returns a VolumeAttachment by name, or nil.
 func (s Snapshot) Attachment(name string) *Attachment {
-	return s.world.attachments.get(name).unpack()
+	return s.facts.attachments.get(name).unpack()
 }
 
 // Idle returns since when a place has had no pod and no granted ticket, as
 // this process saw it; or when this process first saw the place, without one, and
 // not before it had seen everything (Complete). False while it has any.
-func (s Snapshot) Idle(p *Place) (time.Time, bool) {
+func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 	if p.idle == busy {
 		return time.Time{}, false
 	}
-	since := s.world.epoch.Add(p.idle)
-	if since.Before(s.world.complete) {
-		since = s.world.complete
+	since := s.facts.epoch.Add(p.idle)
+	if since.Before(s.facts.complete) {
+		since = s.facts.complete
 	}
 	return since, true
 }
 
 // Leaving returns since when this process has seen that the attachment at a place is
 // being deleted. False while none is.
-func (s Snapshot) Leaving(p *Place) (time.Time, bool) {
+func (s Snapshot) Leaving(p *NodeVolume) (time.Time, bool) {
 	if p == nil || p.first == nil || !p.first.deleting {
 		return time.Time{}, false
 	}
-	return s.world.epoch.Add(p.first.odd.seen), true
+	return s.facts.epoch.Add(p.first.odd.seen), true
 }
 
 // AttachmentVolume returns the volume that a known attachment is of.
 func (s Snapshot) AttachmentVolume(name string) VolumeID {
-	if a := s.world.attachments.get(name); a != nil {
+	if a := s.facts.attachments.get(name); a != nil {
 		return a.at()
 	}
 	return VolumeID{}
 }
 
 // Policies iterates over the policies, in no order that means anything.
-func (s Snapshot) Policies() iter.Seq[*Policy] { return s.world.policies.all() }
+func (s Snapshot) Policies() iter.Seq[*Policy] { return s.facts.policies.all() }
 
 // Volumes iterates over the volumes, in the order of their hashes.
-func (s Snapshot) Volumes() iter.Seq[*Volume] { return s.world.volumes.all() }
+func (s Snapshot) Volumes() iter.Seq[*Volume] { return s.facts.volumes.all() }
 
 // Nodes iterates over the nodes, in the order of their hashes.
-func (s Snapshot) Nodes() iter.Seq[*Node] { return s.world.nodes.all() }
+func (s Snapshot) Nodes() iter.Seq[*Node] { return s.facts.nodes.all() }
 
 // Pods iterates over the pods, in the order of their hashes.
-func (s Snapshot) Pods() iter.Seq[*Pod] { return s.world.pods.all() }
+func (s Snapshot) Pods() iter.Seq[*Pod] { return s.facts.pods.all() }
 
 // Tickets iterates over the tickets, in the order of their hashes.
-func (s Snapshot) Tickets() iter.Seq[*Ticket] { return s.world.tickets.all() }
+func (s Snapshot) Tickets() iter.Seq[*Ticket] { return s.facts.tickets.all() }
 
 // Size is the number of volumes known.
-func (s Snapshot) Size() int { return s.world.volumes.size }
+func (s Snapshot) Size() int { return s.facts.volumes.size }
 
 // PodAt returns where each volume of a bound, unfinished pod leads: zero where
 // nowhere, one volume perhaps more than once. Read only.
 func (s Snapshot) PodAt(uid string) []VolumeID {
-	if p := s.world.pods.get(uid); p != nil {
+	if p := s.facts.pods.get(uid); p != nil {
 		return p.at
 	}
 	return nil
@@ -140,16 +140,16 @@ func (s Snapshot) PodAt(uid string) []VolumeID {
 // TicketAt returns where each volume of a ticket that counts leads: zero where
 // nowhere, one volume perhaps more than once. Read only.
 func (s Snapshot) TicketAt(id TicketID) []VolumeID {
-	if t := s.world.tickets.get(id); t != nil {
+	if t := s.facts.tickets.get(id); t != nil {
 		return t.at
 	}
 	return nil
 }
 
 // ResolvePod follows one volume of a pod, which need not be known.
-func (s Snapshot) ResolvePod(p *Pod, v PodVolume) (VolumeID, Link) { return s.world.resolvePod(p, v) }
+func (s Snapshot) ResolvePod(p *Pod, v PodVolume) (VolumeID, Link) { return s.facts.resolvePod(p, v) }
 
 // ResolveTicket follows one volume of a ticket, which need not be known.
 func (s Snapshot) ResolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
-	return s.world.resolveTicket(t, v)
+	return s.facts.resolveTicket(t, v)
 }

@@ -92,6 +92,6 @@ func (t TicketType) Priority() int { return t.row().priority }
 // pod's priority or above wants it. From any other type a volume is never taken.
 func (t TicketType) Yields() bool { return t.row().gives == yields }
 
-// Beside says whether a ticket of this type may have an exclusive volume at a
+// SharesVolume says whether a ticket of this type may have an exclusive volume at a
 // second node beside the first.
-func (t TicketType) Beside() bool { return t.row().beside == second }
+func (t TicketType) SharesVolume() bool { return t.row().beside == second }

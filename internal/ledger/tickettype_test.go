@@ -36,12 +36,12 @@ func TestTicketTypesAreDocumented(t *testing.T) {
 		}
 	}
 	for _, kind := range ledger.TicketTypes() {
-		have = append(have, fmt.Sprintf("%s %d yields=%t beside=%t", kind, kind.Priority(), kind.Yields(), kind.Beside()))
+		have = append(have, fmt.Sprintf("%s %d yields=%t beside=%t", kind, kind.Priority(), kind.Yields(), kind.SharesVolume()))
 	}
 	if !slices.Equal(documented, have) {
 		t.Errorf("the page says\n%s\nthe code\n%s", strings.Join(documented, "\n"), strings.Join(have, "\n"))
 	}
-	if unknown := ledger.TicketType("Urgent"); unknown.Priority() != 0 || unknown.Yields() || unknown.Beside() {
+	if unknown := ledger.TicketType("Urgent"); unknown.Priority() != 0 || unknown.Yields() || unknown.SharesVolume() {
 		t.Error("a type that is not known has a rank")
 	}
 }

@@ -49,7 +49,7 @@ type twinKey struct {
 	n NodeName
 }
 
-// twinPlace is a Place with everything in the open.
+// twinPlace is a NodeVolume with everything in the open.
 type twinPlace struct {
 	node            NodeName
 	users           []User
@@ -247,7 +247,7 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 		if p := w.places[k]; p != nil && (p.left || w.occupied(p)) {
 			w.sent[k] = true
 		}
-	case AttachSettled:
+	case AttachResolved:
 		delete(w.sent, twinKey{e.Volume, e.Node})
 	case RefusalsOver:
 		w.lapse(e.Until)
@@ -558,8 +558,8 @@ func describeSnapshot(s Snapshot) string {
 	var lines []string
 	for v := range s.Volumes() {
 		lines = append(lines, describeVolume(v))
-		for i := range v.Places {
-			lines = append(lines, open(s, &v.Places[i]).describe(v.ID))
+		for i := range v.NodeVolumes {
+			lines = append(lines, open(s, &v.NodeVolumes[i]).describe(v.ID))
 		}
 	}
 	for n := range s.Nodes() {
@@ -576,7 +576,7 @@ func describeSnapshot(s Snapshot) string {
 }
 
 // open makes the twin's kind of place of a place.
-func open(s Snapshot, p *Place) *twinPlace {
+func open(s Snapshot, p *NodeVolume) *twinPlace {
 	idle, _ := s.Idle(p)
 	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
 }

@@ -37,7 +37,7 @@ type unmatched struct {
 // unmatchedAt returns the record of a driver at a node for change, making it if it
 // is new. Who takes something away sweeps it.
 func (l *Ledger) unmatchedAt(at driverNode) *unmatched {
-	old := l.world.unmatched.get(at)
+	old := l.facts.unmatched.get(at)
 	if old != nil && old.gen == l.gen {
 		return old
 	}
@@ -46,13 +46,13 @@ func (l *Ledger) unmatchedAt(at driverNode) *unmatched {
 		*rec = *old
 	}
 	rec.gen = l.gen
-	l.world.unmatched.put(l.gen, at, rec)
+	l.facts.unmatched.put(l.gen, at, rec)
 	return rec
 }
 
 func (l *Ledger) sweepUnmatched(rec *unmatched) {
 	if len(rec.attachments) == 0 && len(rec.holds) == 0 {
-		l.world.unmatched.del(l.gen, rec.at)
+		l.facts.unmatched.del(l.gen, rec.at)
 	}
 }
 
@@ -62,7 +62,7 @@ func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	if !strings.HasPrefix(a.Name, attachmentPrefix) {
 		return VolumeID{}
 	}
-	if n := l.world.nodes.get(a.Node); n != nil {
+	if n := l.facts.nodes.get(a.Node); n != nil {
 		if i, ok := n.driver(a.Driver); ok {
 			for _, handle := range n.Drivers[i].handles {
 				if v := (VolumeID{a.Driver, handle}); leadsTo(a.Name, v, a.Node) {
@@ -71,7 +71,7 @@ func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 			}
 		}
 	}
-	if u := l.world.unmatched.get(driverNode{a.Driver, a.Node}); u != nil {
+	if u := l.facts.unmatched.get(driverNode{a.Driver, a.Node}); u != nil {
 		for _, handle := range u.holds {
 			if v := (VolumeID{a.Driver, handle}); leadsTo(a.Name, v, a.Node) {
 				return v
@@ -84,7 +84,7 @@ func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 // match gives a volume that may be at a node the attachment there that has its
 // name, if that one's volume is unknown.
 func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
-	u := l.world.unmatched.get(driverNode{v.Driver, n})
+	u := l.facts.unmatched.get(driverNode{v.Driver, n})
 	if u == nil || len(u.attachments) == 0 || !v.IsReal() {
 		return
 	}
@@ -92,14 +92,14 @@ func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if !slices.Contains(u.attachments, name) {
 		return
 	}
-	old := l.world.attachments.get(name)
+	old := l.facts.attachments.get(name)
 	l.replaceAttachment(now, t, old, old.unpack(), v, true)
 }
 
 // matchEverywhere is match for a volume that may be at any node. Before everything
 // was seen, every attachment may be one whose PersistentVolume is yet to come.
 func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
-	if l.world.complete.IsZero() {
+	if l.facts.complete.IsZero() {
 		return
 	}
 	for _, n := range l.unmatchedNodes(v.Driver) {
@@ -111,7 +111,7 @@ func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
 // are none as a rule, once everything was seen.
 func (l *Ledger) unmatchedNodes(driver string) []NodeName {
 	var nodes []NodeName
-	for u := range l.world.unmatched.all() {
+	for u := range l.facts.unmatched.all() {
 		if u.at.driver == driver && len(u.attachments) > 0 {
 			nodes = append(nodes, u.at.node)
 		}
@@ -122,7 +122,7 @@ func (l *Ledger) unmatchedNodes(driver string) []NodeName {
 // matchAll is matchEverywhere for every volume that is known.
 func (l *Ledger) matchAll(now time.Time, t *Touched) {
 	nodes := map[string][]NodeName{}
-	for u := range l.world.unmatched.all() {
+	for u := range l.facts.unmatched.all() {
 		if len(u.attachments) > 0 {
 			nodes[u.at.driver] = append(nodes[u.at.driver], u.at.node)
 		}
@@ -131,7 +131,7 @@ func (l *Ledger) matchAll(now time.Time, t *Touched) {
 		return
 	}
 	var found []VolumeID
-	for v := range l.world.volumes.all() {
+	for v := range l.facts.volumes.all() {
 		if slices.ContainsFunc(nodes[v.ID.Driver], func(n NodeName) bool { return l.unmatchedNamed(v.ID, n) }) {
 			found = append(found, v.ID)
 		}
@@ -144,7 +144,7 @@ func (l *Ledger) matchAll(now time.Time, t *Touched) {
 // unmatchedNamed says whether an attachment of an unknown volume has the name that
 // a volume leads to at a node.
 func (l *Ledger) unmatchedNamed(v VolumeID, n NodeName) bool {
-	u := l.world.unmatched.get(driverNode{v.Driver, n})
+	u := l.facts.unmatched.get(driverNode{v.Driver, n})
 	return u != nil && v.IsReal() && slices.Contains(u.attachments, AttachmentName(v, n))
 }
 
@@ -155,7 +155,7 @@ func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 		return
 	}
 	l.listHold(v, was, false)
-	if is != "" && l.world.volumes.get(v).Place(is) == nil {
+	if is != "" && l.facts.volumes.get(v).NodeVolume(is) == nil {
 		l.listHold(v, is, true)
 		l.match(now, t, v, is)
 	}
@@ -164,7 +164,7 @@ func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 // listHold has a hold listed at a node, or not.
 func (l *Ledger) listHold(v VolumeID, n NodeName, listed bool) {
 	at := driverNode{v.Driver, n}
-	u := l.world.unmatched.get(at)
+	u := l.facts.unmatched.get(at)
 	if n == "" || u == nil && !listed || u != nil && slices.Contains(u.holds, v.Handle) == listed {
 		return
 	}

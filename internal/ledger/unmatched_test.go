@@ -44,7 +44,7 @@ func TestAttachmentByName(t *testing.T) {
 			for _, e := range events {
 				l.Apply(time.Unix(1000, 0), e)
 			}
-			own := l.Snapshot().Volume(disk).Place("n1").Own()
+			own := l.Snapshot().Volume(disk).NodeVolume("n1").Own()
 			if got := own != nil; got != test.want {
 				t.Errorf("%s, in the order %T: matched %t", name, events, got)
 			} else if got && (own.Name != va.Name || own.Transitions != 7) {
@@ -76,7 +76,7 @@ func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 
 	l := begin()
 	l.Apply(time.Unix(1001, 0), ledger.PersistentVolume{Name: "late", Version: "6", Volume: disk})
-	if p := l.Snapshot().Volume(disk).Place("n1"); at(l) != disk || p.Proof.Stage != ledger.ProofUnreported {
+	if p := l.Snapshot().Volume(disk).NodeVolume("n1"); at(l) != disk || p.Proof.Stage != ledger.ProofUnreported {
 		t.Errorf("it is of %s, proof %s", at(l), p.Proof.Stage)
 	}
 	l.Apply(time.Unix(1002, 0), ledger.PersistentVolumeGone{Name: "late"})
@@ -87,7 +87,7 @@ func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 
 	l = begin()
 	touched := l.Apply(time.Unix(1001, 0), ledger.PersistentVolume{Name: "late", Version: "6", Volume: other})
-	if at(l) != other || l.Snapshot().Volume(disk).Place("n1") != nil || !slices.Contains(touched.Volumes, disk) {
+	if at(l) != other || l.Snapshot().Volume(disk).NodeVolume("n1") != nil || !slices.Contains(touched.Volumes, disk) {
 		t.Errorf("it is of %s; touched %v", at(l), touched.Volumes)
 	}
 }

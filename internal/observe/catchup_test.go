@@ -32,7 +32,7 @@ func TestCatchUp(t *testing.T) {
 	})
 	known := func() (attached, asked bool) {
 		s := o.Snapshot()
-		return s.Volume(v).Place("n1").HasOwn(), s.Ticket(ledger.TicketID{Namespace: "shop", Name: "u1"}) != nil
+		return s.Volume(v).NodeVolume("n1").HasOwn(), s.Ticket(ledger.TicketID{Namespace: "shop", Name: "u1"}) != nil
 	}
 	if attached, asked := known(); attached || asked {
 		t.Fatal("the watches are not behind")

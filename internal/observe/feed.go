@@ -225,12 +225,12 @@ func (f *feed) get(key string) (runtime.Object, bool) {
 	return object, true
 }
 
-// settle takes back what answers showed and the informer has passed without
+// sweepVanished takes back what answers showed and the informer has passed without
 // showing it: the object is gone, and no event will ever say so. That the
 // informer has received a version does not mean that its store has it: on a busy
 // machine it may be seconds behind. So it must have handled a newer one since, and in
 // order, or had plenty of time, and a second sweep must find the same.
-func (f *feed) settle(now time.Time) {
+func (f *feed) sweepVanished(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.depart(now)
@@ -272,7 +272,7 @@ func (o *Observer) sweep(ctx context.Context) {
 // pass takes in what follows from the time alone.
 func (o *Observer) pass(now time.Time) {
 	for _, f := range o.feeds {
-		f.settle(now)
+		f.sweepVanished(now)
 	}
 	o.Apply(arbiter.Lapse(now))
 }

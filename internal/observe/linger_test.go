@@ -35,7 +35,7 @@ func TestDriversThatAreMadeAgain(t *testing.T) {
 	o.Apply(ledger.PersistentVolume{Name: "pv", Version: "1", Volume: ledger.VolumeID{Driver: "nfs", Handle: "share"}})
 	needs := func(when string, want bool) {
 		t.Helper()
-		f.settle(now)
+		f.sweepVanished(now)
 		if got := o.Snapshot().AttachRequired("nfs"); got != want {
 			t.Errorf("%s: volumes need attachments: %t", when, got)
 		}

@@ -64,7 +64,7 @@ func TestAnswerDuringARelist(t *testing.T) {
 			t.Errorf("%s: the answer is dropped", name)
 		}
 		for after := range 5 {
-			f.settle(time.Unix(0, 0).Add(time.Duration(after) * time.Second))
+			f.sweepVanished(time.Unix(0, 0).Add(time.Duration(after) * time.Second))
 		}
 		if handleOf(o, "late") != "h" {
 			t.Errorf("%s: it is taken for gone before the informer has delivered it", name)
@@ -96,7 +96,7 @@ func TestAnswerAfterTheDeletion(t *testing.T) {
 	if handleOf(o, "pv") != "again" {
 		t.Error("the one that was made after it is not known")
 	}
-	f.settle(time.Unix(0, 0).Add(2 * settlePatience))
+	f.sweepVanished(time.Unix(0, 0).Add(2 * settlePatience))
 	if len(f.deleted) > 0 {
 		t.Errorf("%d deletions are remembered for ever", len(f.deleted))
 	}

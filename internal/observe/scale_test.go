@@ -214,7 +214,7 @@ func BenchmarkStart(b *testing.B) {
 			if attached == 0 {
 				b.ReportMetric(time.Since(began).Seconds(), "s-to-first-decision")
 			}
-			if p := v.Place(ledger.NodeName("worker-" + number(v.ID.Handle))); p != nil && p.HasAttachments() && len(p.Users) > 0 {
+			if p := v.NodeVolume(ledger.NodeName("worker-" + number(v.ID.Handle))); p != nil && p.HasAttachments() && len(p.Users) > 0 {
 				attached++
 			}
 		}

@@ -46,7 +46,7 @@ func TestSlowInformersForgetNothing(t *testing.T) {
 		f.saw(pv)
 		f.handled = handled
 		for _, after := range sweeps {
-			f.settle(start.Add(after))
+			f.sweepVanished(start.Add(after))
 		}
 		return o.Snapshot().PersistentVolume("pv") != nil
 	}

@@ -63,8 +63,8 @@ func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	type kind struct{ driver, state string }
 	count := map[kind]int{}
 	for v := range s.Volumes() {
-		for i := range v.Places {
-			p := &v.Places[i]
+		for i := range v.NodeVolumes {
+			p := &v.NodeVolumes[i]
 			if wantedByPod(p) {
 				count[kind{v.ID.Driver, "desired_state_of_world"}]++
 			}
@@ -78,7 +78,7 @@ func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	}
 }
 
-func wantedByPod(p *ledger.Place) bool {
+func wantedByPod(p *ledger.NodeVolume) bool {
 	for _, u := range p.Users {
 		if u.Pod != "" {
 			return true

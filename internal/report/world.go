@@ -84,8 +84,8 @@ type slots struct {
 func reservedSlots(s ledger.Snapshot) map[slots]int {
 	out := map[slots]int{}
 	for v := range s.Volumes() {
-		for i := range v.Places {
-			if p := &v.Places[i]; len(p.Users) > 0 && !p.Bodily() {
+		for i := range v.NodeVolumes {
+			if p := &v.NodeVolumes[i]; len(p.Users) > 0 && !p.OccupiesSlot() {
 				out[slots{p.Node, v.ID.Driver}]++
 			}
 		}

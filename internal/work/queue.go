@@ -19,7 +19,7 @@ type Queue[K comparable] struct {
 	name    string
 	process func(context.Context, K) (time.Duration, error)
 	queue   workqueue.TypedDelayingInterface[K]
-	lanes   *lanes[K]
+	due     *priorityQueue[K]
 
 	mu       sync.Mutex
 	attempts map[K]Attempts
@@ -29,9 +29,9 @@ type Queue[K comparable] struct {
 // returns after how long the key is to be looked at again even if nothing
 // touches it, 0 for never.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
-	due := newLanes[K]()
+	due := newPriorityQueue[K]()
 	return &Queue[K]{
-		name: name, process: process, lanes: due,
+		name: name, process: process, due: due,
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
 			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due}),
 		}),
@@ -40,11 +40,11 @@ func New[K comparable](name string, process func(context.Context, K) (time.Durat
 }
 
 // Add has a key processed at once, also one that waits.
-func (q *Queue[K]) Add(key K) { q.lanes.add(q.queue, key, false) }
+func (q *Queue[K]) Add(key K) { q.due.add(q.queue, key, false) }
 
 // Later has a key processed that nothing has touched, after those that something
 // has, unless it is one of them.
-func (q *Queue[K]) Later(key K) { q.lanes.add(q.queue, key, true) }
+func (q *Queue[K]) Later(key K) { q.due.add(q.queue, key, true) }
 
 // Len is how many keys are due, without those that are being processed.
 func (q *Queue[K]) Len() int { return q.queue.Len() }

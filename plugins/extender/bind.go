@@ -37,7 +37,7 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.ctx, func() { cancel(errTermOver) })()
-	over, err := x.turns.take(ctx, string(args.PodUID))
+	over, err := x.podLocks.lock(ctx, string(args.PodUID))
 	if err != nil {
 		return ending(ctx, "another bind of the pod is under way")
 	}
@@ -60,8 +60,8 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 		x.giveUp(ctx, r)
 		return err
 	}
-	x.waker.Leave(args.PodUID)
-	x.book.Look(r.Ticket.ID)
+	x.requeuer.Leave(args.PodUID)
+	x.book.Enqueue(r.Ticket.ID)
 	return nil
 }
 
@@ -134,12 +134,12 @@ func (x *extender) obtain(ctx context.Context, r *reservation.Reservation, lates
 	if !written {
 		return reservation.ErrEnded
 	}
-	outcome, ended := x.book.Seek(writing, r, limit)
+	outcome, ended := x.book.WaitForGrant(writing, r, limit)
 	switch {
 	case ended:
 		return ending(ctx, "the pod is not bound")
 	case outcome.Refused:
-		x.waker.Refuse(r.Pod.UID, r.Ticket.Node, outcome.Message)
+		x.requeuer.Refuse(r.Pod.UID, r.Ticket.Node, outcome.Message)
 	}
 	if outcome.Message != "" {
 		return errors.New(outcome.Message)
@@ -149,16 +149,16 @@ func (x *extender) obtain(ctx context.Context, r *reservation.Reservation, lates
 	x.book.While(r, r.Allow)
 	settling, cancel := context.WithTimeoutCause(ctx, limit-took, fmt.Errorf("still so after %s", limit))
 	defer cancel()
-	return x.settle(settling, r)
+	return x.waitBeforeBind(settling, r)
 }
 
-// settle waits until what unbound claims became is granted, too, and until
+// waitBeforeBind waits until what unbound claims became is granted, too, and until
 // volumes are attached whose policy wants that before the bind.
-func (x *extender) settle(ctx context.Context, r *reservation.Reservation) error {
+func (x *extender) waitBeforeBind(ctx context.Context, r *reservation.Reservation) error {
 	for r.Follow {
-		waitsFor, err := x.book.Settled(x.arbiter, r)
+		waitsFor, err := x.book.PendingBeforeBind(x.arbiter, r)
 		if errors.Is(err, reservation.ErrRefused) {
-			x.waker.Refuse(r.Pod.UID, r.Ticket.Node, err.Error())
+			x.requeuer.Refuse(r.Pod.UID, r.Ticket.Node, err.Error())
 		}
 		if err != nil {
 			return err

@@ -176,15 +176,15 @@ func TestBindTwiceAtOnce(t *testing.T) {
 	}
 	<-asked
 	r.eventually("both to be under way", func() bool {
-		r.x.turns.mu.Lock()
-		defer r.x.turns.mu.Unlock()
-		own := r.x.turns.all[string(pod.UID)]
+		r.x.podLocks.mu.Lock()
+		defer r.x.podLocks.mu.Unlock()
+		own := r.x.podLocks.all[string(pod.UID)]
 		return own != nil && own.wanted == 2
 	})
 	close(release)
 	binding.Wait()
 	r.wantWrites(createTicket, createBind)
-	if len(r.x.turns.all) != 0 {
+	if len(r.x.podLocks.all) != 0 {
 		t.Error("turns that are over are remembered")
 	}
 }

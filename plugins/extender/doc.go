@@ -22,7 +22,7 @@
 // kube-scheduler tries a pod that an extender refused again on any event that it
 // sees, but it sees no tickets, holds or attachments, and it may see an event
 // before the ledger does. So the extender touches the condition Placeable of
-// just those pods that a change lets in (see plugins/internal/waker); an update
+// just those pods that a change lets in (see plugins/internal/requeuer); an update
 // of a pod is an event for that pod alone.
 //
 // One process at a time serves, the holder of a Lease, since reservations count

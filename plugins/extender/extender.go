@@ -16,14 +16,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
-	"github.com/moorage-dev/moorage/plugins/internal/waker"
 )
 
 // facts is what the extender needs of observe.Observer.
 type facts interface {
 	reservation.Facts
-	waker.Facts
+	requeuer.Facts
 	Subscribe(func(ledger.Touched))
 	// Untouched says whether Moorage has not worked in the cluster yet.
 	Untouched(context.Context) (bool, error)
@@ -51,14 +51,14 @@ type options struct {
 // extender answers the four verbs. Safe for parallel use.
 type extender struct {
 	options
-	arbiter  arbiter.Arbiter
-	book     *reservation.Book
-	waker    *waker.Waker
-	nudger   *nudger
-	nominees *nominees // nil: none are known
-	metrics  *metrics
-	turns    *turns        // binds of one pod happen one after the other
-	judging  chan struct{} // bounds how many large requests are read at once
+	arbiter    arbiter.Arbiter
+	book       *reservation.Book
+	requeuer   *requeuer.Requeuer
+	podToucher *podToucher
+	nominees   *nominees // nil: none are known
+	metrics    *metrics
+	podLocks   *podLocks     // binds of one pod happen one after the other
+	judging    chan struct{} // bounds how many large requests are read at once
 
 	// reserving is held from a verdict until the ledger counts it.
 	reserving sync.Mutex
@@ -83,17 +83,17 @@ func newExtender(o options) *extender {
 		o.Now = time.Now
 	}
 	x := &extender{
-		options: o, metrics: newMetrics(), turns: newTurns(),
+		options: o, metrics: newMetrics(), podLocks: newPodLocks(),
 		judging: make(chan struct{}, judgingAtOnce), changed: make(chan struct{}, 1),
 	}
-	x.nudger = newNudger(o.Kube, o.Now, o.WriteTimeout, func(uid types.UID) bool { return x.waker.Woken(uid) })
-	x.waker = waker.New(waker.Config{
-		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.nudger.nudge, Gone: x.gone,
-		Insist: waker.Insistence{First: insistFirst, Most: insistMost, OnlyKept: true},
+	x.podToucher = newPodToucher(o.Kube, o.Now, o.WriteTimeout, func(uid types.UID) bool { return x.requeuer.Woken(uid) })
+	x.requeuer = requeuer.New(requeuer.Config{
+		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.podToucher.enqueue, Gone: x.gone,
+		Insist: requeuer.Insistence{First: insistFirst, Most: insistMost, OnlyKept: true},
 	})
 	x.book = reservation.NewBook(reservation.Config{Facts: o.Facts, Tickets: o.Tickets, Kube: o.Kube, Now: o.Now, Touched: x.touched})
 	o.Facts.Subscribe(func(t ledger.Touched) {
-		x.book.Heed(t)
+		x.book.Observe(t)
 		x.touched(t)
 	})
 	return x
@@ -102,7 +102,7 @@ func newExtender(o options) *extender {
 // seeNominees has the extender count the pods that schedulers have promised a
 // node. To be called before run.
 func (x *extender) seeNominees(kube kubernetes.Interface) error {
-	known, err := newNominees(kube, x.waker.Retry)
+	known, err := newNominees(kube, x.requeuer.Retry)
 	if err == nil {
 		x.nominees = known
 	}
@@ -111,7 +111,7 @@ func (x *extender) seeNominees(kube kubernetes.Interface) error {
 
 // touched passes on what changed in the ledger.
 func (x *extender) touched(t ledger.Touched) {
-	x.waker.Touch(t)
+	x.requeuer.Touch(t)
 	select {
 	case x.changed <- struct{}{}:
 	default:
@@ -128,9 +128,9 @@ func (x *extender) gone(pod *corev1.Pod) bool {
 // process.
 func (x *extender) run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { x.waker.Run(ctx) })
+	running.Go(func() { x.requeuer.Run(ctx) })
 	running.Go(func() { x.book.Run(ctx) })
-	running.Go(func() { x.nudger.run(ctx) })
+	running.Go(func() { x.podToucher.run(ctx) })
 	if x.nominees != nil {
 		running.Go(func() { x.nominees.informer.RunWithContext(ctx) })
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
-	"github.com/moorage-dev/moorage/plugins/internal/waker"
+	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
@@ -32,19 +32,19 @@ func (x *extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 	if len(fact.Volumes) == 0 {
 		return wire.Passed(args.Nodes, args.Named), nil
 	}
-	attempt := x.waker.Enter(args.Pod, fact)
+	attempt := x.requeuer.Enter(args.Pod, fact)
 	result, some := x.judge(attempt, &fact, args)
 	if !some && x.Facts.Snapshot().Pod(fact.UID) == nil {
 		// A pod that the ledger doesn't have yet can't be followed.
 		if err := x.confirm(ctx, args.Pod); err != nil {
-			x.waker.Leave(args.Pod.UID)
+			x.requeuer.Leave(args.Pod.UID)
 			return wire.Filtered{}, err
 		}
-		attempt = x.waker.Enter(args.Pod, fact)
+		attempt = x.requeuer.Enter(args.Pod, fact)
 		result, some = x.judge(attempt, &fact, args)
 	}
 	// What becomes of one that has a node is the scheduler's to try again.
-	x.waker.Reserved(args.Pod.UID, some)
+	x.requeuer.Reserved(args.Pod.UID, some)
 	if !some {
 		x.sampled(attempt, &fact, args)
 	}
@@ -60,7 +60,7 @@ const sampleLeast = 100
 // where that may be but a part of the cluster, and another node would do. Nothing
 // has to change for it, and so nothing else would have it tried: kube-scheduler
 // begins its next search where this one ended.
-func (x *extender) sampled(attempt waker.Attempt, fact *ledger.Pod, args wire.Args) {
+func (x *extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) {
 	if len(args.Nodes) < sampleLeast {
 		return
 	}
@@ -79,7 +79,7 @@ func (x *extender) sampled(attempt waker.Attempt, fact *ledger.Pod, args wire.Ar
 		elsewhere = elsewhere || !asked[node.Name] && refusedAt(attempt, node.Name) == "" && x.arbiter.Fit(s, request, node.Name, now).Allowed()
 	}
 	if elsewhere {
-		x.waker.RetryElsewhere(args.Pod.UID, 1+all/len(args.Nodes))
+		x.requeuer.RetryElsewhere(args.Pod.UID, 1+all/len(args.Nodes))
 	}
 }
 
@@ -93,11 +93,11 @@ func (x *extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // judge judges every node by one snapshot, and says whether any will do.
-func (x *extender) judge(attempt waker.Attempt, fact *ledger.Pod, args wire.Args) (wire.Filtered, bool) {
+func (x *extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) (wire.Filtered, bool) {
 	s := attempt.Base
 	request := arbiter.PodRequest(s, fact)
 	if !request.Attachable(s) {
-		x.waker.Leave(args.Pod.UID)
+		x.requeuer.Leave(args.Pod.UID)
 		return wire.Passed(args.Nodes, args.Named), true
 	}
 	if v := x.arbiter.Admissible(s, request); !v.Allowed() {
@@ -135,7 +135,7 @@ func (x *extender) judge(attempt waker.Attempt, fact *ledger.Pod, args wire.Args
 }
 
 // refusedAt is what the controller has just said of a pod at a node.
-func refusedAt(attempt waker.Attempt, n ledger.NodeName) string {
+func refusedAt(attempt requeuer.Attempt, n ledger.NodeName) string {
 	for _, r := range attempt.Refused {
 		if r.Node == n {
 			return r.Message

@@ -108,7 +108,7 @@ func TestFilterReservesNothing(t *testing.T) {
 		r.Remove("pods", pod.Namespace, pod.Name)
 	}
 	r.eventually("the pods to be gone", func() bool { return r.x.Facts.Snapshot().Pod("uid-p3") == nil })
-	r.eventually("the pods to be forgotten", func() bool { return r.x.waker.Waiting() == 0 })
+	r.eventually("the pods to be forgotten", func() bool { return r.x.requeuer.Waiting() == 0 })
 	r.wantWrites()
 }
 
@@ -124,7 +124,7 @@ func TestFilterOfAPodThatDoesNotExist(t *testing.T) {
 			t.Errorf("result %+v", result)
 		}
 	}
-	if n := r.x.waker.Waiting(); n != 0 {
+	if n := r.x.requeuer.Waiting(); n != 0 {
 		t.Errorf("%d pods are remembered", n)
 	}
 }
@@ -140,7 +140,7 @@ func TestFilterOfAPodThatIsNotSeenYet(t *testing.T) {
 	if result := r.filter(pod); len(result.FailedNodes) != 3 || result.Error != "" {
 		t.Errorf("result %+v", result)
 	}
-	if n := r.x.waker.Waiting(); n != 1 {
+	if n := r.x.requeuer.Waiting(); n != 1 {
 		t.Errorf("%d pods are remembered, want 1", n)
 	}
 }
@@ -255,13 +255,13 @@ func TestNudgeOfAPodThatIsGone(t *testing.T) {
 	r := newRig(t, nil)
 	next := podWith("db", "data")
 	next.UID = types.UID("uid-next")
-	n := newNudger(r.Kube, time.Now, patience, func(types.UID) bool { return true })
+	n := newPodToucher(r.Kube, time.Now, patience, func(types.UID) bool { return true })
 	key := podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, "uid-db", 0}
 	for _, there := range []bool{false, true} {
 		if there {
 			r.Put("pods", next)
 		}
-		if again, err := n.touch(t.Context(), key); again != 0 || err != nil {
+		if again, err := n.touchWhenDue(t.Context(), key); again != 0 || err != nil {
 			t.Errorf("it is nudged again after %s: %v", again, err)
 		}
 	}
@@ -314,29 +314,29 @@ func TestNudgeOnlyWhoStillWaits(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
 	now, waits := time.Unix(100, 0), true
-	n := newNudger(r.Kube, func() time.Time { return now }, patience, func(types.UID) bool { return waits })
+	n := newPodToucher(r.Kube, func() time.Time { return now }, patience, func(types.UID) bool { return waits })
 	key := podKey{types.NamespacedName{Namespace: "shop", Name: "db"}, pod.UID, 0}
 	touch := func(want time.Duration) {
 		t.Helper()
-		if again, err := n.touch(t.Context(), key); again != want || err != nil {
+		if again, err := n.touchWhenDue(t.Context(), key); again != want || err != nil {
 			t.Errorf("to be looked at again after %s (%v), want %s", again, err, want)
 		}
 	}
-	n.nudge(t.Context(), pod)
+	n.enqueue(t.Context(), pod)
 	touch(nudgeGrace)
 	now, waits = now.Add(nudgeGrace), false
 	touch(0)
 	r.wantWrites()
 
 	waits = true
-	n.nudge(t.Context(), pod)
+	n.enqueue(t.Context(), pod)
 	now = now.Add(nudgeGrace / 2)
-	n.nudge(t.Context(), pod)
+	n.enqueue(t.Context(), pod)
 	touch(nudgeGrace / 2)
 	now = now.Add(nudgeGrace / 2)
 	touch(0)
 	r.wantWrites("patch pods/status shop/db")
-	n.nudge(t.Context(), pod)
+	n.enqueue(t.Context(), pod)
 	touch(nudgeInterval)
 	now = now.Add(nudgeInterval)
 	touch(0)

@@ -28,7 +28,7 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 		return result
 	}
 	// The scheduler keeps the pod from its queue while it evicts for it.
-	x.waker.Keep(p.Pod.UID)
+	x.requeuer.Keep(p.Pod.UID)
 	s, now := x.Facts.Snapshot(), x.Now()
 	for node, victims := range p.Victims {
 		t := trial{x: x, s: s, pod: p.Pod, fact: &fact, node: ledger.NodeName(node), now: now}
@@ -100,7 +100,7 @@ func (t trial) others(without *ledger.Delta) []*corev1.Pod {
 	var list []*corev1.Pod
 	seen := map[string]bool{}
 	for _, id := range node.At() {
-		place := t.s.Volume(id).Place(t.node)
+		place := t.s.Volume(id).NodeVolume(t.node)
 		if place == nil {
 			continue
 		}

@@ -43,13 +43,13 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
-// What one detach costs the waker while many pods wait for a slot.
+// What one detach costs the requeuer while many pods wait for a slot.
 func BenchmarkLook(b *testing.B) {
 	for _, pods := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("waiting=%d", pods), func(b *testing.B) {
 			r := newStillRig(b, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), one(attached("a", "n1")))...)
 			close(r.synced)
-			w := r.plugin.core.waker
+			w := r.plugin.core.requeuer
 			for i := range pods {
 				pod := podWith(fmt.Sprintf("p%d", i), "data")
 				r.known(pod)

@@ -17,14 +17,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
-	"github.com/moorage-dev/moorage/plugins/internal/waker"
 )
 
 // facts is what the plugin needs of observe.Observer.
 type facts interface {
 	reservation.Facts
-	waker.Facts
+	requeuer.Facts
 	Subscribe(func(ledger.Touched))
 }
 
@@ -52,10 +52,10 @@ type core struct {
 	now     func() time.Time
 	process context.Context // ends with the process; Permit's own ends with the cycle
 
-	book   *reservation.Book
-	waker  *waker.Waker
-	teller *teller
-	groups *groups
+	book       *reservation.Book
+	requeuer   *requeuer.Requeuer
+	conditions *conditionWriter
+	groups     *groups
 
 	metrics *pluginMetrics
 }
@@ -68,15 +68,15 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	}
 	pods := cfg.Handle.SharedInformerFactory().Core().V1().Pods()
 	c := &core{facts: cfg.Facts, handle: cfg.Handle, pods: pods.Lister(), now: cfg.Now, process: ctx}
-	c.teller, c.groups = newTeller(c), newGroups(c, cfg.Groups)
-	c.waker = waker.New(waker.Config{
-		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.gated, Waits: c.teller.look,
-		Insist: waker.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second},
+	c.conditions, c.groups = newConditionWriter(c), newGroups(c, cfg.Groups)
+	c.requeuer = requeuer.New(requeuer.Config{
+		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,
+		Insist: requeuer.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second},
 	})
-	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Kube: cfg.Handle.ClientSet(), Now: cfg.Now, Touched: c.waker.Touch})
+	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Kube: cfg.Handle.ClientSet(), Now: cfg.Now, Touched: c.requeuer.Touch})
 	cfg.Facts.Subscribe(func(t ledger.Touched) {
-		c.book.Heed(t)
-		c.waker.Touch(t)
+		c.book.Observe(t)
+		c.requeuer.Touch(t)
 	})
 	var err error
 	if c.metrics, err = newMetrics(cfg.Metrics, c); err != nil {
@@ -90,9 +90,9 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 
 // start runs what goes on beside scheduling, until ctx is done.
 func (c *core) start(ctx context.Context) {
-	go c.waker.Run(ctx)
+	go c.requeuer.Run(ctx)
 	go c.book.Run(ctx)
-	go c.teller.run(ctx)
+	go c.conditions.run(ctx)
 }
 
 // lead notes that pods of a profile are being scheduled here, which they are
@@ -117,9 +117,9 @@ func (c *core) podWritten(_, updated any) {
 	switch {
 	case !ok:
 	case pod.Spec.NodeName != "":
-		c.groups.settled(pod)
+		c.groups.podSettled(pod)
 	default:
-		c.teller.heed(pod)
+		c.conditions.observe(pod)
 	}
 }
 
@@ -129,6 +129,6 @@ func (c *core) podGone(object any) {
 		object = last.Obj
 	}
 	if pod, ok := object.(*corev1.Pod); ok {
-		c.groups.settled(pod)
+		c.groups.podSettled(pod)
 	}
 }

@@ -14,7 +14,7 @@
 //
 // All profiles of a process share one core (see Factory): the ledger with its
 // reservations, the book of pods between Reserve and Bind (plugins/internal/
-// reservation), and the waker (plugins/internal/waker), which the extender has,
+// reservation), and the requeuer (plugins/internal/requeuer), which the extender has,
 // too.
 //
 //	PreEnqueue ─▶ PreFilter ─▶ Filter ─▶ Score ─▶ Reserve ─▶ Permit ─▶ PreBind ─▶ PostBind
@@ -28,7 +28,7 @@
 // Permit for one another before any of their tickets is written
 // (docs/decisions/0010).
 //
-// A pod that was refused is tried again by the waker, when a change that the
+// A pod that was refused is tried again by the requeuer, when a change that the
 // ledger has taken in lifts a refusal; see there for why this is not left to
 // queueing hints.
 //

@@ -17,7 +17,7 @@ import (
 
 // PreEnqueue keeps a pod from being tried that waits for what no new node could
 // lift: kube-scheduler would call it Unschedulable, and a cluster autoscaler add
-// nodes for it. The teller says on the pod what it waits for, and the waker lets
+// nodes for it. The teller says on the pod what it waits for, and the requeuer lets
 // it through on the change that lifts the wait.
 //
 // It is called with the scheduling queue's lock held, and costs the pod's own
@@ -30,16 +30,16 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 	if err != nil || len(fact.Volumes) == 0 {
 		return nil // PreFilter says what is broken
 	}
-	if !p.core.waker.Gate(pod, fact) {
+	if !p.core.requeuer.Gate(pod, fact) {
 		return nil
 	}
-	p.core.teller.look(pod)
+	p.core.conditions.enqueue(pod)
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits for its volumes")
 }
 
-// gated says whether a pod is not to be tried by these facts: no node there is
+// notWorthTrying says whether a pod is not to be tried by these facts: no node there is
 // would do, nor one that is added, nor would preemption help.
-func (c *core) gated(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool {
+func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool {
 	verdict, nowhere := c.arbiter.Nowhere(s, r, c.now())
 	if !nowhere {
 		return false

@@ -67,8 +67,8 @@ func TestWhoIsGated(t *testing.T) {
 			if status := r.plugin.PreEnqueue(t.Context(), test.pod); status.IsSuccess() == test.gated {
 				t.Errorf("PreEnqueue says %v, want it gated: %t", status, test.gated)
 			}
-			if _, gated := r.plugin.core.waker.Idle(test.pod.UID); gated != test.gated {
-				t.Errorf("on the waker's list as gated: %t, want %t", gated, test.gated)
+			if _, gated := r.plugin.core.requeuer.Idle(test.pod.UID); gated != test.gated {
+				t.Errorf("on the requeuer's list as gated: %t, want %t", gated, test.gated)
 			}
 		})
 	}
@@ -102,12 +102,12 @@ func TestGateOpensForANewNode(t *testing.T) {
 		t.Fatal("not gated")
 	}
 	r.apply(readyNode("n1"))
-	r.plugin.core.waker.Look(t.Context())
+	r.plugin.core.requeuer.Look(t.Context())
 	if got := r.queue.names(); len(got) != 0 {
 		t.Fatalf("woken are %v, and nothing has changed for it", got)
 	}
 	r.apply(slotsAt("n2", 0), detached("data", "n2"), ledger.PodGone{UID: string(holder.UID)})
-	r.plugin.core.waker.Look(t.Context())
+	r.plugin.core.requeuer.Look(t.Context())
 	if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
 		t.Fatalf("woken are %v, want the pod", got)
 	}
@@ -127,7 +127,7 @@ func TestTriedAgainWhenANewNodeWouldHelp(t *testing.T) {
 	r.prefilter(pod)
 	r.apply(slotsAt("n2", 0), detached("data", "n2"), ledger.PodGone{UID: string(holder.UID)})
 	for range 2 {
-		r.plugin.core.waker.Look(t.Context())
+		r.plugin.core.requeuer.Look(t.Context())
 		if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
 			t.Fatalf("woken are %v, want the pod once", got)
 		}
@@ -198,7 +198,7 @@ func TestOnlyWaitsAreToldOtherwise(t *testing.T) {
 			pod.Status.Conditions = said
 			r.known(append(test.others, pod)...)
 			r.prefilter(pod)
-			if err := r.plugin.core.teller.tell(t.Context(), objectName(pod)); err != nil {
+			if err := r.plugin.core.conditions.writeCondition(t.Context(), objectName(pod)); err != nil {
 				t.Fatal(err)
 			}
 			conditions, _ := r.patches()
@@ -209,8 +209,8 @@ func TestOnlyWaitsAreToldOtherwise(t *testing.T) {
 				t.Errorf("the condition is %+v, want the same message with another reason", conditions[0])
 			}
 			c := r.plugin.core
-			c.waker.Reserved(pod.UID, true)
-			if err := c.teller.tell(t.Context(), objectName(pod)); err != nil {
+			c.requeuer.Reserved(pod.UID, true)
+			if err := c.conditions.writeCondition(t.Context(), objectName(pod)); err != nil {
 				t.Fatal(err)
 			}
 			if again, _ := r.patches(); len(again) != len(conditions) {

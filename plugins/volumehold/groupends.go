@@ -48,9 +48,9 @@ func (g *groups) leave(pod *corev1.Pod) bool {
 	return true
 }
 
-// settled notes that a pod is seen to be bound, or gone. One that waits in Permit
+// podSettled notes that a pod is seen to be bound, or gone. One that waits in Permit
 // leaves by itself.
-func (g *groups) settled(pod *corev1.Pod) {
+func (g *groups) podSettled(pod *corev1.Pod) {
 	key := groupOf(pod)
 	if key.name == "" {
 		return

@@ -99,7 +99,7 @@ func (g *groups) pods(key groupKey) []*corev1.Pod {
 func (g *groups) join(m *member) {
 	key := groupOf(m.pod)
 	fact := factOf(m.pod)
-	g.core.waker.Enlist(m.pod, fact)
+	g.core.requeuer.Enlist(m.pod, fact)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := g.gatherings[key]
@@ -152,7 +152,7 @@ func (g *groups) step(at *gathering) {
 	if at.over || at.group == nil {
 		return
 	}
-	if len(at.members)+g.placed(at) < int(at.group.Spec.MinMember) {
+	if len(at.members)+g.countPlaced(at) < int(at.group.Spec.MinMember) {
 		return
 	}
 	at.asking = true
@@ -173,9 +173,9 @@ func (g *groups) step(at *gathering) {
 	}
 }
 
-// placed counts pods of the group that are bound, or on their way to it; mu is
+// countPlaced counts pods of the group that are bound, or on their way to it; mu is
 // held.
-func (g *groups) placed(at *gathering) int {
+func (g *groups) countPlaced(at *gathering) int {
 	uids := maps.Clone(g.allowed[at.key])
 	if uids == nil {
 		uids = map[types.UID]bool{}

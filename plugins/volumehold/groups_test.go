@@ -170,7 +170,7 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 			eventually(t, "both to be tried again", func() bool { return slices.Equal(r.queue.names(), []string{"a1", "a2"}) })
 			eventually(t, "both slots to be free", func() bool {
 				s := r.Snapshot()
-				return s.Volume(volume("d1")).Place("n1") == nil && s.Volume(volume("d2")).Place("n2") == nil
+				return s.Volume(volume("d1")).NodeVolume("n1") == nil && s.Volume(volume("d2")).NodeVolume("n2") == nil
 			})
 			if w := r.writes(); len(w) != test.writes {
 				t.Errorf("writes are %v, want %d", w, test.writes)
@@ -203,7 +203,7 @@ func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 			if status := <-other; status.Code() != fwk.Unschedulable {
 				t.Fatalf("%s keeps its node: %v", loses, status)
 			}
-			eventually(t, "the slot to be free", func() bool { return r.Snapshot().Volume(volume("db1")).Place("n2") == nil })
+			eventually(t, "the slot to be free", func() bool { return r.Snapshot().Volume(volume("db1")).NodeVolume("n2") == nil })
 			second := r.reserve(a2, "n2").permit().outcome()
 			for p, node := range map[*corev1.Pod]string{a1: "n1", a2: "n2"} {
 				r.written(p, node)
@@ -292,7 +292,7 @@ func TestPodGroupCyclesSimulate(t *testing.T) {
 		t.Errorf("a simulation wrote %v", w)
 	}
 	s := r.Snapshot()
-	if s.Volume(volume("d1")).Place("n1") != nil || s.Volume(volume("d2")).Place("n2") != nil {
+	if s.Volume(volume("d1")).NodeVolume("n1") != nil || s.Volume(volume("d2")).NodeVolume("n2") != nil {
 		t.Error("a simulation has left a reservation")
 	}
 }

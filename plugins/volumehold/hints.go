@@ -17,7 +17,7 @@ import (
 // EventsToRegister lists what may let a refused pod in that the ledger can't
 // see, and only that: a pod that was nominated to a node is gone; the scheduler
 // has come to know a node, which the ledger may have known before. All else is
-// the waker's, which hears of a change after the ledger and not before; see
+// the requeuer's, which hears of a change after the ledger and not before; see
 // there.
 func (p *VolumeHold) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
@@ -27,7 +27,7 @@ func (p *VolumeHold) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 }
 
 // nodeKnown says whether a refused pod fits a node that has come into the
-// scheduler's cache. When the ledger doesn't say so yet, the waker will.
+// scheduler's cache. When the ledger doesn't say so yet, the requeuer will.
 func (p *VolumeHold) nodeKnown(_ klog.Logger, refused *corev1.Pod, _, added any) (fwk.QueueingHint, error) {
 	node, ok := added.(*corev1.Node)
 	if !ok {

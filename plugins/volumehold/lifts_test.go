@@ -113,12 +113,12 @@ func TestLiftsWakeThePod(t *testing.T) {
 					r.refused(pod, l.code)
 				}
 				r.prefilter(stranger)
-				r.plugin.core.waker.Look(t.Context())
+				r.plugin.core.requeuer.Look(t.Context())
 				if got := r.queue.names(); len(got) != 0 {
 					t.Fatalf("woken before anything happened: %v", got)
 				}
 				r.apply(l.event...)
-				r.plugin.core.waker.Look(t.Context())
+				r.plugin.core.requeuer.Look(t.Context())
 				if got := r.queue.names(); !slices.Equal(got, []string{"p"}) {
 					t.Errorf("woken are %v, want just the pod", got)
 				}
@@ -142,7 +142,7 @@ func TestTimeWakesThePod(t *testing.T) {
 		want []string
 	}{{now.Add(-time.Hour), nil}, {now.Add(time.Hour), []string{"p"}}} {
 		r.apply(arbiter.Lapse(test.at))
-		r.plugin.core.waker.Look(t.Context())
+		r.plugin.core.requeuer.Look(t.Context())
 		if got := r.queue.names(); !slices.Equal(got, test.want) {
 			t.Errorf("woken are %v, want %v", got, test.want)
 		}

@@ -165,8 +165,8 @@ func (s *scraped) CollectWithStability(ch chan<- metrics.Metric) {
 	gauge := func(d *metrics.Desc, value float64, labels ...string) {
 		ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, value, labels...)
 	}
-	gauge(s.gated, float64(s.core.waker.Gated()))
-	gauge(s.waiting, float64(s.core.waker.Waiting()))
+	gauge(s.gated, float64(s.core.requeuer.Gated()))
+	gauge(s.waiting, float64(s.core.requeuer.Waiting()))
 	snapshot := s.core.facts.Snapshot()
 	used, limits := map[string]int64{}, map[string]int64{}
 	for n := range snapshot.Nodes() {

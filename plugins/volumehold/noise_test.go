@@ -50,17 +50,17 @@ func TestNoiseWakesNobody(t *testing.T) {
 				if r.plugin.PreEnqueue(t.Context(), pod).IsSuccess() {
 					r.refused(pod, l.code)
 				}
-				r.plugin.core.waker.Look(t.Context())
+				r.plugin.core.requeuer.Look(t.Context())
 				r.queue.reset()
 				for _, e := range events {
 					r.apply(e)
-					r.plugin.core.waker.Look(t.Context())
+					r.plugin.core.requeuer.Look(t.Context())
 				}
 				if got := r.queue.names(); len(got) != 0 {
 					t.Errorf("woken are %v", got)
 				}
 				r.apply(l.event...)
-				r.plugin.core.waker.Look(t.Context())
+				r.plugin.core.requeuer.Look(t.Context())
 				if got := r.queue.names(); name != "a node goes" && len(got) != 1 {
 					t.Errorf("and what lifts it wakes %v", got)
 				}

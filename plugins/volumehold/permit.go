@@ -45,7 +45,7 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	if !written {
 		return fwk.NewStatus(fwk.Unschedulable, "the reservation has ended"), 0
 	}
-	go p.core.seek(ctx, r, terms)
+	go p.core.waitForGrant(ctx, r, terms)
 	return fwk.NewStatus(fwk.Wait), terms.limit + grace
 }
 
@@ -68,9 +68,9 @@ func (p *VolumeHold) terms(pod *corev1.Pod) terms {
 	return t
 }
 
-// seek follows a reservation from its write to the controller's verdict, and
+// waitForGrant follows a reservation from its write to the controller's verdict, and
 // passes that on. It ends with ctx, which Unreserve cancels.
-func (c *core) seek(ctx context.Context, r *reservation.Reservation, t terms) {
+func (c *core) waitForGrant(ctx context.Context, r *reservation.Reservation, t terms) {
 	v := c.obtain(ctx, r, t)
 	if !v.ended {
 		c.deliver(ctx, r, v)
@@ -88,7 +88,7 @@ type verdict struct {
 // with ctx.
 func (c *core) obtain(ctx context.Context, r *reservation.Reservation, t terms) verdict {
 	began := c.now()
-	outcome, ended := c.book.Seek(ctx, r, t.limit)
+	outcome, ended := c.book.WaitForGrant(ctx, r, t.limit)
 	if ended {
 		return verdict{ended: true}
 	}
@@ -99,7 +99,7 @@ func (c *core) obtain(ctx context.Context, r *reservation.Reservation, t terms) 
 	case outcome.Silent && t.ungranted:
 		return verdict{ungranted: true}
 	case outcome.Refused:
-		c.waker.Refuse(r.Pod.UID, r.Ticket.Node, outcome.Message)
+		c.requeuer.Refuse(r.Pod.UID, r.Ticket.Node, outcome.Message)
 		c.metrics.rejected(stageReserving, outcome.Reason)
 	case outcome.Silent:
 		c.metrics.rejected(stageReserving, reasonSilent)

@@ -18,8 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
-	"github.com/moorage-dev/moorage/plugins/internal/waker"
 )
 
 func TestGrantLetsThePodBeBound(t *testing.T) {
@@ -70,13 +70,13 @@ func TestTicketEndsBeforeThePodIsSeenBound(t *testing.T) {
 	r.RunPostBindPlugins(t.Context(), c.state, pod, "n1")
 	r.apply(ledger.TicketGone{ID: ticketID(pod)})
 	eventually(t, "the end to be looked at", func() bool { return r.plugin.core.book.Pending() == 0 })
-	if place := r.Snapshot().Volume(volume("data")).Place("n1"); place == nil {
+	if place := r.Snapshot().Volume(volume("data")).NodeVolume("n1"); place == nil {
 		t.Fatal("between ticket and bound pod nothing counts")
 	}
 	r.apply(factOf(boundTo(pod, "n1")))
 	eventually(t, "the bound pod to leave the book", func() bool { return r.plugin.core.book.Of(string(pod.UID)) == nil })
 	r.apply(ledger.PodGone{UID: string(pod.UID)})
-	if place := r.Snapshot().Volume(volume("data")).Place("n1"); place != nil {
+	if place := r.Snapshot().Volume(volume("data")).NodeVolume("n1"); place != nil {
 		t.Errorf("the pod is gone, and the volume is still counted for %+v", place.Users)
 	}
 }
@@ -169,9 +169,9 @@ func TestRefusalIsForgotten(t *testing.T) {
 	if r.filter(pod, "n1").IsSuccess() {
 		t.Error("the node that was just refused is taken again")
 	}
-	r.later.Store(int64(waker.RefusalLasts))
+	r.later.Store(int64(requeuer.RefusalLasts))
 	if status := r.filter(pod, "n1"); !status.IsSuccess() {
-		t.Errorf("after %s: %v", waker.RefusalLasts, status)
+		t.Errorf("after %s: %v", requeuer.RefusalLasts, status)
 	}
 }
 

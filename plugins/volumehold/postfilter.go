@@ -31,7 +31,7 @@ func (p *VolumeHold) PostFilter(_ context.Context, state fwk.CycleState, pod *co
 	if c.promised.Load() {
 		// The ledger does not know of nominations, so no change of it may follow
 		// when one ends.
-		p.core.waker.Retry(pod.UID)
+		p.core.requeuer.Retry(pod.UID)
 	}
 	if c.holder == "" {
 		return nil, fwk.NewStatus(fwk.Unschedulable)

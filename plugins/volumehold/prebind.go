@@ -36,9 +36,9 @@ func (p *VolumeHold) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("still so after %s", limit))
 	defer cancel()
 	for {
-		waitsFor, err := p.core.book.Settled(p.core.arbiter, r)
+		waitsFor, err := p.core.book.PendingBeforeBind(p.core.arbiter, r)
 		if errors.Is(err, reservation.ErrRefused) {
-			p.core.waker.Refuse(pod.UID, r.Ticket.Node, err.Error())
+			p.core.requeuer.Refuse(pod.UID, r.Ticket.Node, err.Error())
 		}
 		if err != nil {
 			return fwk.AsStatus(err)

@@ -28,18 +28,18 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	if len(fact.Volumes) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	attempt := p.core.waker.Enter(pod, fact)
+	attempt := p.core.requeuer.Enter(pod, fact)
 	if !attempt.Based {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Moorage is still reading which volumes are where")
 	}
 	snapshot := attempt.Base
 	request := arbiter.PodRequest(snapshot, &fact)
 	if !request.Attachable(snapshot) {
-		p.core.waker.Leave(pod.UID)
+		p.core.requeuer.Leave(pod.UID)
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if d := p.core.groups.resting(pod); d > 0 {
-		p.core.waker.RetryAfter(pod.UID, d)
+		p.core.requeuer.RetryAfter(pod.UID, d)
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("PodGroup %s had no room for all its pods, and will be tried again", groupOf(pod)))
 	}
 	if admissible := p.core.arbiter.Admissible(snapshot, request); !admissible.Allowed() {

@@ -26,7 +26,7 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	tickets, verdict := p.core.arbiter.Reserve(snapshot, &fact, node, p.profile, p.core.now())
 	if !verdict.Allowed() {
 		// Filter saw it otherwise, so another node may still do: try again.
-		p.core.waker.Retry(pod.UID)
+		p.core.requeuer.Retry(pod.UID)
 		return nodeStatus(verdict, node)
 	}
 	for _, ticket := range tickets {
@@ -35,7 +35,7 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 			return fwk.AsStatus(err)
 		}
 	}
-	p.core.waker.Reserved(pod.UID, true)
+	p.core.requeuer.Reserved(pod.UID, true)
 	return nil
 }
 
@@ -44,10 +44,10 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 // deletion is confirmed, as it does for the controller.
 func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	r, again := p.core.book.Close(string(pod.UID)), p.core.groups.leave(pod)
-	p.core.waker.Reserved(pod.UID, false)
+	p.core.requeuer.Reserved(pod.UID, false)
 	if r == nil {
 		if again {
-			p.core.waker.Retry(pod.UID)
+			p.core.requeuer.Retry(pod.UID)
 		}
 		return
 	}
@@ -57,7 +57,7 @@ func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.
 	}
 	go func() {
 		<-over
-		p.core.waker.Retry(pod.UID) // refused, or out of time: another node may do
+		p.core.requeuer.Retry(pod.UID) // refused, or out of time: another node may do
 	}()
 }
 
@@ -66,8 +66,8 @@ func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.
 // book until the ledger has the pod as bound, so that it is not taken for one
 // that nobody stands behind.
 func (p *VolumeHold) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	p.core.waker.Leave(pod.UID)
+	p.core.requeuer.Leave(pod.UID)
 	if r := p.core.book.Of(string(pod.UID)); r != nil {
-		p.core.book.Look(r.Ticket.ID)
+		p.core.book.Enqueue(r.Ticket.ID)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/plugins/internal/waker"
+	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
 const stateKey fwk.StateKey = Name
@@ -20,8 +20,8 @@ const stateKey fwk.StateKey = Name
 type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
 	request  arbiter.Request
-	refused  []waker.Refusal // nodes that the controller has just refused
-	holder   ledger.NodeName // the only node that is looked at; empty for all
+	refused  []requeuer.Refusal // nodes that the controller has just refused
+	holder   ledger.NodeName    // the only node that is looked at; empty for all
 	delta    ledger.Delta
 	seen     *reasons     // of refusals in this cycle; nil in a dry run
 	promised *atomic.Bool // a node was refused only for pods that are nominated to it; shared by clones

@@ -103,7 +103,7 @@ func placing() []guard {
 			Edits: []edit{{
 				File: "internal/arbiter/limit.go",
 				Old:  "case !w.confirmed(p):\n\t\t\tfresh++\n",
-				New:  "case p.Bodily():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p):\n\t\t\tfresh++\n",
+				New:  "case p.OccupiesSlot():\n\t\t\tfresh++\n\t\t\tmissing++\n\t\tcase !w.confirmed(p):\n\t\t\tfresh++\n",
 			}},
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
@@ -132,8 +132,8 @@ func gating() []guard {
 			Rule:     "a pod that no new node would help is gated",
 			Edits: []edit{{
 				File: "plugins/volumehold/gate.go",
-				Old:  "\tif !p.core.waker.Gate(pod, fact) {\n\t\treturn nil",
-				New:  "\tif p.core.waker.Gate(pod, fact); true {\n\t\treturn nil",
+				Old:  "\tif !p.core.requeuer.Gate(pod, fact) {\n\t\treturn nil",
+				New:  "\tif p.core.requeuer.Gate(pod, fact); true {\n\t\treturn nil",
 			}},
 			Expect: []string{"is told VolumeWait", "the scheduler has not tried"},
 		},
@@ -142,7 +142,7 @@ func gating() []guard {
 			Rule:     "the slots of minMember pods are reserved all or none",
 			Edits: []edit{{
 				File: "plugins/volumehold/groups.go",
-				Old:  "if len(at.members)+g.placed(at) < int(at.group.Spec.MinMember) {",
+				Old:  "if len(at.members)+g.countPlaced(at) < int(at.group.Spec.MinMember) {",
 				New:  "if len(at.members) == 0 {",
 			}},
 			Expect: []string{"all pods of one of the groups"},
@@ -277,8 +277,8 @@ func dying() []guard {
 			Scenario: "crash",
 			Rule:     "section 6: a scheduler that begins to lead first withdraws the tickets of unbound pods",
 			Edits: []edit{{
-				File: "plugins/internal/reservation/keeper.go",
-				Old:  "\treturn k.leftover(ctx, ticket)\n",
+				File: "plugins/internal/reservation/reconciler.go",
+				Old:  "\treturn k.withdrawLeftover(ctx, ticket)\n",
 				New:  "\treturn nil\n",
 			}},
 			Expect: []string{"it withdraws what the dead one had reserved"},

@@ -59,10 +59,10 @@ func (s *Sim) judgeDecisions(c *controller) {
 	if len(s.w.Refusals) > 0 {
 		return // it has tried
 	}
-	for _, v := range c.arbiter.Unsettled(c.observer.snapshot(), s.Now()) {
+	for _, v := range c.arbiter.AuditAtRest(c.observer.snapshot(), s.Now()) {
 		s.fault("left undone: %s", v)
 	}
-	for _, v := range c.arbiter.Unsettled(s.fresh(), s.Now()) {
+	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
 		if s.doubted(c, v.Volume, v.Node) {
 			continue // a new leader would not know of the doubt (docs/invariants.md, I3)
 		}
@@ -75,7 +75,7 @@ func (s *Sim) judgeDecisions(c *controller) {
 func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
-	return v != nil && slices.ContainsFunc(v.Places, func(p ledger.Place) bool {
+	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		return (n == "" || p.Node == n) && arbiter.Doubted(known, v, &p)
 	})
 }

@@ -311,7 +311,7 @@ func (k *scheduler) nextWaiting(s ledger.Snapshot, r *reservation, pod *ledger.P
 	for _, need := range arbiter.PodRequest(s, pod).Needs {
 		if need.Link == ledger.LinkUnbound {
 			unbound = true
-		} else if !k.arbiter.Settled(s, need, t.Node).Allowed() {
+		} else if !k.arbiter.VolumeGranted(s, need, t.Node).Allowed() {
 			return ""
 		}
 	}

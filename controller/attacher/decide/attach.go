@@ -59,8 +59,8 @@ func (p *pass) publish(r *record) move {
 	if r.NeedsSecret && !r.secret {
 		return do(ReadSecret)
 	}
-	if r.maybe() && r.placeID() != r.TargetID {
-		return p.call(r, Unpublish, r.placeID())
+	if r.maybe() && r.volumeID() != r.TargetID {
+		return p.call(r, Unpublish, r.volumeID())
 	}
 	if !r.Stamped || r.NodeID != r.TargetID || r.sentID != "" {
 		return move{do: Stamp, nodeID: r.TargetID}
@@ -95,11 +95,11 @@ func (p *pass) refused(r *record) Reason {
 // yield lets another attachment of an exclusive volume go first. If the volume
 // may be here, which nobody has said it is, an unpublish proves that it is not.
 func (p *pass) yield(r, rival *record) move {
-	if r.maybe() && !r.known() && r.NoUnpublish.IsZero() && r.placeID() != "" {
+	if r.maybe() && !r.known() && r.NoUnpublish.IsZero() && r.volumeID() != "" {
 		if m, ok := p.backoff(r, true); ok {
 			return m
 		}
-		m := p.call(r, Unpublish, r.placeID())
+		m := p.call(r, Unpublish, r.volumeID())
 		m.detach = true
 		return m
 	}

@@ -60,7 +60,7 @@ type Book struct {
 	// full are attachments that a node had no room for, by node.
 	full map[string]map[string]*record
 	// press are those that the driver pushes back.
-	press press
+	press pushBack
 }
 
 // NewBook returns an empty Book.
@@ -86,8 +86,8 @@ func key(a *Attachment) VolumeID {
 	return a.Volume
 }
 
-// place puts a record under its volume.
-func (b *Book) place(r *record) {
+// link puts a record under its volume.
+func (b *Book) link(r *record) {
 	id := key(&r.Attachment)
 	v := b.volumes[id]
 	if v == nil {
@@ -103,9 +103,9 @@ func (b *Book) place(r *record) {
 	v.forgotten = false
 }
 
-// unplace takes a record from its volume. A volume without any is kept for its
+// unlink takes a record from its volume. A volume without any is kept for its
 // fence until Forget.
-func (b *Book) unplace(r *record) {
+func (b *Book) unlink(r *record) {
 	v := b.volumes[key(&r.Attachment)]
 	if v == nil {
 		return
@@ -119,7 +119,7 @@ func (b *Book) unplace(r *record) {
 
 // drop forgets a record.
 func (b *Book) drop(r *record) {
-	b.unplace(r)
+	b.unlink(r)
 	delete(b.records, r.UID)
 	b.notFull(r)
 	b.press.leave(r)

@@ -24,9 +24,9 @@ func (p *pass) detach(r *record) move {
 		return m
 	}
 	if p.rules.Looks && r.Wanted && r.watched && !r.doubted && r.sight == unseen && !r.looked {
-		return p.call(r, Look, r.placeID())
+		return p.call(r, Look, r.volumeID())
 	}
-	return p.call(r, Unpublish, r.placeID())
+	return p.call(r, Unpublish, r.volumeID())
 }
 
 // finish ends a deletion: one write, after which the object is gone unless
@@ -47,7 +47,7 @@ func (p *pass) finish(r *record) move {
 // stays says whether nothing but its own deletion concerns a volume that is
 // wanted again where it is: no call under way, and no other node waiting.
 func (p *pass) stays(r *record) bool {
-	return !p.busy(r) && p.refused(r).IsZero() && (!p.exclusive() || p.claimant(r) == nil)
+	return !p.busy(r) && p.refused(r).IsZero() && (!p.exclusive() || p.contender(r) == nil)
 }
 
 // undetachable says why an unpublish can't be put together.
@@ -55,7 +55,7 @@ func (r *record) undetachable() Reason {
 	if !r.NoUnpublish.IsZero() {
 		return r.NoUnpublish
 	}
-	if r.placeID() == "" {
+	if r.volumeID() == "" {
 		return r.NoTarget
 	}
 	return Reason{}
@@ -80,11 +80,11 @@ func (p *pass) ghost(r *record) move {
 	if !r.NoUnpublish.IsZero() || p.usedHere(r) != nil {
 		return move{}
 	}
-	if due := r.goneAt.Add(ghostGrace); due.After(p.now) && (!p.exclusive() || p.claimant(r) == nil) {
+	if due := r.goneAt.Add(ghostGrace); due.After(p.now) && (!p.exclusive() || p.contender(r) == nil) {
 		return move{wake: due}
 	}
 	if m, ok := p.backoff(r, true); ok {
 		return m
 	}
-	return p.call(r, Unpublish, r.placeID())
+	return p.call(r, Unpublish, r.volumeID())
 }

@@ -75,7 +75,7 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 	default:
 		r.wrote(s, result, now, &b.rules)
 	}
-	b.settle(r)
+	b.dropForgotten(r)
 	return touched
 }
 
@@ -84,7 +84,7 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 func (b *Book) answered(r *record, result Result, now time.Time) []VolumeID {
 	switch code := result.Failed.Code; {
 	case result.Failed.IsZero():
-		return b.press.ease()
+		return b.press.succeeded()
 	case PushesBack(code):
 		b.press.pushedBack(r, now)
 	}
@@ -129,7 +129,7 @@ func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (Vol
 // it where an unpublish has just succeeded.
 func (b *Book) layGhosts(r *record, nodeID string) {
 	for _, ghost := range slices.Clone(b.volumes[key(&r.Attachment)].records) {
-		if ghost != r && ghost.gone && ghost.running == 0 && ghost.Node == r.Node && ghost.placeID() == nodeID {
+		if ghost != r && ghost.gone && ghost.running == 0 && ghost.Node == r.Node && ghost.volumeID() == nodeID {
 			b.drop(ghost)
 		}
 	}

@@ -65,25 +65,25 @@ func (p *pass) rival(r *record) *record {
 		return nil
 	}
 	for _, other := range p.v.records {
-		if p.claims(other) && p.apart(r, other) && before(other, r) {
+		if p.contends(other) && p.apart(r, other) && before(other, r) {
 			return other
 		}
 	}
 	return nil
 }
 
-// claimant is any attachment that wants an exclusive volume at another node.
-func (p *pass) claimant(r *record) *record {
+// contender is any attachment that wants an exclusive volume at another node.
+func (p *pass) contender(r *record) *record {
 	for _, other := range p.v.records {
-		if p.claims(other) && p.apart(r, other) {
+		if p.contends(other) && p.apart(r, other) {
 			return other
 		}
 	}
 	return nil
 }
 
-// claims says whether an attachment wants the volume and could have it.
-func (p *pass) claims(r *record) bool {
+// contends says whether an attachment wants the volume and could have it.
+func (p *pass) contends(r *record) bool {
 	if r.gone || r.Deleting {
 		return false
 	}

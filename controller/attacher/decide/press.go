@@ -35,8 +35,8 @@ const (
 	maxEased = 8
 )
 
-// press are the attachments whose last call the driver has pushed back.
-type press struct {
+// pushBack are the attachments whose last call the driver has pushed back.
+type pushBack struct {
 	// line has those of a crowd, which are tried again early: whoever waits longest
 	// first.
 	line list.List
@@ -55,7 +55,7 @@ func (b *Book) Crowded() bool { return b.press.crowded }
 
 // pushedBack takes note that a call has ended with a code that PushesBack, after
 // the backoff has been set.
-func (p *press) pushedBack(r *record, now time.Time) {
+func (p *pushBack) pushedBack(r *record, now time.Time) {
 	switch {
 	case p.crowded:
 		r.eased, r.spot = 0, p.line.PushBack(r)
@@ -75,7 +75,7 @@ func (p *press) pushedBack(r *record, now time.Time) {
 
 // join puts an attachment into the streak, and the streak into the line once it
 // is a crowd.
-func (p *press) join(r *record) {
+func (p *pushBack) join(r *record) {
 	if p.streak == nil {
 		p.streak = map[*record]struct{}{}
 	}
@@ -107,7 +107,7 @@ func isCrowd(streak map[*record]struct{}) bool {
 }
 
 // leave takes an attachment out: it is tried again, or needs no call any more.
-func (p *press) leave(r *record) {
+func (p *pushBack) leave(r *record) {
 	delete(p.streak, r)
 	if r.spot != nil {
 		p.line.Remove(r.spot)
@@ -118,9 +118,9 @@ func (p *press) leave(r *record) {
 	}
 }
 
-// ease takes note of a success, and lets those try again at once whose turn it
+// succeeded takes note of a success, and lets those try again at once whose turn it
 // is. It returns their volumes.
-func (p *press) ease() []VolumeID {
+func (p *pushBack) succeeded() []VolumeID {
 	p.streak, p.crowded = nil, false
 	var ids []VolumeID
 	for range easedBy {

@@ -88,17 +88,17 @@ func (r *record) maybe() bool { return r.evidence != Absent }
 // has said.
 func (r *record) known() bool { return r.evidence == Published || r.Attached && r.maybe() }
 
-// placeID is the driver's ID of the node at which the volume may be: the one
+// volumeID is the driver's ID of the node at which the volume may be: the one
 // that it was published at. A CSINode of the same name may by now be another
 // machine's.
-func (r *record) placeID() string {
+func (r *record) volumeID() string {
 	return cmp.Or(r.atID, r.NodeID, r.TargetID)
 }
 
 // with says whether two attachments of a volume are of one place: the same
 // node, and the same machine.
 func (r *record) with(other *record) bool {
-	return r.Node == other.Node && r.placeID() == other.placeID()
+	return r.Node == other.Node && r.volumeID() == other.volumeID()
 }
 
 // mayStay says whether the deletion may be finished without an unpublish,
@@ -109,7 +109,7 @@ func (r *record) with(other *record) bool {
 // unpublish ends the deletion.
 func (r *record) mayStay() bool {
 	return r.Wanted && r.watched && !r.doubted && (r.rejected || r.sight == there) &&
-		r.NodeID == r.TargetID && r.placeID() == r.TargetID && r.TargetID != ""
+		r.NodeID == r.TargetID && r.volumeID() == r.TargetID && r.TargetID != ""
 }
 
 // succeed forgets the failures so far.

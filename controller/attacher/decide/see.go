@@ -36,10 +36,10 @@ func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 		v.fence = max(v.fence, a.Transitions)
 		return []VolumeID{after}
 	}
-	waiting := b.named(r)
-	b.unplace(r)
+	waiting := b.matchByName(r)
+	b.unlink(r)
 	r.Attachment = a
-	b.place(r)
+	b.link(r)
 	b.inherit(r)
 	return append(waiting, before, after)
 }
@@ -52,7 +52,7 @@ func (b *Book) meet(a Attachment, now time.Time) []VolumeID {
 	}
 	r.doubted = r.evidence == Unknown && !a.Attached
 	b.records[a.UID] = r
-	b.place(r)
+	b.link(r)
 	b.inherit(r)
 	return []VolumeID{key(&a)}
 }
@@ -95,7 +95,7 @@ func (b *Book) inherit(heir *record) {
 func (b *Book) bequeath(ghost, heir *record) {
 	if ghost.maybe() {
 		heir.doubted, heir.proved = true, false
-		heir.atID = ghost.placeID() // the node may be another machine by the time it is undone
+		heir.atID = ghost.volumeID() // the node may be another machine by the time it is undone
 		if heir.evidence == Absent {
 			heir.evidence = Unknown
 		}
@@ -113,14 +113,14 @@ func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	r.gone, r.goneAt = true, now
 	r.succeed()
 	b.press.leave(r)
-	touched := append(b.named(r), key(&r.Attachment))
-	b.settle(r)
+	touched := append(b.matchByName(r), key(&r.Attachment))
+	b.dropForgotten(r)
 	return touched
 }
 
-// named are the volumes that wait for an attachment whose volume nobody can
+// matchByName are the volumes that wait for an attachment whose volume nobody can
 // tell, because its name says that it is of theirs.
-func (b *Book) named(r *record) []VolumeID {
+func (b *Book) matchByName(r *record) []VolumeID {
 	if r.Volume != "" {
 		return nil
 	}
@@ -133,12 +133,12 @@ func (b *Book) named(r *record) []VolumeID {
 	return ids
 }
 
-// settle drops an attachment that is gone once nothing is left to know of it.
-func (b *Book) settle(r *record) {
+// dropForgotten drops an attachment that is gone once nothing is left to know of it.
+func (b *Book) dropForgotten(r *record) {
 	if !r.gone || r.running != 0 {
 		return
 	}
-	if !r.maybe() || !b.rules.Publishes || r.placeID() == "" {
+	if !r.maybe() || !b.rules.Publishes || r.volumeID() == "" {
 		b.drop(r)
 		return
 	}

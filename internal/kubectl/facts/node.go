@@ -76,15 +76,15 @@ type slotKey struct {
 func (w *World) slotVolumes() map[slotKey][]SlotVolume {
 	all := map[slotKey][]SlotVolume{}
 	for v := range w.Snapshot.Volumes() {
-		for i := range v.Places {
-			key := slotKey{v.Places[i].Node, v.ID.Driver}
-			all[key] = append(all[key], w.slotVolume(v, &v.Places[i]))
+		for i := range v.NodeVolumes {
+			key := slotKey{v.NodeVolumes[i].Node, v.ID.Driver}
+			all[key] = append(all[key], w.slotVolume(v, &v.NodeVolumes[i]))
 		}
 	}
 	return all
 }
 
-func (w *World) slotVolume(v *ledger.Volume, p *ledger.Place) SlotVolume {
+func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 	place := w.place(v, p)
 	out := SlotVolume{Volume: v.ID.String(), State: place.State, Users: place.Users, Slot: slotUsed}
 	if names := v.PVs(); len(names) > 0 {
@@ -120,7 +120,7 @@ func wanted(users []User) bool {
 
 // kept says whether an unwanted volume waits for its policy's detachDelay: its
 // hold says so, or the plan for it is to do nothing but look again.
-func (w *World) kept(v *ledger.Volume, p *ledger.Place) bool {
+func (w *World) kept(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	if v.Hold != nil && v.Hold.Reason == arbiter.DetachDelayed && v.Hold.Node == p.Node {
 		return true
 	}

@@ -24,9 +24,9 @@ type Orphan struct {
 func (w *World) Orphans() []Orphan {
 	var list []Orphan
 	for v := range w.Snapshot.Volumes() {
-		for i := range v.Places {
-			for _, va := range v.Places[i].Attachments() {
-				if message, fix := w.orphaned(v, &v.Places[i], va); message != "" {
+		for i := range v.NodeVolumes {
+			for _, va := range v.NodeVolumes[i].Attachments() {
+				if message, fix := w.orphaned(v, &v.NodeVolumes[i], va); message != "" {
 					list = append(list, Orphan{va.Name, v.ID.String(), string(va.Node), message, fix})
 				}
 			}
@@ -36,7 +36,7 @@ func (w *World) Orphans() []Orphan {
 	return list
 }
 
-func (w *World) orphaned(v *ledger.Volume, p *ledger.Place, va *ledger.Attachment) (message, fix string) {
+func (w *World) orphaned(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (message, fix string) {
 	node := w.Snapshot.Node(p.Node)
 	switch {
 	case !v.ID.IsReal():

@@ -122,7 +122,7 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	var verdict arbiter.Verdict
 	switch {
 	case at != "" && need.Link == ledger.LinkUnbound:
-		verdict = w.Arbiter.Settled(w.Snapshot, need, at) // granted is the slot; the volume is still to be made
+		verdict = w.Arbiter.VolumeGranted(w.Snapshot, need, at) // granted is the slot; the volume is still to be made
 	case at != "":
 		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
 		out.SafeToMount = verdict.Allowed()

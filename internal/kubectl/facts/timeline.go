@@ -108,17 +108,17 @@ func (w *World) attachSteps(need arbiter.Need, node ledger.NodeName, add func(St
 	if v == nil || node == "" {
 		return
 	}
-	for i := range v.Places {
-		va := w.attachment(v.ID, v.Places[i].Node)
+	for i := range v.NodeVolumes {
+		va := w.attachment(v.ID, v.NodeVolumes[i].Node)
 		switch {
 		case va == nil:
-		case v.Places[i].Node == node:
+		case v.NodeVolumes[i].Node == node:
 			add(StageAttaching, need.Name, va.CreationTimestamp.Time, "VolumeAttachment metadata.creationTimestamp")
 			if va.Status.Attached {
 				add(StageAttached, need.Name, attachedAt(va), "VolumeAttachment managedFields of status.attached")
 			}
 		case va.DeletionTimestamp != nil:
-			add(StageDetaching, need.Name, va.DeletionTimestamp.Time, "VolumeAttachment metadata.deletionTimestamp, at "+string(v.Places[i].Node))
+			add(StageDetaching, need.Name, va.DeletionTimestamp.Time, "VolumeAttachment metadata.deletionTimestamp, at "+string(v.NodeVolumes[i].Node))
 		}
 	}
 }

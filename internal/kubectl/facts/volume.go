@@ -103,8 +103,8 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 			out.Claim = pv.Claim.String()
 		}
 	}
-	for i := range v.Places {
-		out.Places = append(out.Places, w.place(v, &v.Places[i]))
+	for i := range v.NodeVolumes {
+		out.Places = append(out.Places, w.place(v, &v.NodeVolumes[i]))
 	}
 	w.describeHold(&out, v)
 	w.describeWaiting(&out, v)
@@ -247,8 +247,8 @@ func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 }
 
 func (w *World) hasTicket(v *ledger.Volume, pod string) bool {
-	for i := range v.Places {
-		for _, u := range v.Places[i].Users {
+	for i := range v.NodeVolumes {
+		for _, u := range v.NodeVolumes[i].Users {
 			if t := w.Snapshot.Ticket(u.Ticket); t != nil && t.Pod == pod {
 				return true
 			}

@@ -16,13 +16,13 @@ import (
 //
 //	Invariant: a pod in the book has a ticket in the ledger.
 type Book struct {
-	facts   Facts
-	ledger  *ledger.Ledger
-	now     func() time.Time
-	touched func(ledger.Touched)
-	writer  *writer
-	fencer  *fencer
-	keeper  *keeper
+	facts      Facts
+	ledger     *ledger.Ledger
+	now        func() time.Time
+	touched    func(ledger.Touched)
+	writer     *writer
+	fencer     *fencer
+	reconciler *reconciler
 
 	mu   sync.Mutex
 	pods map[string]*Reservation
@@ -41,29 +41,29 @@ func NewBook(cfg Config) *Book {
 		facts: cfg.Facts, ledger: cfg.Facts.Ledger(), now: cfg.Now, touched: cfg.Touched,
 		writer: newWriter(cfg.Tickets, f), fencer: f, pods: map[string]*Reservation{},
 	}
-	b.keeper = newKeeper(b)
+	b.reconciler = newReconciler(b)
 	return b
 }
 
 // Run compares tickets with the book, and puts right what differs, until ctx is
 // done, which ends with the process.
-func (b *Book) Run(ctx context.Context) { b.keeper.run(ctx) }
+func (b *Book) Run(ctx context.Context) { b.reconciler.run(ctx) }
 
 // Lead notes that this process leads for a scheduler, and has the tickets
 // withdrawn that an earlier leader left for pods that it didn't bind. Calls but
 // the first of a scheduler cost one look into a map.
-func (b *Book) Lead(scheduler string) { b.keeper.lead(scheduler) }
+func (b *Book) Lead(scheduler string) { b.reconciler.lead(scheduler) }
 
 // Pending is how many tickets are still to be compared with the book.
-func (b *Book) Pending() int { return b.keeper.queue.Len() }
+func (b *Book) Pending() int { return b.reconciler.queue.Len() }
 
-// Look has a ticket compared with the book, soon.
-func (b *Book) Look(id ledger.TicketID) { b.keeper.look(id) }
+// Enqueue has a ticket compared with the book, soon.
+func (b *Book) Enqueue(id ledger.TicketID) { b.reconciler.enqueue(id) }
 
-// Heed takes in what an event touched in the ledger. It returns at once.
-func (b *Book) Heed(t ledger.Touched) {
-	b.poke(t)
-	b.keeper.look(t.Tickets...)
+// Observe takes in what an event touched in the ledger. It returns at once.
+func (b *Book) Observe(t ledger.Touched) {
+	b.signalTouched(t)
+	b.reconciler.enqueue(t.Tickets...)
 }
 
 // Open enters a reservation and has the ledger count it.
@@ -150,7 +150,7 @@ func (b *Book) release(id ledger.TicketID) {
 	}
 	touched := b.ledger.Forget(b.now(), id)
 	b.mu.Unlock()
-	b.keeper.look(touched.Tickets...)
+	b.reconciler.enqueue(touched.Tickets...)
 	b.touched(touched)
 }
 
@@ -201,13 +201,13 @@ func (b *Book) While(r *Reservation, f func()) bool {
 	return true
 }
 
-// poke tells those to look again for whom the ledger may have changed.
-func (b *Book) poke(t ledger.Touched) {
+// signalTouched tells those to look again for whom the ledger may have changed.
+func (b *Book) signalTouched(t ledger.Touched) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range t.Tickets {
 		if r := b.pods[id.Name]; r != nil {
-			r.poke()
+			r.signal()
 		}
 	}
 	if len(t.Volumes) == 0 {
@@ -215,7 +215,7 @@ func (b *Book) poke(t ledger.Touched) {
 	}
 	for _, r := range b.pods {
 		if r.Follow && r.allowed {
-			r.poke()
+			r.signal()
 		}
 	}
 }

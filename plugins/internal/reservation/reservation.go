@@ -55,8 +55,8 @@ func (r *Reservation) AllowUngranted() { r.allowed, r.nogrant = true, true }
 // called once the reservation is off the book.
 func (r *Reservation) Written() bool { return r.attempt != nil }
 
-// poke tells whoever follows the reservation to look again.
-func (r *Reservation) poke() {
+// signal tells whoever follows the reservation to look again.
+func (r *Reservation) signal() {
 	select {
 	case r.news <- struct{}{}:
 	default:

@@ -147,7 +147,7 @@ func rest() []clause {
 		{"score", "who holds the volume, where it still is, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
 		{"topology of a claim's class", "is VolumeBinding's, whose verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
 		{"words", "grouped as kube-scheduler does; of nodes that PreFilter left out, too; in condition, event and volume status", []string{"test plugins/scheduler TestPodsWaitForSlots", "test plugins/scheduler TestHolderDoesNotSuitThePod",
-			"test plugins/volumehold TestGatedPodIsTold", "test controller/mountgate TestUnplaced", "sandbox volume-wait"}},
+			"test plugins/volumehold TestGatedPodIsTold", "test controller/volumestatus TestUnplaced", "sandbox volume-wait"}},
 	}
 }
 

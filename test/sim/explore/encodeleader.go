@@ -96,8 +96,8 @@ func (e *encoder) volume(s *state, v *ledger.Volume) {
 	if v.Hold != nil {
 		e.hold(v.ID, *v.Hold)
 	}
-	for i := range v.Places {
-		p := &v.Places[i]
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
 		e.text(string(p.Node))
 		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent)
 		e.bool(p.Proof.Forced)

@@ -122,8 +122,8 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 		}
 	case world.Attachments:
 		for v := range s.Volumes() {
-			for i := range v.Places {
-				if a := v.Places[i].Own(); a != nil {
+			for i := range v.NodeVolumes {
+				if a := v.NodeVolumes[i].Own(); a != nil {
 					add(*a)
 				}
 			}

@@ -25,11 +25,11 @@ func (s *state) unsettled() string {
 	if s.leader == nil {
 		return "nobody leads"
 	}
-	for _, v := range (arbiter.Arbiter{}).Unsettled(s.leader.ledger.Snapshot(), s.w.Now) {
+	for _, v := range (arbiter.Arbiter{}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
 		return "left undone: " + v.String()
 	}
 	if s.config.Vanished == 0 { // what began after a claim was lost does not know whose it was
-		for _, v := range (arbiter.Arbiter{}).Unsettled(s.fresh(), s.w.Now) {
+		for _, v := range (arbiter.Arbiter{}).AuditAtRest(s.fresh(), s.w.Now) {
 			if !s.doubted(v.Volume, v.Node) { // a new leader would not know of the doubt
 				return "left undone, and not known to be: " + v.String()
 			}
@@ -57,7 +57,7 @@ func (s *state) unsettled() string {
 func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
-	return v != nil && slices.ContainsFunc(v.Places, func(p ledger.Place) bool {
+	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		return (n == "" || p.Node == n) && arbiter.Doubted(known, v, &p)
 	})
 }

@@ -23,7 +23,7 @@ const (
 	stateUnknown        = "Unknown"
 )
 
-func (w *World) place(v *ledger.Volume, p *ledger.Place) Place {
+func (w *World) place(v *ledger.Volume, p *ledger.NodeVolume) Place {
 	out := Place{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
 	out.Users = w.users(p)
 	va := p.Canonical()
@@ -46,7 +46,7 @@ func (w *World) place(v *ledger.Volume, p *ledger.Place) Place {
 	return out
 }
 
-func placeState(v *ledger.Volume, p *ledger.Place, va *ledger.Attachment) (state, driver string) {
+func placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (state, driver string) {
 	switch {
 	case va == nil && v.ID.NoAttach() && p.Reported:
 		return attachedOrInUse(p), ""
@@ -66,7 +66,7 @@ func placeState(v *ledger.Volume, p *ledger.Place, va *ledger.Attachment) (state
 	return stateAttaching, ""
 }
 
-func attachedOrInUse(p *ledger.Place) string {
+func attachedOrInUse(p *ledger.NodeVolume) string {
 	if p.InUse {
 		return stateInUse
 	}
@@ -107,7 +107,7 @@ func weight(state string) int {
 
 // users names who is behind a place. A bound pod's reservation, which ends soon
 // after the bind, is not told beside the pod.
-func (w *World) users(p *ledger.Place) []User {
+func (w *World) users(p *ledger.NodeVolume) []User {
 	var list []User
 	bound := map[Requester]bool{}
 	for _, u := range p.Users {

@@ -6,11 +6,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Settled says whether the controller has granted the volume that a need has
+// VolumeGranted says whether the controller has granted the volume that a need has
 // become, at a node for which the need itself was granted: what a scheduler
 // waits for before it binds a pod whose claim was not bound at the grant. That
 // one was for a slot; an exclusive volume may turn out to be held elsewhere.
-func (a Arbiter) Settled(s ledger.Snapshot, need Need, n ledger.NodeName) Verdict {
+func (a Arbiter) VolumeGranted(s ledger.Snapshot, need Need, n ledger.NodeName) Verdict {
 	if broken := need.broken(s); len(broken) > 0 {
 		return refuse(broken)
 	}
@@ -23,7 +23,7 @@ func (a Arbiter) Settled(s ledger.Snapshot, need Need, n ledger.NodeName) Verdic
 	if !s.AttachRequired(need.Volume.Driver) || !exclusive(access(s, v, need.Access)) {
 		return allow()
 	}
-	if v != nil && v.Hold != nil && (v.Hold.Node == n || v.Hold.Next.Node == n || migratesTo(s, v, v.Place(n))) {
+	if v != nil && v.Hold != nil && (v.Hold.Node == n || v.Hold.Next.Node == n || migratesTo(s, v, v.NodeVolume(n))) {
 		return allow()
 	}
 	return refuse([]Reason{reason})

@@ -74,17 +74,17 @@ func TestEventsWakeThePodsTheyConcern(t *testing.T) {
 			for _, pod := range pods {
 				r.prefilter(pod)
 			}
-			r.plugin.core.waker.Look(t.Context())
+			r.plugin.core.requeuer.Look(t.Context())
 			if got := r.queue.names(); len(got) != 0 {
 				t.Fatalf("woken before anything happened: %v", got)
 			}
 			r.apply(test.events...)
-			r.plugin.core.waker.Look(t.Context())
+			r.plugin.core.requeuer.Look(t.Context())
 			if got := r.queue.names(); !slices.Equal(got, test.woken) {
 				t.Errorf("woken are %v, want %v", got, test.woken)
 			}
 			r.queue.reset()
-			r.plugin.core.waker.Look(t.Context())
+			r.plugin.core.requeuer.Look(t.Context())
 			if got := r.queue.names(); len(got) != 0 {
 				t.Errorf("woken again for nothing: %v", got)
 			}
@@ -107,7 +107,7 @@ func TestPolicyWakesThePodsItLetsIn(t *testing.T) {
 				t.Fatal("the policy allows no volume, and one is placed")
 			}
 			r.apply(ledger.Policy{Name: "few", Version: "2", Driver: driver, MaxSlots: &two})
-			r.plugin.core.waker.Look(t.Context())
+			r.plugin.core.requeuer.Look(t.Context())
 			if got := r.queue.names(); len(got) != 1 {
 				t.Errorf("woken are %v, want the pod that the policy lets in", got)
 			}
@@ -127,7 +127,7 @@ func TestChangeDuringTheCycle(t *testing.T) {
 	if r.RunFilterPlugins(t.Context(), state, pod, r.node("n1")).IsSuccess() {
 		t.Fatal("two reads of one decision disagree")
 	}
-	r.plugin.core.waker.Look(t.Context())
+	r.plugin.core.requeuer.Look(t.Context())
 	if got := r.queue.names(); len(got) != 1 {
 		t.Errorf("woken are %v, want the pod", got)
 	}
@@ -142,12 +142,12 @@ func TestReservedPodsSleep(t *testing.T) {
 	r.known(pod)
 	c := r.reserve(pod, "n2")
 	r.apply(detached("a", "n1"))
-	r.plugin.core.waker.Look(t.Context())
+	r.plugin.core.requeuer.Look(t.Context())
 	if got := r.queue.names(); len(got) != 0 {
 		t.Errorf("woken are %v, though the pod has a node", got)
 	}
 	c.unreserve()
-	r.plugin.core.waker.Look(t.Context())
+	r.plugin.core.requeuer.Look(t.Context())
 	if got := r.queue.names(); len(got) != 1 {
 		t.Errorf("woken are %v: n1 has become free since the pod's snapshot", got)
 	}
@@ -166,8 +166,8 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the pod to be forgotten", func() bool {
-		r.plugin.core.waker.Sweep()
-		return r.plugin.core.waker.Waiting() == 0
+		r.plugin.core.requeuer.Sweep()
+		return r.plugin.core.requeuer.Waiting() == 0
 	})
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mountgate
+package volumestatus
 
 import (
 	"time"
@@ -96,7 +96,7 @@ func stateOf(a arbiter.Arbiter, s ledger.Snapshot, p *ledger.Pod, now time.Time)
 }
 
 func inUse(v *ledger.Volume, n ledger.NodeName) bool {
-	place := v.Place(n)
+	place := v.NodeVolume(n)
 	return place != nil && place.InUse
 }
 

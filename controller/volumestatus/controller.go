@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mountgate
+package volumestatus
 
 import (
 	"context"
@@ -51,7 +51,7 @@ type Config struct {
 // Validate says what is missing.
 func (c Config) Validate() error {
 	if c.Cache == nil || c.Write == nil || c.Now == nil || c.Grace < 0 {
-		return errors.New("mountgate: Cache, Write and Now are needed, and Grace must not be negative")
+		return errors.New("volumestatus: Cache, Write and Now are needed, and Grace must not be negative")
 	}
 	return nil
 }
@@ -95,18 +95,18 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 	s := c.config.Cache.Snapshot()
 	pod := s.Pod(uid)
 	if pod == nil || len(pod.Volumes) == 0 {
-		c.settled(uid)
+		c.podLeft(uid)
 		return 0, nil
 	}
 	object, ok := c.config.Cache.Pod(pod.Namespace, pod.Name)
 	if !ok || string(object.UID) != uid || object.DeletionTimestamp != nil {
-		c.settled(uid)
+		c.podLeft(uid)
 		return 0, nil
 	}
 	if nodeOf(s, pod) == "" {
-		return c.unplaced(ctx, s, pod, object)
+		return c.reportUnscheduled(ctx, s, pod, object)
 	}
-	c.placed(uid)
+	c.podBound(uid)
 	st := stateOf(c.config.Arbiter, s, pod, now)
 	worth, later := c.worth(object, pod, st, now)
 	if !worth {
@@ -123,11 +123,11 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	}
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	if pod.Phase == ledger.PodFinished {
-		c.settled(pod.UID)
+		c.podLeft(pod.UID)
 		return stamped && st.released, 0
 	}
 	if st.safe {
-		c.settled(pod.UID)
+		c.podLeft(pod.UID)
 		return stamped, 0
 	}
 	if st.lasts() {
@@ -202,15 +202,15 @@ func (c *Controller) sweep() {
 // few is how many pods are no reason to look who is gone.
 const few = 128
 
-func (c *Controller) settled(uid string) {
+func (c *Controller) podLeft(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, uid)
 	delete(c.next, uid)
 }
 
-// placed forgets when a pod that has a node now was to be told that it has none.
-func (c *Controller) placed(uid string) {
+// podBound forgets when a pod that has a node now was to be told that it has none.
+func (c *Controller) podBound(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.next, uid)

@@ -12,14 +12,14 @@ import (
 // work is always theirs, and they come to an end on the busiest day.
 const share = 4
 
-// lanes are the keys that are due, in two rows: first those that something has
+// priorityQueue are the keys that are due, in two rows: first those that something has
 // touched, in the order in which they came, then those that are looked at because
 // everything is. A thousand of the latter hold up none of the former.
 //
 //	Invariant: k is in patient if Add or Later has asked for it since it was last
 //	taken, and patient[k] says that only Later has
 //	Invariant: late[k] says that k waits in the second row; whatever else is there has left it
-type lanes[K comparable] struct {
+type priorityQueue[K comparable] struct {
 	adding sync.Mutex // held by Add and Later, so that neither undoes what the other says
 
 	mu      sync.Mutex
@@ -30,12 +30,12 @@ type lanes[K comparable] struct {
 	taken   int
 }
 
-func newLanes[K comparable]() *lanes[K] {
-	return &lanes[K]{patient: map[K]bool{}, late: map[K]bool{}}
+func newPriorityQueue[K comparable]() *priorityQueue[K] {
+	return &priorityQueue[K]{patient: map[K]bool{}, late: map[K]bool{}}
 }
 
-// add puts a key into a queue on these lanes.
-func (l *lanes[K]) add(queue workqueue.TypedInterface[K], key K, patient bool) {
+// add puts a key into the queue.
+func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, patient bool) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	l.mu.Lock()
@@ -48,7 +48,7 @@ func (l *lanes[K]) add(queue workqueue.TypedInterface[K], key K, patient bool) {
 
 // Push implements workqueue.Queue, as do the other methods. The queue's own lock
 // is held.
-func (l *lanes[K]) Push(key K) {
+func (l *priorityQueue[K]) Push(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.patient[key] {
@@ -60,7 +60,7 @@ func (l *lanes[K]) Push(key K) {
 }
 
 // Touch has a key that is already due move up, if somebody is in a hurry.
-func (l *lanes[K]) Touch(key K) {
+func (l *priorityQueue[K]) Touch(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -73,14 +73,14 @@ func (l *lanes[K]) Touch(key K) {
 }
 
 // Len is how many keys are due.
-func (l *lanes[K]) Len() int {
+func (l *priorityQueue[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.first) + len(l.late)
 }
 
 // Pop takes the key that is next. There is one.
-func (l *lanes[K]) Pop() K {
+func (l *priorityQueue[K]) Pop() K {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken++

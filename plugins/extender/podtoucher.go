@@ -29,20 +29,20 @@ const nudgeInterval = time.Second
 // all pods again that an extender refused.
 const nudgeGrace = 250 * time.Millisecond
 
-// nudgers write in parallel.
-const nudgers = 4
+// podTouchers write in parallel.
+const podTouchers = 4
 
 // reasonLifted is the reason of condition Placeable.
 const reasonLifted = "RefusalLifted"
 
-// nudger touches the condition Placeable of pods, which has their scheduler try
+// podToucher touches the condition Placeable of pods, which has their scheduler try
 // them again: an update of an unscheduled pod is an event for that pod, and one
 // that an extender refused is moved by any event (kube-scheduler's
 // schedule_one.go and defaultEnqueueExtension). One write is enough: kube-scheduler
 // remembers an event that comes while the pod is being tried, and one that comes
 // while the pod is in a queue finds it on its way. Only a pod that is just
-// preempting others may miss it (see waker.Keep). Safe for parallel use.
-type nudger struct {
+// preempting others may miss it (see requeuer.Keep). Safe for parallel use.
+type podToucher struct {
 	kube    kubernetes.Interface
 	now     func() time.Time
 	timeout time.Duration            // of each write
@@ -62,14 +62,14 @@ type podKey struct {
 	generation int64
 }
 
-func newNudger(kube kubernetes.Interface, now func() time.Time, timeout time.Duration, waits func(types.UID) bool) *nudger {
-	n := &nudger{kube: kube, now: now, timeout: timeout, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
-	n.queue = work.New("pods that may be placed", n.touch)
+func newPodToucher(kube kubernetes.Interface, now func() time.Time, timeout time.Duration, waits func(types.UID) bool) *podToucher {
+	n := &podToucher{kube: kube, now: now, timeout: timeout, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
+	n.queue = work.New("pods that may be placed", n.touchWhenDue)
 	return n
 }
 
-// nudge has a pod tried again soon, unless it is tried without that.
-func (n *nudger) nudge(_ context.Context, pod *corev1.Pod) {
+// enqueue has a pod tried again soon, unless it is tried without that.
+func (n *podToucher) enqueue(_ context.Context, pod *corev1.Pod) {
 	key := podKey{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID, pod.Generation}
 	n.mu.Lock()
 	if _, asked := n.due[key]; !asked {
@@ -80,32 +80,32 @@ func (n *nudger) nudge(_ context.Context, pod *corev1.Pod) {
 }
 
 // run nudges until ctx is done.
-func (n *nudger) run(ctx context.Context) { n.queue.Run(ctx, nudgers) }
+func (n *podToucher) run(ctx context.Context) { n.queue.Run(ctx, podTouchers) }
 
-// touch nudges one pod, or says how long to wait until then.
-func (n *nudger) touch(ctx context.Context, key podKey) (time.Duration, error) {
+// touchWhenDue nudges one pod, or says how long to wait until then.
+func (n *podToucher) touchWhenDue(ctx context.Context, key podKey) (time.Duration, error) {
 	now := n.now()
-	if early := n.early(key, now); early > 0 {
+	if early := n.untilDue(key, now); early > 0 {
 		return early, nil
 	}
 	if !n.waits(key.uid) {
-		n.over(key)
+		n.forget(key)
 		return 0, nil
 	}
 	err := n.patch(ctx, key, now)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		n.over(key)
+		n.forget(key)
 		return 0, nil // it is gone, or another pod has its name
 	case err != nil:
 		return 0, fmt.Errorf("tell pod %s that it may be placed: %w", key, err)
 	}
-	n.nudged(key, now)
+	n.remember(key, now)
 	return 0, nil
 }
 
-// early is how long to wait until the next nudge of a pod.
-func (n *nudger) early(key podKey, now time.Time) time.Duration {
+// untilDue is how long to wait until the next nudge of a pod.
+func (n *podToucher) untilDue(key podKey, now time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	early := n.due[key].Sub(now)
@@ -115,15 +115,15 @@ func (n *nudger) early(key podKey, now time.Time) time.Duration {
 	return early
 }
 
-// over forgets that a nudge was asked for.
-func (n *nudger) over(key podKey) {
+// forget forgets that a nudge was asked for.
+func (n *podToucher) forget(key podKey) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.due, key)
 }
 
-// nudged remembers a nudge, and forgets those that matter no more.
-func (n *nudger) nudged(key podKey, now time.Time) {
+// remember remembers a nudge, and forgets those that matter no more.
+func (n *podToucher) remember(key podKey, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for k, last := range n.last {
@@ -136,7 +136,7 @@ func (n *nudger) nudged(key podKey, now time.Time) {
 }
 
 // patch writes the condition, if the pod is still the one that is meant.
-func (n *nudger) patch(ctx context.Context, key podKey, now time.Time) error {
+func (n *podToucher) patch(ctx context.Context, key podKey, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
 	at := metav1.NewTime(now)

@@ -29,55 +29,55 @@ const VolumeWait = "VolumeWait"
 
 // tellers write in parallel; patience for one write.
 const (
-	tellers     = 2
-	tellTimeout = 10 * time.Second
+	conditionWriters = 2
+	tellTimeout      = 10 * time.Second
 )
 
-// teller writes PodScheduled=False with the reason VolumeWait: on pods that are
+// conditionWriter writes PodScheduled=False with the reason VolumeWait: on pods that are
 // gated, of which kube-scheduler itself says nothing; and on pods that it tried
 // at the one node where their volumes are, and called Unschedulable.
 //
 // It is level-triggered: what it writes follows from the ledger and the pod as
 // the lister has it. Its precondition is that version of the pod, so that a pod
 // that was bound meanwhile is left alone. Safe for parallel use.
-type teller struct {
+type conditionWriter struct {
 	core  *core
 	queue *work.Queue[cache.ObjectName]
 }
 
-func newTeller(c *core) *teller {
-	t := &teller{core: c}
+func newConditionWriter(c *core) *conditionWriter {
+	t := &conditionWriter{core: c}
 	t.queue = work.New("waiting pods", func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
-		return 0, t.tell(ctx, key)
+		return 0, t.writeCondition(ctx, key)
 	})
 	return t
 }
 
-// look has a pod looked at, soon.
-func (t *teller) look(pod *corev1.Pod) {
+// enqueue has a pod looked at, soon.
+func (t *conditionWriter) enqueue(pod *corev1.Pod) {
 	t.queue.Add(cache.ObjectName{Namespace: pod.Namespace, Name: pod.Name})
 }
 
-// heed takes in that a pod without a node was written.
-func (t *teller) heed(pod *corev1.Pod) {
+// observe takes in that a pod without a node was written.
+func (t *conditionWriter) observe(pod *corev1.Pod) {
 	if len(pod.Spec.Volumes) == 0 {
 		return
 	}
-	if idle, _ := t.core.waker.Idle(pod.UID); idle {
-		t.look(pod)
+	if idle, _ := t.core.requeuer.Idle(pod.UID); idle {
+		t.enqueue(pod)
 	}
 }
 
 // run tells until ctx is done.
-func (t *teller) run(ctx context.Context) { t.queue.Run(ctx, tellers) }
+func (t *conditionWriter) run(ctx context.Context) { t.queue.Run(ctx, conditionWriters) }
 
-// tell writes what one pod waits for, unless it says so already.
-func (t *teller) tell(ctx context.Context, key cache.ObjectName) error {
+// writeCondition writes what one pod waits for, unless it says so already.
+func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectName) error {
 	pod, err := t.core.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !t.core.facts.HasSynced() {
 		return nil // a lister fails for nothing but what is gone
 	}
-	idle, gated := t.core.waker.Idle(pod.UID)
+	idle, gated := t.core.requeuer.Idle(pod.UID)
 	if !idle {
 		return nil
 	}
@@ -137,7 +137,7 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 }
 
 // write sets the condition on just this version of the pod.
-func (t *teller) write(ctx context.Context, pod *corev1.Pod, wanted *corev1.PodCondition) error {
+func (t *conditionWriter) write(ctx context.Context, pod *corev1.Pod, wanted *corev1.PodCondition) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
 		"status":   map[string]any{"conditions": []*corev1.PodCondition{wanted}},

@@ -16,12 +16,12 @@ import (
 // keeperWorkers read pods in parallel, which only leftovers need.
 const keeperWorkers = 4
 
-// keeper compares each ticket that changes in the ledger with the book, and
+// reconciler compares each ticket that changes in the ledger with the book, and
 // puts right what differs: a reservation that an older event has overwritten is
 // counted again, one whose pod counts by itself leaves the book, and a ticket
 // of ours that nobody here stands behind is withdrawn. It is level-triggered,
 // and safe for parallel use.
-type keeper struct {
+type reconciler struct {
 	book  *Book
 	queue *work.Queue[ledger.TicketID]
 
@@ -29,23 +29,23 @@ type keeper struct {
 	leading map[string]bool // schedulers for which this process leads
 }
 
-func newKeeper(b *Book) *keeper {
-	k := &keeper{book: b, leading: map[string]bool{}}
+func newReconciler(b *Book) *reconciler {
+	k := &reconciler{book: b, leading: map[string]bool{}}
 	k.queue = work.New("leftover reservations", func(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
-		return 0, k.keep(ctx, id)
+		return 0, k.reconcile(ctx, id)
 	})
 	return k
 }
 
-// look has tickets looked at, soon.
-func (k *keeper) look(ids ...ledger.TicketID) {
+// enqueue has tickets looked at, soon.
+func (k *reconciler) enqueue(ids ...ledger.TicketID) {
 	for _, id := range ids {
 		k.queue.Add(id)
 	}
 }
 
 // lead is Book.Lead.
-func (k *keeper) lead(scheduler string) {
+func (k *reconciler) lead(scheduler string) {
 	k.mu.Lock()
 	first := !k.leading[scheduler]
 	k.leading[scheduler] = true
@@ -60,18 +60,18 @@ func (k *keeper) lead(scheduler string) {
 	}
 }
 
-func (k *keeper) leads(scheduler string) bool {
+func (k *reconciler) leads(scheduler string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.leading[scheduler]
 }
 
 // run keeps until ctx is done.
-func (k *keeper) run(ctx context.Context) { k.queue.Run(ctx, keeperWorkers) }
+func (k *reconciler) run(ctx context.Context) { k.queue.Run(ctx, keeperWorkers) }
 
-// keep puts one ticket right. Its error is that of a read. ctx ends with the
+// reconcile puts one ticket right. Its error is that of a read. ctx ends with the
 // process.
-func (k *keeper) keep(ctx context.Context, id ledger.TicketID) error {
+func (k *reconciler) reconcile(ctx context.Context, id ledger.TicketID) error {
 	s := k.book.facts.Snapshot()
 	ticket, pod := s.Ticket(id), s.Pod(id.Name)
 	bound := pod != nil && pod.Node != ""
@@ -93,13 +93,13 @@ func (k *keeper) keep(ctx context.Context, id ledger.TicketID) error {
 	case ticket.UID == "", !k.leads(ticket.Scheduler), k.book.writer.busy(id.Name):
 		return nil // not written, somebody else's, or being withdrawn
 	}
-	return k.leftover(ctx, ticket)
+	return k.withdrawLeftover(ctx, ticket)
 }
 
-// leftover withdraws a ticket that nobody here stands behind, unless its pod
+// withdrawLeftover withdraws a ticket that nobody here stands behind, unless its pod
 // turns out to be bound. The pod is fenced before: an earlier leader's bind may be
 // under way. A ticket whose pod is gone ends with it.
-func (k *keeper) leftover(ctx context.Context, t *ledger.Ticket) error {
+func (k *reconciler) withdrawLeftover(ctx context.Context, t *ledger.Ticket) error {
 	pod, err := k.book.facts.ConfirmPod(ctx, t.ID.Namespace, t.PodName, t.Pod)
 	if err != nil || pod == nil || pod.Spec.NodeName != "" {
 		return err

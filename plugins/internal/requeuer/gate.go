@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package waker
+package requeuer
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +16,7 @@ import (
 //
 // It is called with the scheduling queue's lock held, and so must not wake
 // anybody; and what wakes must not hold mu.
-func (w *Waker) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
+func (w *Requeuer) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	w.mu.Lock()
 	earlier, known := w.pods.all[pod.UID]
 	// Gated until judged: a look at newer facts meanwhile then wakes it.
@@ -44,7 +44,7 @@ func (w *Waker) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 }
 
 // Idle says whether a pod waits without a node, and whether it is gated.
-func (w *Waker) Idle(uid types.UID) (idle, gated bool) {
+func (w *Requeuer) Idle(uid types.UID) (idle, gated bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry := w.pods.idle[uid]
@@ -52,7 +52,7 @@ func (w *Waker) Idle(uid types.UID) (idle, gated bool) {
 }
 
 // Gated is how many pods are kept from being tried.
-func (w *Waker) Gated() int {
+func (w *Requeuer) Gated() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -66,7 +66,7 @@ func (w *Waker) Gated() int {
 
 // Enlist has a pod on the list that has a node, and needs no volumes for it: it
 // can then be retried.
-func (w *Waker) Enlist(pod *corev1.Pod, fact ledger.Pod) {
+func (w *Requeuer) Enlist(pod *corev1.Pod, fact ledger.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods.all[pod.UID] == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mountgate publishes on a pod where its volumes are, and what keeps
+// Package volumestatus publishes on a pod where its volumes are, and what keeps
 // them from being mounted.
 //
 // Reads: snapshots, and the pod as it is. Decides: arbiter.SafeToMount and
@@ -13,4 +13,4 @@
 // the last of them is safe to mount. A pod that does not is told why, when the
 // reason is one that lasts, or has lasted for a while. One without a node is told
 // what its scheduler says of the nodes, where that is about its volumes.
-package mountgate
+package volumestatus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package waker
+package requeuer
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // pod that is entered meanwhile has newer facts, and the next look is its first.
 // Without a pod that waits it costs nothing: what is touched then is in the facts
 // that the next one is judged by.
-func (w *Waker) Look(ctx context.Context) {
+func (w *Requeuer) Look(ctx context.Context) {
 	w.mu.Lock()
 	if len(w.pods.idle) == 0 {
 		w.mu.Unlock()
@@ -31,7 +31,7 @@ func (w *Waker) Look(ctx context.Context) {
 	w.mu.Unlock()
 
 	for _, entry := range entries {
-		if w.judge(entry, change{now, volumes, nodes}) && !w.config.Gone(entry.pod) {
+		if w.reconsider(entry, change{now, volumes, nodes}) && !w.config.Gone(entry.pod) {
 			w.wake(ctx, entry)
 		}
 	}
@@ -42,7 +42,7 @@ const sweepInterval = time.Second
 
 // Sweep takes the pods off the list that are gone. It must be called now and
 // then, as Run does.
-func (w *Waker) Sweep() {
+func (w *Requeuer) Sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, entry := range w.pods.all {
@@ -63,9 +63,9 @@ type change struct {
 	nodes   map[ledger.NodeName]bool
 }
 
-// judge says whether a pod is to be tried again, and notes by what it was
+// reconsider says whether a pod is to be tried again, and notes by what it was
 // judged.
-func (w *Waker) judge(entry *waiting, c change) bool {
+func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	w.mu.Lock()
 	base, gated, was := entry.Base, entry.gated, entry.asked
 	w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *Waker) judge(entry *waiting, c change) bool {
 	return lifted
 }
 
-func (w *Waker) asked(s ledger.Snapshot, entry *waiting) *asked {
+func (w *Requeuer) asked(s ledger.Snapshot, entry *waiting) *asked {
 	r := arbiter.PodRequest(s, &entry.fact)
 	return &asked{r, w.config.Arbiter.Admissible(s, r).Allowed()}
 }
@@ -104,7 +104,7 @@ func (w *Waker) asked(s ledger.Snapshot, entry *waiting) *asked {
 // all of them when it was one of the pod's own volumes or its policy. was and is
 // are what the pod asks for before and after; own says whether one of its
 // volumes was touched.
-func (w *Waker) lifted(before ledger.Snapshot, c change, was, is *asked, own bool) bool {
+func (w *Requeuer) lifted(before ledger.Snapshot, c change, was, is *asked, own bool) bool {
 	if is.admissible && !was.admissible {
 		return true // if only to be told what else is in the way
 	}

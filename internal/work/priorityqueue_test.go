@@ -107,7 +107,7 @@ func TestTouchedWhileProcessed(t *testing.T) {
 			if want := []string{"any0", "any0", "any1", "any2"}; !slices.Equal(taken, want) {
 				t.Errorf("taken %v, want %v", taken, want)
 			}
-			if l := q.lanes; len(l.patient)+len(l.late) > 0 {
+			if l := q.due; len(l.patient)+len(l.late) > 0 {
 				t.Errorf("kept: %v, %v", l.patient, l.late)
 			}
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package waker has a refused pod tried again when a change lifts a refusal:
+// Package requeuer has a refused pod tried again when a change lifts a refusal:
 // when a verdict on the pod, or on the pod at some node, was not Allow by the
 // facts that the last attempt saw, and is now.
 //
@@ -9,7 +9,7 @@
 // ledger has taken the event in: the pod would be tried too early, be refused by
 // the old facts, and then sleep, for the event has passed. kube-scheduler chains
 // its own caches before its handlers for this reason (eventhandlers.go,
-// DeviceClass); a plugin or an extender can't. The waker hears of a change after
+// DeviceClass); a plugin or an extender can't. The requeuer hears of a change after
 // the ledger, and compares two snapshots, so that exactly the pods that the
 // change concerns are tried again. How a pod that is just being tried is told so
 // is up to Config.Wake. One that is woken and not tried, because another plugin
@@ -20,4 +20,4 @@
 // tenth of a core.
 //
 // Reads: the ledger. Decides: the arbiter. Writes: nothing itself.
-package waker
+package requeuer

@@ -28,9 +28,9 @@ type Outcome struct {
 	Reason string
 }
 
-// Seek follows a reservation that is being written to the controller's verdict,
+// WaitForGrant follows a reservation that is being written to the controller's verdict,
 // for so long at most. It ends without one with ctx.
-func (b *Book) Seek(ctx context.Context, r *Reservation, limit time.Duration) (outcome Outcome, ended bool) {
+func (b *Book) WaitForGrant(ctx context.Context, r *Reservation, limit time.Duration) (outcome Outcome, ended bool) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {

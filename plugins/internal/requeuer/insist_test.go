@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package waker
+package requeuer
 
 import (
 	"context"
@@ -30,29 +30,29 @@ func TestWokenUntilTried(t *testing.T) {
 	kept := Insistence{First: time.Second, Most: 3, OnlyKept: true}
 	for name, test := range map[string]struct {
 		insist Insistence
-		lifted bool                      // it is woken for a change of just now
-		wake   func(w *Waker, woken int) // what a wake leads to
+		lifted bool                         // it is woken for a change of just now
+		wake   func(w *Requeuer, woken int) // what a wake leads to
 		total  int
 	}{
-		"not kept, and not tried":       {kept, false, func(*Waker, int) {}, 1},
-		"not kept, and tried too early": {kept, true, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
-		"kept away":                     {kept, false, func(w *Waker, _ int) { w.Keep(pod.UID) }, 1 + kept.Most},
-		"kept away, and tried": {kept, false, func(w *Waker, woken int) {
+		"not kept, and not tried":       {kept, false, func(*Requeuer, int) {}, 1},
+		"not kept, and tried too early": {kept, true, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
+		"kept away":                     {kept, false, func(w *Requeuer, _ int) { w.Keep(pod.UID) }, 1 + kept.Most},
+		"kept away, and tried": {kept, false, func(w *Requeuer, woken int) {
 			w.Keep(pod.UID)
 			when(woken == 2, func() { w.Enter(pod, ledger.Pod{}) })
 		}, 2},
-		"kept away for good":        {most, false, func(*Waker, int) {}, 1 + most.Most},
-		"tried at once":             {most, false, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
-		"tried at the third":        {most, false, func(w *Waker, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
-		"let through, but not ours": {most, false, func(w *Waker, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + most.Most},
+		"kept away for good":        {most, false, func(*Requeuer, int) {}, 1 + most.Most},
+		"tried at once":             {most, false, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 1},
+		"tried at the third":        {most, false, func(w *Requeuer, woken int) { when(woken == 3, func() { w.Enter(pod, ledger.Pod{}) }) }, 3},
+		"let through, but not ours": {most, false, func(w *Requeuer, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + most.Most},
 		// At 20, 120, 320, 720 and 1,520 ms: the last one counts.
-		"tried on others' old facts": {most, true, func(w *Waker, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
-		"given a node":               {most, false, func(w *Waker, _ int) { w.Reserved(pod.UID, true) }, 1},
-		"gone":                       {most, false, func(w *Waker, _ int) { w.Leave(pod.UID) }, 1},
+		"tried on others' old facts": {most, true, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
+		"given a node":               {most, false, func(w *Requeuer, _ int) { w.Reserved(pod.UID, true) }, 1},
+		"gone":                       {most, false, func(w *Requeuer, _ int) { w.Leave(pod.UID) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var w *Waker
+				var w *Requeuer
 				woken := 0
 				w = New(Config{
 					Facts:  facts{ledger.New()},
@@ -87,7 +87,7 @@ func TestWokenUntilTried(t *testing.T) {
 func TestRetryElsewhere(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	synctest.Test(t, func(t *testing.T) {
-		var w *Waker
+		var w *Requeuer
 		woken := 0
 		w = New(Config{
 			Facts: facts{ledger.New()},

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// at changes the place of v at n, making it first and removing it after as
+// changeNodeVolume changes the place of v at n, making it first and removing it after as
 // needed, and keeps the node's books in step.
-func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*Place)) {
+func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*NodeVolume)) {
 	if v.IsZero() || n == "" {
 		return
 	}
 	vol := l.volume(v)
-	i, found := slices.BinarySearchFunc(vol.Places, n, func(p Place, n NodeName) int { return cmp.Compare(p.Node, n) })
-	var before Place
+	i, found := slices.BinarySearchFunc(vol.NodeVolumes, n, func(p NodeVolume, n NodeName) int { return cmp.Compare(p.Node, n) })
+	var before NodeVolume
 	if found {
-		before = vol.Places[i]
+		before = vol.NodeVolumes[i]
 	} else {
-		vol.Places = insertAt(vol.Places, i, Place{Node: n, idle: busy})
+		vol.NodeVolumes = insertAt(vol.NodeVolumes, i, NodeVolume{Node: n, idle: busy})
 	}
-	change(&vol.Places[i])
-	after := &vol.Places[i]
+	change(&vol.NodeVolumes[i])
+	after := &vol.NodeVolumes[i]
 	switch {
 	case l.occupied(after):
 		after.idle, after.SawLeave = busy, false
 	case after.idle == busy:
-		after.idle, after.SawLeave = now.Sub(l.world.epoch), found
+		after.idle, after.SawLeave = now.Sub(l.facts.epoch), found
 	}
 	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
 	reported, inUse := after.Reported, after.InUse
 	gone := after.Empty()
 	if gone {
-		vol.Places = removeAt(vol.Places, i)
+		vol.NodeVolumes = removeAt(vol.NodeVolumes, i)
 		l.sweep(vol)
 	}
 	t.volume(v)
@@ -63,23 +63,23 @@ func (l *Ledger) at(now time.Time, t *Touched, v VolumeID, n NodeName, change fu
 
 // lapses says whether the own attachment went, or was made again; not that it was
 // another volume's all the time, and only its name led here.
-func (l *Ledger) lapses(before, after *Place) bool {
+func (l *Ledger) lapses(before, after *NodeVolume) bool {
 	was := before.first
 	if !before.HasOwn() || after.HasOwn() && (was == after.first || was.uidText() == after.first.uidText()) {
 		return false
 	}
-	is := l.world.attachments.get(was.name())
+	is := l.facts.attachments.get(was.name())
 	return is == nil || is.uidText() != was.uidText() || is.at() == was.at()
 }
 
 // occupied says whether a place has a user other than tickets that are not
 // granted: those come and go at a dead node, too.
-func (l *Ledger) occupied(p *Place) bool {
+func (l *Ledger) occupied(p *NodeVolume) bool {
 	for _, u := range p.Users {
 		if u.Pod != "" {
 			return true
 		}
-		if k := l.world.tickets.get(u.Ticket); k != nil && (k.Phase == TicketGranted || k.Ghost) {
+		if k := l.facts.tickets.get(u.Ticket); k != nil && (k.Phase == TicketGranted || k.Ghost) {
 			return true
 		}
 	}
@@ -137,7 +137,7 @@ func (n *Node) ownDriver(name string) *NodeDriver {
 
 // volume returns the record of v for change, making it if it is new.
 func (l *Ledger) volume(v VolumeID) *Volume {
-	old := l.world.volumes.get(v)
+	old := l.facts.volumes.get(v)
 	if old != nil && old.gen == l.gen {
 		return old
 	}
@@ -145,22 +145,22 @@ func (l *Ledger) volume(v VolumeID) *Volume {
 	if old != nil {
 		*rec = *old
 		rec.gen = l.gen
-		rec.Places = slices.Clone(old.Places)
+		rec.NodeVolumes = slices.Clone(old.NodeVolumes)
 	}
-	l.world.volumes.put(l.gen, v, rec)
+	l.facts.volumes.put(l.gen, v, rec)
 	return rec
 }
 
 // sweep removes the record of a volume of which nothing is known any more.
 func (l *Ledger) sweep(v *Volume) {
-	if len(v.Places) == 0 && v.pvs == nil && v.Hold == nil {
-		l.world.volumes.del(l.gen, v.ID)
+	if len(v.NodeVolumes) == 0 && v.pvs == nil && v.Hold == nil {
+		l.facts.volumes.del(l.gen, v.ID)
 	}
 }
 
 // node returns the record of n for change, making it if it is new.
 func (l *Ledger) node(n NodeName) *Node {
-	old := l.world.nodes.get(n)
+	old := l.facts.nodes.get(n)
 	if old != nil && old.gen == l.gen {
 		return old
 	}
@@ -170,7 +170,7 @@ func (l *Ledger) node(n NodeName) *Node {
 		rec.gen = l.gen
 		rec.Drivers = slices.Clone(old.Drivers)
 	}
-	l.world.nodes.put(l.gen, n, rec)
+	l.facts.nodes.put(l.gen, n, rec)
 	return rec
 }
 
@@ -178,6 +178,6 @@ func (l *Ledger) node(n NodeName) *Node {
 func (l *Ledger) sweepNode(n *Node) {
 	used := slices.ContainsFunc(n.Drivers, func(d NodeDriver) bool { return d.Used > 0 })
 	if !n.Exists && !n.CSINode && !used && len(n.Tickets) == 0 {
-		l.world.nodes.del(l.gen, n.Name)
+		l.facts.nodes.del(l.gen, n.Name)
 	}
 }

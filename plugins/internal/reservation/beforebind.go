@@ -63,11 +63,11 @@ func policyOf(s ledger.Snapshot, need arbiter.Need) ledger.Policy {
 	return arbiter.PolicyFor(s, need.Volume.Driver, class)
 }
 
-// Settled says what a granted reservation's pod still waits for before the bind;
+// PendingBeforeBind says what a granted reservation's pod still waits for before the bind;
 // empty for nothing. Unbound claims have become volumes, which the controller
 // grants, too; and a policy may want volumes attached first. An error ends the
 // wait.
-func (b *Book) Settled(a arbiter.Arbiter, r *Reservation) (waitsFor string, err error) {
+func (b *Book) PendingBeforeBind(a arbiter.Arbiter, r *Reservation) (waitsFor string, err error) {
 	s := b.facts.Snapshot()
 	pod, ticket := s.Pod(r.Ticket.Pod), s.Ticket(r.Ticket.ID)
 	switch {
@@ -87,7 +87,7 @@ func (b *Book) Settled(a arbiter.Arbiter, r *Reservation) (waitsFor string, err 
 			// It came after the grant.
 			return "", fmt.Errorf("%w: %s", ErrRefused, arbiter.Reason{Code: arbiter.NotBeforeBind, Driver: policy.Driver}.Message())
 		}
-		verdict := a.Settled(s, need, r.Ticket.Node)
+		verdict := a.VolumeGranted(s, need, r.Ticket.Node)
 		if verdict.Allowed() && policyOf(s, need).BindAfterAttached {
 			verdict = a.Explain(s, need, r.Ticket.Node, b.now()).SeenFrom(r.Ticket.ID.Namespace)
 			if verdict.First().Code == arbiter.AttachFailed {

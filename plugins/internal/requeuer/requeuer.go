@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package waker
+package requeuer
 
 import (
 	"context"
@@ -56,7 +56,7 @@ type Facts interface {
 	WaitForSync(context.Context) error
 }
 
-// Config is what a Waker works with. All but Now and Insist must be set.
+// Config is what a Requeuer works with. All but Now and Insist must be set.
 type Config struct {
 	Facts   Facts
 	Arbiter arbiter.Arbiter
@@ -75,8 +75,8 @@ type Config struct {
 	Waits func(pod *corev1.Pod)
 }
 
-// Waker has refused pods tried again; see the package. Safe for parallel use.
-type Waker struct {
+// Requeuer has refused pods tried again; see the package. Safe for parallel use.
+type Requeuer struct {
 	config  Config
 	retries workqueue.TypedRateLimitingInterface[retry]
 	signal  chan struct{} // of capacity 1: something was touched
@@ -96,7 +96,7 @@ type retry struct {
 // Attempt is what a pod is judged by in one attempt to place it.
 type Attempt struct {
 	Based   bool            // Base is set: the caches were complete
-	Base    ledger.Snapshot // by which it was refused, as far as the waker knows
+	Base    ledger.Snapshot // by which it was refused, as far as the requeuer knows
 	Refused []Refusal       // by the controller, newest last
 }
 
@@ -128,8 +128,8 @@ type asked struct {
 	admissible bool
 }
 
-// New returns a Waker that wakes nobody before Run.
-func New(config Config) *Waker {
+// New returns a Requeuer that wakes nobody before Run.
+func New(config Config) *Requeuer {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -139,7 +139,7 @@ func New(config Config) *Waker {
 	if config.Waits == nil {
 		config.Waits = func(*corev1.Pod) {}
 	}
-	return &Waker{
+	return &Requeuer{
 		config: config,
 		retries: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[retry](retryFirst, retryMost)),
@@ -153,14 +153,14 @@ func New(config Config) *Waker {
 // snapshot, unless the caches are not complete yet, and the refusals that last.
 // The pod is on the list before the snapshot is made: no change after it is
 // missed. What it returns never changes.
-func (w *Waker) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
+func (w *Requeuer) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.enter(&waiting{pod: pod, fact: fact})
 }
 
 // enter puts a pod on the list; mu is held.
-func (w *Waker) enter(entry *waiting) Attempt {
+func (w *Requeuer) enter(entry *waiting) Attempt {
 	pod := entry.pod
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
 		now := w.config.Now()
@@ -182,7 +182,7 @@ func (w *Waker) enter(entry *waiting) Attempt {
 }
 
 // Refuse leaves a node out for a pod, for a while.
-func (w *Waker) Refuse(uid types.UID, n ledger.NodeName, message string) {
+func (w *Requeuer) Refuse(uid types.UID, n ledger.NodeName, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if entry := w.pods.all[uid]; entry != nil {
@@ -192,7 +192,7 @@ func (w *Waker) Refuse(uid types.UID, n ledger.NodeName, message string) {
 }
 
 // Leave takes a pod off the list: it needs nothing any more.
-func (w *Waker) Leave(uid types.UID) {
+func (w *Requeuer) Leave(uid types.UID) {
 	w.mu.Lock()
 	w.pods.drop(uid)
 	w.mu.Unlock()
@@ -200,7 +200,7 @@ func (w *Waker) Leave(uid types.UID) {
 }
 
 // Reserved notes that a pod has a node, or no longer has one.
-func (w *Waker) Reserved(uid types.UID, has bool) {
+func (w *Requeuer) Reserved(uid types.UID, has bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pods.reserve(uid, has)
@@ -210,7 +210,7 @@ func (w *Waker) Reserved(uid types.UID, has bool) {
 // tried, or for a part of that time. DefaultPreemption does so with a pod whose
 // victims it deletes, and has no event of its own for the end of that
 // (preemption/executor.go): a wake that comes meanwhile is lost.
-func (w *Waker) Keep(uid types.UID) {
+func (w *Requeuer) Keep(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if entry := w.pods.all[uid]; entry != nil {
@@ -223,7 +223,7 @@ func (w *Waker) Keep(uid types.UID) {
 // cluster at a time, and about the next part the next time. It does so most
 // times, until a change lifts a refusal: what keeps the pod from that other node
 // may be another plugin.
-func (w *Waker) RetryElsewhere(uid types.UID, most int) {
+func (w *Requeuer) RetryElsewhere(uid types.UID, most int) {
 	w.mu.Lock()
 	entry := w.pods.all[uid]
 	again := entry != nil && entry.sampled < most
@@ -237,7 +237,7 @@ func (w *Waker) RetryElsewhere(uid types.UID, most int) {
 }
 
 // Woken says whether a pod was woken and has not been tried since.
-func (w *Waker) Woken(uid types.UID) bool {
+func (w *Requeuer) Woken(uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry := w.pods.idle[uid]
@@ -245,13 +245,13 @@ func (w *Waker) Woken(uid types.UID) bool {
 }
 
 // Retry has a pod tried again soon, and less soon each time until it is bound.
-func (w *Waker) Retry(uid types.UID) { w.retries.AddRateLimited(retry{uid: uid}) }
+func (w *Requeuer) Retry(uid types.UID) { w.retries.AddRateLimited(retry{uid: uid}) }
 
 // RetryAfter has a pod tried again after a while.
-func (w *Waker) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(retry{uid: uid}, d) }
+func (w *Requeuer) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(retry{uid: uid}, d) }
 
 // Touch hears that the ledger has changed. It returns at once.
-func (w *Waker) Touch(t ledger.Touched) {
+func (w *Requeuer) Touch(t ledger.Touched) {
 	if len(t.Volumes) == 0 && len(t.Nodes) == 0 {
 		return
 	}
@@ -262,7 +262,7 @@ func (w *Waker) Touch(t ledger.Touched) {
 }
 
 // Run wakes pods until ctx is done.
-func (w *Waker) Run(ctx context.Context) {
+func (w *Requeuer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer w.retries.ShutDown()
@@ -290,7 +290,7 @@ func (w *Waker) Run(ctx context.Context) {
 	}
 }
 
-func (w *Waker) nextRetry(ctx context.Context) bool {
+func (w *Requeuer) nextRetry(ctx context.Context) bool {
 	next, shutdown := w.retries.Get()
 	if shutdown {
 		return false
@@ -307,7 +307,7 @@ func (w *Waker) nextRetry(ctx context.Context) bool {
 }
 
 // wakeUnbased wakes the pods that came before the caches were complete.
-func (w *Waker) wakeUnbased(ctx context.Context) {
+func (w *Requeuer) wakeUnbased(ctx context.Context) {
 	w.mu.Lock()
 	var early []*waiting
 	for _, entry := range w.pods.all {
@@ -336,7 +336,7 @@ func rest(ctx context.Context, d time.Duration) {
 // wake has a pod tried again at once, and woken again should it not be tried.
 // Waking may call Gate, and is followed by the attempt: what is noted is noted
 // before.
-func (w *Waker) wake(ctx context.Context, entry *waiting) {
+func (w *Requeuer) wake(ctx context.Context, entry *waiting) {
 	w.mu.Lock()
 	if insist := w.config.Insist; entry.woken < insist.Most {
 		w.retries.AddAfter(retry{entry.pod.UID, true}, insist.First<<entry.woken)
@@ -348,7 +348,7 @@ func (w *Waker) wake(ctx context.Context, entry *waiting) {
 }
 
 // Waiting is how many pods are on the list.
-func (w *Waker) Waiting() int {
+func (w *Requeuer) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.pods.all)

@@ -16,9 +16,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// tend looks at a ticket apart from granting it: whether it ends, keeps its
+// reconcile looks at a ticket apart from granting it: whether it ends, keeps its
 // grant, is satisfied.
-func (c *Controller) tend(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	s := c.config.Cache.Snapshot()
 	t := s.Ticket(id)
 	if t == nil {
@@ -37,22 +37,22 @@ func (c *Controller) tend(ctx context.Context, id ledger.TicketID) (time.Duratio
 		c.nodes.Add(t.Node)
 	}
 	if t.Type == ledger.TypePod {
-		return 0, c.tendPod(ctx, s, t)
+		return 0, c.reconcilePodTicket(ctx, s, t)
 	}
-	return c.tendOther(ctx, s, t)
+	return c.reconcileOtherTicket(ctx, s, t)
 }
 
-// tendPod ends a pod's reservation when the pod counts by itself, or is
+// reconcilePodTicket ends a pod's reservation when the pod counts by itself, or is
 // proved to be gone.
-func (c *Controller) tendPod(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+func (c *Controller) reconcilePodTicket(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
 	if covered, gone := c.config.Arbiter.Covered(s, t); covered || gone {
 		return c.config.Write.Carry(ctx, flow.Ending(t, gone), nil)
 	}
-	return c.keep(ctx, s, t)
+	return c.revokeUnlessKept(ctx, s, t)
 }
 
-// keep takes a grant back that must not last.
-func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+// revokeUnlessKept takes a grant back that must not last.
+func (c *Controller) revokeUnlessKept(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
 	if t.Phase != ledger.TicketGranted {
 		return nil
 	}
@@ -67,13 +67,13 @@ func (c *Controller) keep(ctx context.Context, s ledger.Snapshot, t *ledger.Tick
 	return c.answer(ctx, flow.Decided{Ticket: t, Decision: refuse})
 }
 
-// tendOther looks after a ticket that is not a pod's.
-func (c *Controller) tendOther(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
+// reconcileOtherTicket looks after a ticket that is not a pod's.
+func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	left, err := c.expire(ctx, t)
 	if err != nil || left < 0 {
 		return 0, err
 	}
-	if err := c.keep(ctx, s, t); err != nil {
+	if err := c.revokeUnlessKept(ctx, s, t); err != nil {
 		return left, err
 	}
 	return left, c.satisfied(ctx, s, t)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mountgate
+package volumestatus
 
 import (
 	"context"
@@ -21,16 +21,16 @@ const settling = 3 * time.Second
 // maxWords keeps an annotation readable.
 const maxWords = 1024
 
-// unplaced tells a stamped pod without a node what its volumes wait for, in the
+// reportUnscheduled tells a stamped pod without a node what its volumes wait for, in the
 // words in which its scheduler says so of the nodes (condition PodScheduled): they
 // are of all nodes, and of reasons that are not Moorage's to know. It is told
 // when the wait has lasted for settling, and what changes then, not more often
 // than once in Grace.
-func (c *Controller) unplaced(ctx context.Context, s ledger.Snapshot, pod *ledger.Pod, object *corev1.Pod) (time.Duration, error) {
+func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, pod *ledger.Pod, object *corev1.Pod) (time.Duration, error) {
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	says := refusal(object)
 	if !stamped || says == nil {
-		c.settled(pod.UID)
+		c.podLeft(pod.UID)
 		return 0, nil
 	}
 	now := c.config.Now()

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"context"
+	"sync"
+)
+
+// podLocks lets one caller at a time go on for each pod. Safe for parallel use.
+type podLocks struct {
+	mu  sync.Mutex
+	all map[string]*podLock // by pod UID
+}
+
+// podLock is one pod's: whoever has put an element into held may go on.
+type podLock struct {
+	held   chan struct{} // of capacity 1
+	wanted int           // callers that have it or wait for it
+}
+
+func newPodLocks() *podLocks { return &podLocks{all: map[string]*podLock{}} }
+
+// lock waits until nobody else goes on for a pod. over is to be called at the
+// end. Its error is the cause of ctx's end.
+func (t *podLocks) lock(ctx context.Context, uid string) (over func(), err error) {
+	t.mu.Lock()
+	own := t.all[uid]
+	if own == nil {
+		own = &podLock{held: make(chan struct{}, 1)}
+		t.all[uid] = own
+	}
+	own.wanted++
+	t.mu.Unlock()
+	select {
+	case own.held <- struct{}{}:
+		return func() {
+			<-own.held
+			t.unlock(uid, own)
+		}, nil
+	case <-ctx.Done():
+		t.unlock(uid, own)
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (t *podLocks) unlock(uid string, own *podLock) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own.wanted--; own.wanted == 0 {
+		delete(t.all, uid)
+	}
+}
