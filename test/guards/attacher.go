@@ -17,7 +17,7 @@ func attached() []guard {
 		{Scenario: "attacher-handover-failing", Rule: rule, Edits: released, Expect: []string{"the detach", "two-nodes"}},
 		{Scenario: "readd-stays", Rule: "the attacher is told that the volume is wanted where it is", Edits: []edit{{
 			File: "internal/arbiter/planstay.go",
-			Old:  "if !p.StayAttached || p.Cooperative || !p.excl || place == nil || !p.living(place) {",
+			Old:  "if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {",
 			New:  "if true {",
 		}}, Expect: []string{"pod db runs"}},
 		{
