@@ -335,6 +335,9 @@ func (c *cluster) resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 		return ledger.VolumeID{}, false
 	}
 	pv, ok := c.pvs[claim.PersistentVolume]
+	if pv.Claim != (ledger.ClaimKey{}) && pv.Claim != key {
+		return ledger.VolumeID{}, false
+	}
 	return pv.Volume, ok && pv.Volume != ledger.VolumeID{}
 }
 
@@ -358,7 +361,8 @@ func (c *cluster) podVolumes(p ledger.Pod) []ledger.VolumeID {
 func (c *cluster) resolved(p ledger.Pod) bool {
 	for _, v := range p.Volumes {
 		claim := c.claims[ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}]
-		if _, ok := c.pvs[claim.PersistentVolume]; v.Claim != "" && !(claim.Bound && ok) {
+		pv, ok := c.pvs[claim.PersistentVolume]
+		if v.Claim != "" && !(claim.Bound && ok && (pv.Claim == ledger.ClaimKey{} || pv.Claim == claim.Key)) {
 			return false
 		}
 	}

@@ -45,7 +45,7 @@ func (n Need) broken(s ledger.Snapshot) []Reason {
 		reason.Code = VolumeMissing
 	case n.Claim != nil && n.Claim.Deleting:
 		reason.Code = ClaimDeleting
-	case n.Link == ledger.LinkUnbound && !waitsForConsumer(s, n.Claim):
+	case n.Link == ledger.LinkUnbound && (n.Bound || !waitsForConsumer(s, n.Claim)):
 		reason.Code = ClaimUnbound
 	default:
 		return n.brokenVolume(s, reason)
@@ -103,12 +103,6 @@ func (w view) wherever() []Reason {
 	for _, need := range w.request.Needs {
 		reasons = append(reasons, need.broken(w.snapshot)...)
 		if need.Volume.IsZero() || !w.snapshot.AttachRequired(need.Volume.Driver) {
-			continue
-		}
-		if w.request.Type.SharesVolume() && need.Link == ledger.LinkUnbound {
-			// What migrates is somewhere. Before there is a volume, there is no
-			// hold that keeps two migrations apart.
-			reasons = append(reasons, Reason{Code: ClaimUnbound, Volume: need.Volume, Claim: need.Name})
 			continue
 		}
 		if excludes(w.snapshot, w.snapshot.Volume(need.Volume), w.node) {

@@ -64,7 +64,8 @@ func (f slowFit) users() []slowUser {
 			takenOut: removed[t.Pod],
 		}
 		for _, v := range t.Volumes {
-			if id, ok := f.w.judge.slotOf(namespace, v.Claim, ledger.VolumeID{}); ok {
+			id, ok := f.w.judge.slotOf(namespace, v.Claim, ledger.VolumeID{})
+			if ok && (t.Type == ledger.TypePod || !isClaim(id)) {
 				u.volumes = append(u.volumes, id)
 			}
 		}

@@ -100,7 +100,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 	var reasons []Reason
 	for _, need := range TicketRequest(s, t).Needs {
 		if broken := need.broken(s); len(broken) > 0 {
-			if broken[0].Code != ClaimUnbound && broken[0].Code != VolumeMissing {
+			if broken[0].Code != VolumeMissing && (need.Bound || broken[0].Code != ClaimUnbound) {
 				reasons = append(reasons, broken...)
 			}
 			continue

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -202,8 +203,8 @@ func (j *judge) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// ticketVolumes are the volumes that a ticket needs slots for; an unbound
-// claim stands for the volume it will become.
+// ticketVolumes are the volumes that a ticket needs slots for; of a pod's, an
+// unbound claim stands for the volume it will become.
 func (j *judge) ticketVolumes(t ledger.Ticket) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for _, tv := range t.Volumes {
@@ -213,12 +214,15 @@ func (j *judge) ticketVolumes(t ledger.Ticket) []ledger.VolumeID {
 				inline = v.Inline
 			}
 		}
-		if id, ok := j.slotOf(t.ID.Namespace, tv.Claim, inline); ok {
+		if id, ok := j.slotOf(t.ID.Namespace, tv.Claim, inline); ok && (t.Type == ledger.TypePod || !isClaim(id)) {
 			list = append(list, id)
 		}
 	}
 	return list
 }
+
+// isClaim says whether v stands for a claim that is not bound yet.
+func isClaim(v ledger.VolumeID) bool { return strings.HasPrefix(v.Handle, "claim ") }
 
 // slotOf is the volume that a claim or an inline volume needs a slot for.
 func (j *judge) slotOf(namespace, claim string, inline ledger.VolumeID) (ledger.VolumeID, bool) {

@@ -110,6 +110,7 @@ func (s *script) pv(a args) {
 			k = ledger.Claim{Key: pv.Claim, UID: s.uid("claim-" + claim)}
 		}
 		k.Bound, k.PersistentVolume, k.Access, k.Class = true, name, pv.Access, pv.Class
+		pv.ClaimUID = k.UID
 		s.putClaim(k)
 	}
 	s.putPV(pv)
@@ -233,7 +234,7 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 }
 
 // ticket makes a ticket: NAME type=… node=… claims=…|pvs=…, or pod=NAME for a
-// reservation without asking Fit.
+// reservation without asking Fit; "granted" for one that says so of itself.
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
@@ -257,6 +258,9 @@ func (s *script) ticket(a args) {
 		t.Volumes = append(t.Volumes, ledger.TicketVolume{PersistentVolume: pv})
 	}
 	t.UID = s.uid("ticket-" + t.ID.Name)
+	if a.flag("granted") {
+		t.Phase = ledger.TicketGranted
+	}
 	s.putTicket(t)
 }
 

@@ -26,6 +26,7 @@ type Need struct {
 	Volume ledger.VolumeID
 	Link   ledger.Link
 	Claim  *ledger.Claim // nil for inline volumes and unclaimed PersistentVolumes
+	Bound  bool          // only a bound claim will do: nobody but a pod waits for its first consumer
 	Access ledger.Access // the claim's or the inline volume's own, which counts until the volume is known
 }
 
@@ -59,7 +60,7 @@ func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
 	}
 	for _, v := range t.Volumes {
 		id, link := s.ResolveTicket(t, v)
-		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link}
+		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod}
 		if v.Claim != "" {
 			need.Claim = s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim})
 		}

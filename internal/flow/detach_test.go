@@ -75,6 +75,7 @@ func TestConfirmUnwanted(t *testing.T) {
 	pv := ledger.PersistentVolume{Name: "pv-9", Version: "1", Volume: disk, Access: ledger.AccessNode}
 	again := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "c"}, UID: "again", Version: "2", PersistentVolume: "a", Bound: true}
 	moved := ledger.PersistentVolume{Name: "a", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: again.Key}
+	given := ledger.PersistentVolume{Name: "a", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: newer.Key}
 	still := ledger.PersistentVolume{Name: "a", Version: "1", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}}
 	b := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "b"}, UID: "b", Version: "1", PersistentVolume: "b", Bound: true}
 	list := func(pods ...ledger.Event) reply { return replies(Done, pods...) }
@@ -89,7 +90,10 @@ func TestConfirmUnwanted(t *testing.T) {
 			[]string{"get pvs a", "tell Unwanted", "finished"}},
 		"who is new, and wants another": {[]reply{list(pod("p", "n1", "b")), replies(Done, b), replies(Done, still)},
 			[]string{"get claims s/b", "get pvs a", "tell Unwanted", "finished"}},
-		"who is new, and wants it": {[]reply{list(pod("p", "n1", "new")), replies(Done, newer)}, []string{"get claims s/new", "finished"}},
+		"who is new, and wants it": {[]reply{list(pod("p", "n1", "new")), replies(Done, newer), replies(Done, given)},
+			[]string{"get claims s/new", "get pvs a", "finished"}},
+		"who is new, and only says that it is theirs": {[]reply{list(pod("p", "n1", "new")), replies(Done, newer), replies(Done, still)},
+			[]string{"get claims s/new", "get pvs a", "tell Unwanted", "finished"}},
 		"a claim that is gone": {[]reply{list(pod("p", "n1", "new")), replies(NotFound), replies(Done, still)},
 			[]string{"get claims s/new", "get pvs a", "tell Unwanted", "finished"}},
 		"a claim and its volume are new": {[]reply{list(pod("p", "n1", "new")), replies(Done, elsewhere), replies(Done, pv)},

@@ -13,6 +13,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	was, known := rec.Volume, rec.exists
+	claimed := rec.Claim != p.Claim || rec.ClaimUID != p.ClaimUID
 	rec.PersistentVolume, rec.exists = p, true
 	if was != p.Volume {
 		l.unlistPV(t, was, p.Name)
@@ -25,8 +26,10 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 		v.Access = l.access(v)
 		t.volume(p.Volume)
 	}
-	if was != p.Volume || !known {
+	if was != p.Volume || !known || claimed {
 		l.resolveAgain(now, t, rec)
+	}
+	if was != p.Volume || !known {
 		l.matchEverywhere(now, t, p.Volume)
 	}
 }

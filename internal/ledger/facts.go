@@ -36,6 +36,7 @@ type PersistentVolume struct {
 	Access             Access
 	Class              string
 	Claim              ClaimKey // spec.claimRef, zero when unclaimed
+	ClaimUID           string   // the claim's UID in spec.claimRef; empty when unclaimed or reserved by name
 	Affinity           NodeAffinity
 	Strays             string // Moorage's annotation: where the driver lists it without an attachment
 	Deleting           bool

@@ -14,7 +14,8 @@ const (
 	LinkNone
 	// LinkMissing: the claim does not exist, or is not the one meant.
 	LinkMissing
-	// LinkLost: the claim has lost its PersistentVolume.
+	// LinkLost: the claim has lost its PersistentVolume, or names one that is
+	// another claim's.
 	LinkLost
 	// LinkUnseen: to a PersistentVolume that has not been seen, or no longer
 	// exists.
@@ -54,7 +55,18 @@ func (w *facts) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 		}
 		return UnboundClaim(driver, rec.UID), LinkUnbound
 	}
+	if pv := w.pvs.get(rec.PersistentVolume); pv != nil && pv.isAnothers(rec.Claim) {
+		return VolumeID{}, LinkLost
+	}
 	return w.resolvePV(rec.PersistentVolume)
+}
+
+// isAnothers says whether a PersistentVolume is bound to another claim than c. A
+// claim's word that it is bound does not count: whoever may write its status can
+// forge it. kubelet and attach/detach controller go by claimRef, too
+// (pkg/kubelet/volumemanager/populator, pkg/controller/volume/attachdetach/util).
+func (p *PersistentVolume) isAnothers(c Claim) bool {
+	return p.Claim != (ClaimKey{}) && (p.Claim != c.Key || p.ClaimUID != "" && c.UID != "" && p.ClaimUID != c.UID)
 }
 
 func (w *facts) resolvePV(name string) (VolumeID, Link) {
@@ -123,9 +135,14 @@ func resolveOnce(is VolumeID, link Link, was VolumeID) VolumeID {
 	return is
 }
 
-// resolveTicketOnce is settle for a ticket, which gives way when its claim or
-// PersistentVolume goes: a reservation must not block the reclaim.
-func resolveTicketOnce(is VolumeID, link Link, was VolumeID) VolumeID {
+// resolveTicketOnce is resolveOnce for a ticket, which gives way when its claim or
+// PersistentVolume goes: a reservation must not block the reclaim. Only a pod's
+// has a slot before there is a volume: unbound claims cost nothing, and tickets
+// for them could fill every node.
+func resolveTicketOnce(t TicketType, is VolumeID, link Link, was VolumeID) VolumeID {
+	if t != TypePod && !is.IsReal() {
+		return VolumeID{}
+	}
 	if is.IsZero() && !was.IsReal() && (link == LinkUnbound || link == LinkUnseen) {
 		return was
 	}

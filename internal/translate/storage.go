@@ -62,6 +62,7 @@ func PersistentVolume(pv *corev1.PersistentVolume) (ledger.PersistentVolume, err
 	}
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		fact.Claim = ledger.ClaimKey{Namespace: ref.Namespace, Name: ref.Name}
+		fact.ClaimUID = string(ref.UID)
 	}
 	return fact, err
 }

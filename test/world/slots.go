@@ -160,7 +160,7 @@ func (w *World) TicketVolumes(t ledger.Ticket) []ledger.VolumeID {
 					id, ok = v.Inline, true
 				}
 			}
-		case !ok:
+		case !ok && t.Type == ledger.TypePod:
 			id, ok = w.claimed(key)
 		}
 		if ok && !id.NoAttach() && w.Needs(id) {

@@ -115,7 +115,7 @@ func (w *World) Resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 		return ledger.VolumeID{}, false
 	}
 	pv, ok := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, claim.PersistentVolume)
-	return pv.Volume, ok && !pv.Volume.IsZero()
+	return pv.Volume, ok && !pv.Volume.IsZero() && (pv.Claim == ledger.ClaimKey{} || pv.Claim == key)
 }
 
 // Needs says whether a volume needs an attachment.
