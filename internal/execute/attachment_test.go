@@ -179,16 +179,23 @@ func TestConfirmUnwanted(t *testing.T) {
 		"a pod elsewhere":     {func(s *apitest.Server) { s.Put("pods", elsewhere) }, true},
 		"a pod of that claim": {func(s *apitest.Server) { s.Put("pods", usingPod("new", "p1", "data")) }, false},
 		"a pod of a claim that the caches don't know": {func(s *apitest.Server) {
+			pv := persistentVolume("data")
+			pv.Spec.ClaimRef.Name = "young"
+			s.Put("persistentvolumes", pv)
 			s.Put("persistentvolumeclaims", boundClaim("young", "pv-data"))
 			s.Put("pods", usingPod("new", "p1", "young"))
 		}, false},
 		"a pod of a claim and a PersistentVolume that the caches don't know": {func(s *apitest.Server) {
 			pv := persistentVolume("data")
-			pv.Name = "pv-young"
+			pv.Name, pv.Spec.ClaimRef.Name = "pv-young", "young"
 			s.Put("persistentvolumes", pv)
 			s.Put("persistentvolumeclaims", boundClaim("young", "pv-young"))
 			s.Put("pods", usingPod("new", "p1", "young"))
 		}, false},
+		"a pod of a claim that only says that it is bound to the volume": {func(s *apitest.Server) {
+			s.Put("persistentvolumeclaims", boundClaim("young", "pv-data"))
+			s.Put("pods", usingPod("new", "p1", "young"))
+		}, true},
 		"a pod of a claim that does not exist": {func(s *apitest.Server) { s.Put("pods", usingPod("new", "p1", "nothing")) }, true},
 		"a pod of a claim that was made again, and bound to the volume": {func(s *apitest.Server) {
 			pv := persistentVolume("data")
@@ -200,7 +207,7 @@ func TestConfirmUnwanted(t *testing.T) {
 		}, false},
 		"a pod of a claim that was made again, and bound to a PersistentVolume that the caches don't know": {func(s *apitest.Server) {
 			pv := persistentVolume("data")
-			pv.Name = "pv-young"
+			pv.Name, pv.Spec.ClaimRef.Name = "pv-young", "again"
 			s.Put("persistentvolumes", pv)
 			s.Remove("persistentvolumeclaims", "shop", "again")
 			s.Put("persistentvolumeclaims", boundClaim("again", "pv-young"))
