@@ -84,6 +84,7 @@ func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(arbiter.St
 			apply(ledger.NodeState{
 				Name: s.Node, UID: n, Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{volume("data")},
 			})
+		default: // changes nothing
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

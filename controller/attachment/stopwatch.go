@@ -44,6 +44,7 @@ func (w *stopwatch) done(step arbiter.Step, began, now time.Time) (attached bool
 			return true
 		}
 		return step.Volume.NoAttach()
+	default: // begins and ends nothing that is timed
 	}
 	return false
 }

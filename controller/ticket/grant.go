@@ -102,8 +102,9 @@ func statusOf(phase ledger.TicketPhase) metav1.ConditionStatus {
 		return metav1.ConditionTrue
 	case ledger.TicketRefused:
 		return metav1.ConditionFalse
+	default:
+		return metav1.ConditionUnknown
 	}
-	return metav1.ConditionUnknown
 }
 
 // as is the status of one object, as it is.

@@ -155,6 +155,7 @@ func carry(ctx context.Context, to sink, task flow.Task, status execute.Status) 
 			} else if to.WriteTicketStatus(ctx, object) != nil {
 				answer.Result = flow.Unfit
 			}
+		default: // succeeds, and shows nothing
 		}
 		task, move = memory.Answer(task, answer, to.Snapshot(), now)
 	}

@@ -49,7 +49,13 @@ func (e *Executor) send(ctx context.Context, r running, request flow.Request) (f
 		return e.drop(ctx, request)
 	case flow.DecideTicket:
 		return e.decideTicket(ctx, request, r.status)
+	default:
+		return unknown(request)
 	}
+}
+
+// unknown is the answer to a request that the executor does not know: it was not sent.
+func unknown(request flow.Request) (flow.Answer, error) {
 	err := fmt.Errorf("%w: request %s is not known", errNotSent, request.Do)
 	return answerOf(request, err), err
 }
@@ -139,6 +145,8 @@ func (e *Executor) drop(ctx context.Context, r flow.Request) (flow.Answer, error
 		request = func(ctx context.Context) error {
 			return e.config.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
 		}
+	default:
+		return unknown(r)
 	}
 	_, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.Pod, error) { return nil, request(ctx) })
 	return answerOf(r, err), err

@@ -56,8 +56,9 @@ func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 		return t.send(read(Attachments, t.Step.Attachment))
 	case Unknown:
 		return m.outlast(t, now)
+	default:
+		return t.fail(a, settled)
 	}
-	return t.fail(a, settled)
 }
 
 // foundAnswered follows the look for an attachment whose creation is over.
@@ -165,6 +166,7 @@ func markAnswered(t Task, a Answer) (Task, Move) {
 		return t.end(Finished, "")
 	case NotFound, Conflict:
 		return t.end(Stale, fmt.Sprintf("VolumeAttachment %s is not the one it was", t.Step.Attachment))
+	default:
+		return t.fail(a)
 	}
-	return t.fail(a)
 }

@@ -245,8 +245,9 @@ func removeAnswered(t Task, a Answer) (Task, Move) {
 		switch a.Result {
 		case Done, NotFound, Conflict:
 			return t.end(Finished, "")
+		default:
+			return t.fail(a)
 		}
-		return t.fail(a)
 	}
 	node, found := first[ledger.NodeState](a)
 	switch {

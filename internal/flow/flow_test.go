@@ -96,6 +96,7 @@ func text(r Request) string {
 			words = append(words, c.Rule+"@"+c.Version)
 		}
 		return strings.Join(words, " ")
+	default: // say it by their preconditions
 	}
 	if r.Do == DecideTicket {
 		words = append(words, r.Phase.String(), fmt.Sprintf("epoch=%d", r.Epoch))

@@ -21,6 +21,7 @@ func Decide(d Decided) Task {
 		t.Holds, t.Commit.Phase = d.Holds, ledger.TicketGranted
 	case Refuse:
 		return Refusal(d.Ticket, d.Verdict, d.Missing)
+	case Wait: // the status says why
 	}
 	return t
 }
@@ -100,18 +101,21 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 			return m.advance(t, s)
 		case Exists, Conflict, NotFound:
 			return t.send(readHold(t.Sent.Volume))
+		default:
+			return t.fail(a)
 		}
-		return t.fail(a)
 	case DropTicket:
 		switch a.Result {
 		case Done, NotFound:
 			return t.end(Finished, "", ledger.TicketReleased{ID: t.Ticket.ID, UID: t.Ticket.UID})
 		case Conflict:
 			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
+		default:
+			return t.fail(a)
 		}
-		return t.fail(a)
+	default:
+		return m.decideAnswered(t, a, now)
 	}
-	return m.decideAnswered(t, a, now)
 }
 
 // decideAnswered follows the write of a ticket's status. Nothing else is granted
@@ -126,8 +130,9 @@ func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 		return t.send(read(Tickets, t.Sent.Key))
 	case Unknown:
 		return m.outlast(t, now)
+	default:
+		return t.fail(a)
 	}
-	return t.fail(a)
 }
 
 // missingAnswered follows a read that must find nothing. What is there makes the

@@ -179,6 +179,7 @@ func valueMatches(op NodeOperator, values, value string, has bool) bool {
 		return has
 	case NodeDoesNotExist:
 		return !has
+	case NodeGt, NodeLt:
 	}
 	bound, _, _ := strings.Cut(values, afterValue)
 	limit, _ := strconv.ParseInt(bound, 10, 64)

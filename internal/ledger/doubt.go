@@ -33,13 +33,13 @@ func (n *Node) Doubts(v VolumeID) bool {
 
 // SameBoot says whether two states of a node are known to be of one boot of one
 // machine. Where a kubelet has not said, they are not.
-func (n *NodeState) SameBoot(m *NodeState) bool {
-	return n.BootID != "" && n.BootID == m.BootID && n.SystemUUID == m.SystemUUID
+func (s *NodeState) SameBoot(m *NodeState) bool {
+	return s.BootID != "" && s.BootID == m.BootID && s.SystemUUID == m.SystemUUID
 }
 
 // anotherBoot says whether two states of a node are known to be of two boots.
-func (n *NodeState) anotherBoot(m *NodeState) bool {
-	return n.BootID != "" && m.BootID != "" && n.BootID != m.BootID
+func (s *NodeState) anotherBoot(m *NodeState) bool {
+	return s.BootID != "" && m.BootID != "" && s.BootID != m.BootID
 }
 
 // doubt begins to count a volume as in use at a node, whatever the node's list says.

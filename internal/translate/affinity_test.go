@@ -99,7 +99,8 @@ func TestNodeAffinityOfPersistentVolumes(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
-	if nodeAffinity(zone("a")) != nodeAffinity(zone("a")) || nodeAffinity(zone("a")) == nodeAffinity(zone("b")) {
+	first, again, other := nodeAffinity(zone("a")), nodeAffinity(zone("a")), nodeAffinity(zone("b"))
+	if first != again || first == other {
 		t.Error("affinities that are equal differ, or others don't")
 	}
 }
