@@ -5,6 +5,8 @@ GO          ?= go
 BIN         := bin
 KUBERNETES  := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The tag of images that the chart asks for.
+APPVERSION  := $(shell awk '/^appVersion:/ {print $$2}' charts/moorage/Chart.yaml)
 # The Kubernetes components report the release they are; Moorage's its own.
 LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) \
                -X github.com/moorage-dev/moorage/internal/report.Version=$(VERSION)
@@ -110,7 +112,7 @@ systems: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Run every scenario,
 
 .PHONY: images
 images: ## Build the OCI images of all components, for all platforms, into bin/images; CHECK=1: twice, and run them
-	$(GO) run -C hack/image . --repository $(CURDIR) --out $(abspath $(BIN))/images --version $(VERSION) \
+	$(GO) run -C hack/image . --repository $(CURDIR) --out $(abspath $(BIN))/images --version $(VERSION) --tag $(APPVERSION) \
 	  $(if $(CHECK),--check) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: krew

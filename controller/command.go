@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/moorage-dev/moorage/internal/memory"
 )
 
 // NewCommand returns the command line of moorage-controller. It works until
@@ -31,7 +33,7 @@ the other.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			keepWithin(klog.FromContext(command.Context()))
+			memory.KeepWithinLimit(klog.FromContext(command.Context()))
 			return Run(command.Context(), config)
 		},
 	}

@@ -9,23 +9,46 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 )
 
+// registry is where images are unless a test says something else: the chart has no
+// default for it.
+const registry = "registry.example.com"
+
+// pem has the form of a certificate, in YAML.
+const pem = `"-----BEGIN CERTIFICATE-----\nUEVN\n-----END CERTIFICATE-----"`
+
 // renderChart returns the chart's templates, rendered with values (YAML) over
 // the defaults, keyed by their path under templates/.
 func renderChart(t *testing.T, values string) (map[string]string, error) {
 	t.Helper()
-	chart, err := loader.LoadDir("../charts/moorage")
-	if err != nil {
-		t.Fatal(err)
-	}
 	given := map[string]any{}
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		t.Fatal(err)
 	}
+	if image, ok := given["image"].(map[string]any); !ok {
+		given["image"] = map[string]any{"registry": registry}
+	} else if _, ok := image["registry"]; !ok {
+		image["registry"] = registry
+	}
+	return render(loadChart(t), given)
+}
+
+func loadChart(t *testing.T) *chart.Chart {
+	t.Helper()
+	loaded, err := loader.LoadDir("../charts/moorage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// render renders a chart as helm does, with values over its defaults.
+func render(chart *chart.Chart, given map[string]any) (map[string]string, error) {
 	capabilities := common.DefaultCapabilities.Copy()
 	all, err := util.ToRenderValues(chart, given, common.ReleaseOptions{Name: "moorage", Namespace: "storage", IsInstall: true}, capabilities)
 	if err != nil {
@@ -59,13 +82,13 @@ func TestChartValues(t *testing.T) {
 		{name: "policies off", values: "policies: {enabled: false}", file: "policies/tickets.yaml", hasNot: []string{"kind:"}},
 		{name: "policies name the release's namespace", file: "policies/volume-status.yaml", has: []string{"system:serviceaccount:storage:moorage-controller"}},
 		{name: "beside another scheduler", file: "scheduler/configmap.yaml", hasNot: []string{"schedulerName: default-scheduler"}},
-		{name: "as the only scheduler", values: "scheduler: {onlyScheduler: true}", file: "scheduler/configmap.yaml",
+		{name: "as the only scheduler", values: "scheduler: {onlyScheduler: true, nodes: [cp-1, cp-2]}", file: "scheduler/configmap.yaml",
 			has: []string{"schedulerName: default-scheduler", "schedulerName: moorage-scheduler"}},
 		{name: "another scheduler's name", values: "schedulerName: harbour", file: "scheduler/rbac.yaml", has: []string{"resourceNames: [harbour]"}},
 		{name: "and the webhook's", values: "schedulerName: harbour", file: "webhook/deployment.yaml", has: []string{"--scheduler-name=harbour"}},
 		{name: "cert-manager injects the CA", file: admission, has: []string{"cert-manager.io/inject-ca-from: storage/moorage-webhook"}, hasNot: []string{"caBundle"}},
-		{name: "a CA of one's own", values: "{certManager: {enabled: false}, webhook: {caBundle: PEM}}", file: admission,
-			has: []string{"caBundle: UEVN"}, hasNot: []string{"cert-manager.io"}},
+		{name: "a CA of one's own", values: "{certManager: {enabled: false}, webhook: {caBundle: " + pem + "}}", file: admission,
+			has: []string{"caBundle: LS0tLS1CRUdJTi"}, hasNot: []string{"cert-manager.io"}},
 		{name: "an issuer of one's own", values: "certManager: {issuerRef: {name: corp, kind: ClusterIssuer}}", file: "webhook/certificate.yaml",
 			has: []string{"name: corp", "kind: ClusterIssuer"}, hasNot: []string{"selfSigned"}},
 		{name: "who else has an opinion on the webhook", values: `webhook: {failurePolicy: Fail, reinvocationPolicy: Never, timeoutSeconds: 9,
@@ -78,14 +101,39 @@ func TestChartValues(t *testing.T) {
 		{name: "and nobody injects", values: "certManager: {enabled: false}", file: admission, hasNot: []string{"cert-manager.io", "caBundle"}},
 		{name: "no job beside cert-manager", file: "certificate/job.yaml", hasNot: []string{"kind:"}},
 		{name: "nor its rights", file: "certificate/rbac.yaml", hasNot: []string{"kind:"}},
-		{name: "nor beside a CA of one's own", values: "{certManager: {enabled: false}, webhook: {caBundle: PEM}}", file: "certificate/job.yaml", hasNot: []string{"kind:"}},
-		{name: "a CA of one's own comes before cert-manager", values: "webhook: {caBundle: PEM}", file: "webhook/certificate.yaml", hasNot: []string{"kind:"}},
+		{name: "nor beside a CA of one's own", values: "{certManager: {enabled: false}, webhook: {caBundle: " + pem + "}}", file: "certificate/job.yaml", hasNot: []string{"kind:"}},
+		{name: "a CA of one's own comes before cert-manager", values: "webhook: {caBundle: " + pem + "}", file: "webhook/certificate.yaml", hasNot: []string{"kind:"}},
 		{name: "definitions come with the release", file: "crds.yaml", has: []string{"name: volumetickets.moorage.dev", "helm.sh/resource-policy: keep"}},
 		{name: "and go with it if asked", values: "crds: {keep: false}", file: "crds.yaml", has: []string{"name: volumeholds.moorage.dev"}, hasNot: []string{"resource-policy"}},
 		{name: "or are somebody else's", values: "crds: {enabled: false}", file: "crds.yaml", hasNot: []string{"kind:"}},
 		{name: "the webhook asks nobody", file: "networkpolicy.yaml", has: []string{"egress: []"}},
 		{name: "an API server somewhere", values: "networkPolicy: {apiServer: {cidrs: [10.1.0.0/16], ports: [8443]}}", file: "networkpolicy.yaml",
-			has: []string{`cidr: "10.1.0.0/16"`, "port: 8443"}, hasNot: []string{"0.0.0.0"}},
+			has: []string{`cidr: "10.1.0.0/16"`, "port: 8443"}, hasNot: []string{"policyTypes: [Ingress]"}},
+		{name: "an API server that nobody can describe", file: "networkpolicy.yaml", has: []string{"policyTypes: [Ingress]"}, hasNot: []string{"ipBlock", "6443"}},
+		{name: "an API server known by its ports", values: "networkPolicy: {apiServer: {ports: [443]}}", file: "networkpolicy.yaml",
+			has: []string{"policyTypes: [Ingress, Egress]", "port: 443"}, hasNot: []string{"to:", "ipBlock"}},
+		{name: "a webhook at another port", values: "webhook: {port: 10250}", file: "webhook/deployment.yaml",
+			has: []string{"--listen=:10250", "containerPort: 10250"}, hasNot: []string{"8443", "hostNetwork"}},
+		{name: "and it can be reached there", values: "webhook: {port: 10250}", file: "networkpolicy.yaml", has: []string{"port: 10250"}, hasNot: []string{"8443"}},
+		{name: "a webhook in the nodes' network", values: "webhook: {hostNetwork: true}", file: "webhook/deployment.yaml",
+			has: []string{"hostNetwork: true", "maxSurge: 0"}},
+		{name: "which no policy is about", values: "webhook: {hostNetwork: true}", file: "networkpolicy.yaml", hasNot: []string{"name: moorage-webhook"}},
+		{name: "our pods are placed by somebody else", file: "controller/deployment.yaml", has: []string{"schedulerName: default-scheduler"}},
+		{name: "a scheduler that nobody places", values: "scheduler: {onlyScheduler: true, nodes: [cp-1, cp-2]}", file: "scheduler/deployment.yaml",
+			has: []string{"nodeName: cp-1", "nodeName: cp-2", "replicas: 1"}, hasNot: []string{"topologySpread", "name: moorage-scheduler\n  namespace"}},
+		{name: "an upgrade takes nobody away before there is another", file: "scheduler/deployment.yaml", has: []string{"maxSurge: 1, maxUnavailable: 0"}},
+		{name: "more labels", values: "{commonLabels: {team: storage}, controller: {podLabels: {team: disks, tier: one}}}", file: "controller/deployment.yaml",
+			has: []string{"    team: storage\n", "        team: disks\n", "        tier: one\n"}},
+		{name: "an account's annotations", values: "webhook: {serviceAccount: {annotations: {role: x}}}", file: "webhook/serviceaccount.yaml", has: []string{"    role: x\n"}},
+		{name: "probes", values: "controller: {livenessProbe: {failureThreshold: 9}}", file: "controller/deployment.yaml", has: []string{"failureThreshold: 9", "path: /healthz"}},
+		{name: "environment, volumes and mounts", values: "controller: {extraEnv: [{name: A, value: b}], extraVolumes: [{name: x, emptyDir: {}}], extraVolumeMounts: [{name: x, mountPath: /x}]}",
+			file: "controller/deployment.yaml", has: []string{"- name: A", "emptyDir: {}", "mountPath: /x"}},
+		{name: "a history", values: "revisionHistoryLimit: 0", file: "controller/deployment.yaml", has: []string{"revisionHistoryLimit: 0"}},
+		{name: "the certificate job's place", values: "{certManager: {enabled: false}, certificateJob: {nodeSelector: {disk: ssd}, tolerations: [{key: x, operator: Exists}]}}",
+			file: "certificate/job.yaml", has: []string{"disk: ssd", "key: x"}},
+		{name: "an extender whose Secrets are there", values: "extender: {enabled: true, certificatesGiven: true}", file: "extender/certificate.yaml", hasNot: []string{"kind:"}},
+		{name: "an attacher is pinned", values: "{image: {digests: {attacher: 'sha256:" + strings.Repeat("b", 64) + "'}}, attacher: {drivers: [{name: d, namespace: ns, serviceAccount: s}]}}",
+			file: "NOTES.txt", has: []string{"moorage-attacher:0.2.0@sha256:bbb"}},
 		{name: "no network policies", values: "networkPolicy: {enabled: false}", file: "networkpolicy.yaml", hasNot: []string{"kind:"}},
 		{name: "who may scrape", values: "networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {a: b}}}]}", file: "networkpolicy.yaml", has: []string{"a: b"}},
 		{name: "strictness names the scheduler", values: "schedulerName: harbour", file: "policies/strict.yaml", has: []string{"== 'harbour'", "scheduler harbour"}},
@@ -114,15 +162,15 @@ func TestChartValues(t *testing.T) {
 			has: []string{"--client-names=a,b", "/moorage-webhook:", "- extender"}},
 		{name: "and its scheduler's certificate", values: "extender: {enabled: true, clientNames: [a, b]}", file: "extender/certificate.yaml",
 			has: []string{`commonName: "a"`, "secretName: moorage-extender-client"}},
-		{name: "an extender with certificates of one's own", values: "{extender: {enabled: true}, certManager: {enabled: false}, webhook: {caBundle: PEM}}",
+		{name: "an extender with certificates of one's own", values: "{extender: {enabled: true, certificatesGiven: true}, certManager: {enabled: false}, webhook: {caBundle: " + pem + "}}",
 			file: "extender/certificate.yaml", hasNot: []string{"kind:"}},
 		{name: "extenders may be more", values: "extender: {enabled: true, replicas: 3, maxUnavailable: 2}", file: "extender/disruption.yaml", has: []string{"maxUnavailable: 2"}},
 		{name: "no budget without an extender", file: "extender/disruption.yaml", hasNot: []string{"kind:"}},
 		{name: "an image is pinned", values: "image: {digests: {webhook: 'sha256:" + strings.Repeat("a", 64) + "'}}", file: "webhook/deployment.yaml",
-			has: []string{"image: ghcr.io/moorage-dev/moorage-webhook:0.2.0@sha256:aaa"}},
+			has: []string{"image: registry.example.com/moorage-webhook:0.2.0@sha256:aaa"}},
 		{name: "and no other", values: "image: {digests: {webhook: 'sha256:" + strings.Repeat("a", 64) + "'}}", file: "controller/deployment.yaml", hasNot: []string{"@"}},
 		{name: "which attachers to exchange", values: attachers, file: "NOTES.txt",
-			has: []string{"the attacher of disk.moorage.dev, tape.example.com", "ghcr.io/moorage-dev/moorage-attacher:0.2.0"}},
+			has: []string{"the attacher of disk.moorage.dev, tape.example.com", "registry.example.com/moorage-attacher:0.2.0"}},
 		{name: "none to exchange", file: "NOTES.txt", hasNot: []string{"attacher of"}},
 		{name: "no rights for attachers that are not there", file: "attacher/rbac.yaml", hasNot: []string{"kind:"}},
 		{name: "attachers are scraped by number of port", values: attachers, file: "metrics/podmonitor.yaml",
@@ -174,7 +222,24 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"scheduler: {extraArgs: [verbose]}":                                                 "extraArgs",
 		"webhook: {failurePolicy: Maybe}":                                                   "failurePolicy",
 		"controller: {maxUnavailable: 0}":                                                   "maxUnavailable",
-		"networkPolicy: {apiServer: {cidrs: []}}":                                           "cidrs",
+		"networkPolicy: {apiServer: {cidrs: [here]}}":                                       "cidrs",
+		"webhook: {port: 443}":                                                              "port",
+		"webhook: {caBundle: secret}":                                                       "not PEM",
+		"extender: {enabled: true, port: 9000, healthPort: 9000}":                           "extender.healthPort",
+		"{extender: {enabled: true}, certManager: {enabled: false}}":                        "extender.certificatesGiven=true",
+		"extender: {enabled: true, clientSecret: moorage-webhook-tls}":                      "extender.clientSecret",
+		"scheduler: {onlyScheduler: true}":                                                  "scheduler.nodes",
+		"schedulerName: moorage-controller":                                                 "schedulerName",
+		"criticalPods: 3":                                                                   "criticalPods",
+		"certManager: {renewBefore: 2160h}":                                                 "certManager.renewBefore",
+		"certManager: {duration: 30m, renewBefore: 10m}":                                    "certManager.duration",
+		"certificateJob: {renewBefore: 9000h}":                                              "certificateJob.renewBefore",
+		"controller: {extraArgs: [--mode=Standalone]}":                                      "use mode",
+		"controller: {strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}}":            "controller.strategy",
+		"webhook: {matchConditions: [{name: not-a-mirror-pod, expression: 'true'}]}":        "webhook.matchConditions",
+		"controller: {extraVolumes: [{name: data, persistentVolumeClaim: {claimName: x}}]}": "persistentVolumeClaim",
+		"commonLabels: {app.kubernetes.io/name: mine}":                                      "app.kubernetes.io/name",
+		"image: {registry: ''}":                                                             "docs/operate/images.md",
 		"metrics: {rule: {enabled: true}}":                                                  "rule",
 		"certificateJob: {schedule: nightly}":                                               "schedule",
 		"{certManger: {enabled: false}}":                                                    "certManger",

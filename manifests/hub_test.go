@@ -64,7 +64,8 @@ func TestArtifactHubIsToldTheTruth(t *testing.T) {
 	}
 	for _, w := range renderRelease(t, everything).workloads(t) {
 		for _, c := range w.template.Spec.Containers {
-			if !slices.Contains(named, c.Image) {
+			_, image, _ := strings.Cut(c.Image, "/")
+			if !slices.ContainsFunc(named, func(known string) bool { return strings.HasSuffix(known, "/"+image) }) {
 				t.Errorf("%s runs %s, which nobody tells", w.name, c.Image)
 			}
 		}

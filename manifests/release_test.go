@@ -55,3 +55,23 @@ func renderRelease(t *testing.T, values string) release {
 	}
 	return out
 }
+
+// A Job can't be changed, and Argo CD counts no revisions: the same values give the
+// same Job, and others another.
+func TestTheJobIsNamedByWhatItDoes(t *testing.T) {
+	job := func(values string) string {
+		for key := range renderRelease(t, "certManager: {enabled: false}\n"+values) {
+			if strings.HasPrefix(key, "Job/") {
+				return key
+			}
+		}
+		return ""
+	}
+	first := job("")
+	if first == "" || job("") != first {
+		t.Errorf("the same values give the Jobs %q and %q", first, job(""))
+	}
+	if other := job("image: {tag: 9.9.9}"); other == first {
+		t.Errorf("another image gives the same Job %q", other)
+	}
+}

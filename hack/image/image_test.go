@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // hello is an image of a small program, for this machine and another kind.
@@ -144,5 +146,36 @@ func TestEachImageHasItsBillOfMaterials(t *testing.T) {
 		if !described[image.Digest] {
 			t.Errorf("the image for %s has no bill of materials", image.Platform)
 		}
+	}
+}
+
+// Clusters on one machine load all images of a platform from one file, by the names
+// that the chart gives them.
+func TestOneFileHasTheImagesOfAPlatform(t *testing.T) {
+	b := hello()
+	folder, _, digest := written(t, b)
+	out := t.TempDir()
+	for _, platform := range b.platforms {
+		if err := archive(out, []built{{"moorage-hello", folder, digest}}, platform, "moorage.local", "1.2.3"); err != nil {
+			t.Fatal(err)
+		}
+		tag, err := name.NewTag("moorage.local/moorage-hello:1.2.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err := tarball.ImageFromPath(filepath.Join(out, "moorage-linux-"+platform.Architecture+".tar"), &tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.Architecture != platform.Architecture {
+			t.Errorf("the file for %s has an image for %s", platform.Architecture, config.Architecture)
+		}
+	}
+	if err := archive(out, []built{{"moorage-hello", folder, digest}}, v1.Platform{OS: "linux", Architecture: "s390x"}, "moorage.local", "1"); err == nil {
+		t.Error("there is a file for a platform that was not built")
 	}
 }

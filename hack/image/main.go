@@ -11,6 +11,9 @@
 //	go run -C hack/image . --out images
 //	crane push images/moorage-webhook ghcr.io/you/moorage-webhook:1
 //
+// and, for each platform, a file with all of them, which clusters on one machine load
+// (docs/operate/images.md).
+//
 // With --check it builds each image twice and compares the digests, and runs the
 // one for this machine from its own root.
 package main
@@ -45,6 +48,8 @@ func run(ctx context.Context, args []string) error {
 	repository := flags.String("repository", "../..", "root of the work tree")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
 	components := flags.String("components", "moorage-attacher,moorage-controller,moorage-scheduler,moorage-webhook", "components, separated by commas")
+	prefix := flags.String("prefix", "moorage.local", "what the images' names begin with in the files that clusters on one machine load")
+	tag := flags.String("tag", "latest", "the images' tag there")
 	version := flags.String("version", "unknown", "version that the binaries report")
 	checked := flags.Bool("check", false, "build each image twice, and run it")
 	if err := flags.Parse(args); err != nil {
@@ -54,26 +59,34 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, component := range strings.Split(*components, ",") {
-		b := build{repository: *repository, command: "./cmd/" + component, name: component, version: *version, linked: []string{linked}}
-		for _, platform := range strings.Split(*platforms, ",") {
-			parsed, err := v1.ParsePlatform(platform)
-			if err != nil {
-				return fmt.Errorf("--platforms: %w", err)
-			}
-			b.platforms = append(b.platforms, *parsed)
+	var parsed []v1.Platform
+	for _, text := range strings.Split(*platforms, ",") {
+		platform, err := v1.ParsePlatform(text)
+		if err != nil {
+			return fmt.Errorf("--platforms: %w", err)
 		}
+		parsed = append(parsed, *platform)
+	}
+	var images []built
+	for _, component := range strings.Split(*components, ",") {
+		b := build{repository: *repository, command: "./cmd/" + component, name: component, version: *version, linked: []string{linked}, platforms: parsed}
 		folder := filepath.Join(*out, component)
 		digest, err := b.write(ctx, folder)
 		if err != nil {
 			return fmt.Errorf("image %s: %w", component, err)
 		}
 		fmt.Println(component, digest)
+		images = append(images, built{component, folder, digest})
 		if !*checked {
 			continue
 		}
 		if err := b.again(ctx, folder, digest); err != nil {
 			return fmt.Errorf("image %s: %w", component, err)
+		}
+	}
+	for _, platform := range parsed {
+		if err := archive(*out, images, platform, *prefix, *tag); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -171,7 +171,7 @@ func (s *story) ownCertificates(ctx context.Context) error {
 		return err
 	}
 	s.audit = reader
-	values := []string{"--set", "certManager.enabled=false", "--set", "certificateJob.duration=48h"}
+	values := []string{"--set", "image.registry=" + registry, "--set", "certManager.enabled=false", "--set", "certificateJob.duration=48h"}
 	if err := s.installChart(ctx, "charts/moorage", append(values, "--set", "certificateJob.renewBefore=24h")...); err != nil {
 		return err
 	}

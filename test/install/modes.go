@@ -4,8 +4,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,9 +93,10 @@ func (s *story) comesAndGoes(ctx context.Context, w *workload, next string) erro
 // modeIsAsked: where a Standalone Moorage is installed, helm refuses to change the
 // mode by default.
 func (s *story) modeIsAsked(ctx context.Context) error {
-	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-values", "--dry-run=server")
-	if err == nil {
-		return errors.New("helm upgrade without a mode would change Standalone to Cooperative")
+	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-values",
+		"--set", "image.registry="+registry, "--dry-run=server")
+	if err == nil || !strings.Contains(err.Error(), "name the mode") {
+		return fmt.Errorf("helm upgrade without a mode would change Standalone to Cooperative: %w", err)
 	}
 	return nil
 }

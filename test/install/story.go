@@ -27,6 +27,7 @@ import (
 const (
 	release   = "moorage"
 	namespace = sandbox.MoorageNamespace
+	registry  = "registry.example.com"
 )
 
 // story is the cluster and who acts on it. Its methods are serial.

@@ -19,19 +19,24 @@ mode: a changed default must not leave a cluster without a controller that attac
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if and (eq .Values.mode "Standalone") (not .Values.policies.enabled) (not (has "--skip-policy-check" .Values.controller.extraArgs)) -}}
-{{- fail "mode Standalone needs policies.enabled=true: without the policy moorage-volumes-attached the controller does not lead, and nothing is attached" -}}
-{{- end -}}
 {{- .Values.mode | default "Cooperative" -}}
 {{- end }}
 
-{{/* Labels of every object; the argument is a dict of root and component. */}}
+{{/* Labels of every object; the argument is a dict of root and component, and of
+more labels where an object has some of its own. */}}
 {{- define "moorage.labels" -}}
-app.kubernetes.io/name: moorage
-app.kubernetes.io/component: {{ .component }}
-app.kubernetes.io/part-of: moorage
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- $own := dict
+  "app.kubernetes.io/name" "moorage"
+  "app.kubernetes.io/component" .component
+  "app.kubernetes.io/part-of" "moorage"
+  "app.kubernetes.io/managed-by" .root.Release.Service
+  "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- toYaml (merge $own (.more | default dict) .root.Values.commonLabels) -}}
+{{- end }}
+
+{{/* Labels of a component's pods. */}}
+{{- define "moorage.podLabels" -}}
+{{- include "moorage.labels" (dict "root" .root "component" .component "more" .values.podLabels) -}}
 {{- end }}
 
 {{/* What a component's pods are selected by. */}}
@@ -51,9 +56,29 @@ app.kubernetes.io/component: {{ .component }}
 system:serviceaccount:{{ .Release.Namespace }}:moorage-controller
 {{- end }}
 
-{{/* What the pods of every component have in common, as the restricted pod
-security standard asks. */}}
-{{- define "moorage.podSecurity" -}}
+{{/* What the Deployments of every component have in common; the argument is a dict of
+root, component and values, and of replicas where those are not the component's. */}}
+{{- define "moorage.deployment" -}}
+replicas: {{ .replicas | default .values.replicas }}
+revisionHistoryLimit: {{ .root.Values.revisionHistoryLimit }}
+strategy:
+  {{- if .values.strategy }}
+  {{- toYaml .values.strategy | nindent 2 }}
+  {{- else if .values.hostNetwork }}
+  # The port of a node is free only once the old pod is gone.
+  type: RollingUpdate
+  rollingUpdate: {maxSurge: 0, maxUnavailable: 1}
+  {{- else }}
+  type: RollingUpdate
+  rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
+  {{- end }}
+{{- end }}
+
+{{/* What the pods of every component have in common, as the restricted pod security
+standard asks. Another scheduler than Moorage's places them, whatever a webhook of
+somebody else's would make the default. With node, none places them. */}}
+{{- define "moorage.pod" -}}
+schedulerName: default-scheduler
 {{- with .root.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
@@ -68,23 +93,21 @@ securityContext:
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .values.tolerations }}
+{{- with concat .root.Values.tolerations (.values.tolerations | default list) }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- if .node }}
+nodeName: {{ .node }}
+{{- else }}
+{{- with merge dict (.values.nodeSelector | default dict) .root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
 affinity:
-  podAntiAffinity:
-    preferredDuringSchedulingIgnoredDuringExecution:
-      - weight: 100
-        podAffinityTerm:
-          topologyKey: kubernetes.io/hostname
-          labelSelector:
-            matchLabels:
-              {{- include "moorage.selector" . | nindent 14 }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- $selector := include "moorage.selector" . }}
 {{- with .values.topologySpread }}
 topologySpreadConstraints:
@@ -95,6 +118,12 @@ topologySpreadConstraints:
         {{- $selector | nindent 8 }}
   {{- end }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* A probe: what the chart says of it, and what the values do. */}}
+{{- define "moorage.probe" -}}
+{{- toYaml (merge dict .values .chart) -}}
 {{- end }}
 
 {{/* How many pods of a component a drain may take at once. */}}

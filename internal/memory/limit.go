@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package memory keeps a process within its container's memory.
+//
+// Reads: the limit of its cgroup. Decides: how large the heap may become before the
+// garbage collector works harder. Writes: that setting of this process.
+package memory
 
 import (
 	"io/fs"
@@ -35,11 +39,11 @@ func memoryLimit(root fs.FS) (int64, bool) {
 	return 0, false
 }
 
-// keepWithin has the garbage collector work harder as the heap nears nine tenths
+// KeepWithinLimit has the garbage collector work harder as the heap nears nine tenths
 // of what the container may use, unless GOMEMLIMIT says something else: it would
 // let the heap double before it begins, and in a large cluster a start takes in
 // everything at once.
-func keepWithin(log klog.Logger) {
+func KeepWithinLimit(log klog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
