@@ -63,6 +63,13 @@ func (p profile) keeps(name, point string) bool {
 	return true
 }
 
+// bindsFirst says whether a plugin is the first to bind: only those that the bind
+// point itself names come before DefaultBinder.
+func (p profile) bindsFirst(name string) bool {
+	named := p.Plugins["bind"].Enabled
+	return len(named) > 0 && named[0].Name == name
+}
+
 func checkScheduler(e *Evidence) []Finding {
 	list := e.checkLeader(v1alpha1.SchedulerName, "Pods that opted in wait.")
 	if e.Configs.Err != nil {
@@ -95,9 +102,12 @@ func checkProfile(p profile, where string) Finding {
 	switch {
 	case !p.enables(ourPlugin):
 		return found(Error, where, "Enable VolumeHold under plugins.multiPoint.", "the profile %s does not have the plugin VolumeHold", p.SchedulerName)
+	case !p.bindsFirst(ourPlugin):
+		return found(Error, where, "Name VolumeHold first under plugins.bind.enabled of the profile, as the chart does.",
+			"the profile %s does not have VolumeHold as its first Bind plugin, and moorage-scheduler does not start with it", p.SchedulerName)
 	case p.keeps(limitPlugin, "filter"):
 		return found(Warning, where, "Disable NodeVolumeLimits in the profile: VolumeHold counts slots itself.",
 			"the profile has NodeVolumeLimits beside VolumeHold, which counts a pod's own attachment twice and refuses it its own full node")
 	}
-	return Finding{Severity: OK, Message: "the profile has VolumeHold in place of NodeVolumeLimits", Evidence: where}
+	return Finding{Severity: OK, Message: "the profile has VolumeHold in place of NodeVolumeLimits, and first to bind", Evidence: where}
 }

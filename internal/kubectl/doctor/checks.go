@@ -21,6 +21,7 @@ func checks() []check {
 		{name: "crds", find: checkCRDs},
 		{name: "rights", find: checkRights},
 		{name: "controller", find: checkController},
+		{name: "mode", find: checkMode},
 		{name: "attach-detach", find: checkAttachDetach},
 		{name: "webhook", find: checkWebhook},
 		{name: "certificate", find: checkCertificate},

@@ -64,7 +64,8 @@ func renewer(e *Evidence) *batchv1.CronJob {
 // configuration is a scheduler's, with a plugin enabled and one disabled.
 func configuration(enabled, disabled string) string {
 	return "kind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: moorage-scheduler\n  plugins:\n    multiPoint:\n" +
-		"      enabled: [{name: " + enabled + "}]\n      disabled: [{name: " + disabled + "}]\n"
+		"      enabled: [{name: " + enabled + "}]\n      disabled: [{name: " + disabled + "}]\n" +
+		"    bind:\n      enabled: [{name: " + enabled + "}]\n"
 }
 
 // noted gives a Lease the time at which the API server took its renewal in.
@@ -140,6 +141,7 @@ func healthy(t *testing.T) *Evidence {
 		lease("moorage-system", v1alpha1.ControllerName, now()), lease("moorage-system", v1alpha1.SchedulerName, now()), lease("kube-node-lease", "worker-1", now()),
 		lease("moorage-system", v1alpha1.ExtenderName, now()),
 	}
+	e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "Standalone"}
 	for _, name := range append(components(), v1alpha1.ExtenderName) {
 		e.Roles.Items = append(e.Roles.Items, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}})
 		e.RoleBinds.Items = append(e.RoleBinds.Items, rbacv1.ClusterRoleBinding{
@@ -226,7 +228,41 @@ func TestFindings(t *testing.T) {
 		{"policies denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
 		{"bindings denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"policy missing", "policies", Warning, "policy moorage-tickets is missing: tickets that nothing ends", func(e *Evidence) { e.Policies.Items[1].Name = "other" }},
-		{"policy not bound", "policies", Error, "policy moorage-volumes-attached is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[:3] }},
+		{"policy not bound", "policies", Error, "policy moorage-tickets is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[2:] }},
+		{"a policy that nobody reads", "mode", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
+		{"Standalone", "mode", OK, "Standalone: Moorage attaches", func(*Evidence) {}},
+		{"Standalone that never led", "mode", Warning, "its controller has not led yet", func(e *Evidence) {
+			e.Bindings.Items, e.Leases.Items = e.Bindings.Items[:3], e.Leases.Items[1:]
+		}},
+		{"Standalone beside a Cooperative leader", "mode", Warning, "its controller has not led yet", func(e *Evidence) {
+			e.Bindings.Items = e.Bindings.Items[:3]
+			e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "Cooperative"}
+		}},
+		{"Standalone, not bound", "mode", Warning, "the policy is not bound yet", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[:3] }},
+		{"Standalone without a leader", "mode", Error, "nothing is attached or detached", func(e *Evidence) {
+			e.Leases.Items[0].Spec.RenewTime = new(metav1.NewMicroTime(now().Add(-time.Minute)))
+		}},
+		{"another release", "mode", Error, "belongs to the release in namespace storage", func(e *Evidence) {
+			e.Bindings.Items[3].Annotations = map[string]string{v1alpha1.AnnotationRelease: "storage"}
+		}},
+		{"Cooperative", "mode", OK, "Cooperative: kube-controller-manager's", func(e *Evidence) {
+			e.Policies.Items, e.Bindings.Items = e.Policies.Items[:3], e.Bindings.Items[:3]
+			e.Leases.Items[0].Labels = map[string]string{v1alpha1.LabelMode: "Cooperative"}
+		}},
+		{"not handed over", "mode", Error, "was not handed over", func(e *Evidence) { e.Policies.Items = e.Policies.Items[:3] }},
+		{"a mode that nobody named", "mode", Error, "until the mode is named", func(e *Evidence) {
+			e.Policies.Items, e.Bindings.Items = e.Policies.Items[:3], e.Bindings.Items[:3]
+			e.Leases.Items[0].Spec.HolderIdentity = new("")
+		}},
+		{"Standalone without its policy", "mode", Warning, "its policy is not installed", func(e *Evidence) {
+			e.Policies.Items, e.Bindings.Items = e.Policies.Items[:3], e.Bindings.Items[:3]
+		}},
+		{"VolumeHold binds second", "scheduler", Error, "first Bind plugin", func(e *Evidence) {
+			e.Configs.Items[0].Data["scheduler.yaml"] = strings.Replace(configuration("VolumeHold", "NodeVolumeLimits"), "bind:\n      enabled: [{", "bind:\n      enabled: [{name: Other}, {", 1)
+		}},
+		{"VolumeHold does not bind", "scheduler", Error, "first Bind plugin", func(e *Evidence) {
+			e.Configs.Items[0].Data["scheduler.yaml"], _, _ = strings.Cut(configuration("VolumeHold", "NodeVolumeLimits"), "    bind:")
+		}},
 		{"policy only audits", "policies", Error, "policy moorage-strict is not bound", func(e *Evidence) {
 			e.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 		}},

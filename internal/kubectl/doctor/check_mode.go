@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// The modes, as the label of the controller's Lease has them.
+const (
+	standaloneMode  = "Standalone"
+	cooperativeMode = "Cooperative"
+)
+
+// modes is what decides who attaches: the mode that is installed, the mode of the
+// controller that led last, whether it leads now, and whether the policy that keeps
+// others from writing volumesAttached is bound.
+type modes struct {
+	installed, led string
+	leads, bound   bool
+	// release is the namespace of the release that the binding belongs to, and here
+	// that of the controller's Lease; empty if not known.
+	release, here string
+}
+
+// checkMode says which mode the cluster is in, whether the binding of the policy on
+// volumesAttached fits it, and what comes next.
+func checkMode(e *Evidence) []Finding {
+	for what, err := range map[string]error{
+		"validatingadmissionpolicies.admissionregistration.k8s.io":       e.Policies.Err,
+		"validatingadmissionpolicybindings.admissionregistration.k8s.io": e.Bindings.Err,
+		"leases.coordination.k8s.io":                                     e.Leases.Err,
+	} {
+		if err != nil {
+			return unchecked(what, err)
+		}
+	}
+	m := modes{installed: cooperativeMode, bound: e.denies(guardPolicy)}
+	if e.policy(guardPolicy) != nil {
+		m.installed = standaloneMode
+	}
+	if b := e.binding(guardPolicy); b != nil {
+		m.release = b.Annotations[v1alpha1.AnnotationRelease]
+	}
+	if l := e.lease(v1alpha1.ControllerName); l != nil {
+		m.led, m.here = l.Labels[v1alpha1.LabelMode], l.Namespace
+		m.leads = e.lapsed(l) == 0 && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
+	}
+	f := m.finding()
+	f.Evidence = m.evidence()
+	return []Finding{f}
+}
+
+// binding finds the binding of a policy, or nil.
+func (e *Evidence) binding(policy string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	for i := range e.Bindings.Items {
+		if e.Bindings.Items[i].Spec.PolicyName == policy {
+			return &e.Bindings.Items[i]
+		}
+	}
+	return nil
+}
+
+func (m modes) evidence() string {
+	bound, led := "not bound", "no controller has led"
+	if m.bound {
+		bound = "bound"
+	}
+	if m.led != "" {
+		led = fmt.Sprintf("the controller of mode %s led last, and leads now: %t", m.led, m.leads)
+	}
+	return fmt.Sprintf("installed is mode %s; policy %s is %s; %s", m.installed, guardPolicy, bound, led)
+}
+
+func (m modes) finding() Finding {
+	const look = "See why moorage-controller does not lead: kubectl get pods -A -l app.kubernetes.io/component=controller, and its logs. "
+	switch {
+	case m.bound && m.release != "" && m.here != "" && m.release != m.here:
+		return found(Error, "", "Uninstall one of the two releases, and delete the binding if it is the other's.",
+			"the binding of %s belongs to the release in namespace %s, and the controller is in %s, which does not lead for that reason", guardPolicy, m.release, m.here)
+	case m.installed == standaloneMode:
+		return m.standalone(look)
+	case m.bound:
+		return found(Error, "", "To hand over, switch kube-controller-manager's attach/detach controller on and install with mode=Cooperative by name; after an uninstall, delete the ValidatingAdmissionPolicyBinding "+guardPolicy+".",
+			"Standalone mode was not handed over: its binding is left, and no controller leads in Cooperative mode beside it")
+	case m.led == standaloneMode && m.leads:
+		return found(Warning, "", "Wait for the rollout of moorage-controller, or set policies.enabled=true.", "a controller in Standalone mode leads, and its policy is not installed: either the mode is just changing, or nothing guards volumesAttached")
+	case m.led == standaloneMode:
+		return found(Error, "", "Install with mode=Standalone or mode=Cooperative by name.", "Cooperative mode is installed where a Standalone controller has led: no controller leads until the mode is named")
+	}
+	return ok("Cooperative: kube-controller-manager's attach/detach controller stays on. Next: opt a namespace in (moorage.dev/enforce=true), or change to Standalone by name (docs/operate/modes.md)")
+}
+
+func (m modes) standalone(look string) Finding {
+	leads := m.leads && m.led != cooperativeMode
+	switch {
+	case m.bound && leads:
+		return ok("Standalone: Moorage attaches and detaches, and nobody else can write volumesAttached. Next: switch kube-controller-manager's attach/detach controller off, if it is on")
+	case m.bound:
+		return found(Error, "", look+"Or hand over: switch kube-controller-manager's attach/detach controller on, and install with mode=Cooperative by name.",
+			"Standalone, and no controller leads: nothing is attached or detached, since the binding keeps everybody else out. Pods that run are untouched")
+	case leads:
+		return found(Warning, "", "The controller creates the binding within seconds. If it does not, see its logs.",
+			"Standalone, and the policy is not bound yet: an attach/detach controller that is on can still write volumesAttached")
+	}
+	return found(Warning, "", look+"Leave kube-controller-manager's attach/detach controller on until it leads, or go back with mode=Cooperative.",
+		"Standalone is installed, and its controller has not led yet: nothing has changed, and kube-controller-manager's attach/detach controller goes on")
+}
