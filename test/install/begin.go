@@ -71,7 +71,10 @@ func (s *story) runPods(ctx context.Context) error {
 		NodeDir: func(node string) string { return filepath.Join(nodes, node) },
 		Dir:     s.dir,
 		Binary: func(image string) (string, error) {
-			name, _, _ := strings.Cut(path.Base(image), ":")
+			name, tag, _ := strings.Cut(path.Base(image), ":")
+			if tag == neverPulled {
+				return "", fmt.Errorf("image %s can't be pulled", image)
+			}
 			file := filepath.Join(s.binaries, name)
 			_, err := os.Stat(file)
 			return file, err

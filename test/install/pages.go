@@ -148,15 +148,9 @@ func (s *story) pagesOnUpgrades(ctx context.Context) error {
 	return s.awaitMoorage(ctx)
 }
 
-// cooperative installs beside the attach/detach controller, as on a managed
-// cluster: a pod of an enabled namespace is placed by Moorage and runs.
+// cooperative is beside the attach/detach controller, as on a managed cluster: a pod
+// of an enabled namespace is placed by Moorage and runs.
 func (s *story) cooperative(ctx context.Context) error {
-	if err := s.run(ctx, stepCooperative, nil); err != nil {
-		return err
-	}
-	if err := s.awaitMoorage(ctx); err != nil {
-		return err
-	}
 	if err := s.enableShop(ctx); err != nil {
 		return err
 	}

@@ -97,6 +97,7 @@ func (s *story) chapters() []chapter {
 		out = append(out, chapter{"scenario " + name, func(ctx context.Context) error { return s.scenario(ctx, name) }})
 	}
 	return append(out,
+		chapter{"every process is killed at once, in Standalone mode", func(ctx context.Context) error { return s.allKilled(ctx, "Standalone") }},
 		chapter{"alerts and dashboard ask for what is measured", s.metrics},
 		chapter{"every variant", s.variants},
 		chapter{"what the pages say of a namespace", s.pagesOnUse},
@@ -107,7 +108,10 @@ func (s *story) chapters() []chapter {
 		chapter{"a namespace is switched off", s.switchOff},
 		chapter{"uninstall", s.uninstall},
 		chapter{"attach and detach are handed back", s.handBack},
+		chapter{"the defaults change nothing for those who did not opt in", s.harmless},
+		chapter{"every process is killed at once, in Cooperative mode", func(ctx context.Context) error { return s.allKilled(ctx, "Cooperative") }},
 		chapter{"Cooperative, beside the attach/detach controller", s.cooperative},
+		chapter{"a Standalone controller that never starts", s.neverStarts},
 		chapter{"quick start, and certificates of its own from then on", s.quickStart},
 		chapter{"certificates without cert-manager", s.ownCertificates},
 		chapter{"nothing is left", s.forget},

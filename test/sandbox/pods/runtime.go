@@ -234,6 +234,27 @@ func (r *Runtime) Kill(ctx context.Context, name string) error {
 	return nil
 }
 
+// KillAll ends the processes of all pods at once with SIGKILL, and starts them again
+// when all are gone. It returns how many those were.
+func (r *Runtime) KillAll(ctx context.Context) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var names []string
+	for _, p := range r.running {
+		names = append(names, p.names...)
+	}
+	var killing sync.WaitGroup
+	errs := make([]error, len(names))
+	for i, name := range names {
+		killing.Go(func() { errs[i] = r.procs.Kill(ctx, name) })
+	}
+	killing.Wait()
+	for _, name := range names {
+		errs = append(errs, r.procs.Start(name))
+	}
+	return len(names), errors.Join(errs...)
+}
+
 // AwaitReady waits until a Deployment is complete, and the processes of all its
 // pods answer the probe by which their containers are ready.
 func (r *Runtime) AwaitReady(ctx context.Context, deployment string) error {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/audit"
+)
+
+// neverPulled is the tag of images that no node can pull.
+const neverPulled = "never-pulled"
+
+// harmless installs Moorage with its defaults beside the attach/detach controller.
+// A pod of a namespace that did not opt in was there before, goes, and comes again:
+// the audit log has no write by Moorage's accounts, but for events and Leases of its
+// own namespace.
+func (s *story) harmless(ctx context.Context) error {
+	bystander, err := s.makeWorkload(ctx, "bystander", nil)
+	if err != nil {
+		return err
+	}
+	log, err := audit.From(s.cluster.AuditLog())
+	if err != nil {
+		return err
+	}
+	if err := s.run(ctx, stepCooperative, nil); err != nil {
+		return err
+	}
+	if err := s.awaitMoorage(ctx); err != nil {
+		return err
+	}
+	if err := s.comesAndGoes(ctx, bystander, "db-beside-moorage"); err != nil {
+		return err
+	}
+	if err := s.remove(ctx, bystander); err != nil {
+		return err
+	}
+	events, err := log.Read()
+	if err != nil {
+		return err
+	}
+	asked, wrote := 0, []error{}
+	for _, e := range events {
+		if !sandbox.IsMoorage(e.User.Username) {
+			continue
+		}
+		asked++
+		if e.IsWrite() && e.Object.Namespace != namespace {
+			wrote = append(wrote, fmt.Errorf("Moorage wrote, and nobody had opted in: %s", e))
+		}
+	}
+	if asked == 0 {
+		return errors.New("the audit log has no request of Moorage's: nothing is shown by that")
+	}
+	fmt.Printf("     %d requests of Moorage's, %d writes outside its own namespace\n", asked, len(wrote))
+	return errors.Join(wrote...)
+}
+
+// neverStarts installs Standalone with images that can't be pulled: pods with volumes
+// go on starting, since the attach/detach controller goes on, and doctor says so.
+func (s *story) neverStarts(ctx context.Context) error {
+	before, err := s.makeWorkload(ctx, "never-starts", nil)
+	if err != nil {
+		return err
+	}
+	if err := s.installChart(ctx, "charts/moorage", "--set", "mode=Standalone,image.registry="+registry+",image.tag="+neverPulled); err != nil {
+		return err
+	}
+	if err := s.bound(ctx, false); err != nil {
+		return err
+	}
+	if err := s.comesAndGoes(ctx, before, "db-without-a-controller"); err != nil {
+		return err
+	}
+	if err := s.bound(ctx, false); err != nil {
+		return err
+	}
+	if err := s.doctorSays(ctx, "mode", "its controller has not led yet"); err != nil {
+		return err
+	}
+	if err := s.remove(ctx, before); err != nil {
+		return err
+	}
+	return s.takeOut(ctx)
+}
+
+// doctorSays wants a finding of kubectl moorage doctor.
+func (s *story) doctorSays(ctx context.Context, check, says string) error {
+	// It fails when it finds an error; what it prints counts.
+	out, failed := s.execute(ctx, []string{"KUBECONFIG=" + s.cluster.Kubeconfig()}, filepath.Join(s.binaries, "kubectl-moorage"), "doctor", "-o", "json", "--probe=false")
+	var report struct {
+		Findings []struct{ Check, Severity, Message string }
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		return fmt.Errorf("doctor: %w", errors.Join(err, failed))
+	}
+	var said []string
+	for _, f := range report.Findings {
+		if f.Check == check {
+			said = append(said, f.Severity+": "+f.Message)
+		}
+	}
+	if !strings.Contains(strings.Join(said, "\n"), says) {
+		return fmt.Errorf("doctor says of %s %q, want %q", check, said, says)
+	}
+	fmt.Printf("     doctor: %s\n", strings.Join(said, "; "))
+	return nil
+}
+
+// allKilled kills every process of every component at once, and wants all of them to
+// come back by themselves and to work: a pod that opted in gets its volume again.
+func (s *story) allKilled(ctx context.Context, mode string) error {
+	w, err := s.makeWorkload(ctx, "killed", map[string]string{sandbox.EnforceLabel: "true"})
+	if err != nil {
+		return err
+	}
+	killed, err := s.pods.KillAll(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("     %d processes were killed\n", killed)
+	if err := s.untouched(ctx, w); err != nil {
+		return fmt.Errorf("while nobody is there: %w", err)
+	}
+	if err := s.awaitMoorage(ctx); err != nil {
+		return err
+	}
+	if err := s.comesAndGoes(ctx, w, "db-after-all"); err != nil {
+		return err
+	}
+	if err := s.doctorSays(ctx, "mode", mode+": "); err != nil {
+		return err
+	}
+	return s.remove(ctx, w)
+}
