@@ -106,3 +106,34 @@ func TestBadCommandLines(t *testing.T) {
 		t.Errorf("--version: %v", err)
 	}
 }
+
+// TestReleasedManifests are the command lines of drivers' released manifests, which
+// charts/moorage/examples names with their versions.
+func TestReleasedManifests(t *testing.T) {
+	for driver, args := range map[string]string{
+		"aws-ebs-csi-driver v1.64.0": "--timeout=6m --csi-address=$(ADDRESS) --v=2 --leader-election=true --kube-api-qps=20 --kube-api-burst=100 " +
+			"--worker-threads=100 --retry-interval-max=5m --feature-gates=MutableCSINodeAllocatableCount=true",
+		"gcp-compute-persistent-disk-csi-driver v1.26.4": "--v=5 --csi-address=/csi/csi.sock --http-endpoint=:22012 --leader-election " +
+			"--leader-election-namespace=$(PDCSI_NAMESPACE) --timeout=250s",
+		"azuredisk-csi-driver v1.34.5": "-v=2 -csi-address=$(ADDRESS) -timeout=1200s -leader-election --leader-election-namespace=kube-system " +
+			"-worker-threads=1000 -kube-api-qps=200 -kube-api-burst=400",
+		"ceph-csi v3.12.2": "--v=1 --csi-address=$(ADDRESS) --leader-election=true --retry-interval-start=500ms --default-fstype=ext4",
+		"longhorn v1.12.1": "--v=2 --csi-address=$(ADDRESS) --timeout=1m50s --leader-election --leader-election-namespace=$(POD_NAMESPACE) " +
+			"--kube-api-qps=50 --kube-api-burst=100 --http-endpoint=:8000",
+		"vsphere-csi-driver v3.7.3": "--v=4 --timeout=300s --csi-address=$(ADDRESS) --leader-election --leader-election-lease-duration=120s " +
+			"--leader-election-renew-deadline=60s --leader-election-retry-period=30s --kube-api-qps=100 --kube-api-burst=100 --worker-threads=100",
+		"cloud-provider-openstack v1.36.0": "--csi-address=$(ADDRESS) --timeout=3m --leader-election=true --default-fstype=ext4",
+	} {
+		line, err := parse(strings.Fields(args), io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", driver, err)
+			continue
+		}
+		if err := line.config.Validate(); err != nil {
+			t.Errorf("%s: %v", driver, err)
+		}
+		if !line.config.Election.Enabled {
+			t.Errorf("%s: nobody is elected", driver)
+		}
+	}
+}

@@ -23,7 +23,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nonroot is the user of every image: a number, so that Kubernetes can see that
+// root is the user of moorage-attacher's image, as of external-attacher's: it connects
+// to the socket of a driver, which most drivers' pods make as root, and to which
+// nobody else may connect.
+const root = "0:0"
+
+// nonroot is the user of every other image: a number, so that Kubernetes can see that
 // it is not root without looking into the image.
 const nonroot = "65532:65532"
 
@@ -114,7 +119,7 @@ func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byt
 	file.OS, file.Architecture, file.Variant = platform.OS, platform.Architecture, platform.Variant
 	file.Created = v1.Time{Time: epoch()}
 	file.Config = v1.Config{
-		User: nonroot, Entrypoint: []string{"/" + b.name}, WorkingDir: "/",
+		User: b.user(), Entrypoint: []string{"/" + b.name}, WorkingDir: "/",
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    b.name,
 			"org.opencontainers.image.version":  b.version,
@@ -124,6 +129,14 @@ func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byt
 	}
 	image, err = mutate.ConfigFile(image, file)
 	return image, sbom, err
+}
+
+// user is who the program runs as, unless its pod says something else.
+func (b build) user() string {
+	if b.name == "moorage-attacher" {
+		return root
+	}
+	return nonroot
 }
 
 // compile makes a static binary in which nothing tells where it was made.

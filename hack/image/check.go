@@ -71,7 +71,7 @@ func start(ctx context.Context, image v1.Image, args ...string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if config.Config.User != nonroot || len(config.Config.Entrypoint) != 1 {
+	if want := (build{name: config.Config.Labels["org.opencontainers.image.title"]}).user(); config.Config.User != want || len(config.Config.Entrypoint) != 1 {
 		return "", fmt.Errorf("it runs %v as %q", config.Config.Entrypoint, config.Config.User)
 	}
 	command := exec.CommandContext(ctx, filepath.Join(root, config.Config.Entrypoint[0]), args...)
