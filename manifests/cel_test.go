@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +15,10 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/kubernetes/pkg/registry/rbac/validation"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -26,20 +31,28 @@ type request struct {
 	resource    schema.GroupVersionResource
 	subresource string
 	kind        schema.GroupVersionKind
-	// before is nil on creation.
+	// before is nil on creation, now on deletion.
 	now, before runtime.Object
+}
+
+func (r request) operation() admission.Operation {
+	switch {
+	case r.now == nil:
+		return admission.Delete
+	case r.before == nil:
+		return admission.Create
+	}
+	return admission.Update
 }
 
 // attributes returns the request as admission sees it.
 func (r request) attributes() *admission.VersionedAttributes {
-	operation := admission.Create
-	if r.before != nil {
-		operation = admission.Update
-	}
 	record := admission.NewAttributesRecord(r.now, r.before, r.kind, r.namespace, "", r.resource, r.subresource,
-		operation, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user})
+		r.operation(), &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user})
 	out := &admission.VersionedAttributes{Attributes: record, VersionedKind: r.kind}
-	out.VersionedObject = admission.NewLazyObject(r.now)
+	if r.now != nil {
+		out.VersionedObject = admission.NewLazyObject(r.now)
+	}
 	if r.before != nil {
 		out.VersionedOldObject = admission.NewLazyObject(r.before)
 	}
@@ -114,7 +127,7 @@ func (p policy) judge(t *testing.T, r request) string {
 	if !p.asked(r) {
 		t.Fatalf("policy %s is not asked about %s/%s", p.object.Name, r.resource.Resource, r.subresource)
 	}
-	result := p.validator.Validate(t.Context(), r.resource, r.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, nil)
+	result := p.validator.Validate(t.Context(), r.resource, r.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, authorizerOf(t))
 	for _, decision := range result.Decisions {
 		if decision.Evaluation == validating.EvalError {
 			t.Fatalf("policy %s can't be evaluated: %s", p.object.Name, decision.Message)
@@ -126,18 +139,71 @@ func (p policy) judge(t *testing.T, r request) string {
 	return ""
 }
 
+// authorizerOf is RBAC with the roles of the manifests and these people: tess has
+// moorage-tickets and walt a Role of wildcards in the namespace shop, and so has
+// mallory, but of all there is, by a RoleBinding; ina has moorage-tickets-all
+// everywhere, and root may do everything.
+func authorizerOf(t *testing.T) authorizer.Authorizer {
+	t.Helper()
+	var all rbacObjects
+	all.read(t, "rbac.yaml", "standalone.yaml", "extender.yaml")
+	wildcard := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+	all.roles = append(all.roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Rules: wildcard})
+	all.clusterRoles = append(all.clusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: wildcard})
+	for user, role := range map[string]rbacv1.RoleRef{
+		"tess": {Kind: "ClusterRole", Name: "moorage-tickets"}, "walt": {Kind: "Role", Name: "all"},
+		"mallory": {Kind: "ClusterRole", Name: "cluster-admin"}, "ingo": {Kind: "ClusterRole", Name: "moorage-tickets-all"},
+	} {
+		all.roleBindings = append(all.roleBindings, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: user}, RoleRef: role,
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}})
+	}
+	for user, role := range map[string]string{"ina": "moorage-tickets-all", "root": "cluster-admin"} {
+		all.clusterRoleBindings = append(all.clusterRoleBindings, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user},
+			RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}})
+	}
+	_, getter := validation.NewTestRuleResolver(all.roles, all.roleBindings, all.clusterRoles, all.clusterRoleBindings)
+	return rbac.New(getter, getter, getter, getter)
+}
+
+// rbacObjects are the roles and bindings of some manifests.
+type rbacObjects struct {
+	roles               []*rbacv1.Role
+	roleBindings        []*rbacv1.RoleBinding
+	clusterRoles        []*rbacv1.ClusterRole
+	clusterRoleBindings []*rbacv1.ClusterRoleBinding
+}
+
+func (r *rbacObjects) read(t *testing.T, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		for _, object := range objects(t, file) {
+			switch object.GetKind() {
+			case "Role":
+				r.roles = append(r.roles, new(rbacv1.Role))
+				decode(t, object, r.roles[len(r.roles)-1])
+			case "RoleBinding":
+				r.roleBindings = append(r.roleBindings, new(rbacv1.RoleBinding))
+				decode(t, object, r.roleBindings[len(r.roleBindings)-1])
+			case "ClusterRole":
+				r.clusterRoles = append(r.clusterRoles, new(rbacv1.ClusterRole))
+				decode(t, object, r.clusterRoles[len(r.clusterRoles)-1])
+			case "ClusterRoleBinding":
+				r.clusterRoleBindings = append(r.clusterRoleBindings, new(rbacv1.ClusterRoleBinding))
+				decode(t, object, r.clusterRoleBindings[len(r.clusterRoleBindings)-1])
+			}
+		}
+	}
+}
+
 // asked reports whether the policy's rules match the request.
 func (p policy) asked(r request) bool {
-	operation := admissionregistrationv1.Create
-	if r.before != nil {
-		operation = admissionregistrationv1.Update
-	}
+	operation := admissionregistrationv1.OperationType(r.operation())
 	resource := r.resource.Resource
 	if r.subresource != "" {
 		resource += "/" + r.subresource
 	}
 	for _, rule := range p.object.Spec.MatchConstraints.ResourceRules {
-		if slices.Contains(rule.APIGroups, r.resource.Group) && slices.Contains(rule.APIVersions, r.resource.Version) &&
+		if slices.Contains(rule.APIGroups, r.resource.Group) && (slices.Contains(rule.APIVersions, r.resource.Version) || slices.Contains(rule.APIVersions, "*")) &&
 			slices.Contains(rule.Resources, resource) && slices.Contains(rule.Operations, operation) {
 			return true
 		}

@@ -146,6 +146,8 @@ func TestChartValues(t *testing.T) {
 		{name: "no priority", values: `priorityClassName: ""`, file: "webhook/deployment.yaml", hasNot: []string{"priorityClassName"}},
 		{name: "pod annotations", values: "scheduler: {podAnnotations: {a: b}}", file: "scheduler/deployment.yaml", has: []string{"a: b", "checksum/config:"}},
 		{name: "people's rights are aggregated", file: "users/rbac.yaml", has: []string{"aggregate-to-view"}},
+		{name: "but for tickets, which are for binding", values: "userRoles: {aggregate: false}", file: "users/rbac.yaml", has: []string{"name: moorage-tickets"}, hasNot: []string{"aggregate-to-edit"}},
+		{name: "unless they are asked for", values: "userRoles: {aggregate: false, aggregateTickets: true}", file: "users/rbac.yaml", has: []string{"aggregate-to-edit"}, hasNot: []string{"aggregate-to-view"}},
 		{name: "or not", values: "userRoles: {aggregate: false}", file: "users/rbac.yaml", has: []string{"moorage-view"}, hasNot: []string{"aggregate-to"}},
 		{name: "what to do next", values: "mode: Standalone", file: "NOTES.txt", has: []string{"-persistentvolume-attach-detach-controller", "moorage.dev/enforce=true", "NOTHING IS ATTACHED", "docs/operate/modes.md"}},
 		{name: "what to do next beside another controller", file: "NOTES.txt", has: []string{"Leave kube-controller-manager as it is"}, hasNot: []string{"--controllers", "NOTHING IS ATTACHED"}},

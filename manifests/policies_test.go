@@ -331,7 +331,7 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 			if test.volumes != nil {
 				ticket.Spec.Volumes = test.volumes
 			}
-			r := request{user: tenant, namespace: ticket.Namespace, resource: tickets,
+			r := request{user: "root", namespace: ticket.Namespace, resource: tickets,
 				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: ticket}
 			check(t, policy.judge(t, r), test.want)
 		})

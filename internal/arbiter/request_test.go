@@ -17,7 +17,7 @@ func TestRequestsHaveOneOrder(t *testing.T) {
 		return arbiter.Request{Type: kind, Created: created, Who: ledger.Requester{Namespace: namespace, Name: name, UID: uid}}
 	}
 	ordered := []arbiter.Request{
-		request(ledger.TypeManual, 9, "z", "z", "z"),
+		request(ledger.TypeExpansion, 9, "z", "z", "z"),
 		request(ledger.TypePod, 1, "z", "z", "z"),
 		request(ledger.TypePod, 2, "team", "a", "9"),
 		request(ledger.TypeSalvage, 2, "team", "b", "1"),

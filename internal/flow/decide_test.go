@@ -94,11 +94,11 @@ func TestDecide(t *testing.T) {
 func TestPendingAreRanked(t *testing.T) {
 	younger, older := ticket("y", "n1", ledger.TypePod, "a"), ticket("o", "n1", ledger.TypePod, "b")
 	younger.Created, older.Created = 20, 10
-	manual := ticket("m", "n1", ledger.TypeManual, "c")
-	manual.Created = 30
-	l := facts(younger, older, manual)
+	restore := ticket("m", "n1", ledger.TypeRestore, "c")
+	restore.Created = 30
+	l := facts(younger, older, restore)
 	got := pending(l.Snapshot(), "n1")
-	if len(got) != 3 || got[0] != manual.ID || got[1] != older.ID || got[2] != younger.ID {
+	if len(got) != 3 || got[0] != restore.ID || got[1] != older.ID || got[2] != younger.ID {
 		t.Errorf("order %v", got)
 	}
 	if got := pending(l.Snapshot(), "n9"); got != nil {

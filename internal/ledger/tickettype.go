@@ -30,6 +30,7 @@ type typeRow struct {
 	priority int    // the higher one is granted first
 	gives    gives  // whether it gives its volume up
 	beside   beside // whether it has its volume at a second node
+	scope    scope  // where its use has to be permitted
 }
 
 // gives says when a granted ticket gives its exclusive volume up.
@@ -48,22 +49,36 @@ const (
 	second        // at a second one, where the policy permits live migration
 )
 
+// scope says where the use of a type has to be permitted: the verb use on the
+// resource tickettypes.moorage.dev, by the type's name.
+type scope uint8
+
+const (
+	// inNamespace: a role in the ticket's namespace is enough, so that tenants can
+	// be given it. Such a type never outranks a pod.
+	inNamespace scope = iota + 1
+	// everywhere: only a role that is bound for the whole cluster is enough. In
+	// their namespace, tenants may have roles with wildcards.
+	everywhere
+)
+
 // typeTable has a row for each type, by falling priority. The priorities are those
-// of Longhorn's enhancement 20221024 on attachment tickets.
+// of Longhorn's enhancement 20221024 on attachment tickets, except that of Manual:
+// with Longhorn's 1000, a tenant's ticket would outrank the pods of others.
 var typeTable = [...]typeRow{
-	{TypeRestore, 2000, keeps, alone},
-	{TypeExpansion, 2000, keeps, alone},
-	{TypeManual, 1000, keeps, alone},
-	{TypePod, 900, keeps, alone},
-	{TypeSalvage, 900, keeps, alone},
-	{TypeShareManager, 900, keeps, alone},
-	{TypeUpgrade, 900, keeps, alone},
-	{TypeSnapshot, 800, yields, alone},
-	{TypeBackup, 800, yields, alone},
-	{TypeClone, 800, yields, alone},
-	{TypeRebuild, 800, yields, alone},
-	{TypeEviction, 800, keeps, alone},
-	{TypeLiveMigration, 800, keeps, second},
+	{TypeRestore, 2000, keeps, alone, everywhere},
+	{TypeExpansion, 2000, keeps, alone, everywhere},
+	{TypeManual, 900, keeps, alone, inNamespace},
+	{TypePod, 900, keeps, alone, everywhere},
+	{TypeSalvage, 900, keeps, alone, everywhere},
+	{TypeShareManager, 900, keeps, alone, everywhere},
+	{TypeUpgrade, 900, keeps, alone, everywhere},
+	{TypeSnapshot, 800, yields, alone, inNamespace},
+	{TypeBackup, 800, yields, alone, inNamespace},
+	{TypeClone, 800, yields, alone, everywhere},
+	{TypeRebuild, 800, yields, alone, everywhere},
+	{TypeEviction, 800, keeps, alone, everywhere},
+	{TypeLiveMigration, 800, keeps, second, everywhere},
 }
 
 // row is the row of a type. One that isn't known comes after all others.
@@ -73,7 +88,7 @@ func (t TicketType) row() typeRow {
 			return typeTable[i]
 		}
 	}
-	return typeRow{t, 0, keeps, alone}
+	return typeRow{t, 0, keeps, alone, everywhere}
 }
 
 // TicketTypes lists every type, by falling priority.
@@ -95,3 +110,7 @@ func (t TicketType) Yields() bool { return t.row().gives == yields }
 // SharesVolume says whether a ticket of this type may have an exclusive volume at a
 // second node beside the first.
 func (t TicketType) SharesVolume() bool { return t.row().beside == second }
+
+// Namespaced says whether a role in its namespace is enough to use a ticket of this
+// type. Any other type has to be permitted for the whole cluster.
+func (t TicketType) Namespaced() bool { return t.row().scope == inNamespace }

@@ -13,13 +13,13 @@ import (
 )
 
 // docs/operate/policies.md says of every type its priority, and whether it yields
-// its volume or has it at a second node.
+// its volume, who may use it, and whether it has its volume at a second node.
 func TestTicketTypesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operate/policies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, ok := strings.Cut(string(page), "\n| type | priority | yields | |\n")
+	_, table, ok := strings.Cut(string(page), "\n| type | priority | yields | permitted | |\n")
 	if !ok {
 		t.Fatal("the page has no table of types")
 	}
@@ -27,21 +27,34 @@ func TestTicketTypesAreDocumented(t *testing.T) {
 	var documented, have []string
 	for line := range strings.Lines(table) {
 		cells := strings.Split(line, " | ")
-		if !strings.HasPrefix(line, "| `") || len(cells) != 4 {
+		if !strings.HasPrefix(line, "| `") || len(cells) != 5 {
 			continue
 		}
 		for kind := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
-			documented = append(documented, fmt.Sprintf("%s %s yields=%t beside=%t", strings.Trim(kind, "`"), cells[1],
-				cells[2] == "yes", strings.Contains(cells[3], "at a second node")))
+			documented = append(documented, fmt.Sprintf("%s %s yields=%t namespaced=%t beside=%t", strings.Trim(kind, "`"), cells[1],
+				cells[2] == "yes", cells[3] == "in the namespace", strings.Contains(cells[4], "at a second node")))
 		}
 	}
 	for _, kind := range ledger.TicketTypes() {
-		have = append(have, fmt.Sprintf("%s %d yields=%t beside=%t", kind, kind.Priority(), kind.Yields(), kind.SharesVolume()))
+		have = append(have, fmt.Sprintf("%s %d yields=%t namespaced=%t beside=%t", kind, kind.Priority(), kind.Yields(), kind.Namespaced(), kind.SharesVolume()))
 	}
 	if !slices.Equal(documented, have) {
 		t.Errorf("the page says\n%s\nthe code\n%s", strings.Join(documented, "\n"), strings.Join(have, "\n"))
 	}
-	if unknown := ledger.TicketType("Urgent"); unknown.Priority() != 0 || unknown.Yields() || unknown.SharesVolume() {
+	if unknown := ledger.TicketType("Urgent"); unknown.Priority() != 0 || unknown.Yields() || unknown.Namespaced() || unknown.SharesVolume() {
 		t.Error("a type that is not known has a rank")
+	}
+}
+
+// A tenant's ticket never outranks the pods of others: what a role in a namespace
+// permits has at most a pod's priority, and is then served by age, as pods are.
+func TestTenantsDoNotOutrankPods(t *testing.T) {
+	for _, kind := range ledger.TicketTypes() {
+		if kind.Namespaced() && kind.Priority() > ledger.TypePod.Priority() {
+			t.Errorf("%s may be used by tenants, and outranks pods", kind)
+		}
+	}
+	if ledger.TypePod.Namespaced() {
+		t.Error("a tenant may forge the reservations of pods")
 	}
 }

@@ -21,6 +21,7 @@ const (
 	stepFromOlder       = "upgrade-from-0.1"
 	stepCLI             = "cli"
 	stepEnable          = "enable"
+	stepTickets         = "tickets"
 	stepLook            = "look"
 	stepUpgrade         = "upgrade"
 	stepMonitoring      = "monitoring"
@@ -39,7 +40,7 @@ const (
 // steps lists them, in the order in which they are run.
 func steps() []string {
 	return []string{
-		stepFromOlder, stepCLI, stepEnable, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
+		stepFromOlder, stepCLI, stepEnable, stepTickets, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
 		stepCooperative, stepToStandalone, stepToCooperative, stepInstall, stepOwnCertificates, stepRenewNow, stepForget,
 	}
 }

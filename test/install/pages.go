@@ -31,6 +31,9 @@ func (s *story) pagesOnUse(ctx context.Context) error {
 	if err := s.enableShop(ctx); err != nil {
 		return err
 	}
+	if err := s.run(ctx, stepTickets, nil); err != nil {
+		return err
+	}
 	claim := sandbox.Claim("data", corev1.ReadWriteOncePod)
 	if _, err := s.client.CoreV1().PersistentVolumeClaims(shop).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 		return err

@@ -84,10 +84,10 @@ func (s *story) bind(ctx context.Context, user, role, namespace string) error {
 	var err error
 	if namespace == "" {
 		_, err = s.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+			ObjectMeta: metav1.ObjectMeta{Name: user + "-" + role}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
 	} else {
 		_, err = s.client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+			ObjectMeta: metav1.ObjectMeta{Name: user + "-" + role}, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (s *story) peoplesRights(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, b := range [][3]string{{"editor", "edit", w.namespace}, {"viewer", "view", ""}, {"policymaker", "moorage-policies", ""}} {
+	for _, b := range [][3]string{{"editor", "edit", w.namespace}, {"editor", "moorage-tickets", w.namespace}, {"viewer", "view", ""}, {"policymaker", "moorage-policies", ""}} {
 		if err := s.bind(ctx, b[0], b[1], b[2]); err != nil {
 			return err
 		}
@@ -132,7 +132,11 @@ func (s *story) editorActs(ctx context.Context, w *workload) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tickets.Create(ctx, ticket, metav1.CreateOptions{}); err != nil {
+	err = until(ctx, "an editor with moorage-tickets makes a ticket", func(ctx context.Context) error {
+		_, err := tickets.Create(ctx, ticket, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := tickets.Delete(ctx, "mine", metav1.DeleteOptions{}); err != nil {

@@ -86,6 +86,7 @@ func rare() map[right]string {
 		{"", "delete", "", "pods"}:                                                          "of a node that is out of service: scenario node-failure",
 		{"", "create", "", "events"}:                                                        events,
 		{"", "patch", "", "events"}:                                                         events,
+		{"", "use", "moorage.dev", "tickettypes"}:                                           "asked for by the policy moorage-tickets, not by a request",
 		{"", "get", "scheduling.x-k8s.io", "podgroups"}:                                     "of pods that name a group",
 	}
 }

@@ -158,6 +158,23 @@ external-attacher-leader-{{ regexReplaceAll "[^a-zA-Z0-9-]" . "-" }}
 {{- end -}}
 {{- end }}
 
+{{/*
+CEL: the ticket types whose use a role in a namespace permits. The use of any other
+is permitted for the whole cluster, or not at all. internal/ledger has the table of
+types, and a test holds the two together.
+*/}}
+{{- define "moorage.namespacedTicketTypes" -}}
+['Manual', 'Snapshot', 'Backup']
+{{- end }}
+
+{{/*
+CEL: whether whoever asks may reserve for pods, as schedulers do: the right to use
+the ticket type Pod everywhere.
+*/}}
+{{- define "moorage.reserves" -}}
+authorizer.group('moorage.dev').resource('tickettypes').name('Pod').check('use').allowed()
+{{- end }}
+
 {{- define "moorage.containerSecurity" -}}
 securityContext:
   allowPrivilegeEscalation: false

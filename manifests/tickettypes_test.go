@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/manifests"
+)
+
+const (
+	schedulerUser = "system:serviceaccount:" + manifests.Namespace + ":moorage-scheduler"
+	extenderUser  = "system:serviceaccount:" + manifests.Namespace + ":moorage-extender"
+)
+
+// ticketOf is a ticket that nothing but its type could speak against.
+func ticketOf(kind ledger.TicketType, scheduler string) *v1alpha1.VolumeTicket {
+	return &v1alpha1.VolumeTicket{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "6f1c",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "6f1c"}}},
+		Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(kind), NodeName: "worker-1", Scheduler: scheduler,
+			Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+	}
+}
+
+// Who may use a type is what the table of types says, by the chart's own roles.
+func TestTicketTypesAreUsedByRight(t *testing.T) {
+	policy := loadPolicy(t, "moorage-tickets")
+	may := map[string]func(ledger.TicketType) bool{
+		"nobody":      func(ledger.TicketType) bool { return false },
+		"tess":        ledger.TicketType.Namespaced,
+		"walt":        ledger.TicketType.Namespaced, // whatever a Role says
+		"mallory":     ledger.TicketType.Namespaced,
+		"ingo":        ledger.TicketType.Namespaced, // moorage-tickets-all, but bound in the namespace only
+		"ina":         func(kind ledger.TicketType) bool { return kind != ledger.TypePod },
+		"root":        func(ledger.TicketType) bool { return true },
+		schedulerUser: func(kind ledger.TicketType) bool { return kind == ledger.TypePod },
+		extenderUser:  func(kind ledger.TicketType) bool { return kind == ledger.TypePod },
+	}
+	for user, may := range may {
+		for _, kind := range ledger.TicketTypes() {
+			want := ""
+			if !may(kind) {
+				want = user + " may not use tickets of type " + string(kind)
+			}
+			r := request{user: user, namespace: "shop", resource: tickets,
+				kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: ticketOf(kind, v1alpha1.SchedulerName)}
+			check(t, policy.judge(t, r), want)
+		}
+	}
+	elsewhere := ticketOf(ledger.TypeManual, "")
+	elsewhere.Namespace = "bank"
+	check(t, policy.judge(t, request{user: "tess", namespace: "bank", resource: tickets,
+		kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: elsewhere}), "binds the ClusterRole moorage-tickets there")
+}
+
+// The two roles to bind have the types that the table gives them.
+func TestTicketRolesHaveTheTypes(t *testing.T) {
+	var all rbacObjects
+	all.read(t, "rbac.yaml")
+	for role, has := range map[string]func(ledger.TicketType) bool{
+		"moorage-tickets":     ledger.TicketType.Namespaced,
+		"moorage-tickets-all": func(kind ledger.TicketType) bool { return kind != ledger.TypePod },
+	} {
+		i := slices.IndexFunc(all.clusterRoles, func(r *rbacv1.ClusterRole) bool { return r.Name == role })
+		if i < 0 {
+			t.Fatalf("there is no ClusterRole %s", role)
+		}
+		if len(all.clusterRoles[i].Labels) == 0 || all.clusterRoles[i].Labels["rbac.authorization.k8s.io/aggregate-to-edit"] != "" {
+			t.Errorf("%s is aggregated into edit by default", role)
+		}
+		var have []string
+		for _, rule := range all.clusterRoles[i].Rules {
+			if slices.Contains(rule.Verbs, "use") {
+				have = append(have, rule.ResourceNames...)
+			}
+		}
+		for _, kind := range ledger.TicketTypes() {
+			if got := slices.Contains(have, string(kind)); got != has(kind) {
+				t.Errorf("%s has type %s: %t, want %t", role, kind, got, has(kind))
+			}
+		}
+	}
+}
+
+// A scheduler's account reserves for its own pods, and ends no ticket of others.
+func TestSchedulersHaveTheirOwnTickets(t *testing.T) {
+	policy := loadPolicy(t, "moorage-own-accounts")
+	for _, test := range []struct {
+		user, scheduler string
+		kind            ledger.TicketType
+		want            string
+	}{
+		{schedulerUser, v1alpha1.SchedulerName, ledger.TypePod, ""},
+		{extenderUser, v1alpha1.ExtenderName, ledger.TypePod, ""},
+		{schedulerUser, v1alpha1.ExtenderName, ledger.TypePod, "its own name"},
+		{extenderUser, v1alpha1.SchedulerName, ledger.TypePod, "its own name"},
+		{schedulerUser, v1alpha1.SchedulerName, ledger.TypeManual, "type Pod"},
+		{extenderUser, "", ledger.TypeBackup, "type Pod"},
+		{controllerUser, "", ledger.TypeBackup, ""},
+		{tenant, "another", ledger.TypePod, ""},
+	} {
+		r := request{user: test.user, namespace: "shop", resource: tickets,
+			kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: ticketOf(test.kind, test.scheduler)}
+		check(t, policy.judge(t, r), test.want)
+		r.now, r.before = nil, r.now
+		check(t, policy.judge(t, r), test.want)
+	}
+}
