@@ -16,6 +16,9 @@ import (
 const (
 	readHeaderTimeout = 5 * time.Second
 	shutdownTimeout   = 2 * time.Second
+	// A client that reads slowly, or asks no more, keeps no connection for ever.
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 2 * time.Minute
 )
 
 // health answers probes: the process is healthy while it answers, and ready
@@ -44,7 +47,7 @@ func serve(ctx context.Context, address string, h *health, registry *prometheus.
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

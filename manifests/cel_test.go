@@ -27,6 +27,7 @@ import (
 // request is one that the API server has to judge.
 type request struct {
 	user        string
+	groups      []string
 	namespace   string
 	resource    schema.GroupVersionResource
 	subresource string
@@ -48,7 +49,7 @@ func (r request) operation() admission.Operation {
 // attributes returns the request as admission sees it.
 func (r request) attributes() *admission.VersionedAttributes {
 	record := admission.NewAttributesRecord(r.now, r.before, r.kind, r.namespace, "", r.resource, r.subresource,
-		r.operation(), &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user})
+		r.operation(), &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user, Groups: r.groups})
 	out := &admission.VersionedAttributes{Attributes: record, VersionedKind: r.kind}
 	if r.now != nil {
 		out.VersionedObject = admission.NewLazyObject(r.now)

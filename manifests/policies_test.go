@@ -281,7 +281,7 @@ func TestStrictNamespacesKeepTheScheduler(t *testing.T) {
 		{"with none", podWith("", claim("data")), "set spec.schedulerName"},
 		{"past every scheduler", with(v1alpha1.SchedulerName, "worker-1", podWith("", claim("data"))), "leave spec.nodeName empty"},
 		{"without a volume", with(corev1.DefaultSchedulerName, "worker-1", podWith("")), ""},
-		{"the mirror of a static pod", mirror, ""},
+		{"the mirror of a static pod, forged", mirror, "leave spec.nodeName empty"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -289,6 +289,8 @@ func TestStrictNamespacesKeepTheScheduler(t *testing.T) {
 				kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: test.pod}), test.want)
 		})
 	}
+	check(t, policy.judge(t, request{user: kubelet, groups: []string{"system:nodes"}, namespace: "shop", resource: pods,
+		kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: mirror}), "")
 }
 
 func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {

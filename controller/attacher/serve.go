@@ -20,6 +20,9 @@ import (
 const (
 	readHeaderTimeout = 5 * time.Second
 	shutdownTimeout   = 2 * time.Second
+	// A client that reads slowly, or asks no more, keeps no connection for ever.
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 2 * time.Minute
 	// leaderHealthPath and healthTimeout are those of csi-lib-utils.
 	leaderHealthPath = "/healthz/leader-election"
 	healthTimeout    = 20 * time.Second
@@ -51,7 +54,7 @@ func serve(ctx context.Context, c Config, manager metrics.CSIMetricsManager, own
 	if err != nil {
 		return nil, fmt.Errorf("listen on --http-endpoint=%s: %w", c.Listen, err)
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

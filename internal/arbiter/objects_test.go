@@ -264,6 +264,14 @@ func (s *script) ticket(a args) {
 	s.putTicket(t)
 }
 
+// forgeHold writes a hold as somebody else would: PV node=…, or nobody's.
+func (s *script) forgeHold(a args) {
+	v := s.volumeNamed(a.word(1))
+	h := s.holds[v]
+	h.Node, h.Requesters, h.Next = ledger.NodeName(a.get("node", "")), nil, ledger.Promise{}
+	s.putHold(v, h)
+}
+
 // attachment makes a VolumeAttachment that Moorage did not, or "ours": volume=PV node=…,
 // name=… for one under a name of its own.
 func (s *script) attachment(a args) {
