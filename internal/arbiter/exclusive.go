@@ -20,6 +20,8 @@ type view struct {
 	// granting: tickets that are not granted count only when they rank before
 	// this one. A scheduler counts them all: who asked first comes first.
 	granting bool
+	// detached: what nobody needs at the node any more counts as detached.
+	detached bool
 }
 
 // blocks says whether another user keeps the request away from an exclusive

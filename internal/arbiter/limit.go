@@ -138,7 +138,7 @@ func (w view) confirmed(p *ledger.NodeVolume) bool {
 // after it, change the slots that a driver uses at the node.
 func (w view) tryout(node *ledger.Node, driver string) int32 {
 	d := w.snapshot.Delta()
-	if d.Empty() && !(w.granting && len(node.Tickets) > 0) {
+	if d.Empty() && !w.detached && !(w.granting && len(node.Tickets) > 0) {
 		return 0
 	}
 	kept := map[ledger.VolumeID]bool{}
@@ -195,6 +195,9 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 			}
 		}
 	}
+	if w.detached {
+		list = append(list, node.At()...)
+	}
 	if w.granting {
 		for _, id := range node.Tickets {
 			list = append(list, w.snapshot.TicketAt(id)...)
@@ -209,13 +212,13 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 // An attachment goes with the last of them, in time; a preemption may count on
 // that, a grant never does.
 func (w view) vacant(p *ledger.NodeVolume) bool {
-	if p.OccupiesSlot() && (w.granting || len(p.Users) == 0) {
+	if p.OccupiesSlot() && !w.detached && (w.granting || len(p.Users) == 0) {
 		return false
 	}
 	for _, u := range p.Users {
 		st := standingOf(w.snapshot, u)
 		switch {
-		case w.request.owns(u), st == gone:
+		case w.request.owns(u), st == gone, st == leaving && w.detached:
 		case w.granting && st == asking && !w.snapshot.Ticket(u.Ticket).InDoubt && CompareRequests(requestOf(w.snapshot, u), w.request) > 0:
 		default:
 			return false

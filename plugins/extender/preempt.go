@@ -20,7 +20,8 @@ import (
 // those where it would then have its volumes: evictions elsewhere would be in
 // vain. Where slots are still missing it adds the pods whose eviction frees
 // them, of a lower priority, as few and as unimportant as can be. It knows no
-// disruption budgets, and leaves the count of their violations as it was.
+// disruption budgets, and leaves the count of their violations as it was. While the
+// slot that an earlier preemption freed for the pod is being detached, no node is left.
 func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 	result := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	fact, err := translate.Pod(p.Pod)
@@ -30,6 +31,9 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 	// The scheduler keeps the pod from its queue while it evicts for it.
 	x.requeuer.Keep(p.Pod.UID)
 	s, now := x.Facts.Snapshot(), x.Now()
+	if x.awaitsFreed(p.Pod, arbiter.PodRequest(s, &fact), s, now) {
+		return result
+	}
 	for node, victims := range p.Victims {
 		t := trial{x: x, s: s, pod: p.Pod, fact: &fact, node: ledger.NodeName(node), now: now}
 		if more, ok := t.victims(victims.Pods); ok {
@@ -38,6 +42,17 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 		}
 	}
 	return result
+}
+
+// awaitsFreed says whether a slot that an earlier preemption freed for the pod is being
+// detached, so that nobody more is to be evicted for it yet.
+func (x *extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snapshot, now time.Time) bool {
+	node := ledger.NodeName(pod.Status.NominatedNodeName)
+	if node == "" || !x.arbiter.FreesSlots(s, r, node, now) {
+		return false
+	}
+	_, waits := x.requeuer.AwaitFreed(pod.UID, node)
+	return waits
 }
 
 // trial is a dry run of a preemption at one node.

@@ -82,6 +82,31 @@ func TestPreemptAddsWhoeverHasTheSlots(t *testing.T) {
 	r.wantWrites()
 }
 
+// While what a preemption freed for a pod is being detached, nobody else is evicted
+// for it.
+func TestPreemptWaitsForTheDetach(t *testing.T) {
+	pod := nominated(ranked(podWith("db", "data"), 10), "n1")
+	busy, user := boundTo(podWith("busy"), "n2"), boundTo(podWith("user", "a-n2"), "n2")
+	r := newRig(t, func(r *rig) {
+		r.disk("data")
+		r.fill("n1", "n2", "n3")
+		for _, p := range []*corev1.Pod{busy, user, pod} {
+			r.Put("pods", p)
+		}
+	})
+	r.seen(busy, user, pod)
+	if result := r.filter(pod); len(*result.NodeNames) > 0 {
+		t.Fatalf("the pod fits %v", *result.NodeNames)
+	}
+	victims := map[string]*corev1.Pod{"n2": busy}
+	if left := r.preemptFor(pod, victims); len(left) > 0 {
+		t.Errorf("%v are evicted, and a slot comes free at n1", left)
+	}
+	if left := r.preemptFor(nominated(pod, ""), victims); len(left) == 0 {
+		t.Error("nobody is evicted for a pod for which no slot comes free")
+	}
+}
+
 // A volume that one pod at a time may have comes free with its pod.
 func TestPreemptAddsWhoeverHasTheVolume(t *testing.T) {
 	pod := ranked(podWith("db", "data"), 10)

@@ -33,6 +33,9 @@ func (p *VolumeHold) PostFilter(_ context.Context, state fwk.CycleState, pod *co
 		// when one ends.
 		p.core.requeuer.Retry(pod.UID)
 	}
+	if c.freeing.node != "" {
+		return c.freeing.keep(), c.freeing.refusal()
+	}
 	if c.holder == "" {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}

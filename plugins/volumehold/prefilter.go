@@ -46,7 +46,10 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 		p.core.metrics.rejected(stagePlacing, string(admissible.First().Code))
 		return nil, podStatus(admissible)
 	}
-	c := &cycleState{snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}, promised: &atomic.Bool{}}
+	c := &cycleState{
+		snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}, promised: &atomic.Bool{},
+		freeing: p.core.freeing(pod, snapshot, request),
+	}
 	state.Write(stateKey, c)
 	return p.narrow(c)
 }
@@ -85,10 +88,13 @@ func (p *VolumeHold) AddPod(_ context.Context, state fwk.CycleState, _ *corev1.P
 	return nil
 }
 
-// RemovePod stops counting a pod at its node in this cycle.
+// RemovePod stops counting a pod at its node in this cycle: a preemption is tried.
 func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
-	if c := stateOf(state); c != nil && len(removed.GetPod().Spec.Volumes) > 0 {
-		c.delta.Remove(string(removed.GetPod().UID))
+	if c := stateOf(state); c != nil {
+		c.evicting = true
+		if len(removed.GetPod().Spec.Volumes) > 0 {
+			c.delta.Remove(string(removed.GetPod().UID))
+		}
 	}
 	return nil
 }

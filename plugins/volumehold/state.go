@@ -24,6 +24,8 @@ type cycleState struct {
 	holder   ledger.NodeName    // the only node that is looked at; empty for all
 	delta    ledger.Delta
 	seen     *reasons     // of refusals in this cycle; nil in a dry run
+	freeing  freeing      // a slot that comes free for the pod
+	evicting bool         // a dry run of a preemption
 	promised *atomic.Bool // a node was refused only for pods that are nominated to it; shared by clones
 }
 

@@ -119,6 +119,7 @@ type waiting struct {
 	sampled  int       // how often it was retried for nodes that were not asked about, since lifted
 	lifted   time.Time // when a change last lifted a refusal
 	asked    *asked
+	freed    freed
 }
 
 // asked is what a pod asks for by the facts of its Base, once that was looked
@@ -164,7 +165,7 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 	pod := entry.pod
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
 		now := w.config.Now()
-		entry.sampled = earlier.sampled
+		entry.sampled, entry.freed = earlier.sampled, earlier.freed
 		if now.Sub(earlier.lifted) < w.config.Insist.Settles {
 			entry.woken, entry.lifted = earlier.woken, earlier.lifted
 		}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// FreesSlots says whether a request lacks slots at a node and would fit there once
+// all that no pod and no ticket needs any more is detached from the node: volumes
+// without users, and those whose users are all about to go. Who has evicted a pod for
+// its slot waits for that, and evicting another one would be in vain.
+//
+// It costs the node's attachments.
+func (a Arbiter) FreesSlots(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {
+	if a.Fit(s, r, n, now).Allowed() {
+		return false
+	}
+	return a.judge(view{arbiter: a, snapshot: s, request: r, node: n, now: now, detached: true}).Allowed()
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requeuer
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A pod waits for a slot that comes free until its time is over, which begins once for
+// each node, however often it is tried; it is woken then, and may have pods evicted.
+// What that frees has a time of its own.
+func TestAwaitFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+		woken := 0
+		w := New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return false }, Wake: func(context.Context, *corev1.Pod) { woken++ }})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		await := func(node ledger.NodeName, left time.Duration) {
+			t.Helper()
+			w.Enter(pod, ledger.Pod{})
+			until, waits := w.AwaitFreed(pod.UID, node)
+			if waits != (left > 0) || waits && time.Until(until) != left {
+				t.Errorf("for %s it waits %t, for %s more, want %s", node, waits, time.Until(until), left)
+			}
+		}
+		await("n1", FreedLasts)
+		time.Sleep(FreedLasts - time.Second)
+		await("n1", time.Second)
+		if woken != 0 {
+			t.Errorf("woken %d times before its time was over", woken)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if woken != 1 {
+			t.Errorf("woken %d times when its time was over, want once", woken)
+		}
+		await("n1", 0)
+		await("n2", FreedLasts)
+		await("n1", FreedLasts)
+		if _, waits := w.AwaitFreed("unknown", "n1"); waits {
+			t.Error("a pod that nobody knows waits")
+		}
+	})
+}
