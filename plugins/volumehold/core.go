@@ -71,7 +71,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	c.conditions, c.groups = newConditionWriter(c), newGroups(c, cfg.Groups)
 	c.requeuer = requeuer.New(requeuer.Config{
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,
-		Insist: requeuer.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second},
+		Insist: requeuer.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true},
 	})
 	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Kube: cfg.Handle.ClientSet(), Now: cfg.Now, Touched: c.requeuer.Touch})
 	cfg.Facts.Subscribe(func(t ledger.Touched) {

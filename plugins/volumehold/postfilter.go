@@ -20,6 +20,7 @@ import (
 //
 // For a pod of a PodGroup it also has a gathering give way, see groups.
 func (p *VolumeHold) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	p.core.requeuer.Rejected(pod.UID)
 	c := stateOf(state)
 	if c == nil {
 		fact, s := factOf(pod), p.core.facts.Snapshot()

@@ -4,6 +4,7 @@ package requeuer
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ func (f facts) WaitForSync(context.Context) error { return nil }
 // again, until it is tried; and not for ever.
 func TestWokenUntilTried(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
-	most := Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second}
+	most := Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true}
 	kept := Insistence{First: time.Second, Most: 3, OnlyKept: true}
 	for name, test := range map[string]struct {
 		insist Insistence
@@ -47,8 +48,12 @@ func TestWokenUntilTried(t *testing.T) {
 		"let through, but not ours": {most, false, func(w *Requeuer, _ int) { w.Gate(pod, ledger.Pod{}) }, 1 + most.Most},
 		// At 20, 120, 320, 720 and 1,520 ms: the last one counts.
 		"tried on others' old facts": {most, true, func(w *Requeuer, _ int) { w.Enter(pod, ledger.Pod{}) }, 5},
-		"given a node":               {most, false, func(w *Requeuer, _ int) { w.Reserved(pod.UID, true) }, 1},
-		"gone":                       {most, false, func(w *Requeuer, _ int) { w.Leave(pod.UID) }, 1},
+		"refused on others' old facts, and not kept": {most, true, func(w *Requeuer, _ int) {
+			w.Enter(pod, ledger.Pod{})
+			w.Rejected(pod.UID)
+		}, 1},
+		"given a node": {most, false, func(w *Requeuer, _ int) { w.Reserved(pod.UID, true) }, 1},
+		"gone":         {most, false, func(w *Requeuer, _ int) { w.Leave(pod.UID) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,6 +72,9 @@ func TestWokenUntilTried(t *testing.T) {
 				done := make(chan struct{})
 				go func() { defer close(done); w.Run(ctx) }()
 				w.Enter(pod, ledger.Pod{})
+				if strings.HasSuffix(name, "not kept") {
+					w.Rejected(pod.UID)
+				}
 				if test.lifted {
 					w.pods.all[pod.UID].lifted = time.Now()
 				}

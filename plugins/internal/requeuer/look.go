@@ -31,10 +31,14 @@ func (w *Requeuer) Look(ctx context.Context) {
 	w.mu.Unlock()
 
 	for _, entry := range entries {
+		if len(volumes)+len(nodes) == 0 {
+			break // only the line has changed
+		}
 		if w.reconsider(entry, change{now, volumes, nodes}) && !w.config.Gone(entry.pod) {
 			w.wake(ctx, entry)
 		}
 	}
+	w.serveLine(ctx, now)
 }
 
 // sweepInterval is how often the list is searched for pods that are gone.
@@ -47,8 +51,7 @@ func (w *Requeuer) Sweep() {
 	defer w.mu.Unlock()
 	for uid, entry := range w.pods.all {
 		if w.config.Gone(entry.pod) {
-			w.pods.drop(uid)
-			w.retries.Forget(retry{uid: uid})
+			w.drop(uid)
 		}
 	}
 	if len(w.pods.idle) == 0 {
@@ -63,8 +66,8 @@ type change struct {
 	nodes   map[ledger.NodeName]bool
 }
 
-// reconsider says whether a pod is to be tried again, and notes by what it was
-// judged.
+// reconsider says whether a pod is to be tried again at once, puts it in line where
+// nodes have opened for it, and notes by what it was judged.
 func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	w.mu.Lock()
 	base, gated, was := entry.Base, entry.gated, entry.asked
@@ -74,17 +77,24 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	}
 	is := w.asked(c.after, entry)
 	own := ownTouched(was.Request, c.volumes) || ownTouched(is.Request, c.volumes)
-	lifted := w.lifted(base, c, was, is, own)
+	// One that was not admissible is tried, if only to be told what else is in the way.
+	lifted, opened := is.admissible && !was.admissible, openings{}
+	if !lifted {
+		opened = w.opened(base, c, was, is, own)
+	}
 	// One that was tried before it would have been gated is to be tried again as
 	// well: what is said of it is not true any more. Whether a pod that was let
 	// through would be gated now is found when it is next moved in the queue.
-	shut := gated || own && !lifted && w.config.Gated(entry.pod, base, was.Request)
+	shut := gated || own && !lifted && !opened.any() && w.config.Gated(entry.pod, base, was.Request)
 	if shut && !w.config.Gated(entry.pod, c.after, is.Request) {
 		lifted, gated = true, false
 	}
 	w.mu.Lock()
-	entry.Base, entry.asked, entry.gated = c.after, is, gated
+	entry.Base, entry.asked, entry.gated, entry.open = c.after, is, gated, entry.open.add(opened)
 	if lifted {
+		entry.open = openings{} // it is tried anyway
+	}
+	if lifted || opened.any() {
 		entry.woken, entry.sampled, entry.lifted = 0, 0, w.config.Now()
 	}
 	w.mu.Unlock()
@@ -99,15 +109,11 @@ func (w *Requeuer) asked(s ledger.Snapshot, entry *waiting) *asked {
 	return &asked{r, w.config.Arbiter.Admissible(s, r).Allowed()}
 }
 
-// lifted says whether a refusal of the pod is no more. What can't have changed
-// is not judged again: only the nodes that were touched and are easier now, or
-// all of them when it was one of the pod's own volumes or its policy. was and is
-// are what the pod asks for before and after; own says whether one of its
-// volumes was touched.
-func (w *Requeuer) lifted(before ledger.Snapshot, c change, was, is *asked, own bool) bool {
-	if is.admissible && !was.admissible {
-		return true // if only to be told what else is in the way
-	}
+// opened says where a refusal of the pod is no more. What can't have changed is not
+// judged again: only the nodes that were touched and are easier now, or all of them
+// when it was one of the pod's own volumes or its policy. was and is are what the pod
+// asks for before and after; own says whether one of its volumes was touched.
+func (w *Requeuer) opened(before ledger.Snapshot, c change, was, is *asked, own bool) openings {
 	a, now := w.config.Arbiter, w.config.Now()
 	fits := func(n ledger.NodeName) bool {
 		return a.Fit(c.after, is.Request, n, now).Allowed() && !a.Fit(before, was.Request, n, now).Allowed()
@@ -115,17 +121,18 @@ func (w *Requeuer) lifted(before ledger.Snapshot, c change, was, is *asked, own 
 	if own || policyChanged(before, c.after, is.Request) {
 		for n := range c.after.Nodes() {
 			if fits(n.Name) {
-				return true
+				return openings{anywhere: true}
 			}
 		}
-		return false
+		return openings{}
 	}
+	var o openings
 	for n := range c.nodes {
 		if arbiter.Eased(before, c.after, is.Request, n) && fits(n) {
-			return true
+			o.nodes = append(o.nodes, n)
 		}
 	}
-	return false
+	return o
 }
 
 func ownTouched(r arbiter.Request, volumes map[ledger.VolumeID]bool) bool {

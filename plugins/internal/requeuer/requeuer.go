@@ -37,8 +37,11 @@ type Insistence struct {
 	// Settles is how long after a change other plugins' caches may not have it
 	// yet: an attempt by then may have been one on their old facts, to which the
 	// change itself comes while the pod is kept from the queue, and does not
-	// count as one.
+	// count as one. That is so only of pods that may be kept.
 	Settles time.Duration
+	// MayBeKept: every pod that is tried may be kept from the queue afterwards, unless
+	// Rejected says that it is not.
+	MayBeKept bool
 }
 
 // RefusalLasts is how long a node is left out for a pod that the controller has
@@ -62,6 +65,9 @@ type Config struct {
 	Arbiter arbiter.Arbiter
 	Now     func() time.Time // time.Now when nil
 	Insist  Insistence
+	// Turn is how long room is kept for a pod that was woken and of which nothing is
+	// heard; DefaultTurn when 0.
+	Turn time.Duration
 	// Wake has the scheduler try a pod again at once. It must return soon.
 	Wake func(ctx context.Context, pod *corev1.Pod)
 	// Gone says whether a pod is no more, or bound. It must return at once.
@@ -87,7 +93,7 @@ type Requeuer struct {
 }
 
 // retry is a pod that is to be woken when its time comes: in any case, or as one
-// that was woken and has not been tried.
+// that was woken and has not been tried. Without a pod the line is looked at.
 type retry struct {
 	uid     types.UID
 	insists bool
@@ -120,6 +126,8 @@ type waiting struct {
 	lifted   time.Time // when a change last lifted a refusal
 	asked    *asked
 	freed    freed
+	open     openings // what was lifted, and the pod not woken for
+	turn     turn
 }
 
 // asked is what a pod asks for by the facts of its Base, once that was looked
@@ -133,6 +141,9 @@ type asked struct {
 func New(config Config) *Requeuer {
 	if config.Now == nil {
 		config.Now = time.Now
+	}
+	if config.Turn == 0 {
+		config.Turn = DefaultTurn
 	}
 	if config.Gated == nil {
 		config.Gated = func(*corev1.Pod, ledger.Snapshot, arbiter.Request) bool { return false }
@@ -163,10 +174,11 @@ func (w *Requeuer) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 // enter puts a pod on the list; mu is held.
 func (w *Requeuer) enter(entry *waiting) Attempt {
 	pod := entry.pod
+	entry.kept = w.config.Insist.MayBeKept
 	if earlier := w.pods.all[pod.UID]; earlier != nil {
 		now := w.config.Now()
-		entry.sampled, entry.freed = earlier.sampled, earlier.freed
-		if now.Sub(earlier.lifted) < w.config.Insist.Settles {
+		entry.sampled, entry.freed, entry.turn = earlier.sampled, earlier.freed, earlier.turn
+		if earlier.kept && now.Sub(earlier.lifted) < w.config.Insist.Settles {
 			entry.woken, entry.lifted = earlier.woken, earlier.lifted
 		}
 		for _, r := range earlier.Refused {
@@ -195,9 +207,8 @@ func (w *Requeuer) Refuse(uid types.UID, n ledger.NodeName, message string) {
 // Leave takes a pod off the list: it needs nothing any more.
 func (w *Requeuer) Leave(uid types.UID) {
 	w.mu.Lock()
-	w.pods.drop(uid)
+	w.drop(uid)
 	w.mu.Unlock()
-	w.retries.Forget(retry{uid: uid})
 }
 
 // Reserved notes that a pod has a node, or no longer has one.
@@ -205,6 +216,18 @@ func (w *Requeuer) Reserved(uid types.UID, has bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pods.reserve(uid, has)
+	if entry := w.pods.all[uid]; entry != nil {
+		w.endTurn(entry)
+	}
+}
+
+// drop takes a pod off the list; mu is held.
+func (w *Requeuer) drop(uid types.UID) {
+	if entry := w.pods.all[uid]; entry != nil {
+		w.endTurn(entry)
+	}
+	w.pods.drop(uid)
+	w.retries.Forget(retry{uid: uid})
 }
 
 // Keep notes that another plugin may keep a pod from the queue until it is next
@@ -256,10 +279,7 @@ func (w *Requeuer) Touch(t ledger.Touched) {
 	if len(t.Volumes) == 0 && len(t.Nodes) == 0 {
 		return
 	}
-	select {
-	case w.signal <- struct{}{}:
-	default:
-	}
+	w.next()
 }
 
 // Run wakes pods until ctx is done.
@@ -297,6 +317,10 @@ func (w *Requeuer) nextRetry(ctx context.Context) bool {
 		return false
 	}
 	defer w.retries.Done(next)
+	if next.uid == "" {
+		w.next()
+		return true
+	}
 	w.mu.Lock()
 	entry := w.pods.idle[next.uid]
 	due := entry != nil && (!next.insists || entry.woken > 0 && (entry.kept || !w.config.Insist.OnlyKept))
