@@ -48,10 +48,10 @@ func (x *extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 // detached, so that nobody more is to be evicted for it yet.
 func (x *extender) awaitsFreed(pod *corev1.Pod, r arbiter.Request, s ledger.Snapshot, now time.Time) bool {
 	node := ledger.NodeName(pod.Status.NominatedNodeName)
-	if node == "" || !x.arbiter.FreesSlots(s, r, node, now) {
+	if node == "" || x.arbiter.Fit(s, r, node, now).Allowed() {
 		return false
 	}
-	_, waits := x.requeuer.AwaitFreed(pod.UID, node)
+	_, waits := x.requeuer.AwaitFreed(pod.UID, node, x.arbiter.FreesSlots(s, r, node, now))
 	return waits
 }
 

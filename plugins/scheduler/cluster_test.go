@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -35,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
+	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/plugins/scheduler"
@@ -75,23 +75,37 @@ func newSchedulerIn(ctx context.Context, kube *fake.Clientset, tickets *moorage,
 		kubescheduler.WithProfiles(profiles...),
 		kubescheduler.WithKubeConfig(&rest.Config{}),
 		kubescheduler.WithFrameworkOutOfTreeRegistry(runtime.Registry{
-			volumehold.Name: scheduler.Checked(volumehold.NewFactoryFor(tickets, podGroups())),
+			volumehold.Name: scheduler.Checked(volumehold.NewFactoryFor(tickets, tickets.groups)),
 		}))
 	return made, factory, err
 }
 
 // podGroups is the API of PodGroups, in which a and b have minMember 2.
-func podGroups() dynamic.Interface {
-	kinds := map[schema.GroupVersionResource]string{{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}: "PodGroupList"}
+func podGroups() *dynamicfake.FakeDynamicClient {
+	kinds := map[schema.GroupVersionResource]string{schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"): "PodGroupList"}
 	var groups []apiruntime.Object
 	for _, name := range []string{"a", "b"} {
-		groups = append(groups, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
-			"metadata": map[string]any{"namespace": "shop", "name": name},
-			"spec":     map[string]any{"minMember": int64(2), "scheduleTimeoutSeconds": int64(600)},
-		}})
+		groups = append(groups, podGroupOf(name, 2))
 	}
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds, groups...)
+}
+
+// podGroupOf is a PodGroup of sigs.k8s.io/scheduler-plugins.
+func podGroupOf(name string, minMember int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": schedulingv1alpha1.SchemeGroupVersion.String(), "kind": "PodGroup",
+		"metadata": map[string]any{"namespace": "shop", "name": name},
+		"spec":     map[string]any{"minMember": minMember, "scheduleTimeoutSeconds": int64(600)},
+	}}
+}
+
+// podGroup creates a PodGroup of sigs.k8s.io/scheduler-plugins.
+func (c *cluster) podGroup(name string, minMember int64) {
+	c.t.Helper()
+	kind := schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups")
+	if _, err := c.moorage.groups.Resource(kind).Namespace("shop").Create(c.t.Context(), podGroupOf(name, minMember), metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // newCluster runs a scheduler with the profile that Moorage ships and the stock

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/gentype"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -28,6 +29,7 @@ import (
 type moorage struct {
 	*clienttesting.Fake
 	tracker clienttesting.ObjectTracker
+	groups  *dynamicfake.FakeDynamicClient // has the PodGroups of sigs.k8s.io/scheduler-plugins
 	version atomic.Int64
 	watches atomic.Int64
 	deaf    atomic.Bool // no ticket is deleted
@@ -42,7 +44,7 @@ func newMoorage(t *testing.T) *moorage {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	m := &moorage{Fake: &clienttesting.Fake{}}
+	m := &moorage{Fake: &clienttesting.Fake{}, groups: podGroups()}
 	m.tracker = clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	m.decide(func(*v1alpha1.VolumeTicket) (metav1.ConditionStatus, string) { return metav1.ConditionTrue, "" })
 	m.AddReactor("create", v1alpha1.ResourceVolumeTickets, m.created)

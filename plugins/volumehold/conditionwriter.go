@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -34,19 +35,21 @@ const (
 )
 
 // conditionWriter writes PodScheduled=False with the reason VolumeWait: on pods that are
-// gated, of which kube-scheduler itself says nothing; and on pods that it tried
-// at the one node where their volumes are, and called Unschedulable.
+// gated, of which kube-scheduler itself says nothing; on pods that it tried at the one
+// node where their volumes are, and called Unschedulable; and on pods of an incomplete
+// PodGroup.
 //
 // It is level-triggered: what it writes follows from the ledger and the pod as
 // the lister has it. Its precondition is that version of the pod, so that a pod
 // that was bound meanwhile is left alone. Safe for parallel use.
 type conditionWriter struct {
-	core  *core
-	queue *work.Queue[cache.ObjectName]
+	core   *core
+	client kubernetes.Interface // with a limit of its own, so that binds never wait for conditions
+	queue  *work.Queue[cache.ObjectName]
 }
 
-func newConditionWriter(c *core) *conditionWriter {
-	t := &conditionWriter{core: c}
+func newConditionWriter(c *core, client kubernetes.Interface) *conditionWriter {
+	t := &conditionWriter{core: c, client: client}
 	t.queue = work.New("waiting pods", func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 		return 0, t.writeCondition(ctx, key)
 	})
@@ -60,7 +63,7 @@ func (t *conditionWriter) enqueue(pod *corev1.Pod) {
 
 // observe takes in that a pod without a node was written.
 func (t *conditionWriter) observe(pod *corev1.Pod) {
-	if len(pod.Spec.Volumes) == 0 {
+	if len(pod.Spec.Volumes) == 0 && groupOf(pod).name == "" {
 		return
 	}
 	if idle, _ := t.core.requeuer.Idle(pod.UID); idle {
@@ -106,12 +109,15 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 // wait is the condition that a pod without a node is to have; nil when it is
 // kube-scheduler's to say.
 func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request, gated bool) *corev1.PodCondition {
-	if c.arbiter.NewNode(s, r, c.now()).Allowed() {
+	incomplete := c.groups.incomplete(pod)
+	if incomplete == "" && c.arbiter.NewNode(s, r, c.now()).Allowed() {
 		return nil
 	}
 	current := scheduled(pod)
 	wanted := &corev1.PodCondition{Type: corev1.PodScheduled, LastTransitionTime: metav1.NewTime(c.now().Truncate(time.Second))}
 	switch {
+	case incomplete != "":
+		wanted.Message = incomplete + ". No new node would help."
 	case gated:
 		wanted.Message = words.Waiting(c.arbiter, s, r, c.now())
 	case current != nil && current.Reason == corev1.PodReasonUnschedulable:
@@ -147,6 +153,6 @@ func (t *conditionWriter) write(ctx context.Context, pod *corev1.Pod, wanted *co
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	_, err = t.core.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = t.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }

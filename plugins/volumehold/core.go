@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -40,7 +41,9 @@ type config struct {
 	Now    func() time.Time // time.Now when nil
 	// Metrics is where the plugin's own are registered.
 	Metrics registry
-	Groups  groupReader
+	Groups  groupSource
+	// Conditions is for the conditions of pods that wait, with a limit of its own.
+	Conditions kubernetes.Interface
 }
 
 // core is what all profiles of a process share.
@@ -68,12 +71,13 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	}
 	pods := cfg.Handle.SharedInformerFactory().Core().V1().Pods()
 	c := &core{facts: cfg.Facts, handle: cfg.Handle, pods: pods.Lister(), now: cfg.Now, process: ctx}
-	c.conditions, c.groups = newConditionWriter(c), newGroups(c, cfg.Groups)
+	c.conditions, c.groups = newConditionWriter(c, cfg.Conditions), newGroups(c, cfg.Groups)
 	c.requeuer = requeuer.New(requeuer.Config{
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,
 		Insist: requeuer.Insistence{First: 100 * time.Millisecond, Most: 9, Settles: time.Second, MayBeKept: true},
 	})
 	c.book = reservation.NewBook(reservation.Config{Facts: cfg.Facts, Tickets: cfg.Tickets, Kube: cfg.Handle.ClientSet(), Now: cfg.Now, Touched: c.requeuer.Touch})
+	cfg.Groups.notify(c.groups.changed)
 	cfg.Facts.Subscribe(func(t ledger.Touched) {
 		c.book.Observe(t)
 		c.requeuer.Touch(t)
@@ -82,7 +86,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	if c.metrics, err = newMetrics(cfg.Metrics, c); err != nil {
 		return nil, err
 	}
-	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: c.podWritten, DeleteFunc: c.podGone}); err != nil {
+	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.podSeen, UpdateFunc: c.podWritten, DeleteFunc: c.podGone}); err != nil {
 		return nil, fmt.Errorf("watching pods: %w", err)
 	}
 	return c, nil
@@ -109,6 +113,13 @@ func (c *core) wake(ctx context.Context, pod *corev1.Pod) {
 func (c *core) gone(pod *corev1.Pod) bool {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
 	return err != nil || known.UID != pod.UID || known.Spec.NodeName != ""
+}
+
+// podSeen takes in what an informer shows first.
+func (c *core) podSeen(object any) {
+	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName == "" {
+		c.groups.changed(groupOf(pod))
+	}
 }
 
 // podWritten takes in what an informer shows.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -19,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/observe"
 )
 
-// userAgent of the plugin's own requests, which are on VolumeTickets only.
+// userAgent of the plugin's own requests.
 const userAgent = "moorage-scheduler/volumehold"
 
 // Limits of the plugin's own requests: one write for each pod with volumes, so
@@ -29,13 +30,22 @@ const (
 	requestBurst      = 1000
 )
 
+// Limits of the conditions of pods that wait, which share no limit with binds: thousands
+// of pods may wait for one change, and none of them may keep another from being bound.
+const (
+	conditionsPerSecond = 50
+	conditionBurst      = 100
+)
+
 // Factory makes the plugins of one kube-scheduler process, one for each profile
 // that enables it. They share the ledger, as the profiles share the scheduler's
 // cache: a reservation of one counts for all.
 type Factory struct {
 	connect func(*rest.Config) (client.Interface, error)
 	groups  func(*rest.Config) (dynamic.Interface, error)
-	metrics registry
+	// conditions makes the client that writes conditions of pods that wait.
+	conditions func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
+	metrics    registry
 
 	mu   sync.Mutex
 	core *core
@@ -45,9 +55,10 @@ type Factory struct {
 // (runtime.PluginFactory).
 func NewFactory() *Factory {
 	return &Factory{
-		connect: func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) },
-		groups:  func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) },
-		metrics: processRegistry{},
+		connect:    func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) },
+		groups:     func(c *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(c) },
+		conditions: func(c *rest.Config, _ fwk.Handle) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) },
+		metrics:    processRegistry{},
 	}
 }
 
@@ -56,9 +67,10 @@ func NewFactory() *Factory {
 // they make from the scheduler's configuration.
 func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 	return &Factory{
-		connect: func(*rest.Config) (client.Interface, error) { return c, nil },
-		groups:  func(*rest.Config) (dynamic.Interface, error) { return groups, nil },
-		metrics: metrics.NewKubeRegistry(),
+		connect:    func(*rest.Config) (client.Interface, error) { return c, nil },
+		groups:     func(*rest.Config) (dynamic.Interface, error) { return groups, nil },
+		conditions: func(_ *rest.Config, h fwk.Handle) (kubernetes.Interface, error) { return h.ClientSet(), nil },
+		metrics:    metrics.NewKubeRegistry(),
 	}
 }
 
@@ -110,7 +122,17 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h, Metrics: f.metrics, Groups: groupsFrom(groups)})
+	limited := rest.CopyConfig(own)
+	limited.QPS, limited.Burst = conditionsPerSecond, conditionBurst
+	conditions, err := f.conditions(limited, h)
+	if err != nil {
+		return nil, err
+	}
+	source, err := newGroupInformer(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	made, err := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h, Metrics: f.metrics, Groups: source, Conditions: conditions})
 	if err != nil {
 		return nil, err
 	}

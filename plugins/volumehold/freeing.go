@@ -30,14 +30,15 @@ func (c *core) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) fr
 	if newer, err := c.pods.Pods(pod.Namespace).Get(pod.Name); err == nil && newer.UID == pod.UID {
 		node = newer.Status.NominatedNodeName
 	}
-	if node == "" || !c.arbiter.FreesSlots(s, r, ledger.NodeName(node), c.now()) {
+	at := ledger.NodeName(node)
+	if node == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
 		return freeing{}
 	}
-	until, waits := c.requeuer.AwaitFreed(pod.UID, ledger.NodeName(node))
+	until, waits := c.requeuer.AwaitFreed(pod.UID, at, c.arbiter.FreesSlots(s, r, at, c.now()))
 	if !waits {
 		return freeing{}
 	}
-	return freeing{ledger.NodeName(node), until}
+	return freeing{at, until}
 }
 
 // refusal is the status of every node in a preemption's dry run, and what the pod is

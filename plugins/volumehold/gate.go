@@ -23,11 +23,12 @@ import (
 // It is called with the scheduling queue's lock held, and costs the pod's own
 // volumes.
 func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if len(pod.Spec.Volumes) == 0 {
+	grouped := groupOf(pod).name != ""
+	if len(pod.Spec.Volumes) == 0 && !grouped {
 		return nil
 	}
 	fact, err := translate.Pod(pod)
-	if err != nil || len(fact.Volumes) == 0 {
+	if err != nil || len(fact.Volumes) == 0 && !grouped {
 		return nil // PreFilter says what is broken
 	}
 	if !p.core.requeuer.Gate(pod, fact) {
@@ -40,6 +41,9 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 // notWorthTrying says whether a pod is not to be tried by these facts: no node there is
 // would do, nor one that is added, nor would preemption help.
 func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) bool {
+	if c.groups.incomplete(pod) != "" {
+		return true
+	}
 	verdict, nowhere := c.arbiter.Nowhere(s, r, c.now())
 	if !nowhere {
 		return false

@@ -11,15 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
-
-// groupReadTimeout bounds one read of a PodGroup.
-const groupReadTimeout = 10 * time.Second
 
 // A group that was released rests, twice as long each time: what its own pods
 // gave back would else lure the next of them in at once, before anybody who
@@ -43,10 +39,13 @@ type pause struct {
 //	join ─▶ gathers ─── minMember here ──▶ asks ─── all granted ──▶ allowed
 //	           └── no node, no room, timeout, PodGroup missing, member lost ──▶ released
 //
+// Gangs of Kubernetes' own PodGroups are gathered in the same way, so that a refused
+// ticket leaves no part of a gang bound.
+//
 // Safe for parallel use. Lock order: mu before the book's.
 type groups struct {
-	core *core
-	read groupReader
+	core   *core
+	source groupSource
 
 	mu         sync.Mutex
 	gatherings map[groupKey]*gathering
@@ -59,7 +58,7 @@ type groups struct {
 type gathering struct {
 	key     groupKey
 	cancel  context.CancelFunc
-	group   *podGroup // nil until it is read
+	group   podGroup
 	asking  bool
 	over    bool
 	members map[types.UID]*member
@@ -77,22 +76,20 @@ type member struct {
 	left    bool
 }
 
-func newGroups(c *core, read groupReader) *groups {
-	return &groups{core: c, read: read, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}, rests: map[groupKey]pause{}}
+func newGroups(c *core, source groupSource) *groups {
+	return &groups{core: c, source: source, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}, rests: map[groupKey]pause{}}
 }
 
 // concerns says whether a pod is to wait for its group: it names one, and it or
 // another pod of the group has volumes to reserve.
 func (g *groups) concerns(pod *corev1.Pod, reserved bool) bool {
 	key := groupOf(pod)
+	if key.native {
+		if group, err := g.group(key); err == nil && group.minMember <= 1 {
+			return false // each of its pods is placed by itself
+		}
+	}
 	return key.name != "" && (reserved || slices.ContainsFunc(g.pods(key), func(p *corev1.Pod) bool { return len(factOf(p).Volumes) > 0 }))
-}
-
-// pods lists a group's pods.
-func (g *groups) pods(key groupKey) []*corev1.Pod {
-	// The lister fails for no selector of this form.
-	pods, _ := g.core.pods.Pods(key.namespace).List(labels.SelectorFromSet(labels.Set{PodGroupLabel: key.name}))
-	return pods
 }
 
 // join has a pod wait for its group.
@@ -104,40 +101,44 @@ func (g *groups) join(m *member) {
 	defer g.mu.Unlock()
 	at := g.gatherings[key]
 	if at == nil {
-		ctx, cancel := context.WithCancel(g.core.process)
-		at = &gathering{key: key, cancel: cancel, members: map[types.UID]*member{}}
-		g.gatherings[key] = at
-		go g.follow(ctx, at)
+		at = g.gather(key)
 	}
 	at.members[m.pod.UID], g.members[m.pod.UID] = m, m
+	group, err := g.group(key)
+	if err != nil {
+		g.release(at, err.Error())
+		return
+	}
+	at.group = group
 	g.step(at)
 }
 
-// follow reads a gathering's PodGroup, has the others of the group tried, and
-// ends the gathering when it takes too long.
+// gather begins a group's gathering; mu is held.
+func (g *groups) gather(key groupKey) *gathering {
+	ctx, cancel := context.WithCancel(g.core.process)
+	at := &gathering{key: key, cancel: cancel, members: map[types.UID]*member{}}
+	g.gatherings[key] = at
+	go g.follow(ctx, at)
+	return at
+}
+
+// follow has the others of a gathering's group tried, and ends the gathering when it
+// takes too long.
 func (g *groups) follow(ctx context.Context, at *gathering) {
 	for _, pod := range g.pods(at.key) {
 		if pod.Spec.NodeName == "" && !g.waits(at, pod.UID) {
 			g.core.wake(ctx, pod)
 		}
 	}
-	reading, cancel := context.WithTimeout(ctx, groupReadTimeout)
-	group, err := g.read(reading, at.key)
-	cancel()
-	if err != nil {
-		g.end(at, err.Error())
-		return
-	}
-	late := time.NewTimer(group.timeout())
-	defer late.Stop()
 	g.mu.Lock()
-	at.group = group
-	g.step(at)
+	group := at.group
 	g.mu.Unlock()
+	late := time.NewTimer(group.timeout)
+	defer late.Stop()
 	select {
 	case <-ctx.Done():
 	case <-late.C:
-		g.end(at, fmt.Sprintf("not %d pods of PodGroup %s had room for their volumes within %s", group.Spec.MinMember, at.key, group.timeout()))
+		g.end(at, fmt.Sprintf("not %d pods of PodGroup %s had room for their volumes within %s", group.minMember, at.key, group.timeout))
 	}
 }
 
@@ -149,10 +150,10 @@ func (g *groups) waits(at *gathering, uid types.UID) bool {
 
 // step takes a gathering as far as it goes; mu is held.
 func (g *groups) step(at *gathering) {
-	if at.over || at.group == nil {
+	if at.over {
 		return
 	}
-	if len(at.members)+g.countPlaced(at) < int(at.group.Spec.MinMember) {
+	if len(at.members)+g.countPlaced(at) < at.group.minMember {
 		return
 	}
 	at.asking = true

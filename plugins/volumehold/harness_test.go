@@ -284,7 +284,7 @@ type rig struct {
 	metrics kubemetrics.KubeRegistry
 	later   atomic.Int64 // nanoseconds that the plugin's clock is ahead
 
-	podGroups map[string]*podGroup // by name, under mu
+	podGroups map[string]podGroup // by name, under mu
 }
 
 // newRig makes a framework whose only filter is the plugin, over nodes n1 to n3
@@ -304,13 +304,13 @@ func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	metrics.Register()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	r := &rig{world: newWorld(t), queue: &queue{woken: map[string]int{}}, kube: fake.NewClientset(), metrics: kubemetrics.NewKubeRegistry(), podGroups: map[string]*podGroup{}}
+	r := &rig{world: newWorld(t), queue: &queue{woken: map[string]int{}}, kube: fake.NewClientset(), metrics: kubemetrics.NewKubeRegistry(), podGroups: map[string]podGroup{}}
 	factory := informers.NewSharedInformerFactory(r.kube, 0)
 	registry := frameworkruntime.Registry{
 		Name: func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 			r.handle = &handle{Handle: h}
 			made, err := newCore(ctx, config{
-				Facts: r.world, Tickets: r.world, Handle: r.handle, Metrics: r.metrics, Groups: r.group,
+				Facts: r.world, Tickets: r.world, Handle: r.handle, Metrics: r.metrics, Groups: r, Conditions: r.kube,
 				Now: func() time.Time { return time.Now().Add(time.Duration(r.later.Load())) },
 			})
 			if err != nil {
@@ -352,15 +352,18 @@ func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	return r
 }
 
-// group reads a PodGroup that the test has put there.
-func (r *rig) group(_ context.Context, key groupKey) (*podGroup, error) {
+// get returns a PodGroup that the test has put there.
+func (r *rig) get(key groupKey) (podGroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if found := r.podGroups[key.name]; found != nil {
+	if found, ok := r.podGroups[key.name]; ok {
 		return found, nil
 	}
-	return nil, fmt.Errorf("reading PodGroup %s: not found", key)
+	return podGroup{}, fmt.Errorf("PodGroup %s does not exist", key)
 }
+
+// notify is told by the rig's tests themselves.
+func (r *rig) notify(func(groupKey)) {}
 
 // known makes pods known everywhere: to the lister, the ledger and the API.
 func (r *rig) known(pods ...*corev1.Pod) {

@@ -4,67 +4,158 @@ package volumehold
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// PodGroupLabel names a pod's PodGroup, in its own namespace
-// (sigs.k8s.io/scheduler-plugins, apis/scheduling/v1alpha1).
-const PodGroupLabel = "scheduling.x-k8s.io/pod-group"
+// PodGroupLabel names a pod's PodGroup of sigs.k8s.io/scheduler-plugins, in its own
+// namespace.
+const PodGroupLabel = schedulingv1alpha1.PodGroupLabel
 
 // DefaultGroupTimeout is for PodGroups without scheduleTimeoutSeconds
 // (sigs.k8s.io/scheduler-plugins, pkg/util, DefaultWaitTime).
 const DefaultGroupTimeout = 60 * time.Second
 
-// podGroup is the part of a PodGroup that the plugin goes by.
+// podGroup is what the plugin goes by of a PodGroup of either kind.
 type podGroup struct {
-	Spec struct {
-		MinMember              int32  `json:"minMember"`
-		ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
-	} `json:"spec"`
+	minMember int           // how many pods are placed together, at least
+	timeout   time.Duration // how long they wait for one another
 }
 
-// timeout is how long pods of the group wait for one another.
-func (g *podGroup) timeout() time.Duration {
-	if s := g.Spec.ScheduleTimeoutSeconds; s != nil && *s > 0 {
-		return time.Duration(*s) * time.Second
-	}
-	return DefaultGroupTimeout
+// groupKey names a PodGroup.
+type groupKey struct {
+	namespace, name string
+	// native: it is one of Kubernetes' own (scheduling.k8s.io), whose pods
+	// kube-scheduler itself tries together once there are enough.
+	native bool
 }
-
-// groupKey is namespace and name of a PodGroup.
-type groupKey struct{ namespace, name string }
 
 func (k groupKey) String() string { return k.namespace + "/" + k.name }
 
 // groupOf is the PodGroup that a pod names; the name is empty for none.
 func groupOf(pod *corev1.Pod) groupKey {
-	return groupKey{pod.Namespace, pod.Labels[PodGroupLabel]}
+	if own := pod.Spec.SchedulingGroup; own != nil && own.PodGroupName != nil {
+		return groupKey{pod.Namespace, *own.PodGroupName, true}
+	}
+	return groupKey{pod.Namespace, pod.Labels[PodGroupLabel], false}
 }
 
-// groupReader reads a PodGroup.
-type groupReader func(context.Context, groupKey) (*podGroup, error)
+// groupSource knows the PodGroups of sigs.k8s.io/scheduler-plugins. Safe for parallel
+// use.
+type groupSource interface {
+	// get returns a PodGroup as it was last seen. Its error says why it is not known, in
+	// words for people. It returns at once.
+	get(groupKey) (podGroup, error)
+	// notify has f told of PodGroups that have changed; to be called before get.
+	notify(f func(groupKey))
+}
 
-// groupsFrom returns a reader that asks the API server each time: only pods
-// that name a group cost that, and a cluster without the kind needs no informer
-// of it.
-func groupsFrom(client dynamic.Interface) groupReader {
-	kind := schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
-	return func(ctx context.Context, key groupKey) (*podGroup, error) {
-		object, err := client.Resource(kind).Namespace(key.namespace).Get(ctx, key.name, metav1.GetOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("reading PodGroup %s: %w", key, err)
-		}
-		var group podGroup
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &group); err != nil {
-			return nil, fmt.Errorf("PodGroup %s can't be read: %w", key, err)
-		}
-		return &group, nil
+// group returns a PodGroup of either kind as it was last seen.
+func (g *groups) group(key groupKey) (podGroup, error) {
+	if !key.native {
+		return g.source.get(key)
 	}
+	manager := g.core.handle.PodGroupManager()
+	if manager == nil {
+		return podGroup{}, fmt.Errorf("PodGroup %s can't be read", key)
+	}
+	found, err := manager.PodGroups().Get(key.namespace, key.name)
+	if err != nil {
+		return podGroup{}, fmt.Errorf("PodGroup %s: %w", key, err)
+	}
+	return podGroup{minMember: minCount(found), timeout: DefaultGroupTimeout}, nil
+}
+
+// minCount is how many pods of one of Kubernetes' own PodGroups are placed together; 1
+// for one whose pods are placed each by itself.
+func minCount(group *schedulingv1beta1.PodGroup) int {
+	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
+		return int(gang.MinCount)
+	}
+	return 1
+}
+
+// groupInformer follows PodGroups from when the first pod names one: the kind is not in
+// every cluster, and an informer of a kind that does not exist fails for ever.
+type groupInformer struct {
+	ctx      context.Context // ends with the process
+	informer cache.SharedIndexInformer
+	begin    sync.Once
+	failed   atomic.Pointer[error] // of the last list or watch, until one succeeds
+}
+
+var errGroupsUnread = errors.New("PodGroups are still being read")
+
+// newGroupInformer returns an informer that has not begun.
+func newGroupInformer(ctx context.Context, client dynamic.Interface) (*groupInformer, error) {
+	kind := schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups")
+	i := &groupInformer{ctx: ctx, informer: dynamicinformer.NewFilteredDynamicInformer(client, kind, "", 0, cache.Indexers{}, nil).Informer()}
+	if err := i.informer.SetTransform(typedGroup); err != nil {
+		return nil, err
+	}
+	return i, i.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { i.failed.Store(&err) })
+}
+
+// typedGroup makes a PodGroup of what the API server gives.
+func typedGroup(object any) (any, error) {
+	given, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	group := &schedulingv1alpha1.PodGroup{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(given.Object, group); err != nil {
+		return nil, fmt.Errorf("PodGroup %s/%s can't be read: %w", given.GetNamespace(), given.GetName(), err)
+	}
+	return group, nil
+}
+
+func (i *groupInformer) get(key groupKey) (podGroup, error) {
+	i.begin.Do(func() { go i.informer.RunWithContext(i.ctx) })
+	found, exists, _ := i.informer.GetStore().GetByKey(key.String()) // this store never fails
+	group, ok := found.(*schedulingv1alpha1.PodGroup)
+	switch {
+	case exists && ok:
+		return podGroup{minMember: int(group.Spec.MinMember), timeout: timeoutOf(group)}, nil
+	case i.informer.HasSynced():
+		return podGroup{}, fmt.Errorf("PodGroup %s does not exist", key)
+	}
+	if failed := i.failed.Load(); failed != nil {
+		return podGroup{}, fmt.Errorf("PodGroup %s can't be read: %w", key, *failed)
+	}
+	return podGroup{}, fmt.Errorf("PodGroup %s is not known: %w", key, errGroupsUnread)
+}
+
+func (i *groupInformer) notify(f func(groupKey)) {
+	changed := func(object any) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		if group, ok := object.(*schedulingv1alpha1.PodGroup); ok {
+			f(groupKey{namespace: group.Namespace, name: group.Name})
+		}
+	}
+	// It fails for an informer that has ended, and this one has not begun.
+	_, _ = i.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, updated any) { changed(updated) }, DeleteFunc: changed,
+	})
+}
+
+// timeoutOf is how long pods of a PodGroup wait for one another.
+func timeoutOf(g *schedulingv1alpha1.PodGroup) time.Duration {
+	if s := g.Spec.ScheduleTimeoutSeconds; s != nil && *s > 0 {
+		return time.Duration(*s) * time.Second
+	}
+	return DefaultGroupTimeout
 }

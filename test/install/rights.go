@@ -87,7 +87,8 @@ func rare() map[right]string {
 		{"", "create", "", "events"}:                                                        events,
 		{"", "patch", "", "events"}:                                                         events,
 		{"", "use", "moorage.dev", "tickettypes"}:                                           "asked for by the policy moorage-tickets, not by a request",
-		{"", "get", "scheduling.x-k8s.io", "podgroups"}:                                     "of pods that name a group",
+		{"", "list", "scheduling.x-k8s.io", "podgroups"}:                                    "of pods that name a group",
+		{"", "watch", "scheduling.x-k8s.io", "podgroups"}:                                   "of pods that name a group",
 	}
 }
 

@@ -15,6 +15,12 @@
 // is up to Config.Wake. One that is woken and not tried, because another plugin
 // kept it from the queue at that moment, is woken again.
 //
+// Of the pods for which a node has opened only as many are woken as there is room for,
+// in the order in which their scheduler would try them. A woken pod counts as being at
+// that node until it has one, is refused, or Config.Turn is over; then the next in line
+// is woken, if there is still room. A freed slot so costs about one attempt, however
+// many pods wait.
+//
 // A look costs something for each pod that waits, and nothing for pods that have a
 // node: with thousands that wait, looks are as far apart as it takes to use a
 // tenth of a core.

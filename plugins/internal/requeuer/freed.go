@@ -16,17 +16,22 @@ import (
 // node may do.
 const FreedLasts = 3 * time.Minute
 
-// freed is where a pod waits for a slot that comes free, and for how long.
+// freedSettles is how long after its nomination was first seen a pod waits in any case:
+// the ledger may hear of the evictions later than the scheduler's cache.
+const freedSettles = time.Second
+
+// freed is where a pod waits for a slot that comes free, and since when.
 type freed struct {
 	node  ledger.NodeName
-	until time.Time
+	since time.Time
 }
 
-// AwaitFreed notes that a pod waits for a slot that comes free at a node, and says
-// until when, FreedLasts from when that was first noted; the pod is woken then. Once
-// that time is over it says so, once: whoever then evicts for the pod anew frees
+// AwaitFreed says whether a pod that is nominated to a node, and does not fit it, is to
+// wait for a slot there, and until when at most: FreedLasts from when its nomination
+// was first seen; the pod is woken then. frees says whether a slot does come free there.
+// Once the time is over it says no, once: whoever then evicts for the pod anew frees
 // another slot, which has its own time.
-func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName) (until time.Time, waits bool) {
+func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry := w.pods.all[uid]
@@ -35,11 +40,13 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName) (until time.Time
 	}
 	now := w.config.Now()
 	if entry.freed.node != n {
-		entry.freed = freed{n, now.Add(FreedLasts)}
-		w.retries.AddAfter(retry{uid: uid}, FreedLasts)
+		entry.freed = freed{n, now}
+		w.retries.AddAfter(retry{uid: uid}, freedSettles)
+		w.retries.AddAfter(retry{uid: uid, expires: true}, FreedLasts)
 	}
-	if now.Before(entry.freed.until) {
-		return entry.freed.until, true
+	until = entry.freed.since.Add(FreedLasts)
+	if frees && now.Before(until) || now.Before(entry.freed.since.Add(freedSettles)) {
+		return until, true
 	}
 	entry.freed = freed{}
 	return time.Time{}, false

@@ -97,6 +97,7 @@ type Requeuer struct {
 type retry struct {
 	uid     types.UID
 	insists bool
+	expires bool // a wait for a freed slot is over by then; apart from the pod's other retries
 }
 
 // Attempt is what a pod is judged by in one attempt to place it.
@@ -364,7 +365,7 @@ func rest(ctx context.Context, d time.Duration) {
 func (w *Requeuer) wake(ctx context.Context, entry *waiting) {
 	w.mu.Lock()
 	if insist := w.config.Insist; entry.woken < insist.Most {
-		w.retries.AddAfter(retry{entry.pod.UID, true}, insist.First<<entry.woken)
+		w.retries.AddAfter(retry{uid: entry.pod.UID, insists: true}, insist.First<<entry.woken)
 	}
 	entry.woken++
 	w.mu.Unlock()
