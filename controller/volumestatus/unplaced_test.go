@@ -58,7 +58,7 @@ func TestUnplaced(t *testing.T) {
 			holder, arbiter.HeldElsewhere},
 		"nodes that PreFilter left out": {"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [VolumeHold]. 2 node(s) can't take volume data: worker-2 holds it for pod shop/db-0",
 			holder, arbiter.HeldElsewhere},
-		"no claim": {"0/3 nodes are available: claim data does not exist, or belongs to someone else. No new node would help.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, arbiter.ClaimMissing},
+		"no claim": {"0/3 nodes are available: claim data not found. No new node would help.", ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}, arbiter.ClaimMissing},
 		"driver":   {message: "0/1 nodes are available: 1 node(s) where driver d is not registered.", code: arbiter.DriverNotRegistered},
 		"room":     {message: "0/1 nodes are available: 1 node(s) where driver d has no room for another volume (it answered ResourceExhausted).", code: arbiter.NodeExhausted},
 		"refused policy": {"0/3 nodes are available: " + early + ". No new node would help.",

@@ -31,6 +31,34 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	return refuse(reasons)
 }
 
+// Concern is what the VolumeHold of a volume has to say by the facts: why the
+// volume does not leave a node, and at which one, which need not be the holder's.
+// False when there is no hold, or nothing to say. The hold itself keeps only code
+// and message of it.
+func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Reason, bool) {
+	if v == nil || v.Hold == nil || v.Hold.Node == "" {
+		return Reason{}, false
+	}
+	p := a.planner(s, v, now)
+	p.hold = *v.Hold
+	for _, n := range []ledger.NodeName{p.hold.Node, p.hold.Next.Node} {
+		if place := v.NodeVolume(n); v.Hold.Reason == NodeFenced && place != nil && fenced(s, v, n, now) {
+			return Reason{Code: NodeFenced, Volume: v.ID, Claim: claimOf(s, v), Node: n}, true
+		}
+	}
+	if others := p.elsewhere(p.hold.Node, p.hold.Node); len(others) > 0 {
+		return others[0], true
+	}
+	place := v.NodeVolume(p.hold.Node)
+	switch {
+	case place == nil:
+		return Reason{}, false
+	case v.Hold.State == ledger.HoldAttachFailed:
+		return Reason{Code: v.Hold.Reason, Volume: v.ID, Claim: claimOf(s, v), Node: p.hold.Node}, true
+	}
+	return stuckAt(a, s, v, place, now), true
+}
+
 // undecided is what a need waits for that has led to no volume at a place yet: the
 // grant, and then the provisioner.
 func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume) ledger.Code {
@@ -66,7 +94,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 		if reasons := p.blockers(s.Node(place.Node), place); len(reasons) > 0 {
 			return reasons
 		}
-		reason.Code = Attaching
+		reason = p.notBegun(place, reason)
 	case va.Deleting, replaced(s.Node(place.Node), va):
 		return []Reason{stuckAt(a, s, v, place, now)}
 	case va.Attached:
@@ -77,6 +105,22 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 		reason.Code = Attaching
 	}
 	return []Reason{reason}
+}
+
+// notBegun is why no attachment has been made where nothing is in its way: the hold
+// says what the controller waits for, or has not given the volume to the node.
+// Attaching only where the attachment is the controller's next write.
+func (p *planner) notBegun(place *ledger.NodeVolume, reason Reason) Reason {
+	reason.Code = Attaching
+	h := p.volume.Hold
+	switch {
+	case !p.exclusive || h == nil:
+	case h.Node != place.Node && !p.migratesTo(place):
+		reason.Code = NotGranted
+	case h.Node == place.Node && h.State == ledger.HoldDetachPending && h.Reason == NodeUnreachable && !ready(p.snapshot.Node(place.Node)):
+		reason.Code, reason.Seconds = NodeUnreachable, secondsLeft(force(p.snapshot, p.volume, place, p.now))
+	}
+	return reason
 }
 
 // unreported is why volumesAttached of a node does not name what is attached there:

@@ -39,6 +39,9 @@ func (n Need) broken(s ledger.Snapshot) []Reason {
 	switch {
 	case n.Link == ledger.LinkMissing:
 		reason.Code = ClaimMissing
+		if n.Claim != nil {
+			reason.Detail = notTheirs
+		}
 	case n.Link == ledger.LinkLost:
 		reason.Code = ClaimLost
 	case n.Link == ledger.LinkUnseen:
@@ -52,6 +55,10 @@ func (n Need) broken(s ledger.Snapshot) []Reason {
 	}
 	return []Reason{reason}
 }
+
+// notTheirs as the Detail of ClaimMissing says that there is a claim of that name,
+// which is not the one meant.
+const notTheirs = "not theirs"
 
 func waitsForConsumer(s ledger.Snapshot, c *ledger.Claim) bool {
 	if c == nil {

@@ -28,7 +28,9 @@ func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verd
 	}
 	verdict := a.judge(w)
 	if node := s.Node(t.Node); node == nil || !node.Exists {
-		verdict = refuse(append(verdict.Reasons, Reason{Code: NodeMissing, Node: t.Node}))
+		// Without a node nothing else that waits says anything new.
+		reasons := slices.DeleteFunc(slices.Clone(verdict.Reasons), func(r Reason) bool { return outcomeOf(r.Code) == Wait })
+		verdict = refuse(append(reasons, Reason{Code: NodeMissing, Node: t.Node}))
 	}
 	if !verdict.Allowed() {
 		return verdict, nil

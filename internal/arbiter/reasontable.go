@@ -87,7 +87,10 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes", r.volume())
 	}},
 	{ClaimMissing, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("claim %s does not exist, or belongs to someone else", r.Claim)
+		if r.Detail == notTheirs {
+			return fmt.Sprintf("claim %s belongs to someone else", r.Claim)
+		}
+		return fmt.Sprintf("claim %s not found", r.Claim)
 	}},
 	{ClaimLost, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s has lost its PersistentVolume", r.Claim)

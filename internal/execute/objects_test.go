@@ -4,6 +4,7 @@ package execute_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -176,6 +177,16 @@ func TestPublishPod(t *testing.T) {
 	w.server.Get("pods", "shop", "db", &got)
 	if got.Annotations["theirs"] != "stays" || got.Annotations[v1alpha1.AnnotationVolumeStatus] != "{}" || len(got.Status.Conditions) != 2 {
 		t.Errorf("annotations %v, conditions %v", got.Annotations, got.Status.Conditions)
+	}
+	// A message that is over goes: an empty one replaces it.
+	waits := status
+	waits.Condition.Status, waits.Condition.Message = corev1.ConditionFalse, "volume data is being detached from worker-1"
+	must(t, w.PublishPod(t.Context(), w.observer.Snapshot().Pod("p1"), waits))
+	must(t, w.PublishPod(t.Context(), w.observer.Snapshot().Pod("p1"), status))
+	got = corev1.Pod{}
+	w.server.Get("pods", "shop", "db", &got)
+	if c := got.Status.Conditions[slices.IndexFunc(got.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodSafeToMount })]; c.Status != corev1.ConditionTrue || c.Message != "" {
+		t.Errorf("condition %+v", c)
 	}
 	// Another pod of the name is left alone.
 	must(t, w.PublishPod(t.Context(), &ledger.Pod{Namespace: "shop", Name: "db", UID: "p0"}, execute.PodStatus{Annotation: "wrong"}))

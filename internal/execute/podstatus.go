@@ -31,7 +31,7 @@ func (e *Executor) PublishPod(ctx context.Context, pod *ledger.Pod, status PodSt
 			"uid":         pod.UID,
 			"annotations": map[string]string{v1alpha1.AnnotationVolumeStatus: status.Annotation},
 		},
-		"status": map[string]any{"conditions": []corev1.PodCondition{status.Condition}},
+		"status": map[string]any{"conditions": []any{whole(status.Condition)}},
 	})
 	if err != nil {
 		return fmt.Errorf("encode the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -47,4 +47,17 @@ func (e *Executor) PublishPod(ctx context.Context, pod *ledger.Pod, status PodSt
 	}
 	e.config.Observer.Saw(written)
 	return nil
+}
+
+// conditionPatch is a pod's condition in a patch, with the fields that are empty: one
+// that is left out would keep its old value.
+type conditionPatch struct {
+	corev1.PodCondition
+
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func whole(c corev1.PodCondition) conditionPatch {
+	return conditionPatch{PodCondition: c, Reason: c.Reason, Message: c.Message}
 }

@@ -26,6 +26,9 @@ func TestCommandsAreDocumented(t *testing.T) {
 		if !strings.Contains(docs.Kubectl, "| `"+c.Name()) {
 			t.Errorf("docs/kubectl.md does not list %s", c.Name())
 		}
+		if c.Example == "" {
+			t.Errorf("%s has no examples", c.Name())
+		}
 		if c.Short == "" || c.Args == nil {
 			t.Errorf("%s lacks a description, or takes any arguments", c.Name())
 		}
@@ -93,7 +96,7 @@ func TestFailures(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"explains"}, `unknown command "explains"`},
+		{[]string{"explains"}, `unknown command "explains" for "kubectl moorage". Did you mean "explain"?`},
 		{[]string{"volumes", "--colour"}, "unknown flag: --colour"},
 		{[]string{"volumes", "pv-a"}, `unknown command "pv-a"`},
 		{[]string{"doctor", "--fail-on", "often"}, `--fail-on "often" is not known`},

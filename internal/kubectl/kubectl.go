@@ -9,6 +9,7 @@ package kubectl
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,23 @@ func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []strin
 	return base.Exit(cmd.ExecuteContext(ctx))
 }
 
+// known refuses a command that there is none of, and names the one that was
+// probably meant.
+func known(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(append(names, c.Name()), c.Aliases...)
+	}
+	message := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if near := command.Nearest(args[0], names); near != "" {
+		return fmt.Errorf("%s. Did you mean %q?", message, near)
+	}
+	return fmt.Errorf("%s (--help lists them)", message)
+}
+
 // NewCommand makes the whole command.
 func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
@@ -59,14 +77,17 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Short: "Show who holds a volume, who waits for it and why",
 		Long: "Show who holds a volume, who waits for it and why.\n\n" +
 			"What it says is computed by the rules that Moorage's controller and scheduler decide with. " +
+			"On a cluster without Moorage it explains what kube-controller-manager and the drivers do. " +
 			"Every command but attach and detach only reads; a right to read that is missing is named, and the rest is shown.",
 		Version:           report.Version,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
-		Args:              cobra.NoArgs,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:              known,
+		Example: "  # Why does a pod not run?\n  kubectl moorage explain pod/db-0\n\n  # How full are the nodes?\n  kubectl moorage nodes\n\n" +
+			"  # May this node be drained?\n  kubectl moorage drain-plan worker-1",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	b.Flags.AddFlags(cmd.PersistentFlags())
 	complete := func(name string, names cobra.CompletionFunc) {

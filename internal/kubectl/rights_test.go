@@ -34,8 +34,7 @@ func TestExplainWithRightsInOneNamespace(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{
-		"It is bound to worker-2 and waits for 1 of 1 volume: volume data may be in use at worker-1",
-		"✗ NodeUnreachable", "pods, persistentvolumeclaims outside namespace shop",
+		"pod shop/db does not run: volume data may be in use at worker-1", "(NodeUnreachable for", "pods, persistentvolumeclaims outside namespace shop",
 		"persistentvolumes, nodes, storageclasses.storage.k8s.io", "you lack the right to list them",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
@@ -65,7 +64,7 @@ func TestNodesWithoutCRDs(t *testing.T) {
 		return nil
 	})
 	out, errors, code := run(t.Context(), server, now, "nodes")
-	if code != 0 || !strings.Contains(out, "worker-1   disk.example.com   2") || !strings.Contains(errors, "Are Moorage's CRDs installed?") {
+	if code != 0 || !strings.Contains(out, "worker-1   disk.example.com   2") || !strings.Contains(errors, "Moorage is not installed in this cluster") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errors)
 	}
 }

@@ -80,7 +80,7 @@ func TestFilterOfPodsThatNoNodeWillDoFor(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
 	r.seen(pod)
 	result := r.filter(pod)
-	want := "claim nowhere does not exist, or belongs to someone else"
+	want := "claim nowhere not found"
 	if len(*result.NodeNames) != 0 || len(result.FailedAndUnresolvableNodes) != 3 || result.FailedAndUnresolvableNodes["n3"] != want {
 		t.Errorf("result %+v", result)
 	}

@@ -98,7 +98,7 @@ func (c *cluster) oncePod(claim string) {
 func TestGateMissingClaim(t *testing.T) {
 	c := newCluster(t)
 	pod := c.create(c.newPod("p", v1alpha1.SchedulerName, "p"))
-	c.waits(pod, "0/3 nodes are available: claim p does not exist, or belongs to someone else. No new node would help.")
+	c.waits(pod, "0/3 nodes are available: claim p not found. No new node would help.")
 	c.untried(pod)
 	c.add(disk("p")...)
 	c.bound(pod)

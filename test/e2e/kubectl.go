@@ -117,7 +117,7 @@ func (s *story) explains(pod, state, code string, texts ...string) {
 		if code != "" && !slices.ContainsFunc(reasons, func(r facts.Reason) bool { return r.Code == code }) {
 			return fmt.Errorf("the reasons are %v", reasons)
 		}
-		page := s.reads("explain", "pod", pod).out
+		page := s.reads("explain", "pod/"+pod, "-o", "wide").out
 		for _, text := range texts {
 			if !strings.Contains(strings.Join(strings.Fields(page), " "), text) {
 				return fmt.Errorf("it does not say %q:\n%s", text, page)
@@ -144,7 +144,7 @@ func (s *story) explainsHandover(first *corev1.Pod, from, claim string) (to stri
 	s.remove("db-0")
 	to = s.boundAgain("db-0", first).Spec.NodeName
 	s.detachBegins(handle, from)
-	s.explains("db-0", facts.PodWaitsForVolumes, "Detaching", "waits for 1 of 1 volume", "is being detached from "+from,
+	s.explains("db-0", facts.PodWaitsForVolumes, "Detaching", "does not run: volume", "is being detached from "+from,
 		"at "+from+" (holder): Detaching", "changes The driver's answer")
 	s.say("kubectl moorage explain pod db-0 says that %s has not let go", from)
 	leaving, reserved := s.slots(from), s.slots(to)
@@ -157,7 +157,7 @@ func (s *story) explainsHandover(first *corev1.Pod, from, claim string) (to stri
 	mend()
 	s.runs("db-0")
 	s.uncordon(from)
-	s.explains("db-0", facts.PodReady, "", "It runs at "+to)
+	s.explains("db-0", facts.PodReady, "", "runs at "+to)
 	return to
 }
 

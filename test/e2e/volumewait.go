@@ -27,7 +27,7 @@ func volumeWait() sandbox.Scenario {
 			s.pod("second", "one")
 			s.pod("early", "late")
 			s.gated("second", "is in use for pod "+s.Namespace+"/first. No new node would help.")
-			s.gated("early", "claim late does not exist, or belongs to someone else. No new node would help.")
+			s.gated("early", "claim late not found. No new node would help.")
 			s.say("second waits for first to go, early for its claim; no autoscaler looks at them")
 			s.claim("late")
 			at := s.runs("early").Spec.NodeName

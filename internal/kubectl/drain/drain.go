@@ -24,8 +24,9 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Use: "drain-plan NODE", Short: "Say whether a node's volumes can go elsewhere, and which pod would wait and why",
 		Long: "Say whether the volumes of a node's pods can go elsewhere, and which pod would wait and why. Nothing is changed.\n\n" +
 			"Volumes, node selectors and affinity, and taints are looked at; CPU, memory, pod affinity and disruption budgets are not.\n\n" +
-			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait, 1 when nothing could be said.",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
+			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait or the node is not ready, 1 when nothing could be said.",
+		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 && kubectl drain worker-1 --ignore-daemonsets",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
 			if len(args) > 0 {
 				return nil
 			}
@@ -48,7 +49,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 			} else {
 				err = screen.DrainPlan(b.Streams.Out, b.Style(), plan, w.Now)
 			}
-			if err == nil && plan.Waits > 0 {
+			if err == nil && (plan.Waits > 0 || plan.Dead) {
 				err = &command.ExitError{Code: command.ExitFindings}
 			}
 			return err

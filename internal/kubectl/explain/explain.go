@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain is kubectl moorage explain: why a pod does not run, who has
-// a claim's volume, and what will change it.
+// Package explain is kubectl moorage explain: why a pod or workload does not run,
+// who has a claim's volume, how a node serves, and what will change it.
 //
-// Reads: everything the ledger is made of. Decides: nothing. Writes: nothing.
+// Reads: everything the ledger is made of, Leases, the events of what is
+// explained, and workloads. Decides: nothing. Writes: nothing.
 package explain
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,110 +21,149 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
+const examples = `  # Why does a pod not run?
+  kubectl moorage explain pod db-0
+  kubectl moorage explain pod/db-0 -n shop -o wide
+
+  # Why does a rollout not get on? The same for deployment, job, daemonset
+  kubectl moorage explain statefulset/db
+
+  # Where is a claim's volume, and who waits for it?
+  kubectl moorage explain pvc data-db-0
+
+  # What waits for a node that is not ready?
+  kubectl moorage explain node worker-3
+
+  # Each pod with a label, until you stop it
+  kubectl moorage explain pods -l app=db --watch`
+
 // NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
+	x := &explainer{base: b, output: screen.NewOutput(false)}
 	cmd := &cobra.Command{
-		Use:   "explain (pod|pvc|pv) NAME",
-		Short: "Say why a pod does not run, who has a volume, and what will change it",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(subject{
-		use: "pod", aliases: []string{"pods", "po"}, short: "Say which volume a pod waits for, who has it and why", names: command.PodNames, explain: explainPod,
-	}.command(b))
-	cmd.AddCommand(subject{
-		use: "pvc", aliases: []string{"pvcs", "persistentvolumeclaim", "persistentvolumeclaims", "claim"},
-		short: "Say where a claim's volume is, and who waits for it", names: command.ClaimNames, explain: explainClaim,
-	}.command(b))
-	cmd.AddCommand(subject{
-		use: "pv", aliases: []string{"pvs", "persistentvolume", "persistentvolumes", "volume"},
-		short: "Say where a PersistentVolume is, and who waits for it", names: command.VolumeNames, explain: explainVolume,
-	}.command(b))
-	return cmd
-}
-
-// subject is a kind of object that can be explained.
-type subject struct {
-	use, short string
-	aliases    []string
-	names      func(context.Context, *cluster.Cluster, []string) []string
-	explain    func(w *facts.World, namespace, name string) (explained, error)
-}
-
-// explained is the answer: its kind and value for programs, and its screen.
-type explained struct {
-	kind  string
-	value any
-	print func(b *command.Base, s screen.Style) error
-}
-
-func (x subject) command(b *command.Base) *cobra.Command {
-	output := screen.NewOutput(false)
-	cmd := &cobra.Command{
-		Use: x.use + " NAME", Aliases: x.aliases, Short: x.short,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(x.names),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := output.Validate(); err != nil {
-				return err
-			}
-			c, w, err := b.Read(cmd.Context())
-			if err != nil {
-				return err
-			}
-			answer, err := x.explain(w, c.Namespace, args[0])
-			if err != nil {
-				return err
-			}
-			if output.Structured() {
-				return output.Print(b.Streams.Out, answer.kind, answer.value)
-			}
-			return answer.print(b, b.Style())
+		Use:   "explain (TYPE NAME… | TYPE/NAME…)",
+		Short: "Say why a pod or workload does not run, who has a volume, and what to do",
+		Long: "Say why a pod or workload does not run, who has a volume, and what to do.\n\n" +
+			"The first line is the answer, the second what to do; -o wide shows all that is known. What keeps a pod need not be a volume: " +
+			"nodes, schedulers, images, missing ConfigMaps, failing containers and components that are down are named, too.\n\n" +
+			"Types: " + strings.Join(typeNames(), ", ") + ". Works on clusters without Moorage.",
+		Example: examples,
+		Args: func(_ *cobra.Command, args []string) error {
+			_, err := parseSubjects(args, x.selector)
+			return err
 		},
+		ValidArgsFunction: b.Complete(completeSubjects),
+		RunE:              func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), args) },
 	}
-	output.AddFlags(cmd)
+	x.output.AddFlags(cmd)
+	cmd.Flags().StringVarP(&x.selector, "selector", "l", "", "Explain all pods, claims or nodes with these labels, such as app=db")
+	cmd.Flags().BoolVarP(&x.watch, "watch", "w", false, "Print the answer again whenever it changes")
 	return cmd
 }
 
-func explainPod(w *facts.World, namespace, name string) (explained, error) {
-	pod := w.Pod(namespace, name)
-	if pod == nil {
-		return explained{}, missing(w, "pods", namespace, name)
-	}
-	x := w.ExplainPod(pod)
-	return explained{"PodExplanation", x, func(b *command.Base, s screen.Style) error { return screen.Pod(b.Streams.Out, s, x, w.Now) }}, nil
+type explainer struct {
+	base     *command.Base
+	output   *screen.Output
+	selector string
+	watch    bool
 }
 
-func explainClaim(w *facts.World, namespace, name string) (explained, error) {
-	claim := w.Claim(namespace, name)
-	if claim == nil {
-		return explained{}, missing(w, "persistentvolumeclaims", namespace, name)
+func (x *explainer) run(ctx context.Context, args []string) error {
+	if err := x.output.Validate(); err != nil {
+		return err
 	}
-	x := w.ExplainClaim(claim)
-	return explained{"ClaimExplanation", x, func(b *command.Base, s screen.Style) error {
-		return screen.Storage(b.Streams.Out, s, "pvc", x, w.Now)
-	}}, nil
+	subjects, err := parseSubjects(args, x.selector)
+	if err != nil {
+		return err
+	}
+	c, err := x.base.Connect()
+	if err != nil {
+		return err
+	}
+	if !x.watch {
+		w, err := c.Read(ctx)
+		if err != nil {
+			return err
+		}
+		return x.explain(ctx, c, w, subjects, nil)
+	}
+	seen := map[string]string{}
+	return c.Follow(ctx, func(w *facts.World) error {
+		err := x.explain(ctx, c, w, subjects, seen)
+		if missing := (*notFoundError)(nil); errors.As(err, &missing) {
+			return nil // it may yet be made
+		}
+		return err
+	})
 }
 
-func explainVolume(w *facts.World, _, name string) (explained, error) {
-	pv := w.PersistentVolume(name)
-	if pv == nil {
-		return explained{}, missing(w, "persistentvolumes", "", name)
+// explain prints the answer to each subject; with seen, only those that differ
+// from what seen has.
+func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.World, subjects []subject, seen map[string]string) error {
+	printed := 0
+	for _, s := range subjects {
+		list, err := s.expand(w, c.Namespace, x.selector)
+		if err != nil {
+			return err
+		}
+		for _, name := range list {
+			a, err := s.kind.explain(ctx, c, w, name)
+			if err != nil {
+				return err
+			}
+			if key := s.kind.name + "/" + name; seen != nil && seen[key] == a.answer {
+				continue
+			} else if seen != nil {
+				seen[key] = a.answer
+			}
+			if err := x.print(a, w, printed > 0); err != nil {
+				return err
+			}
+			printed++
+		}
+		if len(list) == 0 && seen == nil {
+			fmt.Fprintf(x.base.Streams.ErrOut, "No %s found with labels %s.\n", s.kind.plural, x.selector)
+		}
 	}
-	x := w.ExplainPersistentVolume(pv)
-	return explained{"VolumeExplanation", x, func(b *command.Base, s screen.Style) error {
-		return screen.Storage(b.Streams.Out, s, "pv", x, w.Now)
-	}}, nil
+	return nil
 }
 
-// missing tells an object that is not there from one that may not be read.
-func missing(w *facts.World, resource, namespace, name string) error {
+// answer is what is known of a subject: for programs, and printed for people.
+type answer struct {
+	kind, answer string
+	value        any
+	print        func(b *command.Base, s screen.Style, wide bool) error
+}
+
+func (x *explainer) print(a answer, _ *facts.World, another bool) error {
+	if x.output.Structured() {
+		return x.output.Print(x.base.Streams.Out, a.kind, a.value)
+	}
+	if another {
+		fmt.Fprintln(x.base.Streams.Out)
+	}
+	return a.print(x.base, x.base.Style(), x.output.Wide())
+}
+
+// notFoundError is the error for an object that is not there.
+type notFoundError struct{ message string }
+
+func (e *notFoundError) Error() string { return e.message }
+
+// missing tells an object that is not there from one that may not be read, and
+// names one that is called nearly the same.
+func missing(w *facts.World, resource, namespace, name string, known []string) error {
 	for _, u := range w.Unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
 			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s): %s", resource, name, resource, resource, u.Message)
 		}
 	}
+	message := fmt.Sprintf("%s %q not found", resource, name)
 	if namespace != "" {
-		return fmt.Errorf("%s %q not found in namespace %q", resource, name, namespace)
+		message = fmt.Sprintf("%s %q not found in namespace %q", resource, name, namespace)
 	}
-	return fmt.Errorf("%s %q not found", resource, name)
+	if near := command.Nearest(name, known); near != "" {
+		message += fmt.Sprintf(". Did you mean %q?", near)
+	}
+	return &notFoundError{message}
 }

@@ -36,11 +36,3 @@ func readAdvice() map[ledger.Code]Advice {
 
 // plain takes the page's code marks out; a terminal has none.
 func plain(text string) string { return strings.ReplaceAll(text, "`", "") }
-
-// forNode is what to do, with the node's name in the command to type.
-func (a Advice) forNode(node string) string {
-	if node == "" {
-		return a.Do
-	}
-	return strings.ReplaceAll(a.Do, " NODE ", " "+node+" ")
-}

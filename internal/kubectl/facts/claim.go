@@ -19,8 +19,10 @@ type Storage struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Phase     string `json:"phase"`
-	// Answer is the whole in a sentence.
+	// Answer is the whole in a sentence that begins after its name.
 	Answer string `json:"answer"`
+	// Cause is what is wrong with it, nil when nothing is.
+	Cause *Cause `json:"cause,omitempty"`
 	// Reasons are what is wrong with it at every node.
 	Reasons []Reason `json:"reasons,omitempty"`
 	// Volume is nil while there is none, or it never needs an attachment.
@@ -34,9 +36,10 @@ type Storage struct {
 type PodNeed struct {
 	Who  Requester `json:"who"`
 	Node string    `json:"node,omitempty"`
-	// State is as of a Pod.
+	// State, Cause and Answer are as of a Pod.
 	State   string   `json:"state"`
 	Reasons []Reason `json:"reasons,omitempty"`
+	Cause   *Cause   `json:"cause,omitempty"`
 	Answer  string   `json:"answer"`
 }
 
@@ -46,6 +49,8 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	key := ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
 	w.explainLink(&out, key)
 	w.addPods(&out, key)
+	out.Cause = w.claimCause(c, len(out.Pods) > 0 && out.Pods[0].Node != "")
+	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
 }
@@ -60,6 +65,7 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 		}
 		w.addPods(&out, fact.Claim)
 	}
+	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
 }
@@ -86,7 +92,7 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 		explained := w.ExplainPod(pod)
 		need := PodNeed{
 			Who: Requester{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
-			State: explained.State, Answer: explained.Answer,
+			State: explained.State, Cause: explained.Cause, Answer: explained.Answer,
 		}
 		for _, v := range explained.Volumes {
 			if v.Name == claim.Name {
@@ -98,29 +104,69 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 	slices.SortFunc(out.Pods, func(a, b PodNeed) int { return strings.Compare(a.Who.String(), b.Who.String()) })
 }
 
+// storageCause finds what is wrong with a volume: for everybody, or at the node
+// that it can't leave.
+func (w *World) storageCause(out *Storage) {
+	var r *Reason
+	switch {
+	case out.Cause != nil:
+		return
+	case len(out.Reasons) > 0:
+		r = &out.Reasons[0]
+	case out.Volume != nil && out.Volume.Reason != nil:
+		r = out.Volume.Reason
+		if c := w.componentCause(r, out.Volume.Driver); c != nil {
+			out.Cause = c
+			return
+		}
+	default:
+		out.Cause = podsCause(out.Pods)
+		return
+	}
+	out.Cause = &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+}
+
+// podsCause is what the first pod that waits for a volume waits for; nil when none
+// does, or it waits for something else.
+func podsCause(pods []PodNeed) *Cause {
+	for _, p := range pods {
+		if len(p.Reasons) > 0 && p.Cause != nil && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
+			return p.Cause
+		}
+	}
+	return nil
+}
+
 func answerStorage(s *Storage) string {
-	if len(s.Reasons) > 0 {
-		return "Nobody can have it: " + messages(s.Reasons) + "."
+	switch {
+	case s.Cause != nil && s.Cause.Of == OfClaim:
+		return "has no volume: " + sentence(s.Cause.Message)
+	case len(s.Reasons) > 0:
+		return "can be used by nobody: " + sentence(messages(s.Reasons))
 	}
 	v := s.Volume
 	switch {
 	case v == nil && s.Phase == string(corev1.ClaimPending):
-		return "It is not bound yet: a volume is made for it when its first pod is placed, or when the provisioner gets there."
+		return "is not bound yet: a volume is made for it when its first pod is placed, or when the provisioner gets there."
 	case v == nil:
-		return "Its storage needs no attachment: any node may mount it."
+		return "needs no attachment: any node may mount it."
 	}
 	var b strings.Builder
 	b.WriteString(whereIs(v))
-	if v.Reason != nil {
-		fmt.Fprintf(&b, " It is to leave there and can't: %s.", strings.TrimSuffix(v.Reason.Message, "."))
+	switch {
+	case s.Cause == nil:
+	case v.Reason != nil:
+		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
+	default:
+		fmt.Fprintf(&b, ". A pod waits for it: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	}
 	if v.Next != nil {
-		fmt.Fprintf(&b, " Next is %s at %s.", v.Next.Who, v.Next.Node)
+		fmt.Fprintf(&b, ". Next: %s at %s", v.Next.Who, v.Next.Node)
 	}
 	if n := len(v.Waiting); n > 0 {
-		fmt.Fprintf(&b, " %s.", strings.ToUpper(waitVerb(n)[:1])+waitVerb(n)[1:])
+		fmt.Fprintf(&b, ". %s", waitVerb(n))
 	}
-	return b.String()
+	return sentence(b.String())
 }
 
 func waitVerb(n int) string {
@@ -133,17 +179,17 @@ func waitVerb(n int) string {
 func whereIs(v *Volume) string {
 	switch {
 	case v.Holder != nil && len(v.Holder.For) > 0:
-		return fmt.Sprintf("%s has it, for %s (%s).", v.Holder.Node, names(v.Holder.For), v.State)
+		return fmt.Sprintf("is held by %s for %s (%s)", v.Holder.Node, names(v.Holder.For), v.State)
 	case v.Holder != nil:
-		return fmt.Sprintf("%s has it, and nobody there wants it any more (%s).", v.Holder.Node, v.State)
+		return fmt.Sprintf("is held by %s, where no pod uses it (%s)", v.Holder.Node, v.State)
 	case len(v.Places) == 0:
-		return "It is at no node, and free."
+		return "is at no node, and free"
 	}
 	var nodes []string
 	for _, p := range v.Places {
 		nodes = append(nodes, fmt.Sprintf("%s (%s)", p.Node, p.State))
 	}
-	return "It is at " + strings.Join(nodes, ", ") + "."
+	return "is at " + strings.Join(nodes, ", ")
 }
 
 func names(list []Requester) string {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,11 @@ type DrainPlan struct {
 	Pods  []DrainPod `json:"pods,omitempty"`
 	// Stuck are volumes at the node that nobody there uses, and that do not
 	// leave as things are.
-	Stuck  []Volume `json:"stuck,omitempty"`
+	Stuck []Volume `json:"stuck,omitempty"`
+	// Dead: the node is not ready, so that nothing is unmounted there. Do is what to
+	// do about it, empty where it is out of service.
+	Dead   bool     `json:"notReady,omitempty"`
+	Do     string   `json:"do,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
@@ -68,8 +73,49 @@ func (w *World) DrainPlan(node string) DrainPlan {
 		out.Pods = append(out.Pods, plan)
 	}
 	out.Stuck = w.stuck(node)
+	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
+		w.keepAtDeadNode(&out)
+	}
 	out.Answer = answerDrain(&out)
 	return out
+}
+
+// keepAtDeadNode has pods wait whose volumes a node that is not ready does not let
+// go of: a drain evicts them, and its kubelet ends and unmounts nothing.
+func (w *World) keepAtDeadNode(out *DrainPlan) {
+	out.Dead = true
+	if object := w.Node(out.Node); object != nil && outOfService(object) {
+		return // Moorage takes its volumes away
+	}
+	out.Do = w.safeAdvice(arbiter.NodeUnreachable, out.Node)
+	for i := range out.Pods {
+		pod := &out.Pods[i]
+		if pod.To == "" || !w.holdsExclusive(pod, out.Node) {
+			continue
+		}
+		pod.To, pod.Note = "", strings.TrimPrefix(pod.Note+"; its volume may be in use at "+out.Node+" until the machine is known to be off", "; ")
+		out.Waits++
+	}
+}
+
+// holdsExclusive says whether a pod has a volume at a node that may be at no other.
+func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
+	p := w.Pod(pod.Namespace, pod.Name)
+	if p == nil {
+		return false
+	}
+	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+		v := w.Volume(need.Volume)
+		if v.Access == accessOf(ledger.AccessMany) {
+			continue
+		}
+		for _, at := range v.Places {
+			if at.Node == node && at.State != stateReserved && at.State != stateAsked {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // drained is the cluster after the drain: the node is cordoned, its pods are
@@ -171,7 +217,21 @@ func (w *World) stuck(node string) []Volume {
 	return list
 }
 
+// answerDead is for a node that is not ready.
+func answerDead(p *DrainPlan) string {
+	switch {
+	case p.Do == "":
+		return "It is not ready and out of service: its volumes are taken away, and a drain adds nothing."
+	case p.Waits == 0:
+		return "It is not ready, so that a drain ends nothing there; no pod there has a volume that would be missed elsewhere."
+	}
+	return fmt.Sprintf("It is not ready: a drain ends nothing there, and %d of %s would wait elsewhere for volumes that it does not let go of.", p.Waits, count(len(p.Pods), "pod"))
+}
+
 func answerDrain(p *DrainPlan) string {
+	if p.Dead {
+		return answerDead(p)
+	}
 	stuck := ""
 	if n := len(p.Stuck); n > 0 {
 		stuck = fmt.Sprintf(" %s there should have left already and can't.", count(n, "volume"))

@@ -5,6 +5,7 @@ package facts
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -163,4 +164,37 @@ func (w *World) derived(p *corev1.Pod) (Ticket, bool) {
 		out.Since = c.LastTransitionTime.Time
 	}
 	return out, true
+}
+
+// ClaimLabels are a claim's labels; none for a volume without one.
+func (w *World) ClaimLabels(claim string) map[string]string {
+	namespace, name, _ := strings.Cut(claim, "/")
+	if c := w.Claim(namespace, name); c != nil {
+		return c.Labels
+	}
+	return nil
+}
+
+// TicketLabels are those of a VolumeTicket, or of the pod that is its own.
+func (w *World) TicketLabels(t Ticket) map[string]string {
+	if t.Derived {
+		if p := w.Pod(t.Namespace, t.Name); p != nil {
+			return p.Labels
+		}
+		return nil
+	}
+	for _, o := range w.Tickets {
+		if o.Namespace == t.Namespace && o.Name == t.Name {
+			return o.Labels
+		}
+	}
+	return nil
+}
+
+// NodeLabels are a node's labels.
+func (w *World) NodeLabels(node string) map[string]string {
+	if n := w.Node(node); n != nil {
+		return n.Labels
+	}
+	return nil
 }

@@ -76,3 +76,13 @@ type Unseen struct {
 	// Missing says that the cluster does not serve the kind at all.
 	Missing bool `json:"missing,omitempty"`
 }
+
+// OwnResources are the kinds that Moorage adds to a cluster, as kubectl auth can-i
+// takes them.
+func OwnResources() []string {
+	var list []string
+	for _, plural := range []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies} {
+		list = append(list, plural+"."+v1alpha1.GroupName)
+	}
+	return list
+}

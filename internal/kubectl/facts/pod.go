@@ -28,8 +28,10 @@ type Pod struct {
 	// State is Ready (nothing about its volumes keeps it), WaitsForVolumes,
 	// WaitsForNode, WaitsForGrant, Finished or NoVolumes.
 	State string `json:"state"`
-	// Answer is the whole in a sentence.
+	// Answer is the whole in a sentence that begins after the pod's name.
 	Answer string `json:"answer"`
+	// Cause is what keeps it from running, nil when nothing does.
+	Cause *Cause `json:"cause,omitempty"`
 	// Note is what else there is to know, such as that Moorage does not place it.
 	Note string `json:"note,omitempty"`
 	// Told is what others have written on the pod about it.
@@ -88,7 +90,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	if w.blind() && written {
 		out.Volumes, out.Told, out.NodeReady = told, toldOf(p), true
 		out.State = stateOfPod(&out, fact, ticket, len(told) > 0)
-		out.Answer = answer(&out)
+		w.conclude(&out, p)
 		return out
 	}
 	for _, need := range request.Needs {
@@ -101,11 +103,17 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.NodeReady = w.isReady(at)
 	out.Terminating = fact.Phase == ledger.PodTerminating
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
-	out.Answer = answer(&out)
-	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName {
+	w.conclude(&out, p)
+	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.served() {
 		out.Note = notPlaced
 	}
 	return out
+}
+
+// conclude finds the cause, and says the whole in a sentence.
+func (w *World) conclude(out *Pod, p *corev1.Pod) {
+	out.Cause = w.cause(out, p)
+	out.Answer = answer(out)
 }
 
 // notPlaced is for pods that wait for a node and are the default scheduler's.

@@ -64,10 +64,9 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 }
 
 func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
-	advice := w.advice[r.Code]
 	reason := Reason{
 		Code: string(r.Code), Message: w.message(r), Node: string(r.Node),
-		Since: w.since(r, pod), Changes: advice.Changes, Do: advice.forNode(string(r.Node)),
+		Since: w.since(r, pod), Changes: w.advice[r.Code].Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
 	if !r.Who.IsZero() {
 		who := requester(r.Who)

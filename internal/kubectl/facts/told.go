@@ -50,9 +50,10 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 			out.State = stateAttached
 		}
 		if v.Reason != "" && !v.SafeToMount {
-			advice := w.advice[ledger.Code(v.Reason)]
+			// v.Node is the pod's own, not the one that the reason is about.
+			code := ledger.Code(v.Reason)
 			out.Reasons = []Reason{{
-				Code: v.Reason, Message: v.Message, Node: v.Node, Since: waitsSince(p), Changes: advice.Changes, Do: advice.forNode(v.Node),
+				Code: v.Reason, Message: v.Message, Since: waitsSince(p), Changes: w.advice[code].Changes, Do: w.safeAdvice(code, ""),
 			}}
 		}
 		list = append(list, out)

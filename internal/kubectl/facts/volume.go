@@ -159,14 +159,24 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 		out.Next = &Waiter{Who: requester(h.Next.To), Node: string(h.Next.Node), Since: waitsSince(w.pods[h.Next.To.UID])}
 	}
 	if h.Reason != "" {
-		advice := w.advice[h.Reason]
-		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: string(h.Node), Changes: advice.Changes, Do: advice.forNode(string(h.Node))}
+		node := w.nodeOfConcern(v)
+		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: node, Changes: w.advice[h.Reason].Changes, Do: w.safeAdvice(h.Reason, node)}
 		for _, c := range w.holds[v.ID].Status.Conditions {
 			if c.Reason == string(h.Reason) {
 				out.Reason.Since = c.LastTransitionTime.Time
 			}
 		}
 	}
+}
+
+// nodeOfConcern is the node that a hold's reason is about, which is not always the
+// holder; empty when the facts don't show that reason any more.
+func (w *World) nodeOfConcern(v *ledger.Volume) string {
+	r, ok := w.Arbiter.Concern(w.Snapshot, v, w.Now)
+	if ok && r.Code == v.Hold.Reason {
+		return string(r.Node)
+	}
+	return ""
 }
 
 // gone says whether a pod that a hold names is known not to exist any more.

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ type World struct {
 	Now time.Time
 	// Unseen is what could not be listed: what follows from it is unknown.
 	Unseen []Unseen
+	// Evidence is what was read to name causes that are not a volume's; zero where
+	// only volumes matter.
+	Evidence Evidence
 
 	pods   map[string]*corev1.Pod // by UID
 	claims map[ledger.ClaimKey]*corev1.PersistentVolumeClaim
@@ -50,6 +54,9 @@ func NewWorld(o Objects, now time.Time) *World {
 		advice: readAdvice(),
 	}
 	l := ledger.New()
+	if forceOff(o.Pods) {
+		l.Apply(now, ledger.NoForceOnTimeout{})
+	}
 	w.takeStorage(l)
 	w.takeNodes(l)
 	w.takeUsers(l)
@@ -149,6 +156,26 @@ func (w *World) NeedsAttachment(p *corev1.Pod) bool {
 // kubeControllerManager is the field manager of the attach/detach controller:
 // kube-controller-manager's user agent begins so.
 const kubeControllerManager = "kube-controller-manager"
+
+// forceOff says whether the controller that detaches runs with the flag by which
+// no time forces a detach: Moorage's, or the attach/detach controller where its
+// pods can be seen.
+func forceOff(pods []*corev1.Pod) bool {
+	for _, p := range pods {
+		if p.Labels["app.kubernetes.io/part-of"] != "moorage" && p.Labels["component"] != kubeControllerManager {
+			continue
+		}
+		for _, c := range p.Spec.Containers {
+			for _, arg := range slices.Concat(c.Command, c.Args) {
+				value, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "disable-force-detach-on-timeout")
+				if ok && (value == "" || value == "=true") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
 
 // Reporter is who writes node.status.volumesAttached, as the API server's
 // field management tells.

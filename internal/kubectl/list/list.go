@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -24,12 +25,16 @@ type lister struct {
 	base   *command.Base
 	output *screen.Output
 	kind   string // of one item, for programs
-	watch  bool
+	// labelled says whose labels --selector looks at.
+	labelled string
+	watch    bool
 	// list computes the items, of the namespace or of all when it is empty, and
 	// their table.
 	list func(w *facts.World, namespace string, args []string, s screen.Style) (items []any, table *screen.Table)
 	// everywhere is -A; nil for what has no namespace.
 	everywhere *bool
+	// selector is -l: labels of claims, tickets or nodes.
+	selector string
 	// legend is printed below a table on a terminal.
 	legend string
 }
@@ -41,6 +46,7 @@ func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args) },
 	}
 	l.output.AddFlags(cmd)
+	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "List only what has these labels, such as app=db: "+l.labelled)
 	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "After listing, print what changes")
 	if l.everywhere != nil {
 		cmd.Flags().BoolVarP(l.everywhere, "all-namespaces", "A", false, "List across all namespaces, and what is in none")
@@ -51,6 +57,9 @@ func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
 func (l *lister) run(ctx context.Context, args []string) error {
 	if err := l.output.Validate(); err != nil {
 		return err
+	}
+	if _, err := labels.Parse(l.selector); err != nil {
+		return fmt.Errorf("--selector %q: %w", l.selector, err)
 	}
 	c, err := l.base.Connect()
 	if err != nil {
@@ -129,6 +138,12 @@ func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace strin
 	})
 }
 
+// chosen says whether labels are those that --selector asks for.
+func (l *lister) chosen(set map[string]string) bool {
+	selector, err := labels.Parse(l.selector)
+	return err == nil && selector.Matches(labels.Set(set))
+}
+
 func anyOf[T any](list []T) []any {
 	items := []any{}
 	for _, x := range list {
@@ -139,35 +154,42 @@ func anyOf[T any](list []T) []any {
 
 // NewVolumesCommand makes kubectl moorage volumes.
 func NewVolumesCommand(b *command.Base) *cobra.Command {
-	l := &lister{base: b, kind: "Volume", everywhere: new(bool)}
+	l := &lister{base: b, kind: "Volume", everywhere: new(bool), labelled: "those of its claim"}
 	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
-		list := w.ListVolumes(namespace)
+		list := slices.DeleteFunc(w.ListVolumes(namespace), func(v facts.Volume) bool { return !l.chosen(w.ClaimLabels(v.Claim)) })
 		return anyOf(list), screen.Volumes(list, w.Now)
 	}
-	return l.command("volumes", "List volumes: where each is, who has it, who waits for it", "volume", "vol")
+	cmd := l.command("volumes", "List volumes: where each is, who has it, who waits for it", "volume", "vol")
+	cmd.Example = "  # Every volume of the cluster, and what changes from now on\n  kubectl moorage volumes -A -w\n\n" +
+		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db -o custom-columns=CLAIM:.claim,NODE:.holder.node"
+	return cmd
 }
 
 // NewTicketsCommand makes kubectl moorage tickets.
 func NewTicketsCommand(b *command.Base) *cobra.Command {
-	l := &lister{base: b, kind: "Ticket", everywhere: new(bool)}
+	l := &lister{base: b, kind: "Ticket", everywhere: new(bool), labelled: "those of the VolumeTicket or pod"}
 	var derived bool
 	l.list = func(w *facts.World, namespace string, _ []string, _ screen.Style) ([]any, *screen.Table) {
-		list := w.ListTickets(namespace, derived)
+		list := slices.DeleteFunc(w.ListTickets(namespace, derived), func(t facts.Ticket) bool { return !l.chosen(w.TicketLabels(t)) })
 		return anyOf(list), screen.Tickets(list, w.Now)
 	}
 	cmd := l.command("tickets", "List tickets: who asks for volumes at which node, and what became of it", "ticket", "vt")
+	cmd.Example = "  # Who asks, in the order in which they are granted\n  kubectl moorage tickets -A\n\n  # With bound pods, which are their own tickets\n  kubectl moorage tickets -n shop --pods"
 	cmd.Flags().BoolVar(&derived, "pods", false, "Also list bound pods, which are their own tickets")
 	return cmd
 }
 
 // NewNodesCommand makes kubectl moorage nodes.
 func NewNodesCommand(b *command.Base) *cobra.Command {
-	l := &lister{base: b, kind: "NodeSlots", legend: screen.BarLegend}
+	l := &lister{base: b, kind: "NodeSlots", legend: screen.BarLegend, labelled: "those of the node"}
 	l.list = func(w *facts.World, _ string, args []string, s screen.Style) ([]any, *screen.Table) {
-		list := slices.DeleteFunc(w.ListSlots(), func(x facts.Slots) bool { return len(args) > 0 && !slices.Contains(args, x.Node) })
+		list := slices.DeleteFunc(w.ListSlots(), func(x facts.Slots) bool {
+			return len(args) > 0 && !slices.Contains(args, x.Node) || !l.chosen(w.NodeLabels(x.Node))
+		})
 		return anyOf(list), screen.Slots(list, s)
 	}
 	cmd := l.command("nodes [NODE…]", "List nodes and drivers: slots used, kept, leaving, reserved and free", "node", "slots")
+	cmd.Example = "  # How full are the nodes of a zone?\n  kubectl moorage nodes -l topology.kubernetes.io/zone=a\n\n  # What takes the slots of one node?\n  kubectl moorage nodes worker-1 -o yaml"
 	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, b.Complete(command.NodeNames)
 	return cmd
 }

@@ -30,6 +30,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 	o := &attachOptions{options: options{base: b}}
 	cmd := &cobra.Command{
 		Use: "attach PV --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
+		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m",
 		Long: "Attach a volume to a node by hand: for a repair, a copy, a look. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
 			"What is in use elsewhere is refused, with by whom: nothing is taken away from anybody.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",

@@ -21,6 +21,7 @@ func NewDetachCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
 		Use: "detach PV --node NODE", Short: "Let go of a volume that was attached to a node by hand",
+		Example: "  # Let go of it before its time is over\n  kubectl moorage detach pv-db --node worker-1",
 		Long: "Let go of a volume that was attached to a node by hand: it deletes the manual tickets for it there, and waits until it is detached.\n\n" +
 			"What a pod or anybody else uses there is refused, with by whom.\n\n" +
 			"Exit code: 0 when it is detached, 2 when it is refused, 1 when something failed.",

@@ -14,10 +14,11 @@ import (
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
 	answer := green
-	if x.Waits > 0 {
+	if x.Waits > 0 || x.Dead {
 		answer = yellow
 	}
 	p.printf("%s  %s\n", s.paint(bold, "node "+x.Node), s.paint(answer, x.Answer))
+	p.line(2, "do", x.Do)
 	for _, pod := range x.Pods {
 		sign := s.paint(green, "→ "+pod.To)
 		if pod.To == "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -18,6 +19,13 @@ type page struct {
 	s   Style
 	now time.Time
 	err error
+	// cause has been printed: what it says is not repeated.
+	cause *facts.Cause
+}
+
+// said says whether the headline has said a message already.
+func (p *page) said(message string) bool {
+	return p.cause != nil && message != "" && strings.Contains(p.cause.Message, strings.TrimSuffix(message, "."))
 }
 
 func (p *page) printf(format string, args ...any) {
@@ -36,9 +44,49 @@ func (p *page) line(indent int, label, text string) {
 	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), p.s.wrap(text, at))
 }
 
-// Pod prints why a pod runs or does not.
-func Pod(w io.Writer, s Style, x facts.Pod, now time.Time) error {
-	p := &page{w: w, s: s, now: now}
+// headline prints the answer, and what to do about its cause: all that most
+// readers need.
+func (p *page) headline(subject, answer string, c *facts.Cause) {
+	paint, about := green, ""
+	if c != nil {
+		paint, about = yellow, " ("+c.Code+p.since(c.Since)+")"
+	}
+	text := p.s.wrap(subject+" "+answer+about, 0)
+	if rest, ok := strings.CutPrefix(text, subject); ok {
+		text = p.s.paint(bold, subject) + p.s.paint(paint, rest)
+	}
+	p.printf("%s\n", text)
+	if c != nil {
+		p.line(2, "do", c.Do)
+	}
+}
+
+// Pod prints why a pod runs or does not: the answer, and with wide all that is
+// known of its volumes and nodes.
+func Pod(w io.Writer, s Style, x facts.Pod, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	p.headline("pod "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
+	if wide || x.Cause == nil || x.Cause.Of == facts.OfVolume {
+		p.line(2, "note", x.Note)
+	}
+	switch {
+	case wide:
+		p.podDetails(x)
+	case len(x.Volumes) > 0:
+		p.more("its volumes, who has them and who waits")
+	case len(x.Nodes) > 0:
+		p.more("what each node says")
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
+
+// more says what is not shown.
+func (p *page) more(what string) {
+	p.printf("  %s\n", p.s.paint(faint, "-o wide shows "+what))
+}
+
+func (p *page) podDetails(x facts.Pod) {
 	where := "no node"
 	switch {
 	case x.Node != "":
@@ -46,26 +94,15 @@ func Pod(w io.Writer, s Style, x facts.Pod, now time.Time) error {
 	case x.Reserved != "":
 		where = "no node yet, " + x.Reserved + " reserved"
 	}
-	p.printf("%s  %s, %s, scheduler %s, age %s\n", p.s.paint(bold, "pod "+x.Namespace+"/"+x.Name), x.Phase, where, x.Scheduler, ago(now, x.Created))
-	p.printf("%s\n", p.s.paint(answerColour(x.State), p.s.wrap(x.Answer, 0)))
-	if x.Note != "" {
-		p.printf("%s\n", p.s.wrap(x.Note, 0))
+	p.line(2, "pod", fmt.Sprintf("%s, %s, scheduler %s, age %s", x.Phase, where, x.Scheduler, ago(p.now, x.Created)))
+	if x.Cause != nil {
+		p.line(2, "changes", x.Cause.Changes)
 	}
 	for _, v := range x.Volumes {
 		p.podVolume(v)
 	}
 	p.nodes(x.Nodes)
 	p.told(x.Told)
-	p.unseen(x.Unseen)
-	return p.err
-}
-
-func answerColour(state string) colour {
-	switch state {
-	case facts.PodReady, facts.PodNoVolumes, facts.PodFinished:
-		return green
-	}
-	return yellow
 }
 
 func (p *page) podVolume(v facts.PodVolume) {
@@ -160,6 +197,9 @@ func (p *page) reasons(indent int, reasons []facts.Reason) {
 			since = " for " + ago(p.now, r.Since)
 		}
 		p.printf("%s%s\n", strings.Repeat(" ", indent), p.s.paint(red, "✗ "+r.Code+since))
+		if p.said(r.Message) {
+			continue
+		}
 		p.line(indent+2, "why", r.Message)
 		p.line(indent+2, "changes", r.Changes)
 		p.line(indent+2, "do", r.Do)
@@ -194,6 +234,7 @@ func shorten(nodes []string) string {
 }
 
 func (p *page) told(list []facts.Told) {
+	list = slices.DeleteFunc(slices.Clone(list), func(t facts.Told) bool { return p.said(t.Message) })
 	if len(list) == 0 {
 		return
 	}
@@ -229,7 +270,10 @@ func (p *page) unseen(list []facts.Unseen) {
 		const label = "not seen: "
 		p.printf("%s%s\n", p.s.paint(yellow, label), p.s.wrap(fmt.Sprintf(format, args...), len(label)))
 	}
-	if len(missing) > 0 {
+	switch {
+	case stock(missing):
+		p.printf("%s\n", p.s.wrap("Moorage is not installed in this cluster: what is shown is what kube-controller-manager, kube-scheduler and the drivers do.", 0))
+	case len(missing) > 0:
 		say("%s: the cluster does not serve them. Are Moorage's CRDs installed?", strings.Join(missing, ", "))
 	}
 	if len(partly) > 0 {
@@ -243,40 +287,21 @@ func (p *page) unseen(list []facts.Unseen) {
 	}
 }
 
+// stock says whether what a cluster does not serve is all that Moorage adds to one.
+func stock(missing []string) bool {
+	own := 0
+	for _, resource := range missing {
+		if strings.HasSuffix(resource, "."+v1alpha1.GroupName) {
+			own++
+		}
+	}
+	return own == len(missing) && own == len(facts.OwnResources())
+}
+
 func all(list []facts.Requester) string {
 	var parts []string
 	for _, r := range list {
 		parts = append(parts, r.String())
 	}
 	return strings.Join(parts, ", ")
-}
-
-// Storage prints where a claim's or PersistentVolume's volume is.
-func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time) error {
-	p := &page{w: w, s: s, now: now}
-	name := x.Name
-	if x.Namespace != "" {
-		name = x.Namespace + "/" + x.Name
-	}
-	p.printf("%s  %s\n", p.s.paint(bold, kind+" "+name), x.Phase)
-	p.printf("%s\n", p.s.wrap(x.Answer, 0))
-	p.reasons(2, x.Reasons)
-	if x.Volume != nil {
-		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+x.Volume.Handle), identity(*x.Volume))
-		p.volume(*x.Volume, false)
-		if x.Volume.Reason != nil {
-			p.reasons(2, []facts.Reason{*x.Volume.Reason})
-		}
-	}
-	for _, pod := range x.Pods {
-		where := "no node"
-		if pod.Node != "" {
-			where = "at " + pod.Node
-		}
-		p.printf("\n%s  %s\n", p.s.paint(bold, pod.Who.String()), where)
-		p.line(2, "", pod.Answer)
-		p.reasons(2, pod.Reasons)
-	}
-	p.unseen(x.Unseen)
-	return p.err
 }

@@ -26,7 +26,7 @@ type Style struct {
 
 // Widths of text: of a pipe's, and the most that is pleasant to read.
 const (
-	plainWidth = 100
+	plainWidth = 80
 	mostWidth  = 120
 	leastWidth = 40
 )

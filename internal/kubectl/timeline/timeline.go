@@ -32,7 +32,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Use: "timeline POD", Short: "Tell when a pod was created, reserved for, bound, attached and started, and the gaps",
 		Long: "Tell when a pod was created, reserved for, granted, bound, when each volume was attached, when all were safe to mount, and when it ran.\n\n" +
 			"The times are those of the objects in the API, most of which have whole seconds. A time with ≤ is the latest possible: the object that had it is gone.",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.PodNames),
+		Example: "  # Where did a pod's start spend its time?\n  kubectl moorage timeline db-0 -n shop\n\n  # Each step of one that is about to be made\n  kubectl moorage timeline db-0 -w",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.PodNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := output.Validate(); err != nil {
 				return err

@@ -37,7 +37,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it",
-		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  # Watch the whole cluster\n  kubectl moorage top",
+		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := b.Connect()
 			if err != nil {

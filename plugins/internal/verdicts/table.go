@@ -162,7 +162,7 @@ func limits() []Row {
 func claims() []Row {
 	p := pod("p", "data")
 	return []Row{
-		{"no such claim", nil, p, "n1", Hopeless, "claim data does not exist, or belongs to someone else"},
+		{"no such claim", nil, p, "n1", Hopeless, "claim data not found"},
 		{"claim being deleted", append(disk("data", ledger.AccessNode), claim("data", func(c *ledger.Claim) {
 			c.PersistentVolume, c.Bound, c.Deleting = "pv-shop-data", true, true
 		})...), p, "n1", Hopeless, "claim data is being deleted"},
@@ -179,6 +179,6 @@ func claims() []Row {
 		{"to be provisioned by what is no CSI driver", events(claim("data", func(c *ledger.Claim) { c.Class = "local" }),
 			only(ledger.StorageClass{Name: "local", Driver: "rancher.io/local-path", WaitForFirst: true})), p, "n1", Fits, ""},
 		{"ephemeral, of somebody else", disk("p-data", ledger.AccessNode), ephemeral("p", "data"), "n1",
-			Hopeless, "claim p-data does not exist, or belongs to someone else"},
+			Hopeless, "claim p-data belongs to someone else"},
 	}
 }

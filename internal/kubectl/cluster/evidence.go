@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// maxSubjects bounds the objects whose events are asked for, one request each.
+const maxSubjects = 64
+
+// maxEvents bounds the events that are read of one object.
+const maxEvents = 200
+
+// Object is an object whose events are read.
+type Object struct {
+	Namespace string
+	UID       types.UID
+}
+
+// ReadEvidence reads what names causes that are not a volume's: the components'
+// Leases, and the events of the objects. What may not be read is left out.
+func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Object) {
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		options := metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease).String()}
+		list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		w.Evidence.Leases, w.Evidence.LeasesSeen = list.Items, true
+	})
+	for i, o := range objects {
+		if i == maxSubjects {
+			break
+		}
+		wait.Go(func() {
+			options := metav1.ListOptions{Limit: maxEvents, FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(o.UID)).String()}
+			list, err := c.Kube.CoreV1().Events(o.Namespace).List(ctx, options)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			w.Evidence.Events = append(w.Evidence.Events, list.Items...)
+		})
+	}
+	wait.Wait()
+}
+
+// PodAndClaims are a pod and its claims, whose events say why it does not start.
+func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {
+	list := []Object{{p.Namespace, p.UID}}
+	for _, v := range p.Spec.Volumes {
+		name := p.Name + "-" + v.Name
+		if v.PersistentVolumeClaim != nil {
+			name = v.PersistentVolumeClaim.ClaimName
+		} else if v.Ephemeral == nil {
+			continue
+		}
+		if claim := w.Claim(p.Namespace, name); claim != nil && claim.Spec.VolumeName == "" {
+			list = append(list, Object{claim.Namespace, claim.UID})
+		}
+	}
+	return list
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+	pod := w.Pod(c.Namespace, name)
+	if pod == nil {
+		return answer{}, missing(w, "pods", c.Namespace, name, namesOf(within(w.Pods, c.Namespace)))
+	}
+	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
+	x := w.ExplainPod(pod)
+	return answer{"PodExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+		return screen.Pod(b.Streams.Out, s, x, w.Now, wide)
+	}}, nil
+}
+
+func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+	claim := w.Claim(c.Namespace, name)
+	if claim == nil {
+		return answer{}, missing(w, "persistentvolumeclaims", c.Namespace, name, namesOf(within(w.Claims, c.Namespace)))
+	}
+	c.ReadEvidence(ctx, w, []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}})
+	return ofStorage(w, "pvc", "ClaimExplanation", w.ExplainClaim(claim)), nil
+}
+
+func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+	pv := w.PersistentVolume(name)
+	if pv == nil {
+		return answer{}, missing(w, "persistentvolumes", "", name, namesOf(within(w.PersistentVolumes, "")))
+	}
+	c.ReadEvidence(ctx, w, nil)
+	return ofStorage(w, "pv", "VolumeExplanation", w.ExplainPersistentVolume(pv)), nil
+}
+
+func ofStorage(w *facts.World, word, kind string, x facts.Storage) answer {
+	return answer{kind, x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+		return screen.Storage(b.Streams.Out, s, word, x, w.Now, wide)
+	}}
+}
+
+func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+	node := w.Node(name)
+	if node == nil {
+		return answer{}, missing(w, "nodes", "", name, namesOf(within(w.Nodes, "")))
+	}
+	c.ReadEvidence(ctx, w, nil)
+	x := w.ExplainNode(node)
+	return answer{"NodeExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+		return screen.Node(b.Streams.Out, s, x, w.Now, wide)
+	}}, nil
+}
+
+func namesOf(list []metav1.Object) []string {
+	var names []string
+	for _, o := range list {
+		names = append(names, o.GetName())
+	}
+	return names
+}
+
+// workload reads a workload: who its pods belong to, and how many it wants.
+type workload func(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error)
+
+func ofWorkload(read workload) func(context.Context, *cluster.Cluster, *facts.World, string) (answer, error) {
+	return func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+		owner, err := read(ctx, c, name)
+		switch {
+		case apierrors.IsNotFound(err):
+			return answer{}, &notFoundError{fmt.Sprintf("%s in namespace %q", err, c.Namespace)}
+		case err != nil:
+			return answer{}, err
+		}
+		var objects []cluster.Object
+		for _, uid := range owner.UIDs {
+			objects = append(objects, cluster.Object{Namespace: owner.Namespace, UID: uid})
+		}
+		for _, pod := range w.PodsOf(owner) {
+			if pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodRunning {
+				objects = append(objects, cluster.PodAndClaims(w, pod)...)
+			}
+		}
+		c.ReadEvidence(ctx, w, objects)
+		x := w.ExplainWorkload(owner)
+		return answer{"WorkloadExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+			return screen.Workload(b.Streams.Out, s, x, w.Now, wide)
+		}}, nil
+	}
+}
+
+func ownerOf(kind string, o metav1.Object, wants *int32, more ...types.UID) facts.Owner {
+	n := int32(1) // the API's default
+	if wants != nil {
+		n = *wants
+	}
+	return facts.Owner{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Wants: n, UIDs: append([]types.UID{o.GetUID()}, more...)}
+}
+
+func statefulSet(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error) {
+	o, err := c.Kube.AppsV1().StatefulSets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return facts.Owner{}, err
+	}
+	return ownerOf("StatefulSet", o, o.Spec.Replicas), nil
+}
+
+func replicaSet(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error) {
+	o, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return facts.Owner{}, err
+	}
+	return ownerOf("ReplicaSet", o, o.Spec.Replicas), nil
+}
+
+func daemonSet(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error) {
+	o, err := c.Kube.AppsV1().DaemonSets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return facts.Owner{}, err
+	}
+	return ownerOf("DaemonSet", o, &o.Status.DesiredNumberScheduled), nil
+}
+
+// job wants as many pods as it runs side by side: those that ended well are done.
+func job(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error) {
+	o, err := c.Kube.BatchV1().Jobs(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return facts.Owner{}, err
+	}
+	none := int32(0)
+	if o.Status.CompletionTime != nil || o.Spec.Suspend != nil && *o.Spec.Suspend {
+		return ownerOf("Job", o, &none), nil
+	}
+	return ownerOf("Job", o, o.Spec.Parallelism), nil
+}
+
+// deployment includes its ReplicaSets, whose pods are its own.
+func deployment(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error) {
+	o, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return facts.Owner{}, err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+	if err != nil {
+		return facts.Owner{}, fmt.Errorf("deployment %s: its selector: %w", name, err)
+	}
+	sets, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return facts.Owner{}, err
+	}
+	var uids []types.UID
+	for i := range sets.Items {
+		if metav1.IsControlledBy(&sets.Items[i], o) {
+			uids = append(uids, sets.Items[i].UID)
+		}
+	}
+	return ownerOf("Deployment", o, o.Spec.Replicas, uids...), nil
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// kind is a type of object that can be explained.
+type kind struct {
+	name, plural string
+	aliases      []string
+	names        func(context.Context, *cluster.Cluster, []string) []string
+	explain      func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error)
+	// labelled lists the objects of a namespace that can be chosen by labels; nil
+	// where they are not in the world.
+	labelled func(w *facts.World, namespace string) []metav1.Object
+}
+
+// kinds lists them, the most asked for first.
+func kinds() []kind {
+	return []kind{
+		{name: "pod", plural: "pods", aliases: []string{"po"}, names: command.PodNames, explain: explainPod, labelled: func(w *facts.World, ns string) []metav1.Object {
+			return within(w.Pods, ns)
+		}},
+		{name: "pvc", plural: "pvcs", aliases: []string{"persistentvolumeclaim", "persistentvolumeclaims", "claim"}, names: command.ClaimNames, explain: explainClaim, labelled: func(w *facts.World, ns string) []metav1.Object {
+			return within(w.Claims, ns)
+		}},
+		{name: "pv", plural: "pvs", aliases: []string{"persistentvolume", "persistentvolumes", "volume"}, names: command.VolumeNames, explain: explainVolume, labelled: func(w *facts.World, _ string) []metav1.Object {
+			return within(w.PersistentVolumes, "")
+		}},
+		{name: "statefulset", plural: "statefulsets", aliases: []string{"sts", "statefulset.apps", "statefulsets.apps"}, explain: ofWorkload(statefulSet)},
+		{name: "deployment", plural: "deployments", aliases: []string{"deploy", "deployment.apps", "deployments.apps"}, explain: ofWorkload(deployment)},
+		{name: "replicaset", plural: "replicasets", aliases: []string{"rs", "replicaset.apps", "replicasets.apps"}, explain: ofWorkload(replicaSet)},
+		{name: "daemonset", plural: "daemonsets", aliases: []string{"ds", "daemonset.apps", "daemonsets.apps"}, explain: ofWorkload(daemonSet)},
+		{name: "job", plural: "jobs", aliases: []string{"job.batch", "jobs.batch"}, explain: ofWorkload(job)},
+		{name: "node", plural: "nodes", aliases: []string{"no"}, names: command.NodeNames, explain: explainNode, labelled: func(w *facts.World, _ string) []metav1.Object {
+			return within(w.Nodes, "")
+		}},
+	}
+}
+
+func within[T metav1.Object](list []T, namespace string) []metav1.Object {
+	var out []metav1.Object
+	for _, o := range list {
+		if namespace == "" || o.GetNamespace() == namespace {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func typeNames() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// kindOf finds a type by what people call it.
+func kindOf(text string) (kind, error) {
+	var all []string
+	for _, k := range kinds() {
+		called := append([]string{k.name, k.plural}, k.aliases...)
+		if slices.Contains(called, strings.ToLower(text)) {
+			return k, nil
+		}
+		all = append(all, called...)
+	}
+	message := fmt.Sprintf("type %q can't be explained", text)
+	if near := command.Nearest(strings.ToLower(text), all); near != "" {
+		return kind{}, fmt.Errorf("%s. Did you mean %q?", message, near)
+	}
+	return kind{}, fmt.Errorf("%s, choose one of: %s. Or name the object as TYPE/NAME", message, strings.Join(typeNames(), ", "))
+}
+
+// subject is an object to explain, or all of a type that labels choose.
+type subject struct {
+	kind kind
+	name string // empty: by labels
+}
+
+var errNoSubject = errors.New("name what to explain, such as pod db-0, pvc/data, statefulset/db or node worker-1 (--help has examples)")
+
+// parseSubjects reads "pod a b", "pod/a pvc/b", or a type alone with a selector.
+func parseSubjects(args []string, selector string) ([]subject, error) {
+	if len(args) == 0 {
+		return nil, errNoSubject
+	}
+	if selector != "" {
+		if _, err := labels.Parse(selector); err != nil {
+			return nil, fmt.Errorf("--selector %q: %w", selector, err)
+		}
+		k, err := kindOf(args[0])
+		if err != nil {
+			return nil, err
+		}
+		if len(args) > 1 || k.labelled == nil {
+			return nil, errors.New("--selector takes one type, and no name: pods, pvcs, pvs or nodes")
+		}
+		return []subject{{kind: k}}, nil
+	}
+	if !strings.Contains(args[0], "/") {
+		return named(args)
+	}
+	var list []subject
+	for _, arg := range args {
+		typed, name, ok := strings.Cut(arg, "/")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not TYPE/NAME", arg)
+		}
+		k, err := kindOf(typed)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, subject{k, name})
+	}
+	return list, nil
+}
+
+// named reads a type and names of it.
+func named(args []string) ([]subject, error) {
+	k, err := kindOf(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 1 {
+		return nil, fmt.Errorf("name the %s to explain: kubectl moorage explain %s NAME", k.name, k.name)
+	}
+	var list []subject
+	for _, name := range args[1:] {
+		list = append(list, subject{k, name})
+	}
+	return list, nil
+}
+
+// expand lists the names that a subject stands for.
+func (s subject) expand(w *facts.World, namespace, selector string) ([]string, error) {
+	if s.name != "" {
+		return []string{s.name}, nil
+	}
+	chosen, err := labels.Parse(selector)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range s.kind.labelled(w, namespace) {
+		if chosen.Matches(labels.Set(o.GetLabels())) {
+			names = append(names, o.GetName())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// completeSubjects completes types, then names of the type.
+func completeSubjects(ctx context.Context, c *cluster.Cluster, args []string) []string {
+	if len(args) == 0 {
+		return typeNames()
+	}
+	k, err := kindOf(args[0])
+	if err != nil || k.names == nil {
+		return nil
+	}
+	return k.names(ctx, c, nil)
+}

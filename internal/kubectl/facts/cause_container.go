@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// containerCause says which container keeps a bound pod from running; nil when
+// none does.
+func (w *World) containerCause(p *corev1.Pod) *Cause {
+	for _, list := range []struct {
+		kind     string
+		statuses []corev1.ContainerStatus
+	}{{"init container", p.Status.InitContainerStatuses}, {"container", p.Status.ContainerStatuses}} {
+		for i := range list.statuses {
+			if c := waitingContainer(p, list.kind, &list.statuses[i]); c != nil {
+				return c
+			}
+		}
+	}
+	return w.notReadyContainer(p)
+}
+
+// waitingContainer says why a container does not start; nil when that is not told.
+func waitingContainer(p *corev1.Pod, kind string, s *corev1.ContainerStatus) *Cause {
+	waiting := s.State.Waiting
+	if waiting == nil {
+		return nil
+	}
+	what := fmt.Sprintf("%s %s", kind, s.Name)
+	c := &Cause{Of: OfContainer, Code: waiting.Reason}
+	switch waiting.Reason {
+	case "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable", "SignatureValidationFailed":
+		c.Message = fmt.Sprintf("the image %s of %s can't be pulled: %s", s.Image, what, shortened(waiting.Message, waiting.Reason))
+		c.Do = "Check the image's name and tag, that its registry can be reached from " + p.Spec.NodeName + ", and the pod's imagePullSecrets"
+	case "CrashLoopBackOff":
+		c.Message = fmt.Sprintf("%s ends again and again, %s", what, ending(s))
+		c.Do = fmt.Sprintf("Read what it said last: kubectl logs -n %s %s -c %s --previous", p.Namespace, p.Name, s.Name)
+	case "CreateContainerConfigError":
+		c.Message = fmt.Sprintf("%s can't be made: %s", what, shortened(waiting.Message, "its configuration is wrong"))
+		c.Do = missingDo(p.Namespace, waiting.Message)
+	case "CreateContainerError", "RunContainerError", "PostStartHookError":
+		c.Message = fmt.Sprintf("%s can't be started: %s", what, shortened(waiting.Message, waiting.Reason))
+		c.Do = fmt.Sprintf("Check the container's command, mounts and security context: kubectl describe pod -n %s %s", p.Namespace, p.Name)
+	default:
+		return nil // ContainerCreating, PodInitializing: the kubelet is about it
+	}
+	if t := s.LastTerminationState.Terminated; t != nil {
+		c.Since = t.FinishedAt.Time
+	}
+	return c
+}
+
+// ending says how a container ended last.
+func ending(s *corev1.ContainerStatus) string {
+	t := s.LastTerminationState.Terminated
+	switch {
+	case t == nil:
+		return fmt.Sprintf("%d times so far", s.RestartCount)
+	case t.Reason == "OOMKilled":
+		return fmt.Sprintf("%d times so far: it uses more memory than its limit (OOMKilled)", s.RestartCount)
+	case t.Message != "":
+		return fmt.Sprintf("%d times so far, last with exit code %d: %s", s.RestartCount, t.ExitCode, shortened(t.Message, ""))
+	}
+	return fmt.Sprintf("%d times so far, last with exit code %d", s.RestartCount, t.ExitCode)
+}
+
+// notReadyContainer says which running container fails its probe.
+func (w *World) notReadyContainer(p *corev1.Pod) *Cause {
+	if p.Status.Phase != corev1.PodRunning {
+		return nil
+	}
+	i := slices.IndexFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready && s.State.Running != nil })
+	if i < 0 {
+		return nil
+	}
+	s := &p.Status.ContainerStatuses[i]
+	c := &Cause{Of: OfContainer, Code: "NotReady", Since: s.State.Running.StartedAt.Time,
+		Message: fmt.Sprintf("container %s runs and has not become ready", s.Name),
+		Do:      fmt.Sprintf("Read what it says: kubectl logs -n %s %s -c %s", p.Namespace, p.Name, s.Name),
+	}
+	if e := w.Evidence.lastEvent(p.UID, "Unhealthy", "ProbeError"); e != nil {
+		c.Message += ": " + shortened(e.Message, "")
+	}
+	return c
+}
+
+// mountCause says what the kubelet can't set up for a bound pod, by its events;
+// nil when it has not complained, or has started the pod since.
+func (w *World) mountCause(p *corev1.Pod) *Cause {
+	if started := startedAt(p); !started.IsZero() {
+		return nil
+	}
+	if e := w.Evidence.lastEvent(p.UID, "FailedMount", "FailedMapVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedAttachVolume"); e != nil {
+		return w.mountEvent(p, e)
+	}
+	return nil
+}
+
+// Patterns of the kubelet's own words (pkg/volume, pkg/kubelet/volumemanager).
+var (
+	missingObject = regexp.MustCompile(`(configmap|secret) "([^"]+)" not found`)
+	setUpOf       = regexp.MustCompile(`for volume "([^"]+)"\s*:\s*(.*)`)
+	notRegistered = regexp.MustCompile(`driver name (\S+) not found in the list of registered CSI drivers`)
+)
+
+func (w *World) mountEvent(p *corev1.Pod, e *corev1.Event) *Cause {
+	c := &Cause{Of: OfMount, Code: e.Reason, Since: firstTime(e), Message: shortened(e.Message, e.Reason)}
+	if m := missingObject.FindStringSubmatch(e.Message); m != nil {
+		c.Code, c.Do = missingCode(m[1]), missingDo(p.Namespace, e.Message)
+		c.Message = fmt.Sprintf("it mounts the %s %s, which does not exist in namespace %s", m[1], m[2], p.Namespace)
+		return c
+	}
+	if m := notRegistered.FindStringSubmatch(e.Message); m != nil {
+		c.Code = "NodePluginDown"
+		c.Message = fmt.Sprintf("the node plugin of driver %s does not run at %s: the kubelet can't mount its volumes", m[1], p.Spec.NodeName)
+		c.Do = fmt.Sprintf("Look at the driver's DaemonSet pod there: kubectl get pods -A --field-selector spec.nodeName=%s", p.Spec.NodeName)
+		return c
+	}
+	switch e.Reason {
+	case "FailedCreatePodSandBox":
+		c.Message = "the pod's sandbox can't be made, usually because of the network plugin: " + shortened(e.Message, "")
+		c.Do = "Look at the network plugin's pod at " + p.Spec.NodeName + " and the kubelet's log there"
+	case "FailedAttachVolume":
+		c.Of, c.Do = OfVolume, "See who has the volume: kubectl moorage explain pvc NAME"
+	default:
+		if m := setUpOf.FindStringSubmatch(e.Message); m != nil {
+			c.Message = fmt.Sprintf("volume %s can't be mounted at %s: %s", m[1], p.Spec.NodeName, shortened(m[2], ""))
+		}
+		c.Do = fmt.Sprintf("Read the message; the log of the driver's node plugin at %s has more", p.Spec.NodeName)
+	}
+	return c
+}
+
+func missingCode(kind string) string {
+	if kind == "secret" {
+		return "SecretMissing"
+	}
+	return "ConfigMapMissing"
+}
+
+// missingDo is what to do where a message says that an object is missing.
+func missingDo(namespace, message string) string {
+	if m := missingObject.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("Create it, or correct its name in the pod: kubectl get %s -n %s", m[1], namespace)
+	}
+	return "Correct what the message names; the kubelet tries again by itself"
+}
+
+// wordsOf bounds a text of others, so that one line stays one.
+const wordsOf = 240
+
+// shortened is a text on one line, cut where it is long; other if it is empty.
+func shortened(text, other string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return other
+	}
+	if runes := []rune(text); len(runes) > wordsOf {
+		return string(runes[:wordsOf]) + "…"
+	}
+	return text
+}
+
+// createdFor is for how long a pod has been there.
+func (w *World) createdFor(p *corev1.Pod) time.Duration { return w.Now.Sub(p.CreationTimestamp.Time) }

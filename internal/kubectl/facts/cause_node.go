@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// nodeCause says that the node to which a pod is bound is gone or not ready; nil
+// when it is there and ready.
+func (w *World) nodeCause(p *corev1.Pod) *Cause {
+	name := p.Spec.NodeName
+	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
+		return nil
+	}
+	node := w.Node(name)
+	if node == nil {
+		return &Cause{Of: OfNode, Code: string(arbiter.NodeMissing),
+			Message: fmt.Sprintf("it is bound to %s, and there is no such node", name),
+			Do:      fmt.Sprintf("If the machine is gone for good, delete the pod: kubectl delete pod -n %s %s. Its controller makes another one", p.Namespace, p.Name)}
+	}
+	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(name)),
+		Message: fmt.Sprintf("its node %s is not ready, so that nothing starts or ends there", name),
+		Do:      "See why: kubectl describe node " + name + ". If its machine is off for certain: kubectl moorage explain node " + name}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionFalse && condition.Message != "" {
+			c.Message += ": " + shortened(condition.Message, "")
+		}
+	}
+	return c
+}
+
+// safeAdvice is what to do about a reason. A command that ends pods is given only
+// for the node of the reason, only where that node is not ready, and with the
+// check that its machine is off.
+func (w *World) safeAdvice(code ledger.Code, node string) string {
+	advice := w.advice[code]
+	if code != arbiter.NodeUnreachable {
+		return advice.Do
+	}
+	object := w.Node(node)
+	switch {
+	case node == "":
+		return "Find the node that is not ready: kubectl get nodes"
+	case object == nil && !w.unseen("nodes"):
+		return fmt.Sprintf("The node %s is gone from the API: make sure that its machine is off, then see docs/operate/troubleshooting.md", node)
+	case object != nil && w.isReady(ledger.NodeName(node)):
+		return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, and don't taint it", node)
+	case object != nil && outOfService(object):
+		return fmt.Sprintf("%s has the taint %s: Moorage detaches as soon as its evidence is complete", node, corev1.TaintNodeOutOfService)
+	}
+	return fmt.Sprintf("First see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
+		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute. It ends every pod there (%s)", node, node, corev1.TaintNodeOutOfService, w.podsAt(node))
+}
+
+func outOfService(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
+// podsAt counts the pods that a node has, as a person would be asked to confirm.
+func (w *World) podsAt(node string) string {
+	n := 0
+	for _, p := range w.Pods {
+		if p.Spec.NodeName == node && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			n++
+		}
+	}
+	if w.unseen("pods") {
+		return "how many can't be seen"
+	}
+	return count(n, "pod") + " now"
+}
+
+// codeOf is a reason's code; empty without one.
+func codeOf(r *Reason) ledger.Code {
+	if r == nil {
+		return ""
+	}
+	return ledger.Code(r.Code)
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// schedulerPatience is for how long a pod may be unseen by its scheduler before
+// that is the answer.
+const schedulerPatience = 15 * time.Second
+
+// schedulingCause says why a pod without a node has none, apart from its volumes;
+// nil when the scheduler has said nothing and may still be about it.
+func (w *World) schedulingCause(p *corev1.Pod) *Cause {
+	said := podCondition(p, corev1.PodScheduled)
+	if len(p.Spec.SchedulingGates) > 0 {
+		return &Cause{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
+			Message: "its scheduling gate " + p.Spec.SchedulingGates[0].Name + " keeps it from being scheduled",
+			Do:      "Find who set the gate: it is they who take it away"}
+	}
+	if c := w.schedulerDown(p, said); c != nil {
+		return c
+	}
+	if said == nil || said.Status == corev1.ConditionTrue || said.Message == "" {
+		return nil
+	}
+	return refusedBy(said)
+}
+
+// schedulerDown says that nobody schedules a pod; nil when somebody may.
+func (w *World) schedulerDown(p *corev1.Pod, said *corev1.PodCondition) *Cause {
+	name := p.Spec.SchedulerName
+	lease := name
+	if name == corev1.DefaultSchedulerName || name == "" {
+		name, lease = corev1.DefaultSchedulerName, "kube-scheduler"
+	}
+	is, since := w.leads(lease)
+	switch {
+	case is == lapsed:
+		return &Cause{Of: OfComponent, Code: "SchedulerDown", Since: since,
+			Message: fmt.Sprintf("its scheduler %s is down: nobody renews the Lease %s", name, lease), Do: lookAtScheduler(lease)}
+	case is == never && said == nil && w.createdFor(p) > schedulerPatience && p.Spec.SchedulerName != corev1.DefaultSchedulerName:
+		return &Cause{Of: OfComponent, Code: "SchedulerMissing", Since: p.CreationTimestamp.Time,
+			Message: fmt.Sprintf("it asks for scheduler %s, and no scheduler of that name has ever led here", name),
+			Do:      "Correct spec.schedulerName where the pod is made, or start that scheduler"}
+	case said == nil && w.createdFor(p) > schedulerPatience && is != leads:
+		return &Cause{Of: OfComponent, Code: "SchedulerSilent", Since: p.CreationTimestamp.Time,
+			Message: fmt.Sprintf("its scheduler %s has not looked at it", name), Do: lookAtScheduler(lease)}
+	}
+	return nil
+}
+
+func lookAtScheduler(lease string) string {
+	if lease == v1alpha1.SchedulerName {
+		return "See why: kubectl get pods -A -l app.kubernetes.io/component=scheduler, then the logs"
+	}
+	return "See why: kubectl get lease -A | grep " + lease + ", and the logs of its pod"
+}
+
+// perNode are parts of a scheduler's message, "3 Insufficient cpu" and the like.
+var perNode = regexp.MustCompile(`(\d+) ((?:Insufficient [^,.]+)|(?:node\(s\) [^,]+?)|(?:Too many pods))(?:,|\. |\.$|$)`)
+
+// refusedBy is what the scheduler says of the nodes, with what a person can do
+// about the first thing that it names.
+func refusedBy(said *corev1.PodCondition) *Cause {
+	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: shortened(said.Message, "")}
+	first, _, _ := strings.Cut(said.Message, " preemption:")
+	has := func(text string) bool { return strings.Contains(first, text) }
+	switch {
+	case has("Insufficient "):
+		c.Code = "InsufficientResources"
+		c.Do = "Lower the pod's requests, free capacity or add nodes: kubectl describe nodes | grep -A8 'Allocated resources'"
+	case has("untolerated taint"):
+		c.Code = "Tainted"
+		c.Do = "Give the pod a toleration, or take the taint away: kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
+	case has("didn't match Pod's node affinity/selector"):
+		c.Code = "NodeAffinity"
+		c.Do = "Compare the pod's nodeSelector and affinity with the labels: kubectl get nodes --show-labels"
+	case has("volume node affinity conflict"):
+		c.Code = "VolumeElsewhere"
+		c.Do = "The volume can be reached from other nodes only, such as those of its zone: kubectl get pv -o wide, then spec.nodeAffinity"
+	case has("topology spread constraints"):
+		c.Code = "TopologySpread"
+		c.Do = "Loosen the pod's topologySpreadConstraints, or add nodes where it may go"
+	case has("anti-affinity") || has("pod affinity"):
+		c.Code = "PodAffinity"
+		c.Do = "Compare the pod's affinity with where the pods that it names run"
+	case has("free ports"):
+		c.Code = "PortTaken"
+		c.Do = "Another pod of the node has that hostPort: use another, or a Service"
+	case has("were unschedulable"):
+		c.Code = "Cordoned"
+		c.Do = "Let pods go there again when the work is done: kubectl uncordon NODE"
+	case has("max volume count"):
+		c.Code = "NoFreeSlot"
+		c.Do = "See who takes the slots: kubectl moorage nodes"
+	case has("no persistent volumes available to bind"), has("unbound immediate PersistentVolumeClaims"):
+		c.Code = "ClaimUnbound"
+		c.Do = "See why the claim has no volume: kubectl moorage explain pvc NAME"
+	default:
+		c.Do = "Read what the scheduler says of each node"
+	}
+	if parts := countedParts(first); len(parts) > 0 {
+		c.Message = "no node can take it: " + strings.Join(parts, ", ")
+	}
+	return c
+}
+
+// countedParts are the parts of a scheduler's message with their numbers.
+func countedParts(message string) []string {
+	var parts []string
+	for _, m := range perNode.FindAllStringSubmatch(message, -1) {
+		text := strings.TrimPrefix(strings.TrimPrefix(m[2], "node(s) "), "had ")
+		nodes := " nodes"
+		if m[1] == "1" {
+			nodes = " node"
+		}
+		parts = append(parts, text+" ("+m[1]+nodes+")")
+	}
+	return parts
+}

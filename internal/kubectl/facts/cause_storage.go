@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+)
+
+// claimsCause says what is wrong with the first of a pod's claims that is missing
+// or has no volume yet; nil when none is to blame.
+func (w *World) claimsCause(p *corev1.Pod) *Cause {
+	if w.unseen("persistentvolumeclaims") {
+		return nil
+	}
+	for _, v := range p.Spec.Volumes {
+		name := ""
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			name = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil:
+			name = p.Name + "-" + v.Name
+		default:
+			continue
+		}
+		claim := w.Claim(p.Namespace, name)
+		if claim == nil && v.Ephemeral == nil {
+			return &Cause{Of: OfClaim, Code: string(arbiter.ClaimMissing), Since: p.CreationTimestamp.Time,
+				Message: fmt.Sprintf("it uses the claim %s, which does not exist in namespace %s", name, p.Namespace),
+				Do:      fmt.Sprintf("Create the claim, or correct its name in the pod: kubectl get pvc -n %s", p.Namespace)}
+		}
+		if claim != nil {
+			if c := w.claimCause(claim, p.Spec.NodeName != ""); c != nil {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// claimCause says why a claim has no volume; nil while it only waits for a pod.
+func (w *World) claimCause(claim *corev1.PersistentVolumeClaim, placed bool) *Cause {
+	if claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimLost {
+		return nil
+	}
+	c := &Cause{Of: OfClaim, Since: claim.CreationTimestamp.Time}
+	if bad := w.badClass(claim); bad != nil {
+		return bad
+	}
+	if e := w.Evidence.lastEvent(claim.UID, "ProvisioningFailed"); e != nil {
+		c.Code, c.Since = "ProvisioningFailed", firstTime(e)
+		c.Message = fmt.Sprintf("no volume can be made for claim %s: %s", claim.Name, shortened(e.Message, ""))
+		c.Do = "Read the message; the log of the driver's external-provisioner has more"
+		return c
+	}
+	class := w.class(claim)
+	immediate := class != nil && (class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate)
+	if immediate && w.Now.Sub(claim.CreationTimestamp.Time) > time.Minute || placed && w.Now.Sub(claim.CreationTimestamp.Time) > 5*time.Minute {
+		c.Code = "ProvisionerSilent"
+		c.Message = fmt.Sprintf("claim %s waits for a volume, and the provisioner %s says nothing", claim.Name, provisionerOf(class))
+		c.Do = "Does the driver's controller pod run, with its external-provisioner? kubectl get pods -A | grep -i csi"
+		return c
+	}
+	return nil
+}
+
+// badClass says that the class of an unbound claim does not exist; nil when it does.
+func (w *World) badClass(claim *corev1.PersistentVolumeClaim) *Cause {
+	if w.unseen("storageclasses.storage.k8s.io") || claim.Spec.VolumeName != "" {
+		return nil
+	}
+	list := "kubectl get storageclass"
+	switch name := claim.Spec.StorageClassName; {
+	case name == nil && w.defaultClass() == nil:
+		return &Cause{Of: OfClaim, Code: "NoDefaultClass", Since: claim.CreationTimestamp.Time,
+			Message: fmt.Sprintf("claim %s names no StorageClass, and the cluster has no default one", claim.Name),
+			Do:      "Name a StorageClass in the claim, or mark one as the default: " + list}
+	case name != nil && *name != "" && w.class(claim) == nil:
+		return &Cause{Of: OfClaim, Code: "ClassMissing", Since: claim.CreationTimestamp.Time,
+			Message: fmt.Sprintf("claim %s asks for StorageClass %s, which does not exist", claim.Name, *name),
+			Do:      "Create the class, or make the claim anew with one that exists: " + list}
+	}
+	return nil
+}
+
+func (w *World) class(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	if claim.Spec.StorageClassName == nil {
+		return w.defaultClass()
+	}
+	for _, c := range w.Classes {
+		if c.Name == *claim.Spec.StorageClassName {
+			return c
+		}
+	}
+	return nil
+}
+
+func (w *World) defaultClass() *storagev1.StorageClass {
+	for _, c := range w.Classes {
+		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
+			return c
+		}
+	}
+	return nil
+}
+
+func provisionerOf(c *storagev1.StorageClass) string {
+	if c == nil {
+		return "of its class"
+	}
+	return c.Provisioner
+}
+
+// unseen says whether a kind could not be listed in every namespace.
+func (w *World) unseen(resource string) bool {
+	for _, u := range w.Unseen {
+		if u.Resource == resource && u.Namespace == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// componentCause says that what a volume waits for can't happen, because the
+// component that does it is down; nil when it runs or nothing is known of it.
+func (w *World) componentCause(reason *Reason, driver string) *Cause {
+	switch arbiter.CallOf(codeOf(reason)) {
+	case arbiter.CallAttach, arbiter.CallDetach:
+		if is, since := w.leads(attacherLease(driver)); is == lapsed {
+			return &Cause{Of: OfComponent, Code: "AttacherDown", Since: since,
+				Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
+				Do:      "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
+		}
+	}
+	if !arbiter.Transient(codeOf(reason)) || !w.served() {
+		return nil
+	}
+	if is, since := w.leads(v1alpha1.ControllerName); is == lapsed {
+		return &Cause{Of: OfComponent, Code: "ControllerDown", Since: since,
+			Message: "moorage-controller is down: nothing is granted, attached or detached meanwhile; pods that run are untouched",
+			Do:      "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
+	}
+	return nil
+}
+
+// served says whether the cluster serves Moorage's kinds.
+func (w *World) served() bool {
+	for _, u := range w.Unseen {
+		if u.Missing && strings.HasSuffix(u.Resource, "."+v1alpha1.GroupName) {
+			return false
+		}
+	}
+	return true
+}
+
+// attacherLease is the name of the Lease of a driver's external-attacher
+// (csi-lib-utils/leaderelection: characters that a name can't have become "-").
+func attacherLease(driver string) string {
+	clean := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		if r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}
+	return "external-attacher-leader-" + strings.Map(clean, driver)
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Owner is a workload as it is read: whose pods are explained together.
+type Owner struct {
+	Kind, Namespace, Name string
+	// UIDs are its own, and those of what makes its pods for it, such as the
+	// ReplicaSets of a Deployment.
+	UIDs []types.UID
+	// Wants is how many pods it is to have; negative when that is not known.
+	Wants int32
+}
+
+// Workload is what keeps the pods of a workload from running.
+type Workload struct {
+	Kind      string `json:"workloadKind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Answer is the whole in a sentence that begins after its name.
+	Answer string `json:"answer"`
+	Wants  int32  `json:"wants"`
+	Pods   int    `json:"pods"`
+	Waits  int    `json:"waits"`
+	// Cause is the most frequent one, or why pods are not even made.
+	Cause *Cause `json:"cause,omitempty"`
+	// Groups are pods that wait for the same, the largest first.
+	Groups []PodGroup `json:"groups,omitempty"`
+	Unseen []Unseen   `json:"unseen,omitempty"`
+}
+
+// PodGroup is pods of a workload that wait for the same reason.
+type PodGroup struct {
+	Pods  []string `json:"pods"`
+	Cause Cause    `json:"cause"`
+}
+
+// PodsOf lists a workload's pods by name.
+func (w *World) PodsOf(o Owner) []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, p := range w.Pods {
+		if owner := metav1.GetControllerOf(p); p.Namespace == o.Namespace && owner != nil && slices.Contains(o.UIDs, owner.UID) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// ExplainWorkload says what keeps a workload's pods from running.
+func (w *World) ExplainWorkload(o Owner) Workload {
+	out := Workload{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Wants: o.Wants, Unseen: w.Unseen}
+	groups := map[string]*PodGroup{}
+	for _, p := range w.PodsOf(o) {
+		x := w.ExplainPod(p)
+		if x.State == PodFinished && x.Cause == nil {
+			continue
+		}
+		out.Pods++
+		if x.Cause == nil {
+			continue
+		}
+		out.Waits++
+		key := x.Cause.Code
+		if groups[key] == nil {
+			groups[key] = &PodGroup{Cause: *x.Cause}
+		}
+		groups[key].Pods = append(groups[key].Pods, p.Name)
+	}
+	for _, g := range groups {
+		out.Groups = append(out.Groups, *g)
+	}
+	slices.SortFunc(out.Groups, func(a, b PodGroup) int {
+		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Cause.Code, b.Cause.Code))
+	})
+	if len(out.Groups) > 0 {
+		out.Cause = &out.Groups[0].Cause
+	}
+	if missing := int(o.Wants) - out.Pods; missing > 0 {
+		if c := w.notMade(o, missing); c != nil {
+			out.Cause = c
+		}
+	}
+	out.Answer = answerWorkload(&out)
+	return out
+}
+
+// notMade says why a workload's pods are not even created.
+func (w *World) notMade(o Owner, missing int) *Cause {
+	for _, uid := range o.UIDs {
+		e := w.Evidence.lastEvent(uid, "FailedCreate")
+		if e == nil || w.Now.Sub(eventTime(e)) > time.Hour {
+			continue
+		}
+		c := &Cause{Of: OfWorkload, Code: "FailedCreate", Since: firstTime(e), Message: shortened(e.Message, "")}
+		hook := "failed calling webhook"
+		switch {
+		case strings.Contains(e.Message, hook):
+			_, after, _ := strings.Cut(e.Message, hook+" ")
+			name, _, _ := strings.Cut(strings.TrimLeft(after, `"`), `"`)
+			c.Code, c.Of = "WebhookDown", OfComponent
+			c.Message = fmt.Sprintf("pods can't be created, because the webhook %s does not answer", name)
+			c.Do = "See why its pods don't run, or what keeps the API server from them: kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+		case strings.Contains(e.Message, "exceeded quota"):
+			c.Code = "QuotaExceeded"
+			c.Message = "pods can't be created: " + shortened(e.Message[strings.Index(e.Message, "exceeded quota"):], "")
+			c.Do = "Raise the quota, or lower what the pods ask for: kubectl describe resourcequota -n " + o.Namespace
+		case strings.Contains(e.Message, "violates PodSecurity"):
+			c.Code, c.Do = "PodSecurity", "Change the pod template's securityContext, or the namespace's pod-security.kubernetes.io labels"
+		default:
+			c.Do = fmt.Sprintf("Correct what the message names: kubectl describe %s -n %s %s", strings.ToLower(o.Kind), o.Namespace, o.Name)
+		}
+		return c
+	}
+	return nil
+}
+
+func answerWorkload(x *Workload) string {
+	missing := max(0, int(x.Wants)-x.Pods)
+	all := count(max(x.Pods, int(x.Wants)), "pod")
+	notMade := x.Cause != nil && (len(x.Groups) == 0 || x.Cause != &x.Groups[0].Cause)
+	switch {
+	case missing == 0 && x.Pods == 0:
+		return "no pods are wanted."
+	case notMade:
+		return fmt.Sprintf("%d of %s %s missing: %s", missing, all, areOrIs(missing), sentence(x.Cause.Message))
+	case x.Waits == 0 && missing > 0:
+		return fmt.Sprintf("%d of %s %s missing: the controller has not made more yet.", missing, all, areOrIs(missing))
+	case x.Waits == 0:
+		return fmt.Sprintf("nothing is seen to keep any of its %s.", all)
+	case len(x.Groups) > 1:
+		return fmt.Sprintf("%d of %s wait, %d of them for this: %s", x.Waits, all, len(x.Groups[0].Pods), sentence(x.Cause.Message))
+	case x.Waits == 1:
+		return fmt.Sprintf("1 of %s waits: %s", all, sentence(x.Cause.Message))
+	}
+	return fmt.Sprintf("%d of %s wait: %s", x.Waits, all, sentence(x.Cause.Message))
+}
+
+func areOrIs(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// Storage prints where a claim's or PersistentVolume's volume is.
+func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	name := x.Name
+	if x.Namespace != "" {
+		name = x.Namespace + "/" + x.Name
+	}
+	p.headline(kind+" "+name, x.Answer, x.Cause)
+	if wide {
+		p.storageDetails(x)
+	} else if x.Volume != nil || len(x.Pods) > 0 {
+		p.more("each node and pod")
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
+
+func (p *page) storageDetails(x facts.Storage) {
+	if x.Cause != nil {
+		p.line(2, "changes", x.Cause.Changes)
+	}
+	if x.Volume != nil {
+		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+x.Volume.Handle), identity(*x.Volume))
+		p.volume(*x.Volume, false)
+	}
+	if len(x.Pods) > 0 {
+		p.printf("\n")
+	}
+	for _, pod := range x.Pods {
+		p.printf("%s\n", p.s.wrap(p.podLine(pod), 2))
+	}
+}
+
+// podLine is what a pod that uses a claim does, and why not.
+func (p *page) podLine(pod facts.PodNeed) string {
+	switch {
+	case pod.Cause == nil:
+		return pod.Who.String() + " " + pod.Answer
+	case p.cause != nil && (p.said(pod.Cause.Message) || p.cause.Code == pod.Cause.Code):
+		where := ""
+		if pod.Node != "" {
+			where = " at " + pod.Node
+		}
+		return fmt.Sprintf("%s%s waits for that%s", pod.Who, where, p.since(pod.Cause.Since))
+	}
+	return fmt.Sprintf("%s %s (%s%s)", pod.Who, pod.Answer, pod.Cause.Code, p.since(pod.Cause.Since))
+}
+
+// Workload prints what keeps the pods of a workload.
+func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	p.headline(strings.ToLower(x.Kind)+" "+x.Namespace+"/"+x.Name+":", x.Answer, x.Cause)
+	for i, g := range x.Groups {
+		if i > 0 || wide {
+			p.line(2, "pods", shorten(g.Pods)+": "+g.Cause.Code+p.since(g.Cause.Since))
+		}
+		if !p.said(g.Cause.Message) {
+			p.line(4, "why", g.Cause.Message)
+			p.line(4, "do", g.Cause.Do)
+		}
+	}
+	if len(x.Groups) > 0 {
+		p.printf("  %s\n", p.s.paint(faint, fmt.Sprintf("kubectl moorage explain pod/%s -n %s has more", x.Groups[0].Pods[0], x.Namespace)))
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
+
+// Node prints how a node serves its volumes.
+func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	p.headline("node "+x.Node, x.Answer, x.Cause)
+	for _, v := range x.Kept {
+		text := v.Claim
+		if text == "" {
+			text = v.PersistentVolume
+		}
+		text += ": " + v.Reason.Code + p.since(v.Reason.Since)
+		if v.Next != nil {
+			text += ", next " + v.Next.Who.String() + " at " + v.Next.Node
+		}
+		p.line(2, "volume", text)
+	}
+	if !wide {
+		p.more("its slots; drain-plan " + x.Node + " says where its pods could go")
+	}
+	for _, slots := range x.Slots {
+		limit := "no limit"
+		if slots.Limit != nil {
+			limit = fmt.Sprintf("limit %d", *slots.Limit)
+		}
+		if wide {
+			p.line(2, "slots", fmt.Sprintf("%s: %d used, %d kept, %d leaving, %d reserved, %s", slots.Driver, slots.Used, slots.Kept, slots.Leaving, slots.Reserved, limit))
+		}
+	}
+	p.unseen(x.Unseen)
+	return p.err
+}
