@@ -121,6 +121,17 @@ type VolumeHoldStatus struct {
 	// +optional
 	ForceDetach *ForceDetachProgress `json:"forceDetach,omitempty"`
 
+	// fenced are the nodes from which the volume is taken by a rule for a forced
+	// detach. A node is listed before the volume leaves its volumesAttached, and until
+	// it is known again, without that rule, whether the volume is in use there: for
+	// whoever leads next. What is said is of one Node object, one boot and one
+	// VolumeAttachment, never of another machine of that name.
+	// +optional
+	// +listType=map
+	// +listMapKey=node
+	// +kubebuilder:validation:MaxItems=256
+	Fenced []FencedNode `json:"fenced,omitempty"`
+
 	// summary is what kubectl get shows: derived from the rest, for people.
 	// Programs read the other fields.
 	// +optional
@@ -231,6 +242,61 @@ const (
 	// ForceDetachAfterUnreachable: AttachPolicy forceDetach.afterUnreachable.
 	ForceDetachAfterUnreachable ForceDetachRule = "AfterUnreachable"
 )
+
+// FencedNode is a node from which a volume is taken by a rule for a forced detach.
+// While its VolumeAttachment exists, and the rule has ended, the volume counts as in
+// use there, since a kubelet that restarts forgets a mounted volume that
+// volumesAttached does not name. Once the VolumeAttachment is gone, and as long as the
+// node is not Ready, what its kubelet said of the volume last does not count.
+type FencedNode struct {
+	// node is the Node's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node"`
+
+	// nodeUID is the UID of the Node object, also when it is gone; absent when the
+	// controller never saw it.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// bootID is status.nodeInfo.bootID of that Node; absent when it has none. Another
+	// boot of the machine ends its mounts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	BootID string `json:"bootID,omitempty"`
+
+	// attachmentUID is the UID of the VolumeAttachment; absent for a volume without
+	// one, such as iSCSI or FC.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	AttachmentUID types.UID `json:"attachmentUID,omitempty"`
+
+	// rule by which the volume is taken; absent when the rule ended before the volume
+	// was detached.
+	// +optional
+	Rule ForceDetachRule `json:"rule,omitempty"`
+
+	// inUse says that the kubelet did not say that the volume is not in use: its last
+	// list named the volume, or there was no list of that Node.
+	// +optional
+	InUse bool `json:"inUse,omitempty"`
+
+	// notReadySince is the lastTransitionTime of the node's condition Ready when the
+	// rule was found to hold; absent when the Node was gone. It is compared with the
+	// node's for being the same, and with no clock: another one means that the node
+	// was Ready in between, and that the rule has ended.
+	// +optional
+	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
+
+	// leaseRenewed is the renewTime of the node's Lease then, for the same use; absent
+	// when nobody had read it.
+	// +optional
+	LeaseRenewed *metav1.MicroTime `json:"leaseRenewed,omitempty"`
+}
 
 // ForceDetachProgress is how far a rule's time has run. Seconds that a process
 // saw pass are kept and not a time of day, since clocks of different machines

@@ -274,6 +274,11 @@ func (c *cluster) restart() {
 	}
 	c.ledger.Apply(c.now, ledger.Complete{})
 	c.readLeases()
+	for tasks := c.memory.TakeOver(c.snapshot()); len(tasks) > 0; tasks = c.memory.TakeOver(c.snapshot()) {
+		for _, t := range tasks {
+			c.carry(t)
+		}
+	}
 }
 
 // list is a consistent list of all objects, tickets before pods.

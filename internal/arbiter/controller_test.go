@@ -3,6 +3,7 @@
 package arbiter_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -233,6 +234,9 @@ func holdText(h ledger.Hold) string {
 	}
 	if h.Force != nil {
 		text += fmt.Sprintf(" force=%s/%s", h.Force.Rule, h.Force.Elapsed)
+	}
+	for _, f := range h.Fences {
+		text += fmt.Sprintf(" taken=%s/%s", f.Node, cmp.Or(f.Rule, "doubted"))
 	}
 	if h.Reason != "" {
 		text += fmt.Sprintf("\n  %s: %s", h.Reason, h.Message)

@@ -70,6 +70,9 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 	if n == nil || ready(n) { //mutant:force-ready
 		return forcing{}
 	}
+	if f, kept := keptFence(s, v, name); kept && f.Rule != AfterPodGone {
+		return forcing{Rule: f.Rule}
+	}
 	taint := outOfService(n, now)
 	limit := afterUnreachable(policyOf(s, v))
 	if taint.over() || limit < 0 {
@@ -108,6 +111,9 @@ func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time
 	limit := afterPodGone(s, policyOf(s, v))
 	if !idle || limit < 0 || ready(n) || !unused(s, p) {
 		return forcing{}
+	}
+	if f, kept := keptFence(s, v, p.Node); kept && f.Rule == AfterPodGone {
+		return forcing{Rule: f.Rule}
 	}
 	quiet := silenceOf(n, now)
 	continues := !quiet.whole && !p.SawLeave

@@ -59,6 +59,9 @@ func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 		if earlier, read := v.Earlier(); earlier.Rule == t.rule && sameOutage(earlier, n) {
 			seen = max(seen, earlier.Elapsed+max(0, t.until.Sub(read)))
 		}
+		if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
+			seen = max(seen, t.limit) // it was over when the leader before wrote that
+		}
 	}
 	f := forcing{
 		Rule: t.rule, Elapsed: seen,
@@ -86,6 +89,22 @@ func sameOutage(was ledger.Force, n *ledger.Node) bool {
 		return was.Since == 0 || was.Since == n.ReadySince
 	}
 	return n.ReadySince != 0 && was.Since == n.ReadySince && was.Renewed == n.Renewed
+}
+
+// outageOver says whether a node is known not to have been silent ever since. It may
+// be neither, as long as nobody has read its Lease.
+func outageOver(was ledger.Force, n *ledger.Node) bool {
+	switch {
+	case ready(n):
+		return true
+	case n == nil || n.UID == "":
+		return false
+	case was.NodeUID != n.UID, n.Exists && was.Since != n.ReadySince:
+		return true
+	case !n.Exists:
+		return was.Since != 0 && was.Since != n.ReadySince
+	}
+	return was.Renewed != 0 && !n.RenewedAt.IsZero() && was.Renewed != n.Renewed
 }
 
 // outage is what a VolumeHold keeps of a rule's time, so that another process goes on

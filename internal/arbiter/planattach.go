@@ -68,6 +68,9 @@ func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 
 func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if f, found := p.volume.Hold.Fence(place.Node); found && f.Rule != "" {
+		return // first the hold says that the rule has ended
+	}
 	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
@@ -78,7 +81,9 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 // mayCreate says whether nothing is in the way of a new attachment: the hold
 // is written, the volume is nowhere else, and the driver is there to attach.
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
-	return p.startable(place) && p.granted(place.Node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+	// A fence is of an earlier attachment there.
+	_, fenced := p.volume.Hold.Fence(place.Node)
+	return p.startable(place) && p.granted(place.Node) && !fenced && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
 }
 
 // mayRetry says whether an attach that another controller has begun too early is to be

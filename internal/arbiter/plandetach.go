@@ -37,7 +37,9 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		p.putBack(node, place, va)
 		return
 	}
-	p.detach(node, place, va, rule)
+	if p.fenceWritten(place, va, rule) {
+		p.detach(node, place, va, rule)
+	}
 }
 
 // putBack plans the report of a volume that may be in use at a Ready node though its

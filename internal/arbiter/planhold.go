@@ -51,6 +51,18 @@ func (p *planner) forgotten() bool {
 
 // nextHold is the hold as it should be.
 func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
+	h := p.assignment(was)
+	h.Fences = p.fences(was, h)
+	place := p.volume.NodeVolume(h.Node)
+	if place.OnlyLeft() {
+		place = nil
+	}
+	return p.unwritten(h, was, place)
+}
+
+// assignment is the hold as it should be, but for what is taken by force, and though
+// all that is new may be that the last user has left lately.
+func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.volume.PVs()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
@@ -79,7 +91,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 		unknown(&h)
 	}
 	p.clock(&h, place)
-	return p.unwritten(h, was, place)
+	return h
 }
 
 // holderNode tells the holder's Node and its boot: those for which the volume was
@@ -376,7 +388,7 @@ func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &&
 func sameHold(a, b ledger.Hold) bool {
 	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && a.Next == b.Next &&
 		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&
-		a.Message == b.Message && same(a.Force, b.Force) &&
+		a.Message == b.Message && same(a.Force, b.Force) && slices.Equal(a.Fences, b.Fences) &&
 		slices.Equal(a.Requesters, b.Requesters) && slices.Equal(a.Waiting, b.Waiting) &&
 		(slices.Equal(a.PVs, b.PVs) || b.Node == "")
 }

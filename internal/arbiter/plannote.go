@@ -17,14 +17,15 @@ func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 
 // writeNote plans the write of a note, or the end of the one that was.
 func (p *planner) writeNote(was, note ledger.Hold) {
-	says := was.Version != "" && (was.Force != nil || was.State == ledger.HoldAttachFailed)
+	says := was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
+	silent := note.State == "" && len(note.Fences) == 0
 	switch {
-	case note.State == "" && says && was.Transitions == 0:
+	case silent && says && was.Transitions == 0:
 		p.add(Step{Do: DeleteHold, Expect: was.Version})
 		return
-	case note.State == "" && says && !was.Stays:
+	case note.State == "" && says && !was.Stays && was.Transitions > 0:
 		note.State = ledger.HoldFree // from when it was exclusive: its transitions stay
-	case note.State == "", was.Transitions > 0 && !says:
+	case silent, was.Transitions > 0 && !says && len(note.Fences) == 0:
 		return
 	}
 	if !sameHold(was, note) {
@@ -42,6 +43,7 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 	} else if reason, found := p.unattached(was); found {
 		note.State, note.Reason, note.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
 	}
+	note.Fences = p.fences(was, note)
 	return note
 }
 

@@ -111,9 +111,10 @@ func (t Task) patch() (Task, Move) {
 }
 
 // beginUnreport takes a volume out of volumesAttached. Where there is to be no
-// Node, a read must find none.
+// Node, a read must find none. After a patch by force without an answer has been
+// outlasted, the Node is read, too.
 func beginUnreport(t Task) (Task, Move) {
-	if t.Step.NodeUID == "" {
+	if t.Step.NodeUID == "" || t.Sent.Do == PatchNode {
 		return t.send(read(Nodes, string(t.Step.Node)))
 	}
 	return t.patch()
@@ -134,10 +135,11 @@ func (m *Memory) reportAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 		return t.end(Finished, "")
 	case a.Result == Conflict, a.Result == NotFound:
 		return t.send(read(Nodes, string(t.Step.Node)))
-	case a.Result == Unknown && t.Step.Do == arbiter.Report:
+	case a.Result == Unknown && (t.Step.Do == arbiter.Report || t.Step.Rule != ""):
 		// Nothing else is decided about the volume until it is known whether this
-		// was written: an addition that comes late, to a list that meanwhile is
-		// again as it was, would name a volume whose attachment has gone.
+		// was written. An addition that comes late, to a list that meanwhile is
+		// again as it was, would name a volume whose attachment has gone. And as long
+		// as a removal by force may come, the hold has to say so.
 		return m.outlast(t, now)
 	}
 	return t.fail(a)

@@ -22,7 +22,9 @@ func TestUnreport(t *testing.T) {
 			[]string{patch + " AfterPodGone@1", "tell Unreported", "finished"}},
 		"refused":   {step(arbiter.Unreport), []reply{replies(Conflict), replies(Done, node("2"))}, []string{patch, "get nodes n1", "stale"}},
 		"no answer": {step(arbiter.Unreport), []reply{replies(Unknown)}, []string{patch, "failed"}},
-		"no Node":   {step(arbiter.Unreport, noNode), []reply{replies(NotFound)}, []string{"get nodes n1", "tell Unreported", "finished"}},
+		"by force, and no answer": {step(arbiter.Unreport, byForce), []reply{replies(Unknown), replies(Done, node("2"))},
+			[]string{patch + " AfterPodGone@1", "wait 20s", "get nodes n1", "stale"}},
+		"no Node": {step(arbiter.Unreport, noNode), []reply{replies(NotFound)}, []string{"get nodes n1", "tell Unreported", "finished"}},
 		"a Node that nobody knew": {step(arbiter.Unreport, noNode), []reply{replies(Done, node("2"))},
 			[]string{"get nodes n1", "stale"}},
 	} {

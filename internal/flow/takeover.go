@@ -31,10 +31,11 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// doubt tells the ledger of all pending tickets that they are in doubt.
+// doubt tells the ledger of all pending tickets that they are in doubt, and of what
+// earlier leaders took from nodes by force.
 func (m *Memory) doubt(t Task, s ledger.Snapshot) (Task, Move) {
 	m.doubted = true
-	var tell []ledger.Event
+	tell := []ledger.Event{ledger.FencesInDoubt{}}
 	for ticket := range s.Tickets() {
 		if ticket.Phase == ledger.TicketPending && !ticket.Ghost {
 			tell = append(tell, ledger.TicketInDoubt{ID: ticket.ID, UID: ticket.UID})

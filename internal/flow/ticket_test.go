@@ -127,7 +127,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("%d tasks are left", left)
 	}
 	check(t, got, "list tickets", "failed", "list attachments", "finished", "list tickets", "finished",
-		"tell TicketInDoubt", "tell TicketInDoubt", "finished")
+		"tell FencesInDoubt", "tell TicketInDoubt", "tell TicketInDoubt", "finished")
 	taken := first
 	taken.Version, taken.Epoch = "2", 10
 	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(first.ID)), replies(Done, taken)),

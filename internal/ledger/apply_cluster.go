@@ -66,11 +66,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if s.Reporting {
 		// A new object of an old name says nothing about use until its own
 		// kubelet has reported: what was in use before stays so.
-		for _, d := range l.node(s.Name).doubts {
-			if !d.listed {
-				inUse = append(slices.Clip(inUse), d.volume)
-			}
-		}
+		inUse = l.node(s.Name).withDoubted(inUse)
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
 	}
 }
@@ -129,6 +125,9 @@ func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, to
 	for _, v := range rec.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && *bit(p) && !listed[v] {
 			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { *bit(p) = false })
+			if p = l.facts.volumes.get(v).NodeVolume(n); p != nil && !p.Reported {
+				l.doubtFenced(now, t, v, n)
+			}
 		}
 	}
 }
@@ -285,7 +284,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		unknown = p.InUse && p.HasOwn()
 	})
 	if unknown {
-		l.doubt(now, t, e.Node, e.Volume, true)
+		l.doubt(now, t, e.Node, e.Volume, l.facts.nodes.get(e.Node).BootID, true)
 	} else {
 		l.undoubt(e.Node, e.Volume)
 	}

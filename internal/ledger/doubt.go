@@ -21,14 +21,29 @@ import (
 //   - the attachment is gone: what it let mount can't be written to any more.
 type doubt struct {
 	volume VolumeID
-	listed bool // whether the last status named it in use
-	added  bool // whether the kubelet has added it since to its list, which still names it
+	boot   string // in which it may be mounted; empty: not known
+	listed bool   // whether the last status named it in use
+	added  bool   // whether the kubelet has added it since to its list, which still names it
 }
 
 // Doubts says whether the node's list does not tell if a volume is in use there. It
 // counts as in use (NodeVolume.InUse).
 func (n *Node) Doubts(v VolumeID) bool {
 	return n != nil && slices.ContainsFunc(n.doubts, func(d doubt) bool { return d.volume == v })
+}
+
+// DoubtOf tells a doubt's state: whether there is one, whether the node's last list
+// named the volume, and whether the kubelet has added it to its list since. Two nodes
+// that differ in it may go on differently.
+func (n *Node) DoubtOf(v VolumeID) (doubted, listed, added bool) {
+	if n != nil {
+		for _, d := range n.doubts {
+			if d.volume == v {
+				return true, d.listed, d.added
+			}
+		}
+	}
+	return false, false, false
 }
 
 // SameBoot says whether two states of a node are known to be of one boot of one
@@ -43,12 +58,12 @@ func (s *NodeState) anotherBoot(m *NodeState) bool {
 }
 
 // doubt begins to count a volume as in use at a node, whatever the node's list says.
-func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, listed bool) {
+func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, boot string, listed bool) {
 	rec := l.node(n)
 	if rec.Doubts(v) {
 		return
 	}
-	rec.doubts = append(slices.Clip(rec.doubts), doubt{volume: v, listed: listed})
+	rec.doubts = append(slices.Clip(rec.doubts), doubt{volume: v, boot: boot, listed: listed})
 	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.InUse = true })
 }
 
@@ -87,7 +102,7 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 		for _, v := range rec.At() {
 			p := l.facts.volumes.get(v).NodeVolume(is.Name)
 			if p.Reported || slices.Contains(rec.left, v) || p.InUse && p.HasAttachments() && !rec.rebooted {
-				l.doubt(now, t, is.Name, v, false)
+				l.doubt(now, t, is.Name, v, is.BootID, false)
 			}
 		}
 	}
@@ -102,6 +117,7 @@ func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse, reported []V
 	if len(rec.doubts) == 0 {
 		return
 	}
+	l.endDoubtsOfEarlierBoots(rec)
 	var kept []doubt
 	var added []VolumeID
 	for _, d := range rec.doubts {
@@ -111,12 +127,75 @@ func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse, reported []V
 			added = append(added, d.volume)
 			continue
 		}
-		kept = append(kept, doubt{d.volume, listed, again})
+		kept = append(kept, doubt{d.volume, d.boot, listed, again})
 	}
 	rec.doubts = kept
 	for _, v := range added {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof = Proof{} })
 	}
+}
+
+// withDoubted adds the volumes in doubt to a new list of what the node has in use, and
+// keeps which of them it names.
+func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
+	n.doubts = slices.Clone(n.doubts)
+	all := slices.Clip(inUse)
+	for i := range n.doubts {
+		d := &n.doubts[i]
+		if d.listed = slices.Contains(inUse, d.volume); !d.listed {
+			all = append(all, d.volume)
+		}
+	}
+	return all
+}
+
+// endDoubtsOfEarlierBoots forgets the doubts about mounts of another boot than the
+// node's.
+func (l *Ledger) endDoubtsOfEarlierBoots(rec *Node) {
+	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
+		return d.boot != "" && rec.BootID != "" && d.boot != rec.BootID
+	})
+}
+
+func (FencesInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
+	type at struct {
+		volume VolumeID
+		node   NodeName
+	}
+	var list []at
+	for v := range l.facts.volumes.all() {
+		if v.Hold == nil {
+			continue
+		}
+		for _, f := range v.Hold.Fences {
+			// With a rule it is not put back before the hold says that the rule has ended:
+			// as long as the node reports it, it was not taken out yet.
+			if p := v.NodeVolume(f.Node); p != nil && f.InUse && (f.Rule == "" || !p.Reported) {
+				list = append(list, at{v.ID, f.Node})
+			}
+		}
+	}
+	for _, a := range list {
+		l.doubtFenced(now, t, a.volume, a.node)
+	}
+}
+
+// doubtFenced begins to doubt what a node says of a volume, if its hold says that the
+// volume is taken from that node by force, and the attachment that is meant is there.
+func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) {
+	volume := l.facts.volumes.get(v)
+	if volume == nil {
+		return
+	}
+	f, found := volume.Hold.Fence(n)
+	p, node := volume.NodeVolume(n), l.facts.nodes.get(n)
+	if !found || !f.InUse || !p.HasOwn() || p.first.uidText() != f.Attachment {
+		return
+	}
+	if node != nil && node.BootID != "" && f.BootID != "" && node.BootID != f.BootID {
+		return
+	}
+	l.doubt(now, t, n, v, f.BootID, p.InUse || node == nil || !node.Reporting)
 }
 
 // voidForced takes back what was proved by force at a node: the rule has ended.

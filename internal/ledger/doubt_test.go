@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -41,5 +42,81 @@ func TestTicketInDoubt(t *testing.T) {
 	l.Apply(now, TicketInDoubt{ID: id, UID: "u"})
 	if l.Snapshot().Ticket(id).InDoubt {
 		t.Error("a granted ticket is in doubt")
+	}
+}
+
+// What the hold says of a node from which its volume was taken by force is doubted by
+// a process that begins to lead, and by one that sees the volume leave
+// volumesAttached: of the attachment and the boot that are meant, and if the volume may
+// have been in use.
+func TestFencesInDoubt(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	fence := Fence{Node: "n", NodeUID: "u", BootID: "b", Attachment: "a", Rule: "AfterPodGone", InUse: true}
+	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
+	for name, test := range map[string]struct {
+		change func(*Fence, *NodeState)
+		leads  bool // as this process begins to lead
+		sees   bool // as it sees the volume leave volumesAttached
+	}{
+		"taken out":                   {func(*Fence, *NodeState) {}, true, true},
+		"not taken out yet":           {func(_ *Fence, n *NodeState) { n.Reported = []VolumeID{v} }, false, true},
+		"put back":                    {func(f *Fence, n *NodeState) { f.Rule, n.Reported = "", []VolumeID{v} }, true, true},
+		"another boot":                {func(_ *Fence, n *NodeState) { n.BootID = "c" }, false, false},
+		"another attachment":          {func(f *Fence, _ *NodeState) { f.Attachment = "b" }, false, false},
+		"it was not in use":           {func(f *Fence, _ *NodeState) { f.InUse = false }, false, false},
+		"another node":                {func(f *Fence, _ *NodeState) { f.Node = "m" }, false, false},
+		"a boot that nobody has said": {func(f *Fence, _ *NodeState) { f.BootID = "" }, true, true},
+	} {
+		f, n := fence, node
+		test.change(&f, &n)
+		begin := func() *Ledger {
+			l := New()
+			for _, e := range []Event{
+				n, Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true},
+				PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v},
+				HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{f}}},
+			} {
+				l.Apply(now, e)
+			}
+			return l
+		}
+		l := begin()
+		if l.Snapshot().Node("n").Doubts(v) {
+			t.Errorf("%s: it is doubted by a process that may have written that itself", name)
+		}
+		l.Apply(now, FencesInDoubt{})
+		if s := l.Snapshot(); s.Node("n").Doubts(v) != test.leads || s.Volume(v).NodeVolume("n").InUse != test.leads {
+			t.Errorf("%s: doubted by a new leader: %t", name, !test.leads)
+		}
+		l = begin()
+		n.Version, n.Reported = "2", []VolumeID{v}
+		l.Apply(now, n)
+		n.Version, n.Reported = "3", nil
+		l.Apply(now, n)
+		if got := l.Snapshot().Node("n").Doubts(v); got != test.sees {
+			t.Errorf("%s: doubted when it is out of volumesAttached: %t", name, got)
+		}
+	}
+}
+
+// A doubt that a hold has begun ends with another boot of the machine, also when the
+// Node is seen only then.
+func TestFenceOfAnEarlierBoot(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	l := New()
+	for _, e := range []Event{
+		Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true},
+		PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v},
+		HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", BootID: "b", Attachment: "a", InUse: true}}}},
+		FencesInDoubt{},
+	} {
+		l.Apply(now, e)
+	}
+	if !l.Snapshot().Node("n").Doubts(v) {
+		t.Fatal("it is not doubted")
+	}
+	touched := l.Apply(now, NodeState{Name: "n", UID: "u", Version: "1", BootID: "c", Ready: ReadyTrue, Reporting: true})
+	if s := l.Snapshot(); s.Node("n").Doubts(v) || s.Volume(v).NodeVolume("n").InUse || !slices.Contains(touched.Volumes, v) {
+		t.Error("it is in use after the machine has booted anew")
 	}
 }

@@ -67,6 +67,11 @@ type TicketInDoubt struct {
 	UID string
 }
 
+// FencesInDoubt says that this process begins to lead: of what the leaders before it
+// took from nodes by force, it does not know whether the kubelets have forgotten it
+// meanwhile. What the holds say (Hold.Fences) is doubted from here on.
+type FencesInDoubt struct{}
+
 // HoldSeen is a VolumeHold as it is.
 type HoldSeen struct {
 	Volume VolumeID

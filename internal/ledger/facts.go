@@ -268,7 +268,8 @@ type Hold struct {
 	Message     string // the same in words
 	Stays       bool   // it may be at Node without an attachment: left there
 	Waiting     []Requester
-	Force       *Force // nil: no rule of force is being timed
+	Force       *Force  // nil: no rule of force is being timed
+	Fences      []Fence // sorted by node, one for a node at most
 }
 
 // Promise is to whom a volume goes as soon as its holder lets go. Zero: to
@@ -324,6 +325,37 @@ type Force struct {
 	// kubelet was alive, in between.
 	NodeUID        string
 	Since, Renewed int64
+}
+
+// Fence says that a volume is taken from a node by force, and is written before
+// volumesAttached is. Where the attachment is still there, that node's kubelet may
+// have forgotten the volume, as it does when it restarts while volumesAttached does
+// not name it. Where the attachment is gone, what the kubelet said last counts no
+// more, as long as the outage lasts.
+type Fence struct {
+	Node       NodeName
+	NodeUID    string // of the Node object; empty when nobody has seen it
+	BootID     string // and of its boot; empty when its kubelet has not said
+	Attachment string // UID of the VolumeAttachment; empty for a volume that has none
+	// Rule is the rule of force. Empty: it ended before the volume was detached.
+	Rule string
+	// InUse says that the kubelet's last list did not say that the volume is not in use:
+	// it named the volume, or there was none.
+	InUse bool
+	// Since and Renewed tell the outage, as in Force; 0 without a rule.
+	Since, Renewed int64
+}
+
+// Fence returns what a hold says of a volume that is taken from a node by force.
+func (h *Hold) Fence(n NodeName) (Fence, bool) {
+	if h != nil {
+		for i := range h.Fences {
+			if h.Fences[i].Node == n {
+				return h.Fences[i], true
+			}
+		}
+	}
+	return Fence{}, false
 }
 
 // PolicyFields is a set of an AttachPolicy's fields.

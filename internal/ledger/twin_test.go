@@ -400,7 +400,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 			delete(n.doubts, v)
 			w.places[twinKey{v, e.Name}].proof, w.places[twinKey{v, e.Name}].forced = ProofNone, false
 		} else {
-			n.doubts[v] = doubt{v, is, d.added}
+			n.doubts[v] = doubt{volume: v, listed: is, added: d.added}
 		}
 	}
 }

@@ -56,7 +56,52 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	if f := status.ForceDetach; f != nil {
 		fact.Force = forceOf(f)
 	}
+	for i := range status.Fenced {
+		fact.Fences = append(fact.Fences, fenceOf(&status.Fenced[i]))
+	}
 	return ledger.HoldSeen{Volume: HoldVolume(h), Hold: fact}
+}
+
+func fenceOf(f *v1alpha1.FencedNode) ledger.Fence {
+	fact := ledger.Fence{
+		Node: ledger.NodeName(f.Node), NodeUID: string(f.NodeUID), BootID: f.BootID,
+		Attachment: string(f.AttachmentUID), Rule: string(f.Rule), InUse: f.InUse,
+	}
+	fact.Since, fact.Renewed = outage(f.NotReadySince, f.LeaseRenewed)
+	return fact
+}
+
+// fenced is what a VolumeHold says of a node from which its volume is taken by force.
+// What fenceOf makes of it is the same again.
+func fenced(f ledger.Fence) v1alpha1.FencedNode {
+	out := v1alpha1.FencedNode{
+		Node: string(f.Node), NodeUID: types.UID(f.NodeUID), BootID: f.BootID,
+		AttachmentUID: types.UID(f.Attachment), Rule: v1alpha1.ForceDetachRule(f.Rule), InUse: f.InUse,
+	}
+	out.NotReadySince, out.LeaseRenewed = times(f.Since, f.Renewed)
+	return out
+}
+
+// outage is the ledger's form of the two times that tell an outage; 0 for none.
+func outage(notReady *metav1.Time, renewed *metav1.MicroTime) (since, lease int64) {
+	if notReady != nil {
+		since = notReady.Unix()
+	}
+	if renewed != nil {
+		lease = renewed.UnixMicro()
+	}
+	return since, lease
+}
+
+// times is the API's form of them.
+func times(since, lease int64) (notReady *metav1.Time, renewed *metav1.MicroTime) {
+	if since != 0 {
+		notReady = &metav1.Time{Time: time.Unix(since, 0)}
+	}
+	if lease != 0 {
+		renewed = &metav1.MicroTime{Time: time.UnixMicro(lease)}
+	}
+	return notReady, renewed
 }
 
 func forceOf(f *v1alpha1.ForceDetachProgress) *ledger.Force {
@@ -64,12 +109,7 @@ func forceOf(f *v1alpha1.ForceDetachProgress) *ledger.Force {
 		Rule: string(f.Rule), Node: ledger.NodeName(f.Node), NodeUID: string(f.NodeUID),
 		Elapsed: time.Duration(f.ElapsedSeconds) * time.Second,
 	}
-	if f.NotReadySince != nil {
-		fact.Since = f.NotReadySince.Unix()
-	}
-	if f.LeaseRenewed != nil {
-		fact.Renewed = f.LeaseRenewed.UnixMicro()
-	}
+	fact.Since, fact.Renewed = outage(f.NotReadySince, f.LeaseRenewed)
 	return fact
 }
 
@@ -80,12 +120,7 @@ func progress(f *ledger.Force) *v1alpha1.ForceDetachProgress {
 		Rule: v1alpha1.ForceDetachRule(f.Rule), Node: string(f.Node), NodeUID: types.UID(f.NodeUID),
 		ElapsedSeconds: int64(f.Elapsed / time.Second),
 	}
-	if f.Since != 0 {
-		out.NotReadySince = &metav1.Time{Time: time.Unix(f.Since, 0)}
-	}
-	if f.Renewed != 0 {
-		out.LeaseRenewed = &metav1.MicroTime{Time: time.UnixMicro(f.Renewed)}
-	}
+	out.NotReadySince, out.LeaseRenewed = times(f.Since, f.Renewed)
 	return out
 }
 
@@ -153,6 +188,9 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	}
 	if h.Force != nil {
 		status.ForceDetach = progress(h.Force)
+	}
+	for _, f := range bounded(h.Fences) {
+		status.Fenced = append(status.Fenced, fenced(f))
 	}
 	conditions(c, h, status)
 	return object

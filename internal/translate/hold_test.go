@@ -28,6 +28,16 @@ func requesterGen() *rapid.Generator[ledger.Requester] {
 	})
 }
 
+func fenceGen() *rapid.Generator[ledger.Fence] {
+	return rapid.Custom(func(t *rapid.T) ledger.Fence {
+		return ledger.Fence{
+			Node: ledger.NodeName(name.Draw(t, "fenced")), NodeUID: name.Draw(t, "fenced UID"), BootID: name.Draw(t, "fenced boot"),
+			Attachment: name.Draw(t, "attachment"), Rule: rapid.SampledFrom([]string{"", "OutOfService", "AfterUnreachable"}).Draw(t, "rule"),
+			InUse: rapid.Bool().Draw(t, "in use"), Since: int64(rapid.IntRange(0, 1<<31).Draw(t, "not ready")), Renewed: rapid.Int64Range(0, 1<<51).Draw(t, "lease"),
+		}
+	})
+}
+
 // A hold as the arbiter makes them: a State that goes with its other fields.
 func holdGen() *rapid.Generator[ledger.Hold] {
 	return rapid.Custom(func(t *rapid.T) ledger.Hold {
@@ -45,6 +55,9 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 		}
 		if pv := name.Draw(t, "pv"); rapid.Bool().Draw(t, "has a PersistentVolume") {
 			h.PVs = []string{pv}
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "fences") {
+			h.Fences = append(h.Fences, fenceGen().Draw(t, "fence"))
 		}
 		if !rapid.Bool().Draw(t, "held") {
 			return h

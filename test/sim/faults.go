@@ -116,15 +116,16 @@ func (f *faults) offerProcess(m *menu, c *caller) {
 }
 
 func (f *faults) offerNode(m *menu, k *kubelet) {
-	if k.process().Linked {
-		m.addTo(harm, 1, "fault", "cut", k.name)
-	} else {
+	n, exists := f.s.w.Node(k.node)
+	switch {
+	case !k.process().Linked:
 		m.addTo(cure, 2, "fault", "join", k.name)
+	case !exists || !n.OutOfService: // the taint of a machine that is back vouches for it
+		m.addTo(harm, 1, "fault", "cut", k.name)
 	}
 	if k.machine.Powered {
 		m.addTo(harm, 1, "fault", "crash", k.name)
 	}
-	n, exists := f.s.w.Node(k.node)
 	switch {
 	case exists && n.OutOfService && k.working():
 		m.addTo(cure, 3, "fault", "untaint", k.name)

@@ -60,11 +60,27 @@ func (j *Judge) forget(at At) {
 // that. It is listed.
 func (j *Judge) overtaken(at At, uid string, since int64) bool {
 	p, noted := j.ended[at]
-	if !noted || !p.byTime || p.attachment != uid || since <= p.made || since >= p.at {
+	if !noted || !p.permits(uid, since) || since >= p.at {
 		return false
 	}
 	j.Overtaken = append(slices.Clip(j.Overtaken), fmt.Sprintf("%s at %s", at.Volume, at.Node))
 	return true
+}
+
+// permits says whether a deletion that was sent on a read of the node, which was served
+// since, was sent on what was proved, by time alone.
+func (p proof) permits(uid string, since int64) bool {
+	return p.byTime && p.attachment == uid && since > p.made
+}
+
+// Overtakes says whether a deletion in flight is no fault when it is carried out after
+// the node is Ready again.
+func (j *Judge) Overtakes(at At, uid string, since int64) bool {
+	if p, noted := j.ended[at]; noted {
+		return p.permits(uid, since) && since < p.at
+	}
+	p, stands := j.proofs[at]
+	return stands && p.permits(uid, since)
 }
 
 // rule says whether a rule of force holds for a volume at a node now, and whether

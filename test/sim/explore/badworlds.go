@@ -10,6 +10,7 @@ func Bad() []World {
 		{"not ready", bad(func(c *Config) { c.Broken = 1 })},
 		{"not ready, two leaders", bad(func(c *Config) { c.Broken, c.Leaders = 1, 2 })},
 		{"not ready, a restart", bad(func(c *Config) { c.Broken, c.Restarts = 1, 1 })},
+		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
 	}
 }
 
@@ -25,7 +26,6 @@ func Open() []World {
 		{"a silence, forced by time", bad(func(c *Config) { c.Silences, c.Impatient = 1, true })},
 		{"a silence, forced by time, two leaders", bad(func(c *Config) { c.Silences, c.Impatient, c.Leaders = 1, true, 2 })},
 		{"a silence, a stuck unmount, forced by time", bad(func(c *Config) { c.Silences, c.Stuck, c.Impatient = 1, 1, true })},
-		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
 	}
 }
 

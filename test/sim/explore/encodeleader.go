@@ -52,7 +52,7 @@ func (e *encoder) leader(s *state, l *leader) {
 			e.byte(byte(n.Ready))
 			e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.NotReady.IsZero(), n.Heard.IsZero())
 			for i := range s.config.Access {
-				e.bool(n.Doubts(volume(i + 1)))
+				e.bool(n.DoubtOf(volume(i + 1)))
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func (e *encoder) step(s arbiter.Step) {
 	if s.Do == arbiter.WriteHold {
 		e.version(holdObject(s.Volume), s.Expect)
 		e.hold(s.Volume, ledger.Hold{Node: s.Hold.Node, Next: s.Hold.Next, Transitions: s.Hold.Transitions, State: s.Hold.State,
-			Reason: s.Hold.Reason, Message: s.Hold.Message, Requesters: s.Hold.Requesters, Waiting: s.Hold.Waiting})
+			Reason: s.Hold.Reason, Message: s.Hold.Message, Requesters: s.Hold.Requesters, Waiting: s.Hold.Waiting, Fences: s.Hold.Fences})
 	}
 }
 

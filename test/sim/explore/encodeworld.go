@@ -102,6 +102,20 @@ func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
 		e.text(f.Rule)
 		e.text(string(f.Node))
 	}
+	e.byte(byte(len(h.Fences)))
+	for _, f := range h.Fences {
+		e.fence(v, f)
+	}
+}
+
+// fence writes what a hold says of a node from which its volume is taken by force.
+func (e *encoder) fence(v ledger.VolumeID, f ledger.Fence) {
+	e.text(string(f.Node))
+	e.text(f.Rule)
+	e.text(f.BootID)
+	e.bool(f.InUse, f.Since != 0, f.Renewed != 0)
+	e.uid(nodeObject(f.Node), f.NodeUID)
+	e.uid(attachmentObject(ledger.AttachmentName(v, f.Node)), f.Attachment)
 }
 
 func (e *encoder) requesters(list []ledger.Requester) {
@@ -132,7 +146,26 @@ func (e *encoder) truth(s *state) {
 		}
 	}
 	e.badness(s)
+	e.overtakers(s)
 	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead))
+}
+
+// overtakers writes which deletions by force in flight are no faults, should the node
+// be Ready again before they are carried out.
+func (e *encoder) overtakers(s *state) {
+	each := func(r *world.Request) {
+		if r.Do == world.DropAttachment && r.Since != 0 {
+			e.bool(s.w.Judge.Overtakes(world.At{Volume: r.Volume, Node: r.Node}, r.UID, r.Since))
+		}
+	}
+	if s.leader != nil {
+		for i := range s.leader.wires {
+			each(&s.leader.wires[i].request)
+		}
+	}
+	for _, r := range s.orphans {
+		each(r)
+	}
 }
 
 // kubelet writes what the process of a machine remembers, and what runs there.

@@ -75,7 +75,11 @@ func (s *state) follow(o op, m flow.Move) {
 	case m.Send != nil && m.Send.Do == flow.PatchNode, !m.Wait.IsZero():
 		l.wait(o) // for its turn, or until late is outlasted
 	case m.Send != nil:
-		l.send(wire{world.Sent(*m.Send, true), []op{o}})
+		sent := world.Sent(*m.Send, true)
+		if sent.Do == world.DropAttachment && o.task.Step.Rule != "" {
+			sent.Since = l.looked
+		}
+		l.send(wire{sent, []op{o}})
 	default:
 		s.goOn(o)
 	}
@@ -109,8 +113,12 @@ func (l *leader) take(i int) wire {
 func (s *state) serve(i int) {
 	w := s.leader.take(i)
 	a := s.w.Serve(w.request)
+	if w.request.Do == world.GetObject && w.request.Kind == world.Nodes {
+		s.leader.looked = a.At
+	}
 	s.leader.saw(s.w, a.Facts...)
 	s.answer(w, flow.Answer{Result: a.Code.Result(), Facts: a.Facts})
+	s.leader.looked = 0
 }
 
 func (s *state) answer(w wire, a flow.Answer) {

@@ -38,6 +38,9 @@ type leader struct {
 	waiting []op
 	queue   queue
 	retry   queue // of those, what failed, with nothing learned since
+	// looked is when the read of a Node was served whose answer is followed now; 0:
+	// none is.
+	looked int64
 	// code is how this is encoded; nil after it has changed.
 	code *encoder
 	// upTo is how far each watch has been shown to know all there is.

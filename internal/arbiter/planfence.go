@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A volume is taken out of volumesAttached by force only after its VolumeHold says so
+// (ledger.Fence), and is taken out by the kubelet's word, or attached there anew, only
+// after the hold says nothing of it any more. So whoever leads next knows:
+//   - while the attachment is there, that the kubelet may have forgotten the volume;
+//   - when it has gone, that what that kubelet said last counts no more, and nobody
+//     waits a second time for the node.
+
+// maxFences bounds the fences that a VolumeHold lists. What finds no room waits.
+const maxFences = 256
+
+// keptFence is what the hold says of a volume that is gone from a node by force, if
+// the outage has lasted ever since.
+func keptFence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) (ledger.Fence, bool) {
+	f, found := v.Hold.Fence(name)
+	n := s.Node(name)
+	if !found || f.Rule == "" || ready(n) || attachedAt(v.NodeVolume(name)) {
+		return ledger.Fence{}, false
+	}
+	return f, sameOutage(outageOf(f), n)
+}
+
+// attachedAt says whether the volume is attached to a node, as far as the API says.
+func attachedAt(place *ledger.NodeVolume) bool {
+	return place != nil && (place.HasAttachments() || place.Reported || place.Sent)
+}
+
+// outageOf is the outage in which a volume was taken by force.
+func outageOf(f ledger.Fence) ledger.Force {
+	return ledger.Force{Rule: f.Rule, Node: f.Node, NodeUID: f.NodeUID, Since: f.Since, Renewed: f.Renewed}
+}
+
+// fences is what the hold is to say of nodes from which the volume is taken by force,
+// given the hold otherwise.
+func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
+	if p.Cooperative { // volumesAttached is another controller's
+		return nil
+	}
+	before := p.hold
+	p.hold = is
+	defer func() { p.hold = before }()
+	var list []ledger.Fence
+	for i := range p.volume.NodeVolumes {
+		place := &p.volume.NodeVolumes[i]
+		if f, needed := p.fence(was, place); needed && len(list) < maxFences {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// fence is what the hold is to say of one node.
+func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
+	old, found := was.Fence(place.Node)
+	n, va := p.snapshot.Node(place.Node), place.Own()
+	switch rule := p.forced(n, place, va); {
+	case rule != "" && found && old.Rule == rule && old.Attachment == uidOf(va) && !outageOver(outageOf(old), n):
+		return old, true
+	case rule != "":
+		return p.newFence(n, place, va, rule), true
+	case va != nil:
+		return p.doubtedFence(old, n, place, va)
+	}
+	// Detached: what the kubelet said last counts no more, until the volume comes back.
+	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
+	return old, kept && p.exclusive && !p.wanted(place)
+}
+
+// doubtedFence is what the hold is to say of an attachment that no rule of force takes
+// now: that the kubelet may have forgotten it.
+func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
+	h := hold(p.volume)
+	known := h.Node == place.Node && h.NodeUID != "" && n != nil && h.NodeUID != n.UID // by the Node that the hold names
+	switch {
+	case old.Attachment == va.UID && old.Rule != "" && va.Deleting && force(p.snapshot, p.volume, place, p.now).over():
+		return old, true // the attacher's turn
+	case !n.Doubts(p.volume.ID) || known && old.Attachment != va.UID:
+		return ledger.Fence{}, false
+	}
+	f := p.newFence(n, place, va, "")
+	if old.Attachment == va.UID {
+		f.NodeUID, f.BootID = old.NodeUID, old.BootID
+	}
+	f.Since, f.Renewed = 0, 0
+	return f, true
+}
+
+func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) ledger.Fence {
+	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
+	f.InUse = place.InUse || n == nil || !n.Reporting
+	if h := hold(p.volume); h.Node == place.Node {
+		f.NodeUID, f.BootID = h.NodeUID, h.BootID
+	}
+	if n != nil && n.UID != "" {
+		f.NodeUID, f.BootID = n.UID, n.BootID
+		if n.Exists {
+			f.Since, f.Renewed = n.ReadySince, n.Renewed
+		}
+	}
+	return f
+}
+
+// forced is the rule of force by which the volume is to be taken out of
+// volumesAttached of a node, or its attachment to be deleted; empty: none.
+func (p *planner) forced(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) string {
+	if place.Sent && !place.HasOwn() || p.wanted(place) || va == nil && !place.Reported || va != nil && va.Deleting && !place.Reported {
+		return ""
+	}
+	if p.inhabited(place) || p.awaited(n, place) || p.delayed(p.hold, n, place) > 0 {
+		return ""
+	}
+	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
+	if !verdict.Allowed() {
+		return ""
+	}
+	return rule
+}
+
+// fenceWritten says whether the hold, as the API has it, says what a step of a detach
+// asks for: the rule of force by which it is taken, or nothing.
+func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
+	f, found := p.volume.Hold.Fence(place.Node)
+	if rule == "" || !attachedAt(place) {
+		return rule != "" || !found || f.Attachment != uidOf(va)
+	}
+	return found && f.Rule == rule && f.Attachment == uidOf(va)
+}
+
+func uidOf(va *ledger.Attachment) string {
+	if va == nil {
+		return ""
+	}
+	return va.UID
+}
