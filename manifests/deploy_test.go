@@ -19,6 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/extender"
 	"github.com/moorage-dev/moorage/webhook"
 	"github.com/moorage-dev/moorage/webhook/certificate"
+	checkcommand "github.com/moorage-dev/moorage/webhook/check"
 )
 
 // Every pod meets the restricted pod security standard, with a root file system
@@ -116,6 +117,21 @@ func TestExtenderKnowsItsFlags(t *testing.T) {
 	find(t, "extender.yaml", "Service", "moorage-extender", &service)
 	if len(service.Spec.Selector) > 0 || !slices.Contains(args, "--service="+service.Name) || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != "https" {
 		t.Errorf("schedulers are sent to %+v, and the arguments are %q", service.Spec, args)
+	}
+}
+
+func TestHelmTestKnowsItsFlags(t *testing.T) {
+	var pod corev1.Pod
+	renderRelease(t, "").only(t, "Pod", "moorage-test", &pod)
+	command, args := checkcommand.NewCommand(), pod.Spec.Containers[0].Args
+	if args[0] != command.Name() {
+		t.Errorf("the binary runs as %q", args[0])
+	}
+	if err := command.ParseFlags(args[1:]); err != nil {
+		t.Error(err)
+	}
+	if pod.Annotations["helm.sh/hook"] != "test" || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("helm test does not run it once: %v, %s", pod.Annotations, pod.Spec.RestartPolicy)
 	}
 }
 

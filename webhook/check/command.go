@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/moorage-dev/moorage/internal/connect"
+)
+
+// clientName is how the process names itself to the API server.
+const clientName = "moorage-check"
+
+// Config is what is to be looked at.
+type Config struct {
+	Kubeconfig           string
+	Namespace            string        // of the Leases
+	Leases               []string      // that somebody must renew
+	WebhookConfiguration string        // whose CA the webhook's certificate must be of
+	URL                  string        // where the webhook answers AdmissionReviews
+	Timeout              time.Duration // after which what does not work yet is an error
+}
+
+// NewCommand returns the command line that looks at an installed Moorage, once.
+func NewCommand() *cobra.Command {
+	config := Config{
+		Namespace: "moorage-system", Leases: []string{"moorage-controller", "moorage-scheduler"}, WebhookConfiguration: "moorage-webhook",
+		URL: "https://moorage-webhook.moorage-system.svc/mutate/pod", Timeout: 2 * time.Minute,
+	}
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Look whether an installed Moorage works",
+		Long: `check waits until somebody leads each component that elects a leader, and until
+the webhook stamps a pod with a volume, with a certificate that the API server
+trusts. The chart runs it for helm test.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			rest, err := connect.Rest(config.Kubeconfig, clientName)
+			if err != nil {
+				return err
+			}
+			client, err := kubernetes.NewForConfig(rest)
+			if err != nil {
+				return fmt.Errorf("client of the API server: %w", err)
+			}
+			return Run(command.Context(), client, config, command.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
+	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Leases")
+	flags.StringSliceVar(&config.Leases, "leases", config.Leases, "Leases that somebody must renew")
+	flags.StringVar(&config.WebhookConfiguration, "webhook-configuration", config.WebhookConfiguration, "MutatingWebhookConfiguration that says whom the API server trusts")
+	flags.StringVar(&config.URL, "webhook-url", config.URL, "where the webhook answers")
+	flags.DurationVar(&config.Timeout, "timeout", config.Timeout, "how long to wait for what does not work yet")
+	return command
+}
