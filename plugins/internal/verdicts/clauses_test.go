@@ -106,6 +106,7 @@ func meanwhile() []clause {
 		{"nominated pods", "count at their node", []string{"test plugins/volumehold TestNominatedPodsCount", "test plugins/volumehold TestTriedAgainAfterANomination", "test plugins/extender TestNomineesCount", "script dry-run"}},
 		{"dry runs of preemption", "a delta over the snapshot, which stays as it is", []string{"test plugins/volumehold TestPreemptionCountsOnFreedSlots", "script dry-run"}},
 		{"preemption frees a slot, and the detach takes time", "the pod waits for the detach; nobody else is preempted", []string{"test plugins/scheduler TestPreemptionWaitsForTheDetach", "script preempted"}},
+		{"the pod is tried again meanwhile, for a change that another plugin waits for", "nothing more is evicted for it, for 3 minutes at most, and it says so", []string{"test plugins/scheduler TestNothingMoreIsEvictedWhileASlotIsDetached", "test plugins/extender TestPreemptWaitsForTheDetach", "test plugins/internal/requeuer TestAwaitFreed"}},
 		{"preempted while it waits in Permit", "its reservation is given up, and who comes before gets the slot", []string{"test plugins/scheduler TestPreemptedInPermit", "script withdrawn"}},
 		{"deleted while it waits in Permit", "the ticket is withdrawn", []string{"test plugins/scheduler TestPodDeletedWhileItWaits", "script withdrawn"}},
 		{"scheduler killed in Permit, before and after the ticket is written", "what is left is withdrawn or taken over; the pod runs", []string{"sandbox crash", "test plugins/volumehold TestExistingTickets", "script ghosts"}},
@@ -140,9 +141,12 @@ func again() []clause {
 
 func rest() []clause {
 	return []clause{
+		{"a PodGroup with fewer pods than minMember", "reserves nothing: its pods are not tried, and say how many are missing", []string{"test plugins/volumehold TestIncompleteGroup", "test plugins/scheduler TestIncompleteGroupReservesNothing", "test plugins/scheduler TestGroupComesAfterItsPods"}},
 		{"PodGroups: minMember", "slots all or none, released together", []string{"test plugins/volumehold TestGroupGoesTogether", "test plugins/volumehold TestGroupIsReleasedTogether", "sandbox pod-groups"}},
 		{"two groups that each fit alone", "take turns", []string{"test plugins/volumehold TestHalfReservedGroupsDoNotDeadlock", "test plugins/scheduler TestGroupsTakeTurns", "sandbox pod-groups"}},
+		{"a gang of Kubernetes' own PodGroups, one of whose tickets is refused", "none of its pods is bound", []string{"test plugins/scheduler TestRefusedTicketLeavesNoPartOfAGang"}},
 		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate", "test plugins/scheduler TestPodGroupCyclesWriteNothing"}},
+		{"many pods wait, and one slot comes free", "about one of them is tried, by priority and age; who can't use the slot passes it on", []string{"test plugins/scheduler TestOneAttemptForOneSlot", "test plugins/scheduler TestWhoCanNotUseASlotPassesItOn"}},
 		{"batching (SignPod)", "on for pods without volumes", []string{"test plugins/volumehold TestSignPod", "test plugins/scheduler TestBatchingStaysOnForPodsWithoutVolumes"}},
 		{"score", "who holds the volume, where it still is, balance of slots; from 0 to 100; by the args' weights", []string{"test internal/arbiter TestRank", "test plugins/volumehold TestScorePrefersWhereTheVolumeIs"}},
 		{"topology of a claim's class", "is VolumeBinding's, whose verdict holds, too", []string{"test plugins/scheduler TestTwoPodsOfOneNewClaim"}},
