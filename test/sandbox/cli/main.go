@@ -97,9 +97,21 @@ func newRootCommand(config Config) *cobra.Command {
 		Short: "A real Kubernetes cluster in one binary, with a simulated disk service as the judge",
 		Long: "A real etcd, kube-apiserver, kube-controller-manager, scheduler, kubelets, external-attacher and CSI driver,\n" +
 			"as processes of this machine, without a container engine. Pods mount volumes and don't run programs.",
-		SilenceUsage:     true,
-		SilenceErrors:    true,
-		TraverseChildren: true,
+		SilenceUsage:               true,
+		SilenceErrors:              true,
+		TraverseChildren:           true,
+		SuggestionsMinimumDistance: 2,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			message := fmt.Sprintf("unknown command %q for moorage-sandbox", args[0])
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return fmt.Errorf("%s. Did you mean %q?", message, near[0])
+			}
+			return fmt.Errorf("%s (--help lists them)", message)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.dir, "dir", "", "folder for clusters (default "+sandbox.DefaultBaseDir()+")")

@@ -53,18 +53,40 @@ func writeProcesses(w io.Writer, info sandbox.Info, name string) {
 	}
 }
 
-// printScenarios writes what can be run.
+// screenWidth is what a line of a list may take.
+const screenWidth = 80
+
+// printScenarios writes a line for each scenario that fits a screen.
 func printScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SCENARIO\tMODES\tWHAT HAPPENS")
+	widest := 0
+	for _, s := range scenarios {
+		widest = max(widest, len(s.Name))
+	}
+	for _, s := range scenarios {
+		doc := []rune(s.Doc)
+		if room := screenWidth - widest - 2; len(doc) > room {
+			doc = append(doc[:max(0, room-1)], '…')
+		}
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", widest, s.Name, string(doc)); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(w, "`moorage-sandbox list TEXT` tells in full what happens, and in which modes.")
+	return err
+}
+
+// tellScenarios writes all that there is to say of scenarios.
+func tellScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	for _, s := range scenarios {
 		modes := make([]string, len(s.Modes))
 		for i, m := range s.Modes {
 			modes[i] = string(m)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Name, strings.Join(modes, ", "), s.Doc)
+		if _, err := fmt.Fprintf(w, "%s (%s)\n  %s\n", s.Name, strings.Join(modes, ", "), s.Doc); err != nil {
+			return err
+		}
 	}
-	return t.Flush()
+	return nil
 }
 
 // printFaults writes the disk service's faults.

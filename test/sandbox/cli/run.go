@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,14 +27,24 @@ type runOptions struct {
 
 func newListCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the scenarios",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if s.json {
-				return printJSON(cmd.OutOrStdout(), describe(s.Scenarios))
+		Use:   "list [TEXT]",
+		Short: "List the scenarios; with a text, tell in full those whose name has it",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list := s.Scenarios
+			if len(args) > 0 {
+				list = slices.DeleteFunc(slices.Clone(list), func(x sandbox.Scenario) bool { return !strings.Contains(x.Name, args[0]) })
+				if len(list) == 0 {
+					return fmt.Errorf("no scenario has %q in its name: `moorage-sandbox list` has them all", args[0])
+				}
 			}
-			return printScenarios(cmd.OutOrStdout(), s.Scenarios)
+			switch {
+			case s.json:
+				return printJSON(cmd.OutOrStdout(), describe(list))
+			case len(args) > 0:
+				return tellScenarios(cmd.OutOrStdout(), list)
+			}
+			return printScenarios(cmd.OutOrStdout(), list)
 		},
 	}
 }

@@ -51,6 +51,9 @@ func TestRun(t *testing.T) {
 		want string // in the output, or in the error if there is no output
 		ok   bool
 	}{
+		"no such command":  {[]string{"rnu"}, `unknown command "rnu" for moorage-sandbox. Did you mean "run"?`, false},
+		"no such scenario": {[]string{"list", "nothing"}, `no scenario has "nothing" in its name`, false},
+		"one of the list":  {[]string{"list", "tuned"}, "tuned (upstream-tuned)", true},
 		"every mode":       {[]string{"run", "fine"}, "2 passed, 0 failed", true},
 		"one mode":         {[]string{"run", "fine", "--mode", "upstream"}, "1 passed, 0 failed", true},
 		"wrong mode":       {[]string{"run", "tuned", "--mode", "upstream"}, "does not run in mode upstream", false},

@@ -81,7 +81,13 @@ func (s *Session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
 		_, err = fmt.Fprintln(out, cluster.Kubeconfig())
 	}
 	if err == nil {
-		fmt.Fprintf(os.Stderr, "Logs are in %s/logs. Ctrl-C stops the cluster.\n", cluster.Dir())
+		fmt.Fprintf(os.Stderr, `Logs are in %s/logs. Ctrl-C stops the cluster.
+Try, in another terminal:
+  export KUBECONFIG=%s
+  moorage-sandbox kubectl get nodes
+  moorage-sandbox kubectl moorage nodes      # with bin/kubectl-moorage in $PATH
+  moorage-sandbox fault --help               # have the disk service fail
+`, cluster.Dir(), cluster.Kubeconfig())
 		select {
 		case <-ctx.Done():
 		case <-cluster.StopRequested():
