@@ -54,6 +54,9 @@ func (w *wake) touched(t ledger.Touched) {
 		w.tickets.Add(id)
 		w.volumeStatus.Add(id.Name) // a reservation has its pod's UID for a name
 	}
+	if len(t.Policies) > 0 {
+		w.policies.All() // one may take effect by another's change
+	}
 	for _, name := range t.Policies {
 		w.policies.Add(name)
 	}

@@ -94,6 +94,21 @@ const (
 	// placed.
 	PolicyRefused = "Refused"
 
+	// PolicyInEffect is an AttachPolicy's condition, there only while it is False:
+	// another policy for the same driver and class counts, or there is no such driver
+	// or class.
+	PolicyInEffect = "InEffect"
+
+	// ReasonShadowed is why a policy is not in effect: an older one is for the same
+	// driver and class. The message names it.
+	ReasonShadowed = "Shadowed"
+	// ReasonDriverUnknown is why a policy is not in effect: there is no CSIDriver of
+	// that name, and no node registers it.
+	ReasonDriverUnknown = "DriverUnknown"
+	// ReasonClassUnknown is why a policy is not in effect: its StorageClass does not
+	// exist.
+	ReasonClassUnknown = "ClassUnknown"
+
 	// HoldAttached is a VolumeHold's condition, written only where the volume is
 	// not attached as it should be: False with the reason AttachFailed and the
 	// driver's words while the driver refuses to attach it, and with the reason

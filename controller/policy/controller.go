@@ -58,7 +58,7 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{config: config}
-	c.queue = work.New("policies", func(ctx context.Context, name string) (time.Duration, error) { return 0, c.look(ctx, name) })
+	c.queue = work.New("policies", c.look)
 	return c, nil
 }
 
@@ -75,33 +75,61 @@ func (c *Controller) All() {
 // Run works until ctx is done, and returns when the last write is answered.
 func (c *Controller) Run(ctx context.Context) { c.queue.Run(ctx, 1) }
 
+// again is after how long a policy that is not in effect is looked at again: its
+// driver or class may have come, or the policy before it gone.
+const again = 30 * time.Second
+
 // look writes what is to be said of a policy, unless it says so already.
-func (c *Controller) look(ctx context.Context, name string) error {
+func (c *Controller) look(ctx context.Context, name string) (time.Duration, error) {
 	object, ok := c.config.Cache.Policy(name)
 	if !ok {
-		return nil
+		return 0, nil
 	}
-	next, changed := Judge(c.config.Arbiter, object, c.config.Now())
+	next, changed := Judge(c.config.Arbiter, c.config.Cache.Snapshot(), object, c.config.Now())
+	later := time.Duration(0)
+	if meta.FindStatusCondition(next.Status.Conditions, v1alpha1.PolicyInEffect) != nil {
+		later = again
+	}
 	if !changed {
-		return nil
+		return later, nil
 	}
 	err := c.config.Write.WritePolicyStatus(ctx, next)
 	if err != nil && !errors.Is(err, execute.ErrStale) {
-		return fmt.Errorf("say of AttachPolicy %s whether it is refused: %w", name, err)
+		return later, fmt.Errorf("say of AttachPolicy %s whether it is refused and in effect: %w", name, err)
 	}
-	return err
+	return later, err
 }
 
 // Judge returns the policy with what is to be said of it, and whether that is new.
 // It is pure.
-func Judge(a arbiter.Arbiter, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
+func Judge(a arbiter.Arbiter, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
 	next = object.DeepCopy()
-	verdict := a.Accepts(translate.Policy(object))
-	if verdict.Allowed() {
-		return next, meta.RemoveStatusCondition(&next.Status.Conditions, v1alpha1.PolicyRefused)
+	fact := translate.Policy(object)
+	say := func(kind string, is metav1.ConditionStatus, reason, message string) bool {
+		if reason == "" {
+			return meta.RemoveStatusCondition(&next.Status.Conditions, kind)
+		}
+		return meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+			Type: kind, Status: is, ObservedGeneration: object.Generation,
+			Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
+		})
 	}
-	return next, meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.PolicyRefused, Status: metav1.ConditionTrue, ObservedGeneration: object.Generation,
-		Reason: string(verdict.First().Code), Message: verdict.First().Message(), LastTransitionTime: metav1.NewTime(now),
-	})
+	refused := a.Accepts(fact).First()
+	changed = say(v1alpha1.PolicyRefused, metav1.ConditionTrue, string(refused.Code), refused.Message())
+	reason, message := idle(s, fact)
+	return next, say(v1alpha1.PolicyInEffect, metav1.ConditionFalse, reason, message) || changed
+}
+
+// idle says why a policy has no effect; empty when it has.
+func idle(s ledger.Snapshot, p ledger.Policy) (reason, message string) {
+	if counts := s.Policy(p.Driver, p.Class); counts != nil && counts.Name != p.Name {
+		return v1alpha1.ReasonShadowed, fmt.Sprintf("AttachPolicy %s is for the same driver and class, and older: it counts, and this one does not", counts.Name)
+	}
+	if !(ledger.VolumeID{Driver: p.Driver}).NoAttach() && !s.KnowsDriver(p.Driver) {
+		return v1alpha1.ReasonDriverUnknown, fmt.Sprintf("there is no CSIDriver %s, and no node registers it: is the name right? kubectl get csidrivers", p.Driver)
+	}
+	if p.Class != "" && s.StorageClass(p.Class) == nil {
+		return v1alpha1.ReasonClassUnknown, fmt.Sprintf("there is no StorageClass %s: is the name right? kubectl get storageclasses", p.Class)
+	}
+	return "", ""
 }

@@ -9,9 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // A policy is refused in the one mode that can't have it, said once, and taken back
@@ -19,11 +22,12 @@ import (
 func TestJudge(t *testing.T) {
 	then, now := time.Unix(1, 0), time.Unix(2, 0)
 	cooperative := arbiter.Arbiter{Cooperative: true}
+	known := withDriver().Snapshot()
 	object := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: "d", BindAfter: v1alpha1.BindAfterAttached}}
 	object.Generation = 3
 	object.Status.Conditions = []metav1.Condition{{Type: "Audited", Status: metav1.ConditionTrue}}
 
-	refused, changed := Judge(cooperative, object, then)
+	refused, changed := Judge(cooperative, known, object, then)
 	c := meta.FindStatusCondition(refused.Status.Conditions, v1alpha1.PolicyRefused)
 	if !changed || c == nil || c.Status != metav1.ConditionTrue || c.Reason != string(arbiter.NotBeforeBind) ||
 		c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(then) || !strings.Contains(c.Message, "--attach-before-bind") {
@@ -32,12 +36,12 @@ func TestJudge(t *testing.T) {
 	if len(object.Status.Conditions) != 1 || len(refused.Status.Conditions) != 2 {
 		t.Errorf("of one condition came %v, and was left %v", refused.Status.Conditions, object.Status.Conditions)
 	}
-	if _, again := Judge(cooperative, refused, now); again {
+	if _, again := Judge(cooperative, known, refused, now); again {
 		t.Error("it is said again")
 	}
 	edited := refused.DeepCopy()
 	edited.Generation = 4
-	renewed, changed := Judge(cooperative, edited, now)
+	renewed, changed := Judge(cooperative, known, edited, now)
 	if c := meta.FindStatusCondition(renewed.Status.Conditions, v1alpha1.PolicyRefused); !changed || c.ObservedGeneration != 4 || !c.LastTransitionTime.Time.Equal(then) {
 		t.Errorf("of a newer generation: changed %t, %+v", changed, c)
 	}
@@ -51,12 +55,59 @@ func TestJudge(t *testing.T) {
 		"attached early":   {arbiter.Arbiter{Cooperative: true, BeforeBind: true}, refused},
 		"it asks for less": {cooperative, granted},
 	} {
-		next, changed := Judge(test.a, test.policy, now)
+		next, changed := Judge(test.a, known, test.policy, now)
 		if !changed || len(next.Status.Conditions) != 1 || next.Status.Conditions[0].Type != "Audited" {
 			t.Errorf("%s: changed %t, %v", name, changed, next.Status.Conditions)
 		}
-		if _, again := Judge(test.a, next, now); again {
+		if _, again := Judge(test.a, known, next, now); again {
 			t.Errorf("%s: it is taken back again", name)
 		}
+	}
+}
+
+// withDriver is a ledger that knows the driver d and the class c.
+func withDriver() *ledger.Ledger {
+	l := ledger.New()
+	l.Apply(time.Unix(0, 0), ledger.Driver{Name: "d", Version: "1", AttachRequired: true})
+	l.Apply(time.Unix(0, 0), ledger.StorageClass{Name: "c", Version: "1"})
+	return l
+}
+
+// A policy that has no effect says why: another one counts, or its driver or class
+// does not exist. Once that is over, nothing is said any more.
+func TestInEffect(t *testing.T) {
+	made := func(name, driver, class string, second int64) *v1alpha1.AttachPolicy {
+		p := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: driver, StorageClassName: class}}
+		p.Name, p.UID, p.ResourceVersion, p.CreationTimestamp = name, types.UID(name), "1", metav1.Unix(second, 0)
+		return p
+	}
+	l := withDriver()
+	first, second := made("first", "d", "", 1), made("second", "d", "", 2)
+	for _, p := range []*v1alpha1.AttachPolicy{first, second} {
+		l.Apply(time.Unix(3, 0), translate.Policy(p))
+	}
+	for name, test := range map[string]struct {
+		policy       *v1alpha1.AttachPolicy
+		reason, says string
+	}{
+		"the older one":       {first, "", ""},
+		"the younger one":     {second, v1alpha1.ReasonShadowed, "AttachPolicy first"},
+		"no such driver":      {made("x", "dd", "", 1), v1alpha1.ReasonDriverUnknown, "dd"},
+		"no such class":       {made("x", "d", "cc", 1), v1alpha1.ReasonClassUnknown, "cc"},
+		"a class of a driver": {made("x", "d", "c", 1), "", ""},
+	} {
+		next, changed := Judge(arbiter.Arbiter{}, l.Snapshot(), test.policy, time.Unix(4, 0))
+		c := meta.FindStatusCondition(next.Status.Conditions, v1alpha1.PolicyInEffect)
+		switch {
+		case test.reason == "" && (c != nil || changed):
+			t.Errorf("%s: %+v", name, c)
+		case test.reason != "" && (c == nil || !changed || c.Status != metav1.ConditionFalse || c.Reason != test.reason || !strings.Contains(c.Message, test.says)):
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	shadowed, _ := Judge(arbiter.Arbiter{}, l.Snapshot(), second, time.Unix(4, 0))
+	l.Apply(time.Unix(5, 0), ledger.PolicyGone{Name: "first"})
+	if next, changed := Judge(arbiter.Arbiter{}, l.Snapshot(), shadowed, time.Unix(5, 0)); !changed || len(next.Status.Conditions) != 0 {
+		t.Errorf("the other one is gone: %v", next.Status.Conditions)
 	}
 }

@@ -74,6 +74,20 @@ func (s Snapshot) AttachRequired(driver string) bool {
 	return d == nil || d.AttachRequired
 }
 
+// KnowsDriver says whether there is a driver: it has a CSIDriver object, or a node
+// registers it. It looks at all nodes where there is no object.
+func (s Snapshot) KnowsDriver(driver string) bool {
+	if s.facts.drivers.get(driver) != nil {
+		return true
+	}
+	for n := range s.Nodes() {
+		if n.Driver(driver).Registered {
+			return true
+		}
+	}
+	return false
+}
+
 // Attachment returns a VolumeAttachment by name, or nil.
 func (s Snapshot) Attachment(name string) *Attachment {
 	return s.facts.attachments.get(name).unpack()
