@@ -69,9 +69,9 @@ func TestDecide(t *testing.T) {
 		"the same, for a ticket of a user": {facts: []ledger.Event{pod("old", "n2", "a")},
 			ticket: ticket("p", "n1", ledger.TypeManual, "a"), want: Wait, reason: arbiter.HeldElsewhere},
 		"a claim that does not exist": {ticket: ticket("p", "n1", ledger.TypePod, "nothing"), want: Refuse, reason: arbiter.ClaimMissing},
-		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypePod, "a"), want: Refuse, reason: arbiter.DriverNotRegistered},
+		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypePod, "a"), want: Refuse, reason: arbiter.NodeMissing},
 		"a driver that registers soon": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}},
-			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
+			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.NodeMissing},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
