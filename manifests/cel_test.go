@@ -8,6 +8,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,13 +16,15 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/kubernetes/pkg/registry/rbac/validation"
-	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
-
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kubernetes/pkg/generated/openapi"
+	"k8s.io/kubernetes/pkg/registry/rbac/validation"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 )
 
 // request is one that the API server has to judge.
@@ -58,6 +61,30 @@ func (r request) attributes() *admission.VersionedAttributes {
 		out.VersionedOldObject = admission.NewLazyObject(r.before)
 	}
 	return out
+}
+
+// The API server checks the types of a policy's expressions and writes what it finds
+// into its status, where doctor reads it: here for the kinds that Kubernetes has.
+func TestPoliciesAreWellTyped(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+	checker := validating.TypeChecker{
+		SchemaResolver: resolver.NewDefinitionsSchemaResolver(openapi.GetOpenAPIDefinitions, clientgoscheme.Scheme), RestMapper: mapper,
+	}
+	for _, file := range []string{"policies.yaml", "standalone.yaml"} {
+		for _, object := range objects(t, file) {
+			if object.GetKind() != "ValidatingAdmissionPolicy" {
+				continue
+			}
+			var policy admissionregistrationv1.ValidatingAdmissionPolicy
+			decode(t, object, &policy)
+			for _, warning := range checker.Check(&policy) {
+				t.Errorf("%s: %s: %s", policy.Name, warning.FieldRef, warning.Warning)
+			}
+		}
+	}
 }
 
 // conditions adapts match conditions to the compiler.

@@ -16,7 +16,11 @@ import (
 func policies() map[string]string {
 	return map[string]string{
 		"moorage-volume-status": "anybody who may edit pods can write what the controller says of their volumes",
-		"moorage-tickets":       "tickets that nothing ends, and tickets for other people's volumes, are let in",
+		"moorage-tickets":       "tickets of any type, without an end, and for other people's volumes, are let in",
+		"moorage-records":       "grants and VolumeHolds can be forged",
+		"moorage-pod-marks":     "fences against late binds can be forged",
+		"moorage-own-accounts":  "a stolen token of Moorage's can write all of a node's status, and delete any pod",
+		"moorage-leases":        "a stolen token of the scheduler's can take kube-scheduler's Lease",
 		"moorage-strict":        "the label moorage.dev/strict has no effect",
 	}
 }
