@@ -105,6 +105,7 @@ func (s *story) chapters() []chapter {
 		chapter{"policies", s.policies},
 		chapter{"people's rights", s.peoplesRights},
 		chapter{"no call was denied, and every right was used", s.rights},
+		chapter{"attacks", s.attacks},
 		chapter{"a namespace is switched off", s.switchOff},
 		chapter{"uninstall", s.uninstall},
 		chapter{"attach and detach are handed back", s.handBack},

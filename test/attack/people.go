@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attack
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+const (
+	byRBAC    = "RBAC"
+	byTickets = "policy moorage-tickets"
+	byRecords = "policy moorage-records"
+	byMarks   = "policy moorage-pod-marks"
+	byStatus  = "policy moorage-volume-status"
+	byStrict  = "policy moorage-strict"
+	byOwn     = "policy moorage-own-accounts"
+	byLeases  = "policy moorage-leases"
+	byAttach  = "policy moorage-volumes-attached"
+	byWebhook = "the webhook, which stamps its own"
+	byServer  = "the API server's validation"
+)
+
+// tenants may do what Kubernetes' roles edit and admin say.
+func tenants() []attempt {
+	forged := func(_ *Scene, pod *corev1.Pod) {
+		pod.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[{"name":"v0","claim":"data","safeToMount":true,"safeToDetach":true}]}`}
+	}
+	fenced := func(_ *Scene, pod *corev1.Pod) {
+		pod.Annotations = map[string]string{v1alpha1.AnnotationBindFence: "x"}
+	}
+	placed := func(s *Scene, pod *corev1.Pod) { pod.Spec.NodeName = s.pod.Spec.NodeName }
+	mirror := func(s *Scene, pod *corev1.Pod) {
+		placed(s, pod)
+		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	}
+	another := func(_ *Scene, pod *corev1.Pod) { pod.Spec.SchedulerName = "another" }
+	return []attempt{
+		{editor(), "a ticket without the right to its type", byRBAC, ticketOf(v1alpha1.TicketManual, nil)},
+		{editor(), "a forged VolumeHold", byRBAC, hold},
+		{editor(), "an AttachPolicy for somebody's driver", byRBAC, policyOfOthers},
+		{editor(), "a new pod with a volume status", byWebhook, makePod(inOwn, forged)},
+		{editor(), "a new pod with a volume status, in a namespace without Moorage", byStatus, makePod(inPlain, forged)},
+		{editor(), "a new pod with a fence against binds", byMarks, makePod(inOwn, fenced)},
+		{editor(), "another volume status of a pod", byStatus, patchPod(annotated(v1alpha1.AnnotationVolumeStatus, "x"))},
+		{editor(), "a fence on a pod", byMarks, patchPod(annotated(v1alpha1.AnnotationBindFence, "x"))},
+		{editor(), "a forged condition SafeToMount", byRBAC, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
+		{editor(), "pods/binding by hand", byRBAC, bind(nil)},
+		{editor(), "spec.nodeName in a strict namespace", byStrict, makePod(inStrict, placed)},
+		{editor(), "a mirror pod in a strict namespace", byStrict, makePod(inStrict, mirror)},
+		{editor(), "another scheduler in a strict namespace", byStrict, makePod(inStrict, another)},
+		{editor(), "deleting a VolumeAttachment", byRBAC, func(ctx context.Context, s *Scene, c clients) error {
+			return c.kube.StorageV1().VolumeAttachments().Delete(ctx, "any", metav1.DeleteOptions{})
+		}},
+		{namespaceAdmin(), "a Role with the right to a type", "RBAC: no right that one has not", func(ctx context.Context, s *Scene, c clients) error {
+			_, err := c.kube.RbacV1().Roles(s.Own).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "more"},
+				Rules: []rbacv1.PolicyRule{{APIGroups: []string{"moorage.dev"}, Resources: []string{"tickettypes"}, Verbs: []string{"use"}}}}, metav1.CreateOptions{})
+			return err
+		}},
+	}
+}
+
+// wildcards have a Role of wildcards in their own namespace, or tickets by right.
+func wildcards() []attempt {
+	another := func(s *Scene, o *unstructured.Unstructured) {
+		o.SetName(string(s.victimPod.UID))
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: s.victimPod.Name, UID: s.victimPod.UID}})
+		setIn(o, "ttlSeconds", nil)
+		setIn(o, "scheduler", v1alpha1.SchedulerName)
+	}
+	unclaimed := func(s *Scene, o *unstructured.Unstructured) {
+		setIn(o, "volumes", []any{map[string]any{"persistentVolume": s.victimVolume}})
+	}
+	all := []attempt{
+		{wildcard(), "a reservation in the name of another's pod", byTickets, ticketOf(v1alpha1.TicketPod, another)},
+		{wildcard(), "a ticket for another's PersistentVolume", byTickets, ticketOf(v1alpha1.TicketManual, unclaimed)},
+		{wildcard(), "a ticket that nothing ends", byTickets, ticketOf(v1alpha1.TicketManual, func(_ *Scene, o *unstructured.Unstructured) { setIn(o, "ttlSeconds", nil) })},
+		{wildcard(), "a ticket that ends in a year", byServer, ticketOf(v1alpha1.TicketManual, func(_ *Scene, o *unstructured.Unstructured) { setIn(o, "ttlSeconds", int64(31536000)) })},
+		{wildcard(), "a ticket of a type of one's own", byServer, ticketOf("Urgent", nil)},
+		{wildcard(), "a forged VolumeHold", byRBAC, hold},
+		{wildcard(), "an AttachPolicy for somebody's driver", byRBAC, policyOfOthers},
+		{wildcard(), "a forged condition SafeToMount", byStatus, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
+		{wildcard(), "a forged condition Placeable", byMarks, patchPod(conditioned(v1alpha1.PodPlaceable), "status")},
+		{wildcard(), "a binding with a fence", byMarks, bind(map[string]string{v1alpha1.AnnotationBindFence: "x"})},
+		{wildcard(), "deleting another namespace's ticket", byRBAC, func(ctx context.Context, s *Scene, c clients) error {
+			return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Victim).Delete(ctx, "any", metav1.DeleteOptions{})
+		}},
+	}
+	for _, kind := range []v1alpha1.TicketType{v1alpha1.TicketRestore, v1alpha1.TicketExpansion, v1alpha1.TicketSalvage, v1alpha1.TicketShareManager,
+		v1alpha1.TicketUpgrade, v1alpha1.TicketClone, v1alpha1.TicketRebuild, v1alpha1.TicketEviction, v1alpha1.TicketLiveMigration} {
+		all = append(all, attempt{wildcard(), "a ticket of type " + string(kind), byTickets, ticketOf(kind, nil)})
+	}
+	return append(all, attempt{ticketer(), "a ticket of type Restore", byTickets, ticketOf(v1alpha1.TicketRestore, nil)})
+}
