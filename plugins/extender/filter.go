@@ -162,14 +162,17 @@ func everyNode(args wire.Args, message string) wire.Filtered {
 // share of free slots.
 func (x *extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
 	fact, _ := translate.Pod(args.Pod) // what is broken in it scores nothing
-	s := x.Facts.Snapshot()
-	request := arbiter.PodRequest(s, &fact)
 	scores := make(extenderv1.HostPriorityList, len(args.Nodes))
 	for i, node := range args.Nodes {
 		scores[i].Host = node.Name
-		if len(fact.Volumes) > 0 {
-			scores[i].Score = x.arbiter.Rank(s, request, ledger.NodeName(node.Name), arbiter.DefaultWeights()) * extenderv1.MaxExtenderPriority / arbiter.MaxRank
-		}
+	}
+	if len(fact.Volumes) == 0 {
+		return scores
+	}
+	s := x.Facts.Snapshot()
+	request := arbiter.PodRequest(s, &fact)
+	for i, node := range args.Nodes {
+		scores[i].Score = x.arbiter.Rank(s, request, ledger.NodeName(node.Name), arbiter.DefaultWeights()) * extenderv1.MaxExtenderPriority / arbiter.MaxRank
 	}
 	return scores
 }

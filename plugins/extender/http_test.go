@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -259,6 +261,7 @@ func TestMetrics(t *testing.T) {
 	r.post("made-up-by-a-client", nil)
 	r.bind(pod, "n1")
 	r.bind(pod, "n2")
+	ends := r.client.Transport.(*http.Transport).TLSClientConfig.Certificates[0].Leaf.NotAfter
 	r.x.metrics.watch(func() time.Time { return time.Unix(7, 0) }, func() bool { return true })
 	recorder := httptest.NewRecorder()
 	promhttp.HandlerFor(r.x.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -271,6 +274,7 @@ func TestMetrics(t *testing.T) {
 		`moorage_extender_binds_total{result="refused"} 1`,
 		`moorage_extender_certificate_expiry_timestamp_seconds 7`,
 		`moorage_extender_leading 1`,
+		fmt.Sprintf("moorage_extender_client_certificate_expiry_timestamp_seconds{client=%q} %s", scheduler, strconv.FormatFloat(float64(ends.Unix()), 'g', -1, 64)),
 	} {
 		if !strings.Contains(recorder.Body.String(), want) {
 			t.Errorf("the metrics do not have %q", want)

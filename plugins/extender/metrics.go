@@ -3,6 +3,7 @@
 package extender
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -19,6 +20,7 @@ type metrics struct {
 	grants    prometheus.Histogram
 	binds     *prometheus.CounterVec
 	panics    prometheus.Counter
+	clients   *prometheus.GaugeVec
 }
 
 func newMetrics() *metrics {
@@ -42,12 +44,16 @@ func newMetrics() *metrics {
 			Name: "moorage_extender_binds_total",
 			Help: "Binds by how they ended: bound, or refused with nothing left behind.",
 		}, []string{"result"}),
+		clients: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "moorage_extender_client_certificate_expiry_timestamp_seconds",
+			Help: "When the certificate ends that a scheduler last showed, by its common name, in seconds since the epoch.",
+		}, []string{"client"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "moorage_extender_panics_total",
 			Help: "Requests whose handling panicked; each is a bug.",
 		}),
 	}
-	m.registry.MustRegister(m.requests, m.durations, m.grants, m.binds, m.panics,
+	m.registry.MustRegister(m.requests, m.durations, m.grants, m.binds, m.panics, m.clients,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -70,6 +76,16 @@ func (m *metrics) watch(expiry func() time.Time, leads func() bool) {
 			return 0
 		}),
 	)
+}
+
+// asked notes when the certificate of a request's client ends. Only those whose
+// certificate was verified are noted, so that nobody makes a time series of its own.
+func (m *metrics) asked(r *http.Request) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return
+	}
+	certificate := r.TLS.VerifiedChains[0][0]
+	m.clients.WithLabelValues(certificate.Subject.CommonName).Set(float64(certificate.NotAfter.Unix()))
 }
 
 // answered counts one answer.

@@ -46,6 +46,7 @@ func (x *extender) handler() http.Handler {
 				verb = "other" // no client makes a time series of its own
 			}
 			x.metrics.answered(verb, code, took)
+			x.metrics.asked(r)
 		})
 }
 
@@ -90,7 +91,7 @@ func (x *extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		var result wire.Filtered
-		if _, err = x.leading(); err == nil {
+		if err = x.leadingFor(args.Pod); err == nil {
 			result, err = x.filter(r.Context(), args)
 		}
 		if err != nil {
@@ -108,7 +109,7 @@ func (x *extender) servePrioritize(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		if _, err := x.leading(); err != nil {
+		if err := x.leadingFor(args.Pod); err != nil {
 			return serving.Unavailable("%v", err)
 		}
 		serving.WriteJSON(w, http.StatusOK, x.prioritize(args))
@@ -122,6 +123,10 @@ func (x *extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 		args, err := wire.ReadPreemption(r.Body)
 		if err != nil {
 			return err
+		}
+		if plain(args.Pod) {
+			serving.WriteJSON(w, http.StatusOK, unchanged(args))
+			return nil
 		}
 		if _, err := x.leading(); err != nil {
 			return serving.Unavailable("%v", err)
@@ -143,6 +148,9 @@ func (x *extender) serveBind(w http.ResponseWriter, r *http.Request) {
 	t, err := x.leading()
 	if err == nil {
 		err = x.bind(r.Context(), t, args)
+		x.metrics.bound(err)
+	} else if ours, failed := x.bindPlain(r.Context(), args); ours {
+		err = failed
 		x.metrics.bound(err)
 	}
 	if wrong := (*serving.RequestError)(nil); errors.As(err, &wrong) {

@@ -49,10 +49,13 @@ func situations() map[string]struct{ fires, silent []string } {
 			[]string{`moorage_webhook_request_duration_seconds_bucket{path="/mutate/pod", le="1"} 0+9x60`, `moorage_webhook_request_duration_seconds_bucket{path="/mutate/pod", le="+Inf"} 0+9x60`}},
 		// The hour is the first of the epoch.
 		"MoorageCertificateEnds": {[]string{`moorage_webhook_certificate_expiry_timestamp_seconds 604000x60`}, []string{`moorage_webhook_certificate_expiry_timestamp_seconds 9999999x60`, `moorage_extender_certificate_expiry_timestamp_seconds 9999999x60`}},
-		"MoorageBug":             {[]string{`moorage_extender_panics_total{pod="p"} 0x30 1x29`}, []string{`moorage_webhook_panics_total{pod="p"} 1x60`}},
-		"MoorageQueueGrows":      {[]string{`moorage_queue_depth{queue="volumes"} 200x60`}, []string{`moorage_queue_depth{queue="volumes"} 200x55 0 200x4`}},
-		"MoorageUngrantedBinds":  {[]string{`moorage_scheduler_ungranted_binds_total 0x50 1x9`}, []string{`moorage_scheduler_ungranted_binds_total 5x60`}},
-		"MoorageTruthDiffers":    {[]string{`moorage_truth_differences{code="Unaccounted"} 1x60`}, []string{`moorage_truth_differences{code="Unaccounted"} 1x40 0 1x19`}},
+		"MoorageSchedulerCertificateEnds": {[]string{`moorage_extender_client_certificate_expiry_timestamp_seconds{client="system:kube-scheduler", pod="a"} 604000x60`},
+			// Another replica has seen the renewed one.
+			[]string{`moorage_extender_client_certificate_expiry_timestamp_seconds{client="system:kube-scheduler", pod="a"} 604000x60`, `moorage_extender_client_certificate_expiry_timestamp_seconds{client="system:kube-scheduler", pod="b"} 9999999x60`}},
+		"MoorageBug":            {[]string{`moorage_extender_panics_total{pod="p"} 0x30 1x29`}, []string{`moorage_webhook_panics_total{pod="p"} 1x60`}},
+		"MoorageQueueGrows":     {[]string{`moorage_queue_depth{queue="volumes"} 200x60`}, []string{`moorage_queue_depth{queue="volumes"} 200x55 0 200x4`}},
+		"MoorageUngrantedBinds": {[]string{`moorage_scheduler_ungranted_binds_total 0x50 1x9`}, []string{`moorage_scheduler_ungranted_binds_total 5x60`}},
+		"MoorageTruthDiffers":   {[]string{`moorage_truth_differences{code="Unaccounted"} 1x60`}, []string{`moorage_truth_differences{code="Unaccounted"} 1x40 0 1x19`}},
 		"MoorageAttacherCallsFail": {[]string{publish + `"Internal"} 0+6x60`, publish + `"OK"} 0+4x60`},
 			[]string{publish + `"Internal"} 0+4x60`, publish + `"OK"} 0+6x60`}},
 		"MoorageAttacherTimesOut": {[]string{publish + `"DeadlineExceeded"} 0+1x60`, publish + `"OK"} 0+9x60`},

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extender
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
+)
+
+// plain says whether a pod has no volume that may be attachable. Such a pod may go to
+// any node, so that each process answers for it, without the lease and without caches:
+// all that has no volumes goes on being scheduled while nobody leads, the extender
+// included.
+func plain(pod *corev1.Pod) bool {
+	fact, err := translate.Pod(pod)
+	return err == nil && len(fact.Volumes) == 0
+}
+
+// leadingFor is leading, for requests about a pod.
+func (x *extender) leadingFor(pod *corev1.Pod) error {
+	if plain(pod) {
+		return nil
+	}
+	_, err := x.leading()
+	return err
+}
+
+// unchanged is the answer to a preemption for a pod without volumes: the scheduler's
+// own victims.
+func unchanged(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
+	return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: p.Victims}
+}
+
+// bindPlain binds a pod without volumes where this process can't reserve any. It reads
+// the pod, of which a bind's arguments have only the name, and says that it was not
+// its to bind when the pod has volumes. The API server refuses a pod of another UID, and
+// one that is bound already.
+func (x *extender) bindPlain(ctx context.Context, args extenderv1.ExtenderBindingArgs) (ours bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*x.WriteTimeout)
+	defer cancel()
+	pods := x.Kube.CoreV1().Pods(args.PodNamespace)
+	pod, err := pods.Get(ctx, args.PodName, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return true, fmt.Errorf("read the pod: %w", err)
+	case pod.UID != args.PodUID:
+		return true, errUnknownPod
+	case !plain(pod):
+		return false, nil
+	case pod.Spec.NodeName == args.Node:
+		return true, nil
+	}
+	err = pods.Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: args.PodNamespace, Name: args.PodName, UID: args.PodUID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: args.Node},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return true, fmt.Errorf("bind the pod: %w", err)
+	}
+	return true, nil
+}
