@@ -69,6 +69,30 @@ func TestNodesWithoutCRDs(t *testing.T) {
 	}
 }
 
+// On a cluster without Moorage, explain says what keeps a pod all the same, once what
+// is missing, and nothing of namespaces that have not opted in.
+func TestExplainWithoutMoorage(t *testing.T) {
+	server, now := load(t, "testdata/others")
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies"}, r.Resource) {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
+		}
+		serve()
+		return nil
+	})
+	for pod, want := range map[string]string{
+		"no-configmap": "it mounts the configmap web-settings, which does not exist",
+		"no-class":     "claim fast asks for StorageClass fsat, which does not exist",
+		"no-attacher":  "the attacher of driver dead.example.com is down",
+	} {
+		out, errors, code := run(t.Context(), server, now, "explain", "pod/"+pod, "-n", "shop")
+		text := strings.Join(strings.Fields(out), " ")
+		if code != 0 || !strings.Contains(text, want) || strings.Count(text, "Moorage is not installed in this cluster") != 1 || strings.Contains(text, "opted in") {
+			t.Errorf("%s: exit code %d, output %q, errors %q", pod, code, out, errors)
+		}
+	}
+}
+
 // What only reads asks for nothing but lists.
 func TestReadOnly(t *testing.T) {
 	for _, args := range [][]string{
