@@ -71,6 +71,9 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	if f, found := p.volume.Hold.Fence(place.Node); found && f.Rule != "" {
 		return // first the hold says that the rule has ended
 	}
+	if h := hold(p.volume); p.exclusive && h.Node == place.Node && (h.NodeUID != p.hold.NodeUID || h.BootID != p.hold.BootID && p.hold.BootID != "") {
+		return // first the hold names this Node and its boot: see Doubted
+	}
 	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
