@@ -18,8 +18,8 @@ const (
 	// at exactly the version Expect.
 	WriteHold Action = iota + 1
 	// DeleteHold deletes the VolumeHold at exactly the version Expect; one with
-	// transitions after consistent reads show that none of Hold.PVs exists, or,
-	// where it names none, that no PersistentVolume is of the volume.
+	// transitions after consistent lists show that no PersistentVolume is of the
+	// volume, and no VolumeAttachment has a name that the volume leads to.
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic
 	// name; that it exists already is no error. The ledger is told AttachSent

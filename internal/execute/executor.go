@@ -82,6 +82,7 @@ type Executor struct {
 	memory    flow.Memory
 	nodes     batcher[*shared] // patches of a Node's status
 	lists     batcher[*shared] // of its pods
+	scans     batcher[*shared] // of all objects of a kind
 	looks     batcher[*shared] // at a Node
 }
 

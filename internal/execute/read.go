@@ -95,33 +95,3 @@ func volumeFact(pv *corev1.PersistentVolume) ledger.Event {
 func holdFact(h *v1alpha1.VolumeHold) ledger.Event { return translate.Hold(h) }
 
 func ticketFact(t *v1alpha1.VolumeTicket) ledger.Event { return translate.Ticket(t) }
-
-// volumePage is how many PersistentVolumes are read at a time.
-const volumePage = 500
-
-// listVolumes reads all PersistentVolumes, and answers with those of the
-// request's volume.
-func (e *Executor) listVolumes(ctx context.Context, r flow.Request) (flow.Answer, error) {
-	if r.Kind != flow.PersistentVolumes {
-		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
-		return answerOf(r, err), err
-	}
-	var facts []ledger.Event
-	for options := (metav1.ListOptions{Limit: volumePage}); ; {
-		list, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.PersistentVolumeList, error) {
-			return e.config.Kube.CoreV1().PersistentVolumes().List(ctx, options)
-		})
-		if err != nil {
-			return answerOf(r, err), fmt.Errorf("list the PersistentVolumes: %w", err)
-		}
-		for i := range list.Items {
-			if pv, _ := translate.PersistentVolume(&list.Items[i]); pv.Volume == r.Volume {
-				e.config.Observer.Saw(&list.Items[i])
-				facts = append(facts, pv)
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return answerOf(r, nil, facts...), nil
-		}
-	}
-}

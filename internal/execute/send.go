@@ -32,7 +32,7 @@ func (e *Executor) send(ctx context.Context, r running, request flow.Request) (f
 	case flow.GetObject:
 		return e.get(ctx, request)
 	case flow.ListObjects:
-		return e.listVolumes(ctx, request)
+		return e.list(ctx, request)
 	case flow.ListPods:
 		return e.share(ctx, &e.lists, request, e.listPods)
 	case flow.PatchNode:

@@ -50,7 +50,7 @@
 //     that are stale, and all where no Node is known, are answered Unfit; the
 //     others share the answer of the patch. One patch of a Node is under way at a
 //     time.
-//   - ListPods and GetObject: those that ask for the same, and asked before a
+//   - ListPods, ListObjects and GetObject: those that ask for the same, and asked before a
 //     request was sent, may share its answer.
 //   - Every request has a deadline: the driver's own timeout, the end of its
 //     lease, and Request.Until, whichever comes first. One whose deadline has come

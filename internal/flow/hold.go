@@ -22,21 +22,15 @@ func readHold(v ledger.VolumeID) Request {
 	return Request{Do: GetObject, Kind: Holds, Key: v.String(), Volume: v}
 }
 
-// beginDeleteHold deletes a hold after consistent reads of the PersistentVolumes
-// that it names: a cache that has not heard of one yet proves nothing, and a hold
-// that is made anew counts its transitions from the beginning. One that names
-// none was written for an inline volume, or by somebody who had not heard of any;
-// there are few, and all PersistentVolumes are read. One without transitions has
+// beginDeleteHold deletes a hold after consistent lists of the VolumeAttachments and,
+// last, of the PersistentVolumes: a cache that has not heard of one yet proves nothing, a disk
+// may have been imported under a name that the hold does not know, and a hold that is
+// made anew counts its transitions from the beginning. One without transitions has
 // nothing to lose.
 func beginDeleteHold(t Task) (Task, Move) {
-	hold := t.Step.Hold
-	switch {
-	case hold.Transitions == 0:
-	case len(hold.PVs) == 0:
-		t.Proofs = []Request{{Do: ListObjects, Kind: PersistentVolumes, Volume: t.Step.Volume}}
-	default:
-		for _, pv := range hold.PVs {
-			t.Proofs = append(t.Proofs, read(PersistentVolumes, pv))
+	if t.Step.Hold.Transitions > 0 {
+		for _, k := range []Kind{Attachments, PersistentVolumes} {
+			t.Proofs = append(t.Proofs, Request{Do: ListObjects, Kind: k, Volume: t.Step.Volume})
 		}
 	}
 	return t.dropHold()
@@ -54,7 +48,7 @@ func holdAnswered(t Task, a Answer) (Task, Move) {
 	switch {
 	case t.Sent.Do == GetObject && t.Sent.Kind == Holds:
 		return t.reread(a)
-	case t.Sent.Do == GetObject || t.Sent.Do == ListObjects:
+	case t.Sent.Do == ListObjects:
 		return forgottenAnswered(t, a)
 	case a.Result == Done, a.Result == NotFound && t.Sent.Do == DropHold:
 		return t.end(Finished, "")
@@ -64,18 +58,24 @@ func holdAnswered(t Task, a Answer) (Task, Move) {
 	return t.fail(a)
 }
 
-// forgottenAnswered follows a read that must find no PersistentVolume that a
-// hold counts transitions for.
+// forgottenAnswered follows a list that must show no PersistentVolume of the volume
+// that a hold counts transitions for, and no VolumeAttachment under a name that the
+// volume leads to.
 func forgottenAnswered(t Task, a Answer) (Task, Move) {
-	switch {
-	case a.Result != Done && a.Result != NotFound:
+	if a.Result != Done {
 		return t.fail(a)
-	case a.Result == Done && t.Sent.Do == GetObject:
-		return t.end(Stale, fmt.Sprintf("PersistentVolume %s exists", t.Sent.Key))
 	}
 	for _, e := range a.Facts {
-		if pv, ok := e.(ledger.PersistentVolume); ok && pv.Volume == t.Step.Volume {
-			return t.end(Stale, fmt.Sprintf("PersistentVolume %s exists", pv.Name))
+		switch e := e.(type) {
+		case ledger.PersistentVolume:
+			if e.Volume == t.Step.Volume {
+				return t.end(Stale, fmt.Sprintf("PersistentVolume %s exists", e.Name))
+			}
+		case ledger.Attachment:
+			if e.Name == ledger.AttachmentName(t.Step.Volume, e.Node) {
+				// Its PersistentVolume is not known: that may last.
+				return t.end(Failed, fmt.Sprintf("VolumeAttachment %s exists", e.Name))
+			}
 		}
 	}
 	t.Proofs = t.Proofs[1:]

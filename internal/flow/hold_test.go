@@ -34,20 +34,22 @@ func TestDeleteHold(t *testing.T) {
 	drop := "drop-hold version=3"
 	pv := ledger.PersistentVolume{Name: "pv", Volume: disk}
 	other := ledger.PersistentVolume{Name: "pv-2", Volume: ledger.VolumeID{Driver: driver, Handle: "z"}}
-	named := ledger.Hold{Transitions: 2, PVs: []string{"pv", "pw"}}
+	held := ledger.Hold{Transitions: 2, PVs: []string{"pv-1"}}
+	of, elsewhere := attachment("5"), attachment("5")
+	elsewhere.Name, of.PersistentVolume = "csi-other", "gone"
 	for name, test := range map[string]struct {
 		hold    ledger.Hold
 		replies []reply
 		want    []string
 	}{
-		"nothing to lose":      {ledger.Hold{PVs: []string{"pv"}}, []reply{replies(Done)}, []string{drop, "finished"}},
-		"gone":                 {ledger.Hold{}, []reply{replies(NotFound)}, []string{drop, "finished"}},
-		"another version":      {ledger.Hold{}, []reply{replies(Conflict), replies(Done)}, []string{drop, "get holds d^a", "stale"}},
-		"all are gone":         {named, []reply{replies(NotFound), replies(NotFound), replies(Done)}, []string{"get pvs pv", "get pvs pw", drop, "finished"}},
-		"one is there":         {named, []reply{replies(NotFound), replies(Done, pv)}, []string{"get pvs pv", "get pvs pw", "stale"}},
-		"no answer about one":  {named, []reply{replies(Unknown)}, []string{"get pvs pv", "failed"}},
-		"it names none":        {ledger.Hold{Transitions: 2}, []reply{replies(Done, other), replies(Done)}, []string{"list pvs", drop, "finished"}},
-		"it names none of one": {ledger.Hold{Transitions: 2}, []reply{replies(Done, other, pv)}, []string{"list pvs", "stale"}},
+		"nothing to lose":     {ledger.Hold{PVs: []string{"pv"}}, []reply{replies(Done)}, []string{drop, "finished"}},
+		"gone":                {ledger.Hold{}, []reply{replies(NotFound)}, []string{drop, "finished"}},
+		"another version":     {ledger.Hold{}, []reply{replies(Conflict), replies(Done)}, []string{drop, "get holds d^a", "stale"}},
+		"nothing is there":    {held, []reply{replies(Done, elsewhere), replies(Done, other), replies(Done)}, []string{"list attachments", "list pvs", drop, "finished"}},
+		"it has another name": {held, []reply{replies(Done), replies(Done, other, pv)}, []string{"list attachments", "list pvs", "stale"}},
+		"it is attached":      {held, []reply{replies(Done, elsewhere, of)}, []string{"list attachments", "failed"}},
+		"no answer":           {held, []reply{replies(Unknown)}, []string{"list attachments", "failed"}},
+		"no second answer":    {held, []reply{replies(Done), replies(Unknown)}, []string{"list attachments", "list pvs", "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := step(arbiter.DeleteHold, func(s *arbiter.Step) { s.Expect, s.Hold = "3", test.hold })

@@ -58,7 +58,7 @@ func (c *controller) send(t flow.Task, r flow.Request, then func(error)) {
 		c.join(c.lists, e, c.listPods)
 	default:
 		sent := world.Sent(r, c.s.w.Stamps)
-		if r.Do == flow.DropAttachment && t.Step.Rule != "" {
+		if r.Do == flow.DropAttachment && t.Step.Rule != "" || r.Do == flow.DropHold {
 			sent.Since = c.looked
 		}
 		c.write(requestOp(t, r), r, sent, e.then)
@@ -86,7 +86,7 @@ func (c *controller) write(op string, r flow.Request, sent world.Request, then f
 			return
 		}
 		c.observer.saw(a.Facts...)
-		if sent.Do == world.GetObject && sent.Kind == world.Nodes {
+		if sent.Looks() {
 			c.looked = a.At
 		}
 		then(flow.Answer{Result: a.Code.Result(), Facts: a.Facts})

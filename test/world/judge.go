@@ -29,6 +29,10 @@ type Judge struct {
 	// and carried out when their nodes were Ready again: no fault, for a DELETE can't
 	// test the Node, but all that it can break.
 	Overtaken []string
+	// Forgotten are volumes whose holds were deleted after a list had shown no
+	// PersistentVolume of them, and of which one came before the deletion was carried
+	// out: no fault, for a DELETE can't test that. Their transitions begin anew.
+	Forgotten []string
 	// Leases has the judge count the time of rules as it should be: from the later
 	// of the last user's end, the node's not being Ready, and the last renewal of
 	// its Lease.

@@ -84,10 +84,17 @@ type Request struct {
 	// Within: it is not carried out after its sender's deadline.
 	Within bool
 	// Since is when the last answer that its sender waited for was served (Answer.At),
-	// where that was a read of the node and a VolumeAttachment is deleted by force; 0
-	// where nothing is known of that.
+	// where that was a read of the node and a VolumeAttachment is deleted by force, or a
+	// list of PersistentVolumes and a VolumeHold is deleted; 0 where nothing is known of
+	// that.
 	Since  int64
 	NodeID string
+}
+
+// Looks says whether a request is one on whose answer another may be sent that no
+// precondition can tie to it (Since).
+func (r Request) Looks() bool {
+	return r.Do == GetObject && r.Kind == Nodes || r.Do == ListObjects && r.Kind == PersistentVolumes
 }
 
 // kinds are the world's names of what the controller reads.

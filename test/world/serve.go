@@ -70,6 +70,7 @@ func (w *World) serveHold(r Request) Answer {
 		return Answer{Code: Conflict}
 	case r.Do == DropHold:
 		w.Drop(Holds, r.Volume.String())
+		w.Judge.forgets(w, r.Volume, r.Since)
 		return Answer{}
 	}
 	return answer(w.Put(r.Fact))

@@ -2,7 +2,11 @@
 
 package world
 
-import "github.com/moorage-dev/moorage/internal/ledger"
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // Vanish takes a PersistentVolume away, whatever uses it: somebody has stripped
 // its finalizers. Its claim is lost, as the binder says then.
@@ -39,12 +43,25 @@ func (w *World) Vanished(name string) (ledger.VolumeID, bool) {
 }
 
 // exists says whether a volume has a PersistentVolume, or is attached anywhere.
-func (w *World) exists(v ledger.VolumeID) bool {
+func (w *World) exists(v ledger.VolumeID) bool { return w.Existed(v, w.version) }
+
+// forgets is the deletion of a hold on a list of PersistentVolumes that was served at a
+// version of the world; 0: nobody has looked.
+func (j *Judge) forgets(w *World, v ledger.VolumeID, since int64) {
+	if since != 0 && w.exists(v) && !w.Existed(v, since) {
+		j.Forgotten = append(slices.Clip(j.Forgotten), v.String())
+		j.numbers = without(j.numbers, v)
+	}
+}
+
+// Existed says whether a disk is attached, or has a PersistentVolume that is no newer
+// than a version of the world.
+func (w *World) Existed(v ledger.VolumeID, version int64) bool {
 	if len(w.Disks.At[v]) > 0 {
 		return true
 	}
 	for _, e := range w.all[PersistentVolumes] {
-		if e.(ledger.PersistentVolume).Volume == v {
+		if e.(ledger.PersistentVolume).Volume == v && VersionOf(e) <= version {
 			return true
 		}
 	}

@@ -113,6 +113,7 @@ func (e *encoder) badness(s *state) {
 	if c.Vanished == 0 {
 		return
 	}
+	e.bool(s.leader != nil && s.behind(world.Claims), s.leader != nil && s.behind(world.PersistentVolumes))
 	for i := range c.Access {
 		for _, again := range []bool{false, true} {
 			e.bool(s.w.Get(world.PersistentVolumes, pvName(i+1, again)) != nil)

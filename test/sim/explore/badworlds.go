@@ -11,6 +11,8 @@ func Bad() []World {
 		{"not ready, two leaders", bad(func(c *Config) { c.Broken, c.Leaders = 1, 2 })},
 		{"not ready, a restart", bad(func(c *Config) { c.Broken, c.Restarts = 1, 1 })},
 		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
+		{"a vanished PersistentVolume", vanishing(1)},
+		{"a vanished PersistentVolume, two leaders", vanishing(2)},
 	}
 }
 
@@ -21,8 +23,6 @@ func Open() []World {
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
-		{"a vanished PersistentVolume", vanishing(1)},
-		{"a vanished PersistentVolume, two leaders", vanishing(2)},
 		{"a silence, forced by time", bad(func(c *Config) { c.Silences, c.Impatient = 1, true })},
 		{"a silence, forced by time, two leaders", bad(func(c *Config) { c.Silences, c.Impatient, c.Leaders = 1, true, 2 })},
 		{"a silence, a stuck unmount, forced by time", bad(func(c *Config) { c.Silences, c.Stuck, c.Impatient = 1, 1, true })},

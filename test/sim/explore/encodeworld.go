@@ -154,8 +154,12 @@ func (e *encoder) truth(s *state) {
 // be Ready again before they are carried out.
 func (e *encoder) overtakers(s *state) {
 	each := func(r *world.Request) {
-		if r.Do == world.DropAttachment && r.Since != 0 {
+		switch {
+		case r.Since == 0:
+		case r.Do == world.DropAttachment:
 			e.bool(s.w.Judge.Overtakes(world.At{Volume: r.Volume, Node: r.Node}, r.UID, r.Since))
+		case r.Do == world.DropHold:
+			e.bool(s.w.Existed(r.Volume, r.Since))
 		}
 	}
 	if s.leader != nil {

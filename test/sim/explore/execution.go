@@ -76,7 +76,7 @@ func (s *state) follow(o op, m flow.Move) {
 		l.wait(o) // for its turn, or until late is outlasted
 	case m.Send != nil:
 		sent := world.Sent(*m.Send, true)
-		if sent.Do == world.DropAttachment && o.task.Step.Rule != "" {
+		if sent.Do == world.DropAttachment && o.task.Step.Rule != "" || sent.Do == world.DropHold {
 			sent.Since = l.looked
 		}
 		l.send(wire{sent, []op{o}})
@@ -113,7 +113,7 @@ func (l *leader) take(i int) wire {
 func (s *state) serve(i int) {
 	w := s.leader.take(i)
 	a := s.w.Serve(w.request)
-	if w.request.Do == world.GetObject && w.request.Kind == world.Nodes {
+	if w.request.Looks() {
 		s.leader.looked = a.At
 	}
 	s.leader.saw(s.w, a.Facts...)
