@@ -71,7 +71,7 @@ func TestDecide(t *testing.T) {
 		"a claim that does not exist": {ticket: ticket("p", "n1", ledger.TypePod, "nothing"), want: Refuse, reason: arbiter.ClaimMissing},
 		"a node that does not exist":  {ticket: ticket("p", "n9", ledger.TypePod, "a"), want: Refuse, reason: arbiter.NodeMissing},
 		"a driver that registers soon": {facts: []ledger.Event{ledger.NodeDrivers{Node: "n1", Version: "2"}},
-			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.NodeMissing},
+			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Wait, reason: arbiter.DriverNotRegistered},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

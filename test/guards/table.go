@@ -142,7 +142,7 @@ func gating() []guard {
 			Rule:     "the slots of minMember pods are reserved all or none",
 			Edits: []edit{{
 				File: "plugins/volumehold/groups.go",
-				Old:  "if len(at.members)+g.countPlaced(at) < int(at.group.Spec.MinMember) {",
+				Old:  "if len(at.members)+g.countPlaced(at) < at.group.minMember {",
 				New:  "if len(at.members) == 0 {",
 			}},
 			Expect: []string{"all pods of one of the groups"},

@@ -232,7 +232,7 @@ func TestFindings(t *testing.T) {
 		{"policies denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
 		{"bindings denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"policy missing", "policies", Warning, "policy moorage-leases is missing: a stolen token", func(e *Evidence) { e.Policies.Items[0].Name = "other" }},
-		{"policy not bound", "policies", Error, "policy moorage-volumes-attached is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[:len(e.Bindings.Items)-1] }},
+		{"policy not bound", "policies", Error, "policy moorage-leases is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[1:] }},
 		{"a policy that nobody reads", "mode", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"Standalone", "mode", OK, "Standalone: Moorage attaches", func(*Evidence) {}},
 		{"Standalone that never led", "mode", Warning, "its controller has not led yet", func(e *Evidence) {

@@ -137,11 +137,16 @@ func podsCause(pods []PodNeed) *Cause {
 	return nil
 }
 
+// onlyUnbound says whether a claim has no volume yet, and lacks nothing else.
+func onlyUnbound(s *Storage) bool {
+	return s.Phase == string(corev1.ClaimPending) && !slices.ContainsFunc(s.Reasons, func(r Reason) bool { return r.Code != string(arbiter.ClaimUnbound) })
+}
+
 func answerStorage(s *Storage) string {
 	switch {
 	case s.Cause != nil && s.Cause.Of == OfClaim:
 		return "has no volume: " + sentence(s.Cause.Message)
-	case len(s.Reasons) > 0:
+	case len(s.Reasons) > 0 && !onlyUnbound(s):
 		return "can be used by nobody: " + sentence(messages(s.Reasons))
 	}
 	v := s.Volume
