@@ -39,6 +39,11 @@ func (e *Executor) putHold(ctx context.Context, r flow.Request) (flow.Answer, er
 		return answer, fmt.Errorf("write VolumeHold %s: %w", object.Name, err)
 	}
 	e.config.Events.HoldChanged(old, written, e.boundClaim(claim, hold.PVs))
+	if lost := len(object.Status.Fenced) - len(written.Status.Fenced); lost > 0 {
+		// What was written is known; what follows from it, the forced detach, must not begin.
+		return flow.Answer{Result: flow.Refused, Facts: answer.Facts}, fmt.Errorf(
+			"the API server dropped status.fenced of VolumeHold %s: its CustomResourceDefinition is older than this controller, and nothing can be detached by force: apply the definitions of this release", object.Name)
+	}
 	return answer, nil
 }
 

@@ -33,9 +33,10 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, batch, e.attachmentsPage, attachmentOf)
 		})
+	default:
+		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
+		return answerOf(r, err), err
 	}
-	err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
-	return answerOf(r, err), err
 }
 
 // answerAll lists once, and answers each of a batch with what is of its volume.

@@ -5,6 +5,7 @@ package execute_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,23 @@ func TestWriteHold(t *testing.T) {
 	w.server.Remove("persistentvolumes", "", "pv-data")
 	must(t, w.Do(t.Context(), arbiter.Step{Do: arbiter.DeleteHold, Volume: data, Expect: hold().Version, Hold: ledger.Hold{Transitions: 2, PVs: []string{"pv-data"}}}))
 	w.until("the hold is gone", func(s ledger.Snapshot) bool { v := s.Volume(data); return v == nil || v.Hold == nil })
+}
+
+// An older definition drops the record of a forced detach. The write fails then, and
+// says what to do: without the record, the detach must not follow.
+func TestWriteHoldWithAnOlderDefinition(t *testing.T) {
+	w := start(t, nil, nil)
+	w.server.Unknown("volumeholds", "fenced")
+	step := arbiter.Step{Do: arbiter.WriteHold, Volume: data, Hold: ledger.Hold{
+		Node: "n1", Transitions: 1, State: ledger.HoldHeld, PVs: []string{"pv-data"}, Fences: []ledger.Fence{{Node: "n1", Rule: "OutOfService"}},
+	}}
+	err := w.Do(t.Context(), step)
+	if err == nil || !strings.Contains(err.Error(), "CustomResourceDefinition is older") {
+		t.Errorf("the write of a record that was dropped ends with %v", err)
+	}
+	if hold := w.observer.Snapshot().Volume(data).Hold; hold == nil || hold.Node != "n1" {
+		t.Errorf("the ledger does not know what was written: %+v", hold)
+	}
 }
 
 func ticketObject() *v1alpha1.VolumeTicket {

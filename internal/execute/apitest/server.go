@@ -56,10 +56,11 @@ type Server struct {
 	history   []event
 	requests  []Request
 	intercept func(Request, func()) error
-	outages   int  // how many there were
-	out       bool // there is one now
-	lags      bool // watches show nothing new
-	compacted int  // the history before this version is lost
+	outages   int               // how many there were
+	out       bool              // there is one now
+	lags      bool              // watches show nothing new
+	unknown   map[string]string // field of status that is dropped, by resource
+	compacted int               // the history before this version is lost
 }
 
 // Start returns a server that ends with the test.
@@ -119,6 +120,14 @@ func (s *Server) Outage(f func()) {
 	s.history, s.compacted = nil, s.version
 	s.out = false
 	s.mu.Unlock()
+}
+
+// Unknown has the server drop a field of status of a resource, as one does whose
+// definition of the resource does not have the field.
+func (s *Server) Unknown(resource, field string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unknown = map[string]string{resource: field}
 }
 
 // Lag has watches show nothing new from now on, or all that there is again.

@@ -117,6 +117,9 @@ func (s *Server) Get(resource, namespace, name string, to any) bool {
 func (s *Server) store(key string, o object) object {
 	resource, _, _ := strings.Cut(key, "/")
 	o["kind"], o["apiVersion"] = kindOf(resource)
+	if status, ok := o["status"].(map[string]any); ok {
+		delete(status, s.unknown[resource])
+	}
 	kind := "ADDED"
 	if old, ok := s.objects[key]; ok {
 		kind = "MODIFIED"

@@ -138,6 +138,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 				Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
 				Do:      "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
 		}
+	case arbiter.CallNone: // no call of an attacher's is waited for
 	}
 	if !arbiter.Transient(codeOf(reason)) || !w.served() {
 		return nil
