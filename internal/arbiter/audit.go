@@ -86,7 +86,7 @@ type slotsOf struct {
 	driver string
 }
 
-// AuditBooks compares the nodes' running counts with a count of all places.
+// AuditBooks compares the nodes' running counts with a count of all NodeVolumes.
 func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	used := map[slotsOf]int32{}
 	for v := range s.Volumes() {

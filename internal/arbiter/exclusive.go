@@ -246,7 +246,7 @@ func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 	return nil
 }
 
-// lives says whether another user has an exclusive volume at a place and will
+// lives says whether another user has an exclusive volume at a node and will
 // stay.
 func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 	return p != nil && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
@@ -296,6 +296,6 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 	return false
 }
 
-// foreign says whether a place is bound by an attachment that Moorage can't
+// foreign says whether a NodeVolume is bound by an attachment that Moorage can't
 // place, and by no own one: it has not the name that volume and node lead to.
 func foreign(p *ledger.NodeVolume) bool { return p.HasAttachments() && !p.HasOwn() }

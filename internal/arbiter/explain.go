@@ -59,7 +59,7 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 	return stuckAt(a, s, v, place, now), true
 }
 
-// undecided is what a need waits for that has led to no volume at a place yet: the
+// undecided is what a need waits for that has led to no volume at a node yet: the
 // grant, and then the provisioner.
 func undecided(s ledger.Snapshot, need Need, place *ledger.NodeVolume) ledger.Code {
 	lives := func(u ledger.User) bool { return standingOf(s, u) == living }

@@ -56,7 +56,7 @@ func (f forcing) sooner(other forcing) forcing {
 // forced.
 func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledger.ReadyTrue }
 
-// force says which rule would detach the volume from a place by force, and
+// force says which rule would detach the volume from a node by force, and
 // when: the one whose time is over first.
 func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now))
@@ -103,7 +103,7 @@ func outOfService(n *ledger.Node, now time.Time) forcing {
 	return timing{OutOfService, outOfServiceGrace, quiet, false}.run(nil, n, now)
 }
 
-// podGone is the rule of a place that nobody uses any more, at a node that is not
+// podGone is the rule of a NodeVolume that nobody uses any more, at a node that is not
 // Ready. Its time counts from when both are so.
 func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	n := s.Node(p.Node)

@@ -102,7 +102,7 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 }
 
 // fresh counts the request's volumes of a driver that have no slot at the
-// node in their own right, and of these the ones that have no place there, so
+// node in their own right, and of these the ones that have no NodeVolume there, so
 // that the running count misses them.
 func (w view) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.request.Needs {
@@ -121,7 +121,7 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 	return fresh, missing
 }
 
-// confirmed says whether a place has a slot that is not the request's to get:
+// confirmed says whether a NodeVolume has a slot that is not the request's to get:
 // by its attachment or the node's word, or by another user who will stay.
 // Tickets that are not granted have their slots only as long as there are as
 // many: where they are too many, who joins one would be refused with it.
@@ -206,7 +206,7 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	return list
 }
 
-// vacant says whether a place that the request does not need would come free:
+// vacant says whether a NodeVolume that the request does not need would come free:
 // all its users are the request's own, taken away by a dry run, or outranked. A
 // ticket that a leader before may have granted is not outranked.
 // An attachment goes with the last of them, in time; a preemption may count on

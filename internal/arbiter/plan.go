@@ -153,7 +153,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	return p.plan
 }
 
-// awaitFence looks again when a place that does not answer is fenced by time.
+// awaitFence looks again when a node that does not answer is fenced by time.
 func (p *planner) awaitFence(place *ledger.NodeVolume) {
 	if f := fence(p.snapshot, p.volume, place.Node, p.now); f.Left > 0 {
 		p.recheck(f.Left)
@@ -171,7 +171,7 @@ func (p *planner) recheck(in time.Duration) {
 	}
 }
 
-// wanted says whether the volume is to be at a place: somebody there uses it,
+// wanted says whether the volume is to be at a node: somebody there uses it,
 // and the volume is theirs.
 func (p *planner) wanted(place *ledger.NodeVolume) bool {
 	if p.exclusive && p.hold.Node != place.Node && !p.migratesTo(place) {
@@ -190,9 +190,9 @@ func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume) b
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }
 
-// hasRight says whether anybody at a place has a right to the volume. promised
+// hasRight says whether anybody at a node has a right to the volume. promised
 // tickets, to which the hold gives it before their grant is written, count
-// when asked for. A fence ends the rights of all at a place, but a promise ends
+// when asked for. A fence ends the rights of all at a node, but a promise ends
 // only when its ticket has been told: its grant may be on its way.
 func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	if place == nil || !p.required {
@@ -217,7 +217,7 @@ func (p *planner) hasRight(place *ledger.NodeVolume, promised bool) bool {
 	return false
 }
 
-// hasGrantee says whether a ticket at a place has the volume, or may get it.
+// hasGrantee says whether a ticket at a node has the volume, or may get it.
 func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(place.Users, p.isGrantee)
 }
@@ -272,7 +272,7 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return false
 }
 
-// mayBeAttached says whether the volume may still be at a place, whoever wants it.
+// mayBeAttached says whether the volume may still be at a node, whoever wants it.
 func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	if place.Sent {
 		return true

@@ -37,7 +37,7 @@ func (p *planner) adopted() bool {
 	return !others && hold(p.volume).Node != ""
 }
 
-// outsider says whether a user of a place is a pod that has not opted in.
+// outsider says whether a user of a NodeVolume is a pod that has not opted in.
 func (p *planner) outsider(u ledger.User) bool {
 	pod := p.snapshot.Pod(u.Pod)
 	return pod != nil && pod.OptedOut

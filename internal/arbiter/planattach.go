@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// acquire plans the next step that brings the volume to a place that wants it.
+// acquire plans the next step that brings the volume to a node that wants it.
 func (p *planner) acquire(place *ledger.NodeVolume) {
 	node := p.snapshot.Node(place.Node)
 	va := place.Own()
@@ -45,7 +45,7 @@ func (p *planner) retract(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 // mayReport says whether volumesAttached of a node is ours to write.
 func (p *planner) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative } //mutant:report-beside
 
-// stale says whether a place is reported without an attachment, and can be
+// stale says whether a NodeVolume is reported without an attachment, and can be
 // shown not to be in use.
 func (p *planner) stale(place *ledger.NodeVolume) bool {
 	if !place.Reported || p.Cooperative {
@@ -103,7 +103,7 @@ func (p *planner) granted(n ledger.NodeName) bool {
 	return !p.exclusive || p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migratesTo(p.volume.NodeVolume(n)))
 }
 
-// startable says whether an attach may begin for somebody at a place: who
+// startable says whether an attach may begin for somebody at a node: who
 // will stay, and in Cooperative mode a pod that is bound, unless asked
 // otherwise.
 func (p *planner) startable(place *ledger.NodeVolume) bool {
@@ -115,7 +115,7 @@ func (p *planner) startable(place *ledger.NodeVolume) bool {
 	return false
 }
 
-// blockers says what is in the way of a new attachment at a place.
+// blockers says what is in the way of a new attachment at a node.
 func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason {
 	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node, Driver: p.volume.ID.Driver}
 	switch {
@@ -217,7 +217,7 @@ func (p *planner) find(place *ledger.NodeVolume) {
 	p.add(Step{Do: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
 }
 
-// stuckAt says what keeps a volume at a place that it is to leave; Detaching
+// stuckAt says what keeps a volume at a node that it is to leave; Detaching
 // when nothing does.
 func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, now time.Time) Reason {
 	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
@@ -271,7 +271,7 @@ func (p *planner) stuck(place *ledger.NodeVolume) Reason {
 	return reason
 }
 
-// stillUsed says who uses a volume at a place: somebody who lives, somebody
+// stillUsed says who uses a volume at a node: somebody who lives, somebody
 // who is leaving, or somebody at a node that does not answer. Of several it names
 // the first by name: users come in any order, and every controller is to write
 // the same.

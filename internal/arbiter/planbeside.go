@@ -34,7 +34,7 @@ const (
 )
 
 // gone says whether the attach/detach controller has seen that the attachment
-// which was at a place before is no more.
+// which was at a node before is no more.
 func (p *planner) gone(place *ledger.NodeVolume) bool {
 	at, left := p.volume.Left(place.Node)
 	if !p.Cooperative || !left || p.now.Sub(at) >= otherLook {
@@ -45,7 +45,7 @@ func (p *planner) gone(place *ledger.NodeVolume) bool {
 }
 
 // detachUnreported plans the next step that takes an attachment of Moorage's own
-// from a place where nobody wants it and the attach/detach controller does not
+// from a node where nobody wants it and the attach/detach controller does not
 // know of it: the volume is neither reported nor in use, and no pod is there.
 func (p *planner) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
 	if va == nil || !va.Ours || va.Deleting || place.Reported || p.inhabited(place) || p.awaited(node, place) { //mutant:delete-not-ours

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// release plans the next step that takes the volume from a place that does
+// release plans the next step that takes the volume from a node that does
 // not want it: the safe detach (docs/invariants.md, I3), one step at a time.
 func (p *planner) release(place *ledger.NodeVolume) {
 	va, node := place.Own(), p.snapshot.Node(place.Node)
@@ -54,7 +54,7 @@ func (p *planner) putBack(node *ledger.Node, place *ledger.NodeVolume, va *ledge
 	}
 }
 
-// inhabited says whether a pod at a place may be about to use the volume,
+// inhabited says whether a pod at a node may be about to use the volume,
 // though the volume is not to be there: a pod bound past all rules. The safe
 // detach would find it, and put the volume back.
 func (p *planner) inhabited(place *ledger.NodeVolume) bool {

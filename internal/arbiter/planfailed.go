@@ -31,7 +31,7 @@ func (p *planner) refused(was ledger.Hold, h *ledger.Hold) {
 	}
 }
 
-// attachError is what the driver said of the attach to a place. A deletion does
+// attachError is what the driver said of the attach to a node. A deletion does
 // not take it back where the hold says it already: what comes next is written
 // when the VolumeAttachment is gone, in one.
 func (p *planner) attachError(was ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {

@@ -201,7 +201,7 @@ func (p *planner) found() ledger.NodeName {
 	return best.Node
 }
 
-// living says whether anybody at a place claims the volume and will stay.
+// living says whether anybody at a node claims the volume and will stay.
 func (p *planner) living(place *ledger.NodeVolume) bool {
 	if place == nil || !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
@@ -274,7 +274,7 @@ func (p *planner) requesters(place *ledger.NodeVolume) []ledger.Requester {
 	return listed(append(list, p.migrations(place)...))
 }
 
-// migrations lists the live migrations to other places than the holder's: granted
+// migrations lists the live migrations to other nodes than the holder's: granted
 // ones, and those of which the hold says so, since their grant may be on its way.
 // So the next grant of one finds the hold changed, and sees whom it names.
 func (p *planner) migrations(holder *ledger.NodeVolume) []ledger.Requester {

@@ -85,7 +85,7 @@ func (p *planner) overdue() *ledger.NodeVolume {
 	return best
 }
 
-// unanswered says what keeps a shared volume at a place. Where somebody still claims
+// unanswered says what keeps a shared volume at a node. Where somebody still claims
 // it, a rule can only be about the node.
 func (p *planner) unanswered(place *ledger.NodeVolume) Reason {
 	if !p.wanted(place) {

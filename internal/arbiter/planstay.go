@@ -12,7 +12,7 @@ import "github.com/moorage-dev/moorage/internal/ledger"
 //
 //	Invariant: Hold.Stays ⇒ Hold.Node does not change, unless that node is lost
 
-// asksToStay says whether the volume is to be left at a place where its
+// asksToStay says whether the volume is to be left at a node where its
 // deletion fails.
 func (p *planner) asksToStay(place *ledger.NodeVolume) bool {
 	if !p.StayAttached || p.Cooperative || !p.exclusive || place == nil || !p.living(place) {
@@ -63,7 +63,7 @@ func (p *planner) askToStay(place *ledger.NodeVolume) {
 	p.add(Step{Do: MarkWanted, Node: place.Node, Attachment: va.Name, UID: va.UID, Version: va.Version, Who: p.someone(place)})
 }
 
-// someone names who wants the volume at a place, for people.
+// someone names who wants the volume at a node, for people.
 func (p *planner) someone(place *ledger.NodeVolume) string {
 	for _, u := range place.Users {
 		if standingOf(p.snapshot, u) == living {
@@ -75,7 +75,7 @@ func (p *planner) someone(place *ledger.NodeVolume) string {
 }
 
 // attachAbandoned attaches a volume that was left at a node where nobody wants it any
-// more: only an attachment can be detached. It has a place there, with its slot
+// more: only an attachment can be detached. It has a NodeVolume there, with its slot
 // (NodeVolume.Left).
 func (p *planner) attachAbandoned() {
 	was := hold(p.volume)

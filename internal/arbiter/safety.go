@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unused says whether a place has no user but tickets that were never granted.
+// unused says whether a NodeVolume has no user but tickets that were never granted.
 func unused(s ledger.Snapshot, p *ledger.NodeVolume) bool {
 	for _, u := range p.Users {
 		if standingOf(s, u) >= leaving {

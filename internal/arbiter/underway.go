@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// UnderWay returns whether an attach or detach of a volume at a place keeps one of the
+// UnderWay returns whether an attach or detach of a volume at a node keeps one of the
 // workers that a policy gives its driver, and for how long it does so at most if nothing
 // changes: 0 for as long as it is under way. One that the driver has refused keeps none:
 // its attacher tries again after pauses of its own. A detach that the driver does not

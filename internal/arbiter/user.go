@@ -6,7 +6,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// standing is what a user of a place amounts to.
+// standing is what a user of a NodeVolume amounts to.
 type standing uint8
 
 const (

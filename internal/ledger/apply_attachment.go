@@ -119,7 +119,7 @@ func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 	}
 }
 
-// amend changes what is known of an attachment at a place, other than what the
+// amend changes what is known of an attachment at a node, other than what the
 // object says.
 func (l *Ledger) amend(p *NodeVolume, r *attachmentRecord, change func(*attachmentRecord)) {
 	amended := *r

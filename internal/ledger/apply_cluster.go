@@ -98,7 +98,7 @@ func distinct(list []VolumeID) []VolumeID {
 	return slices.Compact(list)
 }
 
-// list sets one bit of the places that a list of the node's status names. The
+// list sets one bit of the NodeVolumes that a list of the node's status names. The
 // usual report changes nothing, and then costs one look-up a volume.
 func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*NodeVolume) *bool) {
 	for _, v := range is {
@@ -111,7 +111,7 @@ func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit 
 	}
 }
 
-// unlist clears the bit of the node's places that the list does not name.
+// unlist clears the bit of the node's NodeVolumes that the list does not name.
 // total is how many places have it: the list's length when there are none.
 func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*NodeVolume) *bool) {
 	rec := l.facts.nodes.get(n)

@@ -88,7 +88,7 @@ func (l *Ledger) unlinkPod(p *Pod) {
 	}
 }
 
-// updatePodVolumes makes the pod a user of exactly the places its volumes lead to.
+// updatePodVolumes makes the pod a user of exactly the NodeVolumes its volumes lead to.
 func (l *Ledger) updatePodVolumes(now time.Time, t *Touched, uid string) {
 	p := l.facts.pods.get(uid)
 	if p == nil {
@@ -148,7 +148,7 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
 }
 
-// doubtIdle begins the idle time of a node's places anew, when a pod ends its uses
+// doubtIdle begins the idle time of a node's NodeVolumes anew, when a pod ends its uses
 // there of which not all were known: its claim may be seen later, and lead to any of
 // them.
 func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
@@ -313,7 +313,7 @@ func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 	t.node(k.Node)
 }
 
-// updateTicketVolumes makes the ticket a user of exactly the places its volumes lead
+// updateTicketVolumes makes the ticket a user of exactly the NodeVolumes its volumes lead
 // to. A refused ticket uses nothing.
 func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)

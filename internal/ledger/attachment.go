@@ -35,7 +35,7 @@ type attachmentRecord struct {
 	wanted      bool
 	confirmed   bool
 	byName      bool // only its name says which volume it is of: its PersistentVolume has not been seen
-	proved      bool // its place has a proof, which a change makes void
+	proved      bool // its NodeVolume has a proof, which a change makes void
 }
 
 // machine is a node as attachments of a driver's volumes name it. Those of one

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// changeNodeVolume changes the place of v at n, making it first and removing it after as
+// changeNodeVolume changes the NodeVolume of v at n, making it first and removing it after as
 // needed, and keeps the node's books in step.
 func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*NodeVolume)) {
 	if v.IsZero() || n == "" {
@@ -72,7 +72,7 @@ func (l *Ledger) lapses(before, after *NodeVolume) bool {
 	return is == nil || is.uidText() != was.uidText() || is.at() == was.at()
 }
 
-// occupied says whether a place has a user other than tickets that are not
+// occupied says whether a NodeVolume has a user other than tickets that are not
 // granted: those come and go at a dead node, too.
 func (l *Ledger) occupied(p *NodeVolume) bool {
 	for _, u := range p.Users {

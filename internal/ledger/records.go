@@ -94,7 +94,7 @@ type NodeVolume struct {
 	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it is not
 }
 
-// busy is the idle of a place with users.
+// busy is the idle of a NodeVolume with users.
 const busy = time.Duration(math.MinInt64)
 
 // Empty says whether nothing binds the volume to the node any more.
@@ -186,8 +186,8 @@ type Node struct {
 	left     []VolumeID // in volumesAttached when the Node was deleted
 	rebooted bool       // what is in use was said by a kubelet of an earlier boot
 	gen      uint64     // generation that may change this record
-	reported int        // places with Reported
-	inUse    int        // places with InUse
+	reported int        // NodeVolumes with Reported
+	inUse    int        // NodeVolumes with InUse
 }
 
 // NodeDriver is a driver's share of a node's slots.
@@ -198,13 +198,13 @@ type NodeDriver struct {
 	// since then neither the CSINode changed, nor a slot came free, nor was that
 	// long ago (RefusalsOver).
 	Exhausted bool
-	Used      int32 // places here of this driver's volumes
+	Used      int32 // NodeVolumes here of this driver's volumes
 
-	handles []string // of the volumes that have a place here, sorted
+	handles []string // of the volumes that have a NodeVolume here, sorted
 	to      *machine // as the CSINode says, for attachments to share
 }
 
-// At lists the volumes that have a place at the node, sorted.
+// At lists the volumes that have a NodeVolume at the node, sorted.
 func (n *Node) At() []VolumeID {
 	var list []VolumeID
 	for i := range n.Drivers {
@@ -235,7 +235,7 @@ func (n *Node) driver(name string) (int, bool) {
 	return 0, false
 }
 
-// NodeVolume returns the volume's place at a node, or nil.
+// NodeVolume returns the volume's NodeVolume at a node, or nil.
 func (v *Volume) NodeVolume(n NodeName) *NodeVolume {
 	if v == nil {
 		return nil

@@ -93,8 +93,8 @@ func (s Snapshot) Attachment(name string) *Attachment {
 	return s.facts.attachments.get(name).unpack()
 }
 
-// Idle returns since when a place has had no pod and no granted ticket, as
-// this process saw it; or when this process first saw the place, without one, and
+// Idle returns since when a NodeVolume has had no pod and no granted ticket, as
+// this process saw it; or when this process first saw the NodeVolume, without one, and
 // not before it had seen everything (Complete). False while it has any.
 func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 	if p.idle == busy {
@@ -107,7 +107,7 @@ func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 	return since, true
 }
 
-// Leaving returns since when this process has seen that the attachment at a place is
+// Leaving returns since when this process has seen that the attachment at a node is
 // being deleted. False while none is.
 func (s Snapshot) Leaving(p *NodeVolume) (time.Time, bool) {
 	if p == nil || p.first == nil || !p.first.deleting {

@@ -30,7 +30,7 @@ type driverNode struct {
 type unmatched struct {
 	at          driverNode
 	attachments []string // names of those that stand for an unknown volume
-	holds       []string // handles of the volumes whose hold names the node, and that have no place there
+	holds       []string // handles of the volumes whose hold names the node, and that have no NodeVolume there
 	gen         uint64
 }
 
@@ -148,7 +148,7 @@ func (l *Ledger) unmatchedNamed(v VolumeID, n NodeName) bool {
 	return u != nil && v.IsReal() && slices.Contains(u.attachments, AttachmentName(v, n))
 }
 
-// noteHold keeps which holds name a node where their volume has no place, given
+// noteHold keeps which holds name a node where their volume has no NodeVolume, given
 // where a volume's hold is now (empty: nowhere), and where it was.
 func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {

@@ -24,7 +24,7 @@
 //	                                                         the grant  just now
 //
 // A pod that no node would do for, new ones included, is gated in PreEnqueue, and
-// the teller says so on it (docs/decisions/0009). Pods of a PodGroup wait in
+// the conditionWriter says so on it (docs/decisions/0009). Pods of a PodGroup wait in
 // Permit for one another before any of their tickets is written
 // (docs/decisions/0010).
 //

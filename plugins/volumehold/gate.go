@@ -17,7 +17,7 @@ import (
 
 // PreEnqueue keeps a pod from being tried that waits for what no new node could
 // lift: kube-scheduler would call it Unschedulable, and a cluster autoscaler add
-// nodes for it. The teller says on the pod what it waits for, and the requeuer lets
+// nodes for it. The conditionWriter says on the pod what it waits for, and the requeuer lets
 // it through on the change that lifts the wait.
 //
 // It is called with the scheduling queue's lock held, and costs the pod's own
