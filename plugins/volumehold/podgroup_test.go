@@ -30,9 +30,15 @@ func TestGroupInformer(t *testing.T) {
 			"metadata": map[string]any{"namespace": "shop", "name": name}, "spec": spec,
 		}}
 	}
-	i, err := newGroupInformer(t.Context(), podGroupsIn(
+	api := podGroupsIn(
 		group("a", map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7), "minResources": map[string]any{"cpu": "1"}}),
-		group("b", map[string]any{"minMember": int64(1)})))
+		group("b", map[string]any{"minMember": int64(1)}))
+	answer := make(chan struct{}) // until it is closed, the API server does not answer
+	api.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+		<-answer
+		return false, nil, nil
+	})
+	i, err := newGroupInformer(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +47,7 @@ func TestGroupInformer(t *testing.T) {
 	if _, err := i.get(groupKey{namespace: "shop", name: "a"}); !errors.Is(err, errGroupsUnread) {
 		t.Errorf("before it is read the error is %v", err)
 	}
+	close(answer)
 	if !cache.WaitForCacheSync(t.Context().Done(), i.informer.HasSynced) {
 		t.Fatal("PodGroups are not read")
 	}
