@@ -37,7 +37,7 @@ func kubectlMoorage() sandbox.Scenario {
 			s.statefulSet("db")
 			first := s.runs("db-0")
 			from, claim := first.Spec.NodeName, dataOf("db-0")
-			s.explains("db-0", facts.PodReady, "", "It runs at "+from)
+			s.explains("db-0", facts.PodReady, "", "runs at "+from)
 			s.tellsItsPath("db-0")
 			to := s.explainsHandover(first, from, claim)
 			s.tellsItsPath("db-0")
