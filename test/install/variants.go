@@ -37,7 +37,8 @@ func (s *story) variants(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.apply(ctx, rendered, []string{metav1.DryRunAll}, any); err != nil {
+		accounts := func(kind string) bool { return kind == "ServiceAccount" }
+		if err := errors.Join(s.apply(ctx, rendered, nil, accounts), s.apply(ctx, rendered, []string{metav1.DryRunAll}, any)); err != nil {
 			return fmt.Errorf("variant %s: %w", filepath.Base(file), err)
 		}
 	}
