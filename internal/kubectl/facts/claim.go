@@ -187,11 +187,11 @@ func whereIs(v *Volume) string {
 		return fmt.Sprintf("is held by %s for %s (%s)", v.Holder.Node, names(v.Holder.For), v.State)
 	case v.Holder != nil:
 		return fmt.Sprintf("is held by %s, where no pod uses it (%s)", v.Holder.Node, v.State)
-	case len(v.Places) == 0:
+	case len(v.Nodes) == 0:
 		return "is at no node, and free"
 	}
 	var nodes []string
-	for _, p := range v.Places {
+	for _, p := range v.Nodes {
 		nodes = append(nodes, fmt.Sprintf("%s (%s)", p.Node, p.State))
 	}
 	return "is at " + strings.Join(nodes, ", ")

@@ -109,7 +109,7 @@ func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 		if v.Access == accessOf(ledger.AccessMany) {
 			continue
 		}
-		for _, at := range v.Places {
+		for _, at := range v.Nodes {
 			if at.Node == node && at.State != stateReserved && at.State != stateAsked {
 				return true
 			}

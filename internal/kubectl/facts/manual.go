@@ -69,12 +69,12 @@ func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	return Ticket{}, false
 }
 
-// At is a PersistentVolume's place at a node, and the manual tickets that hold
+// At is a PersistentVolume at a node, and the manual tickets that hold
 // it there.
 type At struct {
 	// There: anything binds the volume to the node.
 	There bool
-	Place Place
+	NodeVolume NodeVolume
 	// Manual are the tickets made by hand; Others is everybody else who uses it
 	// there.
 	Manual []Requester
@@ -94,11 +94,11 @@ func (w *World) At(persistentVolume, node string) (At, error) {
 		return out, nil
 	}
 	volume := w.Volume(fact.Volume)
-	for _, p := range volume.Places {
+	for _, p := range volume.Nodes {
 		if p.Node != node {
 			continue
 		}
-		out.There, out.Place = true, p
+		out.There, out.NodeVolume = true, p
 		for _, u := range p.Users {
 			if t := w.Snapshot.Ticket(ledger.TicketID{Namespace: u.Namespace, Name: u.Name}); t != nil && t.Type == ledger.TypeManual {
 				out.Manual = append(out.Manual, u.Requester)

@@ -85,8 +85,8 @@ func (w *World) slotVolumes() map[slotKey][]SlotVolume {
 }
 
 func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
-	place := w.place(v, p)
-	out := SlotVolume{Volume: v.ID.String(), State: place.State, Users: place.Users, Slot: slotUsed}
+	nv := w.nodeVolume(v, p)
+	out := SlotVolume{Volume: v.ID.String(), State: nv.State, Users: nv.Users, Slot: slotUsed}
 	if names := v.PVs(); len(names) > 0 {
 		out.Volume = names[0]
 		if pv := w.Snapshot.PersistentVolume(names[0]); pv != nil && pv.Claim.Name != "" {
@@ -94,11 +94,11 @@ func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 		}
 	}
 	switch {
-	case place.State == stateReserved, place.State == stateAsked:
+	case nv.State == stateReserved, nv.State == stateAsked:
 		out.Slot = slotReserved
-	case place.State == stateKept:
+	case nv.State == stateKept:
 		out.Slot = slotKept
-	case !wanted(place.Users), place.State == stateDetaching, place.State == stateDetachFailed:
+	case !wanted(nv.Users), nv.State == stateDetaching, nv.State == stateDetachFailed:
 		out.Slot = slotLeaving
 	}
 	return out
@@ -112,7 +112,7 @@ const (
 	slotReserved = "Reserved"
 )
 
-// wanted says whether anybody at a place will stay. A terminating pod still
+// wanted says whether anybody of a volume's users at a node will stay. A terminating pod still
 // uses, but claims nothing.
 func wanted(users []User) bool {
 	return slices.ContainsFunc(users, func(u User) bool { return u.State == "Bound" || u.State == "Granted" || u.State == stateReserved })

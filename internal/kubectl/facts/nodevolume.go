@@ -6,7 +6,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The states of volumes and places, each the strongest that is true.
+// The states of volumes, and of volumes at nodes, each the strongest that is true.
 const (
 	stateNotProvisioned = "NotProvisioned" // its claim is not bound yet
 	stateFree           = "Free"
@@ -23,8 +23,8 @@ const (
 	stateUnknown        = "Unknown"
 )
 
-func (w *World) place(v *ledger.Volume, p *ledger.NodeVolume) Place {
-	out := Place{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
+func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
+	out := NodeVolume{Node: string(p.Node), Reported: p.Reported, InUse: p.InUse}
 	out.Users = w.users(p)
 	va := p.Canonical()
 	if va != nil {
@@ -74,14 +74,14 @@ func attachedOrInUse(p *ledger.NodeVolume) string {
 }
 
 // stateOf is a volume in one word: the hold's where it has something to
-// report, else that of the place that counts most.
+// report, else that at the node that counts most.
 func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 	if v.Hold != nil && (v.Hold.State == ledger.HoldDetachPending || v.Hold.State == ledger.HoldUnknown) {
 		return string(v.Hold.State)
 	}
 	best := out.State // Free, or NotProvisioned
-	for i := range out.Places {
-		p := &out.Places[i]
+	for i := range out.Nodes {
+		p := &out.Nodes[i]
 		if out.Holder != nil && out.Holder.Node == p.Node {
 			return p.State
 		}
@@ -105,7 +105,7 @@ func weight(state string) int {
 	return 0
 }
 
-// users names who is behind a place. A bound pod's reservation, which ends soon
+// users names who uses a volume at a node, or asks for it there. A bound pod's reservation, which ends soon
 // after the bind, is not told beside the pod.
 func (w *World) users(p *ledger.NodeVolume) []User {
 	var list []User
@@ -124,7 +124,7 @@ func (w *World) users(p *ledger.NodeVolume) []User {
 	return list
 }
 
-// user names who is behind a place, and what it amounts to.
+// user names one of them, and says what its use amounts to.
 func (w *World) user(u ledger.User) User {
 	if u.Pod != "" {
 		out := User{Requester: Requester{Kind: "Pod", Name: u.Pod}, State: "Bound"}

@@ -23,7 +23,7 @@ type Volume struct {
 	// Access is how many it may serve at once: "one node", "one pod", "many
 	// nodes", "unknown" or "conflict".
 	Access string `json:"access"`
-	// State is the volume in one word: that of the place that counts, or
+	// State is the volume in one word: that at the node that counts, or
 	// NotProvisioned, Free, DetachPending, Unknown.
 	State string `json:"state"`
 	// Holder is the node that an exclusive volume is granted to.
@@ -32,8 +32,8 @@ type Volume struct {
 	Next *Waiter `json:"next,omitempty"`
 	// Waiting are the others who want it and don't have it.
 	Waiting []Waiter `json:"waiting,omitempty"`
-	// Places are the nodes that anything binds the volume to.
-	Places []Place `json:"places,omitempty"`
+	// Nodes are those that anything binds the volume to.
+	Nodes []NodeVolume `json:"nodes,omitempty"`
 	// Reason is what keeps it at a node that it is to leave.
 	Reason *Reason `json:"reason,omitempty"`
 	// Transitions counts its changes of node.
@@ -57,8 +57,8 @@ type Waiter struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Place is a volume at a node.
-type Place struct {
+// NodeVolume is a volume at a node.
+type NodeVolume struct {
 	Node string `json:"node"`
 	// State is Asked, Reserved, Attaching, AttachFailed, Attached, InUse, Kept,
 	// Detaching, DetachFailed or Unknown.
@@ -75,7 +75,7 @@ type Place struct {
 	Users    []User    `json:"users,omitempty"`
 }
 
-// User is who is behind a volume's place at a node.
+// User is who uses a volume at a node, or asks for it there.
 type User struct {
 	Requester
 	// State is Bound, Terminating or Finished for a pod, Reserved for the
@@ -104,7 +104,7 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 		}
 	}
 	for i := range v.NodeVolumes {
-		out.Places = append(out.Places, w.place(v, &v.NodeVolumes[i]))
+		out.Nodes = append(out.Nodes, w.nodeVolume(v, &v.NodeVolumes[i]))
 	}
 	w.describeHold(&out, v)
 	w.describeWaiting(&out, v)
@@ -211,11 +211,11 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 			add(r, node, waitsSince(w.pods[r.UID]))
 		}
 	}
-	for _, place := range out.Places {
-		for _, u := range place.Users {
+	for _, nv := range out.Nodes {
+		for _, u := range nv.Users {
 			if u.State == "Asking" && !known[u.Requester] {
 				known[u.Requester] = true
-				out.Waiting = append(out.Waiting, Waiter{Who: u.Requester, Node: place.Node, Since: w.askedSince(u.Requester)})
+				out.Waiting = append(out.Waiting, Waiter{Who: u.Requester, Node: nv.Node, Since: w.askedSince(u.Requester)})
 			}
 		}
 	}
@@ -237,8 +237,8 @@ func (w *World) askedSince(r Requester) time.Time {
 	return time.Time{}
 }
 
-// unboundPods are the pods that refer to the volume, have no node and hold no
-// place in the ledger by a ticket.
+// unboundPods are the pods that refer to the volume, have no node, and no
+// reservation of it at one.
 func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, name := range v.PVs() {

@@ -69,7 +69,7 @@ func (o *options) unwanted(pv string, at facts.At) error {
 	if at.Reason != nil {
 		return o.refusal("nobody wants %s at %s any more, and it can't leave: %s: %s", pv, o.node, at.Reason.Code, at.Reason.Message)
 	}
-	return o.refusal("nobody wants %s at %s any more (%s): moorage-controller detaches it as soon as that is safe, and a policy's detachDelay is over or somebody wants the slot", pv, o.node, at.Place.State)
+	return o.refusal("nobody wants %s at %s any more (%s): moorage-controller detaches it as soon as that is safe, and a policy's detachDelay is over or somebody wants the slot", pv, o.node, at.NodeVolume.State)
 }
 
 func (o *options) remove(ctx context.Context, c *cluster.Cluster, t facts.Requester) error {
@@ -93,7 +93,7 @@ func (o *options) awaitGone(ctx context.Context, c *cluster.Cluster, pv string) 
 		case at.Reason != nil:
 			return false, at.Reason.Code + ": " + at.Reason.Message, nil
 		}
-		return false, at.Place.State, nil
+		return false, at.NodeVolume.State, nil
 	})
 	if err != nil {
 		return err

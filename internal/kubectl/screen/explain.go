@@ -138,8 +138,8 @@ func (p *page) volume(v facts.Volume, safe bool) {
 		}
 		p.line(2, "holder", text)
 	}
-	for _, place := range v.Places {
-		p.place(v, place)
+	for _, nv := range v.Nodes {
+		p.nodeVolume(v, nv)
 	}
 	if v.Next != nil {
 		p.line(2, "next", fmt.Sprintf("%s at %s%s", v.Next.Who, v.Next.Node, p.waits(v.Next.Since)))
@@ -153,25 +153,25 @@ func (p *page) volume(v facts.Volume, safe bool) {
 	}
 }
 
-// held says whether the line of the holder's own place says it all.
+// held says whether the line of the holder's own node says it all.
 func held(v facts.Volume) bool {
-	return len(v.Holder.For) > 0 && slices.ContainsFunc(v.Places, func(place facts.Place) bool { return place.Node == v.Holder.Node })
+	return len(v.Holder.For) > 0 && slices.ContainsFunc(v.Nodes, func(nv facts.NodeVolume) bool { return nv.Node == v.Holder.Node })
 }
 
-func (p *page) place(v facts.Volume, place facts.Place) {
-	text := place.Node + ": " + place.State + p.since(place.Since)
-	if v.Holder != nil && v.Holder.Node == place.Node {
-		text = place.Node + " (holder): " + place.State + p.since(place.Since)
+func (p *page) nodeVolume(v facts.Volume, nv facts.NodeVolume) {
+	text := nv.Node + ": " + nv.State + p.since(nv.Since)
+	if v.Holder != nil && v.Holder.Node == nv.Node {
+		text = nv.Node + " (holder): " + nv.State + p.since(nv.Since)
 	}
 	var users []string
-	for _, u := range place.Users {
+	for _, u := range nv.Users {
 		users = append(users, fmt.Sprintf("%s (%s)", u.Requester, strings.ToLower(u.State)))
 	}
 	if len(users) > 0 {
 		text += ", " + strings.Join(users, ", ")
 	}
-	if place.Error != "" {
-		text += "; the driver says: " + place.Error
+	if nv.Error != "" {
+		text += "; the driver says: " + nv.Error
 	}
 	p.line(2, "at", text)
 }

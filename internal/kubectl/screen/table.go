@@ -149,7 +149,7 @@ func holderOf(v facts.Volume) (node, holder string, since time.Time) {
 	}
 	var nodes []string
 	var users []facts.Requester
-	for _, p := range v.Places {
+	for _, p := range v.Nodes {
 		nodes = append(nodes, p.Node)
 		for _, u := range p.Users {
 			users = append(users, u.Requester)
