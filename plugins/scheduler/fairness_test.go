@@ -13,14 +13,25 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// queued creates pods with a disk each, which find no slot, and waits until all of
-// them were refused.
+// disks makes so many volumes for pods that will wait.
+func (c *cluster) disks(number int) {
+	c.t.Helper()
+	for i := range number {
+		c.add(disk(waits(i))...)
+	}
+}
+
+// waits is the name of a pod that waits, and of its claim.
+func waits(i int) string { return fmt.Sprintf("waits-%03d", i) }
+
+// queued creates pods with one of the disks each, which find no slot, and waits until
+// all of them were refused. A pod whose volume comes to be known only now would be
+// tried once more: the disks are older than the pods that run.
 func (c *cluster) queued(number int) []*corev1.Pod {
 	c.t.Helper()
 	var pods []*corev1.Pod
 	for i := range number {
-		name := fmt.Sprintf("waits-%03d", i)
-		c.add(disk(name)...)
+		name := waits(i)
 		pod := c.newPod(name, v1alpha1.SchedulerName, name)
 		pod.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
 		pods = append(pods, c.create(pod))
@@ -35,8 +46,9 @@ func (c *cluster) queued(number int) []*corev1.Pod {
 // each slot, the oldest first, and no slot stays free.
 func TestOneAttemptForOneSlot(t *testing.T) {
 	c := newCluster(t)
-	running := c.filled()
 	const slots = 10
+	c.disks(300)
+	running := c.filled()
 	waiting := c.queued(300)
 	before := c.attempts()
 	for i := range slots {
@@ -56,8 +68,9 @@ func TestOneAttemptForOneSlot(t *testing.T) {
 // knows, passes it on to the next.
 func TestWhoCanNotUseASlotPassesItOn(t *testing.T) {
 	c := newCluster(t)
-	running := c.filled()
+	c.disks(3)
 	c.add(disk("picky")...)
+	running := c.filled()
 	picky := c.newPod("picky", v1alpha1.SchedulerName, "picky")
 	priority, never := int32(1000), corev1.PreemptNever
 	picky.Spec.Priority, picky.Spec.PreemptionPolicy = &priority, &never

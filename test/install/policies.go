@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -174,11 +175,17 @@ func (s *story) policymakerActs(ctx context.Context, _ *workload) error {
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "AttachPolicy", "metadata": map[string]any{"name": "slow"},
 		"spec": map[string]any{"driver": "slow.example.com", "workers": int64(2)},
 	}}
-	made, err := policies.Create(ctx, policy, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := policies.Create(ctx, policy, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if _, err := policies.Update(ctx, made, metav1.UpdateOptions{}); err != nil {
+	update := func() error { // the controller writes the status meanwhile
+		current, err := policies.Get(ctx, "slow", metav1.GetOptions{})
+		if err == nil {
+			_, err = policies.Update(ctx, current, metav1.UpdateOptions{})
+		}
+		return err
+	}
+	if err := retry.RetryOnConflict(retry.DefaultRetry, update); err != nil {
 		return err
 	}
 	if _, err := policies.Patch(ctx, "slow", types.MergePatchType, []byte(`{"spec":{"workers":3}}`), metav1.PatchOptions{}); err != nil {

@@ -57,6 +57,7 @@ func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 	for uid, entry := range w.pods.idle {
 		if entry.turn.node != "" && now.Before(entry.turn.until) {
 			taken.Add(string(uid), entry.turn.node)
+			w.nextAt(entry.turn.until.Sub(now))
 		}
 		if entry.Based && entry.open.any() {
 			line = append(line, entry)
@@ -133,9 +134,13 @@ func (w *Requeuer) call(ctx context.Context, entry *waiting, node ledger.NodeNam
 	entry.open = openings{}
 	entry.turn = turn{node, w.config.Now().Add(w.config.Turn)}
 	w.mu.Unlock()
-	w.retries.AddAfter(retry{}, w.config.Turn) // what is not used by then is the next one's
+	w.nextAt(w.config.Turn) // what is not used by then is the next one's
 	w.wake(ctx, entry)
 }
+
+// nextAt has the line looked at after a while. Of several times the queue keeps the
+// first only: each look asks again for what it waits for.
+func (w *Requeuer) nextAt(d time.Duration) { w.retries.AddAfter(retry{}, d) }
 
 // Rejected notes that an attempt to place a pod has failed, and that no pod was evicted
 // for it, so that nobody keeps it from the queue. Room that was kept for it is the next
