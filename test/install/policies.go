@@ -170,7 +170,8 @@ func (s *story) policymakerActs(ctx context.Context, _ *workload) error {
 	if err != nil {
 		return err
 	}
-	policies := policymaker.Resource(schema.GroupVersionResource{Group: v1alpha1.SchemeGroupVersion.Group, Version: "v1alpha1", Resource: "attachpolicies"})
+	resource := schema.GroupVersionResource{Group: v1alpha1.SchemeGroupVersion.Group, Version: "v1alpha1", Resource: "attachpolicies"}
+	policies := policymaker.Resource(resource)
 	policy := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "AttachPolicy", "metadata": map[string]any{"name": "slow"},
 		"spec": map[string]any{"driver": "slow.example.com", "workers": int64(2)},
@@ -179,7 +180,7 @@ func (s *story) policymakerActs(ctx context.Context, _ *workload) error {
 		return err
 	}
 	update := func() error { // the controller writes the status meanwhile
-		current, err := policies.Get(ctx, "slow", metav1.GetOptions{})
+		current, err := s.dynamic.Resource(resource).Get(ctx, "slow", metav1.GetOptions{})
 		if err == nil {
 			_, err = policies.Update(ctx, current, metav1.UpdateOptions{})
 		}
