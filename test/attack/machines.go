@@ -78,7 +78,7 @@ func ownAccounts() []attempt {
 		{controller, "a ticket", byRBAC, ticketOf(v1alpha1.TicketManual, nil)},
 		{controller, "Secrets", byRBAC, secrets},
 		{scheduler, "a grant", byRBAC, forgeStatus(`{"status":{"conditions":[]}}`)},
-		{scheduler, "a ticket of a person's type", byTickets, ticketOf(v1alpha1.TicketManual, nil)},
+		{scheduler, "a ticket of a person's type", byTickets + " or " + byOwn, ticketOf(v1alpha1.TicketManual, nil)},
 		{scheduler, "another scheduler's Lease", byLeases, lease(system, "attack")},
 		{scheduler, "a forged VolumeHold", byRBAC, hold},
 		{scheduler, "Secrets", byRBAC, secrets},
