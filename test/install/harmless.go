@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
@@ -25,6 +28,11 @@ func (s *story) harmless(ctx context.Context) error {
 	bystander, err := s.makeWorkload(ctx, "bystander", nil)
 	if err != nil {
 		return err
+	}
+	// A controller deletes what an earlier one has left of volumes that are gone.
+	left := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("volumeholds"))
+	if err := left.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("delete VolumeHolds that are left: %w", err)
 	}
 	log, err := audit.From(s.cluster.AuditLog())
 	if err != nil {
