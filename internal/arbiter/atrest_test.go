@@ -21,7 +21,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	expect := func(when string, want ...string) {
 		t.Helper()
-		found := s.arb.AuditAtRest(s.snapshot(), s.now)
+		found := s.arb.AuditAtRest(s.snapshot(), s.Now)
 		for _, words := range want {
 			if !slices.ContainsFunc(found, func(v arbiter.Violation) bool { return strings.Contains(v.Message, words) }) {
 				t.Errorf("%s: %v, want %q among them", when, found, words)

@@ -3,7 +3,6 @@
 package arbiter_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,98 +11,78 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
-// cluster is the world that the tests of this package play in: the objects of
-// an API server, the kubelets, an attacher with its disks, and one controller
-// with its ledger. Everything is deterministic and happens when a method says
-// so.
+// cluster is what the tests of this package play in: test/world with its API
+// server, machines, disks and judge, an attacher, and one controller with its
+// ledger. Everything is deterministic and happens when a method says so.
 type cluster struct {
-	now     time.Time
-	version int
-	uids    map[string]int
-	arb     arbiter.Arbiter
+	*world.World
+	uids map[string]int
+	arb  arbiter.Arbiter
 
-	// The API's objects, at their newest versions.
-	nodes       map[ledger.NodeName]ledger.NodeState
-	csinodes    map[ledger.NodeName]ledger.NodeDrivers
-	pvs         map[string]ledger.PersistentVolume
-	claims      map[ledger.ClaimKey]ledger.Claim
-	classes     map[string]ledger.StorageClass
-	drivers     map[string]ledger.Driver
-	pods        map[string]ledger.Pod // by UID
-	tickets     map[ledger.TicketID]ledger.Ticket
-	attachments map[string]ledger.Attachment
-	holds       map[ledger.VolumeID]ledger.Hold
-	policies    map[string]ledger.Policy
-	untimed     bool // see ledger.NoForceOnTimeout
-
-	kubelets map[ledger.NodeName]*kubelet
-	leases   map[ledger.NodeName]int64 // when each kubelet last renewed its Lease
-	disks    disks
-	refuses  map[string]bool // writes that the API server refuses: an action, or an action and a node
-
-	stock *stock // the attach/detach controller, nil in Standalone mode
+	untimed bool // see ledger.NoForceOnTimeout
+	csi     driver
+	refuses map[string]bool // writes that the API server refuses: an action, or an action and a node
+	stock   *stock          // the attach/detach controller, nil in Standalone mode
 
 	// The controller's side.
 	ledger *ledger.Ledger
 	memory *flow.Memory
-	watch  []ledger.Event // seen by the API server, not yet by the controller
-	lag    bool           // events wait in watch until they are delivered
-	own    bool           // the controller writes, and takes in the answers
-	mutes  func() bool    // whether the next creation is not answered
-	flying []arbiter.Step // creations that were sent, and not answered
+	term   int64
+	watch  []world.Change   // not yet seen by the controller
+	ahead  map[object]int64 // the newest versions that answers have shown
+	lag    bool             // events wait in watch until they are delivered
+	mutes  func() bool      // whether the next creation is not answered
+	flying []unanswered     // creations that were sent, and not answered
 
 	trace func(format string, args ...any)
-	judge *judge
+}
+
+// object names an object of the API.
+type object struct {
+	kind world.Kind
+	key  string
 }
 
 func newCluster() *cluster {
 	c := &cluster{
-		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), uids: map[string]int{},
-		nodes: map[ledger.NodeName]ledger.NodeState{}, csinodes: map[ledger.NodeName]ledger.NodeDrivers{},
-		pvs: map[string]ledger.PersistentVolume{}, claims: map[ledger.ClaimKey]ledger.Claim{},
-		classes: map[string]ledger.StorageClass{}, drivers: map[string]ledger.Driver{},
-		pods: map[string]ledger.Pod{}, tickets: map[ledger.TicketID]ledger.Ticket{},
-		attachments: map[string]ledger.Attachment{}, holds: map[ledger.VolumeID]ledger.Hold{},
-		policies: map[string]ledger.Policy{}, kubelets: map[ledger.NodeName]*kubelet{}, leases: map[ledger.NodeName]int64{},
-		disks:   newDisks(),
-		refuses: map[string]bool{},
-		ledger:  ledger.New(),
-		memory:  &flow.Memory{},
-		trace:   func(string, ...any) {},
-		mutes:   func() bool { return false },
+		World: world.New(), uids: map[string]int{}, csi: newDriver(), refuses: map[string]bool{},
+		trace: func(string, ...any) {}, mutes: func() bool { return false },
 	}
-	c.judge = &judge{c: c}
+	c.Judge.Exact, c.Judge.Leases = true, true
+	c.begin()
 	return c
+}
+
+// begin begins a term of the controller, with an empty ledger.
+func (c *cluster) begin() {
+	c.term++
+	c.watch, c.ahead = nil, map[object]int64{}
+	c.ledger, c.memory = ledger.New(), &flow.Memory{Epoch: c.term}
 }
 
 // pass lets time pass, and has the controller hear of it.
 func (c *cluster) pass(d time.Duration) {
 	c.readLeases()
-	c.now = c.now.Add(d)
-	for n, k := range c.kubelets {
-		if _, exists := c.nodes[n]; exists && !k.down {
-			c.leases[n] = c.now.UnixMicro()
-		}
+	c.Now = c.Now.Add(d)
+	for id := range c.Machines {
+		c.Kubelet(id).Renew()
 	}
 	c.readLeases()
-	c.ledger.Apply(c.now, arbiter.Lapse(c.now))
+	c.ledger.Apply(c.Now, arbiter.Lapse(c.Now))
 }
 
 // readLeases has the controller read the Leases of nodes that are not Ready.
 func (c *cluster) readLeases() {
-	for _, n := range sortedKeys(c.nodes) {
-		if c.nodes[n].Ready != ledger.ReadyTrue {
-			c.ledger.Apply(c.now, ledger.NodeLease{Node: n, Renewed: c.leases[n]})
+	for _, n := range list[ledger.NodeState](c, world.Nodes) {
+		if n.Ready != ledger.ReadyTrue {
+			for _, e := range c.Serve(world.Request{Do: world.GetObject, Kind: world.Leases, Key: string(n.Name)}).Facts {
+				c.ledger.Apply(c.Now, e)
+			}
 		}
 	}
-}
-
-// next is the next resource version: one counter for all, as etcd's.
-func (c *cluster) next() string {
-	c.version++
-	return strconv.Itoa(c.version)
 }
 
 // uid makes a UID that tells of what it is: the n-th object of that name.
@@ -112,27 +91,29 @@ func (c *cluster) uid(name string) string {
 	return name + "." + strconv.Itoa(c.uids[name])
 }
 
-// seen hands an event to the controller: at once or when it is delivered, and
-// in any case at once what the controller has written itself.
-func (c *cluster) seen(e ledger.Event) {
-	if c.lag {
-		c.watch = append(c.watch, e)
+// sync hands what has changed to the controller: at once, or when it is delivered.
+func (c *cluster) sync() {
+	changes := c.Log
+	c.Log = nil
+	for _, change := range changes {
+		c.csi.saw(change)
+		c.watch = append(c.watch, change)
 	}
-	if !c.lag || c.own {
-		c.ledger.Apply(c.now, e)
+	if !c.lag {
+		c.flush()
 	}
 }
 
 // deliver hands the controller the oldest event of one kind of object that is
-// on its way. Kinds overtake each other, objects of one kind do not.
+// on its way. Kinds overtake each other, objects of one kind do not. What an answer
+// has shown in a newer version is not shown again.
 func (c *cluster) deliver(kind int) bool {
-	var kinds []string
-	first := map[string]int{}
+	var kinds []world.Kind
+	first := map[world.Kind]int{}
 	for i, e := range c.watch {
-		k := kindOf(e)
-		if _, ok := first[k]; !ok {
-			kinds = append(kinds, k)
-			first[k] = i
+		if _, ok := first[e.Kind]; !ok {
+			kinds = append(kinds, e.Kind)
+			first[e.Kind] = i
 		}
 	}
 	if len(kinds) == 0 {
@@ -141,7 +122,13 @@ func (c *cluster) deliver(kind int) bool {
 	i := first[kinds[kind%len(kinds)]]
 	e := c.watch[i]
 	c.watch = slices.Delete(c.watch, i, i+1)
-	c.ledger.Apply(c.now, e)
+	switch {
+	case c.ahead[object{e.Kind, e.Key}] > e.Version:
+	case e.Fact == nil:
+		c.ledger.Apply(c.Now, world.Gone(e.Old))
+	default:
+		c.ledger.Apply(c.Now, e.Fact)
+	}
 	return true
 }
 
@@ -150,129 +137,46 @@ func (c *cluster) flush() {
 	}
 }
 
-func kindOf(e ledger.Event) string {
-	switch e.(type) {
-	case ledger.Pod, ledger.PodGone:
-		return "pods"
-	case ledger.Ticket, ledger.TicketGone:
-		return "tickets"
-	case ledger.Claim, ledger.ClaimGone:
-		return "claims"
-	case ledger.PersistentVolume, ledger.PersistentVolumeGone:
-		return "volumes"
-	case ledger.Attachment, ledger.AttachmentGone:
-		return "attachments"
-	case ledger.NodeState, ledger.NodeGone:
-		return "nodes"
-	case ledger.NodeDrivers, ledger.NodeDriversGone:
-		return "csinodes"
-	case ledger.HoldSeen, ledger.HoldGone:
-		return "holds"
+// saw takes in what an answer to the controller shows.
+func (c *cluster) saw(facts []ledger.Event) {
+	for _, e := range facts {
+		k, key := world.Identify(e)
+		c.ahead[object{k, key}] = max(c.ahead[object{k, key}], world.VersionOf(e))
+		c.ledger.Apply(c.Now, e)
 	}
-	return "others"
-}
-
-// attachmentUID makes a UID in the form in which Kubernetes makes them.
-func (c *cluster) attachmentUID() string {
-	c.uids["attachments"]++
-	return fmt.Sprintf("00000000-0000-0000-0000-%012x", c.uids["attachments"])
 }
 
 func (c *cluster) snapshot() ledger.Snapshot { return c.ledger.Snapshot() }
 
-// The writers: an object as it is to be, at a new version.
-
-func (c *cluster) putNode(n ledger.NodeState) {
-	n.Version = c.next()
-	n.InUse, n.Reported = slices.Clone(n.InUse), slices.Clone(n.Reported)
-	c.nodes[n.Name] = n
-	c.seen(n)
+// put writes an object as somebody does whom nobody asks.
+func (c *cluster) put(e ledger.Event) {
+	c.Put(e)
+	c.sync()
 }
 
-func (c *cluster) putDrivers(d ledger.NodeDrivers) {
-	d.Version = c.next()
-	c.csinodes[d.Node] = d
-	c.seen(d)
+// drop deletes an object at once, whatever finalizers it has.
+func (c *cluster) drop(k world.Kind, key string) {
+	c.Drop(k, key)
+	c.sync()
 }
 
-func (c *cluster) putPV(p ledger.PersistentVolume) {
-	p.Version = c.next()
-	c.pvs[p.Name] = p
-	c.seen(p)
-}
-
-func (c *cluster) putClaim(k ledger.Claim) {
-	k.Version = c.next()
-	c.claims[k.Key] = k
-	c.seen(k)
-}
-
-func (c *cluster) putPod(p ledger.Pod) {
-	p.Version = c.next()
-	c.pods[p.UID] = p
-	c.seen(p)
-}
-
-func (c *cluster) putTicket(t ledger.Ticket) {
-	t.Version = c.next()
-	c.tickets[t.ID] = t
-	c.seen(t)
-}
-
-func (c *cluster) putAttachment(a ledger.Attachment) {
-	a.Version = c.next()
-	c.attachments[a.Name] = a
-	c.seen(a)
-}
-
-func (c *cluster) putHold(v ledger.VolumeID, h ledger.Hold) {
-	h.Version = c.next()
-	c.holds[v] = h
-	c.seen(ledger.HoldSeen{Volume: v, Hold: h})
-}
-
-func (c *cluster) putPolicy(p ledger.Policy) {
-	p.Version = c.next()
-	c.policies[p.Name] = p
-	c.seen(p)
-}
-
-func (c *cluster) putClass(k ledger.StorageClass) {
-	k.Version = c.next()
-	c.classes[k.Name] = k
-	c.seen(k)
-}
-
-func (c *cluster) putDriver(d ledger.Driver) {
-	d.Version = c.next()
-	c.drivers[d.Name] = d
-	c.seen(d)
-}
-
-func (c *cluster) deletePod(uid string) {
-	delete(c.pods, uid)
-	c.seen(ledger.PodGone{UID: uid})
-}
-
-func (c *cluster) deleteTicket(id ledger.TicketID) {
-	delete(c.tickets, id)
-	c.seen(ledger.TicketGone{ID: id})
-}
-
-func (c *cluster) deleteAttachment(name string) {
-	delete(c.disks.retry, name) // the attacher forgets it
-	delete(c.attachments, name)
-	c.seen(ledger.AttachmentGone{Name: name})
+// ask is a request of anybody but the controller.
+func (c *cluster) ask(r world.Request) world.Answer {
+	a := c.Serve(r)
+	c.sync()
+	return a
 }
 
 // restart replaces the controller by a new one, which lists everything anew.
 func (c *cluster) restart() {
-	c.watch = nil
-	c.ledger, c.memory = ledger.New(), &flow.Memory{}
-	for _, e := range c.list() {
-		c.ledger.Apply(c.now, e)
+	c.begin()
+	if c.untimed {
+		c.ledger.Apply(c.Now, ledger.NoForceOnTimeout{})
 	}
-	c.ledger.Apply(c.now, ledger.Complete{})
+	for _, k := range world.AllKinds() {
+		c.saw(c.List(k))
+	}
+	c.ledger.Apply(c.Now, ledger.Complete{})
 	c.readLeases()
 	for tasks := c.memory.TakeOver(c.snapshot()); len(tasks) > 0; tasks = c.memory.TakeOver(c.snapshot()) {
 		for _, t := range tasks {
@@ -281,50 +185,40 @@ func (c *cluster) restart() {
 	}
 }
 
-// list is a consistent list of all objects, tickets before pods.
-func (c *cluster) list() []ledger.Event {
-	var all []ledger.Event
-	if c.untimed {
-		all = append(all, ledger.NoForceOnTimeout{})
-	}
-	all = appendSorted(all, c.tickets, func(t ledger.Ticket) string { return t.ID.String() })
-	all = appendSorted(all, c.policies, func(p ledger.Policy) string { return p.Name })
-	all = appendSorted(all, c.classes, func(k ledger.StorageClass) string { return k.Name })
-	all = appendSorted(all, c.drivers, func(d ledger.Driver) string { return d.Name })
-	all = appendSorted(all, c.csinodes, func(d ledger.NodeDrivers) string { return string(d.Node) })
-	all = appendSorted(all, c.pvs, func(p ledger.PersistentVolume) string { return p.Name })
-	all = appendSorted(all, c.claims, func(k ledger.Claim) string { return k.Key.String() })
-	all = appendSorted(all, c.pods, func(p ledger.Pod) string { return p.UID })
-	all = appendSorted(all, c.attachments, func(a ledger.Attachment) string { return a.Name })
-	all = appendSorted(all, c.nodes, func(n ledger.NodeState) string { return string(n.Name) })
-	for _, v := range sortedVolumes(c.holds) {
-		all = append(all, ledger.HoldSeen{Volume: v, Hold: c.holds[v]})
+// one is an object of the API; the zero value where there is none.
+func one[T ledger.Event](c *cluster, k world.Kind, key string) T {
+	e, _ := c.Get(k, key).(T)
+	return e
+}
+
+// list lists the objects of a kind, in the order of their keys.
+func list[T ledger.Event](c *cluster, k world.Kind) []T {
+	all := make([]T, 0, len(c.Keys(k)))
+	for _, e := range c.List(k) {
+		all = append(all, e.(T))
 	}
 	return all
 }
 
-func appendSorted[K comparable, V ledger.Event](all []ledger.Event, objects map[K]V, name func(V) string) []ledger.Event {
-	list := slices.SortedFunc(maps.Values(objects), func(a, b V) int {
-		if name(a) < name(b) {
-			return -1
-		}
-		return 1
-	})
-	for _, o := range list {
-		all = append(all, o)
-	}
-	return all
+func (c *cluster) pods() []ledger.Pod { return list[ledger.Pod](c, world.Pods) }
+
+func (c *cluster) pv(name string) ledger.PersistentVolume {
+	return one[ledger.PersistentVolume](c, world.PersistentVolumes, name)
+}
+
+func (c *cluster) claimOf(key ledger.ClaimKey) ledger.Claim {
+	return one[ledger.Claim](c, world.Claims, key.String())
 }
 
 func sortedVolumes[V any](m map[ledger.VolumeID]V) []ledger.VolumeID {
-	return slices.SortedFunc(maps.Keys(m), compareVolumes)
+	return world.SortVolumes(slices.Collect(maps.Keys(m)))
 }
 
 func compareVolumes(a, b ledger.VolumeID) int {
-	if a == b {
+	switch {
+	case a == b:
 		return 0
-	}
-	if a.Less(b) {
+	case a.Less(b):
 		return -1
 	}
 	return 1
@@ -332,55 +226,20 @@ func compareVolumes(a, b ledger.VolumeID) int {
 
 func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// resolve follows a claim in the API's own objects, with no regard to what
-// the controller knows.
-func (c *cluster) resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
-	claim, ok := c.claims[key]
-	if !ok || !claim.Bound {
-		return ledger.VolumeID{}, false
+// volumeName names a volume for people: by its PersistentVolumes.
+func volumeName(c *cluster, v ledger.VolumeID) string {
+	for _, pv := range list[ledger.PersistentVolume](c, world.PersistentVolumes) {
+		if pv.Volume == v {
+			return pv.Name
+		}
 	}
-	pv, ok := c.pvs[claim.PersistentVolume]
-	if pv.Claim != (ledger.ClaimKey{}) && pv.Claim != key {
-		return ledger.VolumeID{}, false
-	}
-	return pv.Volume, ok && pv.Volume != ledger.VolumeID{}
+	return v.String()
 }
 
-// podVolumes are the volumes of a pod that need an attachment, as the API has
-// them.
-func (c *cluster) podVolumes(p ledger.Pod) []ledger.VolumeID {
-	var list []ledger.VolumeID
-	for _, v := range p.Volumes {
-		id, ok := v.Inline, v.Claim == ""
-		if !ok {
-			id, ok = c.resolve(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim})
-		}
-		if d, known := c.drivers[id.Driver]; ok && (!known || d.AttachRequired) && !slices.Contains(list, id) {
-			list = append(list, id)
-		}
+func volumeNames(c *cluster, list []ledger.VolumeID) []string {
+	names := make([]string, 0, len(list))
+	for _, v := range list {
+		names = append(names, volumeName(c, v))
 	}
-	return list
-}
-
-// resolved says whether all claims of a pod lead to a PersistentVolume.
-func (c *cluster) resolved(p ledger.Pod) bool {
-	for _, v := range p.Volumes {
-		claim := c.claims[ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}]
-		pv, ok := c.pvs[claim.PersistentVolume]
-		if v.Claim != "" && !(claim.Bound && ok && (pv.Claim == ledger.ClaimKey{} || pv.Claim == claim.Key)) {
-			return false
-		}
-	}
-	return true
-}
-
-// isExclusive is the judge's own reading of access modes.
-func (c *cluster) isExclusive(v ledger.VolumeID) bool {
-	exclusive := false
-	for _, pv := range c.pvs {
-		if pv.Volume == v && pv.Access >= ledger.AccessNode {
-			exclusive = true
-		}
-	}
-	return exclusive
+	return names
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 const namespace = "default"
@@ -91,9 +92,9 @@ func (s *script) command(line string) string {
 	s.out.Reset()
 	a := parse(line)
 	commands := map[string]func(args){
-		"node": s.node, "csinode": s.csinode, "pv": s.pv, "claim": s.claim, "class": s.class,
+		"node": s.node, "csinode": s.csinode, "pv": s.volume, "claim": s.claim, "class": s.class,
 		"driver": s.driver, "policy": s.policy, "pod": s.pod, "ticket": s.ticket, "reserve": s.reserve, "forge-hold": s.forgeHold,
-		"attachment": s.attachment, "bind": s.bind, "delete": s.delete, "kubelet": s.kubelet, "fail": s.fail, "refuse": s.refuse, "cooperative": s.cooperative, "stock": s.stockCommand, "stays": func(args) { s.arb.StayAttached = true }, "stock-attacher": func(args) { s.disks.stock = true }, "strict": func(args) { s.disks.strict = true },
+		"attachment": s.attachment, "bind": s.bind, "delete": s.delete, "kubelet": s.kubelet, "fail": s.fail, "refuse": s.refuse, "cooperative": s.cooperative, "stock": s.stockCommand, "stays": func(args) { s.arb.StayAttached = true }, "stock-attacher": func(args) { s.csi.stock = true }, "strict": func(args) { s.csi.strict = true },
 		"fit": s.fit, "nodes": s.nodesFor, "rank": s.rank, "try": s.try, "untry": s.untry, "explain": s.explain,
 		"plan": s.plan, "do": s.doSteps, "crash": s.crash, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
 		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(args) { s.cluster.restart() },
@@ -109,11 +110,11 @@ func (s *script) command(line string) string {
 
 // podNamed returns the newest pod of a name, or the pod with that UID.
 func (s *script) podNamed(name string) (ledger.Pod, bool) {
-	if p, ok := s.pods[name]; ok {
+	if p, ok := s.Pod(name); ok {
 		return p, true
 	}
 	for n := s.uids[name]; n > 0; n-- {
-		if p, ok := s.pods[name+"."+strconv.Itoa(n)]; ok {
+		if p, ok := s.Pod(name + "." + strconv.Itoa(n)); ok {
 			return p, true
 		}
 	}
@@ -133,24 +134,21 @@ func (s *script) fit(a args) {
 	r := arbiter.PodRequest(snap, &p)
 	nodes := a.list("node")
 	if nodes == nil {
-		for n := range s.nodes {
-			nodes = append(nodes, string(n))
-		}
-		slices.Sort(nodes)
+		nodes = s.Keys(world.Nodes)
 	}
 	if v := s.arb.Admissible(snap, r); !v.Allowed() {
 		s.trace("anywhere: %s%s", v.Outcome, because(v))
 		return
 	}
 	for _, n := range nodes {
-		v := s.arb.Fit(snap, r, ledger.NodeName(n), s.now)
+		v := s.arb.Fit(snap, r, ledger.NodeName(n), s.Now)
 		s.trace("%s: %s%s", n, v.Outcome, because(v))
 	}
 }
 
 func (s *script) nodesFor(a args) {
 	p, _ := s.podNamed(a.get("pod", ""))
-	n, narrowed := s.arb.Nodes(s.snapshot(), arbiter.PodRequest(s.snapshot(), &p), s.now)
+	n, narrowed := s.arb.Nodes(s.snapshot(), arbiter.PodRequest(s.snapshot(), &p), s.Now)
 	if !narrowed {
 		s.trace("any")
 		return
@@ -160,8 +158,8 @@ func (s *script) nodesFor(a args) {
 
 func (s *script) rank(a args) {
 	p, _ := s.podNamed(a.get("pod", ""))
-	for _, n := range sortedKeys(s.nodes) {
-		s.trace("%s: %d", n, s.arb.Rank(s.snapshot(), arbiter.PodRequest(s.snapshot(), &p), n, arbiter.Weights{}))
+	for _, n := range s.Keys(world.Nodes) {
+		s.trace("%s: %d", n, s.arb.Rank(s.snapshot(), arbiter.PodRequest(s.snapshot(), &p), ledger.NodeName(n), arbiter.Weights{}))
 	}
 }
 
@@ -184,13 +182,13 @@ func (s *script) explain(a args) {
 	p, _ := s.podNamed(a.get("pod", ""))
 	n := ledger.NodeName(a.get("node", string(p.Node)))
 	for _, need := range arbiter.PodRequest(s.snapshot(), &p).Needs {
-		v := s.arb.Explain(s.snapshot(), need, n, s.now)
+		v := s.arb.Explain(s.snapshot(), need, n, s.Now)
 		s.trace("%s: %s%s", need.Name, v.Outcome, because(v))
 	}
 }
 
 func (s *script) volumeNamed(name string) ledger.VolumeID {
-	if pv, ok := s.pvs[name]; ok {
+	if pv := s.pv(name); pv.Name != "" {
 		return pv.Volume
 	}
 	driver, handle, _ := strings.Cut(name, "^")
@@ -198,12 +196,12 @@ func (s *script) volumeNamed(name string) ledger.VolumeID {
 }
 
 func (s *script) plan(a args) {
-	p := s.arb.Plan(s.snapshot(), s.volumeNamed(a.get("volume", "")), s.now)
+	p := s.arb.Plan(s.snapshot(), s.volumeNamed(a.get("volume", "")), s.Now)
 	for _, step := range p.Steps {
 		s.trace("%s", s.stepText(step))
 	}
 	if !p.Recheck.IsZero() {
-		s.trace("look again in %s", p.Recheck.Sub(s.now))
+		s.trace("look again in %s", p.Recheck.Sub(s.Now))
 	}
 	if len(p.Steps) == 0 && p.Recheck.IsZero() {
 		s.trace("nothing")
@@ -213,7 +211,7 @@ func (s *script) plan(a args) {
 // doSteps executes a volume's next steps, and nothing else.
 func (s *script) doSteps(a args) {
 	id := s.volumeNamed(a.get("volume", ""))
-	for _, step := range s.arb.Plan(s.snapshot(), id, s.now).Steps {
+	for _, step := range s.arb.Plan(s.snapshot(), id, s.Now).Steps {
 		s.trace("%s", s.stepText(step))
 		if err := s.do(step); err != nil {
 			s.trace("  %v", err)
@@ -236,7 +234,7 @@ func (s *script) grantTicket(a args) {
 		s.trace("no such ticket")
 		return
 	}
-	v, steps := s.arb.Grant(s.snapshot(), t, s.now)
+	v, steps := s.arb.Grant(s.snapshot(), t, s.Now)
 	s.trace("%s%s", v.Outcome, because(v))
 	for _, step := range steps {
 		s.trace("%s", s.stepText(step))
@@ -246,7 +244,7 @@ func (s *script) grantTicket(a args) {
 // crash executes the holds of a grant, and dies before the grant is written.
 func (s *script) crash(a args) {
 	if t, ok := s.ticketNamed(a.get("grant", "")); ok {
-		_, steps := s.arb.Grant(s.snapshot(), t, s.now)
+		_, steps := s.arb.Grant(s.snapshot(), t, s.Now)
 		for _, step := range steps {
 			s.trace("%s", s.stepText(step))
 			if err := s.do(step); err != nil {
@@ -259,7 +257,7 @@ func (s *script) crash(a args) {
 
 func (s *script) keeps(a args) {
 	if t, ok := s.ticketNamed(a.get("ticket", "")); ok {
-		v := s.arb.Keeps(s.snapshot(), t, s.now)
+		v := s.arb.Keeps(s.snapshot(), t, s.Now)
 		s.trace("%s%s", v.Outcome, because(v))
 	}
 }
@@ -269,7 +267,7 @@ func (s *script) run(args) {
 	if !s.settle() {
 		s.trace("NEVER SETTLES")
 	}
-	for _, v := range s.arb.AuditAtRest(s.snapshot(), s.now) {
+	for _, v := range s.arb.AuditAtRest(s.snapshot(), s.Now) {
 		s.trace("unsettled: %s", v.Message)
 	}
 }
@@ -288,5 +286,5 @@ func (s *script) advance(a args) {
 // untimedForce has no time force a detach, but where a policy says after which.
 func (s *script) untimedForce(args) {
 	s.untimed = true
-	s.seen(ledger.NoForceOnTimeout{})
+	s.ledger.Apply(s.Now, ledger.NoForceOnTimeout{})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // errRefused says that a step came to nothing: the API server refused a write, or a
@@ -34,12 +35,11 @@ func (c *cluster) do(s arbiter.Step) error {
 // carry carries a task to its end. One whose creation is not answered is left where
 // it is: nobody answers what it would read then, either.
 func (c *cluster) carry(t flow.Task) flow.End {
-	c.own = true
-	defer func() { c.own = false }()
-	t, m := c.memory.Next(t, c.snapshot(), c.now)
+	looked := int64(0) // when the read was served that a request without a precondition follows
+	t, m := c.memory.Next(t, c.snapshot(), c.Now)
 	for {
 		for _, e := range m.Tell {
-			c.ledger.Apply(c.now, e)
+			c.ledger.Apply(c.Now, e)
 		}
 		switch {
 		case m.End != flow.Going:
@@ -47,15 +47,51 @@ func (c *cluster) carry(t flow.Task) flow.End {
 		case !m.Wait.IsZero():
 			return flow.Going
 		case m.Send == nil:
-			t, m = c.memory.Next(t, c.snapshot(), c.now)
+			t, m = c.memory.Next(t, c.snapshot(), c.Now)
 			continue
 		}
-		a := c.serve(*m.Send, t.Step)
-		for _, e := range a.Facts {
-			c.ledger.Apply(c.now, e)
-		}
-		t, m = c.memory.Answer(t, a, c.snapshot(), c.now)
+		var a flow.Answer
+		a, looked = c.send(t, *m.Send, looked)
+		t, m = c.memory.Answer(t, a, c.snapshot(), c.Now)
 	}
+}
+
+// send sends a request of the controller. It returns the answer, and when that was
+// served.
+func (c *cluster) send(t flow.Task, r flow.Request, looked int64) (flow.Answer, int64) {
+	if c.refuses[t.Step.Do.String()] || c.refuses[t.Step.Do.String()+" "+string(t.Step.Node)] {
+		return flow.Answer{Result: flow.Refused}, 0
+	}
+	sent := world.Sent(r, c.Stamps)
+	switch {
+	case r.Do == flow.PatchNode:
+		node, _ := c.Node(r.Node)
+		patch, fits, _ := flow.Compose(node, []flow.Change{r.Change})
+		if len(fits) == 0 {
+			return flow.Answer{Result: flow.Unfit}, 0
+		}
+		sent = world.SentPatch(node, patch)
+	case r.Do == flow.CreateAttachment && c.mutes():
+		c.flying = append(c.flying, unanswered{t.Step, sent})
+		return flow.Answer{Result: flow.Unknown}, 0
+	case r.Do == flow.GetObject && slices.ContainsFunc(c.flying, func(u unanswered) bool { return r.Kind == flow.Attachments && u.step.Attachment == r.Key }):
+		return flow.Answer{Result: flow.Unknown}, 0 // else it would prove too much
+	}
+	sent.Since = looked
+	a := c.Serve(sent)
+	c.saw(a.Facts)
+	c.sync()
+	if a.Code == world.OK && r.Do == flow.DropTicket {
+		c.trace("ticket %s: ended", ticketName(*t.Ticket))
+	}
+	if a.Code == world.OK && r.Do == flow.DecideTicket && !r.EpochOnly {
+		c.trace("ticket %s at %s: %s%s", ticketName(*t.Ticket), t.Ticket.Node, r.Phase, because(r.Verdict))
+	}
+	answer := flow.Answer{Result: a.Code.Result(), Facts: a.Facts}
+	if !sent.Looks() {
+		return answer, 0
+	}
+	return answer, a.At
 }
 
 // decide lets the controller decide on one ticket, and says whether that
@@ -80,7 +116,7 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	case ledger.TicketPending:
 		return c.rule(s, t)
 	case ledger.TicketGranted:
-		if v := c.arb.Keeps(s, t, c.now); !v.Allowed() {
+		if v := c.arb.Keeps(s, t, c.Now); !v.Allowed() {
 			return c.carry(flow.Refusal(t, v, flow.Missing(s, t))) == flow.Finished
 		}
 	}
@@ -90,7 +126,7 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 // rule decides on a pending ticket. Nobody here asks again for a pod whose ticket is
 // refused, so that one which only waits for others is left as it is.
 func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
-	d := flow.Rule(c.arb, s, t, c.now)
+	d := flow.Rule(c.arb, s, t, c.Now)
 	if d.Verdict.Outcome == arbiter.Wait || d.Ruling == flow.Wait && t.Reason == string(d.Verdict.First().Code) {
 		return false
 	}
@@ -102,10 +138,10 @@ func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 
 // releaseGhost ends a ghost after a look at its pod, as internal/observe does.
 func (c *cluster) releaseGhost(t *ledger.Ticket) bool {
-	if p, ok := c.pods[t.Pod]; ok && p.Node != "" {
-		c.ledger.Apply(c.now, p)
+	if p, ok := c.Pod(t.Pod); ok && p.Node != "" {
+		c.ledger.Apply(c.Now, p)
 	}
-	c.ledger.Apply(c.now, ledger.TicketReleased{ID: t.ID})
+	c.ledger.Apply(c.Now, ledger.TicketReleased{ID: t.ID})
 	c.trace("ticket %s: its ghost is released", t.PodName)
 	return true
 }
@@ -142,7 +178,7 @@ func (c *cluster) round() bool {
 		did = c.decide(id) || did
 	}
 	for _, v := range c.volumes() {
-		for _, step := range c.arb.Plan(c.snapshot(), v, c.now).Steps {
+		for _, step := range c.arb.Plan(c.snapshot(), v, c.Now).Steps {
 			c.trace("%s", c.stepText(step))
 			if err := c.do(step); err != nil {
 				c.trace("  %v", err)
@@ -150,13 +186,13 @@ func (c *cluster) round() bool {
 			did = true
 		}
 	}
-	for _, name := range sortedKeys(c.attachments) {
+	for _, name := range slices.Clone(c.Keys(world.Attachments)) {
 		did = c.attacher(name) || did
 	}
 	did = c.stock.work() || did
 	did = c.bindGranted() || did
-	for _, n := range sortedKeys(c.kubelets) {
-		did = c.tick(n) || did
+	for _, id := range sortedKeys(c.Machines) {
+		did = c.tick(c.Machines[id]) || did
 	}
 	return did
 }
@@ -165,14 +201,13 @@ func (c *cluster) round() bool {
 func (c *cluster) bindGranted() bool {
 	did := false
 	for _, id := range c.ticketOrder() {
-		t, ok := c.tickets[id]
-		p, exists := c.pods[t.Pod]
+		t, ok := c.Ticket(id)
+		p, exists := c.Pod(t.Pod)
 		if c.refuses["bind"] || !ok || !exists || t.Phase != ledger.TicketGranted || p.Node != "" || p.Phase != ledger.PodLive {
 			continue
 		}
-		p.Node = t.Node
 		c.trace("scheduler: bound %s to %s", p.Name, t.Node)
-		c.putPod(p)
+		c.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: t.Node})
 		did = true
 	}
 	return did

@@ -37,9 +37,8 @@ func TestEasedMissesNothing(t *testing.T) {
 	})
 }
 
-func (w *world) compareEased(t *rapid.T, before, after ledger.Snapshot, touched map[ledger.VolumeID]bool) {
-	for _, uid := range sortedKeys(w.pods) {
-		p := w.pods[uid]
+func (w *randomWorld) compareEased(t *rapid.T, before, after ledger.Snapshot, touched map[ledger.VolumeID]bool) {
+	for _, p := range w.pods() {
 		was, is := arbiter.PodRequest(before, &p), arbiter.PodRequest(after, &p)
 		own := func(n arbiter.Need) bool { return touched[n.Volume] }
 		if slices.ContainsFunc(was.Needs, own) || slices.ContainsFunc(is.Needs, own) || !w.arb.Admissible(before, was).Allowed() {
@@ -47,7 +46,7 @@ func (w *world) compareEased(t *rapid.T, before, after ledger.Snapshot, touched 
 		}
 		for i := range worldNodes {
 			n := nodeName(i)
-			if w.arb.Fit(after, is, n, w.now).Allowed() && !w.arb.Fit(before, was, n, w.now).Allowed() && !arbiter.Eased(before, after, is, n) {
+			if w.arb.Fit(after, is, n, w.Now).Allowed() && !w.arb.Fit(before, was, n, w.Now).Allowed() && !arbiter.Eased(before, after, is, n) {
 				w.fail(t, "%s has come to fit %s, which is said not to be easier", p.Name, n)
 			}
 		}

@@ -55,19 +55,19 @@ func TestFitLeavesTheRestToOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster()
 			for _, n := range []ledger.NodeName{"n1", "n2"} {
-				c.ledger.Apply(c.now, ledger.NodeState{Name: n, UID: string(n), Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
-				c.ledger.Apply(c.now, ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: 1}}})
+				c.ledger.Apply(c.Now, ledger.NodeState{Name: n, UID: string(n), Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+				c.ledger.Apply(c.Now, ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: 1}}})
 			}
 			key := ledger.ClaimKey{Namespace: namespace, Name: "data"}
-			c.ledger.Apply(c.now, ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: id, Access: ledger.AccessNode, Claim: key})
-			c.ledger.Apply(c.now, ledger.Claim{Key: key, UID: "claim", Version: "1", Bound: true, PersistentVolume: "pv", Access: ledger.AccessNode})
+			c.ledger.Apply(c.Now, ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: id, Access: ledger.AccessNode, Claim: key})
+			c.ledger.Apply(c.Now, ledger.Claim{Key: key, UID: "claim", Version: "1", Bound: true, PersistentVolume: "pv", Access: ledger.AccessNode})
 			for _, e := range events {
-				c.ledger.Apply(c.now, e)
+				c.ledger.Apply(c.Now, e)
 			}
 			pod := ledger.Pod{UID: "p", Version: "1", Namespace: namespace, Name: "p", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
-			c.ledger.Apply(c.now, pod)
+			c.ledger.Apply(c.Now, pod)
 			s := c.ledger.Snapshot()
-			if v := c.arb.Fit(s, arbiter.PodRequest(s, &pod), "n1", c.now); !v.Allowed() {
+			if v := c.arb.Fit(s, arbiter.PodRequest(s, &pod), "n1", c.Now); !v.Allowed() {
 				t.Errorf("refused: %s", v.First().Message())
 			}
 		})

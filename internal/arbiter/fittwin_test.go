@@ -13,12 +13,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // slowFit is Fit written for obviousness: it lists everything that binds a
 // volume to a node from the API's objects, and counts.
 type slowFit struct {
-	w     *world
+	w     *randomWorld
 	pod   ledger.Pod
 	n     ledger.NodeName
 	delta *ledger.Delta
@@ -40,19 +41,19 @@ type slowUser struct {
 // users lists them all, from the objects and, for the ghosts, from what the
 // controller remembers.
 func (f slowFit) users() []slowUser {
-	var list []slowUser
+	var users []slowUser
 	removed, added := map[string]bool{}, map[string]ledger.NodeName{}
 	if f.delta != nil {
 		removed, added = f.delta.Removed, f.delta.Added
 	}
-	for _, p := range f.w.pods {
+	for _, p := range f.w.pods() {
 		if p.Node != "" && p.Phase != ledger.PodFinished {
-			list = append(list, slowUser{
+			users = append(users, slowUser{
 				node: p.Node, volumes: f.podVolumes(p), pod: p.UID, leaves: p.Phase == ledger.PodTerminating, takenOut: removed[p.UID],
 			})
 		}
 		if n, ok := added[p.UID]; ok {
-			list = append(list, slowUser{node: n, volumes: f.podVolumes(p), pod: p.UID, tryout: true})
+			users = append(users, slowUser{node: n, volumes: f.podVolumes(p), pod: p.UID, tryout: true})
 		}
 	}
 	for t := range f.w.snapshot().Tickets() {
@@ -63,25 +64,18 @@ func (f slowFit) users() []slowUser {
 			node: t.Node, pod: t.Pod, ticket: true, asks: t.Phase == ledger.TicketPending && !t.Ghost, yields: t.Type == ledger.TypeSnapshot,
 			takenOut: removed[t.Pod],
 		}
-		for _, v := range t.Volumes {
-			id, ok := f.w.judge.slotOf(namespace, v.Claim, ledger.VolumeID{})
-			if ok && (t.Type == ledger.TypePod || !isClaim(id)) {
-				u.volumes = append(u.volumes, id)
-			}
-		}
-		list = append(list, u)
+		u.volumes = f.w.TicketVolumes(*t)
+		users = append(users, u)
 	}
-	return list
+	return users
 }
 
 func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID {
-	var list []ledger.VolumeID
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace}, Type: ledger.TypePod, Pod: p.UID}
 	for _, v := range p.Volumes {
-		if id, ok := f.w.judge.slotOf(namespace, v.Claim, v.Inline); ok {
-			list = append(list, id)
-		}
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim})
 	}
-	return list
+	return f.w.TicketVolumes(t)
 }
 
 // codes are the reasons against the pod at the node.
@@ -106,7 +100,7 @@ func (f slowFit) codes() map[ledger.Code]bool {
 }
 
 func (f slowFit) mode(i int) ledger.Access {
-	return f.w.claims[ledger.ClaimKey{Namespace: namespace, Name: f.pod.Volumes[i].Claim}].Access
+	return f.w.claimOf(ledger.ClaimKey{Namespace: namespace, Name: f.pod.Volumes[i].Claim}).Access
 }
 
 // keepsAway says whether a user keeps the pod from an exclusive volume.
@@ -120,7 +114,7 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 	if u.tryout {
 		return true
 	}
-	if node := f.w.nodes[u.node]; node.OutOfService && node.Ready != ledger.ReadyTrue {
+	if node, _ := f.w.Node(u.node); node.OutOfService && node.Ready != ledger.ReadyTrue {
 		return false
 	}
 	if u.asks {
@@ -134,7 +128,8 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 
 // lived says whether anybody else uses a volume at a node, and will stay.
 func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) bool {
-	fenced := f.w.nodes[n].OutOfService && f.w.nodes[n].Ready != ledger.ReadyTrue
+	node, _ := f.w.Node(n)
+	fenced := node.OutOfService && node.Ready != ledger.ReadyTrue
 	return !fenced && slices.ContainsFunc(users, func(o slowUser) bool {
 		others := o.pod == "" || o.pod != f.pod.UID
 		return o.node == n && !o.asks && !o.leaves && !o.takenOut && !o.tryout && !o.yields && others &&
@@ -145,12 +140,14 @@ func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) b
 // has is the node that has a volume, by its hold or by what is attached, and where
 // others live who use it.
 func (f slowFit) has(users []slowUser, v ledger.VolumeID) ledger.NodeName {
-	at := f.w.holds[v].Node
+	hold, _ := f.w.Hold(v)
+	at := hold.Node
 	for i := range worldNodes {
 		n := nodeName(i)
-		attached := slices.Contains(f.w.nodes[n].Reported, v)
-		for _, a := range f.w.attachments {
-			id, ok := f.w.source(a)
+		node, _ := f.w.Node(n)
+		attached := slices.Contains(node.Reported, v)
+		for _, a := range list[ledger.Attachment](f.w.cluster, world.Attachments) {
+			id, ok := f.w.Source(a)
 			attached = attached || ok && id == v && a.Node == n
 		}
 		if (n == at || at == "" && attached) && f.lived(users, v, n) {
@@ -164,7 +161,8 @@ func (f slowFit) has(users []slowUser, v ledger.VolumeID) ledger.NodeName {
 func (f slowFit) haunts(u slowUser) bool {
 	for t := range f.w.snapshot().Tickets() {
 		if t.Ghost && t.Phase == ledger.TicketPending && t.Pod == u.pod && u.pod != "" {
-			return f.w.pods[u.pod].Node == ""
+			p, _ := f.w.Pod(u.pod)
+			return p.Node == ""
 		}
 	}
 	return false
@@ -173,11 +171,12 @@ func (f slowFit) haunts(u slowUser) bool {
 // slots counts the node's volumes with and without the pod's.
 func (f slowFit) slots(users []slowUser) ledger.Code {
 	bodily := map[ledger.VolumeID]bool{}
-	for _, v := range slices.Concat(f.w.nodes[f.n].InUse, f.w.nodes[f.n].Reported, f.remembered()) {
+	node, _ := f.w.Node(f.n)
+	for _, v := range slices.Concat(node.InUse, node.Reported, f.remembered()) {
 		bodily[v] = true
 	}
-	for _, a := range f.w.attachments {
-		if v, ok := f.w.source(a); ok && a.Node == f.n {
+	for _, a := range list[ledger.Attachment](f.w.cluster, world.Attachments) {
+		if v, ok := f.w.Source(a); ok && a.Node == f.n {
 			bodily[v] = true
 		}
 	}
@@ -251,10 +250,11 @@ func TestFitTwin(t *testing.T) {
 }
 
 // dryRun draws pods that are taken away and pods that are tried.
-func (w *world) dryRun() *ledger.Delta {
+func (w *randomWorld) dryRun() *ledger.Delta {
 	d := &ledger.Delta{}
-	for _, uid := range sortedKeys(w.pods) {
-		switch p := w.pods[uid]; {
+	for _, p := range w.pods() {
+		uid := p.UID
+		switch {
 		case p.Node == "" && w.below(2) == 0:
 			d.Add(uid, nodeName(w.below(worldNodes)))
 		case p.Node != "" && w.below(2) == 0:
@@ -264,15 +264,14 @@ func (w *world) dryRun() *ledger.Delta {
 	return d
 }
 
-func (w *world) compareFit(t *rapid.T, d *ledger.Delta) {
+func (w *randomWorld) compareFit(t *rapid.T, d *ledger.Delta) {
 	s := w.snapshot().With(d)
-	for _, uid := range sortedKeys(w.pods) {
-		p := w.pods[uid]
+	for _, p := range w.pods() {
 		r := arbiter.PodRequest(s, &p)
 		for i := range worldNodes {
 			want := slowFit{w, p, nodeName(i), d}.codes()
 			got := map[ledger.Code]bool{}
-			v := w.arb.Fit(s, r, nodeName(i), w.now)
+			v := w.arb.Fit(s, r, nodeName(i), w.Now)
 			for _, reason := range v.Reasons {
 				got[reason.Code] = true
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // Creations of VolumeAttachments whose answers do not come: they are carried out
@@ -22,31 +23,25 @@ import (
 // errUnanswered says that nothing is known of what came of a write.
 var errUnanswered = errors.New("no answer")
 
-// created is the attachment that a step creates.
-func (c *cluster) created(s arbiter.Step) ledger.Attachment {
-	a := ledger.Attachment{
-		Name: s.Attachment, UID: c.attachmentUID(), Driver: s.Volume.Driver, Node: s.Node,
-		PersistentVolume: s.PV, Ours: true, Transitions: s.Transitions, NodeID: s.NodeID,
-	}
-	if s.PV == "" {
-		a.Inline = s.Volume
-	}
-	return a
+// unanswered is a creation in flight, and the step that it carries out.
+type unanswered struct {
+	step    arbiter.Step
+	request world.Request
 }
 
 // flies says whether a creation of a volume's attachment is in flight.
 func (c *cluster) flies(v ledger.VolumeID) bool {
-	return slices.ContainsFunc(c.flying, func(s arbiter.Step) bool { return s.Volume == v })
+	return slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v })
 }
 
 // land ends the flight of the i-th creation: it is carried out, or never will be.
 // The controller hears of it as of what others write.
 func (c *cluster) land(i int, done bool) {
-	s := c.flying[i]
+	u := c.flying[i]
 	c.flying = slices.Delete(slices.Clone(c.flying), i, i+1)
-	c.trace("in flight: %s: %s", c.stepText(s), map[bool]string{true: "done", false: "lost"}[done])
-	if _, exists := c.attachments[s.Attachment]; done && !exists {
-		c.putAttachment(c.created(s))
+	c.trace("in flight: %s: %s", c.stepText(u.step), map[bool]string{true: "done", false: "lost"}[done])
+	if done {
+		c.ask(u.request)
 	}
 }
 
@@ -60,7 +55,7 @@ func (s *script) flight(a args) {
 }
 
 // newWorldFlight is a world in which every third creation is not answered.
-func newWorldFlight(data []byte) *world {
+func newWorldFlight(data []byte) *randomWorld {
 	w := newWorld(data)
 	w.mutes = func() bool { return w.below(3) == 0 }
 	land := func() {
@@ -74,7 +69,7 @@ func newWorldFlight(data []byte) *world {
 
 // landAll ends all flights: a new leader has waited for that, and so has the end of
 // the faults.
-func (w *world) landAll() {
+func (w *randomWorld) landAll() {
 	for len(w.flying) > 0 {
 		w.land(0, w.below(2) == 0)
 	}

@@ -36,7 +36,7 @@ func TestFreesSlots(t *testing.T) {
 			c := newCluster()
 			apply := func(events ...ledger.Event) {
 				for _, e := range events {
-					c.ledger.Apply(c.now, e)
+					c.ledger.Apply(c.Now, e)
 				}
 			}
 			apply(ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
@@ -50,7 +50,7 @@ func TestFreesSlots(t *testing.T) {
 			apply(pod)
 			apply(test.events...)
 			s := c.ledger.Snapshot()
-			if got := (arbiter.Arbiter{}).FreesSlots(s, arbiter.PodRequest(s, &pod), "n1", c.now); got != test.want {
+			if got := (arbiter.Arbiter{}).FreesSlots(s, arbiter.PodRequest(s, &pod), "n1", c.Now); got != test.want {
 				t.Errorf("FreesSlots is %t, want %t", got, test.want)
 			}
 		})

@@ -38,19 +38,18 @@ func TestNewNodeTwin(t *testing.T) {
 		before := w.snapshot()
 		w.registerDriver(newNode, ledger.NoLimit)
 		after := w.snapshot()
-		for _, uid := range sortedKeys(w.pods) {
-			p := w.pods[uid]
+		for _, p := range w.pods() {
 			r := arbiter.PodRequest(before, &p)
-			got := w.arb.NewNode(before, r, w.now)
-			want := w.arb.Fit(after, arbiter.PodRequest(after, &p), newNode, w.now)
+			got := w.arb.NewNode(before, r, w.Now)
+			want := w.arb.Fit(after, arbiter.PodRequest(after, &p), newNode, w.Now)
 			if !maps.Equal(codesOf(got), codesOf(want)) {
 				w.fail(t, "%s at a new node: %v, want %v", p.Name, codesOf(got), codesOf(want))
 			}
 			nowhere := !got.Allowed()
 			for i := range worldNodes {
-				nowhere = nowhere && !w.arb.Fit(before, r, nodeName(i), w.now).Allowed()
+				nowhere = nowhere && !w.arb.Fit(before, r, nodeName(i), w.Now).Allowed()
 			}
-			if _, said := w.arb.Nowhere(before, r, w.now); said != nowhere {
+			if _, said := w.arb.Nowhere(before, r, w.Now); said != nowhere {
 				w.fail(t, "%s fits nowhere: %t, want %t (%v)", p.Name, said, nowhere, codesOf(got))
 			}
 		}
@@ -62,7 +61,7 @@ func TestPolicyLeavesNewNodesNoRoom(t *testing.T) {
 	none := int32(0)
 	w := newWorld(nil)
 	l := ledger.New()
-	now := w.now
+	now := w.Now
 	pod := ledger.Pod{UID: "p", Namespace: "default", Name: "p", Volumes: []ledger.PodVolume{{Name: "data", Claim: "data"}}}
 	for _, e := range []ledger.Event{
 		ledger.NodeDrivers{Node: "n", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "n", Limit: 4}}},
@@ -87,7 +86,7 @@ func TestPolicyLeavesNewNodesNoRoom(t *testing.T) {
 // no new node would help; who is no pod is not bound by it, nor is who needs no
 // attachment.
 func TestRefusedPolicyFitsNowhere(t *testing.T) {
-	now := newWorld(nil).now
+	now := newWorld(nil).Now
 	pod := ledger.Pod{UID: "p", Namespace: "default", Name: "p", Volumes: []ledger.PodVolume{{Name: "data", Claim: "data"}}}
 	policy := ledger.Policy{Name: "late", Version: "1", Driver: "disk", Class: "slow", BindAfterAttached: true, Refused: true}
 	build := func(class string, more ...ledger.Event) ledger.Snapshot {

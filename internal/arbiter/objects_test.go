@@ -4,38 +4,43 @@ package arbiter_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // The commands that make, change and delete objects.
 
-// node makes a node and its kubelet, or changes one. "new" makes it again
-// under a new UID, with "alive" by the kubelet that is there; boot= and machine= tell
-// what runs there; "driver" registers one driver there, see csinode; zone=… labels it.
+// node makes a node and its machine, or changes the Node. "new" makes the Node again
+// under a new UID: for another machine, or with "alive" for the one that is there. id=
+// is the driver's name for a new machine; "driver" registers one driver there, see
+// csinode; zone=… labels it. ready=unknown takes its network from the machine,
+// ready=false breaks its runtime, ready=true ends both.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
-	n, exists := s.nodes[name]
-	if !exists || a.flag("new") {
+	n, exists := s.Node(name)
+	fresh := !exists || a.flag("new")
+	if fresh {
 		n = ledger.NodeState{Name: name, UID: s.uid(string(name)), Ready: ledger.ReadyTrue, Managed: true, Reporting: !a.flag("new")}
-		if !exists && !a.flag("new") || a.flag("new") && !a.flag("alive") {
-			s.kubelets[name] = newKubelet()
-		}
 	}
-	n.SystemUUID, n.BootID = a.get("machine", string(name)), a.get("boot", n.BootID)
-	was := n.Ready
+	m := s.machine(name)
+	if m == nil || a.flag("new") && !a.flag("alive") {
+		m = s.addMachine(a.get("id", s.machineID(name)), name)
+		s.register(m)
+	}
+	if fresh {
+		n.SystemUUID, n.BootID = m.SystemUUID(), m.BootID()
+	}
 	switch a.get("ready", "") {
 	case "true":
-		n.Ready = ledger.ReadyTrue
+		n.Ready, m.Process.Linked, m.Process.Broken = ledger.ReadyTrue, true, false
 	case "false":
-		n.Ready = ledger.ReadyFalse
+		n.Ready, m.Process.Broken = ledger.ReadyFalse, true
 	case "unknown":
-		n.Ready = ledger.ReadyUnknown
-	}
-	if n.Ready != was || n.ReadySince == 0 {
-		n.ReadySince = s.now.Unix()
+		n.Ready, m.Process.Linked = ledger.ReadyUnknown, false
 	}
 	set := func(flag string, field *bool) {
 		if v, ok := a.keys[flag]; ok {
@@ -49,9 +54,29 @@ func (s *script) node(a args) {
 	if zone := a.get("zone", ""); zone != "" {
 		n.Labels = map[string]string{"zone": zone}
 	}
-	s.putNode(n)
+	s.put(n)
 	if a.keys["driver"] != "" {
 		s.csinode(a)
+	}
+}
+
+// machineID is what a driver calls the next machine of a node.
+func (s *script) machineID(n ledger.NodeName) string {
+	id := "id-" + string(n)
+	for s.Machines[id] != nil {
+		id += "'"
+	}
+	return id
+}
+
+// register has the CSINode name a new machine, as its kubelet does.
+func (s *script) register(m *world.Machine) {
+	if d, exists := s.Drivers(m.Node); exists {
+		d.Drivers = slices.Clone(d.Drivers)
+		for i := range d.Drivers {
+			d.Drivers[i].NodeID = m.ID
+		}
+		s.put(d)
 	}
 }
 
@@ -59,17 +84,16 @@ func (s *script) node(a args) {
 func (s *script) csinode(a args) {
 	name := ledger.NodeName(a.word(1))
 	if a.flag("gone") {
-		delete(s.csinodes, name)
-		s.seen(ledger.NodeDriversGone{Node: name})
+		s.drop(world.NodeDrivers, string(name))
 		return
 	}
 	d := ledger.NodeDrivers{Node: name}
 	for _, driver := range a.list("driver") {
 		d.Drivers = append(d.Drivers, ledger.DriverOnNode{
-			Name: driver, NodeID: a.get("id", "id-"+string(name)), Limit: int32(a.number("limit", int(ledger.NoLimit))),
+			Name: driver, NodeID: s.machine(name).ID, Limit: int32(a.number("limit", int(ledger.NoLimit))),
 		})
 	}
-	s.putDrivers(d)
+	s.put(d)
 }
 
 func accessMode(word string) ledger.Access {
@@ -88,11 +112,11 @@ func accessMode(word string) ledger.Access {
 	return ledger.AccessUnknown
 }
 
-// pv makes a PersistentVolume, and with claim=NAME its bound claim, namespace=
+// volume makes a PersistentVolume, and with claim=NAME its bound claim, namespace=
 // for one of another namespace, zone= with an affinity to nodes of these zones.
-func (s *script) pv(a args) {
+func (s *script) volume(a args) {
 	name := a.word(1)
-	pv := s.pvs[name]
+	pv := s.pv(name)
 	if pv.Name == "" {
 		pv = ledger.PersistentVolume{
 			Name: name, UID: s.uid(name), Access: accessMode(a.get("access", "RWO")), Class: a.get("class", ""),
@@ -105,22 +129,22 @@ func (s *script) pv(a args) {
 	pv.Deleting = a.flag("deleting")
 	if claim := a.get("claim", ""); claim != "" {
 		pv.Claim = ledger.ClaimKey{Namespace: a.get("namespace", namespace), Name: claim}
-		k := s.claims[pv.Claim]
+		k := s.claimOf(pv.Claim)
 		if k.UID == "" {
 			k = ledger.Claim{Key: pv.Claim, UID: s.uid("claim-" + claim)}
 		}
 		k.Bound, k.PersistentVolume, k.Access, k.Class = true, name, pv.Access, pv.Class
 		pv.ClaimUID = k.UID
-		s.putClaim(k)
+		s.put(k)
 	}
-	s.putPV(pv)
+	s.put(pv)
 }
 
 // claim makes or changes a claim: "lost", "deleting", owner=POD for an ephemeral
 // volume's.
 func (s *script) claim(a args) {
 	key := ledger.ClaimKey{Namespace: namespace, Name: a.word(1)}
-	k := s.claims[key]
+	k := s.claimOf(key)
 	if k.UID == "" {
 		k = ledger.Claim{Key: key, UID: s.uid("claim-" + key.Name), Class: a.get("class", ""), Access: accessMode(a.get("access", "RWO"))}
 	}
@@ -134,15 +158,15 @@ func (s *script) claim(a args) {
 	if k.Lost {
 		k.Bound = false
 	}
-	s.putClaim(k)
+	s.put(k)
 }
 
 func (s *script) class(a args) {
-	s.putClass(ledger.StorageClass{Name: a.word(1), Driver: a.get("driver", "disk"), WaitForFirst: a.flag("wait")})
+	s.put(ledger.StorageClass{Name: a.word(1), Driver: a.get("driver", "disk"), WaitForFirst: a.flag("wait")})
 }
 
 func (s *script) driver(a args) {
-	s.putDriver(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true"})
+	s.put(ledger.Driver{Name: a.word(1), AttachRequired: a.get("attach", "true") == "true"})
 }
 
 func (s *script) policy(a args) {
@@ -159,7 +183,7 @@ func (s *script) policy(a args) {
 		limit := int32(n)
 		p.MaxSlots = &limit
 	}
-	s.putPolicy(p)
+	s.put(p)
 }
 
 // pod makes a pod, or another of the same name when the last is gone or
@@ -168,7 +192,7 @@ func (s *script) pod(a args) {
 	name := a.word(1)
 	p, exists := s.podNamed(name)
 	if !exists || a.flag("again") {
-		p = ledger.Pod{UID: s.uid(name), Namespace: a.get("namespace", namespace), Name: name, Created: s.now.Unix(), Node: ledger.NodeName(a.get("node", "")), OptedOut: a.flag("optedOut")}
+		p = ledger.Pod{UID: s.uid(name), Namespace: a.get("namespace", namespace), Name: name, Created: s.Now.Unix(), Node: ledger.NodeName(a.get("node", "")), OptedOut: a.flag("optedOut")}
 		for _, volume := range a.list("ephemeral") {
 			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: volume, Claim: name + "-" + volume, Ephemeral: true})
 		}
@@ -180,13 +204,14 @@ func (s *script) pod(a args) {
 			p.Volumes = append(p.Volumes, ledger.PodVolume{Name: fmt.Sprintf("inline-%d", i), Inline: id, Access: accessMode(a.get("access", ""))})
 		}
 	}
-	switch a.get("phase", "") {
-	case "terminating":
-		p.Phase = ledger.PodTerminating
-	case "finished":
+	if a.get("phase", "") == "finished" {
 		p.Phase = ledger.PodFinished
 	}
-	s.putPod(p)
+	s.put(p)
+	if a.get("phase", "") == "terminating" {
+		s.DeletePod(p.UID)
+		s.sync()
+	}
 }
 
 // reserve lets the scheduler place a pod: node=NAME, or where Nodes, Fit and
@@ -206,7 +231,7 @@ func (s *script) reserve(a args) {
 		s.trace("no node fits %s", p.Name)
 		return
 	}
-	tickets, v := s.arb.Reserve(snap, &p, at, "moorage-scheduler", s.now)
+	tickets, v := s.arb.Reserve(snap, &p, at, "moorage-scheduler", s.Now)
 	if !v.Allowed() {
 		s.trace("%s: %s%s", at, v.Outcome, because(v))
 		return
@@ -214,16 +239,17 @@ func (s *script) reserve(a args) {
 	for _, t := range tickets {
 		t.UID = s.uid("ticket-" + p.UID)
 		s.trace("reserved %s for %s", at, p.Name)
-		s.putTicket(t)
+		s.put(t)
 	}
 }
 
 func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 	r := arbiter.PodRequest(snap, &p)
-	only, narrowed := s.arb.Nodes(snap, r, s.now)
+	only, narrowed := s.arb.Nodes(snap, r, s.Now)
 	best, score := ledger.NodeName(""), int64(-1)
-	for _, n := range sortedKeys(s.nodes) {
-		if narrowed && n != only || !s.arb.Fit(snap, r, n, s.now).Allowed() {
+	for _, node := range list[ledger.NodeState](s.cluster, world.Nodes) {
+		n := node.Name
+		if narrowed && n != only || !s.arb.Fit(snap, r, n, s.Now).Allowed() {
 			continue
 		}
 		if rank := s.arb.Rank(snap, r, n, arbiter.Weights{}); rank > score {
@@ -238,7 +264,7 @@ func (s *script) choose(snap ledger.Snapshot, p ledger.Pod) ledger.NodeName {
 func (s *script) ticket(a args) {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: a.word(1)}, Type: ledger.TicketType(a.get("type", "Manual")),
-		Node: ledger.NodeName(a.get("node", "")), Created: s.now.Unix() - int64(a.number("age", 0)),
+		Node: ledger.NodeName(a.get("node", "")), Created: s.Now.Unix() - int64(a.number("age", 0)),
 	}
 	if p, ok := s.podNamed(a.get("pod", "")); ok {
 		t.ID.Name, t.Type, t.Pod, t.PodName = p.UID, ledger.TypePod, p.UID, p.Name
@@ -248,7 +274,7 @@ func (s *script) ticket(a args) {
 				continue
 			}
 			key := ledger.ClaimKey{Namespace: namespace, Name: v.Claim}
-			t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim, ClaimUID: s.claims[key].UID})
+			t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim, ClaimUID: s.claimOf(key).UID})
 		}
 	}
 	for _, claim := range a.list("claims") {
@@ -261,15 +287,18 @@ func (s *script) ticket(a args) {
 	if a.flag("granted") {
 		t.Phase = ledger.TicketGranted
 	}
-	s.putTicket(t)
+	s.put(t)
 }
 
-// forgeHold writes a hold as somebody else would: PV node=…, or nobody's.
+// forgeHold writes a hold as somebody else would: PV node=…, or nobody's. The judge
+// judges Moorage.
 func (s *script) forgeHold(a args) {
 	v := s.volumeNamed(a.word(1))
-	h := s.holds[v]
+	h, _ := s.Hold(v)
 	h.Node, h.Requesters, h.Next = ledger.NodeName(a.get("node", "")), nil, ledger.Promise{}
-	s.putHold(v, h)
+	faults := s.Judge.Faults
+	s.put(ledger.HoldSeen{Volume: v, Hold: h})
+	s.Judge.Faults = faults
 }
 
 // attachment makes a VolumeAttachment that Moorage did not, or "ours": volume=PV node=…,
@@ -277,63 +306,58 @@ func (s *script) forgeHold(a args) {
 func (s *script) attachment(a args) {
 	v, n := s.volumeNamed(a.get("volume", "")), ledger.NodeName(a.get("node", ""))
 	va := ledger.Attachment{
-		Name: a.get("name", ledger.AttachmentName(v, n)), UID: s.attachmentUID(), Driver: a.get("driver", v.Driver), Node: n,
-		PersistentVolume: a.get("volume", ""), Attached: a.flag("attached"), NodeID: a.get("id", ""), Ours: a.flag("ours"),
+		Name: a.get("name", ledger.AttachmentName(v, n)), UID: s.UID(), Driver: a.get("driver", v.Driver), Node: n,
+		PersistentVolume: a.get("volume", ""), Attached: a.flag("attached"), Ours: a.flag("ours"),
 	}
 	if strings.Contains(va.PersistentVolume, "^") {
 		va.PersistentVolume, va.Inline = "", v
 	}
-	if va.Attached {
-		s.disks.at[v] = map[ledger.NodeName]bool{n: true}
+	if m := s.machine(n); m != nil {
+		va.NodeID = m.ID
+		if va.Attached {
+			s.Publish(v, m.ID)
+		}
 	}
-	s.putAttachment(va)
+	s.Stamp(va.Name)
+	s.put(va)
 }
 
 func (s *script) bind(a args) {
 	p, _ := s.podNamed(a.get("pod", a.word(1)))
 	p.Node = ledger.NodeName(a.get("node", ""))
-	s.putPod(p)
+	s.put(p)
 }
 
 // delete asks for a deletion: pod= (terminating, "force" for at once),
 // ticket=, node=, pv=, claim=, attachment= of PV at node, hold=.
 func (s *script) delete(a args) {
+	defer s.sync()
+	key := func(name string) string { return ledger.ClaimKey{Namespace: namespace, Name: name}.String() }
 	switch {
+	case a.keys["pod"] != "" && a.flag("force"):
+		p, _ := s.podNamed(a.keys["pod"])
+		s.Drop(world.Pods, p.UID)
 	case a.keys["pod"] != "":
 		p, _ := s.podNamed(a.keys["pod"])
-		if a.flag("force") || p.Node == "" {
-			s.deletePod(p.UID)
-			return
-		}
-		p.Phase = ledger.PodTerminating
-		s.putPod(p)
+		s.DeletePod(p.UID)
 	case a.keys["ticket"] != "":
 		if t, ok := s.ticketNamed(a.keys["ticket"]); ok {
-			s.deleteTicket(t.ID)
+			s.Drop(world.Tickets, t.ID.String())
 		}
 	case a.keys["attachment"] != "":
 		s.deleteVA(a)
 	case a.keys["node"] != "":
-		name := ledger.NodeName(a.keys["node"])
-		delete(s.nodes, name)
-		s.seen(ledger.NodeGone{Name: name})
+		s.Drop(world.Nodes, a.keys["node"])
 	case a.keys["pv"] != "":
-		delete(s.pvs, a.keys["pv"])
-		s.seen(ledger.PersistentVolumeGone{Name: a.keys["pv"]})
+		s.Vanish(a.keys["pv"])
 	case a.keys["claim"] != "":
-		key := ledger.ClaimKey{Namespace: namespace, Name: a.keys["claim"]}
-		delete(s.claims, key)
-		s.seen(ledger.ClaimGone{Key: key})
+		s.Drop(world.Claims, key(a.keys["claim"]))
 	case a.keys["hold"] != "":
-		v := s.volumeNamed(a.keys["hold"])
-		delete(s.holds, v)
-		s.seen(ledger.HoldGone{Volume: v})
+		s.Drop(world.Holds, s.volumeNamed(a.keys["hold"]).String())
 	case a.keys["class"] != "":
-		delete(s.classes, a.keys["class"])
-		s.seen(ledger.StorageClassGone{Name: a.keys["class"]})
+		s.Drop(world.Classes, a.keys["class"])
 	case a.keys["driver"] != "":
-		delete(s.drivers, a.keys["driver"])
-		s.seen(ledger.DriverGone{Name: a.keys["driver"]})
+		s.Drop(world.Drivers, a.keys["driver"])
 	}
 }
 
@@ -343,29 +367,37 @@ func (s *script) deleteVA(a args) {
 	if n := a.keys["node"]; n != "" {
 		name = ledger.AttachmentName(s.volumeNamed(name), ledger.NodeName(n))
 	}
-	va, ok := s.attachments[name]
-	if !ok {
+	if s.ask(world.Request{Do: world.DropAttachment, Key: name, Manager: true}).Code != world.OK {
 		s.trace("no such attachment")
-		return
 	}
-	va.Deleting = true
-	s.putAttachment(va)
 }
 
-// kubelet stops, starts, restarts or reboots a node's kubelet; "renews" has it renew
-// its Lease once, whatever it is.
+// kubelet starts a node's kubelet, and what it runs on; "down" ends it, and "off" the
+// machine's power; "restart" and "reboot" do both, one after the other, "reboot down"
+// without the kubelet; "renews" has it renew its Lease once, whatever it is.
 func (s *script) kubelet(a args) {
-	k := s.kubelets[ledger.NodeName(a.word(1))]
-	if a.flag("renews") {
-		s.leases[ledger.NodeName(a.word(1))]++
+	m := s.machine(ledger.NodeName(a.word(1)))
+	k := s.Kubelet(m.ID)
+	switch {
+	case a.flag("renews"):
+		up, linked := k.Up, k.Linked
+		k.Up, k.Linked = true, true
+		k.Renew()
+		k.Up, k.Linked = up, linked
 		return
+	case a.flag("reboot"), a.flag("off"):
+		m.PowerOff()
+	case a.flag("restart"), a.flag("down"):
+		k.Kill()
 	}
-	k.down = a.flag("down")
-	if a.flag("restart") {
-		k.restart(s.pods)
-	}
-	if a.flag("reboot") {
-		k.reboot()
+	switch {
+	case a.flag("reboot") && a.flag("down"):
+		m.PowerOn()
+	case !a.flag("down") && !a.flag("off"):
+		k.Linked = true
+		if !k.Up {
+			k.Start()
+		}
 	}
 }
 
@@ -373,12 +405,12 @@ func (s *script) kubelet(a args) {
 // attach that "lies" happens, and says that it has failed; a detach that "hangs" is
 // not answered.
 func (s *script) fail(a args) {
-	book, text := s.disks.failAttach, "the cloud said no"
+	book, text := s.csi.failAttach, "the cloud said no"
 	if a.flag("detach") {
-		book = s.disks.failDetach
+		book = s.csi.failDetach
 	}
 	v := s.volumeNamed(a.get("volume", ""))
-	s.disks.lies[v], s.disks.hangs[v] = a.flag("lies"), a.flag("hangs")
+	s.csi.lies[v], s.csi.hangs[v] = a.flag("lies"), a.flag("hangs")
 	if a.flag("hangs") {
 		return
 	}
@@ -398,7 +430,7 @@ func (s *script) refuse(a args) {
 
 // reportNode writes a node's lists as somebody else might: inUse=, attached=.
 func (s *script) reportNode(a args) {
-	n := s.nodes[ledger.NodeName(a.word(1))]
+	n, _ := s.Node(ledger.NodeName(a.word(1)))
 	list := func(key string, field *[]ledger.VolumeID) {
 		if _, ok := a.keys[key]; !ok {
 			return
@@ -410,7 +442,7 @@ func (s *script) reportNode(a args) {
 	}
 	list("inUse", &n.InUse)
 	list("attached", &n.Reported)
-	s.putNode(n)
+	s.put(n)
 }
 
 // show prints what the controller knows: of a volume or a node.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // docs/reasons.md explains every code, in the order of the code, and says of
@@ -56,18 +57,19 @@ func TestReasonsHaveMessages(t *testing.T) {
 func TestOtherNamespacesAreNotNamed(t *testing.T) {
 	c := newCluster()
 	for _, n := range []ledger.NodeName{"n1", "n2"} {
-		c.putNode(ledger.NodeState{Name: n, UID: string(n), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
-		c.putDrivers(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: "disk", Limit: ledger.NoLimit}}})
+		c.addMachine(string(n), n)
+		c.put(ledger.NodeState{Name: n, UID: string(n), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		c.put(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: ledger.NoLimit}}})
 	}
 	disk := ledger.VolumeID{Driver: "disk", Handle: "h"}
 	for _, namespace := range []string{"mine", "theirs"} {
 		key := ledger.ClaimKey{Namespace: namespace, Name: "data"}
-		c.putPV(ledger.PersistentVolume{Name: namespace, Volume: disk, Access: ledger.AccessNode, Claim: key})
-		c.putClaim(ledger.Claim{Key: key, UID: "claim-" + namespace, Bound: true, PersistentVolume: namespace, Access: ledger.AccessNode})
+		c.put(ledger.PersistentVolume{Name: namespace, Volume: disk, Access: ledger.AccessNode, Claim: key})
+		c.put(ledger.Claim{Key: key, UID: "claim-" + namespace, Bound: true, PersistentVolume: namespace, Access: ledger.AccessNode})
 	}
 	pod := func(namespace, name string, node ledger.NodeName) ledger.Pod {
 		p := ledger.Pod{UID: namespace + name, Namespace: namespace, Name: name, Node: node, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
-		c.putPod(p)
+		c.put(p)
 		return p
 	}
 	pod("theirs", "secret", "n1")
@@ -78,14 +80,14 @@ func TestOtherNamespacesAreNotNamed(t *testing.T) {
 	} {
 		waits := pod(want.namespace, "waits", "")
 		r := arbiter.PodRequest(c.snapshot(), &waits)
-		if got := c.arb.Fit(c.snapshot(), r, "n2", c.now).First().Message(); got != want.text {
+		if got := c.arb.Fit(c.snapshot(), r, "n2", c.Now).First().Message(); got != want.text {
 			t.Errorf("Fit says %q, want %q", got, want.text)
 		}
 		bound := pod(want.namespace, "bound", "n2")
 		need := arbiter.PodRequest(c.snapshot(), &bound).Needs[0]
-		if got := c.arb.Explain(c.snapshot(), need, "n2", c.now).SeenFrom(want.namespace).First().Message(); got != want.text {
+		if got := c.arb.Explain(c.snapshot(), need, "n2", c.Now).SeenFrom(want.namespace).First().Message(); got != want.text {
 			t.Errorf("Explain says %q, want %q", got, want.text)
 		}
-		c.deletePod(bound.UID)
+		c.drop(world.Pods, bound.UID)
 	}
 }

@@ -88,11 +88,11 @@ func play(t *testing.T, text string) string {
 // broken is what the audit and the judge say now.
 func (s *script) broken() []string {
 	var list []string
-	for _, v := range s.arb.Audit(s.snapshot(), s.now) {
+	for _, v := range s.arb.Audit(s.snapshot(), s.Now) {
 		list = append(list, v.String())
 	}
-	list = append(list, s.judge.faults...)
-	s.judge.faults = nil
+	list = append(list, s.Judge.Faults...)
+	s.Judge.Faults = nil
 	if s.allow {
 		return nil
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
-// world is a cluster in which everything happens in an order that bytes
+// randomWorld is a cluster in which everything happens in an order that bytes
 // decide: users, schedulers, kubelets, the attacher, the controller with a
 // view that lags, and faults.
-type world struct {
+type randomWorld struct {
 	*cluster
 	rest []byte
 	log  []string
@@ -36,17 +37,17 @@ const (
 	worldPods   = 6
 )
 
-func newWorld(data []byte) *world {
-	w := &world{cluster: newCluster(), rest: data}
+func newWorld(data []byte) *randomWorld {
+	w := &randomWorld{cluster: newCluster(), rest: data}
 	w.trace = func(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 	for i := range worldNodes {
 		n := nodeName(i)
-		w.kubelets[n] = newKubelet()
-		w.putNode(ledger.NodeState{Name: n, UID: w.uid(string(n)), Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		m := w.addMachine(string(n), n)
+		w.put(ledger.NodeState{Name: n, UID: w.uid(string(n)), Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SystemUUID: m.SystemUUID(), BootID: m.BootID()})
 		w.registerDriver(n, 2)
 	}
 	modes := []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessMany, ledger.AccessPod, ledger.AccessNode}
-	w.putClass(ledger.StorageClass{Name: "wait", Driver: "disk", WaitForFirst: true})
+	w.put(ledger.StorageClass{Name: "wait", Driver: "disk", WaitForFirst: true})
 	for i := range worldClaims {
 		key := claimKey(i)
 		k := ledger.Claim{Key: key, UID: w.uid(key.Name), Class: "wait", Access: modes[i]}
@@ -54,7 +55,7 @@ func newWorld(data []byte) *world {
 			k.Bound, k.PersistentVolume = true, "pv-"+key.Name
 			w.providePV(k)
 		}
-		w.putClaim(k)
+		w.put(k)
 	}
 	w.lag = true
 	return w
@@ -66,17 +67,17 @@ func claimKey(i int) ledger.ClaimKey {
 	return ledger.ClaimKey{Namespace: namespace, Name: "c" + strconv.Itoa(i%worldClaims)}
 }
 
-func (w *world) registerDriver(n ledger.NodeName, limit int32) {
-	w.putDrivers(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: limit}}})
+func (w *randomWorld) registerDriver(n ledger.NodeName, limit int32) {
+	w.put(ledger.NodeDrivers{Node: n, Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: limit}}})
 }
 
-func (w *world) providePV(k ledger.Claim) {
+func (w *randomWorld) providePV(k ledger.Claim) {
 	name := "pv-" + k.Key.Name
-	w.putPV(ledger.PersistentVolume{Name: name, UID: w.uid(name), Access: k.Access, Claim: k.Key, Volume: ledger.VolumeID{Driver: "disk", Handle: name}})
+	w.put(ledger.PersistentVolume{Name: name, UID: w.uid(name), Access: k.Access, Claim: k.Key, Volume: ledger.VolumeID{Driver: "disk", Handle: name}})
 }
 
 // below draws a number from 0 to n-1.
-func (w *world) below(n int) int {
+func (w *randomWorld) below(n int) int {
 	if len(w.rest) == 0 {
 		return 0
 	}
@@ -86,7 +87,7 @@ func (w *world) below(n int) int {
 }
 
 // step lets one thing happen.
-func (w *world) step() {
+func (w *randomWorld) step() {
 	actions := []func(){
 		w.newPod, w.reservePod, w.reservePod, w.bindOne, w.bindOne, w.endPod,
 		w.kubeletTurn, w.kubeletTurn, w.kubeletTurn, w.attacherTurn, w.attacherTurn, w.attacherTurn,
@@ -97,7 +98,7 @@ func (w *world) step() {
 	actions[w.below(len(actions))]()
 }
 
-func (w *world) rare() {
+func (w *randomWorld) rare() {
 	actions := []func(){
 		w.nodeFails, w.nodeReturns, w.taint, w.driverFaults, w.advanceTime, w.restartController, w.bypass,
 		w.otherTicket, w.deleteTicketOfSomebody, w.changeLimit, w.remakeNode, w.provision,
@@ -105,29 +106,24 @@ func (w *world) rare() {
 	actions[w.below(len(actions))]()
 }
 
-func (w *world) newPod() {
-	if len(w.pods) >= worldPods {
+func (w *randomWorld) newPod() {
+	if len(w.pods()) >= worldPods {
 		return
 	}
 	w.pod++
 	name := "p" + strconv.Itoa(w.pod)
-	p := ledger.Pod{UID: name, Namespace: namespace, Name: name, Created: w.now.Unix()}
+	p := ledger.Pod{UID: name, Namespace: namespace, Name: name, Created: w.Now.Unix()}
 	first := w.below(worldClaims)
 	p.Volumes = []ledger.PodVolume{{Name: "a", Claim: claimKey(first).Name}}
 	if w.below(3) == 0 {
 		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: "b", Claim: claimKey(first + 1).Name})
 	}
 	w.trace("pod %s wants %v", name, p.Volumes)
-	w.putPod(p)
+	w.put(p)
 }
 
-func (w *world) anyPod(want func(ledger.Pod) bool) (ledger.Pod, bool) {
-	var list []ledger.Pod
-	for _, uid := range sortedKeys(w.pods) {
-		if want(w.pods[uid]) {
-			list = append(list, w.pods[uid])
-		}
-	}
+func (w *randomWorld) anyPod(want func(ledger.Pod) bool) (ledger.Pod, bool) {
+	list := slices.DeleteFunc(w.pods(), func(p ledger.Pod) bool { return !want(p) })
 	if len(list) == 0 {
 		return ledger.Pod{}, false
 	}
@@ -138,20 +134,20 @@ func unbound(p ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLi
 
 // reservePod lets a scheduler try a node, with a view as old as the
 // controller's, or without asking anybody.
-func (w *world) reservePod() {
+func (w *randomWorld) reservePod() {
 	p, ok := w.anyPod(unbound)
 	if !ok {
 		return
 	}
 	n := nodeName(w.below(worldNodes))
 	id := ledger.TicketID{Namespace: namespace, Name: p.UID}
-	if old, exists := w.tickets[id]; exists {
+	if old, exists := w.Ticket(id); exists {
 		if old.Phase == ledger.TicketRefused {
-			w.deleteTicket(id)
+			w.drop(world.Tickets, id.String())
 		}
 		return
 	}
-	tickets, v := w.arb.Reserve(w.snapshot(), &p, n, "scheduler", w.now)
+	tickets, v := w.arb.Reserve(w.snapshot(), &p, n, "scheduler", w.Now)
 	if !v.Allowed() && w.below(4) > 0 {
 		return
 	}
@@ -165,60 +161,61 @@ func (w *world) reservePod() {
 	for _, t := range tickets {
 		t.UID = w.uid("ticket-" + t.ID.Name)
 		w.trace("ticket %s at %s", t.ID.Name, t.Node)
-		w.putTicket(t)
+		w.put(t)
 	}
 }
 
 // bindOne lets the scheduler bind a pod whose ticket is granted.
-func (w *world) bindOne() {
+func (w *randomWorld) bindOne() {
 	p, ok := w.anyPod(func(p ledger.Pod) bool {
-		t, ok := w.tickets[ledger.TicketID{Namespace: namespace, Name: p.UID}]
+		t, ok := w.Ticket(ledger.TicketID{Namespace: namespace, Name: p.UID})
 		return unbound(p) && ok && t.Phase == ledger.TicketGranted
 	})
 	if ok {
-		p.Node = w.tickets[ledger.TicketID{Namespace: namespace, Name: p.UID}].Node
-		w.trace("bind %s to %s", p.Name, p.Node)
-		w.putPod(p)
+		t, _ := w.Ticket(ledger.TicketID{Namespace: namespace, Name: p.UID})
+		w.trace("bind %s to %s", p.Name, t.Node)
+		w.ask(world.Request{Do: world.BindPod, UID: p.UID, Node: t.Node})
 	}
 }
 
-// bypass binds a pod past all rules, and is seen at once.
-func (w *world) bypass() {
+// bypass binds a pod past all rules, and is seen at once. From then on no limit is
+// judged: what was granted may be one too many by what came meanwhile.
+func (w *randomWorld) bypass() {
 	if p, ok := w.anyPod(unbound); ok {
-		p.Node = nodeName(w.below(worldNodes))
+		p.Node, w.Judge.Limits = nodeName(w.below(worldNodes)), false
 		w.trace("bind %s to %s past all rules", p.Name, p.Node)
-		w.putPod(p)
+		w.put(p)
 		w.flush()
 	}
 }
 
-func (w *world) endPod() {
+func (w *randomWorld) endPod() {
 	p, ok := w.anyPod(func(ledger.Pod) bool { return true })
 	switch {
 	case !ok:
-	case p.Node == "" || w.below(4) == 0 && w.kubelets[p.Node].down:
+	case p.Node == "" || w.below(4) == 0 && !w.kubeletOf(p.Node).Works():
 		w.trace("pod %s is gone at once", p.Name)
-		w.deletePod(p.UID)
+		w.drop(world.Pods, p.UID)
 	case w.below(5) == 0:
 		p.Phase = ledger.PodFinished
 		w.trace("pod %s finishes", p.Name)
-		w.putPod(p)
+		w.put(p)
 	case p.Phase == ledger.PodLive:
-		p.Phase = ledger.PodTerminating
 		w.trace("pod %s terminates", p.Name)
-		w.putPod(p)
+		w.DeletePod(p.UID)
+		w.sync()
 	}
 }
 
-func (w *world) kubeletTurn() { w.tick(nodeName(w.below(worldNodes))) }
+func (w *randomWorld) kubeletTurn() { w.tick(w.machine(nodeName(w.below(worldNodes)))) }
 
-func (w *world) attacherTurn() {
-	if names := sortedKeys(w.attachments); len(names) > 0 {
+func (w *randomWorld) attacherTurn() {
+	if names := w.Keys(world.Attachments); len(names) > 0 {
 		w.attacher(names[w.below(len(names))])
 	}
 }
 
-func (w *world) decideOne() {
+func (w *randomWorld) decideOne() {
 	if ids := w.ticketOrder(); len(ids) > 0 {
 		w.decide(ids[w.below(len(ids))])
 	}
@@ -226,7 +223,7 @@ func (w *world) decideOne() {
 
 // planOne does the steps of one volume's plan, in any order and not all of
 // them; some answers are lost.
-func (w *world) planOne() {
+func (w *randomWorld) planOne() {
 	ids := w.volumes()
 	if len(ids) == 0 {
 		return
@@ -235,7 +232,7 @@ func (w *world) planOne() {
 	if w.flies(id) {
 		return
 	}
-	steps := w.arb.Plan(w.snapshot(), id, w.now).Steps
+	steps := w.arb.Plan(w.snapshot(), id, w.Now).Steps
 	for len(steps) > 0 {
 		i := w.below(len(steps))
 		if w.below(6) > 0 {
@@ -248,57 +245,57 @@ func (w *world) planOne() {
 	}
 }
 
-func (w *world) deliverSome() {
+func (w *randomWorld) deliverSome() {
 	for range 1 + w.below(4) {
 		w.deliver(w.below(8))
 	}
 }
 
 // otherTicket makes or deletes a ticket that is not a pod's.
-func (w *world) otherTicket() {
+func (w *randomWorld) otherTicket() {
 	id := ledger.TicketID{Namespace: namespace, Name: "t" + strconv.Itoa(w.below(2))}
-	if _, exists := w.tickets[id]; exists {
+	if _, exists := w.Ticket(id); exists {
 		w.trace("ticket %s is deleted", id.Name)
-		w.deleteTicket(id)
+		w.drop(world.Tickets, id.String())
 		return
 	}
 	t := ledger.Ticket{
-		ID: id, UID: w.uid(id.Name), Node: nodeName(w.below(worldNodes)), Created: w.now.Unix(),
+		ID: id, UID: w.uid(id.Name), Node: nodeName(w.below(worldNodes)), Created: w.Now.Unix(),
 		Type:    []ledger.TicketType{ledger.TypeManual, ledger.TypeSnapshot}[w.below(2)],
 		Volumes: []ledger.TicketVolume{{Claim: claimKey(w.below(worldClaims)).Name}},
 	}
 	w.trace("ticket %s (%s) at %s for %s", id.Name, t.Type, t.Node, t.Volumes[0].Claim)
-	w.putTicket(t)
+	w.put(t)
 }
 
-func (w *world) deleteTicketOfSomebody() {
+func (w *randomWorld) deleteTicketOfSomebody() {
 	if ids := w.ticketOrder(); len(ids) > 0 {
 		id := ids[w.below(len(ids))]
-		if _, exists := w.tickets[id]; exists {
+		if _, exists := w.Ticket(id); exists {
 			w.trace("ticket %s is deleted by somebody", id.Name)
-			w.deleteTicket(id)
+			w.drop(world.Tickets, id.String())
 		}
 	}
 }
 
 // provision binds the claim that waits, once somebody is to use it.
-func (w *world) provision() {
+func (w *randomWorld) provision() {
 	key := claimKey(worldClaims - 1)
-	k := w.claims[key]
+	k := w.claimOf(key)
 	if !k.Bound {
 		k.Bound, k.PersistentVolume = true, "pv-"+key.Name
 		w.trace("claim %s is bound", key.Name)
-		w.putClaim(k)
+		w.put(k)
 		w.providePV(k)
 	}
 }
 
 // calm ends all faults.
-func (w *world) calm() {
+func (w *randomWorld) calm() {
 	w.trace("all faults end")
 	w.mutes = func() bool { return false }
 	w.landAll()
-	w.disks.failAttach, w.disks.failDetach = map[ledger.VolumeID]ledger.CallError{}, map[ledger.VolumeID]ledger.CallError{}
+	w.csi.failAttach, w.csi.failDetach = map[ledger.VolumeID]ledger.CallError{}, map[ledger.VolumeID]ledger.CallError{}
 	w.flush()
 	w.lag = false
 	if w.stock != nil && w.stock.down {
@@ -306,9 +303,6 @@ func (w *world) calm() {
 	}
 	for i := range worldNodes {
 		n := nodeName(i)
-		if _, exists := w.nodes[n]; !exists {
-			w.makeNode(n)
-		}
 		w.returns(n)
 		w.registerDriver(n, 2)
 	}
@@ -316,9 +310,9 @@ func (w *world) calm() {
 }
 
 // check fails when anything is wrong now.
-func (w *world) check(t failer, what string) {
-	found := w.judge.faults
-	for _, v := range w.arb.Audit(w.snapshot(), w.now) {
+func (w *randomWorld) check(t failer, what string) {
+	found := w.Judge.Faults
+	for _, v := range w.arb.Audit(w.snapshot(), w.Now) {
 		found = append(found, v.String())
 	}
 	for _, f := range found {
@@ -334,7 +328,7 @@ type failer interface {
 	Logf(format string, args ...any)
 }
 
-func (w *world) fail(t failer, format string, args ...any) {
+func (w *randomWorld) fail(t failer, format string, args ...any) {
 	t.Helper()
 	for _, line := range w.log {
 		t.Logf("%s", line)
@@ -344,7 +338,7 @@ func (w *world) fail(t failer, format string, args ...any) {
 
 // play lets data decide what happens, then ends all faults and sees whether
 // everything comes to rest, as it should.
-func (w *world) play(t failer) {
+func (w *randomWorld) play(t failer) {
 	for len(w.rest) > 0 {
 		w.step()
 		w.check(t, "under way")
@@ -353,25 +347,45 @@ func (w *world) play(t failer) {
 	w.calm()
 	w.rests(t, "after the faults")
 	w.everybodyServed(t)
-	for _, uid := range sortedKeys(w.pods) {
-		p := w.pods[uid]
-		p.Phase = ledger.PodTerminating
-		if p.Node == "" {
-			w.deletePod(uid)
-		} else {
-			w.putPod(p)
-		}
+	for _, p := range w.pods() {
+		w.DeletePod(p.UID)
 	}
 	for _, id := range w.ticketOrder() {
-		w.deleteTicket(id)
+		w.drop(world.Tickets, id.String())
 	}
+	w.sync()
 	w.rests(t, "at the end")
+	if w.rebootDoubted() {
+		w.rests(t, "after the machines in doubt have booted anew")
+	}
 	w.nothingLeft(t)
+}
+
+// rebootDoubted reboots the machines whose kubelets may have forgotten a volume: where
+// no pod comes any more, nothing else tells.
+func (w *randomWorld) rebootDoubted() bool {
+	did := false
+	reboot := func(n ledger.NodeName) {
+		w.machine(n).PowerOff()
+		w.returns(n)
+		did = true
+	}
+	for _, h := range list[ledger.HoldSeen](w.cluster, world.Holds) {
+		if h.Hold.Reason == arbiter.InUseUnknown {
+			reboot(h.Hold.Node)
+		}
+		for _, f := range h.Hold.Fences {
+			if f.Rule == "" {
+				reboot(f.Node)
+			}
+		}
+	}
+	return did
 }
 
 // standstill lets everything happen that can while the faults last, and asks what
 // those are told who have to wait for their end: not that things are under way.
-func (w *world) standstill(t failer) {
+func (w *randomWorld) standstill(t failer) {
 	w.mutes = func() bool { return false }
 	w.landAll()
 	w.flush()
@@ -381,20 +395,19 @@ func (w *world) standstill(t failer) {
 	}
 	w.check(t, "while the faults last")
 	s := w.snapshot()
-	for _, uid := range sortedKeys(w.pods) {
-		p := w.pods[uid]
-		if p.Node == "" || p.Phase != ledger.PodLive || w.kubelets[p.Node].running[uid] {
+	for _, p := range w.pods() {
+		if p.Node == "" || p.Phase != ledger.PodLive || w.running(p) {
 			continue
 		}
 		for _, need := range arbiter.PodRequest(s, &p).Needs {
-			if v := w.arb.Explain(s, need, p.Node, w.now); !v.Allowed() && !slices.ContainsFunc(v.Reasons, w.lasts) {
+			if v := w.arb.Explain(s, need, p.Node, w.Now); !v.Allowed() && !slices.ContainsFunc(v.Reasons, w.lasts) {
 				w.fail(t, "pod %s at %s is told %s, and nothing moves", p.Name, p.Node, because(v))
 			}
 		}
 	}
 }
 
-func (w *world) rests(t failer, what string) {
+func (w *randomWorld) rests(t failer, what string) {
 	for range 3 {
 		if !w.settle() {
 			w.fail(t, "%s: never settles", what)
@@ -402,21 +415,20 @@ func (w *world) rests(t failer, what string) {
 		w.check(t, what)
 		w.pass(7 * time.Minute)
 	}
-	for _, v := range w.arb.AuditAtRest(w.snapshot(), w.now) {
+	for _, v := range w.arb.AuditAtRest(w.snapshot(), w.Now) {
 		w.fail(t, "%s: %s", what, v)
 	}
 }
 
 // everybodyServed: each bound pod runs, or there is a reason why not.
-func (w *world) everybodyServed(t failer) {
+func (w *randomWorld) everybodyServed(t failer) {
 	s := w.snapshot()
-	for _, uid := range sortedKeys(w.pods) {
-		p := w.pods[uid]
-		if p.Node == "" || p.Phase != ledger.PodLive || w.kubelets[p.Node].running[uid] {
+	for _, p := range w.pods() {
+		if p.Node == "" || p.Phase != ledger.PodLive || w.running(p) {
 			continue
 		}
 		waits := slices.ContainsFunc(arbiter.PodRequest(s, &p).Needs, func(need arbiter.Need) bool {
-			v := w.arb.Explain(s, need, p.Node, w.now)
+			v := w.arb.Explain(s, need, p.Node, w.Now)
 			return !v.Allowed() && slices.ContainsFunc(v.Reasons, w.lasts)
 		})
 		if !waits {
@@ -428,7 +440,7 @@ func (w *world) everybodyServed(t failer) {
 // lasts says whether a reason is one for which a pod may wait when nothing moves any
 // more: not one that says that things are under way. Beside another controller they
 // may be, for what that one knows.
-func (w *world) lasts(r arbiter.Reason) bool {
+func (w *randomWorld) lasts(r arbiter.Reason) bool {
 	switch r.Code {
 	case arbiter.Attaching, arbiter.NotReported, arbiter.NotGranted, arbiter.Detaching:
 		return w.stock != nil
@@ -436,13 +448,13 @@ func (w *world) lasts(r arbiter.Reason) bool {
 	return true
 }
 
-func (w *world) nothingLeft(t failer) {
-	for name := range w.attachments {
+func (w *randomWorld) nothingLeft(t failer) {
+	for _, name := range w.Keys(world.Attachments) {
 		w.fail(t, "attachment %s is left over", name)
 	}
-	for v, h := range w.holds {
-		if h.Node != "" {
-			w.fail(t, "hold of %s still names %s", v, h.Node)
+	for _, h := range list[ledger.HoldSeen](w.cluster, world.Holds) {
+		if h.Hold.Node != "" {
+			w.fail(t, "hold of %s still names %s", h.Volume, h.Hold.Node)
 		}
 	}
 	for n := range w.snapshot().Nodes() {

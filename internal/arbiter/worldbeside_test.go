@@ -9,15 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/proptest"
 )
 
 // newWorldBeside is a world in which the attach/detach controller works, too.
-func newWorldBeside(data []byte, beforeBind bool) *world {
+func newWorldBeside(data []byte, beforeBind bool) *randomWorld {
 	w := newWorld(data)
 	w.arb = arbiter.Arbiter{Cooperative: true, BeforeBind: beforeBind}
-	w.stock = &stock{c: w.cluster, knows: map[ledger.VolumeID]map[ledger.NodeName]bool{}}
+	w.beside()
 	w.more = []func(){
 		func() { w.stock.work() }, func() { w.stock.work() }, func() { w.stock.work() }, w.stockRestarts,
 	}
@@ -31,7 +30,7 @@ func newWorldBeside(data []byte, beforeBind bool) *world {
 }
 
 // stockRestarts stops the attach/detach controller, or starts it.
-func (w *world) stockRestarts() {
+func (w *randomWorld) stockRestarts() {
 	w.stock.down = !w.stock.down
 	w.trace("stock: down=%v", w.stock.down)
 	if !w.stock.down {

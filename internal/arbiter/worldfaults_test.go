@@ -6,78 +6,82 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // The faults of random worlds.
 
-func (w *world) nodeFails() {
+// nodeFails ends a node's kubelet, or cuts it off.
+func (w *randomWorld) nodeFails() {
 	n := nodeName(w.below(worldNodes))
-	node, exists := w.nodes[n]
-	w.kubelets[n].down = true
-	if exists {
+	k := w.kubeletOf(n)
+	if w.below(3) == 0 {
+		k.Linked = false
+	} else {
+		k.Kill()
+	}
+	if node, exists := w.Node(n); exists {
 		node.Ready = ledger.ReadyUnknown
 		w.trace("node %s fails", n)
-		w.putNode(node)
+		w.put(node)
 	}
 }
 
 // nodeReturns brings a node back, after a reboot or with all that it had
 // mounted.
-func (w *world) nodeReturns() {
+func (w *randomWorld) nodeReturns() {
 	n := nodeName(w.below(worldNodes))
-	if w.below(2) == 0 || w.nodes[n].OutOfService {
-		w.kubelets[n].reboot()
+	if w.below(2) == 0 {
+		w.machine(n).PowerOff()
 	}
 	w.returns(n)
 }
 
-func (w *world) returns(n ledger.NodeName) {
-	w.kubelets[n].down = false
-	if node, exists := w.nodes[n]; exists {
-		node.Ready, node.OutOfService = ledger.ReadyTrue, false
-		w.trace("node %s returns", n)
-		w.putNode(node)
+func (w *randomWorld) returns(n ledger.NodeName) {
+	k := w.kubeletOf(n)
+	k.Linked = true
+	if !k.Up {
+		k.Start()
 	}
+	w.trace("node %s returns", n)
+	if node, exists := w.Node(n); exists {
+		node.OutOfService = false
+		w.put(node)
+	}
+	w.tick(k.Machine())
 }
 
 // taint says that a node is powered off, when it is.
-func (w *world) taint() {
+func (w *randomWorld) taint() {
 	n := nodeName(w.below(worldNodes))
-	if node, exists := w.nodes[n]; exists && w.kubelets[n].down && node.Ready != ledger.ReadyTrue {
+	if node, exists := w.Node(n); exists && !w.kubeletOf(n).Works() && node.Ready != ledger.ReadyTrue {
 		node.OutOfService = true
-		w.kubelets[n].reboot()
-		w.kubelets[n].down = true
+		w.machine(n).PowerOff()
 		w.trace("node %s is out of service", n)
-		w.putNode(node)
+		w.put(node)
 	}
 }
 
-// remakeNode deletes a Node object, or makes it again.
-func (w *world) remakeNode() {
+// remakeNode deletes a Node object, or has its kubelet make it again.
+func (w *randomWorld) remakeNode() {
 	n := nodeName(w.below(worldNodes))
-	if w.noRemake {
-		return
-	}
-	if _, exists := w.nodes[n]; exists && w.kubelets[n].down {
-		delete(w.nodes, n)
+	_, exists := w.Node(n)
+	switch {
+	case w.noRemake:
+	case !exists:
+		w.returns(n)
+	case !w.kubeletOf(n).Works():
+		w.kubeletOf(n).Kill()
 		w.trace("node %s is deleted", n)
-		w.seen(ledger.NodeGone{Name: n})
-	} else if !exists {
-		w.makeNode(n)
+		w.drop(world.Nodes, string(n))
 	}
 }
 
-func (w *world) makeNode(n ledger.NodeName) {
-	w.trace("node %s is made again", n)
-	w.putNode(ledger.NodeState{Name: n, UID: w.uid(string(n)), Ready: ledger.ReadyTrue, Managed: true})
-	w.kubelets[n].down = false
-}
-
-func (w *world) driverFaults() {
+func (w *randomWorld) driverFaults() {
 	v := ledger.VolumeID{Driver: "disk", Handle: "pv-" + claimKey(w.below(worldClaims)).Name}
-	book := w.disks.failAttach
+	book := w.csi.failAttach
 	if w.below(2) == 0 {
-		book = w.disks.failDetach
+		book = w.csi.failDetach
 	}
 	if _, failing := book[v]; failing {
 		delete(book, v)
@@ -86,11 +90,11 @@ func (w *world) driverFaults() {
 	book[v] = ledger.CallError{Code: []int32{13, 4, 8}[w.below(3)], Message: "the cloud said no"}
 }
 
-func (w *world) advanceTime() {
+func (w *randomWorld) advanceTime() {
 	w.pass([]time.Duration{time.Second, 31 * time.Second, 2 * time.Minute, 7 * time.Minute}[w.below(4)])
 }
 
-func (w *world) restartController() {
+func (w *randomWorld) restartController() {
 	w.trace("the controller starts anew")
 	w.landAll()
 	w.restart()
@@ -98,7 +102,7 @@ func (w *world) restartController() {
 
 // changeLimit changes a limit, and is seen at once: what stands when a grant
 // is given is what the judge goes by.
-func (w *world) changeLimit() {
+func (w *randomWorld) changeLimit() {
 	w.registerDriver(nodeName(w.below(worldNodes)), int32(w.below(4)))
 	w.flush()
 }

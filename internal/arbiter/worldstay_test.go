@@ -16,19 +16,22 @@ import (
 // newWorldStays is a world with an attacher that leaves a volume where it is
 // wanted again. It begins with volumes whose detach fails, and has pods come
 // for them.
-func newWorldStays(data []byte) *world {
+func newWorldStays(data []byte) *randomWorld {
 	w := newWorld(data)
 	w.arb = arbiter.Arbiter{StayAttached: true}
 	n := nodeName(0)
 	for i := range 2 {
 		pv := "pv-" + claimKey(i).Name
 		v := ledger.VolumeID{Driver: "disk", Handle: pv}
-		w.disks.failDetach[v] = ledger.CallError{Code: 13, Message: "the cloud said no"}
-		w.publish(v, n)
-		w.putHold(v, ledger.Hold{Node: n, NodeUID: w.nodes[n].UID, Transitions: 1, State: ledger.HoldHeld, PVs: []string{pv}})
-		w.putAttachment(ledger.Attachment{
-			Name: ledger.AttachmentName(v, n), UID: w.attachmentUID(), Driver: "disk", Node: n, PersistentVolume: pv,
-			Ours: true, Transitions: 1, Attached: true, Deleting: true, DetachError: w.disks.failDetach[v],
+		w.csi.failDetach[v] = ledger.CallError{Code: 13, Message: "the cloud said no"}
+		node, _ := w.Node(n)
+		w.Publish(v, string(n))
+		w.put(ledger.HoldSeen{Volume: v, Hold: ledger.Hold{Node: n, NodeUID: node.UID, Transitions: 1, State: ledger.HoldHeld, PVs: []string{pv}}})
+		name := ledger.AttachmentName(v, n)
+		w.Stamp(name)
+		w.put(ledger.Attachment{
+			Name: name, UID: w.UID(), Driver: "disk", Node: n, PersistentVolume: pv, NodeID: string(n),
+			Ours: true, Transitions: 1, Attached: true, Deleting: true, DetachError: w.csi.failDetach[v],
 		})
 	}
 	w.flush()
@@ -37,14 +40,14 @@ func newWorldStays(data []byte) *world {
 }
 
 // podForStuck creates a pod for one of the volumes that the world began with.
-func (w *world) podForStuck() {
-	if len(w.pods) >= worldPods {
+func (w *randomWorld) podForStuck() {
+	if len(w.pods()) >= worldPods {
 		return
 	}
 	w.pod++
 	name := "p" + strconv.Itoa(w.pod)
-	w.putPod(ledger.Pod{
-		UID: name, Namespace: namespace, Name: name, Created: w.now.Unix(),
+	w.put(ledger.Pod{
+		UID: name, Namespace: namespace, Name: name, Created: w.Now.Unix(),
 		Volumes: []ledger.PodVolume{{Name: "a", Claim: claimKey(w.below(2)).Name}},
 	})
 	w.trace("pod %s comes for a volume whose detach fails", name)
@@ -66,11 +69,9 @@ func TestWorldStaysStock(t *testing.T) {
 func worldStays(t *rapid.T, stock bool) {
 	n := rapid.IntRange(0, 900).Draw(t, "length")
 	w := newWorldStays(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
-	w.disks.stock = stock
+	w.csi.stock = stock
 	w.play(t)
-	for v, nodes := range w.disks.at {
-		for n := range nodes {
-			w.fail(t, "%s is left at %s", volumeName(w.cluster, v), n)
-		}
+	for v, machines := range w.Disks.At {
+		w.fail(t, "%s is left at %v", volumeName(w.cluster, v), machines)
 	}
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package world is what the simulator and the explorer play in: an API server
-// with objects, versions and preconditions, machines with containers and
-// mounts, a disk service, and a judge of what really happens to them.
+// Package world is what the simulator, the explorer and the scripts of
+// internal/arbiter play in: an API server with objects, versions and
+// preconditions, machines with kubelets, containers and mounts, a disk service,
+// and a judge of what really happens to them.
 //
 // It is data. Nothing in it decides, waits or draws lots: who drives it makes
 // one request, one call or one mount at a time, in whatever order. A World can

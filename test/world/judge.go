@@ -22,6 +22,9 @@ type Judge struct {
 	// others bind pods past them: a grant that takes nothing away from what its
 	// controller has seen may be one too many by what came meanwhile.
 	Limits bool
+	// Exact has grants judged by the limits that stand, where nothing lies between a
+	// decision and its write; otherwise by the highest that the node has had.
+	Exact bool
 	// ByTime are the machines that lived when time alone forced a volume from them:
 	// no fault, for a policy says so, but all that it can break.
 	ByTime []string
@@ -43,7 +46,7 @@ type Judge struct {
 	proofs   map[At]proof                  // taken out of volumesAttached by a rule of force that held
 	ended    map[At]ended                  // proofs that ended as their nodes were Ready again
 	doomed   map[string]bool               // VolumeAttachments, by UID, deleted while their volumes might be taken by force
-	numbers  map[ledger.VolumeID]int64     // the highest transitions of the volume's hold
+	numbers  map[ledger.VolumeID]given     // by the volume's hold
 	known    map[string][]ledger.VolumeID  // where a pod's volumes led last
 	limits   map[slots]int32               // the highest that a CSINode has said
 	beside   map[At]bool                   // made for a live migration, as long as there are two
@@ -55,6 +58,12 @@ type Judge struct {
 	theirs      map[At]bool // detached by kube-controller-manager
 }
 
+// given is where a hold says that its volume is, and the highest transitions it has had.
+type given struct {
+	node        ledger.NodeName
+	transitions int64
+}
+
 // slots names a driver's slots at a node.
 type slots struct {
 	node   ledger.NodeName
@@ -64,7 +73,7 @@ type slots struct {
 func newJudge() Judge {
 	return Judge{
 		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, proofs: map[At]proof{}, ended: map[At]ended{},
-		numbers: map[ledger.VolumeID]int64{}, known: map[string][]ledger.VolumeID{},
+		numbers: map[ledger.VolumeID]given{}, known: map[string][]ledger.VolumeID{},
 		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{}, Limits: true,
 	}
 }
@@ -115,7 +124,10 @@ func (j *Judge) limitsChanged(n ledger.NodeDrivers) {
 			limit = math.MaxInt32
 		}
 		at := slots{n.Node, d.Name}
-		j.limits = with(j.limits, at, max(j.limits[at], limit))
+		if !j.Exact {
+			limit = max(limit, j.limits[at])
+		}
+		j.limits = with(j.limits, at, limit)
 	}
 }
 
@@ -167,17 +179,21 @@ func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 }
 
 // holdChanged: transitions never falls, and rises when the volume changes its
-// node.
+// node. A hold that somebody has deleted may be made again as it was.
 func (j *Judge) holdChanged(was ledger.Event, after ledger.HoldSeen) {
-	before, _ := was.(ledger.HoldSeen)
-	v, most := after.Volume, j.numbers[after.Volume]
-	switch {
-	case after.Hold.Transitions < before.Hold.Transitions:
-		j.fault("transitions of %s falls from %d to %d", v, before.Hold.Transitions, after.Hold.Transitions)
-	case after.Hold.Node != "" && after.Hold.Node != before.Hold.Node && after.Hold.Transitions <= most:
-		j.fault("%s is given to %s with transitions %d, which %d were before", v, after.Hold.Node, after.Hold.Transitions, most)
+	before, existed := was.(ledger.HoldSeen)
+	v, last, now := after.Volume, j.numbers[after.Volume], after.Hold
+	node := before.Hold.Node
+	if !existed {
+		node = last.node
 	}
-	j.numbers = with(j.numbers, v, max(most, after.Hold.Transitions))
+	switch {
+	case now.Transitions < last.transitions:
+		j.fault("transitions of %s falls from %d to %d", v, last.transitions, now.Transitions)
+	case now.Node != "" && now.Node != node && now.Transitions <= last.transitions:
+		j.fault("%s is given to %s with transitions %d, which %d were before", v, now.Node, now.Transitions, last.transitions)
+	}
+	j.numbers = with(j.numbers, v, given{now.Node, max(last.transitions, now.Transitions)})
 }
 
 // policy is the policy of a volume; the worlds have none for classes.

@@ -134,7 +134,7 @@ func (w *World) delete(a ledger.Attachment) {
 		w.Drop(Attachments, a.Name)
 		return
 	}
-	a.Deleting = true
+	a.Deleting, a.DeletedAt = true, w.Now.Unix()
 	w.Put(a)
 }
 
