@@ -79,7 +79,7 @@ func (c Config) rules() arbiter.Arbiter {
 func (c Config) election() lead.Config {
 	return lead.Config{
 		Namespace: c.Namespace, Name: v1alpha1.ControllerName,
-		Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod, WriteTimeout: c.WriteTimeout,
+		Times: lead.Times{Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod}, WriteTimeout: c.WriteTimeout,
 		Labels: map[string]string{v1alpha1.LabelMode: strings.ToLower(c.Mode)},
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // Who is told to stop at the moment at which it is elected leaves no Lease behind
 // that the next attacher would have to wait for, whether it knows that it was or not;
-// and nothing works any more once lead has returned.
+// and nothing works any more once hold has returned.
 func TestToldToStopWhileElected(t *testing.T) {
 	for name, answer := range map[string]error{"answered": nil, "not answered": errors.New("the connection breaks")} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestToldToStopWhileElected(t *testing.T) {
 			})
 			election := Election{Enabled: true, Namespace: "kube-system", LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
 			returned := make(chan struct{})
-			err := lead(ctx, election, server.Kube, testDriver, leaderelection.NewLeaderHealthzAdaptor(time.Second), func(context.Context, func() bool) error {
+			err := hold(ctx, election, server.Kube, testDriver, leaderelection.NewLeaderHealthzAdaptor(time.Second), func(context.Context, func() bool) error {
 				select {
 				case <-returned:
 					t.Error("it works though it was told to stop, and has")

@@ -94,7 +94,7 @@ func run(ctx context.Context, c Config, client, electionClient kubernetes.Interf
 	if !c.Election.Enabled {
 		return work(context.WithoutCancel(ctx), func() bool { return true })
 	}
-	return lead(ctx, c.Election, electionClient, p.identity.Name, health, work)
+	return hold(ctx, c.Election, electionClient, p.identity.Name, health, work)
 }
 
 // disconnected notes that the connection to the driver broke.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attacher/driver"
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
@@ -338,7 +339,7 @@ func TestLeaseLost(t *testing.T) {
 		serve()
 		return nil
 	})
-	if err := r.wait(); !errors.Is(err, errLeaseLost) {
+	if err := r.wait(); !errors.Is(err, lead.ErrLost) {
 		t.Errorf("an attacher without its lease ended with %v", err)
 	}
 }

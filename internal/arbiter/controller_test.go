@@ -119,6 +119,7 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 		if v := c.arb.Keeps(s, t, c.Now); !v.Allowed() {
 			return c.carry(flow.Refusal(t, v, flow.Missing(s, t))) == flow.Finished
 		}
+	case ledger.TicketRefused: // its scheduler deletes it
 	}
 	return false
 }
@@ -249,6 +250,7 @@ func (c *cluster) stepText(s arbiter.Step) string {
 		text += " by " + s.Who
 	case arbiter.RemovePod:
 		text += " " + s.UID
+	default: // volume and node say it all
 	}
 	if s.Rule != "" {
 		text += " rule=" + s.Rule

@@ -166,6 +166,10 @@ func checkStep(t failer, s arbiter.Step) {
 		ok = s.Node != "" && s.Attachment != "" && s.UID != "" && s.Version != ""
 	case arbiter.RemovePod:
 		ok = s.UID != ""
+	case arbiter.ProveAbsent:
+		ok = s.Node != ""
+	case arbiter.FindAttachment:
+		ok = s.Node != "" && s.Attachment != ""
 	}
 	if !ok {
 		t.Fatalf("a step that nobody can carry out: %+v", s)

@@ -32,17 +32,23 @@ func absentAnswered(t Task, a Answer) (Task, Move) {
 }
 
 // podsAnswered follows the list of a node's pods, and the reads of claims that
-// it takes. It tells the ledger that nobody wants the volume there; who wants it
-// is known to the ledger from the list.
+// it takes. It tells the ledger that nobody wants the volume there, and where it is
+// to be deleted within a time of the list, that follows; who wants it is known to
+// the ledger from the list.
 func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	t, open, ok := listed(t, a, s)
+	deletes := t.Step.Do == arbiter.DeleteAttachment
 	switch {
 	case !ok:
 		return t.fail(a)
 	case open != nil:
 		return t.send(*open)
+	case wanted(s, t.Listed, t.Step.Volume) && deletes:
+		return t.end(Stale, fmt.Sprintf("a pod of node %s wants the volume", t.Step.Node))
 	case wanted(s, t.Listed, t.Step.Volume):
 		return t.end(Finished, "")
+	case deletes:
+		return t, Move{Tell: []ledger.Event{unwanted(t.Step)}}
 	}
 	return t.end(Finished, "", unwanted(t.Step))
 }
@@ -197,28 +203,13 @@ func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move
 	case t.Sent.Do == GetObject && t.Sent.Kind == Attachments:
 		return t.reread(a)
 	case t.Sent.Do != DropAttachment:
-		return within(t, a, s)
+		return podsAnswered(t, a, s)
 	case a.Result == Done, a.Result == NotFound:
 		return t.end(Finished, "")
 	case a.Result == Conflict:
 		return t.send(read(Attachments, t.Step.Attachment))
 	}
 	return t.fail(a)
-}
-
-// within follows the list of the node's pods before a deletion that is to end
-// within a time of it.
-func within(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
-	t, open, ok := listed(t, a, s)
-	switch {
-	case !ok:
-		return t.fail(a)
-	case open != nil:
-		return t.send(*open)
-	case wanted(s, t.Listed, t.Step.Volume):
-		return t.end(Stale, fmt.Sprintf("a pod of node %s wants the volume", t.Step.Node))
-	}
-	return t, Move{Tell: []ledger.Event{unwanted(t.Step)}}
 }
 
 // ruleAnswered follows the read of a Node before a forced deletion. It must be as

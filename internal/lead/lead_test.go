@@ -21,7 +21,7 @@ const name = "moorage-controller"
 func quick() Config {
 	return Config{
 		Namespace: "moorage-system", Name: name,
-		Duration: time.Second, RenewDeadline: 600 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
+		Times:        Times{Duration: time.Second, RenewDeadline: 600 * time.Millisecond, RetryPeriod: 20 * time.Millisecond},
 		WriteTimeout: 100 * time.Millisecond,
 		Untouched:    func(context.Context) (bool, error) { return true, nil },
 	}

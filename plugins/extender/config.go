@@ -74,7 +74,7 @@ func DefaultConfig() Config {
 func (c Config) lease() lead.Config {
 	return lead.Config{
 		Namespace: c.Namespace, Name: c.Name,
-		Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
+		Times:        lead.Times{Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod},
 		WriteTimeout: c.WriteTimeout,
 	}
 }
