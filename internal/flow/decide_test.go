@@ -4,52 +4,20 @@ package flow
 
 import (
 	"testing"
-	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/sample"
 )
 
-const driver = "d"
+const driver = sample.Driver
 
-var now = time.Unix(1000, 0)
-
-// facts is a ledger with a Ready node of two slots and disks a, b and c.
-func facts(events ...ledger.Event) *ledger.Ledger {
-	l := ledger.New()
-	all := []ledger.Event{
-		ledger.NodeState{Name: "n1", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
-		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2}}},
-	}
-	for _, h := range []string{"a", "b", "c"} {
-		all = append(all,
-			ledger.PersistentVolume{Name: h, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: h}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: h}},
-			ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: h}, UID: h, Version: "1", PersistentVolume: h, Bound: true, Access: ledger.AccessNode})
-	}
-	for _, e := range append(all, events...) {
-		l.Apply(now, e)
-	}
-	return l
-}
-
-func pod(name string, node ledger.NodeName, claims ...string) ledger.Pod {
-	p := ledger.Pod{UID: "uid-" + name, Version: "1", Namespace: "s", Name: name, Node: node}
-	for _, c := range claims {
-		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: c, Claim: c})
-	}
-	return p
-}
-
-func ticket(pod, node string, typ ledger.TicketType, claims ...string) ledger.Ticket {
-	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "uid-" + pod}, UID: "t-" + pod, Version: "1", Type: typ, Node: ledger.NodeName(node)}
-	if typ == ledger.TypePod {
-		t.Pod, t.PodName = "uid-"+pod, pod
-	}
-	for _, c := range claims {
-		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: c})
-	}
-	return t
-}
+var (
+	now    = sample.Now
+	facts  = sample.Ledger
+	pod    = sample.Pod
+	ticket = sample.Ticket
+)
 
 func TestDecide(t *testing.T) {
 	tests := map[string]struct {

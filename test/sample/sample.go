@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sample makes the few facts that tests of tickets are about: a node of two
+// slots, and three disks with their claims.
+package sample
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Driver is the name of the driver.
+const Driver = "d"
+
+// Now is when all of it is so.
+var Now = time.Unix(1000, 0)
+
+// Ledger is a ledger with a Ready node of two slots and disks a, b and c.
+func Ledger(events ...ledger.Event) *ledger.Ledger {
+	l := ledger.New()
+	all := []ledger.Event{
+		ledger.NodeState{Name: "n1", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true},
+		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: Driver, Limit: 2}}},
+	}
+	for _, h := range []string{"a", "b", "c"} {
+		all = append(all,
+			ledger.PersistentVolume{Name: h, Version: "1", Volume: ledger.VolumeID{Driver: Driver, Handle: h}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: h}},
+			ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: h}, UID: h, Version: "1", PersistentVolume: h, Bound: true, Access: ledger.AccessNode})
+	}
+	for _, e := range append(all, events...) {
+		l.Apply(Now, e)
+	}
+	return l
+}
+
+// Pod is a pod of namespace s, with volumes of claims.
+func Pod(name string, node ledger.NodeName, claims ...string) ledger.Pod {
+	p := ledger.Pod{UID: "uid-" + name, Version: "1", Namespace: "s", Name: name, Node: node}
+	for _, c := range claims {
+		p.Volumes = append(p.Volumes, ledger.PodVolume{Name: c, Claim: c})
+	}
+	return p
+}
+
+// Ticket is a ticket of namespace s that is not decided on; of TypePod, the one of that pod.
+func Ticket(pod, node string, typ ledger.TicketType, claims ...string) ledger.Ticket {
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "uid-" + pod}, UID: "t-" + pod, Version: "1", Type: typ, Node: ledger.NodeName(node)}
+	if typ == ledger.TypePod {
+		t.Pod, t.PodName = "uid-"+pod, pod
+	}
+	for _, c := range claims {
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: c})
+	}
+	return t
+}
