@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // outcome is what a step brought: how it ended, and what it showed of objects
@@ -121,7 +122,7 @@ func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.Volu
 	}
 	o := failed(fmt.Errorf("write VolumeAttachment %s: %w", step.Name, err))
 	switch {
-	case apierrors.IsNotFound(err):
+	case isGone(err):
 		o.result.Moved, o.gone = true, true
 	case changed(err):
 		fresh, err := e.config.API.GetAttachment(ctx, step.Name)
@@ -133,6 +134,10 @@ func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.Volu
 	}
 	return o
 }
+
+// isGone says whether there is no such object any more: a webhook that answers so is no
+// proof.
+func isGone(err error) bool { return apierrors.IsNotFound(err) && !translate.Denied(err) }
 
 // changed says whether the API server refused a write because the object is
 // not as the patch expects it: a failed test is 422.

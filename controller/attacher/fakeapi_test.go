@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -66,6 +68,9 @@ func (f *fakeAPI) fails(kind string, resource schema.GroupResource, name string)
 		return " -> forbidden", apierrors.NewForbidden(resource, name, errors.New("the role lacks a verb"))
 	case "invalid":
 		return " -> invalid", apierrors.NewInvalid(schema.GroupKind{Kind: resource.Resource}, name, nil)
+	case "denied":
+		denied := webhookerrors.ToStatusErr("theirs.example.com", &metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
+		return " -> a webhook answers not found", denied
 	case "lost":
 		return " -> no answer", apierrors.NewTimeoutError("the answer was lost", 0)
 	}

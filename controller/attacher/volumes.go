@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
@@ -77,7 +76,7 @@ func (e *engine) unstamp(ctx context.Context, pv *corev1.PersistentVolume) (*cor
 	switch {
 	case err == nil:
 		return fresh, nil
-	case apierrors.IsNotFound(err):
+	case isGone(err):
 		return nil, nil
 	case changed(err):
 		if fresh, getErr := e.config.API.GetPersistentVolume(ctx, pv.Name); getErr == nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // WritePolicyStatus replaces a policy's status at exactly the policy's version. A
@@ -26,7 +27,7 @@ func (e *Executor) WritePolicyStatus(ctx context.Context, policy *v1alpha1.Attac
 		e.config.Observer.Saw(written)
 		e.config.Events.PolicyChanged(old, written)
 		return nil
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) && !translate.Denied(err):
 		return fmt.Errorf("%w: AttachPolicy %s has another version", ErrStale, policy.Name)
 	}
 	return fmt.Errorf("write the status of AttachPolicy %s: %w", policy.Name, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // errUnfit says that a request does not fit what is known by now.
@@ -68,19 +69,20 @@ func answerOf(r flow.Request, err error, facts ...ledger.Event) flow.Answer {
 	return flow.Answer{Result: resultOf(r.Do, err)}
 }
 
-// resultOf says what a failure means. A test of a patch that does not hold is
-// answered as Invalid, and so is a policy that denies one: it is read again in
-// either case.
+// resultOf says what a failure means. What a webhook or a policy denies is refused,
+// whatever code it gives: that says nothing of the object.
 func resultOf(do flow.Verb, err error) flow.Result {
 	patches := do == flow.PatchNode || do == flow.ConfirmAttachment || do == flow.MarkWanted
 	switch {
 	case errors.Is(err, errUnfit):
 		return flow.Unfit
+	case translate.Denied(err):
+		return flow.Refused
 	case apierrors.IsNotFound(err):
 		return flow.NotFound
 	case apierrors.IsAlreadyExists(err):
 		return flow.Exists
-	case apierrors.IsConflict(err), patches && apierrors.IsInvalid(err):
+	case apierrors.IsConflict(err), patches && translate.TestFailed(err):
 		return flow.Conflict
 	case mayFollow(err):
 		return flow.Unknown
