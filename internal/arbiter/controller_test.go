@@ -32,8 +32,9 @@ func (c *cluster) do(s arbiter.Step) error {
 	return errRefused
 }
 
-// carry carries a task to its end. One whose creation is not answered is left where
-// it is: nobody answers what it would read then, either.
+// carry carries a task to its end. One whose request is not answered is left where it
+// is: of a creation, nobody answers what it would read then, either; and a volume whose
+// report is in flight has no other task until that is outlasted.
 func (c *cluster) carry(t flow.Task) flow.End {
 	looked := int64(0) // when the read was served that a request without a precondition follows
 	t, m := c.memory.Next(t, c.snapshot(), c.Now)
@@ -63,18 +64,19 @@ func (c *cluster) send(t flow.Task, r flow.Request, looked int64) (flow.Answer, 
 		return flow.Answer{Result: flow.Refused}, 0
 	}
 	sent := world.Sent(r, c.Stamps)
-	switch {
-	case r.Do == flow.PatchNode:
+	if r.Do == flow.PatchNode {
 		node, _ := c.Node(r.Node)
 		patch, fits, _ := flow.Compose(node, []flow.Change{r.Change})
 		if len(fits) == 0 {
 			return flow.Answer{Result: flow.Unfit}, 0
 		}
 		sent = world.SentPatch(node, patch)
-	case r.Do == flow.CreateAttachment && c.mutes():
+	}
+	switch {
+	case sent.Adds() && c.mutes():
 		c.flying = append(c.flying, unanswered{t.Step, sent})
 		return flow.Answer{Result: flow.Unknown}, 0
-	case r.Do == flow.GetObject && slices.ContainsFunc(c.flying, func(u unanswered) bool { return r.Kind == flow.Attachments && u.step.Attachment == r.Key }):
+	case r.Do == flow.GetObject && r.Kind == flow.Attachments && slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.creates(r.Key) }):
 		return flow.Answer{Result: flow.Unknown}, 0 // else it would prove too much
 	}
 	sent.Since = looked
@@ -179,6 +181,9 @@ func (c *cluster) round() bool {
 		did = c.decide(id) || did
 	}
 	for _, v := range c.volumes() {
+		if slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v && u.step.Do == arbiter.Report }) {
+			continue
+		}
 		for _, step := range c.arb.Plan(c.snapshot(), v, c.Now).Steps {
 			c.trace("%s", c.stepText(step))
 			if err := c.do(step); err != nil {

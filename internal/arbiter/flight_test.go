@@ -15,26 +15,31 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// Creations of VolumeAttachments whose answers do not come: they are carried out
-// some time later, or never. Until then nothing is planned for their volumes, as
-// internal/execute is still at it; and what it reads after that is not answered
-// either, so that FindAttachment is what settles them.
+// Creations of VolumeAttachments, and reports in volumesAttached, whose answers do not
+// come: they are carried out some time later, or never. Until then nothing is planned
+// for their volumes, as internal/execute is still at it; and what it reads after a
+// creation is not answered either, so that FindAttachment is what settles it.
 
 // errUnanswered says that nothing is known of what came of a write.
 var errUnanswered = errors.New("no answer")
 
-// unanswered is a creation in flight, and the step that it carries out.
+// unanswered is a request in flight, and the step that it carries out.
 type unanswered struct {
 	step    arbiter.Step
 	request world.Request
 }
 
-// flies says whether a creation of a volume's attachment is in flight.
+// creates says whether it is the creation of a VolumeAttachment.
+func (u unanswered) creates(name string) bool {
+	return u.step.Do == arbiter.CreateAttachment && u.step.Attachment == name
+}
+
+// flies says whether a request for a volume is in flight.
 func (c *cluster) flies(v ledger.VolumeID) bool {
 	return slices.ContainsFunc(c.flying, func(u unanswered) bool { return u.step.Volume == v })
 }
 
-// land ends the flight of the i-th creation: it is carried out, or never will be.
+// land ends the flight of the i-th request: it is carried out, or never will be.
 // The controller hears of it as of what others write.
 func (c *cluster) land(i int, done bool) {
 	u := c.flying[i]
@@ -45,8 +50,7 @@ func (c *cluster) land(i int, done bool) {
 	}
 }
 
-// flight has creations go unanswered, or ends those that are in flight: done or
-// lost.
+// flight has what adds go unanswered, or ends what is in flight: done or lost.
 func (s *script) flight(a args) {
 	s.mutes = func() bool { return a.flag("unanswered") }
 	for len(s.flying) > 0 && !a.flag("unanswered") {
@@ -54,9 +58,14 @@ func (s *script) flight(a args) {
 	}
 }
 
-// newWorldFlight is a world in which every third creation is not answered.
+// newWorldFlight is a world in which every third creation or report is not answered. One
+// volume is reported without an attachment: its kubelet waits for nothing else.
 func newWorldFlight(data []byte) *randomWorld {
 	w := newWorld(data)
+	pv := w.pv("pv-" + claimKey(1).Name)
+	pv.Volume = ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: pv.Name}
+	w.put(pv)
+	w.flush()
 	w.mutes = func() bool { return w.below(3) == 0 }
 	land := func() {
 		if len(w.flying) > 0 {
@@ -75,8 +84,8 @@ func (w *randomWorld) landAll() {
 	}
 }
 
-// TestWorldFlight plays random worlds in which creations are in flight for long:
-// what they may attach counts, however long that takes and whoever goes meanwhile.
+// TestWorldFlight plays random worlds in which creations and reports are in flight for
+// long: what they may attach counts, however long that takes and whoever goes meanwhile.
 func TestWorldFlight(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 900).Draw(t, "length")

@@ -105,6 +105,16 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// A volume without a VolumeAttachment (iSCSI, FC) is reported without a confirmation; its
+// kubelet waits for nothing else, so that an entry which may come late is outlasted.
+func TestReportWithoutAttachment(t *testing.T) {
+	s := step(arbiter.Report)
+	s.Attachment, s.UID, s.Version = "", "", ""
+	patch := "patch-node n1 add=true uid=n"
+	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Done, node("2"))), patch, "finished")
+	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Unknown), replies(Done, node("2"))), patch, "wait 20s", "get nodes n1", "stale")
+}
+
 // Who created an attachment, or confirmed it, need not confirm it, until it has
 // sent a DELETE for it, whatever came of that.
 func TestConfirmedIsRemembered(t *testing.T) {
