@@ -42,7 +42,7 @@ func (c *Controller) round(ctx context.Context, name ledger.NodeName) (again boo
 	for _, d := range decided {
 		places <- struct{}{}
 		writing.Go(func() {
-			errs.add(d.Ticket.ID, c.answer(ctx, d))
+			errs.add(d.Ticket.ID, c.write(ctx, flow.Decide(d)))
 			<-places
 		})
 	}
@@ -64,14 +64,14 @@ func (f *failures) add(id ledger.TicketID, err error) {
 	}
 }
 
-// answer writes what a decision says, and tells a pod of a refusal once that is
+// write writes what was decided on a ticket, and tells a pod of a refusal once that is
 // written.
-func (c *Controller) answer(ctx context.Context, d flow.Decided) error {
-	if err := c.config.Write.Carry(ctx, flow.Decide(d), c.granted(d.Ticket)); err != nil {
+func (c *Controller) write(ctx context.Context, task flow.Task) error {
+	if err := c.config.Write.Carry(ctx, task, c.granted(task.Ticket)); err != nil {
 		return err
 	}
-	if d.Ruling == flow.Refuse {
-		c.config.Events.Refused(d.Ticket, d.Verdict.First())
+	if task.Commit.Phase == ledger.TicketRefused {
+		c.config.Events.Refused(task.Ticket, task.Commit.Verdict.First())
 	}
 	return nil
 }

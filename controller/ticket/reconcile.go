@@ -37,34 +37,21 @@ func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Du
 		c.nodes.Add(t.Node)
 	}
 	if t.Type == ledger.TypePod {
-		return 0, c.reconcilePodTicket(ctx, s, t)
+		return 0, c.due(ctx, s, t)
 	}
 	return c.reconcileOtherTicket(ctx, s, t)
 }
 
-// reconcilePodTicket ends a pod's reservation when the pod counts by itself, or is
-// proved to be gone.
-func (c *Controller) reconcilePodTicket(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
-	if covered, gone := c.config.Arbiter.Covered(s, t); covered || gone {
-		return c.config.Write.Carry(ctx, flow.Ending(t, gone), nil)
-	}
-	return c.revokeUnlessKept(ctx, s, t)
-}
-
-// revokeUnlessKept takes a grant back that must not last.
-func (c *Controller) revokeUnlessKept(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
-	if t.Phase != ledger.TicketGranted {
+// due does what is due about a ticket: it ends, or loses its grant.
+func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
+	task, due := flow.Due(c.config.Arbiter, s, t, c.config.Now())
+	switch {
+	case !due:
 		return nil
+	case task.Commit.Do == flow.DropTicket:
+		return c.config.Write.Carry(ctx, task, nil)
 	}
-	verdict := c.config.Arbiter.Keeps(s, t, c.config.Now())
-	if verdict.Allowed() {
-		verdict = flow.Exhausted(s, t)
-	}
-	if verdict.Allowed() {
-		return nil
-	}
-	refuse := flow.Decision{Ruling: flow.Refuse, Verdict: verdict, Missing: flow.Missing(s, t)}
-	return c.answer(ctx, flow.Decided{Ticket: t, Decision: refuse})
+	return c.write(ctx, task)
 }
 
 // reconcileOtherTicket looks after a ticket that is not a pod's.
@@ -73,7 +60,7 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 	if err != nil || left < 0 {
 		return 0, err
 	}
-	if err := c.revokeUnlessKept(ctx, s, t); err != nil {
+	if err := c.due(ctx, s, t); err != nil {
 		return left, err
 	}
 	return left, c.satisfied(ctx, s, t)

@@ -109,21 +109,10 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 	case t.InDoubt:
 		return c.carry(flow.Renew(t)) == flow.Finished
 	}
-	if t.Type == ledger.TypePod {
-		if covered, gone := c.arb.Covered(s, t); covered || gone {
-			return c.carry(flow.Ending(t, gone)) == flow.Finished && c.snapshot().Ticket(id) == nil
-		}
+	if task, due := flow.Due(c.arb, s, t, c.Now); due {
+		return c.carry(task) == flow.Finished && (task.Commit.Do != flow.DropTicket || c.snapshot().Ticket(id) == nil)
 	}
-	switch t.Phase {
-	case ledger.TicketPending:
-		return c.rule(s, t)
-	case ledger.TicketGranted:
-		if v := c.arb.Keeps(s, t, c.Now); !v.Allowed() {
-			return c.carry(flow.Refusal(t, v, flow.Missing(s, t))) == flow.Finished
-		}
-	case ledger.TicketRefused: // its scheduler deletes it
-	}
-	return false
+	return t.Phase == ledger.TicketPending && c.rule(s, t)
 }
 
 // rule decides on a pending ticket. Nobody here asks again for a pod whose ticket is

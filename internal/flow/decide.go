@@ -98,9 +98,28 @@ func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
 	return list
 }
 
-// Exhausted says whether a granted reservation leads nowhere: the driver has
+// Due is what is to be done about a ticket that is not in doubt, apart from deciding on
+// it; false: nothing. A pod's ends when the pod counts by itself, or is taken to be gone;
+// a grant that must not last is taken back.
+func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
+	if t.Type == ledger.TypePod {
+		if covered, gone := a.Covered(s, t); covered || gone {
+			return Ending(t, gone), true
+		}
+	}
+	if t.Phase != ledger.TicketGranted {
+		return Task{}, false
+	}
+	v := a.Keeps(s, t, now)
+	if v.Allowed() {
+		v = exhausted(s, t)
+	}
+	return Refusal(t, v, Missing(s, t)), !v.Allowed()
+}
+
+// exhausted says whether a granted reservation leads nowhere: the driver has
 // said that the node has no room, and the pod is not bound yet.
-func Exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
+func exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
 	if pod := s.Pod(t.Pod); t.Type != ledger.TypePod || pod == nil || pod.Node != "" {
 		return arbiter.Verdict{Outcome: arbiter.Allow}
 	}

@@ -118,7 +118,8 @@ func TestOneRankingOfRequests(t *testing.T) {
 	}
 }
 
-func TestExhausted(t *testing.T) {
+// A granted reservation of a pod that is bound counts by itself, and ends.
+func TestDue(t *testing.T) {
 	granted := ticket("p", "n1", ledger.TypePod, "a")
 	granted.Phase = ledger.TicketGranted
 	full := ledger.Attachment{
@@ -130,15 +131,17 @@ func TestExhausted(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod        ledger.Pod
 		attachment ledger.Attachment
-		want       bool
+		want       Verb
+		reason     ledger.Code
 	}{
-		"no room":                  {pod("p", "", "a"), full, true},
-		"no room, and bound":       {pod("p", "n1", "a"), full, false},
-		"it fails for some reason": {pod("p", "", "a"), broken, false},
+		"no room":                  {pod("p", "", "a"), full, DecideTicket, arbiter.NodeExhausted},
+		"no room, and bound":       {pod("p", "n1", "a"), full, DropTicket, ""},
+		"it fails for some reason": {pod("p", "", "a"), broken, 0, ""},
 	} {
 		s := facts(test.pod, granted, test.attachment).Snapshot()
-		if got := Exhausted(s, s.Ticket(granted.ID)); got.Allowed() == test.want {
-			t.Errorf("%s: %+v", name, got)
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(granted.ID), now)
+		if due != (test.want != 0) || due && (task.Commit.Do != test.want || task.Commit.Verdict.First().Code != test.reason) {
+			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
 		}
 	}
 }

@@ -91,16 +91,17 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	if t.Phase == ledger.TicketPending {
 		c.grants.add(t.Node)
 	}
-	if t.Type == ledger.TypePod {
-		c.tendPod(s, t, func(err error) { c.tickets.done(id, 0, err) })
-		return true
-	}
 	left := c.left(t)
 	if t.TTLSeconds > 0 && left <= 0 {
 		c.do(flow.Ending(t, false), func(err error) { c.tickets.done(id, 0, err) })
 		return true
 	}
-	c.keep(s, t, func(err error) { c.tickets.done(id, left, err) })
+	task, due := flow.Due(c.arbiter, s, t, c.s.Now())
+	if !due {
+		c.tickets.done(id, left, nil)
+		return true
+	}
+	c.do(task, func(err error) { c.tickets.done(id, left, err) })
 	return true
 }
 
@@ -113,31 +114,4 @@ func (c *controller) left(t *ledger.Ticket) time.Duration {
 		c.ages[t.UID] = c.s.Now()
 	}
 	return time.Duration(t.TTLSeconds)*time.Second - c.s.Now().Sub(c.ages[t.UID])
-}
-
-// tendPod ends a pod's reservation when the pod counts by itself, or is proved
-// to be gone.
-func (c *controller) tendPod(s ledger.Snapshot, t *ledger.Ticket, then func(error)) {
-	if covered, gone := c.arbiter.Covered(s, t); covered || gone {
-		c.do(flow.Ending(t, gone), then)
-		return
-	}
-	c.keep(s, t, then)
-}
-
-// keep takes a grant back that must not last.
-func (c *controller) keep(s ledger.Snapshot, t *ledger.Ticket, then func(error)) {
-	if t.Phase != ledger.TicketGranted {
-		then(nil)
-		return
-	}
-	v := c.arbiter.Keeps(s, t, c.s.Now())
-	if v.Allowed() {
-		v = flow.Exhausted(s, t)
-	}
-	if v.Allowed() {
-		then(nil)
-		return
-	}
-	c.do(flow.Refusal(t, v, flow.Missing(s, t)), then)
 }

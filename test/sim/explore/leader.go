@@ -373,20 +373,13 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 		o.ghost = t
 		return o, true
 	}
-	covered, gone := arbiter.Arbiter{}.Covered(snapshot, t)
-	switch {
-	case t.InDoubt:
+	if t.InDoubt {
 		o.task = flow.Renew(t)
-	case covered, gone:
-		o.task = flow.Ending(t, gone)
-	case t.Phase == ledger.TicketGranted:
-		v := arbiter.Arbiter{}.Keeps(snapshot, t, s.w.Now)
-		o.task = flow.Refusal(t, v, flow.Missing(snapshot, t))
-		return o, !v.Allowed()
-	default:
-		return o, false
+		return o, true
 	}
-	return o, true
+	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, s.w.Now)
+	o.task = task
+	return o, due
 }
 
 // due says whether there is anything to be done about a ticket.
