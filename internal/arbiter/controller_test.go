@@ -130,10 +130,14 @@ func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 
 // releaseGhost ends a ghost after a look at its pod, as internal/observe does.
 func (c *cluster) releaseGhost(t *ledger.Ticket) bool {
-	if p, ok := c.Pod(t.Pod); ok && p.Node != "" {
-		c.ledger.Apply(c.Now, p)
+	var pod *ledger.Pod
+	if p, exists := c.Pod(t.Pod); exists {
+		c.saw([]ledger.Event{p})
+		pod = &p
 	}
-	c.ledger.Apply(c.Now, ledger.TicketReleased{ID: t.ID})
+	for _, e := range flow.Released(t, pod) {
+		c.ledger.Apply(c.Now, e)
+	}
 	c.trace("ticket %s: its ghost is released", t.PodName)
 	return true
 }

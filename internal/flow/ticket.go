@@ -54,6 +54,19 @@ func Ending(t *ledger.Ticket, podGone bool) Task {
 	return task
 }
 
+// Released is what a consistent read of a ghost's pod proves, nil: that there is none. The
+// reservation of a ticket that somebody else has deleted is over, unless its pod is bound.
+func Released(ghost *ledger.Ticket, pod *ledger.Pod) []ledger.Event {
+	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
+	switch {
+	case pod == nil:
+		return []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}
+	case pod.Node != "":
+		return nil
+	}
+	return []ledger.Event{released}
+}
+
 func decide(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) Request {
 	return Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch}
 }

@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -138,5 +139,25 @@ func TestTakeOver(t *testing.T) {
 	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now)
 	if len(list) != 1 || list[0].Ticket.ID != first.ID || list[0].Ruling != Grant {
 		t.Errorf("decided: %+v", list)
+	}
+}
+
+// A ghost ends with a read that shows its pod unbound, or gone; a bound pod counts by
+// itself.
+func TestReleased(t *testing.T) {
+	ghost := ticket("p", "n1", ledger.TypePod, "a")
+	released := ledger.TicketReleased{ID: ghost.ID, UID: ghost.UID}
+	unbound, bound := pod("p", "", "a"), pod("p", "n1", "a")
+	for name, test := range map[string]struct {
+		pod  *ledger.Pod
+		want []ledger.Event
+	}{
+		"gone":    {nil, []ledger.Event{ledger.PodGone{UID: ghost.Pod}, released}},
+		"unbound": {&unbound, []ledger.Event{released}},
+		"bound":   {&bound, nil},
+	} {
+		if got := Released(&ghost, test.pod); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -116,10 +117,17 @@ func (o *Observer) resolveGhost(ctx context.Context, id ledger.TicketID) error {
 		return nil
 	}
 	pod, err := o.ConfirmPod(ctx, id.Namespace, ticket.PodName, ticket.Pod)
-	if err == nil && (pod == nil || pod.Spec.NodeName == "") {
-		o.Apply(ledger.TicketReleased{ID: id, UID: ticket.UID})
+	if err != nil {
+		return err
 	}
-	return err
+	var fact *ledger.Pod
+	if pod != nil {
+		fact = &ledger.Pod{UID: ticket.Pod, Node: ledger.NodeName(pod.Spec.NodeName)}
+	}
+	for _, e := range flow.Released(ticket, fact) {
+		o.Apply(e)
+	}
+	return nil
 }
 
 // ConfirmPod reads a pod as it is now, and takes in what it finds: nil without

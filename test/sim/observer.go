@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
 )
@@ -271,8 +272,10 @@ func (o *observer) resolveGhost(id ledger.TicketID) bool {
 		return true
 	}
 	o.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
-		if err == nil && (p == nil || p.Node == "") {
-			o.apply(ledger.TicketReleased{ID: id, UID: t.UID})
+		if err == nil {
+			for _, e := range flow.Released(t, p) {
+				o.apply(e)
+			}
 		}
 		o.ghosts.done(id, 0, err)
 	})

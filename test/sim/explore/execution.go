@@ -165,19 +165,19 @@ func (s *state) outlast(i int) {
 // ghostAnswered ends the reservation of a ticket that somebody else has deleted,
 // as internal/observe does, when its pod is gone or not bound.
 func (s *state) ghostAnswered(o op, a flow.Answer) {
-	l := s.leader
+	var pod *ledger.Pod
 	switch a.Result {
 	case flow.NotFound:
-		l.apply(s.w.Now, ledger.PodGone{UID: o.ghost.Pod})
 	case flow.Done:
-		if p, _ := a.Facts[0].(ledger.Pod); p.Node != "" {
-			return
-		}
+		p, _ := a.Facts[0].(ledger.Pod)
+		pod = &p
 	default:
-		l.again(o.key)
+		s.leader.again(o.key)
 		return
 	}
-	l.apply(s.w.Now, ledger.TicketReleased{ID: o.ghost.ID, UID: o.ghost.UID})
+	for _, e := range flow.Released(o.ghost, pod) {
+		s.leader.apply(s.w.Now, e)
+	}
 }
 
 // compose sends the changes that wait for a Node, in one patch of it, unless one is
