@@ -3,6 +3,8 @@
 package ledger
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +153,101 @@ func TestTouchedCovers(t *testing.T) {
 				}
 			}
 			before = after
+		}
+	})
+}
+
+// TestTouchedNamesNodesAndTickets: an event names every node of which it changed what
+// tickets are decided on (health, limits, slots, who waits), and every ticket that it
+// changed.
+func TestTouchedNamesNodesAndTickets(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		b := drawBytes(t)
+		l, s := New(), newStream(b)
+		nodes, tickets := map[NodeName]string{}, map[TicketID]string{}
+		for b.more() {
+			e := s.event()
+			touched := l.Apply(start, e)
+			snap := l.Snapshot()
+			nodesAfter, ticketsAfter := map[NodeName]string{}, map[TicketID]string{}
+			for n := range snap.Nodes() {
+				nodesAfter[n.Name] = decidedOn(n)
+			}
+			for k := range snap.Tickets() {
+				ticketsAfter[k.ID] = fmt.Sprint(k.UID, k.Version, k.Node, k.Phase, k.Ghost, k.InDoubt, snap.TicketAt(k.ID))
+			}
+			checkTouched(t, e, nodes, nodesAfter, touched.Nodes)
+			checkTouched(t, e, tickets, ticketsAfter, touched.Tickets)
+			nodes, tickets = nodesAfter, ticketsAfter
+		}
+	})
+}
+
+// decidedOn is what of a node decides on its tickets.
+func decidedOn(n *Node) string {
+	text := fmt.Sprint(n.Exists, n.CSINode, n.Ready, n.OutOfService, n.Managed, n.Draining, n.Reporting, n.BootID, n.RenewedAt, len(n.Tickets))
+	for _, d := range n.Drivers {
+		text += fmt.Sprint(d.DriverOnNode, d.Registered, d.Exhausted, d.Used)
+	}
+	return text
+}
+
+func checkTouched[K comparable](t *rapid.T, e Event, before, after map[K]string, touched []K) {
+	for k, is := range after {
+		if is != before[k] && !slices.Contains(touched, k) {
+			t.Fatalf("%T%+v changed %v and did not name it:\n%s", e, e, k, lineDifference(before[k], is))
+		}
+	}
+	for k := range before {
+		if after[k] == "" && !slices.Contains(touched, k) {
+			t.Fatalf("%T%+v removed %v and did not name it", e, e, k)
+		}
+	}
+}
+
+// TestRepetitionTouchesNothing: what is known already makes nobody look again. Watches
+// and lists repeat every object now and then.
+func TestRepetitionTouchesNothing(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		b := drawBytes(t)
+		l, s := New(), newStream(b)
+		for b.more() {
+			e := s.event()
+			l.Apply(start, e)
+			if _, gone := e.(TicketGone); gone { // of a reservation: its ghost stays
+				continue
+			}
+			again := l.Apply(start, e)
+			if again.Own { // a proof: whoever made it decides anew
+				continue
+			}
+			if len(again.Volumes)+len(again.Nodes)+len(again.Tickets)+len(again.Policies) > 0 {
+				t.Fatalf("%T%+v touches %+v again", e, e, again)
+			}
+		}
+	})
+}
+
+// TestHeartbeatsTouchNothing: a node's status that says nothing new is written every
+// few seconds by each node of a cluster.
+func TestHeartbeatsTouchNothing(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		b := drawBytes(t)
+		l, s := New(), newStream(b)
+		for b.more() {
+			l.Apply(start, s.event())
+		}
+		for _, key := range sorted(slices.Collect(maps.Keys(s.last))) {
+			n, ok := s.last[key].(NodeState)
+			if !ok {
+				continue
+			}
+			n.Version = s.next()
+			l.Apply(start, n) // puts back what a proof had taken off its lists
+			n.Version = s.next()
+			if touched := l.Apply(start, n); len(touched.Volumes)+len(touched.Nodes)+len(touched.Tickets) > 0 {
+				t.Fatalf("%+v touches %+v", n, touched)
+			}
 		}
 	})
 }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/moorage-dev/moorage/internal/proptest"
+)
+
+// TestBooks: what the ledger keeps beside the objects, to find what refers to what
+// and to count, is what the objects say, and nothing is kept of what is gone. The
+// streams are those of TestTwin, with what a process tells its own ledger besides.
+func TestBooks(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		b := drawBytes(t)
+		l, s := New(), newStream(b)
+		for now := start; b.more(); now = now.Add(time.Second) {
+			e := s.event()
+			switch b.below(20) {
+			case 0:
+				e = Complete{}
+			case 1:
+				e = FencesInDoubt{}
+			}
+			t.Logf("%T%+v", e, e)
+			l.Apply(now, e)
+			if want, got := workedOut(l), kept(l); want != got {
+				t.Fatalf("after %T%+v:\n%s", e, e, lineDifference(want, got))
+			}
+			if at := slices.IsSortedFunc(l.refusals, func(a, b refusal) int { return a.at.Compare(b.at) }); !at {
+				t.Fatalf("refusals are not in order: %v", l.refusals)
+			}
+			if b.below(10) == 0 {
+				l.Snapshot() // its records belong to it
+			}
+		}
+	})
+}
+
+// book collects who refers to what.
+type book map[string][]string
+
+func (b book) add(page string, entry ...any) { b[page] = append(b[page], fmt.Sprint(entry...)) }
+
+func (b book) String() string {
+	var lines []string
+	for page, entries := range b {
+		slices.Sort(entries)
+		lines = append(lines, page+": "+strings.Join(entries, " "))
+	}
+	return strings.Join(sorted(lines), "\n")
+}
+
+// kept are the ledger's own books.
+func kept(l *Ledger) string {
+	b := book{}
+	for c := range l.facts.claims.all() {
+		page := "claim " + c.Key.String()
+		b.add(page, "exists=", c.exists)
+		for _, uid := range c.pods {
+			b.add(page, "pod ", uid)
+		}
+		for _, id := range c.tickets {
+			b.add(page, "ticket ", id)
+		}
+	}
+	for pv := range l.facts.pvs.all() {
+		page := "pv " + pv.Name
+		b.add(page, "exists=", pv.exists)
+		for _, key := range pv.claims {
+			b.add(page, "claim ", key)
+		}
+		for _, id := range pv.tickets {
+			b.add(page, "ticket ", id)
+		}
+		for _, name := range pv.attachments {
+			b.add(page, "attachment ", name)
+		}
+	}
+	for u := range l.facts.unmatched.all() {
+		page := fmt.Sprint("unmatched ", u.at)
+		b.add(page)
+		for _, name := range u.attachments {
+			b.add(page, "attachment ", name)
+		}
+		for _, handle := range u.holds {
+			b.add(page, "hold ", handle)
+		}
+	}
+	for n := range l.facts.nodes.all() {
+		b.add("node "+string(n.Name), "reported=", n.reported, " inUse=", n.inUse)
+		for _, d := range n.Drivers {
+			page := fmt.Sprintf("node %s driver %s", n.Name, d.Name)
+			b.add(page, "used=", d.Used, " in order=", slices.IsSorted(d.handles))
+			for _, h := range d.handles {
+				b.add(page, "handle ", h)
+			}
+		}
+		if !slices.IsSortedFunc(n.Drivers, func(a, b NodeDriver) int { return cmp.Compare(a.Name, b.Name) }) {
+			b.add("node "+string(n.Name), "drivers out of order")
+		}
+	}
+	for v := range l.facts.volumes.all() {
+		b.add(fmt.Sprintf("volume %q", v.ID))
+		for i := range v.NodeVolumes {
+			b.add(fmt.Sprintf("volume %q", v.ID), "at ", v.NodeVolumes[i].Node)
+		}
+		if !slices.IsSortedFunc(v.NodeVolumes, func(a, b NodeVolume) int { return cmp.Compare(a.Node, b.Node) }) {
+			b.add(fmt.Sprintf("volume %q", v.ID), "places out of order")
+		}
+	}
+	for _, r := range l.refusals {
+		if l.facts.nodes.get(r.node).Driver(r.driver).Exhausted {
+			b.add("refused", r.node, "/", r.driver)
+		}
+	}
+	return b.String()
+}
+
+// workedOut is what the books must say, from the objects alone.
+func workedOut(l *Ledger) string {
+	b := book{}
+	workOutReferences(l, b)
+	workOutPlaces(l, b)
+	return b.String()
+}
+
+// once adds an entry that is not there yet.
+func (b book) once(page string, entry ...any) {
+	if text := fmt.Sprint(entry...); !slices.Contains(b[page], text) {
+		b[page] = append(b[page], text)
+	}
+}
+
+func workOutReferences(l *Ledger, b book) {
+	refer := func(ns, claim, pv, kind string, id any) {
+		switch {
+		case claim != "":
+			b.once("claim "+ClaimKey{ns, claim}.String(), kind, " ", id)
+		case pv != "":
+			b.once("pv "+pv, kind, " ", id)
+		}
+	}
+	for p := range l.facts.pods.all() {
+		for _, v := range p.Volumes {
+			refer(p.Namespace, v.Claim, "", "pod", p.UID)
+		}
+	}
+	for t := range l.facts.tickets.all() {
+		for _, v := range t.Volumes {
+			refer(t.ID.Namespace, v.Claim, v.PersistentVolume, "ticket", t.ID)
+		}
+	}
+	for c := range l.facts.claims.all() {
+		if c.exists {
+			b.once("claim "+c.Key.String(), "exists=true")
+			refer("", "", c.PersistentVolume, "claim", c.Key)
+		} else {
+			b.once("claim "+c.Key.String(), "exists=false")
+		}
+	}
+	for a := range l.facts.attachments.all() {
+		at := driverNode{a.to.driver, a.to.node}
+		if !a.at().IsReal() {
+			b.once(fmt.Sprint("unmatched ", at))
+			b.once(fmt.Sprint("unmatched ", at), "attachment ", a.name())
+		}
+		if !a.at().IsReal() || a.byName {
+			b.once("pv "+a.pv, "attachment ", a.name())
+		}
+	}
+	for pv := range l.facts.pvs.all() {
+		b.once("pv "+pv.Name, "exists=", pv.exists)
+	}
+	for page, entries := range b { // a record of nothing is gone
+		if len(entries) == 1 && entries[0] == "exists=false" {
+			b.add(page, "should be gone")
+		}
+	}
+}
+
+func workOutPlaces(l *Ledger, b book) {
+	for n := range l.facts.nodes.all() {
+		reported, inUse := 0, 0
+		used := map[string][]string{}
+		for v := range l.facts.volumes.all() {
+			if p := v.NodeVolume(n.Name); p != nil {
+				reported, inUse = reported+count(p.Reported), inUse+count(p.InUse)
+				used[v.ID.Driver] = append(used[v.ID.Driver], v.ID.Handle)
+			}
+		}
+		b.add("node "+string(n.Name), "reported=", reported, " inUse=", inUse)
+		for _, d := range n.Drivers {
+			page := fmt.Sprintf("node %s driver %s", n.Name, d.Name)
+			b.add(page, "used=", len(used[d.Name]), " in order=true")
+			for _, h := range used[d.Name] {
+				b.add(page, "handle ", h)
+			}
+			if d.Exhausted {
+				b.add("refused", n.Name, "/", d.Name)
+			}
+		}
+	}
+	for v := range l.facts.volumes.all() {
+		page := fmt.Sprintf("volume %q", v.ID)
+		b.add(page)
+		if len(v.NodeVolumes) == 0 && len(v.PVs()) == 0 && v.Hold == nil {
+			b.add(page, "should be gone")
+		}
+		for i := range v.NodeVolumes {
+			b.add(page, "at ", v.NodeVolumes[i].Node)
+			if v.NodeVolumes[i].Empty() {
+				b.add(page, "has an empty place")
+			}
+		}
+		if at := (driverNode{v.ID.Driver, v.Hold.node()}); at.node != "" && v.NodeVolume(at.node) == nil {
+			b.once(fmt.Sprint("unmatched ", at))
+			b.add(fmt.Sprint("unmatched ", at), "hold ", v.ID.Handle)
+		}
+	}
+}
