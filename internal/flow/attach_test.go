@@ -57,6 +57,60 @@ func TestCreateAttachment(t *testing.T) {
 func TestCreationForNobody(t *testing.T) {
 	p := newPlayer()
 	check(t, p.play(t, Do(step(arbiter.CreateAttachment))), "tell AttachSent", "stale")
+	p = newPlayer(ticket("p", "n1", ledger.TypePod, "a")) // who only asks for a slot keeps none
+	check(t, p.play(t, Do(step(arbiter.CreateAttachment))), "tell AttachSent", "stale")
+}
+
+// The VolumeAttachment that is created names its volume as external-attacher wants it:
+// by the PersistentVolume, or as an inline volume.
+func TestCreatedAttachment(t *testing.T) {
+	mounts := pod("p", "n1", "a")
+	mounts.Volumes = append(mounts.Volumes, ledger.PodVolume{Name: "cache", Inline: ledger.VolumeID{Driver: driver, Handle: "i"}})
+	inline := func(s *arbiter.Step) { s.PV, s.Volume.Handle = "", "i" }
+	for name, test := range map[string]struct {
+		step arbiter.Step
+		want ledger.Attachment
+	}{
+		"of a PersistentVolume": {step(arbiter.CreateAttachment, func(s *arbiter.Step) { s.Transitions, s.NodeID, s.Beside = 3, "i-1", "n2" }),
+			ledger.Attachment{Name: name, Driver: driver, Node: "n1", PersistentVolume: "a", Ours: true, Transitions: 3, NodeID: "i-1"}},
+		"inline": {step(arbiter.CreateAttachment, inline),
+			ledger.Attachment{Name: name, Driver: driver, Node: "n1", Inline: ledger.VolumeID{Driver: driver, Handle: "i"}, Ours: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(mounts)
+			p.play(t, Do(test.step), replies(Refused))
+			if got := p.last.Sent; got.Fact != ledger.Event(test.want) || got.Beside != test.step.Beside || got.Key != test.step.Attachment {
+				t.Errorf("created %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// An attachment that has the name already is the one that is meant only if it is of the
+// same volume at the same node.
+func TestWhatHasTheNameAlready(t *testing.T) {
+	other := ledger.VolumeID{Driver: driver, Handle: "z"}
+	inline := func(s *arbiter.Step) { s.PV = "" }
+	of := func(change func(*ledger.Attachment)) ledger.Attachment { return attachment("5", change) }
+	for name, test := range map[string]struct {
+		step  arbiter.Step
+		found ledger.Attachment
+		want  bool
+	}{
+		"by another PersistentVolume of the disk": {step(arbiter.CreateAttachment), of(func(a *ledger.Attachment) { a.PersistentVolume = "again" }), true},
+		"of another driver":                       {step(arbiter.CreateAttachment), of(func(a *ledger.Attachment) { a.Driver = "z" }), false},
+		"at another node":                         {step(arbiter.CreateAttachment), of(func(a *ledger.Attachment) { a.Node = "n2" }), false},
+		"of an inline volume":                     {step(arbiter.CreateAttachment), of(func(a *ledger.Attachment) { a.PersistentVolume, a.Inline = "", disk }), false},
+		"the inline volume":                       {step(arbiter.CreateAttachment, inline), of(func(a *ledger.Attachment) { a.PersistentVolume, a.Inline = "", disk }), true},
+		"another inline volume":                   {step(arbiter.CreateAttachment, inline), of(func(a *ledger.Attachment) { a.PersistentVolume, a.Inline = "", other }), false},
+		"of a PersistentVolume":                   {step(arbiter.CreateAttachment, inline), of(func(a *ledger.Attachment) {}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := map[bool]string{true: "finished", false: "failed"}[test.want]
+			got := newPlayer(pod("p", "n1", "a")).play(t, Do(test.step), replies(Exists), replies(Done, test.found))
+			check(t, got[len(got)-1:], want)
+		})
+	}
 }
 
 func TestFindAttachment(t *testing.T) {
@@ -89,6 +143,10 @@ func TestReport(t *testing.T) {
 		"gone":              {[]reply{replies(NotFound)}, []string{confirm, "stale"}},
 		"another one":       {[]reply{replies(Conflict)}, []string{confirm, "stale"}},
 		"not attached":      {[]reply{replies(Done, detached)}, []string{confirm, "stale"}},
+		"made again":        {[]reply{replies(Done, attachment("6", func(a *ledger.Attachment) { a.UID = "another" }))}, []string{confirm, "stale"}},
+		"the Node is gone":  {[]reply{replies(Done, attachment("6")), replies(NotFound), replies(NotFound)}, []string{confirm, patch, "get nodes n1", "stale"}},
+		"nor to the read":   {[]reply{replies(Done, attachment("6")), replies(Conflict), replies(Unknown)}, []string{confirm, patch, "get nodes n1", "failed"}},
+		"refused for good":  {[]reply{replies(Done, attachment("6")), replies(Refused)}, []string{confirm, patch, "failed"}},
 		"being deleted":     {[]reply{replies(Done, leaving)}, []string{confirm, "stale"}},
 		"no answer to that": {[]reply{replies(Unknown)}, []string{confirm, "failed"}},
 		"the Node is another": {[]reply{replies(Done, attachment("6")), replies(Conflict), replies(Done, node("2"))},

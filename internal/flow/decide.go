@@ -3,7 +3,6 @@
 package flow
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -38,7 +37,6 @@ func Rule(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time)
 	switch {
 	case verdict.Allowed():
 		d.Ruling = Grant
-		slices.SortFunc(d.Holds, func(a, b arbiter.Step) int { return compareVolumes(a.Volume, b.Volume) })
 	case t.Type == ledger.TypePod && (verdict.Outcome == arbiter.Deny || verdict.WaitsForOthers()):
 		d.Ruling, d.Missing = Refuse, Missing(s, t)
 	}
@@ -62,7 +60,7 @@ func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Tim
 	refused := false
 	for _, id := range pending(s, n) {
 		t := s.Ticket(id)
-		if t == nil || t.Ghost || t.InDoubt || t.Phase != ledger.TicketPending {
+		if t.InDoubt {
 			continue
 		}
 		d := Rule(a, s, t, now)
@@ -86,9 +84,7 @@ func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
 	}
 	var requests []arbiter.Request
 	for _, id := range node.Tickets {
-		if t := s.Ticket(id); t != nil {
-			requests = append(requests, arbiter.TicketRequest(s, t))
-		}
+		requests = append(requests, arbiter.TicketRequest(s, s.Ticket(id)))
 	}
 	slices.SortFunc(requests, arbiter.CompareRequests)
 	list := make([]ledger.TicketID, 0, len(requests))
@@ -152,8 +148,4 @@ func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 // may be what an informer has not shown yet.
 func WithoutNode(v arbiter.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r arbiter.Reason) bool { return r.Code == arbiter.NodeMissing })
-}
-
-func compareVolumes(a, b ledger.VolumeID) int {
-	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
 }

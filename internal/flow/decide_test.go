@@ -3,6 +3,8 @@
 package flow
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -118,7 +120,8 @@ func TestOneRankingOfRequests(t *testing.T) {
 	}
 }
 
-// A granted reservation of a pod that is bound counts by itself, and ends.
+// A pod's granted reservation loses its grant where its node has no room, and ends
+// once the pod is bound. A person's ticket waits for room.
 func TestDue(t *testing.T) {
 	granted := ticket("p", "n1", ledger.TypePod, "a")
 	granted.Phase = ledger.TicketGranted
@@ -126,6 +129,9 @@ func TestDue(t *testing.T) {
 		Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "u", Version: "1", Driver: driver, Node: "n1",
 		PersistentVolume: "a", Ours: true, AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
 	}
+	attached, elsewhere := full, full
+	attached.Attached = true
+	elsewhere.Name, elsewhere.Node = "csi-elsewhere", "n2"
 	broken := full
 	broken.AttachError.Code = 13
 	for name, test := range map[string]struct {
@@ -137,11 +143,41 @@ func TestDue(t *testing.T) {
 		"no room":                  {pod("p", "", "a"), full, DecideTicket, arbiter.NodeExhausted},
 		"no room, and bound":       {pod("p", "n1", "a"), full, DropTicket, ""},
 		"it fails for some reason": {pod("p", "", "a"), broken, 0, ""},
+		"attached since":           {pod("p", "", "a"), attached, 0, ""},
+		"not attached yet":         {pod("p", "", "a"), elsewhere, 0, ""},
 	} {
 		s := facts(test.pod, granted, test.attachment).Snapshot()
 		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(granted.ID), now)
 		if due != (test.want != 0) || due && (task.Commit.Do != test.want || task.Commit.Verdict.First().Code != test.reason) {
 			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
 		}
+	}
+	manual := ticket("p", "n1", ledger.TypeManual, "a")
+	manual.Phase = ledger.TicketGranted
+	s := facts(manual, full).Snapshot()
+	if task, due := Due(arbiter.Arbiter{}, s, s.Ticket(manual.ID), now); due {
+		t.Errorf("a person's ticket waits for room, and gets %+v", task.Commit)
+	}
+}
+
+// What a node's tickets get is written side by side: who ranks after a refusal is
+// granted in the same round or decided in the next, and never refused in the same.
+func TestOneRefusalARound(t *testing.T) {
+	tickets := []ledger.Event{}
+	for i, claims := range [][]string{{"nothing"}, {"a"}, {"nothing else"}} {
+		k := ticket(fmt.Sprint(i), "n1", ledger.TypePod, claims...)
+		k.Created = int64(10 * i)
+		tickets = append(tickets, pod(fmt.Sprint(i), "", claims...), k)
+	}
+	list, again := Round(arbiter.Arbiter{}, facts(tickets...).Snapshot(), "n1", now)
+	var got []Ruling
+	for _, d := range list {
+		got = append(got, d.Ruling)
+	}
+	if want := []Ruling{Refuse, Grant}; !slices.Equal(got, want) || !again {
+		t.Errorf("rulings %v, another round: %t, want %v and another round", got, again, want)
+	}
+	if _, again := Round(arbiter.Arbiter{}, facts(tickets[:4]...).Snapshot(), "n1", now); again {
+		t.Error("another round, and nobody is left")
 	}
 }

@@ -72,7 +72,6 @@ func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 		return t, nil, false
 	}
 	if t.Sent.Do == ListPods {
-		t.Listed, t.Known, t.Read = nil, nil, nil
 		for _, e := range a.Facts {
 			if pod, ok := e.(ledger.Pod); ok && pod.Phase != ledger.PodFinished {
 				before := t.Before.Pod(pod.UID)

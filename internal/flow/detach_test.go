@@ -20,8 +20,12 @@ func TestUnreport(t *testing.T) {
 		"written": {step(arbiter.Unreport), []reply{replies(Done, node("2"))}, []string{patch, "tell Unreported", "finished"}},
 		"by force": {step(arbiter.Unreport, byForce), []reply{replies(Done, node("2"))},
 			[]string{patch + " AfterPodGone@1", "tell Unreported", "finished"}},
-		"refused":   {step(arbiter.Unreport), []reply{replies(Conflict), replies(Done, node("2"))}, []string{patch, "get nodes n1", "stale"}},
-		"no answer": {step(arbiter.Unreport), []reply{replies(Unknown)}, []string{patch, "failed"}},
+		"the Node is gone": {step(arbiter.Unreport), []reply{replies(NotFound), replies(NotFound)}, []string{patch, "get nodes n1", "stale"}},
+		"by force, no answer, and the Node is gone": {step(arbiter.Unreport, byForce), []reply{replies(Unknown), replies(NotFound)},
+			[]string{patch + " AfterPodGone@1", "wait 20s", "get nodes n1", "stale"}},
+		"no Node, and no answer": {step(arbiter.Unreport, noNode), []reply{replies(Unknown)}, []string{"get nodes n1", "failed"}},
+		"refused":                {step(arbiter.Unreport), []reply{replies(Conflict), replies(Done, node("2"))}, []string{patch, "get nodes n1", "stale"}},
+		"no answer":              {step(arbiter.Unreport), []reply{replies(Unknown)}, []string{patch, "failed"}},
 		"by force, and no answer": {step(arbiter.Unreport, byForce), []reply{replies(Unknown), replies(Done, node("2"))},
 			[]string{patch + " AfterPodGone@1", "wait 20s", "get nodes n1", "stale"}},
 		"no Node": {step(arbiter.Unreport, noNode), []reply{replies(NotFound)}, []string{"get nodes n1", "tell Unreported", "finished"}},
@@ -34,6 +38,9 @@ func TestUnreport(t *testing.T) {
 			proof := p.ledger.Snapshot().Volume(disk).NodeVolume("n1").Proof
 			if proved := test.want[len(test.want)-1] == "finished"; proved != (proof.Stage == ledger.ProofUnreported) {
 				t.Errorf("proof %v", proof)
+			}
+			if forced := test.step.Rule != "" && proof.Stage != ledger.ProofNone; forced != proof.Forced {
+				t.Errorf("by force: %t", proof.Forced)
 			}
 		})
 	}
@@ -68,9 +75,18 @@ func TestProveAbsent(t *testing.T) {
 	}
 }
 
+// inlineOf is a pod at n1 with an inline volume.
+func inlineOf(name string, v ledger.VolumeID) ledger.Pod {
+	p := pod(name, "n1")
+	p.Volumes = []ledger.PodVolume{{Name: "cache", Inline: v}}
+	return p
+}
+
 func TestConfirmUnwanted(t *testing.T) {
 	finished := pod("p", "n1", "a")
 	finished.Phase = ledger.PodFinished
+	ended := pod("ended", "n1", "a")
+	ended.Version, ended.Phase = "9", ledger.PodFinished
 	newer := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "new"}, UID: "new", Version: "1", PersistentVolume: "a", Bound: true}
 	elsewhere := newer
 	elsewhere.PersistentVolume = "pv-9"
@@ -102,10 +118,32 @@ func TestConfirmUnwanted(t *testing.T) {
 			[]string{"get claims s/new", "get pvs pv-9", "finished"}},
 		"a claim that was made again": {[]reply{list(pod("known", "n1", "c")), replies(Done, moved), replies(Done, again)},
 			[]string{"get pvs a", "get claims s/c", "finished"}},
-		"no answer about a claim": {[]reply{list(pod("p", "n1", "new")), replies(Unknown)}, []string{"get claims s/new", "failed"}},
+		"who is new, with a claim that the caches know": {[]reply{list(pod("p", "n1", "b")), replies(Done, again, b), replies(Done, still)},
+			[]string{"get claims s/b", "get pvs a", "tell Unwanted", "finished"}},
+		"who was known before it was bound": {[]reply{list(pod("waits", "n1", "b")), replies(Done, b), replies(Done, still)},
+			[]string{"get claims s/b", "get pvs a", "tell Unwanted", "finished"}},
+		"two claims that are new": {[]reply{list(pod("p", "n1", "b", "new")), replies(Done, b), replies(NotFound), replies(Done, still)},
+			[]string{"get claims s/b", "get claims s/new", "get pvs a", "tell Unwanted", "finished"}},
+		"a claim that is not bound": {[]reply{list(pod("p", "n1", "new")), replies(Done, ledger.Claim{Key: newer.Key, UID: "new", Version: "1"}), replies(Done, still)},
+			[]string{"get claims s/new", "get pvs a", "tell Unwanted", "finished"}},
+		"no claim at all": {[]reply{list(inlineOf("p", ledger.VolumeID{Driver: driver, Handle: "z"}))}, []string{"tell Unwanted", "finished"}},
+		"it is inline":    {[]reply{list(inlineOf("p", disk))}, []string{"finished"}},
+		"no list":         {[]reply{replies(NotFound)}, []string{"failed"}},
+		"who is known, with a claim that nobody knows": {[]reply{list(pod("lost", "n1", "nothing")), replies(NotFound), replies(Done, still)},
+			[]string{"get claims s/nothing", "get pvs a", "tell Unwanted", "finished"}},
+		"who is known, with a claim of storage that needs no attachment": {[]reply{list(pod("nfs", "n1", "nfs")), replies(Done, still)},
+			[]string{"get pvs a", "tell Unwanted", "finished"}},
+		"its PersistentVolume is of a claim that was read": {[]reply{list(pod("p", "n1", "b")), replies(Done, b), replies(Done, ledger.PersistentVolume{Name: "a", Version: "2", Volume: disk, Claim: b.Key})},
+			[]string{"get claims s/b", "get pvs a", "tell Unwanted", "finished"}},
+		"who is known to have ended since, and wants it": {[]reply{list(pod("ended", "n1", "a"))}, []string{"finished"}},
+		"no answer about its PersistentVolume":           {[]reply{list(pod("known", "n1", "c")), replies(Unknown)}, []string{"get pvs a", "failed"}},
+		"no answer about a claim":                        {[]reply{list(pod("p", "n1", "new")), replies(Unknown)}, []string{"get claims s/new", "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlayer(attachment("5"), pod("known", "n1", "c"), ledger.Unreported{Volume: disk, Node: "n1", UID: "va", Version: "5"})
+			p := newPlayer(attachment("5"), pod("known", "n1", "c"), pod("waits", "", "b"), pod("lost", "n1", "nothing"), ended,
+				pod("nfs", "n1", "nfs"), ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "nfs"}, UID: "nfs", Version: "1", PersistentVolume: "nfs", Bound: true},
+				ledger.PersistentVolume{Name: "nfs", Version: "1"},
+				ledger.Unreported{Volume: disk, Node: "n1", UID: "va", Version: "5"})
 			check(t, p.play(t, Do(step(arbiter.ConfirmUnwanted)), test.replies...), append([]string{"list-pods n1"}, test.want...)...)
 		})
 	}
@@ -114,6 +152,8 @@ func TestConfirmUnwanted(t *testing.T) {
 func TestDeleteAttachment(t *testing.T) {
 	drop, look, list := "drop-attachment uid=va version=5", "get nodes n1", "list-pods n1"
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "a"}, UID: "a", Version: "1", PersistentVolume: "a", Bound: true}
+	other := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "b"}, UID: "b", Version: "1", PersistentVolume: "b", Bound: true}
+	still := ledger.PersistentVolume{Name: "a", Version: "1", Volume: disk, Access: ledger.AccessNode, Claim: claim.Key}
 	late := replies(Done)
 	late.after = 2 * time.Second
 	for name, test := range map[string]struct {
@@ -125,18 +165,28 @@ func TestDeleteAttachment(t *testing.T) {
 		"gone":    {step(arbiter.DeleteAttachment), []reply{replies(NotFound)}, []string{drop, "finished"}},
 		"another version": {step(arbiter.DeleteAttachment), []reply{replies(Conflict), replies(Done, attachment("6"))},
 			[]string{drop, "get attachments " + ledger.AttachmentName(disk, "n1"), "stale"}},
-		"no answer":            {step(arbiter.DeleteAttachment), []reply{replies(Unknown)}, []string{drop, "failed"}},
-		"by force":             {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent)), replies(Done)}, []string{look, drop, "finished"}},
-		"Ready again":          {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("2"))}, []string{look, "stale"}},
-		"Ready since the read": {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent), node("2"))}, []string{look, "stale"}},
-		"the Node is gone":     {step(arbiter.DeleteAttachment, byForce), []reply{replies(NotFound)}, []string{look, "stale"}},
-		"there is no Node":     {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(NotFound), replies(Done)}, []string{look, drop, "finished"}},
-		"there is a Node":      {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(Done, node("1", silent))}, []string{look, "stale"}},
-		"the Node's unknown":   {step(arbiter.DeleteAttachment, byForce), []reply{replies(Unknown)}, []string{look, "failed"}},
+		"no answer":                  {step(arbiter.DeleteAttachment), []reply{replies(Unknown)}, []string{drop, "failed"}},
+		"by force":                   {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent)), replies(Done)}, []string{look, drop, "finished"}},
+		"Ready again":                {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("2"))}, []string{look, "stale"}},
+		"Ready since the read":       {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent), node("2"))}, []string{look, "stale"}},
+		"the Node is gone":           {step(arbiter.DeleteAttachment, byForce), []reply{replies(NotFound)}, []string{look, "stale"}},
+		"made again at that version": {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("1", silent, func(n *ledger.NodeState) { n.UID = "m" }))}, []string{look, "stale"}},
+		"of a later state":           {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("2", silent))}, []string{look, "stale"}},
+		"and the read fails":         {step(arbiter.DeleteAttachment), []reply{replies(Conflict), replies(Unknown)}, []string{drop, "get attachments " + ledger.AttachmentName(disk, "n1"), "failed"}},
+		"there is no Node":           {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(NotFound), replies(Done)}, []string{look, drop, "finished"}},
+		"there is a Node":            {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(Done, node("1", silent))}, []string{look, "stale"}},
+		"the Node's unknown":         {step(arbiter.DeleteAttachment, byForce), []reply{replies(Unknown)}, []string{look, "failed"}},
 		"within a time": {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done), replies(Done)},
 			[]string{list, "tell Unwanted", drop, "finished"}},
-		"within a time, and somebody came": {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done, pod("p", "n1", "a")), replies(Done, claim)}, []string{list, "get claims s/a", "stale"}},
-		"within a time that is over":       {step(arbiter.DeleteAttachment, inASecond), []reply{late}, []string{list, "tell Unwanted", "failed"}},
+		"within a time, and somebody came":          {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done, pod("p", "n1", "a")), replies(Done, claim)}, []string{list, "get claims s/a", "stale"}},
+		"within a time, and the attachment changes": {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done, attachment("6"))}, []string{list, "tell Unwanted", "stale"}},
+		"within a time, and the attachment goes":    {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done, ledger.AttachmentGone{Name: name})}, []string{list, "tell Unwanted", "stale"}},
+		"within a time, and somebody wants another": {step(arbiter.DeleteAttachment, inASecond),
+			[]reply{replies(Done, pod("p", "n1", "b")), replies(Done, other), replies(Done, still), replies(Done)}, []string{list, "get claims s/b", "get pvs a", "tell Unwanted", drop, "finished"}},
+		"there is no Node, and nothing of it": {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(NotFound, ledger.AttachmentGone{Name: name}), replies(Done)}, []string{look, drop, "finished"}},
+		"within a time, and no answer":        {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Unknown)}, []string{list, "failed"}},
+		"within a time, and by force":         {step(arbiter.DeleteAttachment, inASecond, byForce), []reply{replies(Done), replies(Done, node("1", silent)), replies(Done)}, []string{list, "tell Unwanted", look, drop, "finished"}},
+		"within a time that is over":          {step(arbiter.DeleteAttachment, inASecond), []reply{late}, []string{list, "tell Unwanted", "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(attachment("5"), ledger.Unreported{Volume: disk, Node: "n1", UID: "va", Version: "5"})
@@ -159,13 +209,14 @@ func TestRemovePod(t *testing.T) {
 		replies []reply
 		want    []string
 	}{
-		"out of service":     {[]reply{replies(Done, node("2", tainted)), replies(Done)}, []string{"get nodes n1", "remove-pod uid=va", "finished"}},
-		"gone already":       {[]reply{replies(Done, node("2", tainted)), replies(NotFound)}, []string{"get nodes n1", "remove-pod uid=va", "finished"}},
-		"refused":            {[]reply{replies(Done, node("2", tainted)), replies(Refused)}, []string{"get nodes n1", "remove-pod uid=va", "failed"}},
-		"the taint is gone":  {[]reply{replies(Done, node("2", silent))}, []string{"get nodes n1", "stale"}},
-		"it is Ready":        {[]reply{replies(Done, node("2", tainted, func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }))}, []string{"get nodes n1", "stale"}},
-		"the Node is gone":   {[]reply{replies(NotFound)}, []string{"get nodes n1", "stale"}},
-		"no answer about it": {[]reply{replies(Unknown)}, []string{"get nodes n1", "failed"}},
+		"out of service":      {[]reply{replies(Done, node("2", tainted)), replies(Done)}, []string{"get nodes n1", "remove-pod uid=va", "finished"}},
+		"gone already":        {[]reply{replies(Done, node("2", tainted)), replies(NotFound)}, []string{"get nodes n1", "remove-pod uid=va", "finished"}},
+		"another of its name": {[]reply{replies(Done, node("2", tainted)), replies(Conflict)}, []string{"get nodes n1", "remove-pod uid=va", "finished"}},
+		"refused":             {[]reply{replies(Done, node("2", tainted)), replies(Refused)}, []string{"get nodes n1", "remove-pod uid=va", "failed"}},
+		"the taint is gone":   {[]reply{replies(Done, node("2", silent))}, []string{"get nodes n1", "stale"}},
+		"it is Ready":         {[]reply{replies(Done, node("2", tainted, func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }))}, []string{"get nodes n1", "stale"}},
+		"the Node is gone":    {[]reply{replies(NotFound)}, []string{"get nodes n1", "stale"}},
+		"no answer about it":  {[]reply{replies(Unknown)}, []string{"get nodes n1", "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, newPlayer().play(t, Do(step(arbiter.RemovePod)), test.replies...), test.want...)

@@ -35,6 +35,10 @@ func TestCompose(t *testing.T) {
 		"by force":                 {[]Change{forced}, NodePatch{Version: "4", Out: []ledger.VolumeID{v("b")}}, nil},
 		"by force, at another":     {[]Change{old}, NodePatch{}, []int{0}},
 		"another Node of the name": {[]Change{another, add}, NodePatch{In: []ledger.VolumeID{v("c")}}, []int{0}},
+		"out, then in again":       {[]Change{out, again}, NodePatch{InUse: true}, nil},
+		"in, then out again":       {[]Change{add, {Volume: v("c"), NodeUID: "n"}}, NodePatch{InUse: true}, nil},
+		"out twice":                {[]Change{out, out}, NodePatch{InUse: true, Out: []ledger.VolumeID{v("a")}}, nil},
+		"in twice":                 {[]Change{add, add}, NodePatch{In: []ledger.VolumeID{v("c")}}, nil},
 		"out that is not in":       {[]Change{{Volume: v("d"), NodeUID: "n"}}, NodePatch{InUse: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
