@@ -184,9 +184,15 @@ func TestConfirmedIsRemembered(t *testing.T) {
 	p.play(t, Do(step(arbiter.DeleteAttachment)), replies(Unknown))
 	check(t, p.play(t, Do(step(arbiter.Report)), replies(Done, attachment("6")), replies(Done, node("3"))),
 		"confirm-attachment uid=va", patch, "finished")
+	p.memory.Prune(p.ledger.Snapshot())
 	if !p.memory.Confirmed("va") || !other.Confirmed("va") {
 		t.Error("it is forgotten")
 	}
+	p.play(t, Do(step(arbiter.DeleteAttachment)), replies(Unknown))
+	if p.memory.Confirmed("va") || !other.Confirmed("va") {
+		t.Error("a DELETE that was sent is none, or another Memory has sent it, too")
+	}
+	p.play(t, Do(step(arbiter.Report)), replies(Done, attachment("7")), replies(Done, node("3")))
 	p.ledger.Apply(p.now, ledger.AttachmentGone{Name: name})
 	p.memory.Prune(p.ledger.Snapshot())
 	if p.memory.Confirmed("va") || !other.Confirmed("va") {
@@ -216,5 +222,13 @@ func TestUnknownSteps(t *testing.T) {
 	}
 	if _, next := m.Answer(Do(step(arbiter.Report)), Answer{Result: Done}, s, now); next.End != Failed || next.Send != nil {
 		t.Errorf("an answer to no request: %+v", next)
+	}
+	task, _ := m.Next(Do(step(arbiter.Report)), s, now)
+	if _, next := m.Answer(task, Answer{}, s, now); next.End != Failed || next.Send != nil {
+		t.Errorf("an answer without a result: %+v", next)
+	}
+	task.Step.Do = 99
+	if _, next := m.Answer(task, Answer{Result: Done}, s, now); next.End != Failed || next.Send != nil {
+		t.Errorf("an answer to a step that is not known: %+v", next)
 	}
 }

@@ -64,6 +64,7 @@ func TestProveAbsent(t *testing.T) {
 		"no Node":                  {step(arbiter.ProveAbsent, noNode), replies(NotFound), "finished"},
 		"the Node is gone":         {step(arbiter.ProveAbsent), replies(NotFound), "stale"},
 		"no answer":                {step(arbiter.ProveAbsent), replies(Unknown), "failed"},
+		"an answer that is none":   {step(arbiter.ProveAbsent), replies(Unknown, node("9")), "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := []string{"get nodes n1", test.end}

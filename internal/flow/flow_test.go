@@ -159,3 +159,15 @@ func noNode(s *arbiter.Step)    { s.NodeUID, s.NodeVersion = "", "" }
 func inASecond(s *arbiter.Step) { s.Within = time.Second }
 
 var name = ledger.AttachmentName(disk, "n1")
+
+// Failures name the request and its result, for people.
+func TestFailuresAreNamed(t *testing.T) {
+	for result, want := range map[Result]string{Refused: "refused", NotSent: "not sent", Unknown: "unknown"} {
+		p := newPlayer(attachment("5"))
+		task, _ := p.memory.Next(Do(step(arbiter.DeleteAttachment)), p.ledger.Snapshot(), now)
+		_, m := p.memory.Answer(task, Answer{Result: result}, p.ledger.Snapshot(), now)
+		if m.Why != "drop-attachment "+name+": "+want {
+			t.Errorf("it fails with %q", m.Why)
+		}
+	}
+}

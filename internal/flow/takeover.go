@@ -60,7 +60,8 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 func Renew(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{
 		Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,
-		Phase: t.Phase, Epoch: t.Epoch + 1, EpochOnly: true,
+		Phase: t.Phase, EpochOnly: true,
+		Epoch: t.Epoch + 1, //mutant:no-epoch
 	}}
 }
 

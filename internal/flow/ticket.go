@@ -91,7 +91,7 @@ func (m *Memory) advance(t Task, s ledger.Snapshot) (Task, Move) {
 		if now := s.Ticket(t.Ticket.ID); now == nil || now.Ghost || now.Version != t.Ticket.Version {
 			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
 		}
-		t.Commit.Epoch = max(t.Commit.Epoch, m.Epoch)
+		t.Commit.Epoch = max(t.Commit.Epoch, m.Epoch) //mutant:no-term
 	}
 	return t.send(t.Commit)
 }

@@ -29,10 +29,14 @@ func TestGrant(t *testing.T) {
 		"granted": {[]reply{replies(Done), replies(Done), replies(Done, granted)}, []string{hold, hold, commit, "finished"}},
 		"a hold has another version": {[]reply{replies(Done), replies(Conflict), replies(Done)},
 			[]string{hold, hold, "get holds d^b", "stale"}},
+		"a hold is there already":                 {[]reply{replies(Exists), replies(Done)}, []string{hold, "get holds d^a", "stale"}},
+		"a hold is gone":                          {[]reply{replies(NotFound), replies(NotFound)}, []string{hold, "get holds d^a", "stale"}},
+		"the ticket goes before it is granted":    {[]reply{replies(Done), replies(Done, ledger.TicketGone{ID: asks.ID})}, []string{hold, hold, "stale"}},
 		"a hold is refused for good":              {[]reply{replies(Refused)}, []string{hold, "failed"}},
 		"no answer to a hold":                     {[]reply{replies(Unknown)}, []string{hold, "failed"}},
 		"the ticket changes before it is granted": {[]reply{replies(Done), replies(Done, granted)}, []string{hold, hold, "stale"}},
 		"another version":                         {[]reply{replies(Done), replies(Done), replies(Conflict), replies(Done, granted)}, []string{hold, hold, commit, "get tickets s/uid-p", "stale"}},
+		"another version, and then gone":          {[]reply{replies(Done), replies(Done), replies(Conflict), replies(NotFound)}, []string{hold, hold, commit, "get tickets s/uid-p", "stale"}},
 		"the ticket is gone":                      {[]reply{replies(Done), replies(Done), replies(NotFound)}, []string{hold, hold, commit, "stale"}},
 		"refused for good":                        {[]reply{replies(Done), replies(Done), replies(Refused)}, []string{hold, hold, commit, "failed"}},
 		"no answer": {[]reply{replies(Done), replies(Done), replies(Unknown), replies(Done, granted)},
@@ -55,6 +59,12 @@ func TestRefuse(t *testing.T) {
 	inline.Volumes = []ledger.TicketVolume{{PodVolume: "cache"}}
 	with := pod("p", "")
 	with.Volumes = []ledger.PodVolume{{Name: "cache", Inline: disk}}
+	claimed, others := pod("p", ""), pod("p", "")
+	claimed.Volumes = []ledger.PodVolume{{Name: "cache", Claim: "cache"}}
+	others.Volumes = []ledger.PodVolume{{Name: "other", Inline: disk}}
+	both := ticket("p", "n1", ledger.TypePod, "data", "nothing")
+	replaced := ticket("p", "n1", ledger.TypePod, "nothing", "data")
+	replaced.Volumes[0].ClaimUID = "old"
 	refuse, get := "decide-ticket s/uid-p refused epoch=7 uid=t-p version=1", "get claims s/nothing"
 	for name, test := range map[string]struct {
 		ticket  ledger.Ticket
@@ -66,14 +76,21 @@ func TestRefuse(t *testing.T) {
 		"another of the name": {other, []reply{replies(Done, claim), replies(Done)}, []string{get, refuse, "finished"}},
 		"no answer":           {named, []reply{replies(Unknown)}, []string{get, "failed"}},
 		"a pod's own volume":  {inline, []reply{replies(Done, with)}, []string{"get pods s/p uid=uid-p", "stale"}},
-		"a pod without it":    {inline, []reply{replies(Done, pod("p", "")), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
-		"a pod that is gone":  {inline, []reply{replies(NotFound), replies(Done)}, []string{"get pods s/p uid=uid-p", "tell PodGone", refuse, "finished"}},
+		"a pod whose volume of that name is a claim":           {inline, []reply{replies(Done, claimed), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
+		"a pod with another volume":                            {inline, []reply{replies(Done, others), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
+		"another of the name, and one that is not asked about": {replaced, []reply{replies(Done, claim), replies(Done)}, []string{get, refuse, "finished"}},
+		"another claim":      {both, []reply{replies(NotFound), replies(Done, claim)}, []string{"get claims s/data", get, "stale"}},
+		"a pod without it":   {inline, []reply{replies(Done, pod("p", "")), replies(Done)}, []string{"get pods s/p uid=uid-p", refuse, "finished"}},
+		"a pod that is gone": {inline, []reply{replies(NotFound), replies(Done)}, []string{"get pods s/p uid=uid-p", "tell PodGone", refuse, "finished"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(pod("p", ""), test.ticket)
 			s := p.ledger.Snapshot()
 			verdict := arbiter.Verdict{Outcome: arbiter.Deny, Reasons: []arbiter.Reason{{Code: arbiter.ClaimMissing}}}
-			task := Refusal(s.Ticket(test.ticket.ID), verdict, test.ticket.Volumes)
+			missing := slices.DeleteFunc(slices.Clone(test.ticket.Volumes), func(v ledger.TicketVolume) bool {
+				return name == "another of the name, and one that is not asked about" && v.Claim == "data"
+			})
+			task := Refusal(s.Ticket(test.ticket.ID), verdict, missing)
 			check(t, p.play(t, task, test.replies...), test.want...)
 		})
 	}
@@ -112,7 +129,8 @@ func TestEnding(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	first, second, done := ticket("a", "n1", ledger.TypePod, "a"), ticket("b", "n1", ledger.TypePod, "b"), ticket("c", "n1", ledger.TypePod)
 	first.Epoch, done.Phase = 9, ledger.TicketGranted
-	p := newPlayer(first, done)
+	ghost := ticket("g", "n1", ledger.TypePod, "c")
+	p := newPlayer(first, done, ghost, ledger.TicketGone{ID: ghost.ID}) // nobody writes a grant into what is gone
 	var got []string
 	round := func(replies ...reply) int {
 		tasks := p.memory.TakeOver(p.ledger.Snapshot())
@@ -135,6 +153,7 @@ func TestTakeOver(t *testing.T) {
 		"decide-ticket s/uid-a pending epoch=10 uid=t-a version=1", "finished")
 	check(t, p.play(t, Renew(p.ledger.Snapshot().Ticket(second.ID)), replies(Refused)),
 		"decide-ticket s/uid-b pending epoch=7 uid=t-b version=1", "failed")
+	p.ledger.Apply(p.now, ledger.TicketReleased{ID: ghost.ID})
 	// An older leader's grant of the second may still be on its way.
 	list, _ := Round(arbiter.Arbiter{}, p.ledger.Snapshot(), "n1", p.now)
 	if len(list) != 1 || list[0].Ticket.ID != first.ID || list[0].Ruling != Grant {

@@ -4,6 +4,7 @@ package flow
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -28,5 +29,35 @@ func TestWake(t *testing.T) {
 	}
 	if look := Wake(ledger.Touched{Tickets: []ledger.TicketID{waits.ID}}, s); !slices.Equal(look.Pods, []string{"uid-w"}) || !slices.Equal(look.Tickets, []ledger.TicketID{waits.ID}) {
 		t.Errorf("woken by a ticket: %+v", look)
+	}
+}
+
+// Who uses a volume hears of it, pods by their tickets and tickets by their pods.
+func TestUsers(t *testing.T) {
+	waits, own := ticket("w", "n1", ledger.TypePod, "a"), ticket("b", "n1", ledger.TypePod, "a")
+	own.Phase = ledger.TicketRefused // uses nothing itself
+	manual := ticket("m", "n2", ledger.TypeManual, "a")
+	s := facts(waits, own, manual, pod("b", "n1", "a"), pod("alone", "n1", "a")).Snapshot()
+	tickets, pods := Users(s, disk)
+	slices.SortFunc(tickets, func(a, b ledger.TicketID) int { return strings.Compare(a.Name, b.Name) })
+	slices.Sort(pods)
+	if want := []ledger.TicketID{own.ID, manual.ID, waits.ID}; !slices.Equal(tickets, want) {
+		t.Errorf("tickets %v, want %v", tickets, want)
+	}
+	if want := []string{"uid-alone", "uid-b", "uid-w"}; !slices.Equal(pods, want) {
+		t.Errorf("pods %v, want %v", pods, want)
+	}
+	if tickets, pods := Users(s, ledger.VolumeID{Driver: driver, Handle: "unknown"}); len(tickets)+len(pods) > 0 {
+		t.Errorf("of a volume that nobody knows: %v, %v", tickets, pods)
+	}
+}
+
+// A node wakes who waits for it, and nobody where nobody waits.
+func TestPending(t *testing.T) {
+	s := facts(ticket("w", "n2", ledger.TypePod, "a")).Snapshot()
+	for n, want := range map[ledger.NodeName]bool{"n1": false, "n2": true, "n9": false} {
+		if got := Pending(s, n); got != want {
+			t.Errorf("tickets wait for %s: %t", n, got)
+		}
 	}
 }
