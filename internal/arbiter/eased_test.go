@@ -17,8 +17,7 @@ import (
 // random worlds, before and after some things have happened.
 func TestEasedMissesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 500).Draw(t, "length")
-		w := newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+		w := newWorld(proptest.Bytes(t, 500))
 		watched, changes := w.ledger, w.ledger.Gather()
 		before, _, _ := changes.Take()
 		for len(w.rest) > 0 {

@@ -88,7 +88,6 @@ func (w *randomWorld) landAll() {
 // long: what they may attach counts, however long that takes and whoever goes meanwhile.
 func TestWorldFlight(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 900).Draw(t, "length")
-		newWorldFlight(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes")).play(t)
+		newWorldFlight(proptest.Bytes(t, 900)).play(t)
 	})
 }

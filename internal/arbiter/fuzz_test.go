@@ -194,8 +194,7 @@ func playAnything(t failer, data []byte) {
 // TestAnything decides on facts that do not fit together.
 func TestAnything(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 300).Draw(t, "length")
-		playAnything(t, rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+		playAnything(t, proptest.Bytes(t, 300))
 	})
 }
 

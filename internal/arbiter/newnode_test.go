@@ -29,8 +29,7 @@ func codesOf(v arbiter.Verdict) map[ledger.Code]bool {
 // node.
 func TestNewNodeTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 500).Draw(t, "length")
-		w := newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+		w := newWorld(proptest.Bytes(t, 500))
 		w.lag = false
 		for len(w.rest) > 12 {
 			w.step()

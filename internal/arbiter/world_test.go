@@ -469,8 +469,7 @@ func (w *randomWorld) nothingLeft(t failer) {
 // TestWorld plays random worlds. Audit and judge look on after every step.
 func TestWorld(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 900).Draw(t, "length")
-		newWorld(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes")).play(t)
+		newWorld(proptest.Bytes(t, 900)).play(t)
 	})
 }
 

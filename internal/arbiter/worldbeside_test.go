@@ -42,8 +42,7 @@ func (w *randomWorld) stockRestarts() {
 // is in use is not touched, nothing leaks, and everybody is served.
 func TestWorldBeside(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 900).Draw(t, "length")
 		early := rapid.Bool().Draw(t, "beforeBind")
-		newWorldBeside(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"), early).play(t)
+		newWorldBeside(proptest.Bytes(t, 900), early).play(t)
 	})
 }

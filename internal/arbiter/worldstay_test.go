@@ -67,8 +67,7 @@ func TestWorldStaysStock(t *testing.T) {
 }
 
 func worldStays(t *rapid.T, stock bool) {
-	n := rapid.IntRange(0, 900).Draw(t, "length")
-	w := newWorldStays(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+	w := newWorldStays(proptest.Bytes(t, 900))
 	w.csi.stock = stock
 	w.play(t)
 	for v, machines := range w.Disks.At {

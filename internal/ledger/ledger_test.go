@@ -5,7 +5,6 @@ package ledger
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -37,21 +36,7 @@ func (b *bytes) below(n int) int {
 
 func (b *bytes) more() bool { return len(b.rest) > 0 }
 
-// drawBytes draws what a stream is made of. Those that rapid draws one by one are short
-// when a property fails, but nearly all are small, and seldom make what needs several
-// rare events; others are drawn evenly from a seed.
-func drawBytes(t *rapid.T) *bytes {
-	n := rapid.IntRange(0, 500).Draw(t, "length")
-	seed := rapid.Uint64().Draw(t, "seed")
-	if seed%4 == 0 {
-		return &bytes{rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes")}
-	}
-	random, list := rand.New(rand.NewPCG(seed, seed)), make([]byte, 2*n)
-	for i := range list {
-		list[i] = byte(random.Uint32())
-	}
-	return &bytes{list}
-}
+func drawBytes(t *rapid.T) *bytes { return &bytes{proptest.Bytes(t, 1000)} }
 
 // TestTwin compares the ledger, after every event, with one that works out
 // everything anew; and every event once more with itself.
