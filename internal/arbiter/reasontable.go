@@ -55,10 +55,8 @@ const (
 type subject uint8
 
 const (
-	ofClaim  subject = iota + 1 // a claim, or the volume by its claim
-	ofDriver                    // only a driver
-	ofSlots                     // a driver and figures, which differ from node to node
-	ofNode                      // only a node
+	ofDriver subject = iota + 1 // only a driver
+	ofMore                      // a claim, a node, or figures that differ from node to node
 )
 
 // Call is the driver's call that a reason is about.
@@ -81,98 +79,98 @@ const (
 // reasonTable has a row for each code, in the order of docs/reasons.md: what
 // denies first.
 var reasonTable = [...]reasonRow{
-	{NoFreeSlot, denies, lasts, anyEviction, ofSlots, CallNone, have, Reason.noFreeSlot},
+	{NoFreeSlot, denies, lasts, anyEviction, ofMore, CallNone, have, Reason.noFreeSlot},
 	{NodeExhausted, denies, lasts, anyEviction, ofDriver, CallNone, where, Reason.nodeExhausted},
-	{AccessModesConflict, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{AccessModesConflict, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes", r.volume())
 	}},
-	{ClaimMissing, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{ClaimMissing, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail == notTheirs {
 			return fmt.Sprintf("claim %s belongs to someone else", r.Claim)
 		}
 		return fmt.Sprintf("claim %s not found", r.Claim)
 	}},
-	{ClaimLost, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{ClaimLost, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s has lost its PersistentVolume", r.Claim)
 	}},
-	{ClaimDeleting, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{ClaimDeleting, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s is being deleted", r.Claim)
 	}},
-	{VolumeDeleting, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{VolumeDeleting, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of %s is being deleted", r.volume())
 	}},
-	{Outranked, denies, lasts, noEviction, ofClaim, CallNone, plain, func(r Reason) string {
+	{Outranked, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
 		return fmt.Sprintf("%s goes to %s%s, which comes before", r.volume(), r.Node, r.forWhom())
 	}},
-	{NodeExcluded, denies, lasts, noEviction, ofClaim, CallNone, plain, func(r Reason) string {
+	{NodeExcluded, denies, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
 		return fmt.Sprintf("can't use %s: the node affinity of its PersistentVolume excludes the node", r.volume())
 	}},
 	{NotBeforeBind, denies, lasts, noEviction, ofDriver, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the policy of driver %s binds pods after their volumes are attached, and Moorage beside the attach/detach controller attaches after the bind: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
 	}},
-	{NodeFenced, denies, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{NodeFenced, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s may be taken from %s, which is not ready and is out of service, or has been unreachable for too long", r.volume(), r.Node)
 	}},
 
-	{ClaimUnbound, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{ClaimUnbound, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
 	}},
-	{HeldElsewhere, waitsForOthers, lasts, noEviction, ofClaim, CallNone, plain, func(r Reason) string {
+	{HeldElsewhere, waitsForOthers, lasts, noEviction, ofMore, CallNone, plain, func(r Reason) string {
 		return fmt.Sprintf("can't take %s: %s holds it%s", r.volume(), r.Node, r.forWhom())
 	}},
-	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofClaim, CallNone, unfit, func(r Reason) string {
+	{UsedByOtherPod, waitsForOthers, lasts, evictionThere, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s serves one pod at a time (ReadWriteOncePod) and is in use%s", r.volume(), r.forWhom())
 	}},
 	{DriverNotRegistered, waits, lasts, noEviction, ofDriver, CallNone, where, func(r Reason) string {
 		return fmt.Sprintf("driver %s is not registered", r.Driver)
 	}},
-	{NodeMissing, waitsForOthers, lasts, noEviction, ofNode, CallNone, unfit, func(r Reason) string {
+	{NodeMissing, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("node %s does not exist", r.Node)
 	}},
-	{NodeUnmanaged, waits, lasts, noEviction, ofNode, CallNone, unfit, func(r Reason) string {
+	{NodeUnmanaged, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("node %s has attach and detach left to its kubelet", r.Node)
 	}},
-	{NotGranted, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{NotGranted, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is not granted yet", r.volume())
 	}},
-	{Attaching, waits, passes, noEviction, ofClaim, CallAttach, unfit, func(r Reason) string {
+	{Attaching, waits, passes, noEviction, ofMore, CallAttach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is being attached to %s", r.volume(), r.Node)
 	}},
-	{AttachFailed, waits, lasts, noEviction, ofClaim, CallAttach, unfit, func(r Reason) string {
+	{AttachFailed, waits, lasts, noEviction, ofMore, CallAttach, unfit, func(r Reason) string {
 		return fmt.Sprintf("attaching %s to %s failed and will be tried again: %s", r.volume(), r.Node, r.said())
 	}},
-	{NotReported, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{NotReported, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is attached to %s; its node status will say so at once", r.volume(), r.Node)
 	}},
-	{Detaching, waits, passes, noEviction, ofClaim, CallDetach, unfit, func(r Reason) string {
+	{Detaching, waits, passes, noEviction, ofMore, CallDetach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is being detached from %s", r.volume(), r.Node)
 	}},
-	{DetachFailed, waits, lasts, noEviction, ofClaim, CallDetach, unfit, func(r Reason) string {
+	{DetachFailed, waits, lasts, noEviction, ofMore, CallDetach, unfit, func(r Reason) string {
 		return fmt.Sprintf("detaching %s from %s failed and will be tried again: %s", r.volume(), r.Node, r.said())
 	}},
-	{DetachUnanswered, waits, lasts, noEviction, ofClaim, CallDetach, unfit, Reason.detachUnanswered},
-	{InUse, waits, passes, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{DetachUnanswered, waits, lasts, noEviction, ofMore, CallDetach, unfit, Reason.detachUnanswered},
+	{InUse, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is still in use at %s: its kubelet reports it in volumesInUse", r.volume(), r.Node)
 	}},
-	{InUseUnknown, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail != "" {
 			return fmt.Sprintf("%s may be in use at %s: %s. It is known once a pod has used it there anew, when the machine is rebooted, or is known to be powered off and has the taint node.kubernetes.io/out-of-service", r.volume(), r.Node, r.Detail)
 		}
 		return fmt.Sprintf("%s may be in use at %s: its kubelet has not reported since the node object was made", r.volume(), r.Node)
 	}},
-	{NodeUnreachable, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{NodeUnreachable, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s may be in use at %s, which is not ready. %s", r.volume(), r.Node, r.waysOut())
 	}},
-	{DetachDelayed, waits, passes, noEviction, ofClaim, CallDetach, unfit, func(r Reason) string {
+	{DetachDelayed, waits, passes, noEviction, ofMore, CallDetach, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is kept at %s until %s, in case its pod comes back (detachDelay)", r.volume(), r.Node, time.Unix(r.Until, 0).UTC().Format(time.RFC3339))
 	}},
-	{ForeignAttachment, waitsForOthers, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{ForeignAttachment, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s has a VolumeAttachment at %s that Moorage neither made nor can place: %s", r.volume(), r.Node, r.Detail)
 	}},
-	{VolumeMissing, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	}},
-	{NodeReplaced, waits, lasts, noEviction, ofClaim, CallNone, unfit, func(r Reason) string {
+	{NodeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s was attached to another machine of the name %s (%s): detach it there by hand, then delete VolumeAttachment %s", r.volume(), r.Node, r.Detail, ledger.AttachmentName(r.Volume, r.Node))
 	}},
 }
