@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -37,9 +36,15 @@ func readExplained(path string) (explained, error) {
 }
 
 // stale prints what is explained and is no mutant any more.
-func (e explained) stale(jobs []job) {
+func (e explained) stale(codes []*code) {
+	keys := map[string]bool{}
+	for _, of := range codes {
+		for _, m := range of.mutants {
+			keys[m.key()] = true
+		}
+	}
 	for key := range e {
-		if !slices.ContainsFunc(jobs, func(j job) bool { return j.key() == key }) {
+		if !keys[key] {
 			fmt.Printf("explained, and no mutant any more: %s\n", key)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"strconv"
+	"strings"
 )
 
 // find lists the mutants of a parsed file.
@@ -19,7 +20,9 @@ func (f *finder) find(file *ast.File) []mutant {
 			}
 		case *ast.GenDecl:
 			if d.Tok == token.VAR || d.Tok == token.CONST {
+				f.constant = d.Tok == token.CONST
 				f.values(d)
+				f.constant = false
 			}
 		}
 	}
@@ -42,24 +45,34 @@ func (f *finder) values(d *ast.GenDecl) {
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
-		f.add(n.Cond, "!("+f.text(n.Cond)+")", "negate "+f.short(n.Cond))
+		f.head(n.Init)
+		f.add(n.Cond, condition, "!("+f.text(n.Cond)+")", "negate "+f.short(n.Cond))
+	case *ast.ForStmt:
+		f.head(n.Init)
+		f.head(n.Post)
+	case *ast.TypeSwitchStmt:
+		f.head(n.Init)
+		f.head(n.Assign)
 	case *ast.BinaryExpr:
 		f.binary(n)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			f.add(n, f.text(n.X), "without the not of "+f.short(n))
+			f.add(n, condition, f.text(n.X), "without the not of "+f.short(n))
 		}
 	case *ast.SwitchStmt:
+		f.head(n.Init)
 		f.cases(n)
 	case *ast.ExprStmt, *ast.IncDecStmt, *ast.BranchStmt:
-		f.add(n, "", "drop "+f.short(n))
+		f.drop(n.(ast.Stmt))
 	case *ast.AssignStmt:
-		f.assignment(n)
+		if n.Tok != token.DEFINE {
+			f.drop(n)
+		}
 	case *ast.BasicLit:
 		f.literal(n)
 	case *ast.SelectorExpr:
 		if name := f.next[f.text(n)]; name != "" {
-			f.add(n, name, f.short(n)+" is "+name)
+			f.add(n, value, name, f.short(n)+" is "+name)
 		}
 		ast.Inspect(n.X, f.visit)
 		return false // the name behind the dot is none of this package
@@ -81,57 +94,56 @@ var comparisons = map[token.Token]token.Token{
 // binary changes a comparison, and takes each operand out of a chain of && or ||.
 func (f *finder) binary(n *ast.BinaryExpr) {
 	if n.Op == token.LAND || n.Op == token.LOR {
-		f.add(n, f.text(n.X), "without "+n.Op.String()+" "+f.short(n.Y))
-		f.add(n, f.text(n.Y), "without "+f.short(n.X)+" "+n.Op.String())
+		f.add(n, condition, f.text(n.X), "without "+n.Op.String()+" "+f.short(n.Y))
+		f.add(n, condition, f.text(n.Y), "without "+f.short(n.X)+" "+n.Op.String())
 		return
 	}
-	if other, ok := comparisons[n.Op]; ok {
-		f.add(n, f.text(n.X)+" "+other.String()+" "+f.text(n.Y), f.short(n)+" with "+other.String())
+	other, ok := comparisons[n.Op]
+	if !ok {
+		return
 	}
+	form := condition
+	if n.Op == token.ADD || n.Op == token.SUB {
+		form = result
+		if strings.HasSuffix(f.kind(n), "string") {
+			return // has no minus
+		}
+	}
+	f.add(n, form, f.text(n.X)+" "+other.String()+" "+f.text(n.Y), f.short(n)+" with "+other.String())
 }
 
-// cases switches each case off: a condition is false, and a value is left out.
+// cases switches each case off: a condition is false, and a value is that of a
+// neighbour.
 func (f *finder) cases(s *ast.SwitchStmt) {
 	for _, stmt := range s.Body.List {
 		clause := stmt.(*ast.CaseClause)
-		for i, value := range clause.List {
+		for i, is := range clause.List {
 			switch {
 			case s.Tag == nil:
-				f.add(value, "false", "never case "+f.short(value))
+				f.add(is, condition, "false", "never case "+f.short(is))
 			case len(clause.List) > 1:
-				text := "case "
-				for j, other := range clause.List {
-					if j != i {
-						text += f.text(other) + ", "
-					}
-				}
-				at := f.set.Position(clause.Case)
-				f.found = append(f.found, mutant{
-					file: f.path, line: at.Line, function: f.function, what: "never case " + f.short(value),
-					begin: at.Offset, end: f.set.Position(clause.Colon).Offset, text: text[:len(text)-len(", ")],
-				})
+				f.add(is, value, f.text(clause.List[(i+1)%len(clause.List)]), "never case "+f.short(is))
 			}
 		}
 	}
 }
 
-// assignment drops what is assigned to a variable that exists.
-func (f *finder) assignment(n *ast.AssignStmt) {
-	if n.Tok == token.DEFINE {
+// head notes a statement that stands in the head of another one, which may be nil.
+func (f *finder) head(s ast.Stmt) {
+	if s == nil {
 		return
 	}
-	text := ""
-	for i, value := range n.Rhs {
-		if i > 0 {
-			text += "; "
-		}
-		left := "_"
-		for range len(n.Lhs)/len(n.Rhs) - 1 {
-			left += ", _"
-		}
-		text += left + " = " + f.text(value)
+	if f.heads == nil {
+		f.heads = map[ast.Stmt]bool{}
 	}
-	f.add(n, text, "drop "+f.short(n))
+	f.heads[s] = true
+}
+
+// drop leaves a statement out.
+func (f *finder) drop(s ast.Stmt) {
+	if !f.heads[s] && !strings.HasPrefix(f.text(s), "panic(") {
+		f.add(s, statement, "", "drop "+f.short(s))
+	}
 }
 
 // literal replaces a number by another one.
@@ -139,22 +151,20 @@ func (f *finder) literal(n *ast.BasicLit) {
 	if n.Kind != token.INT {
 		return
 	}
-	if value, err := strconv.ParseInt(n.Value, 0, 32); err == nil {
-		other := strconv.FormatInt(2*value+1, 10)
-		f.add(n, other, n.Value+" is "+other)
+	if number, err := strconv.ParseInt(n.Value, 0, 32); err == nil {
+		other := strconv.FormatInt(2*number+1, 10)
+		f.add(n, value, other, n.Value+" is "+other)
 	}
 }
 
 // ident replaces a constant by another one of its kind.
 func (f *finder) ident(n *ast.Ident) {
-	name := f.next[n.Name]
-	switch n.Name {
-	case "true":
-		name = "false"
-	case "false":
-		name = "true"
-	}
-	if name != "" {
-		f.add(n, name, n.Name+" is "+name)
+	switch name := f.next[n.Name]; {
+	case n.Name == "true":
+		f.add(n, condition, "false", "true is false")
+	case n.Name == "false":
+		f.add(n, condition, "true", "false is true")
+	case name != "":
+		f.add(n, value, name, n.Name+" is "+name)
 	}
 }

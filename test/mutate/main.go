@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"io"
@@ -11,33 +12,56 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
 )
 
+// options are what the command is asked for.
+type options struct {
+	only      *regexp.Regexp
+	survivors map[string]bool // by their key; nil: all
+	sample    int
+	seed      uint64
+	seeds     int
+	parallel  int
+	out       string
+	list      bool
+}
+
 func main() {
+	var o options
 	only := flag.String("only", "", "leave out mutants whose name does not match this `REGEXP`: file, function, change")
-	sample := flag.Int("sample", 0, "try this many, chosen by chance; 0: all")
-	seed := flag.Uint64("seed", 1, "of the choice")
-	out := flag.String("out", "", "write what became of each mutant to this `FILE`")
-	list := flag.Bool("list", false, "list the mutants and try none")
+	survivors := flag.String("survivors", "", "try only those that survived according to this `FILE`, written by -out")
+	flag.IntVar(&o.sample, "sample", 0, "try this many, chosen by chance; 0: all")
+	flag.Uint64Var(&o.seed, "seed", 1, "of the choice")
+	flag.IntVar(&o.seeds, "seeds", 100, "how many seeds of the simulator are played, and fifty times as many states of each world of the explorer searched")
+	flag.IntVar(&o.parallel, "parallel", 1, "how many mutants are tried at the same time")
+	flag.StringVar(&o.out, "out", "", "write what became of each mutant to this `FILE`")
+	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
 	flag.Parse()
-	if err := run(*only, *sample, *seed, *out, *list); err != nil {
+	var err error
+	if o.only, err = regexp.Compile(*only); err == nil && *survivors != "" {
+		o.survivors, err = readSurvivors(*survivors)
+	}
+	if err == nil {
+		err = run(o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// job is a mutant and the packages whose tests are to notice it.
-type job struct {
-	mutant
-	tests []string
-}
-
-func run(only string, sample int, seed uint64, out string, list bool) error {
+func run(o options) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	jobs, err := choose(root, only, sample, seed)
+	checker, err := newChecker(root)
+	if err != nil {
+		return err
+	}
+	codes, err := readAll(root, checker)
 	if err != nil {
 		return err
 	}
@@ -45,93 +69,127 @@ func run(only string, sample int, seed uint64, out string, list bool) error {
 	if err != nil {
 		return err
 	}
-	if only == "" && sample == 0 {
-		known.stale(jobs)
-	}
-	if list {
-		for _, j := range jobs {
-			fmt.Println(j.mutant)
+	known.stale(codes)
+	if o.list {
+		for _, m := range o.choose(codes) {
+			fmt.Println(m)
 		}
 		return nil
 	}
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	list := o.choose(codes)
+	l := &lab{root: root, dir: dir, stages: slices.DeleteFunc(stages(o.seeds), func(s *stage) bool {
+		return !slices.ContainsFunc(list, func(m mutant) bool { return s.concerns(m.file) })
+	})}
+	if err := l.prepare(codes, checker); err != nil {
+		return err
+	}
 	to := io.Discard
-	if out != "" {
-		file, err := os.Create(out)
+	if o.out != "" {
+		file, err := os.Create(o.out)
 		if err != nil {
 			return err
 		}
 		defer file.Close()
 		to = file
 	}
-	return try(root, jobs, known, to)
+	return l.all(list, known, to, o.parallel)
 }
 
-// choose lists the mutants to try, in the order of the files.
-func choose(root, only string, sample int, seed uint64) ([]job, error) {
-	match, err := regexp.Compile(only)
-	if err != nil {
-		return nil, err
-	}
-	var jobs []job
+// readAll reads all targets, and numbers their mutants.
+func readAll(root string, c *checker) ([]*code, error) {
+	var codes []*code
+	id := 0
 	for _, t := range targets {
-		mutants, err := t.mutants(root)
+		of, err := t.read(root, c)
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range mutants {
-			if match.MatchString(m.key()) {
-				jobs = append(jobs, job{m, t.tests})
-			}
+		for i := range of.mutants {
+			id++
+			of.mutants[i].id = id
 		}
+		codes = append(codes, of)
 	}
-	if sample == 0 || sample >= len(jobs) {
-		return jobs, nil
-	}
-	chosen := rand.New(rand.NewPCG(seed, seed)).Perm(len(jobs))[:sample]
-	slices.Sort(chosen)
-	some := make([]job, 0, sample)
-	for _, i := range chosen {
-		some = append(some, jobs[i])
-	}
-	return some, nil
+	return codes, nil
 }
 
-// try tries the mutants one after the other, and prints the survivors.
-func try(root string, jobs []job, known explained, to io.Writer) error {
-	dir, err := os.MkdirTemp("", "mutate")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	l := &lab{root: root, dir: dir}
-	var tests []string
-	for _, j := range jobs {
-		for _, p := range j.tests {
-			if !slices.Contains(tests, p) {
-				tests = append(tests, p)
+// choose lists the mutants to try: all in the order of the files, or a sample in the
+// order in which they are drawn.
+func (o options) choose(codes []*code) []mutant {
+	var list []mutant
+	for _, of := range codes {
+		for _, m := range of.mutants {
+			if o.only.MatchString(m.key()) && (o.survivors == nil || o.survivors[m.key()]) {
+				list = append(list, m)
 			}
 		}
 	}
-	if err := l.check(tests); err != nil {
-		return err
+	if o.sample == 0 {
+		return list
 	}
-	counts := map[outcome]int{}
-	for _, j := range jobs {
-		is, by, err := l.try(j.mutant, j.tests)
-		if err != nil {
-			return err
-		}
-		if is == survived && known.has(j.mutant) {
-			is, by = equal, known[j.key()]
-		}
-		counts[is]++
-		fmt.Fprintf(to, "%s\t%s\t%s\n", is, j.mutant, by)
-		if is == survived {
-			fmt.Println(j.mutant)
+	rand.New(rand.NewPCG(o.seed, o.seed)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list[:min(o.sample, len(list))]
+}
+
+var place = regexp.MustCompile(`^([^:]+):\d+ `)
+
+// readSurvivors reads the keys of the mutants that survived.
+func readSurvivors(path string) (map[string]bool, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	keys, lines := map[string]bool{}, bufio.NewScanner(file)
+	for lines.Scan() {
+		if fields := strings.Split(lines.Text(), "\t"); len(fields) > 1 && fields[0] == string(survived) {
+			keys[place.ReplaceAllString(fields[1], "$1 ")] = true
 		}
 	}
-	tried := len(jobs) - counts[unbuilt]
+	return keys, lines.Err()
+}
+
+// all tries mutants, and prints the survivors.
+func (l *lab) all(list []mutant, known explained, to io.Writer, parallel int) error {
+	var (
+		lock   sync.Mutex
+		group  sync.WaitGroup
+		first  error
+		counts = map[outcome]int{}
+		next   = make(chan mutant)
+	)
+	for range max(1, parallel) {
+		group.Go(func() {
+			for m := range next {
+				is, by, err := l.try(m)
+				if is == survived && known.has(m) {
+					is, by = equal, known[m.key()]
+				}
+				lock.Lock()
+				if err != nil && first == nil {
+					first = err
+				}
+				counts[is]++
+				fmt.Fprintf(to, "%s\t%s\t%s\n", is, m, by)
+				if is == survived {
+					fmt.Println(m)
+				}
+				lock.Unlock()
+			}
+		})
+	}
+	for _, m := range list {
+		next <- m
+	}
+	close(next)
+	group.Wait()
+	tried := len(list) - counts[unbuilt]
 	fmt.Printf("%d mutants: %d noticed, %d survived (%.1f %%), %d make no difference, %d do not compile\n",
-		len(jobs), counts[noticed], counts[survived], 100*float64(counts[survived])/float64(max(1, tried)), counts[equal], counts[unbuilt])
-	return nil
+		len(list), counts[noticed], counts[survived], 100*float64(counts[survived])/float64(max(1, tried)), counts[equal], counts[unbuilt])
+	return first
 }

@@ -5,19 +5,33 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/format"
 	"go/token"
+	"go/types"
 	"strings"
+)
+
+// form is what a mutant replaces, and so how it is switched on.
+type form uint8
+
+const (
+	condition form = iota // an expression that is true or false
+	value                 // a constant
+	result                // an expression that is calculated
+	statement             // one that is left out
+	fixed                 // what can't be switched
 )
 
 // mutant is one change of one file.
 type mutant struct {
+	id         int    // from 1
 	file       string // from the module's root
 	line       int
 	function   string // with its receiver: planner.release
 	what       string // the change, in words and code
 	begin, end int    // the bytes that are replaced
 	text       string // what replaces them
+	form       form
+	kind       string // the type of a value or result
 }
 
 // key names a mutant by what it changes and not by its line, so that it keeps its
@@ -41,16 +55,46 @@ type finder struct {
 	source   []byte
 	path     string
 	next     map[string]string // a constant -> the next one of its kind
+	types    *types.Info       // nil: not known
+	folder   *types.Package
 	function string
+	constant bool              // in the values of constants
+	heads    map[ast.Stmt]bool // statements in the head of another one
 	found    []mutant
 }
 
 // add adds the mutant that replaces a node.
-func (f *finder) add(n ast.Node, text, what string) {
+func (f *finder) add(n ast.Node, form form, text, what string) {
 	at := f.set.Position(n.Pos())
-	f.found = append(f.found, mutant{
+	m := mutant{
 		file: f.path, line: at.Line, function: f.function, what: what,
-		begin: at.Offset, end: f.set.Position(n.End()).Offset, text: text,
+		begin: at.Offset, end: f.set.Position(n.End()).Offset, text: text, form: form,
+	}
+	if f.constant {
+		m.form = fixed
+	}
+	if e, ok := n.(ast.Expr); ok && (m.form == value || m.form == result) {
+		if m.kind = f.kind(e); m.kind == "" {
+			m.form = fixed
+		}
+	}
+	f.found = append(f.found, m)
+}
+
+// kind is an expression's type as the file can name it; empty where it can't.
+func (f *finder) kind(e ast.Expr) string {
+	if f.types == nil {
+		return ""
+	}
+	t := f.types.TypeOf(e)
+	if basic, ok := t.(*types.Basic); t == nil || ok && basic.Info()&types.IsUntyped != 0 {
+		return ""
+	}
+	return types.TypeString(t, func(p *types.Package) string {
+		if p == f.folder {
+			return ""
+		}
+		return p.Name()
 	})
 }
 
@@ -85,10 +129,4 @@ func nameOf(d *ast.FuncDecl) string {
 		return name.Name + "." + d.Name.Name
 	}
 	return d.Name.Name
-}
-
-// formatted says whether a text is a Go file.
-func formatted(text []byte) error {
-	_, err := format.Source(text)
-	return err
 }

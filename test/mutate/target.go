@@ -7,30 +7,39 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// target is a package that is changed, and the packages whose tests are to notice,
-// the quickest first.
+// target is a package that is changed.
 type target struct {
 	folder string
 	uses   []string // folders whose constants it uses, by their package's name
-	tests  []string
 }
 
-// targets are what is pure: quick to build, quick to test.
+// targets are what is pure: quick to test.
 var targets = []target{
-	{"internal/ledger", nil, []string{"internal/ledger", "internal/arbiter"}},
-	{"internal/arbiter", []string{"internal/ledger"}, []string{"internal/arbiter"}},
-	{"internal/flow", []string{"internal/ledger", "internal/arbiter"}, []string{"internal/flow", "test/sim"}},
-	{"controller/attacher/decide", []string{"internal/ledger"}, []string{"controller/attacher/decide"}},
+	{"internal/ledger", nil},
+	{"internal/arbiter", []string{"internal/ledger"}},
+	{"internal/flow", []string{"internal/ledger", "internal/arbiter"}},
+	{"controller/attacher/decide", []string{"internal/ledger"}},
 }
 
-// mutants lists the mutants of a target.
-func (t target) mutants(root string) ([]mutant, error) {
+// code is a target's parsed and checked code.
+type code struct {
+	target
+	name    string
+	set     *token.FileSet
+	paths   []string // from the module's root
+	sources [][]byte
+	mutants []mutant
+}
+
+// read reads a target and finds its mutants.
+func (t target) read(root string, c *checker) (*code, error) {
 	constants := map[string]string{}
 	for _, folder := range append([]string{t.folder}, t.uses...) {
 		prefix := ""
@@ -45,21 +54,43 @@ func (t target) mutants(root string) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []mutant
+	of := &code{target: t, set: token.NewFileSet()}
 	for _, path := range paths {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, path, source, parser.SkipObjectResolution)
+		of.sources = append(of.sources, source)
+		of.paths = append(of.paths, t.folder+"/"+filepath.Base(path))
+	}
+	files, err := parse(of.set, of.paths, of.sources)
+	if err != nil {
+		return nil, err
+	}
+	of.name = files[0].Name.Name
+	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	folder, faults := c.check(of.set, files, info)
+	if len(faults) > 0 {
+		return nil, faults[0]
+	}
+	for i, file := range files {
+		f := &finder{set: of.set, source: of.sources[i], path: of.paths[i], next: constants, types: info, folder: folder}
+		of.mutants = append(of.mutants, f.find(file)...)
+	}
+	of.mutants = numbered(of.mutants)
+	return of, nil
+}
+
+func parse(set *token.FileSet, paths []string, sources [][]byte) ([]*ast.File, error) {
+	var files []*ast.File
+	for i, path := range paths {
+		file, err := parser.ParseFile(set, path, sources[i], parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
-		f := &finder{set: set, source: source, path: filepath.ToSlash(filepath.Join(t.folder, filepath.Base(path))), next: constants}
-		list = append(list, f.find(file)...)
+		files = append(files, file)
 	}
-	return numbered(list), nil
+	return files, nil
 }
 
 // numbered tells apart what is changed alike in several places of a function.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,73 +27,212 @@ const (
 	unbuilt  outcome = "does not compile"
 )
 
-// patience is how long one package's tests may take: a mutant may never end.
-const patience = 90 * time.Second
+// stage is a program that may notice a mutant.
+type stage struct {
+	folder string
+	args   []string
+	main   bool // a command, and not a package's tests
+
+	binary  string
+	took    time.Duration
+	reaches map[int]bool
+}
+
+// stages are the tests that are run, and seeds of the simulator and states of the
+// explorer's worlds. What is slow in a package is a stage of its own.
+func stages(seeds int) []*stage {
+	var list []*stage
+	for _, s := range []struct{ folder, run, skip string }{
+		{"internal/ledger", ".", "TestFootprint"},
+		{"internal/ledger", "TestFootprint", ""},
+		{"internal/arbiter", "TestScripts", ""},
+		{"internal/arbiter", ".", "TestScripts|TestConformance"},
+		{"internal/arbiter", "TestConformance", ""},
+		{"internal/flow", ".", ""},
+		{"controller/attacher/decide", ".", ""},
+		{"controller/ticket", ".", ""},
+		{"controller/attachment", ".", ""},
+		{"controller/volumestatus", ".", ""},
+		{"internal/translate", ".", ""},
+		{"internal/report", ".", ""},
+		{"internal/execute", ".", ""},
+		{"controller/attacher", ".", ""},
+	} {
+		list = append(list, &stage{folder: s.folder, args: []string{"-test.failfast", "-test.short", "-test.run=" + s.run, "-test.skip=" + s.skip}})
+	}
+	if seeds == 0 {
+		return list
+	}
+	return append(list, &stage{
+		folder: "test/sim/mutants", main: true,
+		args: []string{"-count", strconv.Itoa(seeds), "-worlds", "all", "-states", strconv.Itoa(50 * seeds)},
+	})
+}
+
+// concerns says whether a stage may notice a mutant of a file. The attacher is a
+// process of its own, and plays no part in what the controller decides.
+func (s *stage) concerns(file string) bool {
+	const attacher = "controller/attacher"
+	return strings.HasPrefix(s.folder, attacher) == strings.HasPrefix(file, attacher)
+}
 
 // lab builds and runs tests with a mutant in the code.
 type lab struct {
 	root, dir string
-	flags     map[string][]string // of the test binaries
+	stages    []*stage
 }
 
-// check runs the tests with nothing changed, which must pass, and finds out which
-// flags their binaries know.
-func (l *lab) check(packages []string) error {
-	l.flags = map[string][]string{}
-	for _, p := range packages {
-		binary, err := l.build(p)
+// prepare builds the stages with all switched mutants in the code, and runs them with
+// none on: they must pass.
+func (l *lab) prepare(codes []*code, c *checker) error {
+	replace := map[string]string{}
+	for _, of := range codes {
+		texts, err := c.settle(of)
 		if err != nil {
 			return err
 		}
-		l.flags[p] = []string{"-rapid.nofailfile", "-rapid.shrinktime=1ms"}
-		if l.run(p, binary) == nil {
-			continue
+		for i, path := range append(append([]string{}, of.paths...), of.folder+"/"+switchFile) {
+			file := filepath.Join(l.dir, strings.ReplaceAll(path, "/", "-"))
+			if err := os.WriteFile(file, texts[i], 0o600); err != nil {
+				return err
+			}
+			replace[filepath.Join(l.root, path)] = file
 		}
-		l.flags[p] = nil
-		if err := l.run(p, binary); err != nil {
-			return fmt.Errorf("the tests of %s fail with nothing changed: %w", p, err)
+	}
+	overlay, err := l.overlay("overlay.json", replace)
+	if err != nil {
+		return err
+	}
+	built := map[string]string{}
+	for _, s := range l.stages {
+		if s.binary = built[s.folder]; s.binary == "" {
+			if s.binary, err = l.build(s, "all", overlay); err != nil {
+				return err
+			}
+			built[s.folder] = s.binary
 		}
+		if err := l.survey(s); err != nil {
+			return fmt.Errorf("%s fails with nothing changed: %w", s.folder, err)
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s, reaches %d\n", s.folder, s.took.Round(time.Millisecond), len(s.reaches))
 	}
 	return nil
 }
 
-// try says what becomes of a mutant, and which test noticed it.
-func (l *lab) try(m mutant, packages []string) (outcome, string, error) {
-	path := filepath.Join(l.root, m.file)
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", "", err
+// survey runs a stage with no mutant on, and notes what it reaches and how long it
+// takes.
+func (l *lab) survey(s *stage) error {
+	reached := filepath.Join(l.dir, "reached")
+	if err := os.RemoveAll(reached); err != nil {
+		return err
 	}
-	changed, overlay := filepath.Join(l.dir, "changed.go"), filepath.Join(l.dir, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	if err != nil {
-		return "", "", err
+	plain := s.args
+	if !s.main { // tests without rapid don't know its flags
+		s.args = append([]string{"-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.seed=1"}, plain...)
 	}
-	text := m.apply(source)
-	if formatted(text) != nil {
-		return unbuilt, "", nil
-	}
-	for name, content := range map[string][]byte{changed: text, overlay: replace} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			return "", "", err
+	began := time.Now()
+	if _, err := l.run(s, s.binary, 0, reached, time.Hour); err != nil {
+		s.args, began = plain, time.Now()
+		if _, err := l.run(s, s.binary, 0, reached, time.Hour); err != nil {
+			return err
 		}
 	}
-	for _, p := range packages {
-		binary, err := l.build(p, "-overlay", overlay)
+	s.took = time.Since(began)
+	text, err := os.ReadFile(reached)
+	if err != nil {
+		return err
+	}
+	s.reaches = map[int]bool{}
+	for line := range strings.Lines(string(text)) {
+		id, err := strconv.Atoi(strings.TrimSpace(line))
 		if err != nil {
-			return unbuilt, "", nil //nolint:nilerr // what does not compile is an outcome
+			return err
 		}
-		if err := l.run(p, binary); err != nil {
-			return noticed, failed(err.Error()), nil
+		s.reaches[id] = true
+	}
+	return nil
+}
+
+// try says what becomes of a mutant, and who noticed it.
+func (l *lab) try(m mutant) (outcome, string, error) {
+	if m.form == fixed {
+		return l.alone(m)
+	}
+	for _, s := range l.order(m) {
+		if !s.reaches[m.id] {
+			continue
+		}
+		if by, err := l.run(s, s.binary, m.id, "", l.patience(s)); err != nil {
+			return noticed, by, nil
 		}
 	}
 	return survived, "", nil
 }
 
-// build builds a package's tests.
-func (l *lab) build(p string, args ...string) (string, error) {
-	binary := filepath.Join(l.dir, strings.ReplaceAll(p, "/", "-")+".test")
-	cmd := exec.Command("go", append(append([]string{"test", "-c", "-vet=off", "-o", binary}, args...), "./"+p)...)
+// order lists the stages: the mutant's own package, then the quickest first.
+func (l *lab) order(m mutant) []*stage {
+	list := slices.DeleteFunc(slices.Clone(l.stages), func(s *stage) bool { return !s.concerns(m.file) })
+	own := func(s *stage) int {
+		if s.folder == filepath.ToSlash(filepath.Dir(m.file)) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b *stage) int { return cmp.Or(own(a)-own(b), cmp.Compare(a.took, b.took)) })
+	return list
+}
+
+// patience is how long a stage may take: a mutant may never end.
+func (l *lab) patience(s *stage) time.Duration { return 10*time.Second + 8*s.took }
+
+// alone tries a mutant that can't be switched: all that is reached from its package.
+func (l *lab) alone(m mutant) (outcome, string, error) {
+	path := filepath.Join(l.root, m.file)
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", err
+	}
+	changed := filepath.Join(l.dir, strconv.Itoa(m.id)+".go")
+	if err := os.WriteFile(changed, m.apply(source), 0o600); err != nil {
+		return "", "", err
+	}
+	overlay, err := l.overlay(strconv.Itoa(m.id)+".json", map[string]string{path: changed})
+	if err != nil {
+		return "", "", err
+	}
+	for _, s := range l.order(m) {
+		binary, err := l.build(s, strconv.Itoa(m.id), overlay)
+		if err != nil {
+			return unbuilt, "", nil //nolint:nilerr // what does not compile is an outcome
+		}
+		by, err := l.run(s, binary, 0, "", l.patience(s))
+		if removed := os.Remove(binary); removed != nil {
+			return "", "", removed
+		}
+		if err != nil {
+			return noticed, by, nil
+		}
+	}
+	return survived, "", nil
+}
+
+func (l *lab) overlay(name string, replace map[string]string) (string, error) {
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(l.dir, name)
+	return path, os.WriteFile(path, text, 0o600)
+}
+
+// build builds a stage.
+func (l *lab) build(s *stage, name, overlay string) (string, error) {
+	binary := filepath.Join(l.dir, strings.ReplaceAll(s.folder, "/", "-")+"-"+name)
+	args := []string{"test", "-c", "-vet=off"}
+	if s.main {
+		args = []string{"build"}
+	}
+	cmd := exec.Command("go", append(args, "-o", binary, "-overlay", overlay, "./"+s.folder)...)
 	cmd.Dir = l.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
@@ -98,28 +240,39 @@ func (l *lab) build(p string, args ...string) (string, error) {
 	return binary, nil
 }
 
-// run runs a package's tests. The error has what they printed.
-func (l *lab) run(p, binary string) error {
+// memory bounds what a process may take, in KiB of addresses: a mutant may collect
+// without an end.
+const memory = 8 << 20
+
+var errNoticed = errors.New("noticed")
+
+// run runs a stage with a mutant on, and says who noticed it.
+func (l *lab) run(s *stage, binary string, id int, reached string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.failfast", "-test.short"}, l.flags[p]...)...)
-	cmd.Dir = filepath.Join(l.root, p)
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v ` + strconv.Itoa(memory) + `; exec "$0" "$@"`, binary}, s.args...)...)
+	cmd.Dir = filepath.Join(l.root, s.folder)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", envActive+"="+strconv.Itoa(id), envReached+"="+reached)
+	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return errors.New("--- FAIL: it does not end")
+	switch {
+	case ctx.Err() != nil:
+		return s.folder + ": it does not end", errNoticed
+	case err != nil:
+		return s.folder + ": " + failed(string(out)), fmt.Errorf("%w\n%s", err, out)
+	case s.main && !strings.HasPrefix(string(out), "end"):
+		line, _, _ := strings.Cut(string(out), "\n")
+		return s.folder + ": " + strings.ReplaceAll(line, "\t", " "), errNoticed
 	}
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
+	return "", nil
 }
 
-var failLine = regexp.MustCompile(`--- FAIL: (.+?)(?: \(|$|\n)`)
+var failLine = regexp.MustCompile(`--- FAIL: (\S+)`)
 
-// failed names the test that failed first.
+// failed names the test that failed, and of its parts the first.
 func failed(out string) string {
-	if match := failLine.FindStringSubmatch(out); match != nil {
-		return match[1]
+	if match := failLine.FindAllStringSubmatch(out, 2); match != nil {
+		return match[len(match)-1][1]
 	}
 	return "a panic"
 }
