@@ -23,6 +23,9 @@ func (w *twin) work(now time.Time) {
 			if t.Ghost {
 				return keepReal(vol, link, was)
 			}
+			if t.Type != TypePod && !vol.IsReal() {
+				return VolumeID{} // only a pod's has a slot before there is a volume
+			}
 			if vol.IsZero() && !was.IsReal() && (link == LinkUnbound || link == LinkUnseen) {
 				return was
 			}
