@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // find lists the mutants of a parsed file.
@@ -153,6 +154,9 @@ func (f *finder) literal(n *ast.BasicLit) {
 	}
 	if number, err := strconv.ParseInt(n.Value, 0, 32); err == nil {
 		other := strconv.FormatInt(2*number+1, 10)
+		if number == 0 && f.kind(n) == "time.Duration" {
+			other = strconv.FormatInt(time.Hour.Nanoseconds(), 10) // nobody can tell a nanosecond
+		}
 		f.add(n, value, other, n.Value+" is "+other)
 	}
 }

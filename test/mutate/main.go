@@ -20,6 +20,7 @@ import (
 type options struct {
 	only      *regexp.Regexp
 	survivors map[string]bool // by their key; nil: all
+	stages    *regexp.Regexp
 	sample    int
 	seed      uint64
 	seeds     int
@@ -32,6 +33,7 @@ func main() {
 	var o options
 	only := flag.String("only", "", "leave out mutants whose name does not match this `REGEXP`: file, function, change")
 	survivors := flag.String("survivors", "", "try only those that survived according to this `FILE`, written by -out")
+	stages := flag.String("stages", "", "leave out the tests of packages whose folders do not match this `REGEXP`: what others notice survives then")
 	flag.IntVar(&o.sample, "sample", 0, "try this many, chosen by chance; 0: all")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the choice")
 	flag.IntVar(&o.seeds, "seeds", 100, "how many seeds of the simulator are played, and fifty times as many states of each world of the explorer searched")
@@ -40,7 +42,11 @@ func main() {
 	flag.BoolVar(&o.list, "list", false, "list the mutants and try none")
 	flag.Parse()
 	var err error
-	if o.only, err = regexp.Compile(*only); err == nil && *survivors != "" {
+	o.stages, err = regexp.Compile(*stages)
+	if err == nil {
+		o.only, err = regexp.Compile(*only)
+	}
+	if err == nil && *survivors != "" {
 		o.survivors, err = readSurvivors(*survivors)
 	}
 	if err == nil {
@@ -83,7 +89,7 @@ func run(o options) error {
 	defer os.RemoveAll(dir)
 	list := o.choose(codes)
 	l := &lab{root: root, dir: dir, stages: slices.DeleteFunc(stages(o.seeds), func(s *stage) bool {
-		return !slices.ContainsFunc(list, func(m mutant) bool { return s.concerns(m.file) })
+		return !o.stages.MatchString(s.folder) || !slices.ContainsFunc(list, func(m mutant) bool { return s.concerns(m.file) })
 	})}
 	if err := l.prepare(codes, checker); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -34,7 +35,7 @@ type stage struct {
 	main   bool // a command, and not a package's tests
 
 	binary  string
-	took    time.Duration
+	took    time.Duration // of a processor
 	reaches map[int]bool
 }
 
@@ -74,6 +75,11 @@ func stages(seeds int) []*stage {
 func (s *stage) concerns(file string) bool {
 	const attacher = "controller/attacher"
 	return strings.HasPrefix(s.folder, attacher) == strings.HasPrefix(file, attacher)
+}
+
+// pure says whether a stage's tests depend on no clock.
+func (s *stage) pure() bool {
+	return strings.HasPrefix(s.folder, "test/sim") || slices.ContainsFunc(targets, func(t target) bool { return t.folder == s.folder })
 }
 
 // lab builds and runs tests with a mutant in the code.
@@ -130,14 +136,12 @@ func (l *lab) survey(s *stage) error {
 	if !s.main { // tests without rapid don't know its flags
 		s.args = append([]string{"-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.seed=1"}, plain...)
 	}
-	began := time.Now()
 	if _, err := l.run(s, s.binary, 0, reached, time.Hour); err != nil {
-		s.args, began = plain, time.Now()
+		s.args = plain
 		if _, err := l.run(s, s.binary, 0, reached, time.Hour); err != nil {
 			return err
 		}
 	}
-	s.took = time.Since(began)
 	text, err := os.ReadFile(reached)
 	if err != nil {
 		return err
@@ -162,7 +166,11 @@ func (l *lab) try(m mutant) (outcome, string, error) {
 		if !s.reaches[m.id] {
 			continue
 		}
-		if by, err := l.run(s, s.binary, m.id, "", l.patience(s)); err != nil {
+		by, err := l.run(s, s.binary, m.id, "", l.patience(s))
+		if err != nil && !s.pure() { // it may have failed for want of time
+			by, err = l.run(s, s.binary, m.id, "", l.patience(s))
+		}
+		if err != nil {
 			return noticed, by, nil
 		}
 	}
@@ -182,8 +190,11 @@ func (l *lab) order(m mutant) []*stage {
 	return list
 }
 
-// patience is how long a stage may take: a mutant may never end.
+// patience is how much of a processor's time a stage may take: a mutant may never end.
 func (l *lab) patience(s *stage) time.Duration { return 10*time.Second + 8*s.took }
+
+// idling is how many times that it may take with the processor for others.
+const idling = 20
 
 // alone tries a mutant that can't be switched: all that is reached from its package.
 func (l *lab) alone(m mutant) (outcome, string, error) {
@@ -248,15 +259,19 @@ var errNoticed = errors.New("noticed")
 
 // run runs a stage with a mutant on, and says who noticed it.
 func (l *lab) run(s *stage, binary string, id int, reached string, patience time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), idling*patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v ` + strconv.Itoa(memory) + `; exec "$0" "$@"`, binary}, s.args...)...)
+	limits := fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memory, int(patience.Seconds()))
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limits, binary}, s.args...)...)
 	cmd.Dir = filepath.Join(l.root, s.folder)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", envActive+"="+strconv.Itoa(id), envReached+"="+reached)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
+	if reached != "" {
+		s.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, spent(err):
 		return s.folder + ": it does not end", errNoticed
 	case err != nil:
 		return s.folder + ": " + failed(string(out)), fmt.Errorf("%w\n%s", err, out)
@@ -265,6 +280,16 @@ func (l *lab) run(s *stage, binary string, id int, reached string, patience time
 		return s.folder + ": " + strings.ReplaceAll(line, "\t", " "), errNoticed
 	}
 	return "", nil
+}
+
+// spent says whether a process was ended for the processor's time that it took.
+func spent(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && (status.Signal() == syscall.SIGXCPU || status.Signal() == syscall.SIGKILL)
 }
 
 var failLine = regexp.MustCompile(`--- FAIL: (\S+)`)
