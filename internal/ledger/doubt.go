@@ -32,20 +32,6 @@ func (n *Node) Doubts(v VolumeID) bool {
 	return n != nil && slices.ContainsFunc(n.doubts, func(d doubt) bool { return d.volume == v })
 }
 
-// DoubtOf tells a doubt's state: whether there is one, whether the node's last list
-// named the volume, and whether the kubelet has added it to its list since. Two nodes
-// that differ in it may go on differently.
-func (n *Node) DoubtOf(v VolumeID) (doubted, listed, added bool) {
-	if n != nil {
-		for _, d := range n.doubts {
-			if d.volume == v {
-				return true, d.listed, d.added
-			}
-		}
-	}
-	return false, false, false
-}
-
 // SameBoot says whether two states of a node are known to be of one boot of one
 // machine. Where a kubelet has not said, they are not.
 func (s *NodeState) SameBoot(m *NodeState) bool {

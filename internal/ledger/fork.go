@@ -7,6 +7,39 @@ import (
 	"slices"
 )
 
+// NodeTrace is what a ledger remembers of a volume at a node besides what the API's
+// objects say now. Two ledgers that differ in it may go on differently, which a search
+// has to tell apart.
+type NodeTrace struct {
+	Doubted bool   // see Node.Doubts
+	Boot    string // in which the volume in doubt may be mounted; empty: not known
+	Listed  bool   // the node's last list named the volume in doubt
+	Added   bool   // the kubelet has added the volume in doubt to its list since
+	// LeftReported: volumesAttached named the volume when the Node was deleted.
+	LeftReported bool
+	// Rebooted: what the node is known to use was said by a kubelet of an earlier boot.
+	Rebooted bool
+}
+
+// Trace returns what is remembered of a volume at a node.
+func (n *Node) Trace(v VolumeID) NodeTrace {
+	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted}
+	for _, d := range n.doubts {
+		if d.volume == v {
+			t.Doubted, t.Boot, t.Listed, t.Added = true, d.boot, d.listed, d.added
+		}
+	}
+	return t
+}
+
+// Deleted returns the UID of the ticket of a name that this process has deleted, until
+// its deletion is seen; empty: none.
+func (l *Ledger) Deleted(id TicketID) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buried[id]
+}
+
 // Fork returns a ledger of its own that begins with the same facts: what is
 // applied to one of the two does not show in the other. It costs nothing, and
 // is safe for parallel use. A search through many futures of one past forks.

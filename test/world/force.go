@@ -16,9 +16,9 @@ import (
 // it left volumesAttached of this Node, while it had this VolumeAttachment. It is
 // void once the node is Ready again, or the volume is attached there anew.
 type proof struct {
-	attachment, node string // UIDs; no node: there was none
-	byTime           bool   // by a time that a policy sets, and nothing else
-	made             int64  // the world's version right before
+	attachment string // UID
+	byTime     bool   // by a time that a policy sets, and nothing else
+	made       int64  // the world's version right before
 }
 
 // ended is a proof that ended at a version of the world, when the node was Ready again.
@@ -32,8 +32,7 @@ func (j *Judge) prove(w *World, at At) bool {
 	byTime, holds := j.rule(w, at)
 	if holds {
 		a, _ := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
-		n, _ := w.Node(at.Node)
-		j.proofs = with(j.proofs, at, proof{a.UID, n.UID, byTime, w.version})
+		j.proofs = with(j.proofs, at, proof{a.UID, byTime, w.version})
 		j.ended = without(j.ended, at)
 	}
 	return holds
@@ -190,11 +189,18 @@ func (w *World) machinesOf(n ledger.NodeName) []*Machine {
 }
 
 // Proved says whether a volume has been taken from a node by a rule of force that
-// held, and that proof still stands; and whether by time alone.
-func (j *Judge) Proved(at At) (proved, byTime bool) {
+// held, and that proof still stands; whether by time alone; and the UID of the
+// VolumeAttachment that it was about.
+func (j *Judge) Proved(at At) (proved, byTime bool, attachment string) {
 	p, proved := j.proofs[at]
-	return proved, p.byTime
+	return proved, p.byTime, p.attachment
 }
+
+// Highest is the highest number of transitions that the hold of a volume has had.
+func (j *Judge) Highest(v ledger.VolumeID) int64 { return j.numbers[v] }
+
+// Led says whether the volumes of a pod are known to have led somewhere.
+func (j *Judge) Led(pod string) bool { return len(j.known[pod]) > 0 }
 
 // Doomed says whether a VolumeAttachment was deleted while its volume might be
 // taken by force from where it is mounted: what comes of that is no fault.

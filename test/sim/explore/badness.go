@@ -119,4 +119,7 @@ func (e *encoder) badness(s *state) {
 			e.bool(s.w.Get(world.PersistentVolumes, pvName(i+1, again)) != nil)
 		}
 	}
+	for i := range c.Pods {
+		e.bool(s.w.Judge.Led(pod(i + 1)))
+	}
 }

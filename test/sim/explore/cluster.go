@@ -14,8 +14,13 @@ import (
 
 func (s *state) machine(n int) *world.Machine { return s.w.Machines[machineID(node(n))] }
 
-// podIndex is the number of a pod.
-func podIndex(uid string) int { return int(uid[1] - '0') }
+// podIndex is the number of a pod; 0 of none.
+func podIndex(uid string) int {
+	if len(uid) < 2 {
+		return 0
+	}
+	return int(uid[1] - '0')
+}
 
 // attacherMoves are what the attacher does: each attachment by itself.
 func (s *state) attacherMoves(list []move) []move {

@@ -175,8 +175,8 @@ func node(i int) ledger.NodeName { return names[i] }
 
 func pod(i int) string { return uids[i] }
 
-// nodeIndex is the number of a node.
-func nodeIndex(n ledger.NodeName) int { return int(n[1] - '0') }
+// nodeIndex is the number of a node; 0 of none.
+func nodeIndex(n ledger.NodeName) int { return podIndex(string(n)) }
 
 // machineID is the only machine that a node ever has.
 func machineID(n ledger.NodeName) string { return string(n) + "#1" }

@@ -75,6 +75,9 @@ func (s *state) keyWith(room *scratch) uint64 {
 	if s.leader != nil {
 		e.byte(1)
 		e.known(s, &room.part)
+		for _, o := range s.leader.waiting {
+			e.bool(o.late != nil && slices.Contains(s.orphans, o.late))
+		}
 	}
 	e.requests(s.orphans)
 	e.rank()

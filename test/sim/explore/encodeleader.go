@@ -44,20 +44,16 @@ func (e *encoder) leader(s *state, l *leader) {
 			e.ticket(*t)
 		}
 		e.uid(ticketObject(id), l.tickets[id])
+		e.uid(ticketObject(id), l.ledger.Deleted(id))
 	}
 	for i := range l.nodes {
 		e.node(l.nodes[i])
 		if n := snapshot.Node(node(i + 1)); n != nil {
-			e.version(nodeObject(n.Name), n.Version)
-			e.byte(byte(n.Ready))
-			e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.NotReady.IsZero(), n.Heard.IsZero())
-			for i := range s.config.Access {
-				e.bool(n.DoubtOf(volume(i + 1)))
-			}
+			e.nodeRecord(s, n)
 		}
 	}
 	for i := range s.config.Access {
-		e.volume(s, snapshot.Volume(volume(i+1)))
+		e.volume(s, snapshot, snapshot.Volume(volume(i+1)))
 	}
 	if s.config.Vanished > 0 {
 		e.sources(s, snapshot)
@@ -71,35 +67,62 @@ func (e *encoder) leader(s *state, l *leader) {
 	e.ops(l.waiting)
 }
 
-// sources writes which PersistentVolumes are known, and attachments of which that is
-// not known.
+// nodeRecord writes what the leader knows of a node besides its volumes.
+func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
+	o := nodeObject(n.Name)
+	e.version(o, n.Version)
+	e.uid(o, n.UID)
+	e.byte(byte(n.Ready))
+	e.text(n.BootID)
+	e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.Reporting, n.ReadySince == 0)
+	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero())
+	for i := range s.config.Access {
+		t := n.Trace(volume(i + 1))
+		e.bool(t.Doubted, t.Listed, t.Added, t.LeftReported, t.Rebooted)
+		e.text(t.Boot)
+	}
+}
+
+// sources writes which claims and PersistentVolumes are known, and attachments of
+// which that is not known.
 func (e *encoder) sources(s *state, snapshot ledger.Snapshot) {
 	for i := range s.config.Access {
 		for _, again := range []bool{false, true} {
-			e.bool(snapshot.PersistentVolume(pvName(i+1, again)) != nil)
+			claim := snapshot.Claim(ledger.ClaimKey{Namespace: namespace, Name: claimName(i+1, again)})
+			e.bool(snapshot.PersistentVolume(pvName(i+1, again)) != nil, claim != nil, claim != nil && claim.Bound)
 		}
 	}
 	for v := range snapshot.Volumes() {
 		if !v.ID.IsReal() {
 			e.text(v.ID.Handle)
-			e.volume(s, v)
+			e.volume(s, snapshot, v)
 		}
 	}
 }
 
-func (e *encoder) volume(s *state, v *ledger.Volume) {
+func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 	e.bool(v != nil)
 	if v == nil {
 		return
 	}
+	e.byte(byte(v.Access))
 	e.bool(v.Hold != nil)
 	if v.Hold != nil {
 		e.hold(v.ID, *v.Hold)
 	}
+	earlier, read := v.Earlier()
+	e.force(earlier)
+	e.bool(read.IsZero())
+	for n := 1; n <= nodes; n++ {
+		_, left := v.Left(node(n))
+		e.bool(left)
+	}
+	e.byte(byte(len(v.NodeVolumes)))
 	for i := range v.NodeVolumes {
 		p := &v.NodeVolumes[i]
+		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
-		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent)
+		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, idle)
 		e.bool(p.Proof.Forced)
 		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))
 		e.users(p.Users)
@@ -146,7 +169,19 @@ func (e *encoder) task(t flow.Task) {
 		e.ticket(*t.Ticket)
 	}
 	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Holds)), byte(len(t.Listed)), byte(len(t.Read)))
-	e.bool(t.Announced)
+	e.text(t.Sent.Key)
+	e.bool(t.Announced, t.Doubts)
+	e.bool(t.Known...)
+	for _, r := range t.Proofs {
+		e.byte(byte(r.Do), byte(r.Kind))
+		e.text(r.Key)
+	}
+	if t.Sent.Do == flow.ListPods { // in flight: which pods were known to be bound
+		for _, uid := range uids[1:] {
+			p := t.Before.Pod(uid)
+			e.bool(p != nil && p.Node != "")
+		}
+	}
 	for _, step := range t.Holds {
 		e.step(step)
 	}
@@ -169,6 +204,8 @@ func (e *encoder) step(s arbiter.Step) {
 	e.text(s.Volume.Handle)
 	e.text(string(s.Node))
 	e.text(s.Rule)
+	e.text(s.PV)
+	e.transitions(podIndex(s.Volume.Handle), s.Transitions)
 	e.text(s.UID[:min(2, len(s.UID))]) // a pod's, else a UID's beginning, which is always the same
 	if s.Attachment != "" {
 		e.uid(attachmentObject(s.Attachment), s.UID)
@@ -182,18 +219,27 @@ func (e *encoder) step(s arbiter.Step) {
 	}
 	if s.Do == arbiter.WriteHold {
 		e.version(holdObject(s.Volume), s.Expect)
-		e.hold(s.Volume, ledger.Hold{Node: s.Hold.Node, Next: s.Hold.Next, Transitions: s.Hold.Transitions, State: s.Hold.State,
-			Reason: s.Hold.Reason, Message: s.Hold.Message, Requesters: s.Hold.Requesters, Waiting: s.Hold.Waiting, Fences: s.Hold.Fences})
+		hold := s.Hold
+		hold.Version = ""
+		e.hold(s.Volume, hold)
 	}
 }
 
 func (e *encoder) requests(list []*world.Request) {
-	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b *world.Request) int { return strings.Compare(requestName(a), requestName(b)) })
-	e.byte(byte(len(sorted)))
-	for _, r := range sorted {
+	e.byte(byte(len(list)))
+	for _, r := range sortedRequests(list) {
 		e.request(*r)
 	}
+}
+
+// sortedRequests are requests in an order that does not depend on which was sent first.
+func sortedRequests(list []*world.Request) []*world.Request {
+	if len(list) < 2 {
+		return list
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b *world.Request) int { return strings.Compare(requestName(a), requestName(b)) })
+	return sorted
 }
 
 // request writes what a request will do, and what it needs to succeed.
@@ -209,7 +255,9 @@ func (e *encoder) request(r world.Request) {
 	case world.CreateAttachment:
 		a, _ := r.Fact.(ledger.Attachment)
 		e.transitions(volumeAt(e.named(a.Name)), a.Transitions)
-	case world.ConfirmAttachment:
+		e.text(a.PersistentVolume)
+		e.bool(r.Stamp)
+	case world.ConfirmAttachment, world.MarkWanted:
 		e.uid(e.named(r.Key), r.UID)
 	case world.DropAttachment:
 		o := e.named(r.Key)
@@ -223,12 +271,13 @@ func (e *encoder) request(r world.Request) {
 		e.patch(r)
 	case world.DecideTicket, world.DropTicket:
 		o := ticketObject(world.TicketKey(r.Key))
-		e.byte(byte(o), byte(r.Phase))
+		e.byte(byte(o), byte(r.Phase), byte(r.Epoch))
 		e.bool(r.EpochOnly)
 		e.text(r.Reason)
 		e.version(o, r.Version)
 		e.uid(o, r.UID)
 	default:
+		e.byte(byte(r.Kind))
 		e.text(r.Key)
 		e.text(r.UID)
 		e.text(string(r.Node))
@@ -247,16 +296,14 @@ func (e *encoder) patch(r world.Request) {
 	e.text(string(r.Node))
 	e.uid(nodeObject(r.Node), r.Read.UID)
 	e.volumes(r.Read.Reported)
+	if e.bool(r.Patch.InUse); r.Patch.InUse {
+		e.volumes(r.Read.InUse)
+	}
+	e.version(nodeObject(r.Node), r.Patch.Version)
+	e.byte(byte(len(r.Patch.Changes)))
 	for _, c := range r.Patch.Changes {
 		e.bool(c.Add)
 		e.text(c.Volume.Handle)
 		e.text(c.Rule)
-		switch {
-		case c.Add:
-		case c.Rule == "":
-			e.volumes(r.Read.InUse)
-		default:
-			e.version(nodeObject(r.Node), r.Read.Version)
-		}
 	}
 }

@@ -16,6 +16,7 @@ func (e *encoder) api(s *state) {
 		e.bool(exists)
 		if exists {
 			e.pod(p)
+			e.bool(s.w.Deleting(p.UID))
 		}
 		t, exists := s.w.Ticket(ticketID(pod(i + 1)))
 		e.bool(exists)
@@ -31,7 +32,7 @@ func (e *encoder) api(s *state) {
 			e.bool(exists)
 			if exists {
 				e.attachment(s, a)
-				e.bool(s.w.Judge.Doomed(a.UID))
+				e.bool(s.w.Judge.Doomed(a.UID), s.w.Stamped(a.Name))
 			}
 		}
 	}
@@ -41,6 +42,7 @@ func (e *encoder) api(s *state) {
 		if exists {
 			e.hold(volume(i+1), h)
 		}
+		e.transitions(i+1, s.w.Judge.Highest(volume(i+1)))
 	}
 }
 
@@ -55,13 +57,14 @@ func (e *encoder) ticket(t ledger.Ticket) {
 	e.bool(t.Ghost, t.InDoubt)
 	e.text(string(t.Node))
 	e.text(t.Reason)
+	e.byte(byte(t.Epoch))
 	e.version(ticketObject(t.ID), t.Version)
 	e.uid(ticketObject(t.ID), t.UID)
 }
 
 func (e *encoder) node(n ledger.NodeState) {
 	e.byte(byte(n.Ready))
-	e.bool(n.OutOfService, n.Reporting)
+	e.bool(n.OutOfService, n.Reporting, n.ReadySince == 0)
 	e.volumes(n.InUse)
 	e.volumes(n.Reported)
 	if n.Name != "" {
@@ -73,7 +76,8 @@ func (e *encoder) node(n ledger.NodeState) {
 
 func (e *encoder) attachment(s *state, a ledger.Attachment) {
 	e.bool(a.Attached, a.Deleting, a.AttachError.IsZero(), a.DetachError.IsZero())
-	e.bool(s.leader != nil && s.leader.memory.Confirmed(a.UID), a.Confirmed && !a.Ours)
+	e.bool(s.leader != nil && s.leader.memory.Confirmed(a.UID), a.Confirmed && !a.Ours, a.Wanted, a.NodeID == "")
+	e.text(a.PersistentVolume)
 	o := attachmentObject(a.Name)
 	e.transitions(volumeAt(o), a.Transitions)
 	e.version(o, a.Version)
@@ -89,23 +93,36 @@ func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
 	e.text(string(h.Reason))
 	e.text(h.Message)
 	e.text(h.BootID)
+	e.bool(h.Stays)
 	e.requesters(h.Requesters)
 	e.requesters(h.Waiting)
 	e.version(holdObject(v), h.Version)
 	if h.Node != "" {
 		e.uid(nodeObject(h.Node), h.NodeUID)
 	}
+	e.byte(byte(len(h.PVs)))
 	for _, name := range h.PVs {
 		e.text(name)
 	}
-	if f := h.Force; f != nil {
-		e.text(f.Rule)
-		e.text(string(f.Node))
+	e.bool(h.Force != nil)
+	if h.Force != nil {
+		e.force(*h.Force)
 	}
 	e.byte(byte(len(h.Fences)))
 	for _, f := range h.Fences {
 		e.fence(v, f)
 	}
+}
+
+// force writes how far a forced detach has come.
+func (e *encoder) force(f ledger.Force) {
+	e.text(f.Rule)
+	if f.Rule == "" {
+		return
+	}
+	e.text(string(f.Node))
+	e.bool(f.Elapsed != 0, f.Since != 0, f.Renewed != 0) // no time passes
+	e.uid(nodeObject(f.Node), f.NodeUID)
 }
 
 // fence writes what a hold says of a node from which its volume is taken by force.
@@ -128,16 +145,19 @@ func (e *encoder) requesters(list []ledger.Requester) {
 // truth writes what is so, whoever knows.
 func (e *encoder) truth(s *state) {
 	may := s.budget()
-	fragile := may.dead > 0 || s.dead > 0 // else no rule of force ever counts
+	c := s.config
+	fragile := may.dead > 0 || s.dead > 0 || c.Silences+c.Broken+c.Remade > 0 // else no rule of force ever counts
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
+		e.byte(byte(m.Boots))
 		if e.bool(m.Powered); m.Powered {
 			e.kubelet(s, m)
 		}
 		for i := range s.config.Access {
 			v := volume(i + 1)
 			at := world.At{Volume: v, Node: m.Node}
-			proved, byTime := s.w.Judge.Proved(at)
+			proved, byTime, attachment := s.w.Judge.Proved(at)
+			e.uid(attachmentObject(attachmentName(i+1, n)), attachment)
 			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), proved, byTime, fragile && s.w.Judge.Left(at))
 			for _, uid := range m.Mounts[v] {
 				e.text(uid)
@@ -159,7 +179,10 @@ func (e *encoder) overtakers(s *state) {
 		case r.Do == world.DropAttachment:
 			e.bool(s.w.Judge.Overtakes(world.At{Volume: r.Volume, Node: r.Node}, r.UID, r.Since))
 		case r.Do == world.DropHold:
-			e.bool(s.w.Existed(r.Volume, r.Since))
+			for _, again := range []bool{false, true} {
+				pv := s.w.Get(world.PersistentVolumes, pvName(podIndex(r.Volume.Handle), again))
+				e.bool(pv != nil && world.VersionOf(pv) <= r.Since)
+			}
 		}
 	}
 	if s.leader != nil {
@@ -167,7 +190,7 @@ func (e *encoder) overtakers(s *state) {
 			each(&s.leader.wires[i].request)
 		}
 	}
-	for _, r := range s.orphans {
+	for _, r := range sortedRequests(s.orphans) {
 		each(r)
 	}
 }
@@ -176,7 +199,7 @@ func (e *encoder) overtakers(s *state) {
 func (e *encoder) kubelet(s *state, m *world.Machine) {
 	k, alive := &m.Process, s.alive()
 	e.bool(k.Up, k.Linked, k.Synced)
-	e.byte(volumeSet(k.Told), volumeSet(k.Attached), volumeSet(k.Uncounted), volumeSet(m.Staged))
+	e.byte(volumeSet(k.Told), volumeSet(k.Attached), volumeSet(k.Uncounted), volumeSet(k.Checked), volumeSet(m.Staged))
 	var ended, running uint8
 	for _, uid := range k.Ended {
 		ended |= bit(podIndex(uid))

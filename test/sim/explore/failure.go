@@ -157,6 +157,7 @@ func (s *state) mute(i int) {
 	w := s.leader.take(i)
 	r := w.request
 	s.abandon(&r)
+	w.ops = slices.Clone(w.ops) // other states share it
 	for i := range w.ops {
 		w.ops[i].late = &r
 	}

@@ -30,6 +30,7 @@ func (s *state) lead() {
 		}
 		l.upTo[k] = s.w.Changed(k)
 	}
+	l.apply(s.w.Now, ledger.Complete{})
 	l.queue = queue{0xff, 0xff, 0xff}
 	s.takeOver()
 	s.rest()

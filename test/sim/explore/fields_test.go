@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// fields says of the fields of a struct which the key of a state has, as they are or
+// by what follows from them, and why the others do not matter.
+type fields struct {
+	key    string
+	others map[string]string
+}
+
+// TestFieldsInKey checks of every struct that a state is made of that each of its
+// fields is either in the key, or is said not to matter. Who adds one decides.
+func TestFieldsInKey(t *testing.T) {
+	known := knownFields()
+	met := map[string]bool{}
+	var visit func(reflect.Type)
+	visit = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			visit(typ.Elem())
+		case reflect.Map:
+			visit(typ.Key())
+			visit(typ.Elem())
+		case reflect.Struct:
+			if name := typ.String(); strings.Contains(typ.PkgPath(), "moorage") && !met[name] {
+				met[name] = true
+				for _, f := range checkFields(t, typ, known) {
+					visit(f)
+				}
+			}
+		}
+	}
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[state](), // and what is in no field by its type
+		reflect.TypeFor[ledger.Attachment](), reflect.TypeFor[ledger.HoldSeen](),
+	} {
+		visit(typ)
+	}
+	for name := range known {
+		if !met[name] {
+			t.Errorf("%s is not part of a state any more", name)
+		}
+	}
+}
+
+// checkFields checks the fields of one struct, and returns the types of those in the
+// key.
+func checkFields(t *testing.T, typ reflect.Type, known map[string]fields) []reflect.Type {
+	name := typ.String()
+	said, listed := known[name]
+	container := strings.Contains(name, "[") // of what is visited, too
+	if !listed && !container {
+		t.Errorf("say of %s which of its fields are in the key", name)
+	}
+	in := strings.Fields(said.key)
+	var list []reflect.Type
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		why, other := said.others[f.Name]
+		switch {
+		case container || slices.Contains(in, f.Name) && !other:
+			list = append(list, f.Type)
+		case !other || why == "":
+			t.Errorf("%s.%s is not in the key of a state: encode it, or say why it does not matter", name, f.Name)
+		}
+	}
+	for _, f := range slices.Concat(in, slices.Collect(maps.Keys(said.others))) {
+		if _, exists := typ.FieldByName(f); !exists {
+			t.Errorf("%s has no field %s", name, f)
+		}
+	}
+	return list
+}
+
+// TestFieldsChangeKey checks of what is encoded as a whole that another value of each
+// field in the key is encoded otherwise.
+func TestFieldsChangeKey(t *testing.T) {
+	s := begin(Handover())
+	vector := func(write func(*encoder)) []byte {
+		e := &encoder{}
+		write(e)
+		for _, r := range slices.Concat(e.refs, e.shifts) {
+			e.out = append(e.out, byte(r.value))
+		}
+		return e.out
+	}
+	v := volume(1)
+	who := ledger.Requester{Namespace: namespace, Name: "p1", UID: "p1"}
+	hold := ledger.Hold{
+		Version: "1", Node: "w1", NodeUID: "1", BootID: "1", Requesters: []ledger.Requester{who}, Next: ledger.Promise{Node: "w1", To: who}, Transitions: 1,
+		PVs: []string{"1"}, Waiting: []ledger.Requester{who}, Force: &ledger.Force{Rule: "1"}, Fences: []ledger.Fence{{Node: "w1"}},
+	}
+	pod := ledger.Pod{UID: "p1", Version: "1", Node: "w1"}
+	ticket := ledger.Ticket{ID: ticketID("p1"), UID: "1", Version: "1", Node: "w1", Reason: "1"}
+	check := func(value any, write func(*encoder, any)) {
+		typ := reflect.TypeOf(value)
+		was := vector(func(e *encoder) { write(e, value) })
+		for _, name := range strings.Fields(knownFields()[typ.String()].key) {
+			changed := reflect.New(typ).Elem()
+			changed.Set(reflect.ValueOf(value))
+			if !changeField(changed.FieldByName(name)) {
+				continue // a struct of its own, or an object
+			}
+			if is := vector(func(e *encoder) { write(e, changed.Interface()) }); bytes.Equal(was, is) {
+				t.Errorf("another %s.%s is not another key", typ, name)
+			}
+		}
+	}
+	check(pod, func(e *encoder, x any) { e.pod(x.(ledger.Pod)) })
+	check(ticket, func(e *encoder, x any) { e.ticket(x.(ledger.Ticket)) })
+	check(ledger.NodeState{Name: "w1", UID: "1", Version: "1", BootID: "1"}, func(e *encoder, x any) { e.node(x.(ledger.NodeState)) })
+	check(ledger.Attachment{Name: attachmentName(1, 1), UID: "1", Version: "1", PersistentVolume: "1"}, func(e *encoder, x any) { e.attachment(s, x.(ledger.Attachment)) })
+	check(hold, func(e *encoder, x any) { e.hold(v, x.(ledger.Hold)) })
+	check(ledger.Force{Rule: "1", Node: "w1"}, func(e *encoder, x any) { e.force(x.(ledger.Force)) })
+	check(ledger.Fence{Node: "w1"}, func(e *encoder, x any) { e.fence(v, x.(ledger.Fence)) })
+	check(arbiter.Step{Do: arbiter.WriteHold, Volume: v, Node: "w1", Rule: "1", Attachment: attachmentName(1, 1), Hold: hold}, func(e *encoder, x any) { e.step(x.(arbiter.Step)) })
+	check(flow.Task{Ticket: &ticket, Sent: flow.Request{Do: flow.GetObject}}, func(e *encoder, x any) { e.task(x.(flow.Task)) })
+	check(flow.NodePatch{Node: "w1"}, func(e *encoder, x any) { e.patch(world.Request{Node: "w1", Patch: x.(flow.NodePatch)}) })
+	check(flow.Change{Volume: v}, func(e *encoder, x any) {
+		e.patch(world.Request{Node: "w1", Read: ledger.NodeState{Version: x.(flow.Change).Version}, Patch: flow.NodePatch{Changes: []flow.Change{x.(flow.Change)}}})
+	})
+}
+
+// changeField gives a field another value that its kind can have. It is false for
+// structs, which are checked by themselves, and for what only an object can be.
+func changeField(f reflect.Value) bool {
+	switch f.Kind() {
+	case reflect.Bool:
+		f.SetBool(!f.Bool())
+	case reflect.Int, reflect.Int64:
+		f.SetInt(f.Int() + 1)
+	case reflect.Uint8:
+		f.SetUint(f.Uint() + 1)
+	case reflect.String:
+		f.SetString(f.String()[:max(0, f.Len()-1)] + "2")
+	case reflect.Slice:
+		one := reflect.Zero(f.Type().Elem())
+		if f.Type().Elem() == reflect.TypeFor[ledger.VolumeID]() {
+			one = reflect.ValueOf(volume(1))
+		}
+		f.Set(reflect.Append(f, one))
+	case reflect.Pointer:
+		if f.IsNil() {
+			f.Set(reflect.New(f.Type().Elem()))
+		} else {
+			f.SetZero()
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// The reasons for which fields do not matter, where several have one.
+const (
+	same        = "the same in all states of a search"
+	never       = "nothing in these worlds sets it"
+	internal    = "of records in memory"
+	noTime      = "no time passes"
+	position    = "it says where the rest is written"
+	direct      = "of requests that are served at once"
+	cooperative = "of Cooperative mode, which is not played"
+	people      = "it is for people"
+	resolved    = "it follows from claims and PersistentVolumes"
+	ofVolumes   = "it follows from the volumes"
+)
+
+// knownFields are the structs that a state is made of.
+func knownFields() map[string]fields {
+	all := map[string]fields{}
+	for _, some := range []map[string]fields{worldFields(), flowFields(), objectFields(), ledgerFields()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+func worldFields() map[string]fields {
+	return map[string]fields{
+		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished", map[string]string{"config": same, "podsSeen": "after each move it is what the API server has"}},
+		"explore.leader": {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own"}},
+		"explore.queue":  {"volumes nodes tickets", nil},
+		"explore.wire":   {"request ops", nil},
+		"explore.op":     {"key task ghost late", nil},
+		"world.World":    {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Refusals": never}},
+		"world.Objects": {"all stamped deleting vanished", map[string]string{
+			"shared": internal, "sorted": "it follows from all", "leads": resolved,
+			"made":    "times stand still, and no live migration is played",
+			"version": "versions are compared with each other only",
+			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
+			"Log": "between moves it is empty",
+		}},
+		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process", map[string]string{"ID": same, "Cut": never, "Replaced": never, "Renewed": never, "Streak": never, "Before": never}},
+		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
+			"Leaving": never, "Node": "after each move it is as the API server has it",
+			"Pods":     "after each move they are as the API server has them",
+			"SeenPods": "after each move it is true of a kubelet that works", "Unknown": never, "pauses": "they end at once",
+		}},
+		"world.Disks": {"At", map[string]string{"Lied": never}},
+		"world.Judge": {"left proofs ended doomed numbers known", map[string]string{
+			"Faults": "a search ends with the first", "Limits": same, "ByTime": people, "Overtaken": people,
+			"Forgotten": people, "Leases": never, "notReady": "it follows from the Node", "limits": same, "beside": never,
+			"over": never, "Cooperative": never, "theirs": never,
+		}},
+		"world.At":    {"Volume Node", nil},
+		"world.proof": {"attachment byTime made", nil},
+		"world.ended": {"proof at", nil},
+	}
+}
+
+func flowFields() map[string]fields {
+	return map[string]fields{
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since", map[string]string{
+			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
+			"NodeID": direct, "Manager": never, "Within": cooperative,
+		}},
+		"flow.NodePatch": {"InUse Version Changes", map[string]string{
+			"Node": "it is the request's", "UID": "it is Read's", "Out": "it follows from Changes",
+			"In": "it follows from Changes",
+		}},
+		"flow.Change": {"Volume Add Rule", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
+		"flow.Memory": {"confirmed", map[string]string{
+			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all",
+			"doubted": "a leader that decides has done so",
+		}},
+		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before", map[string]string{"Until": cooperative}},
+		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly", map[string]string{"Who": people, "Until": cooperative}},
+		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
+		"arbiter.Reason": {"Code", map[string]string{
+			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
+			"Needed": people, "GRPC": people, "Detail": people, "Seconds": people, "Since": people, "Until": people,
+		}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect", map[string]string{"Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+	}
+}
+
+func objectFields() map[string]fields {
+	return map[string]fields{
+		"ledger.Pod": {"Version Node Phase", map[string]string{
+			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
+			"Volumes": "the same as long as the pod lives", "at": resolved,
+		}},
+		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt", map[string]string{
+			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
+			"Created": noTime, "TTLSeconds": never, "Volumes": "they are the pod's", "at": resolved,
+		}},
+		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
+		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
+			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "Ours": "all are",
+			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",
+		}},
+		"ledger.CallError": {"Code", map[string]string{"Message": people}},
+		"ledger.HoldSeen":  {"Hold", map[string]string{"Volume": position}},
+		"ledger.Hold":      {"Version Node NodeUID BootID Requesters Next Transitions PVs State Reason Message Stays Waiting Force Fences", nil},
+		"ledger.Promise":   {"Node To", nil},
+		"ledger.Requester": {"UID", map[string]string{"Ticket": "it follows from the UID", "Namespace": "it follows from the UID", "Name": "it follows from the UID"}},
+		"ledger.Force":     {"Rule Node Elapsed NodeUID Since Renewed", nil},
+		"ledger.Fence":     {"Node NodeUID BootID Attachment Rule InUse Since Renewed", nil},
+		"ledger.Claim": {"Bound", map[string]string{
+			"Key": position, "UID": same, "Version": "a claim changes once", "PersistentVolume": same,
+			"Lost": "it follows from Bound", "Deleting": never, "Class": same, "Access": same, "OwnerPod": never,
+			"SelectedNode": never,
+		}},
+		"ledger.PersistentVolume": {"Name", map[string]string{
+			"UID": "the same as long as it exists", "Version": "the same as long as it exists",
+			"Volume": "the same as long as it exists", "Access": "the same as long as it exists",
+			"Class": "the same as long as it exists", "Claim": "the same as long as it exists",
+			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
+			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
+		}},
+		"ledger.TicketID": {"Name", map[string]string{"Namespace": same}},
+		"ledger.VolumeID": {"Handle", map[string]string{"Driver": same}},
+	}
+}
+
+func ledgerFields() map[string]fields {
+	return map[string]fields{
+		"ledger.Ledger": {"facts buried", map[string]string{
+			"mu": internal, "gen": internal, "refusals": "no driver refuses for want of room",
+			"touched": "between events it is empty", "gathering": "nobody gathers",
+		}},
+		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
+			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
+			"drivers": same, "csi": same, "unmatched": "it follows from attachments and holds", "policies": same, "rules": same,
+		}},
+		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
+		"ledger.Volume":     {"ID Access NodeVolumes Hold earlier left", map[string]string{"inline": never, "pvs": resolved, "gen": internal}},
+		"ledger.earlier":    {"force read", nil},
+		"ledger.left":       {"node", map[string]string{"at": noTime}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left first idle", map[string]string{"more": "nobody makes attachments under other names"}},
+		"ledger.User":       {"Pod Ticket", nil},
+		"ledger.Proof":      {"Stage Forced", nil},
+		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
+			"gen": internal, "own": "it follows from the name", "inline": never,
+			"byName": "of a PersistentVolume that was never seen, and never comes back",
+			"proved": "it follows from the proof at its node",
+		}},
+		"ledger.machine": {"node nodeID", map[string]string{"driver": same}},
+		"ledger.oddAttachment": {"attachError detachError", map[string]string{
+			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
+			"transitions": never, "deletedAt": never, "seen": noTime,
+		}},
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt doubts left rebooted", map[string]string{
+			"CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "Renewed": "nobody reads Leases",
+			"RenewedAt": "nobody reads Leases", "LeaseRead": "nobody reads Leases", "gen": internal, "reported": ofVolumes,
+			"inUse": ofVolumes,
+		}},
+		"ledger.doubt":       {"volume boot listed added", nil},
+		"ledger.NodeDriver":  {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "handles": ofVolumes, "to": same}},
+		"ledger.claimRecord": {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
+		"ledger.pvRecord": {"exists", map[string]string{
+			"PersistentVolume": "the same as long as it exists", "claims": "it follows from the claims",
+			"tickets": "it follows from the tickets", "attachments": "it follows from the attachments", "gen": internal,
+		}},
+	}
+}
