@@ -154,7 +154,7 @@ var reasonTable = [...]reasonRow{
 	}},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail != "" {
-			return fmt.Sprintf("%s may be in use at %s: %s. It is known once a pod has used it there anew, when the machine is rebooted, or is known to be powered off and has the taint node.kubernetes.io/out-of-service", r.volume(), r.Node, r.Detail)
+			return fmt.Sprintf("%s may be in use at %s: %s. It is known when the machine is rebooted, is known to be powered off and has the taint node.kubernetes.io/out-of-service, or somebody who has looked there deletes its VolumeAttachment", r.volume(), r.Node, r.Detail)
 		}
 		return fmt.Sprintf("%s may be in use at %s: its kubelet has not reported since the node object was made", r.volume(), r.Node)
 	}},

@@ -57,7 +57,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if was.UID != "" {
 		l.doubtAfter(now, t, &was, &s)
 	}
-	l.hear(now, t, s.Name, inUse, reported)
+	l.hear(s.Name, inUse)
 	// First what is there, then what is not: a place that stays is never lost
 	// in between, and its clock runs on.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })

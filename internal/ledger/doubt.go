@@ -14,16 +14,17 @@ import (
 // That may have happened where a Node was made again by the same boot, since its
 // volumesAttached begins empty, and where the volume was taken out by force. So the
 // volume counts as in use, until one of these:
-//   - the kubelet has added it to its list, and volumesAttached names it: it mounts it
-//     anew for a pod, and from then on knows of the mount. It lists what a pod is to
-//     use also before that, and drops it again with a pod that never had it mounted;
 //   - the machine has booted anew, which ends all mounts;
 //   - the attachment is gone: what it let mount can't be written to any more.
+//
+// That such a kubelet lists the volume later proves nothing: it lists what a pod is to
+// use, and drops it with that pod's end, before it unmounts it. What it has once found
+// not to be named as attached it never counts again (addVolume in
+// pkg/kubelet/volumemanager/cache/actual_state_of_world.go keeps pluginIsAttachable).
 type doubt struct {
 	volume VolumeID
 	boot   string // in which it may be mounted; empty: not known
 	listed bool   // whether the last status named it in use
-	added  bool   // whether the kubelet has added it since to its list, which still names it
 }
 
 // Doubts says whether the node's list does not tell if a volume is in use there. It
@@ -81,10 +82,6 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	case was.anotherBoot(is), was.UID != is.UID && !was.SameBoot(is):
 		rec.doubts = nil
 	case was.UID != is.UID:
-		for i := range rec.doubts {
-			rec.doubts = slices.Clone(rec.doubts)
-			rec.doubts[i].listed, rec.doubts[i].added = false, false // its lists begin empty
-		}
 		for _, v := range rec.At() {
 			p := l.facts.volumes.get(v).NodeVolume(is.Name)
 			if p.Reported || slices.Contains(rec.left, v) || p.InUse && p.HasAttachments() && !rec.rebooted {
@@ -95,52 +92,30 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec.left = nil
 }
 
-// hear takes in which of the volumes in doubt a new list of the node's names: one that
-// it did not name before was added by the kubelet, and is known to it where the node
-// names it as attached, too.
-func (l *Ledger) hear(now time.Time, t *Touched, n NodeName, inUse, reported []VolumeID) {
-	rec := l.node(n)
-	if len(rec.doubts) == 0 {
-		return
-	}
-	l.endDoubtsOfEarlierBoots(rec)
-	var kept []doubt
-	var added []VolumeID
-	for _, d := range rec.doubts {
-		listed := slices.Contains(inUse, d.volume)
-		again := listed && (d.added || !d.listed)
-		if again && slices.Contains(reported, d.volume) {
-			added = append(added, d.volume)
-			continue
-		}
-		kept = append(kept, doubt{d.volume, d.boot, listed, again})
-	}
-	rec.doubts = kept
-	for _, v := range added {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof = Proof{} })
-	}
-}
-
-// withDoubted adds the volumes in doubt to a new list of what the node has in use, and
-// keeps which of them it names.
+// withDoubted adds the volumes in doubt to a new list of what the node has in use.
 func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
-	n.doubts = slices.Clone(n.doubts)
 	all := slices.Clip(inUse)
-	for i := range n.doubts {
-		d := &n.doubts[i]
-		if d.listed = slices.Contains(inUse, d.volume); !d.listed {
+	for _, d := range n.doubts {
+		if !slices.Contains(inUse, d.volume) {
 			all = append(all, d.volume)
 		}
 	}
 	return all
 }
 
-// endDoubtsOfEarlierBoots forgets the doubts about mounts of another boot than the
-// node's.
-func (l *Ledger) endDoubtsOfEarlierBoots(rec *Node) {
+// hear takes in which of the volumes in doubt a new list of the node's names, and
+// forgets the doubts about mounts of another boot than the node's.
+func (l *Ledger) hear(n NodeName, inUse []VolumeID) {
+	rec := l.node(n)
+	if len(rec.doubts) == 0 {
+		return
+	}
 	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
 		return d.boot != "" && rec.BootID != "" && d.boot != rec.BootID
 	})
+	for i := range rec.doubts {
+		rec.doubts[i].listed = slices.Contains(inUse, rec.doubts[i].volume)
+	}
 }
 
 func (FencesInDoubt) apply(l *Ledger, now time.Time, t *Touched) {

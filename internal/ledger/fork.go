@@ -14,7 +14,6 @@ type NodeTrace struct {
 	Doubted bool   // see Node.Doubts
 	Boot    string // in which the volume in doubt may be mounted; empty: not known
 	Listed  bool   // the node's last list named the volume in doubt
-	Added   bool   // the kubelet has added the volume in doubt to its list since
 	// LeftReported: volumesAttached named the volume when the Node was deleted.
 	LeftReported bool
 	// Rebooted: what the node is known to use was said by a kubelet of an earlier boot.
@@ -26,7 +25,7 @@ func (n *Node) Trace(v VolumeID) NodeTrace {
 	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted}
 	for _, d := range n.doubts {
 		if d.volume == v {
-			t.Doubted, t.Boot, t.Listed, t.Added = true, d.boot, d.listed, d.added
+			t.Doubted, t.Boot, t.Listed = true, d.boot, d.listed
 		}
 	}
 	return t

@@ -384,9 +384,6 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 	if again && !sameBoot || anotherBoot {
 		n.doubts = map[VolumeID]doubt{}
 	} else if again {
-		for v := range n.doubts {
-			n.doubts[v] = doubt{volume: v}
-		}
 		for k, p := range w.places {
 			if k.n == e.Name && (p.reported || n.left[k.v] || p.inUse && len(p.attachments) > 0 && !n.rebooted) {
 				n.doubts[k.v] = doubt{volume: k.v}
@@ -394,14 +391,8 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 		}
 	}
 	n.left = nil
-	for v, d := range n.doubts {
-		is := slices.Contains(e.InUse, v)
-		if d.added = is && (d.added || !d.listed); d.added && slices.Contains(e.Reported, v) {
-			delete(n.doubts, v)
-			w.places[twinKey{v, e.Name}].proof, w.places[twinKey{v, e.Name}].forced = ProofNone, false
-		} else {
-			n.doubts[v] = doubt{volume: v, listed: is, added: d.added}
-		}
+	for v := range n.doubts {
+		n.doubts[v] = doubt{volume: v, listed: slices.Contains(e.InUse, v)}
 	}
 }
 
@@ -604,7 +595,7 @@ func describeNode(n *Node, volumes []VolumeID) []string {
 	tickets := slices.SortedFunc(slices.Values(n.Tickets), func(a, b TicketID) int { return cmp.Compare(a.String(), b.String()) })
 	var doubts []string
 	for _, d := range n.doubts {
-		doubts = append(doubts, fmt.Sprint(d.volume, d.listed, d.added))
+		doubts = append(doubts, fmt.Sprint(d.volume, d.listed))
 	}
 	slices.Sort(doubts)
 	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,

@@ -78,7 +78,7 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero())
 	for i := range s.config.Access {
 		t := n.Trace(volume(i + 1))
-		e.bool(t.Doubted, t.Listed, t.Added, t.LeftReported, t.Rebooted)
+		e.bool(t.Doubted, t.Listed, t.LeftReported, t.Rebooted)
 		e.text(t.Boot)
 	}
 }

@@ -319,7 +319,7 @@ func ledgerFields() map[string]fields {
 			"RenewedAt": "nobody reads Leases", "LeaseRead": "nobody reads Leases", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes,
 		}},
-		"ledger.doubt":       {"volume boot listed added", nil},
+		"ledger.doubt":       {"volume boot listed", nil},
 		"ledger.NodeDriver":  {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "handles": ofVolumes, "to": same}},
 		"ledger.claimRecord": {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{
