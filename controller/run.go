@@ -111,9 +111,6 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err := c.refuseFlexVolumes(ctx); err != nil {
 		return err
 	}
-	if err := c.observer.CatchUp(ctx); err != nil {
-		return err
-	}
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
 		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch,
@@ -124,11 +121,13 @@ func serveTerm(ctx context.Context, c termConfig) error {
 		return err
 	}
 	defer handOver(ctx, executor, c.term)
+	if err := executor.TakeOver(ctx); err != nil {
+		return err
+	}
 	stages, err := newStages(c, executor)
 	if err != nil {
 		return err
 	}
-	stages.tickets.Doubt()
 	c.metrics.Queues(stages.depths())
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)

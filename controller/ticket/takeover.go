@@ -26,19 +26,6 @@ const takeOverPatience = 10 * time.Second
 // grant, when the ticket changes meanwhile.
 const takeOverTries = 3
 
-// Doubt marks every pending ticket as in doubt: a grant that the leader before has
-// sent may still arrive. To be called before Run, when the ledger has every ticket
-// of a consistent list. A ticket in doubt is not granted, and keeps its slots from
-// other tickets, until its epoch is written. Nothing else waits for that: what is
-// attached for bound pods needs no ticket.
-func (c *Controller) Doubt() {
-	for t := range c.config.Cache.Snapshot().Tickets() {
-		if t.Phase == ledger.TicketPending && !t.Ghost {
-			c.config.Cache.Apply(ledger.TicketInDoubt{ID: t.ID, UID: t.UID})
-		}
-	}
-}
-
 // takeOver tries to take over each ticket in doubt, so many at once, before the
 // first grant of a term: who ranks first is then granted first. Whatever it can't
 // write it leaves to the queue, which tries again with longer and longer pauses, and

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
@@ -21,10 +22,14 @@ const listPage = 500
 
 // list reads all objects of a kind consistently, for all that ask for that kind at the
 // same time: where many volumes go at once, that is one list and not one for each. The
-// answer has what may be of the request's volume.
+// answer has what may be of the request's volume, or everything where it names none.
 func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error) {
 	r.Key = r.Kind.String() // what requests share
 	switch r.Kind {
+	case flow.Tickets:
+		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
+			answerAll(ctx, e, batch, e.ticketsPage, ofNoVolume(ticketFact))
+		})
 	case flow.PersistentVolumes:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, batch, e.volumesPage, volumeOf)
@@ -64,7 +69,7 @@ func answerAll[T any, O interface {
 		}
 		for i := range read.items {
 			for k, item := range batch {
-				if fact, is := of(&read.items[i], item.request.Volume); is {
+				if fact, is := of(&read.items[i], item.request.Volume); is || item.request.Volume.IsZero() {
 					e.config.Observer.Saw(O(&read.items[i]))
 					facts[k] = append(facts[k], fact)
 				}
@@ -77,6 +82,19 @@ func answerAll[T any, O interface {
 	for k, item := range batch {
 		item.deliver(answerOf(item.request, nil, facts[k]...), nil)
 	}
+}
+
+// ofNoVolume is for objects that are of no one volume.
+func ofNoVolume[O any](fact func(O) ledger.Event) func(O, ledger.VolumeID) (ledger.Event, bool) {
+	return func(object O, _ ledger.VolumeID) (ledger.Event, bool) { return fact(object), false }
+}
+
+func (e *Executor) ticketsPage(ctx context.Context, options metav1.ListOptions) ([]v1alpha1.VolumeTicket, string, error) {
+	list, err := e.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, options)
+	if err != nil {
+		return nil, "", err
+	}
+	return list.Items, list.Continue, nil
 }
 
 func (e *Executor) volumesPage(ctx context.Context, options metav1.ListOptions) ([]corev1.PersistentVolume, string, error) {

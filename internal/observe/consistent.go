@@ -54,28 +54,6 @@ func (o *Observer) Untouched(ctx context.Context) (bool, error) {
 	return len(holds.Items)+len(tickets.Items) == 0, nil
 }
 
-// CatchUp takes in the tickets and the attachments that there are, with one
-// consistent list of each. A leader's term begins with it, when nothing that the
-// one before has sent can be under way any more: informers may be behind, and what
-// was granted or attached last is in the way of what this one would grant. Its
-// error is the context's.
-func (o *Observer) CatchUp(ctx context.Context) error {
-	lists := map[string]pager.ListPageFunc{
-		"tickets": func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return o.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, opts)
-		},
-		"attachments": func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return o.config.Kube.StorageV1().VolumeAttachments().List(ctx, opts)
-		},
-	}
-	for what, page := range lists {
-		if err := persist(ctx, func() error { return o.listAll(ctx, what, page) }); err != nil {
-			return fmt.Errorf("catch up with the %s: %w", what, err)
-		}
-	}
-	return nil
-}
-
 // listAll takes in all objects of a consistent list.
 func (o *Observer) listAll(ctx context.Context, what string, page pager.ListPageFunc) error {
 	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch_test
+
+import (
+	"go/ast"
+	"testing"
+)
+
+// tasks are the exported functions and methods of internal/flow that make tasks, each
+// with whether it is a method of Memory.
+func tasks(files []source) map[string]bool {
+	made := map[string]bool{}
+	for _, f := range files {
+		for _, d := range f.file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !fn.Name.IsExported() || fn.Type.Results == nil {
+				continue
+			}
+			result := fn.Type.Results.List[0].Type
+			if list, ok := result.(*ast.ArrayType); ok {
+				result = list.Elt
+			}
+			if id, ok := result.(*ast.Ident); ok && id.Name == "Task" {
+				made[fn.Name.Name] = fn.Recv != nil
+			}
+		}
+	}
+	return made
+}
+
+// uses are the functions of internal/flow that a file calls, and the methods that it
+// calls of a Memory, which is called memory in every driver.
+func uses(f source) (functions, methods map[string]bool) {
+	functions, methods = map[string]bool{}, map[string]bool{}
+	ast.Inspect(f.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch fn := call.Fun.(type) {
+		case *ast.Ident:
+			functions[fn.Name] = f.folder == "internal/flow"
+		case *ast.SelectorExpr:
+			switch of := fn.X.(type) {
+			case *ast.Ident:
+				functions[fn.Sel.Name] = functions[fn.Sel.Name] || of.Name == "flow"
+			case *ast.SelectorExpr:
+				methods[fn.Sel.Name] = methods[fn.Sel.Name] || of.Sel.Name == "memory"
+			}
+		}
+		return true
+	})
+	return functions, methods
+}
+
+// The controller drives every rule of internal/flow that simulator, explorer and scripts
+// drive: what only they did would be tried by them, and missing in the product.
+func TestProductDrivesFlow(t *testing.T) {
+	flow := sources(t, "internal/flow")
+	made := tasks(flow)
+	if !made["TakeOver"] || len(made) < 6 {
+		t.Fatalf("found only %v", made)
+	}
+	used := map[string]bool{}
+	for _, f := range append(append(flow, sources(t, "internal/execute")...), sources(t, "controller")...) {
+		functions, methods := uses(f)
+		for name, method := range made {
+			used[name] = used[name] || method && methods[name] || !method && functions[name]
+		}
+	}
+	for name := range made {
+		if !used[name] {
+			t.Errorf("neither controller nor internal/execute calls %s of internal/flow", name)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// What was attached and asked for last is known after TakeOver, though the watches are
+// behind, and a list fails at first. The ticket is in doubt then: a grant of the leader
+// before may be on its way.
+func TestTakeOver(t *testing.T) {
+	w := start(t, nil, nil)
+	var mu sync.Mutex
+	listed := map[string]int{}
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Verb == "watch" {
+			return apierrors.NewServiceUnavailable("not now")
+		}
+		if listed[r.Resource]++; r.Verb == "list" && listed[r.Resource] == 1 {
+			return apierrors.NewServiceUnavailable("not yet")
+		}
+		serve()
+		return nil
+	})
+	w.server.Outage(func() {
+		withAttachment(nil)(w.server)
+		w.server.Put("volumetickets", ticketObject())
+	})
+	ticket := func() *ledger.Ticket {
+		return w.observer.Snapshot().Ticket(ledger.TicketID{Namespace: "shop", Name: "p1"})
+	}
+	if w.place().HasOwn() || ticket() != nil {
+		t.Fatal("the watches are not behind")
+	}
+	must(t, w.TakeOver(t.Context()))
+	if !w.place().HasOwn() {
+		t.Error("the attachment is not known")
+	}
+	if k := ticket(); k == nil || !k.InDoubt {
+		t.Errorf("the ticket is %+v", k)
+	}
+}
+
+// A leader whose lists are refused does not begin, and stops when its term ends.
+func TestTakeOverEndsWithTheTerm(t *testing.T) {
+	w := start(t, nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb == "list" && r.Resource == "volumetickets" {
+			cancel()
+			return apierrors.NewServiceUnavailable("not now")
+		}
+		serve()
+		return nil
+	})
+	if err := w.TakeOver(ctx); err == nil {
+		t.Error("it begins without a list of the tickets")
+	}
+}
