@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -23,7 +24,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 		if i, found := slices.BinarySearch(v.PVs(), p.Name); !found {
 			v.setPVs(insertAt(v.PVs(), i, p.Name))
 		}
-		v.Access = l.access(v)
+		v.named, v.Access = true, l.access(v)
 		t.volume(p.Volume)
 	}
 	if was != p.Volume || !known || claimed {
@@ -64,17 +65,51 @@ func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
 	l.sweep(rec)
 }
 
-// access is the most restrictive access of the volume's PersistentVolumes.
-// The order of the constants is the order of restriction. A volume whose
-// last PersistentVolume went keeps what it had.
+// access is the most restrictive access of the volume's PersistentVolumes; the order of
+// the constants is the order of restriction. What pods say that name the volume inline
+// counts only where no PersistentVolume ever has: any tenant may name another's disk. A
+// volume that nobody names any more keeps the access that it had.
 func (l *Ledger) access(v *Volume) Access {
-	if v.pvs == nil {
-		return max(v.Access, v.inline)
-	}
-	most := v.inline
+	most := AccessUnknown
 	for _, name := range v.PVs() {
 		if pv := l.facts.pvs.get(name); pv != nil && pv.exists {
 			most = max(most, pv.Access)
+		}
+	}
+	switch {
+	case v.pvs != nil:
+		return most
+	case v.named:
+		return v.Access
+	}
+	return cmp.Or(l.inlineAccess(v), v.Access)
+}
+
+// inlineChanged works out anew how many a volume may serve, since a pod that may name it
+// inline has come or gone.
+func (l *Ledger) inlineChanged(t *Touched, v VolumeID) {
+	if old := l.facts.volumes.get(v); old != nil && !old.named && l.access(old) != old.Access {
+		rec := l.volume(v)
+		rec.Access = l.access(rec)
+		t.volume(v)
+	}
+}
+
+// inlineAccess is the most restrictive access of the bound pods that name a volume
+// inline.
+func (l *Ledger) inlineAccess(v *Volume) Access {
+	most := AccessUnknown
+	for i := range v.NodeVolumes {
+		for _, u := range v.NodeVolumes[i].Users {
+			p := l.facts.pods.get(u.Pod)
+			if u.Pod == "" || p == nil {
+				continue
+			}
+			for _, pv := range p.Volumes {
+				if pv.Claim == "" && pv.Inline == v.ID {
+					most = max(most, pv.Access)
+				}
+			}
 		}
 	}
 	return most

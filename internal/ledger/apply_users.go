@@ -99,27 +99,9 @@ func (l *Ledger) updatePodVolumes(now time.Time, t *Touched, uid string) {
 		return
 	}
 	l.moveUser(now, t, User{Pod: uid}, p.Node, p.at, at)
-	for i := range at {
-		if v := p.Volumes[i]; v.Claim == "" {
-			l.inlineAccess(t, v.Inline, v.Access)
-		}
-	}
 	moved := *p
 	moved.at = at
 	l.facts.pods.put(l.gen, uid, &moved)
-}
-
-// inlineAccess notes how many an inline volume may serve, as the pod that
-// names it says; of several, the most restrictive.
-func (l *Ledger) inlineAccess(t *Touched, v VolumeID, a Access) {
-	old := l.facts.volumes.get(v)
-	if old == nil || old.inline >= a {
-		return
-	}
-	rec := l.volume(v)
-	rec.inline = a
-	rec.Access = l.access(rec)
-	t.volume(v)
 }
 
 // podNodeVolumes is where each volume of a bound, unfinished pod leads: zero where
@@ -194,11 +176,13 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 				p.Users = add(p.Users, u)
 				p.Proof = Proof{} // it said that nobody wants the volume
 			})
+			l.inlineChanged(t, v)
 		}
 	}
 	for _, v := range was {
 		if !slices.Contains(is, v) {
 			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Users = drop(p.Users, u) })
+			l.inlineChanged(t, v)
 		}
 	}
 }

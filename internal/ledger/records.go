@@ -11,8 +11,8 @@ import (
 // Volume is all that is known of one volume. Read only outside this package.
 type Volume struct {
 	ID          VolumeID
-	Access      Access       // the most restrictive of its PersistentVolumes'
-	inline      Access       // the most restrictive of pods that name it inline
+	Access      Access       // the most restrictive of its PersistentVolumes', see Ledger.access
+	named       bool         // a PersistentVolume has named it: Access is what PersistentVolumes said last
 	NodeVolumes []NodeVolume // in the order of their nodes
 	Hold        *Hold        // nil: no VolumeHold
 

@@ -32,7 +32,7 @@ type twin struct {
 	vaAt     map[string]VolumeID
 	byName   map[string]bool // of vaAt: only the attachment's name says so
 	access   map[VolumeID]Access
-	inline   map[VolumeID]Access
+	named    map[VolumeID]bool // by a PersistentVolume, be it one that is gone
 	places   map[twinKey]*twinPlace
 	sent     map[twinKey]bool
 	buried   map[TicketID]string
@@ -86,7 +86,7 @@ func newTwin() *twin {
 		classes: map[string]StorageClass{}, drivers: map[string]Driver{}, csi: map[string]bool{}, attachments: map[string]Attachment{},
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
 		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{}, byName: map[string]bool{},
-		access: map[VolumeID]Access{}, inline: map[VolumeID]Access{}, places: map[twinKey]*twinPlace{},
+		access: map[VolumeID]Access{}, named: map[VolumeID]bool{}, places: map[twinKey]*twinPlace{},
 		buried: map[TicketID]string{}, sent: map[twinKey]bool{}, refused: map[twinSlots]time.Time{},
 	}
 }

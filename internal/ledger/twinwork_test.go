@@ -301,8 +301,8 @@ func (w *twin) doubtIdle(now time.Time, p Pod) {
 	}
 }
 
-// workAccess: the most restrictive of a volume's PersistentVolumes and inline
-// mentions; without any, what it was.
+// workAccess: the most restrictive of a volume's PersistentVolumes; where it never had
+// one, of the inline mentions; without any, what it was.
 func (w *twin) workAccess() {
 	known := map[VolumeID]bool{}
 	for k := range w.places {
@@ -313,21 +313,22 @@ func (w *twin) workAccess() {
 	}
 	listed := map[VolumeID]Access{}
 	for _, pv := range w.pvs {
-		known[pv.Volume] = true
+		known[pv.Volume], w.named[pv.Volume] = true, true
 		listed[pv.Volume] = max(listed[pv.Volume], pv.Access)
 	}
+	inline := map[VolumeID]Access{}
 	for uid, at := range w.podAt {
 		for i := range at {
 			if v := w.pods[uid].Volumes[i]; v.Claim == "" {
-				w.inline[v.Inline] = max(w.inline[v.Inline], v.Access)
+				inline[v.Inline] = max(inline[v.Inline], v.Access)
 			}
 		}
 	}
 	for v := range known {
 		if most, ok := listed[v]; ok {
-			w.access[v] = max(most, w.inline[v])
-		} else {
-			w.access[v] = max(w.access[v], w.inline[v])
+			w.access[v] = most
+		} else if inline[v] != AccessUnknown && !w.named[v] {
+			w.access[v] = inline[v]
 		}
 	}
 	for v := range w.access {
@@ -335,9 +336,9 @@ func (w *twin) workAccess() {
 			delete(w.access, v)
 		}
 	}
-	for v := range w.inline {
+	for v := range w.named {
 		if !known[v] {
-			delete(w.inline, v)
+			delete(w.named, v)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package translate
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,6 +144,46 @@ func TestAccess(t *testing.T) {
 		}
 		if got := access(test.modes, true); got != test.attacherless {
 			t.Errorf("%v without an attacher is %s, want %s", test.modes, got, test.attacherless)
+		}
+	}
+}
+
+// A pod may name anybody's disk inline, and its source is always one for a single node.
+// How many may use the disk is for its PersistentVolume to say, also after that one is
+// gone.
+func TestInlineSaysNothingOfAccessWhereAPersistentVolumeDoes(t *testing.T) {
+	const handle = "/subscriptions/s/d"
+	for name, source := range map[string]corev1.VolumeSource{
+		"disk.csi.azure.com":       {AzureDisk: &corev1.AzureDiskVolumeSource{DiskName: "d", DataDiskURI: handle, Kind: ptr.To(corev1.AzureManagedDisk)}},
+		"pxd.portworx.com":         {PortworxVolume: &corev1.PortworxVolumeSource{VolumeID: handle}},
+		"ebs.csi.aws.com":          {AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: handle}},
+		"cinder.csi.openstack.org": {Cinder: &corev1.CinderVolumeSource{VolumeID: handle}},
+	} {
+		pv, err := PersistentVolume(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", ResourceVersion: "1"}, Spec: corev1.PersistentVolumeSpec{
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: name, VolumeHandle: handle}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod, err := Pod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", ResourceVersion: "2"}, Spec: corev1.PodSpec{NodeName: "n", Volumes: []corev1.Volume{{Name: "v", VolumeSource: source}}}})
+		if err != nil || len(pod.Volumes) != 1 || pod.Volumes[0].Inline != pv.Volume {
+			t.Fatalf("%s: the inline source leads to %v (%v), and the PersistentVolume to %v", name, pod.Volumes, err, pv.Volume)
+		}
+		access := func(events ...ledger.Event) ledger.Access {
+			l := ledger.New()
+			for _, e := range events {
+				l.Apply(time.Unix(1, 0), e)
+			}
+			return l.Snapshot().Volume(pv.Volume).Access
+		}
+		for _, events := range [][]ledger.Event{{pv, pod}, {pod, pv}, {pv, pod, ledger.PersistentVolumeGone{Name: "pv"}}} {
+			if got := access(events...); got != ledger.AccessMany {
+				t.Errorf("%s: a volume of access %s has %s after %T", name, pv.Access, got, events)
+			}
+		}
+		if got := access(pod); got != ledger.AccessNode {
+			t.Errorf("%s: a volume that only a pod names has access %s", name, got)
 		}
 	}
 }
