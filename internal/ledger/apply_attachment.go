@@ -64,6 +64,11 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 	packed := a.pack(at.Handle, to, pv, leadsTo(a.Name, at, to.node))
 	packed.byName = byName
 	l.writeAttachment(now, t, old, a.Name, packed)
+	if byName && !l.facts.complete.IsZero() { // see attachedAs
+		for _, key := range l.facts.pvs.get(pv).claims {
+			l.claimChanged(now, t, key)
+		}
+	}
 }
 
 // source is the volume that an attachment is of: the one that it was made for, of

@@ -229,6 +229,7 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	t.volume(e.Volume)
 	l.moveLeft(now, t, e.Volume, was.left(), hold.left())
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
+	l.useByHold(now, t, rec)
 }
 
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {

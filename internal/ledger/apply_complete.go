@@ -2,7 +2,10 @@
 
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 func (NoForceOnTimeout) apply(l *Ledger, _ time.Time, _ *Touched) { l.facts.noForceOnTimeout = true }
 
@@ -35,4 +38,28 @@ func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 	}
 	l.matchAll(now, t)
+	l.findUses(now, t)
+}
+
+// findUses looks for what the pods may use whose claims lead nowhere, or may have led
+// elsewhere, when they were started.
+func (l *Ledger) findUses(now time.Time, t *Touched) {
+	var lost []string
+	for p := range l.facts.pods.all() {
+		if slices.ContainsFunc(p.at, VolumeID.IsZero) {
+			lost = append(lost, p.UID)
+		}
+	}
+	for _, uid := range lost {
+		l.updatePodVolumes(now, t, uid)
+	}
+	var held []VolumeID
+	for v := range l.facts.volumes.all() {
+		if v.Hold != nil && len(v.Hold.Requesters) > 0 {
+			held = append(held, v.ID)
+		}
+	}
+	for _, id := range held {
+		l.useByHold(now, t, l.facts.volumes.get(id))
+	}
 }

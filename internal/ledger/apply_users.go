@@ -98,24 +98,78 @@ func (l *Ledger) updatePodVolumes(now time.Time, t *Touched, uid string) {
 	if slices.Equal(at, p.at) {
 		return
 	}
-	l.moveUser(now, t, User{Pod: uid}, p.Node, p.at, at)
-	moved := *p
-	moved.at = at
-	l.facts.pods.put(l.gen, uid, &moved)
+	l.setPodNodeVolumes(now, t, p, at)
 }
 
-// podNodeVolumes is where each volume of a bound, unfinished pod leads: zero where
-// nowhere.
+func (l *Ledger) setPodNodeVolumes(now time.Time, t *Touched, p *Pod, at []VolumeID) {
+	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, at)
+	moved := *p
+	moved.at = at
+	l.facts.pods.put(l.gen, p.UID, &moved)
+}
+
+// podNodeVolumes is where each volume of a bound, unfinished pod leads, zero where
+// nowhere; and after them what else it may use.
 func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
 	}
-	at := make([]VolumeID, len(p.Volumes))
+	at := make([]VolumeID, len(p.Volumes), max(len(p.Volumes), len(p.at)))
+	var more []VolumeID
 	for i, v := range p.Volumes {
 		id, link := l.facts.resolvePod(p, v)
 		at[i] = resolveOnce(id, link, before(p.at, i))
+		if at[i].IsZero() && (link == LinkUnseen || link == LinkLost) {
+			more = append(more, l.attachedAs(l.facts.claims.get(ClaimKey{p.Namespace, v.Claim}).PersistentVolume, p.Node)...)
+		}
+	}
+	return keep(keep(at, p.at), more)
+}
+
+// keep adds the real volumes that at lacks. What a pod was started with it uses to its
+// end: a claim that was deleted and made again meanwhile leads to another disk, which
+// is not the one that is mounted.
+func keep(at, was []VolumeID) []VolumeID {
+	for _, v := range was {
+		if v.IsReal() && !v.IsZero() && !slices.Contains(at, v) {
+			at = append(at, v)
+		}
 	}
 	return at
+}
+
+// attachedAs are the volumes at a node whose attachments were made for a
+// PersistentVolume that does not exist any more. A pod there whose claim names that one
+// may use them. Before everything was seen the PersistentVolume may be yet to come, and
+// lead elsewhere.
+func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
+	rec := l.facts.pvs.get(pv)
+	if rec == nil || rec.exists || l.facts.complete.IsZero() {
+		return nil
+	}
+	var list []VolumeID
+	for _, name := range rec.attachments {
+		if a := l.facts.attachments.get(name); a.to.node == n && a.at().IsReal() {
+			list = append(list, a.at())
+		}
+	}
+	return list
+}
+
+// useByHold has the pods that a hold lists use its volume: the hold was written when
+// their claims led there. A process that has begun since can't tell it otherwise where
+// a claim or PersistentVolume has gone, or was made again.
+func (l *Ledger) useByHold(now time.Time, t *Touched, v *Volume) {
+	if v.Hold == nil || v.Hold.Node == "" {
+		return
+	}
+	for _, r := range v.Hold.Requesters {
+		p := l.facts.pods.get(r.UID)
+		if r.Ticket || p == nil || p.Node != v.Hold.Node || len(p.at) == 0 || slices.Contains(p.at, v.ID) {
+			continue
+		}
+		l.setPodNodeVolumes(now, t, p, append(slices.Clip(p.at), v.ID))
+	}
 }
 
 // before is where the i-th volume led before; zero when it is new.

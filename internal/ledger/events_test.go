@@ -327,5 +327,10 @@ func (s *stream) rare() Event {
 		return s.gone("hold/"+v.String(), HoldGone{v})
 	}
 	v := s.volume()
-	return s.keep("hold/"+v.String(), HoldSeen{v, Hold{Version: s.next(), Node: s.nodeName(), Stays: s.chance(3)}})
+	h := Hold{Version: s.next(), Node: s.nodeName(), Stays: s.chance(3)}
+	if s.chance(2) {
+		uid := s.podUID()
+		h.Requesters = []Requester{{Namespace: "ns", Name: uid, UID: uid}}
+	}
+	return s.keep("hold/"+v.String(), HoldSeen{v, h})
 }

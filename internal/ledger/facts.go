@@ -101,7 +101,7 @@ type Pod struct {
 	OptedOut bool
 	Volumes  []PodVolume
 
-	at []VolumeID // where each of Volumes leads; zero where nowhere
+	at []VolumeID // where each of Volumes leads, zero where nowhere; then what else it may use
 }
 
 // PodVolume is a volume of a pod that may need an attachment.

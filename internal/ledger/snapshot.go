@@ -143,7 +143,8 @@ func (s Snapshot) Tickets() iter.Seq[*Ticket] { return s.facts.tickets.all() }
 func (s Snapshot) Size() int { return s.facts.volumes.size }
 
 // PodAt returns where each volume of a bound, unfinished pod leads: zero where
-// nowhere, one volume perhaps more than once. Read only.
+// nowhere, one volume perhaps more than once. After them come volumes that its claims
+// led to before, and that it may use still. Read only.
 func (s Snapshot) PodAt(uid string) []VolumeID {
 	if p := s.facts.pods.get(uid); p != nil {
 		return p.at

@@ -184,6 +184,11 @@ func (w *twin) applyRare(e Event) {
 	case HoldSeen:
 		if old, ok := w.holds[e.Volume]; !ok || Newer(e.Hold.Version, old.Version) {
 			w.holds[e.Volume] = e.Hold
+			for _, r := range e.Hold.Requesters {
+				if at := w.podAt[r.UID]; at != nil && w.pods[r.UID].Node == e.Hold.Node && !slices.Contains(at, e.Volume) {
+					w.podAt[r.UID] = append(at, e.Volume)
+				}
+			}
 		}
 	case HoldGone:
 		delete(w.holds, e.Volume)

@@ -12,10 +12,16 @@ import (
 func (w *twin) work(now time.Time) {
 	w.releaseGhost(func(t Ticket) bool { return w.pods[t.Pod].Node != "" })
 	for uid, p := range w.pods {
-		w.podAt[uid] = w.whereTo(len(p.Volumes), p.Node != "" && p.Phase != PodFinished, w.podAt[uid], func(i int, was VolumeID) VolumeID {
+		was := w.podAt[uid]
+		w.podAt[uid] = w.whereTo(len(p.Volumes), p.Node != "" && p.Phase != PodFinished, was, func(i int, was VolumeID) VolumeID {
 			id, link := w.resolvePod(p, p.Volumes[i])
 			return keepReal(id, link, was)
 		})
+		for _, v := range was { // what it was started with, and what a hold says
+			if w.podAt[uid] != nil && v.IsReal() && !v.IsZero() && !slices.Contains(w.podAt[uid], v) {
+				w.podAt[uid] = append(w.podAt[uid], v)
+			}
+		}
 	}
 	for id, t := range w.tickets {
 		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
@@ -318,8 +324,8 @@ func (w *twin) workAccess() {
 	}
 	inline := map[VolumeID]Access{}
 	for uid, at := range w.podAt {
-		for i := range at {
-			if v := w.pods[uid].Volumes[i]; v.Claim == "" {
+		for _, v := range w.pods[uid].Volumes {
+			if at != nil && v.Claim == "" {
 				inline[v.Inline] = max(inline[v.Inline], v.Access)
 			}
 		}
