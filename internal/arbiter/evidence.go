@@ -53,8 +53,8 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now t
 // Doubted says whether the node's list does not tell if the volume is in use: as this
 // process has seen (ledger.Node.Doubts) or, where it began later, by what the hold says
 // of the Node for which the volume was granted. One that was made again by the same
-// boot may have the volume mounted, and not list it, or list it only as long as a pod
-// is to use it.
+// boot, or has not said by which, may have the volume mounted, and not list it, or list
+// it only as long as a pod is to use it.
 func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n, h := s.Node(p.Node), v.Hold
 	if n.Doubts(v.ID) {
@@ -63,5 +63,6 @@ func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	if n == nil || !n.Exists || h == nil || h.Node != p.Node || h.NodeUID == "" || h.NodeUID == n.UID {
 		return false
 	}
-	return h.BootID != "" && h.BootID == n.BootID && p.HasOwn()
+	mayBeSame := h.BootID != "" && (n.BootID == "" || n.BootID == h.BootID)
+	return mayBeSame && p.HasOwn()
 }

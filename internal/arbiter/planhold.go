@@ -103,6 +103,8 @@ func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledge
 		return was.NodeUID, was.BootID
 	case n == nil:
 		return "", ""
+	case n.BootID == "" && was.Node == name && was.NodeUID == n.UID:
+		return n.UID, was.BootID // it has said before
 	}
 	return n.UID, n.BootID
 }

@@ -54,9 +54,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if ended {
 		l.voidForced(now, t, rec)
 	}
-	if was.UID != "" {
-		l.doubtAfter(now, t, &was, &s)
-	}
+	l.doubtAfter(now, t, &was, &s)
 	l.hear(s.Name, inUse)
 	// First what is there, then what is not: a place that stays is never lost
 	// in between, and its clock runs on.

@@ -33,17 +33,6 @@ func (n *Node) Doubts(v VolumeID) bool {
 	return n != nil && slices.ContainsFunc(n.doubts, func(d doubt) bool { return d.volume == v })
 }
 
-// SameBoot says whether two states of a node are known to be of one boot of one
-// machine. Where a kubelet has not said, they are not.
-func (s *NodeState) SameBoot(m *NodeState) bool {
-	return s.BootID != "" && s.BootID == m.BootID && s.SystemUUID == m.SystemUUID
-}
-
-// anotherBoot says whether two states of a node are known to be of two boots.
-func (s *NodeState) anotherBoot(m *NodeState) bool {
-	return s.BootID != "" && m.BootID != "" && s.BootID != m.BootID
-}
-
 // doubt begins to count a volume as in use at a node, whatever the node's list says.
 func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, boot string, listed bool) {
 	rec := l.node(n)
@@ -74,22 +63,41 @@ func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
 }
 
 // doubtAfter takes in what follows for a node's doubts from a new state of it, before
-// its lists are taken in: was is the one before.
+// its lists are taken in: was is the one before. A Node that was made again may be of
+// the same boot until another one is reported: whoever makes it need not be a kubelet,
+// and says no bootID. Where no kubelet of the name has ever reported one, nothing tells.
 func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec := l.node(is.Name)
-	rec.rebooted = !is.Reporting && (rec.rebooted || was.anotherBoot(is))
+	anotherBoot := rec.boot != "" && is.BootID != "" && rec.boot != is.BootID
+	rec.rebooted = !is.Reporting && (rec.rebooted || anotherBoot)
 	switch {
-	case was.anotherBoot(is), was.UID != is.UID && !was.SameBoot(is):
+	case anotherBoot:
 		rec.doubts = nil
-	case was.UID != is.UID:
-		for _, v := range rec.At() {
-			p := l.facts.volumes.get(v).NodeVolume(is.Name)
-			if p.Reported || slices.Contains(rec.left, v) || p.InUse && p.HasAttachments() && !rec.rebooted {
-				l.doubt(now, t, is.Name, v, is.BootID, false)
-			}
-		}
+	case was.UID != "" && was.UID != is.UID:
+		l.doubtMadeAgain(now, t, rec)
 	}
 	rec.left = nil
+	if is.BootID != "" {
+		rec.boot = is.BootID
+	}
+}
+
+// doubtMadeAgain begins to doubt what was attached at a node that was made again,
+// maybe by the same boot.
+func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
+	at := n.At()
+	if len(at) == 0 {
+		n.boot = "" // nothing is left of it
+	}
+	if n.boot == "" {
+		return
+	}
+	for _, v := range at {
+		p := l.facts.volumes.get(v).NodeVolume(n.Name)
+		if p.Reported || slices.Contains(n.left, v) || p.InUse && p.HasAttachments() && !n.rebooted {
+			l.doubt(now, t, n.Name, v, n.boot, false)
+		}
+	}
 }
 
 // withDoubted adds the volumes in doubt to a new list of what the node has in use.

@@ -18,11 +18,13 @@ type NodeTrace struct {
 	LeftReported bool
 	// Rebooted: what the node is known to use was said by a kubelet of an earlier boot.
 	Rebooted bool
+	// LastBoot is the last bootID that a kubelet of the node's name has reported.
+	LastBoot string
 }
 
 // Trace returns what is remembered of a volume at a node.
 func (n *Node) Trace(v VolumeID) NodeTrace {
-	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted}
+	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted, LastBoot: n.boot}
 	for _, d := range n.doubts {
 		if d.volume == v {
 			t.Doubted, t.Boot, t.Listed = true, d.boot, d.listed

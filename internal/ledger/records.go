@@ -184,6 +184,7 @@ type Node struct {
 
 	doubts   []doubt    // see Doubts, in no order
 	left     []VolumeID // in volumesAttached when the Node was deleted
+	boot     string     // the last bootID that a kubelet of this name has reported; empty: none
 	rebooted bool       // what is in use was said by a kubelet of an earlier boot
 	gen      uint64     // generation that may change this record
 	reported int        // NodeVolumes with Reported

@@ -71,6 +71,7 @@ type twinNode struct {
 	doubts          map[VolumeID]doubt
 	left            map[VolumeID]bool // reported when the object was deleted
 	rebooted        bool
+	boot            string // reported last
 	drivers         map[string]NodeDriver
 	notReady        time.Time
 	sawFail         bool
@@ -382,23 +383,38 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 // doubtAfter is what follows from a new state of a node for which volumes count as in
 // use whatever it says, and for what was proved by force.
 func (w *twin) doubtAfter(n *twinNode, e NodeState) {
-	was, again := n.state, n.state.UID != e.UID && n.state.UID != ""
-	anotherBoot := was.BootID != "" && e.BootID != "" && was.BootID != e.BootID
+	again := n.state.UID != e.UID && n.state.UID != ""
+	anotherBoot := n.boot != "" && e.BootID != "" && n.boot != e.BootID
 	n.rebooted = (n.rebooted || anotherBoot) && !e.Reporting
-	sameBoot := was.BootID != "" && was.BootID == e.BootID && was.SystemUUID == e.SystemUUID
-	if again && !sameBoot || anotherBoot {
+	if anotherBoot {
 		n.doubts = map[VolumeID]doubt{}
 	} else if again {
+		if !w.anythingAt(e.Name) {
+			n.boot = ""
+		}
 		for k, p := range w.places {
-			if k.n == e.Name && (p.reported || n.left[k.v] || p.inUse && len(p.attachments) > 0 && !n.rebooted) {
+			if k.n == e.Name && n.boot != "" && (p.reported || n.left[k.v] || p.inUse && len(p.attachments) > 0 && !n.rebooted) {
 				n.doubts[k.v] = doubt{volume: k.v}
 			}
 		}
 	}
 	n.left = nil
+	if e.BootID != "" {
+		n.boot = e.BootID
+	}
 	for v := range n.doubts {
 		n.doubts[v] = doubt{volume: v, listed: slices.Contains(e.InUse, v)}
 	}
+}
+
+// anythingAt says whether any volume has a place at a node.
+func (w *twin) anythingAt(n NodeName) bool {
+	for k := range w.places {
+		if k.n == n {
+			return true
+		}
+	}
+	return false
 }
 
 // voidForced takes back what was proved by force at a node.

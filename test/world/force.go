@@ -197,7 +197,7 @@ func (j *Judge) Proved(at At) (proved, byTime bool, attachment string) {
 }
 
 // Highest is the highest number of transitions that the hold of a volume has had.
-func (j *Judge) Highest(v ledger.VolumeID) int64 { return j.numbers[v] }
+func (j *Judge) Highest(v ledger.VolumeID) int64 { return j.numbers[v].transitions }
 
 // Led says whether the volumes of a pod are known to have led somewhere.
 func (j *Judge) Led(pod string) bool { return len(j.known[pod]) > 0 }

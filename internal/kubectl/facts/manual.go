@@ -73,7 +73,7 @@ func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 // it there.
 type At struct {
 	// There: anything binds the volume to the node.
-	There bool
+	There      bool
 	NodeVolume NodeVolume
 	// Manual are the tickets made by hand; Others is everybody else who uses it
 	// there.

@@ -80,6 +80,7 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 		t := n.Trace(volume(i + 1))
 		e.bool(t.Doubted, t.Listed, t.LeftReported, t.Rebooted)
 		e.text(t.Boot)
+		e.text(t.LastBoot)
 	}
 }
 
