@@ -84,8 +84,9 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 // mayCreate says whether nothing is in the way of a new attachment: the hold
 // is written, the volume is nowhere else, and the driver is there to attach.
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
-	// A fence is of an earlier attachment there.
-	_, fenced := p.volume.Hold.Fence(place.Node)
+	// A fence is of an earlier attachment there; of a volume that was left there, it stays.
+	f, fenced := p.volume.Hold.Fence(place.Node)
+	fenced = fenced && (f.Rule != "" || !place.Left)
 	return p.startable(place) && p.granted(place.Node) && !fenced && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
 }
 

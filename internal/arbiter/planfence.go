@@ -67,6 +67,13 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 		return p.newFence(n, place, va, rule), true
 	case va != nil:
 		return p.doubtedFence(old, n, place, va)
+	case place.Left && n.Doubts(p.volume.ID):
+		f := p.newFence(n, place, va, "")
+		if found && old.Rule == "" {
+			f = old // of the attachment that went
+		}
+		f.Since, f.Renewed = 0, 0
+		return f, true
 	}
 	// Detached: what the kubelet said last counts no more, until the volume comes back.
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)

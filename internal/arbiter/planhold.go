@@ -79,7 +79,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 		place = nil // what the hold says is all that is known of it
 	}
 	h.Requesters = p.requesters(place)
-	h.NodeUID, h.BootID = p.holderNode(was, h.Node, place)
+	h.NodeUID, h.BootID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
 	if !p.living(place) {
 		h.Next = p.promiseNext(was, h.Node)
 	}

@@ -280,7 +280,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		p.Proof.Forced = e.Forced
 		p.Reported = false
 		p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
-		unknown = p.InUse && p.HasOwn()
+		unknown = p.InUse && (p.HasOwn() || p.Left)
 	})
 	if unknown {
 		l.doubt(now, t, e.Node, e.Volume, l.facts.nodes.get(e.Node).BootID, true)

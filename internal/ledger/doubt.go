@@ -15,7 +15,8 @@ import (
 // volumesAttached begins empty, and where the volume was taken out by force. So the
 // volume counts as in use, until one of these:
 //   - the machine has booted anew, which ends all mounts;
-//   - the attachment is gone: what it let mount can't be written to any more.
+//   - the attachment is gone: what it let mount can't be written to any more. Not so
+//     where the attacher may have left the volume attached (NodeVolume.Left).
 //
 // That such a kubelet lists the volume later proves nothing: it lists what a pod is to
 // use, and drops it with that pod's end, before it unmounts it. What it has once found
@@ -43,8 +44,12 @@ func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, boot s
 	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.InUse = true })
 }
 
-// trust ends a doubt: the volume is in use if the list said so last.
+// trust ends the doubt about a volume whose attachment at a node has gone: it is in use
+// if the list said so last. Where the volume may have been left, it is doubted as before.
 func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Left {
+		return
+	}
 	if listed, doubted := l.undoubt(n, v); doubted {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.InUse = listed })
 	}
@@ -94,7 +99,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	}
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
-		if p.Reported || slices.Contains(n.left, v) || p.InUse && p.HasAttachments() && !n.rebooted {
+		if p.Reported || slices.Contains(n.left, v) || p.InUse && (p.HasAttachments() || p.Left) && !n.rebooted {
 			l.doubt(now, t, n.Name, v, n.boot, false)
 		}
 	}
@@ -150,7 +155,8 @@ func (FencesInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 // doubtFenced begins to doubt what a node says of a volume, if its hold says that the
-// volume is taken from that node by force, and the attachment that is meant is there.
+// volume is taken from that node by force, and the attachment that is meant is there, or
+// the volume may have been left there since.
 func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	volume := l.facts.volumes.get(v)
 	if volume == nil {
@@ -158,13 +164,25 @@ func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) 
 	}
 	f, found := volume.Hold.Fence(n)
 	p, node := volume.NodeVolume(n), l.facts.nodes.get(n)
-	if !found || !f.InUse || !p.HasOwn() || p.first.uidText() != f.Attachment {
+	if !found || !f.InUse || !p.stillMeant(f) {
 		return
 	}
 	if node != nil && node.BootID != "" && f.BootID != "" && node.BootID != f.BootID {
 		return
 	}
 	l.doubt(now, t, n, v, f.BootID, p.InUse || node == nil || !node.Reporting)
+}
+
+// stillMeant says whether what a hold says of a volume that is taken from this node by
+// force is about what binds the volume to the node now.
+func (p *NodeVolume) stillMeant(f Fence) bool {
+	switch {
+	case p == nil:
+		return false
+	case p.Left:
+		return true
+	}
+	return p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
 // voidForced takes back what was proved by force at a node: the rule has ended.

@@ -120,3 +120,32 @@ func TestFenceOfAnEarlierBoot(t *testing.T) {
 		t.Error("it is in use after the machine has booted anew")
 	}
 }
+
+// A volume whose attachment went with the consent of its hold to leave it attached is
+// doubted on, since nothing was detached; also by a process that begins to lead after that.
+func TestDoubtOfVolumeLeft(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
+	hold := Hold{Version: "1", Node: "n", Stays: true, Fences: []Fence{{Node: "n", NodeUID: "u", BootID: "b", Attachment: "a", InUse: true}}}
+	va := Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true, Deleting: true}
+	for name, stays := range map[string]bool{"left": true, "detached": false} {
+		hold.Stays = stays
+		l := New()
+		for _, e := range []Event{
+			node, va, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, FencesInDoubt{},
+			AttachmentGone{Name: va.Name},
+		} {
+			l.Apply(now, e)
+		}
+		if got := l.Snapshot().Node("n").Doubts(v); got != stays {
+			t.Errorf("%s: doubted by who saw the attachment go: %t", name, got)
+		}
+		l = New()
+		for _, e := range []Event{node, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v}, HoldSeen{Volume: v, Hold: hold}, FencesInDoubt{}} {
+			l.Apply(now, e)
+		}
+		if got := l.Snapshot().Node("n").Doubts(v); got != stays {
+			t.Errorf("%s: doubted by the next leader: %t", name, got)
+		}
+	}
+}

@@ -393,7 +393,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 			n.boot = ""
 		}
 		for k, p := range w.places {
-			if k.n == e.Name && n.boot != "" && (p.reported || n.left[k.v] || p.inUse && len(p.attachments) > 0 && !n.rebooted) {
+			if k.n == e.Name && n.boot != "" && (p.reported || n.left[k.v] || p.inUse && (len(p.attachments) > 0 || p.left) && !n.rebooted) {
 				n.doubts[k.v] = doubt{volume: k.v}
 			}
 		}
@@ -428,6 +428,9 @@ func (w *twin) voidForced(name NodeName) {
 
 // trust ends the doubt about a volume at a node.
 func (w *twin) trust(k twinKey) {
+	if h := w.holds[k.v]; h.Stays && h.Node == k.n {
+		return // it may have been left there
+	}
 	if d, doubted := w.node(k.n).doubts[k.v]; doubted {
 		delete(w.node(k.n).doubts, k.v)
 		if !d.listed {
@@ -467,7 +470,7 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	if !e.Forced || !n.exists {
 		delete(n.inUse, e.Volume)
 	}
-	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) {
+	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left {
 		delete(n.doubts, e.Volume)
 	} else if !doubted {
 		n.doubts[e.Volume] = doubt{volume: e.Volume, listed: true}
