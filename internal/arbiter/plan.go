@@ -282,5 +282,11 @@ func (p *planner) mayBeAttached(place *ledger.NodeVolume) bool {
 	}
 	// In use without an attachment: a kubelet that waits for one when it has
 	// a pod for it, else evidence that the volume is mounted all the same.
-	return place.InUse && unused(p.snapshot, place) && evidenceOf(p.snapshot, p.volume, place, p.now).usage != usageFenced
+	// One that needs no attachment is where its hold has it, until the kubelet's word
+	// or a rule of force says otherwise.
+	if !place.InUse && !place.Held || !unused(p.snapshot, place) {
+		return false
+	}
+	usage := evidenceOf(p.snapshot, p.volume, place, p.now).usage
+	return usage != usageFenced && usage != usageNone
 }

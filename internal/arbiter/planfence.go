@@ -3,6 +3,8 @@
 package arbiter
 
 import (
+	"cmp"
+
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -65,15 +67,8 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 		return old, true
 	case rule != "":
 		return p.newFence(n, place, va, rule), true
-	case va != nil:
+	case va != nil, n.Doubts(p.volume.ID) && (place.Left || place.Held && p.hold.Node == place.Node):
 		return p.doubtedFence(old, n, place, va)
-	case place.Left && n.Doubts(p.volume.ID):
-		f := p.newFence(n, place, va, "")
-		if found && old.Rule == "" {
-			f = old // of the attachment that went
-		}
-		f.Since, f.Renewed = 0, 0
-		return f, true
 	}
 	// Detached: what the kubelet said last counts no more, until the volume comes back.
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
@@ -85,15 +80,16 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) (ledger.Fence, bool) {
 	h := hold(p.volume)
 	known := h.Node == place.Node && h.NodeUID != "" && n != nil && h.NodeUID != n.UID // by the Node that the hold names
+	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
 	switch {
-	case old.Attachment == va.UID && old.Rule != "" && va.Deleting && force(p.snapshot, p.volume, place, p.now).over():
+	case meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over():
 		return old, true // the attacher's turn
-	case !n.Doubts(p.volume.ID) || known && old.Attachment != va.UID:
+	case !n.Doubts(p.volume.ID) || known && !meant:
 		return ledger.Fence{}, false
 	}
 	f := p.newFence(n, place, va, "")
-	if old.Attachment == va.UID {
-		f.NodeUID, f.BootID = old.NodeUID, old.BootID
+	if meant {
+		f.NodeUID, f.BootID, f.Attachment = old.NodeUID, old.BootID, cmp.Or(f.Attachment, old.Attachment)
 	}
 	f.Since, f.Renewed = 0, 0
 	return f, true

@@ -226,6 +226,7 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.Hold = &hold
 	t.volume(e.Volume)
 	l.moveLeft(now, t, e.Volume, was.left(), hold.left())
+	l.moveHeld(now, t, e.Volume, was.held(e.Volume), hold.held(e.Volume))
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 	l.useByHold(now, t, rec)
 }
@@ -239,6 +240,7 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.Hold = nil
 	t.volume(e.Volume)
 	l.moveLeft(now, t, e.Volume, was.left(), "")
+	l.moveHeld(now, t, e.Volume, was.held(e.Volume), "")
 	l.noteHold(now, t, e.Volume, was.node(), "")
 	l.sweep(rec)
 }
@@ -268,6 +270,27 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Left = false })
 }
 
+// held is the node to which a hold gives a volume that needs no attachment; empty: none.
+func (h *Hold) held(v VolumeID) NodeName {
+	if !v.NoAttach() {
+		return ""
+	}
+	return h.node()
+}
+
+// moveHeld has the NodeVolume to which the hold gives a volume without attachments say
+// so. Where it gives the volume to another node, a doubt about the one before ends.
+func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
+	if was == is {
+		return
+	}
+	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Held = true })
+	if was != "" {
+		l.trust(now, t, was, v)
+	}
+	l.changeNodeVolume(now, t, v, was, func(p *NodeVolume) { p.Held = false })
+}
+
 func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	n := l.facts.nodes.get(e.Node)
@@ -280,7 +303,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		p.Proof.Forced = e.Forced
 		p.Reported = false
 		p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
-		unknown = p.InUse && (p.HasOwn() || p.Left)
+		unknown = p.InUse && p.isHere()
 	})
 	if unknown {
 		l.doubt(now, t, e.Node, e.Volume, l.facts.nodes.get(e.Node).BootID, true)

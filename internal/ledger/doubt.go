@@ -16,7 +16,8 @@ import (
 // volume counts as in use, until one of these:
 //   - the machine has booted anew, which ends all mounts;
 //   - the attachment is gone: what it let mount can't be written to any more. Not so
-//     where the attacher may have left the volume attached (NodeVolume.Left).
+//     where the attacher may have left the volume attached (NodeVolume.Left). Of a
+//     volume that needs none: the hold has given it to another node.
 //
 // That such a kubelet lists the volume later proves nothing: it lists what a pod is to
 // use, and drops it with that pod's end, before it unmounts it. What it has once found
@@ -99,7 +100,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	}
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
-		if p.Reported || slices.Contains(n.left, v) || p.InUse && (p.HasAttachments() || p.Left) && !n.rebooted {
+		if p.Reported || slices.Contains(n.left, v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
 			l.doubt(now, t, n.Name, v, n.boot, false)
 		}
 	}
@@ -181,9 +182,15 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 		return false
 	case p.Left:
 		return true
+	case p.Held:
+		return f.Attachment == ""
 	}
 	return p.HasOwn() && p.first.uidText() == f.Attachment
 }
+
+// isHere says whether the volume may be mounted at the node: it is attached, may have
+// been left attached, or is held without needing an attachment.
+func (p *NodeVolume) isHere() bool { return p.HasOwn() || p.Left || p.Held }
 
 // voidForced takes back what was proved by force at a node: the rule has ended.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {

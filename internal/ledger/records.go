@@ -88,6 +88,9 @@ type NodeVolume struct {
 	// Left says that the volume may have been left here without an attachment:
 	// the hold says so (Hold.Stays).
 	Left bool
+	// Held says that the hold gives the volume to this node, where it needs no
+	// attachment (VolumeID.NoAttach): only the kubelet's word shows that it is not there.
+	Held bool
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
@@ -102,7 +105,7 @@ func (p *NodeVolume) Empty() bool {
 	if p.Sent { //mutant:forget-creations
 		return false
 	}
-	if p.Left {
+	if p.Left || p.Held {
 		return false
 	}
 	return p.unbound()

@@ -57,6 +57,7 @@ type twinPlace struct {
 	reported, inUse bool
 	lapsed          bool
 	sent, left      bool
+	held            bool // the hold gives it a volume that needs no attachment
 	proof           ProofStage
 	forced          bool
 	idle            time.Time
@@ -185,6 +186,7 @@ func (w *twin) applyRare(e Event) {
 	case HoldSeen:
 		if old, ok := w.holds[e.Volume]; !ok || Newer(e.Hold.Version, old.Version) {
 			w.holds[e.Volume] = e.Hold
+			w.heldElsewhere(e.Volume, old.Node, e.Hold.Node)
 			for _, r := range e.Hold.Requesters {
 				if at := w.podAt[r.UID]; at != nil && w.pods[r.UID].Node == e.Hold.Node && !slices.Contains(at, e.Volume) {
 					w.podAt[r.UID] = append(at, e.Volume)
@@ -192,7 +194,17 @@ func (w *twin) applyRare(e Event) {
 			}
 		}
 	case HoldGone:
+		old := w.holds[e.Volume]
 		delete(w.holds, e.Volume)
+		w.heldElsewhere(e.Volume, old.Node, "")
+	}
+}
+
+// heldElsewhere ends the doubt about a volume that needs no attachment, and that its
+// hold has given to another node.
+func (w *twin) heldElsewhere(v VolumeID, was, is NodeName) {
+	if v.NoAttach() && was != "" && was != is {
+		w.trust(twinKey{v, was})
 	}
 }
 
@@ -393,7 +405,7 @@ func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 			n.boot = ""
 		}
 		for k, p := range w.places {
-			if k.n == e.Name && n.boot != "" && (p.reported || n.left[k.v] || p.inUse && (len(p.attachments) > 0 || p.left) && !n.rebooted) {
+			if k.n == e.Name && n.boot != "" && (p.reported || n.left[k.v] || p.inUse && (len(p.attachments) > 0 || p.left || p.held) && !n.rebooted) {
 				n.doubts[k.v] = doubt{volume: k.v}
 			}
 		}
@@ -470,7 +482,7 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	if !e.Forced || !n.exists {
 		delete(n.inUse, e.Volume)
 	}
-	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left {
+	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held {
 		delete(n.doubts, e.Volume)
 	} else if !doubted {
 		n.doubts[e.Volume] = doubt{volume: e.Volume, listed: true}
@@ -593,7 +605,7 @@ func describeSnapshot(s Snapshot) string {
 // open makes the twin's kind of place of a place.
 func open(s Snapshot, p *NodeVolume) *twinPlace {
 	idle, _ := s.Idle(p)
-	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
+	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Held, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
 }
 
 func describeVolume(v *Volume) string {
@@ -610,8 +622,8 @@ func (p *twinPlace) describe(v VolumeID) string {
 		attachments = append(attachments, fmt.Sprintf("%+v", *a))
 	}
 	slices.Sort(attachments)
-	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t idle=%v saw=%t", v, p.node,
-		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, seconds(p.idle), p.sawLeave)
+	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t held=%t idle=%v saw=%t", v, p.node,
+		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, p.held, seconds(p.idle), p.sawLeave)
 }
 
 func describeNode(n *Node, volumes []VolumeID) []string {

@@ -241,6 +241,9 @@ func (w *twin) workPlaces(now time.Time) {
 		if h.Stays && h.Node != "" {
 			at(v, h.Node).left = true
 		}
+		if v.NoAttach() && h.Node != "" {
+			at(v, h.Node).held = true
+		}
 	}
 	for k, p := range w.places {
 		w.history(now, p, old[k])

@@ -50,7 +50,7 @@ func placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (
 	switch {
 	case va == nil && v.ID.NoAttach() && p.Reported:
 		return attachedOrInUse(p), ""
-	case va == nil && (p.Reported || p.Left || p.InUse && len(p.Users) == 0):
+	case va == nil && (p.Reported || p.Left || (p.InUse || p.Held) && len(p.Users) == 0):
 		return stateUnknown, "" // a kubelet that waits for a volume reports it as in use, too
 	case va == nil:
 		return stateReserved, ""
