@@ -26,7 +26,7 @@ func (p *planner) decideHold() {
 		return
 	}
 	p.hold = p.nextHold(was)
-	if !sameHold(was, p.hold) {
+	if !sameHold(was, p.hold) || p.volume.Hold != nil && was.Version == "" {
 		p.writeHold()
 	}
 }
@@ -45,8 +45,7 @@ func (p *planner) writeHold() {
 
 // forgotten says whether nothing is left that the hold could be about.
 func (p *planner) forgotten() bool {
-	return p.volume.Hold != nil && len(p.volume.PVs()) == 0 &&
-		!slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool { return !place.OnlyLeft() })
+	return hold(p.volume).Version != "" && len(p.volume.PVs()) == 0 && len(p.volume.NodeVolumes) == 0
 }
 
 // nextHold is the hold as it should be.
@@ -88,7 +87,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	p.revoke(&h)
 	p.refused(was, &h)
 	if h.Stays = p.stays(was, h, place); h.Stays {
-		unknown(&h)
+		p.unknown(&h)
 	}
 	p.clock(&h, place)
 	return h

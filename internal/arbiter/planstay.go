@@ -43,11 +43,16 @@ func (p *planner) lost(name ledger.NodeName) bool {
 }
 
 // unknown has the hold say so where nothing else is wrong.
-func unknown(h *ledger.Hold) {
+func (p *planner) unknown(h *ledger.Hold) {
 	if h.State == ledger.HoldDetachPending {
 		return
 	}
-	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; it is being attached anew"
+	words := "it may be attached to " + string(h.Node) + ", where it was left when its detach failed; "
+	if p.source() == "" && !p.inline() {
+		words += "no PersistentVolume names it by which it could be attached anew and detached: make one, or detach it there by hand and delete this VolumeHold"
+	} else {
+		words += "it is being attached anew"
+	}
 	if h.State == ledger.HoldAttachFailed {
 		words += ": " + h.Message
 	}
@@ -79,7 +84,7 @@ func (p *planner) someone(place *ledger.NodeVolume) string {
 // (NodeVolume.Left).
 func (p *planner) attachAbandoned() {
 	was := hold(p.volume)
-	if !was.Stays || was.Node != p.hold.Node || was.Node == "" {
+	if !was.Stays || was.Version == "" || was.Node != p.hold.Node || was.Node == "" {
 		return
 	}
 	place := p.volume.NodeVolume(was.Node)

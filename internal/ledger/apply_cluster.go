@@ -231,14 +231,24 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	l.useByHold(now, t, rec)
 }
 
+// The hold of a volume that is nowhere but where the hold says, without an attachment,
+// is kept as one that is not written (Version is empty), if the volume has a
+// PersistentVolume. Without one, who deletes the hold says that the volume is nowhere.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
 	}
 	rec := l.volume(e.Volume)
 	was := rec.Hold
-	rec.Hold = nil
 	t.volume(e.Volume)
+	if len(rec.PVs()) > 0 && (was.left() != "" || was.held(e.Volume) != "") {
+		// Whoever deleted it has moved no volume: what it said is to be written again.
+		unwritten := *was
+		unwritten.Version = ""
+		rec.Hold = &unwritten
+		return
+	}
+	rec.Hold = nil
 	l.moveLeft(now, t, e.Volume, was.left(), "")
 	l.moveHeld(now, t, e.Volume, was.held(e.Volume), "")
 	l.noteHold(now, t, e.Volume, was.node(), "")

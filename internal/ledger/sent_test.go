@@ -17,6 +17,7 @@ func TestAttachSent(t *testing.T) {
 	left := func(at NodeName, stays bool) Event {
 		return HoldSeen{v, Hold{Version: "5", Node: at, Stays: stays}}
 	}
+	over := HoldSeen{v, Hold{Version: "6"}}
 	for name, test := range map[string]struct {
 		before, after Event
 		want          bool
@@ -26,9 +27,9 @@ func TestAttachSent(t *testing.T) {
 		"a finished pod":                   {finished, PodGone{"p"}, false},
 		"a granted ticket":                 {ticket(TicketGranted), TicketGone{TicketID{"ns", "t"}}, true},
 		"a ticket that asks":               {ticket(TicketPending), TicketGone{TicketID{"ns", "t"}}, false},
-		"a volume that was left there":     {left(n, true), HoldGone{v}, true},
-		"a volume that was left elsewhere": {left("m", true), HoldGone{v}, false},
-		"a volume that is held there":      {left(n, false), HoldGone{v}, false},
+		"a volume that was left there":     {left(n, true), over, true},
+		"a volume that was left elsewhere": {left("m", true), over, false},
+		"a volume that is held there":      {left(n, false), over, false},
 	} {
 		for _, freeze := range []bool{false, true} {
 			l := New()

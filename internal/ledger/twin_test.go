@@ -194,9 +194,18 @@ func (w *twin) applyRare(e Event) {
 			}
 		}
 	case HoldGone:
-		old := w.holds[e.Volume]
-		delete(w.holds, e.Volume)
-		w.heldElsewhere(e.Volume, old.Node, "")
+		h := w.holds[e.Volume]
+		named := false
+		for _, pv := range w.pvs {
+			named = named || pv.Volume == e.Volume
+		}
+		if was := h.Node; (h.Stays || e.Volume.NoAttach()) && was != "" && named {
+			h.Version = ""
+			w.holds[e.Volume] = h
+		} else {
+			delete(w.holds, e.Volume)
+			w.heldElsewhere(e.Volume, was, "")
+		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		p := &v.NodeVolumes[i]
 		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
-		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, idle)
+		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, idle)
 		e.bool(p.Proof.Forced)
 		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))
 		e.users(p.Users)
