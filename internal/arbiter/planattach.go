@@ -65,6 +65,38 @@ func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 	return d.Registered && d.NodeID != "" && d.NodeID != va.NodeID
 }
 
+// volumeReplaced says whether the PersistentVolume that an attachment names is another
+// volume's now: it was deleted, and one of its name was made for another disk. Attachers
+// find the disk by that name alone (external-attacher, csiDetach).
+func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment) bool {
+	if va == nil || va.PersistentVolume == "" {
+		return false
+	}
+	pv := s.PersistentVolume(va.PersistentVolume)
+	return pv != nil && pv.Volume != v
+}
+
+// namesake is an attachment of another volume at a node that names the PersistentVolume
+// by which this one would be attached there: when it goes, its attacher detaches this
+// one. Empty: there is none.
+func (p *planner) namesake(n *ledger.Node) string {
+	source := p.source()
+	if source == "" {
+		return ""
+	}
+	for _, id := range n.At() {
+		if id == p.volume.ID {
+			continue
+		}
+		for _, va := range p.snapshot.Volume(id).NodeVolume(n.Name).Attachments() {
+			if va.PersistentVolume == source {
+				return va.Name
+			}
+		}
+	}
+	return ""
+}
+
 func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 
 func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
@@ -133,10 +165,13 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 	case len(p.volume.PVs()) == 0 && !p.inline():
 		reason.Code = ClaimLost
 	default:
-		if p.exclusive {
+		if name := p.namesake(node); name != "" {
+			reason.Code, reason.Detail = VolumeReplaced, name
+		} else if p.exclusive {
 			return p.elsewhere(place.Node, p.hold.Node)
+		} else {
+			return nil
 		}
-		return nil
 	}
 	return []Reason{reason}
 }
@@ -228,6 +263,8 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeV
 		reason.Code, reason.Detail = ForeignAttachment, va.Name
 	case replaced(s.Node(place.Node), va) && !va.Deleting:
 		reason.Code, reason.Detail = NodeReplaced, va.NodeID
+	case volumeReplaced(s, v.ID, va) && !va.Deleting:
+		reason.Code, reason.Detail = VolumeReplaced, va.Name
 	case va != nil && va.Deleting:
 		if !va.DetachError.IsZero() {
 			reason.Code, reason.Detail, reason.GRPC = DetachFailed, va.DetachError.Message, va.DetachError.Code

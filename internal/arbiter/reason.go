@@ -45,8 +45,9 @@ const (
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
 	DetachDelayed       ledger.Code = "DetachDelayed"
 	ForeignAttachment   ledger.Code = "ForeignAttachment"
-	VolumeMissing       ledger.Code = "VolumeMissing" // the claim's PersistentVolume has not been seen
-	NodeReplaced        ledger.Code = "NodeReplaced"  // attached to another machine of the node's name
+	VolumeMissing       ledger.Code = "VolumeMissing"  // the claim's PersistentVolume has not been seen
+	NodeReplaced        ledger.Code = "NodeReplaced"   // attached to another machine of the node's name
+	VolumeReplaced      ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that is another volume's now
 )
 
 // Message says the reason in words a user of Kubernetes understands.

@@ -173,6 +173,10 @@ var reasonTable = [...]reasonRow{
 	{NodeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s was attached to another machine of the name %s (%s): detach it there by hand, then delete VolumeAttachment %s", r.volume(), r.Node, r.Detail, ledger.AttachmentName(r.Volume, r.Node))
 	}},
+	{VolumeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s waits at %s: VolumeAttachment %s was made for another disk than its PersistentVolume names now, and whoever deletes it has that one detached. "+
+			"Detach the disk that it was made for by hand, take the finalizers off the VolumeAttachment, and only then delete it", r.volume(), r.Node, r.Detail)
+	}},
 }
 
 func (r Reason) noFreeSlot() string {

@@ -32,6 +32,9 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	if va := p.Own(); replaced(n, va) {
 		reason.Code, reason.Detail = NodeReplaced, va.NodeID
 		return refuse([]Reason{reason}), ""
+	} else if volumeReplaced(s, v.ID, va) {
+		reason.Code, reason.Detail = VolumeReplaced, va.Name
+		return refuse([]Reason{reason}), ""
 	}
 	e := evidenceOf(s, v, p, now)
 	switch {

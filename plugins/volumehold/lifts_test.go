@@ -77,7 +77,7 @@ func answers() []ledger.Code {
 func progress() []ledger.Code {
 	return []ledger.Code{
 		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered,
-		arbiter.InUse, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced,
+		arbiter.InUse, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced, arbiter.VolumeReplaced,
 	}
 }
 

@@ -51,6 +51,7 @@ type Judge struct {
 	limits   map[slots]int32               // the highest that a CSINode has said
 	beside   map[At]bool                   // made for a live migration, as long as there are two
 	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
+	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
 	// judged. Of Moorage it is asked what docs/invariants.md has for that mode.
@@ -102,6 +103,11 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 	}
 	if a, was := was.(ledger.Attachment); was && is == nil {
 		j.migrated(w, a)
+		j.madeFor = without(j.madeFor, a.UID)
+	}
+	if a, is := is.(ledger.Attachment); is && was == nil {
+		v, _ := w.Attaches(a)
+		j.madeFor = with(j.madeFor, a.UID, v)
 	}
 	if t, was := was.(ledger.Ticket); was && t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted {
 		for _, v := range w.TicketVolumes(t) {
@@ -269,7 +275,7 @@ func (j *Judge) creates(w *World, a ledger.Attachment) {
 	others := 0
 	for _, other := range w.all[Attachments] {
 		b := other.(ledger.Attachment)
-		if u, _ := w.Attaches(b); u != v || b.Node == a.Node || j.mayTakeFrom(w, At{v, b.Node}) || j.Cooperative && !b.Ours {
+		if j.madeFor[b.UID] != v || b.Node == a.Node || j.mayTakeFrom(w, At{v, b.Node}) || j.Cooperative && !b.Ours {
 			continue
 		}
 		if others++; others == 1 && w.migrates(v) {

@@ -213,7 +213,7 @@ func worldFields() map[string]fields {
 		"world.Disks": {"At", map[string]string{"Lied": never}},
 		"world.Judge": {"left proofs ended doomed numbers known", map[string]string{
 			"Faults": "a search ends with the first", "Limits": same, "ByTime": people, "Overtaken": people,
-			"Forgotten": people, "Leases": never, "notReady": "it follows from the Node", "limits": same, "beside": never,
+			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never,
 		}},
 		"world.At":    {"Volume Node", nil},
