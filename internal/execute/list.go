@@ -30,6 +30,10 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, batch, e.ticketsPage, ofNoVolume(ticketFact))
 		})
+	case flow.Holds:
+		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
+			answerAll(ctx, e, batch, e.holdsPage, holdOf)
+		})
 	case flow.PersistentVolumes:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, batch, e.volumesPage, volumeOf)
@@ -95,6 +99,19 @@ func (e *Executor) ticketsPage(ctx context.Context, options metav1.ListOptions) 
 		return nil, "", err
 	}
 	return list.Items, list.Continue, nil
+}
+
+func (e *Executor) holdsPage(ctx context.Context, options metav1.ListOptions) ([]v1alpha1.VolumeHold, string, error) {
+	list, err := e.config.Moorage.VolumeHolds().List(ctx, options)
+	if err != nil {
+		return nil, "", err
+	}
+	return list.Items, list.Continue, nil
+}
+
+func holdOf(object *v1alpha1.VolumeHold, v ledger.VolumeID) (ledger.Event, bool) {
+	hold := translate.Hold(object)
+	return hold, hold.Volume == v
 }
 
 func (e *Executor) volumesPage(ctx context.Context, options metav1.ListOptions) ([]corev1.PersistentVolume, string, error) {

@@ -11,13 +11,14 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// What was attached and asked for last is known after TakeOver, though the watches are
-// behind, and a list fails at first. The ticket is in doubt then: a grant of the leader
-// before may be on its way.
+// What was attached, asked for and taken by force last is known after TakeOver, though
+// the watches are behind, and each list fails at first. The ticket is in doubt then: a
+// grant of the leader before may be on its way. So is what the node says of the volume.
 func TestTakeOver(t *testing.T) {
-	w := start(t, nil, nil)
+	w := start(t, withNode(nil, nil), nil)
 	var mu sync.Mutex
 	listed := map[string]int{}
 	w.server.Intercept(func(r apitest.Request, serve func()) error {
@@ -35,6 +36,10 @@ func TestTakeOver(t *testing.T) {
 	w.server.Outage(func() {
 		withAttachment(nil)(w.server)
 		w.server.Put("volumetickets", ticketObject())
+		w.server.Put("volumeholds", translate.HoldObject(translate.HoldContext{Volume: data}, ledger.Hold{
+			Transitions: 1, Node: "n1", State: ledger.HoldHeld, PVs: []string{"pv-data"},
+			Fences: []ledger.Fence{{Node: "n1", NodeUID: "node-uid", Attachment: "va-uid", Rule: "OutOfService", InUse: true}},
+		}))
 	})
 	ticket := func() *ledger.Ticket {
 		return w.observer.Snapshot().Ticket(ledger.TicketID{Namespace: "shop", Name: "p1"})
@@ -48,6 +53,9 @@ func TestTakeOver(t *testing.T) {
 	}
 	if k := ticket(); k == nil || !k.InDoubt {
 		t.Errorf("the ticket is %+v", k)
+	}
+	if !w.observer.Snapshot().Node("n1").Doubts(data) {
+		t.Error("the node is believed")
 	}
 }
 
