@@ -68,16 +68,64 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	return p
 }
 
-// policyOf returns the policy of a volume.
+// policyOf returns the policy of a volume: of the policies for the classes of its
+// PersistentVolumes, what forces it last and shares it least. One that is attached for a
+// PersistentVolume that is gone may have been of any class of its driver.
 func policyOf(s ledger.Snapshot, v *ledger.Volume) ledger.Policy {
-	class := ""
-	for _, name := range v.PVs() {
-		if pv := s.PersistentVolume(name); pv != nil && pv.Class != "" {
-			class = pv.Class
-			break
+	var first string
+	names := v.PVs()
+	if len(names) > 0 {
+		first = classOf(s, names[0])
+	}
+	policy := PolicyFor(s, v.ID.Driver, first)
+	for _, name := range names {
+		if class := classOf(s, name); class != first {
+			policy = strictest(s, policy, PolicyFor(s, v.ID.Driver, class))
 		}
 	}
-	return PolicyFor(s, v.ID.Driver, class)
+	if v.ID.IsReal() && !v.SourceKnown() {
+		return strictestOfAll(s, v.ID.Driver, policy)
+	}
+	return policy
+}
+
+func classOf(s ledger.Snapshot, name string) string {
+	if pv := s.PersistentVolume(name); pv != nil {
+		return pv.Class
+	}
+	return ""
+}
+
+// strictestOfAll is a policy made stricter by all policies of a driver, but for the
+// delay of a detach: nobody comes back for a volume whose PersistentVolume is gone.
+func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledger.Policy {
+	delay := policy.DetachDelay
+	policy = strictest(s, policy, PolicyFor(s, driver, ""))
+	for class := range s.PolicyClasses(driver) {
+		policy = strictest(s, policy, PolicyFor(s, driver, class))
+	}
+	policy.DetachDelay = delay
+	return policy
+}
+
+// strictest is a policy that permits for an attached volume what two others both
+// permit. What concerns pods that are placed, or the whole driver, is as in the first.
+func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
+	gone := longer(afterPodGone(s, a), afterPodGone(s, b))
+	unreachable := longer(afterUnreachable(a), afterUnreachable(b))
+	a.AfterPodGone, a.AfterUnreachable = &gone, &unreachable
+	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
+	a.LiveMigration = a.LiveMigration && b.LiveMigration
+	a.EmptyIsExclusive = a.EmptyIsExclusive || b.EmptyIsExclusive
+	return a
+}
+
+// longer is the later of two rules' times, of which each may be never.
+func longer(a, b time.Duration) time.Duration {
+	if a < 0 || b < 0 {
+		return never
+	}
+	return max(a, b)
 }
 
 // Accepts says whether a policy can be had in the controller's mode, and else why

@@ -2,7 +2,10 @@
 
 package ledger
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // policyKey is what a policy is for; Class is empty for all of a driver.
 type policyKey struct{ Driver, Class string }
@@ -50,4 +53,16 @@ func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 // class, for all of the driver; nil when there is none.
 func (s Snapshot) Policy(driver, class string) *Policy {
 	return s.facts.rules.get(policyKey{driver, class})
+}
+
+// PolicyClasses iterates over the classes for which a driver has a policy, in no order
+// that means anything. The policy for all of the driver is not among them.
+func (s Snapshot) PolicyClasses(driver string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for p := range s.facts.rules.all() {
+			if p.Driver == driver && p.Class != "" && !yield(p.Class) {
+				return
+			}
+		}
+	}
 }

@@ -52,6 +52,30 @@ func (v *Volume) setPVs(names []string) {
 	}
 }
 
+// SourceKnown says whether it is known what the volume was attached for: each of its
+// attachments names a PersistentVolume that names the volume, or is of an inline source.
+// Without attachments, whether a PersistentVolume names it. That a pod names it inline
+// says nothing: a tenant may name another's disk.
+func (v *Volume) SourceKnown() bool {
+	known := v.pvs != nil
+	for i := range v.NodeVolumes {
+		p := &v.NodeVolumes[i]
+		if p.first == nil {
+			continue
+		}
+		if known = !v.otherSource(p.first); !known || p.more != nil && slices.ContainsFunc(*p.more, v.otherSource) {
+			return false
+		}
+	}
+	return known
+}
+
+// otherSource says whether an attachment was made for a PersistentVolume that does not
+// name the volume, or not any more.
+func (v *Volume) otherSource(r *attachmentRecord) bool {
+	return !r.inline && !slices.Contains(v.PVs(), r.pv)
+}
+
 // earlier is what an earlier process has measured of a forced detach, and
 // when this one has read it.
 type earlier struct {
