@@ -37,7 +37,7 @@ type Config struct {
 // Term is one time of leading.
 type Term struct {
 	Epoch int64            // rises from leader to leader
-	Until func() time.Time // the end of the lease, by this process's clock
+	Until func() time.Time // the end of the lease, by this process's clock as it is now: see clock
 	Clean bool             // the leader before has handed the lease over, or there was none
 	Lost  <-chan struct{}  // closed when the lease is lost: then it is not handed over
 }

@@ -11,6 +11,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/internal/execute/apitest"
@@ -90,6 +91,46 @@ func TestHandingOver(t *testing.T) {
 	<-second.result
 	if holder(t, server) != "" {
 		t.Error("the Lease is not given up")
+	}
+}
+
+// A lease is over when either clock says so, until it is renewed: a machine that was
+// suspended finds its monotonic clock where it was, and somebody else may lead by then.
+// A wall clock that is put back makes no lease longer.
+func TestLeaseEndsByEitherClock(t *testing.T) {
+	server := apitest.Start(t)
+	lock, err := newLease(quick(), server.Kube)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	var monotonic, wall time.Duration // since the start
+	lock.clock = clock{func() time.Time { return start.Add(monotonic) }, func() time.Time { return start.Round(0).Add(wall) }}
+	record := resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity(), LeaseDurationSeconds: 1}
+	if err := lock.Create(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what            string
+		monotonic, wall time.Duration
+		want            time.Duration
+	}{
+		{"at once", 0, 0, time.Second},
+		{"later", 400 * time.Millisecond, 400 * time.Millisecond, 600 * time.Millisecond},
+		{"after a suspension", 400 * time.Millisecond, time.Hour, time.Second - time.Hour},
+		{"after the wall clock was put back", time.Second, -time.Hour, 0},
+	} {
+		monotonic, wall = test.monotonic, test.wall
+		if got := lock.until().Sub(lock.clock.now()); got != test.want {
+			t.Errorf("%s the lease lasts for %s, not %s", test.what, got, test.want)
+		}
+	}
+	monotonic, wall = time.Hour, time.Hour
+	if err := lock.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	if got := lock.until().Sub(lock.clock.now()); got != time.Second {
+		t.Errorf("after it was renewed the lease lasts for %s", got)
 	}
 }
 

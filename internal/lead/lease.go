@@ -24,6 +24,7 @@ type Times struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 type Lease struct {
 	resourcelock.Interface
 	times Times
+	clock clock
 
 	mu      sync.Mutex
 	tried   bool      // a write that takes the Lease was sent, whatever came of it
@@ -35,7 +36,7 @@ type Lease struct {
 
 // NewLease is the Lease that a lock keeps. It holds nothing yet.
 func NewLease(lock resourcelock.Interface, times Times) *Lease {
-	return &Lease{Interface: lock, times: times}
+	return &Lease{Interface: lock, times: times, clock: realClock()}
 }
 
 // Get reads the Lease and notes who holds it.
@@ -69,7 +70,7 @@ func (l *Lease) try() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tried = true
-	return time.Now()
+	return l.clock.now()
 }
 
 // wrote notes a write: the lease counts from before it was sent.
@@ -91,12 +92,12 @@ func (l *Lease) hasTried() bool {
 func (l *Lease) until() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.renewed.Add(l.times.Duration)
+	return l.clock.now().Add(l.clock.left(l.renewed.Add(l.times.Duration)))
 }
 
 // Held says whether the Lease has not run out, by this process's clock. A process that
 // was stopped for a while finds here that it does not lead any more.
-func (l *Lease) Held() bool { return time.Now().Before(l.until()) }
+func (l *Lease) Held() bool { return l.clock.now().Before(l.until()) }
 
 func (l *Lease) wasAbsent() bool {
 	l.mu.Lock()

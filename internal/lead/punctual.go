@@ -5,19 +5,22 @@ package lead
 import (
 	"context"
 	"net/http"
-	"time"
 )
 
-// Punctual wraps a transport so that it sends no request whose deadline is over.
-// A process that was paused between making a request and sending it may find
-// out too late otherwise.
-func Punctual(next http.RoundTripper) http.RoundTripper { return punctual{next} }
+// Punctual wraps a transport so that it sends no request whose deadline is over, by
+// the monotonic clock or the wall clock. A process that was paused between making a
+// request and sending it, or whose machine was suspended then, may find out too late
+// otherwise.
+func Punctual(next http.RoundTripper) http.RoundTripper { return punctual{next, realClock()} }
 
-type punctual struct{ next http.RoundTripper }
+type punctual struct {
+	next  http.RoundTripper
+	clock clock
+}
 
 // RoundTrip implements http.RoundTripper.
 func (p punctual) RoundTrip(r *http.Request) (*http.Response, error) {
-	if deadline, ok := r.Context().Deadline(); ok && !time.Now().Before(deadline) {
+	if deadline, ok := r.Context().Deadline(); ok && p.clock.left(deadline) <= 0 {
 		return nil, context.DeadlineExceeded
 	}
 	return p.next.RoundTrip(r)
