@@ -15,6 +15,14 @@ import (
 // too; nobody else, and nobody of a Ready node.
 func TestAbandoned(t *testing.T) {
 	now := time.Unix(1000, 0)
+	gone := ledger.New()
+	gone.Apply(now, ledger.NodeState{Name: "n1", UID: "n", Version: "1", OutOfService: true, Ready: ledger.ReadyUnknown, InUse: []ledger.VolumeID{{Driver: "d", Handle: "h"}}})
+	gone.Apply(now, ledger.Attachment{Name: "csi", UID: "a", Version: "1", Driver: "d", Node: "n1", Inline: ledger.VolumeID{Driver: "d", Handle: "h"}})
+	gone.Apply(now, ledger.Pod{UID: "p", Version: "1", Name: "p", Node: "n1", Phase: ledger.PodTerminating})
+	gone.Apply(now, ledger.NodeGone{Name: "n1"})
+	if steps := (arbiter.Arbiter{}).Abandoned(gone.Snapshot(), "n1"); steps != nil {
+		t.Errorf("the Node is gone, and with it who vouched for it: %v", steps)
+	}
 	for name, test := range map[string]struct {
 		node    ledger.NodeState
 		arbiter arbiter.Arbiter

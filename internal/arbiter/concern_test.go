@@ -11,7 +11,7 @@ import (
 
 // concerned is a ledger with a node that is well, one that is dead, and an exclusive
 // volume that a pod wants at a node.
-func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold) (ledger.Snapshot, *ledger.Volume, Need) {
+func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold, more ...func(*ledger.Ledger)) (ledger.Snapshot, *ledger.Volume, Need) {
 	t.Helper()
 	now := time.Unix(1000, 0)
 	l := ledger.New()
@@ -29,6 +29,9 @@ func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold) (l
 	}
 	hold.Node, hold.Version = heldAt, "1"
 	l.Apply(now, ledger.HoldSeen{Volume: id, Hold: hold})
+	for _, change := range more {
+		change(l)
+	}
 	s := l.Snapshot()
 	return s, s.Volume(id), PodRequest(s, s.Pod("p")).Needs[0]
 }
@@ -54,5 +57,50 @@ func TestNoAttachmentIsNotAttaching(t *testing.T) {
 	s, _, need = concerned(t, "well", "elsewhere", ledger.Hold{State: ledger.HoldHeld})
 	if r := (Arbiter{}).Explain(s, need, "well", now).First(); r.Code == Attaching {
 		t.Errorf("another node has it by the hold: %s", r.Code)
+	}
+}
+
+// Nothing is said where no node has the volume, and that a node is fenced only where the
+// hold says so, too: it is what a ticket there has to be told.
+func TestConcern(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		podAt, heldAt ledger.NodeName
+		hold          ledger.Hold
+		tainted       bool
+		want          ledger.Code // empty: nothing
+	}{
+		"no node":                          {"dead", "", ledger.Hold{}, false, ""},
+		"a node where it is not":           {"well", "third", ledger.Hold{State: ledger.HoldHeld}, true, ""},
+		"a fenced node that has it":        {"dead", "dead", ledger.Hold{State: ledger.HoldHeld}, true, Detaching},
+		"a fenced node that is to be told": {"dead", "dead", ledger.Hold{State: ledger.HoldHeld, Reason: NodeFenced}, true, NodeFenced},
+		"a node that is told, and is not":  {"dead", "dead", ledger.Hold{State: ledger.HoldHeld, Reason: NodeFenced}, false, HeldElsewhere},
+		"an attach that failed":            {"well", "well", ledger.Hold{State: ledger.HoldAttachFailed, Reason: AttachFailed}, true, AttachFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, v, _ := concerned(t, test.podAt, test.heldAt, test.hold, func(l *ledger.Ledger) {
+				if test.tainted {
+					l.Apply(now, ledger.NodeState{Name: "dead", UID: "x", Version: "2", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true})
+				}
+			})
+			r, ok := Arbiter{}.Concern(s, v, now)
+			if ok != (test.want != "") || r.Code != test.want {
+				t.Errorf("%q (%t), want %q", r.Code, ok, test.want)
+			}
+		})
+	}
+	if _, ok := (Arbiter{}).Concern(ledger.New().Snapshot(), nil, now); ok {
+		t.Error("a volume that nobody knows has a concern")
+	}
+}
+
+// A shared volume is granted to nobody: what a hold from before says of nodes keeps no
+// one waiting.
+func TestSharedVolumeIsAttaching(t *testing.T) {
+	s, _, need := concerned(t, "well", "elsewhere", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
+		l.Apply(time.Unix(1000, 0), ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})
+	})
+	if r := (Arbiter{}).Explain(s, need, "well", time.Unix(1000, 0)).First(); r.Code != Attaching {
+		t.Errorf("it waits for %s", r.Code)
 	}
 }

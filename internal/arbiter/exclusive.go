@@ -68,14 +68,14 @@ func (w view) migration(v *ledger.Volume) bool {
 // at a second node.
 func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	return u.Pod == "" && t != nil && t.Type.SharesVolume() && standingOf(s, u) == living && migratable(s, v)
+	return t != nil && t.Type.SharesVolume() && standingOf(s, u) == living && migratable(s, v)
 }
 
 // migrationNamed says whether a user is a live migration that is not granted yet,
 // and that the hold as written names: its grant may be on its way.
 func migrationNamed(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	t := s.Ticket(u.Ticket)
-	if u.Pod != "" || t == nil || !t.Type.SharesVolume() || standingOf(s, u) != asking || !migratable(s, v) {
+	if t == nil || !t.Type.SharesVolume() || standingOf(s, u) != asking || !migratable(s, v) {
 		return false
 	}
 	return namedInHold(s, v, u)
