@@ -28,8 +28,8 @@ func TestAbandoned(t *testing.T) {
 		arbiter arbiter.Arbiter
 		want    []string
 	}{
-		"out of service, not ready":   {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyUnknown}, arbiter.Arbiter{}, []string{"db", "web"}},
-		"out of service, and says no": {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyFalse}, arbiter.Arbiter{}, []string{"db", "web"}},
+		"out of service, not ready":   {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyUnknown}, arbiter.Arbiter{}, []string{"api", "cache", "db", "queue", "web"}},
+		"out of service, and says no": {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyFalse}, arbiter.Arbiter{}, []string{"api", "cache", "db", "queue", "web"}},
 		"out of service, and ready":   {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyTrue}, arbiter.Arbiter{}, nil},
 		"not ready":                   {ledger.NodeState{Ready: ledger.ReadyUnknown}, arbiter.Arbiter{}, nil},
 		"beside another controller":   {ledger.NodeState{OutOfService: true, Ready: ledger.ReadyUnknown}, arbiter.Arbiter{Cooperative: true}, nil},
@@ -40,6 +40,9 @@ func TestAbandoned(t *testing.T) {
 		for _, p := range []ledger.Pod{
 			{Name: "web", Node: "n1", Phase: ledger.PodTerminating},
 			{Name: "db", Node: "n1", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}},
+			{Name: "cache", Node: "n1", Phase: ledger.PodTerminating},
+			{Name: "api", Node: "n1", Phase: ledger.PodTerminating},
+			{Name: "queue", Node: "n1", Phase: ledger.PodTerminating},
 			{Name: "stays", Node: "n1"},
 			{Name: "ended", Node: "n1", Phase: ledger.PodFinished},
 			{Name: "elsewhere", Node: "n2", Phase: ledger.PodTerminating},

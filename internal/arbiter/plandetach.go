@@ -37,7 +37,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		p.putBack(node, place, va)
 		return
 	}
-	if p.fenceWritten(place, va, rule) { //mutant:unwritten-fence
+	if p.fenceWritten(place, va, rule) {
 		p.detach(node, place, va, rule)
 	}
 }

@@ -22,7 +22,7 @@ func (p *planner) refused(was ledger.Hold, h *ledger.Hold) {
 		if found {
 			break
 		}
-		if place := &p.volume.NodeVolumes[i]; place.Node != h.Node && p.migratesTo(place) {
+		if place := &p.volume.NodeVolumes[i]; p.migratesTo(place) {
 			reason, found = p.attachError(was, place)
 		}
 	}

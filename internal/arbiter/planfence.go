@@ -42,8 +42,8 @@ func outageOf(f ledger.Fence) ledger.Force {
 // fences is what the hold is to say of nodes from which the volume is taken by force,
 // given the hold otherwise.
 func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
-	if p.Cooperative { //mutant:no-fence
-		return nil // volumesAttached is another controller's
+	if p.Cooperative { // volumesAttached is another controller's
+		return nil
 	}
 	before := p.hold
 	p.hold = is

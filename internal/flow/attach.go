@@ -125,7 +125,7 @@ func (m *Memory) reportAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	switch {
 	case t.Sent.Do == ConfirmAttachment:
 		return m.confirmAnswered(t, a)
-	case t.Sent.Do == GetObject && t.Step.Do == arbiter.Unreport && t.Step.NodeUID == "" && a.Result == NotFound:
+	case t.Step.NodeUID == "" && a.Result == NotFound: // of an Unreport: a Report names its Node
 		return t.end(Finished, "", unreported(t.Step))
 	case t.Sent.Do == GetObject:
 		return t.reread(a)
@@ -151,7 +151,7 @@ func (m *Memory) reportAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
 	written, ok := first[ledger.Attachment](a)
 	switch {
-	case ok && written.UID == t.Step.UID && written.Attached && !written.Deleting: //mutant:unconfirmed
+	case written.UID == t.Step.UID && written.Attached && !written.Deleting: //mutant:unconfirmed
 		m.confirmed.add(t.Step.UID)
 		return t.patch()
 	case ok, a.Result == NotFound, a.Result == Conflict:

@@ -120,6 +120,7 @@ func TestFindAttachment(t *testing.T) {
 	}{
 		"it is there":     {replies(Done, attachment("5")), []string{"tell AttachResolved", "finished"}},
 		"it is not there": {replies(NotFound), []string{"tell AttachResolved", "finished"}},
+		"it is another":   {replies(Done, attachment("5", func(a *ledger.Attachment) { a.Driver = "z" })), []string{"tell AttachResolved", "finished"}},
 		"no answer":       {replies(Unknown), []string{"failed"}},
 	} {
 		p := newPlayer(pod("p", "n1", "a"), ledger.AttachSent{Volume: disk, Node: "n1"})

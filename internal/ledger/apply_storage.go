@@ -55,7 +55,7 @@ func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
 
 // unlistPV takes a PersistentVolume's name off the volume it named.
 func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
-	if v.IsZero() || l.facts.volumes.get(v) == nil {
+	if v.IsZero() {
 		return
 	}
 	rec := l.volume(v)
