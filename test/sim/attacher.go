@@ -84,9 +84,9 @@ func (a *attacher) offer(m *menu) {
 	}
 }
 
-// arg names an attachment by what it is of.
+// arg names an attachment by what it is of, also where its PersistentVolume is no more.
 func (a *attacher) arg(va ledger.Attachment) string {
-	v, _ := a.s.w.Source(va)
+	v, _ := a.s.w.Attaches(va)
 	return volumeArg(v) + " " + string(va.Node)
 }
 

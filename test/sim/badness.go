@@ -29,11 +29,11 @@ var badness = []struct {
 	on   bool
 	set  func(*Badness)
 }{
-	{"broken", false, func(b *Badness) { b.Broken = true }},
-	{"stuck", false, func(b *Badness) { b.Stuck = true }},
-	{"remade", false, func(b *Badness) { b.Remade = true }},
-	{"fenced", false, func(b *Badness) { b.Fenced = true }},
-	{"vanishing", false, func(b *Badness) { b.Vanishing = true }},
+	{"broken", true, func(b *Badness) { b.Broken = true }},
+	{"stuck", true, func(b *Badness) { b.Stuck = true }},
+	{"remade", true, func(b *Badness) { b.Remade = true }},
+	{"fenced", true, func(b *Badness) { b.Fenced = true }},
+	{"vanishing", true, func(b *Badness) { b.Vanishing = true }},
 	{"refusals", true, func(b *Badness) { b.Refusals = true }},
 	{"for-good", false, func(b *Badness) { b.Refusals, b.ForGood = true, true }},
 	{"leases", true, func(b *Badness) { b.Leases = true }},

@@ -120,7 +120,7 @@ func ConfigFor(seed uint64) Config {
 	if seed%8 == 6 {
 		c.extend(often)
 	}
-	if seed%8 == 3 {
+	if seed%4 == 3 {
 		c.worsen(often)
 	}
 	return c

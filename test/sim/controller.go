@@ -26,6 +26,7 @@ type controller struct {
 	volumes *queue[ledger.VolumeID]
 	grants  *queue[ledger.NodeName]
 	tickets *queue[ledger.TicketID]
+	pauses  pauses
 	ages    map[string]time.Time // tickets with a time to live, by UID
 
 	memory    *flow.Memory
@@ -57,16 +58,21 @@ func (c *controller) forget() {
 	c.volumes = newQueue[ledger.VolumeID](c.s.Now)
 	c.grants = newQueue[ledger.NodeName](c.s.Now)
 	c.tickets = newQueue[ledger.TicketID](c.s.Now)
+	c.pauses = pauses{}
 	c.ages, c.tried = map[string]time.Time{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
 	c.taking, c.outlasted = false, nil
 	c.memory = &flow.Memory{Outlast: c.s.config.WriteTimeout}
 }
 
-// touched hands everything that is touched to whoever decides on it.
+// touched hands everything that is touched to whoever decides on it. What a step of
+// this process has noted itself ends no pause.
 func (c *controller) touched(t ledger.Touched) {
 	look := flow.Wake(t, c.observer.snapshot())
 	for _, v := range look.Volumes {
+		if !t.Own {
+			c.pauses.news(v)
+		}
 		c.volumes.add(v)
 	}
 	for _, n := range look.Nodes {
@@ -171,21 +177,22 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	}
 	now := c.s.Now()
 	plan := c.arbiter.Plan(c.observer.snapshot(), v, now)
-	after := time.Duration(0)
+	steps, after := c.pauses.due(v, plan.Steps, now)
 	if !plan.Recheck.IsZero() {
-		after = max(plan.Recheck.Sub(now), time.Millisecond)
+		after = sooner(after, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
-	left, failed := len(plan.Steps), error(nil)
+	left := len(steps)
 	if left == 0 {
 		c.volumes.done(v, after, nil)
 		return true
 	}
-	for _, step := range plan.Steps {
+	for _, step := range steps {
 		c.s.note("%s %s", c.name, stepText(step))
+		c.pauses.begin(step)
 		c.do(flow.Do(step), func(err error) {
-			failed = worse(failed, err)
+			after = sooner(after, c.pauses.end(step, err, c.s.Now()))
 			if left--; left == 0 {
-				c.volumes.done(v, after, failed)
+				c.volumes.done(v, after, nil)
 			}
 		})
 	}

@@ -63,8 +63,10 @@ func (s *Sim) judgeDecisions(c *controller) {
 		s.fault("left undone: %s", v)
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
-		if s.doubted(c, v.Volume, v.Node) {
-			continue // a new leader would not know of the doubt (docs/invariants.md, I3)
+		if s.doubted(c, v.Volume, v.Node) || s.vanished(v.Volume) {
+			// A new leader would not know of the doubt (docs/invariants.md, I3), nor
+			// whose the volume was when the claim was lost.
+			continue
 		}
 		s.fault("left undone, and not known to be: %s", v)
 	}
@@ -100,6 +102,15 @@ func (s *Sim) judgePods(c *controller) {
 	}
 }
 
+// vanished says whether a volume's PersistentVolume has vanished, whether it came back
+// under another name or not.
+func (s *Sim) vanished(v ledger.VolumeID) bool {
+	return slices.ContainsFunc(s.faults.vanished, func(name string) bool {
+		gone, vanished := s.w.Vanished(name)
+		return vanished && gone == v
+	})
+}
+
 func (s *Sim) kubeletOf(n ledger.NodeName) *kubelet {
 	i := slices.IndexFunc(s.kubelets, func(k *kubelet) bool { return k.node == n })
 	if i < 0 {
@@ -112,13 +123,14 @@ func (s *Sim) kubeletOf(n ledger.NodeName) *kubelet {
 // take it would have been found.
 func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	r := arbiter.PodRequest(f, &p)
+	volumes, _ := s.w.VolumesOf(p)
 	for _, n := range s.nodeNames() {
 		node := f.Node(n)
 		if past(s.scheduler[p.UID]) || node == nil || node.Ready != ledger.ReadyTrue || node.OutOfService {
 			continue
 		}
 		v := c.arbiter.Fit(f, r, n, s.Now())
-		if v.Allowed() && len(s.w.Refusals) == 0 {
+		if v.Allowed() && len(s.w.Refusals) == 0 && !slices.ContainsFunc(volumes, s.vanished) { // others know who used it before
 			s.fault("pod %s waits to be placed, and %s would take it", p.UID, n)
 		} else if !v.Allowed() && len(v.Reasons) == 0 {
 			s.fault("pod %s is refused at %s without a reason", p.UID, n)

@@ -69,10 +69,10 @@ func (q *queue[K]) done(k K, after time.Duration, err error) {
 	case err == nil:
 		i.failed, i.stale = 0, 0
 	case errors.Is(err, errStale):
-		after = min(2*time.Millisecond<<min(i.stale, 20), 5*time.Second)
+		after = stalePause(i.stale)
 		i.stale++
 	default:
-		after = min(200*time.Millisecond<<min(i.failed, 20), time.Minute)
+		after = failedPause(i.failed)
 		i.failed++
 	}
 	if after > 0 {

@@ -87,7 +87,9 @@ func (s *Sim) finish() Result {
 	end := s.Now().Add(settleTime)
 	for range settleActions {
 		if a, any := s.offers().pick(s.rng, [classes]int{}); any {
-			s.Do(a)
+			if !s.Do(a) {
+				s.fault("%s was offered, and can't be done", a)
+			}
 			s.note("%s  %s", s.Now().Sub(start()), a)
 		} else if due := s.due(); due.IsZero() || due.After(end) {
 			s.judgeEnd() // what is still tried now and then does not help
