@@ -214,9 +214,11 @@ func (s *Sim) judgeLeaks(c *controller) {
 	}
 }
 
+// usedAt says whether a pod or ticket at a node uses a volume, also one whose claim was
+// lost.
 func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, p := range s.w.PodsAt(n) {
-		if list, _ := s.w.VolumesOf(p); p.Phase != ledger.PodFinished && slices.Contains(list, v) {
+		if p.Phase != ledger.PodFinished && slices.Contains(s.w.Judge.UsedBy(s.w, p), v) {
 			return true
 		}
 	}
