@@ -72,7 +72,7 @@ CHECKS ?= 10000
 .PHONY: search
 search: ## Search every random property further, with fresh seeds; CHECKS=N of each
 	PROPTEST_SEEDS=fresh $(GO) test -count=1 -timeout 60m \
-	  $$(git grep -l -e 'proptest[.]Check' -e 'rapid[.]Check' -- '*_test.go' ':!internal/proptest' | xargs -n1 dirname | sort -u | sed 's|^|./|') \
+	  $$(git grep -l -e 'proptest[.]Check' -e 'rapid[.]Check' -- '*_test.go' ':!test/proptest' | xargs -n1 dirname | sort -u | sed 's|^|./|') \
 	  -rapid.checks=$(CHECKS)
 
 .PHONY: test-realdriver

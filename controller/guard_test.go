@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 func putPolicy(s *apitest.Server) {

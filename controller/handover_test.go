@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // unanswered is a leader one of whose writes gets no answer. It returns when that

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // Without the policy on volumesAttached nothing is written: not even the Lease is

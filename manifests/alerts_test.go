@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/report/metricstest"
+	"github.com/moorage-dev/moorage/test/metricstest"
 )
 
 // alertRule is an alert as Prometheus reads it.

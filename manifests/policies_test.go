@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/proptest"
 	"github.com/moorage-dev/moorage/manifests"
+	"github.com/moorage-dev/moorage/test/proptest"
 	"github.com/moorage-dev/moorage/webhook/pod"
 )
 

@@ -5,7 +5,7 @@ package attacher
 import (
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/report/metricstest"
+	"github.com/moorage-dev/moorage/test/metricstest"
 )
 
 func TestMetricsAreDocumented(t *testing.T) {

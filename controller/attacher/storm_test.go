@@ -16,7 +16,7 @@ import (
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 )
 
 // probeEvery is the longest time for which decide leaves a driver alone that

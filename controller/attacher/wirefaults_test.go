@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/controller/attacher/leaktest"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/test/apitest"
+	"github.com/moorage-dev/moorage/test/leaktest"
 )
 
 // controllerMethods are the calls about one volume.

@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 	"github.com/moorage-dev/moorage/test/sample"
 )
 

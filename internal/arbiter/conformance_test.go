@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/docpage"
+	"github.com/moorage-dev/moorage/test/docpage"
 )
 
 const conformanceDoc = "../../docs/conformance-controller.md"

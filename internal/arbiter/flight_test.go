@@ -11,7 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 	"github.com/moorage-dev/moorage/test/world"
 )
 

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 )
 
 // newWorldBeside is a world in which the attach/detach controller works, too.

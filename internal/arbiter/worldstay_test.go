@@ -10,7 +10,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 )
 
 // newWorldStays is a world with an attacher that leaves a volume where it is

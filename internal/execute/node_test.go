@@ -17,9 +17,9 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 var (

@@ -16,9 +16,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // Holds change by compare-and-swap: of two that decided on the same version,

@@ -13,9 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/execute"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // What is written on holds and tickets is told to them and to the volume's claim,

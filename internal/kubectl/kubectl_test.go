@@ -21,9 +21,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/docs"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the commands print into testdata/*/session.txt")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
-	"github.com/moorage-dev/moorage/internal/report/metricstest"
+	"github.com/moorage-dev/moorage/test/metricstest"
 )
 
 func TestMetricsAreDocumented(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 )
 
 // TestNodeAffinityTwin compares the ledger's matching of node affinities with

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moorage-dev/moorage/internal/report/metricstest"
+	"github.com/moorage-dev/moorage/test/metricstest"
 )
 
 func TestMetricsAreDocumented(t *testing.T) {

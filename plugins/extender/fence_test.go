@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/plugins/internal/reservation"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // hangs has binds hang at the API server until the returned function is called;

@@ -17,8 +17,8 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/connect"
-	"github.com/moorage-dev/moorage/internal/execute/apitest"
 	"github.com/moorage-dev/moorage/internal/lead"
+	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // Who does not lead says so, in words where the protocol has room for them.

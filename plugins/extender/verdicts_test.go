@@ -16,7 +16,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
-	"github.com/moorage-dev/moorage/plugins/internal/verdicts"
+	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
 // What becomes of each verdict: the same rows run through the plugin.

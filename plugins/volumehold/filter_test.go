@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
-	"github.com/moorage-dev/moorage/plugins/internal/verdicts"
+	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
 // What becomes of each verdict, in the words that kube-scheduler puts behind

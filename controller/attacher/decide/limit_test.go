@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 )
 
 var epoch = time.Unix(1_000_000, 0)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
-	"github.com/moorage-dev/moorage/internal/proptest"
+	"github.com/moorage-dev/moorage/test/proptest"
 )
 
 var nodes = []string{"a", "b", "c"}

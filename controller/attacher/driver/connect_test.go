@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/moorage-dev/moorage/controller/attacher/driver"
-	"github.com/moorage-dev/moorage/controller/attacher/leaktest"
+	"github.com/moorage-dev/moorage/test/leaktest"
 )
 
 const name = "disk.example.com"

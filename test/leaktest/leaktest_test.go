@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const here = "github.com/moorage-dev/moorage/controller/attacher/leaktest"
+const here = "github.com/moorage-dev/moorage/test/leaktest"
 
 func TestLeft(t *testing.T) {
 	ended := Check(t, here)

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moorage-dev/moorage/internal/docpage"
-	"github.com/moorage-dev/moorage/plugins/internal/verdicts"
+	"github.com/moorage-dev/moorage/test/docpage"
+	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
 const (
-	root = "../../.."
+	root = "../.."
 	page = root + "/docs/conformance-scheduler.md"
 )
 
@@ -51,7 +51,7 @@ kube-scheduler's own framework and through the extender's HTTP handler alike.
 Tests of plugins/scheduler run a whole kube-scheduler over an API in memory; the
 controller there is played by the test. A sandbox scenario has real processes.
 
-This file is written by ` + "`go test ./plugins/internal/verdicts -rewrite`" + `. That test
+This file is written by ` + "`go test ./test/verdicts -rewrite`" + `. That test
 fails when something named here does not exist, when a case lacks one of the two,
 when a verdict is named by no row, or when this file says otherwise.
 `
