@@ -98,7 +98,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{[]string{"explains"}, `unknown command "explains" for "kubectl moorage". Did you mean "explain"?`},
 		{[]string{"volumes", "--colour"}, "unknown flag: --colour"},
-		{[]string{"volumes", "pv-a"}, `unknown command "pv-a"`},
+		{[]string{"volumes", "pv-a"}, `takes no name such as "pv-a"`},
 		{[]string{"doctor", "--fail-on", "often"}, `--fail-on "often" is not known`},
 		{[]string{"volumes", "--context", "nowhere"}, `context "nowhere" does not exist`},
 	} {

@@ -8,7 +8,7 @@ import "strings"
 const mostTypos = 2
 
 // Nearest is the name among those known that was probably meant; empty when none
-// is near.
+// is near: by no more than two letters, and no more than half of them.
 func Nearest(name string, known []string) string {
 	best, least := "", mostTypos+1
 	for _, k := range known {
@@ -16,7 +16,7 @@ func Nearest(name string, known []string) string {
 		if strings.HasPrefix(k, name) && len(name) > 2 {
 			d = min(d, 1)
 		}
-		if d < least && d < len([]rune(name)) {
+		if d < least && 2*d <= len([]rune(name)) {
 			best, least = k, d
 		}
 	}

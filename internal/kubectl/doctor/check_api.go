@@ -49,7 +49,7 @@ func checkAPI(e *Evidence) []Finding {
 	}
 	for _, group := range sortedKeys(needed()) {
 		if missing := without(needed()[group], e.Served[group]); len(missing) > 0 {
-			fix := "Install the CRDs: they are in the chart's crds folder, and in manifests/."
+			fix := "Install the CRDs: helm upgrade with crds.enabled=true, or kubectl apply -f manifests/crds."
 			if !strings.HasPrefix(group, v1alpha1.GroupName) {
 				fix = "See that the API server's --runtime-config does not switch it off."
 			}

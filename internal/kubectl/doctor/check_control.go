@@ -109,6 +109,8 @@ func checkAttachDetach(e *Evidence) []Finding {
 	case reporter.Manager == v1alpha1.ControllerName:
 		list = append(list, found(Warning, evidence+"; there is no ValidatingAdmissionPolicy "+guardPolicy, "Install with policies.enabled=true.",
 			"Standalone without its guard: an attach/detach controller that comes back by mistake would fight with Moorage"))
+	case reporter.Manager != "":
+		list = append(list, found(Info, evidence, "", "Cooperative: %s reports volumesAttached, Moorage orders attachments and guards slots among tickets", reporter.Manager))
 	default:
 		list = append(list, found(Info, evidence, "", "who attaches and detaches can't be told before the first attach"))
 	}

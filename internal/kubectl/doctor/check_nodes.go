@@ -143,6 +143,26 @@ func (e *Evidence) measured() Finding {
 	return Finding{Severity: OK, Message: "pods start soon after their volumes are safe to mount", Evidence: evidence}
 }
 
+// checkTaints finds nodes that are back and still have the taint by which they were
+// put out of service: nothing removes it but a person.
+func checkTaints(e *Evidence) []Finding {
+	left := map[string]bool{}
+	for _, n := range e.World.Nodes {
+		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		if tainted && ready {
+			left[n.Name] = true
+		}
+	}
+	if len(left) == 0 {
+		return []Finding{ok("no node that is ready has the taint %s", corev1.TaintNodeOutOfService)}
+	}
+	return []Finding{found(Warning, some(sortedKeys(left)), "When the machine is in order again: kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-",
+		"%d nodes are ready and still have the taint %s: no pod goes there", len(left), corev1.TaintNodeOutOfService)}
+}
+
 // checkLimits finds drivers that state no limit where Moorage counts slots.
 func checkLimits(e *Evidence) []Finding {
 	unlimited := map[string][]string{}

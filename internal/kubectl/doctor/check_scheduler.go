@@ -90,6 +90,10 @@ func checkScheduler(e *Evidence) []Finding {
 			}
 		}
 	}
+	if l := e.lease(v1alpha1.SchedulerName); !seen && len(e.Configs.Items) == 0 && l != nil && e.lapsed(l) == 0 {
+		return append(list, found(Info, "no ConfigMap is labelled app.kubernetes.io/part-of=moorage", "",
+			"the scheduler runs with a configuration that is not in the cluster, as the sandbox's does: it does not start with a profile that lacks VolumeHold"))
+	}
 	if !seen {
 		list = append(list, found(Unknown, "no ConfigMap labelled app.kubernetes.io/part-of=moorage has a KubeSchedulerConfiguration with it",
 			"If the scheduler is configured elsewhere, see that its profile has VolumeHold in place of NodeVolumeLimits.", "the profile %s was not found", v1alpha1.SchedulerName))

@@ -156,6 +156,24 @@ func checkOptedIn(e *Evidence) []Finding {
 	if e.Namespaces.Err != nil {
 		return unchecked("namespaces", e.Namespaces.Err)
 	}
+	if len(e.Mislabelled) > 0 {
+		return append(e.mislabelled(), e.optedIn()...)
+	}
+	return e.optedIn()
+}
+
+// mislabelled says of which namespaces the label is ignored.
+func (e *Evidence) mislabelled() []Finding {
+	var names []string
+	for _, n := range e.Mislabelled {
+		names = append(names, n.Name+": "+v1alpha1.LabelEnforce+"="+n.Labels[v1alpha1.LabelEnforce])
+	}
+	return []Finding{found(Warning, some(names), "kubectl label --overwrite namespace NAME "+v1alpha1.LabelEnforce+"=true, or remove the label.",
+		"%d namespaces have the label %s with a value other than true, which is ignored: they have not opted in", len(names), v1alpha1.LabelEnforce)}
+}
+
+// optedIn looks at the namespaces that have opted in.
+func (e *Evidence) optedIn() []Finding {
 	if len(e.Namespaces.Items) == 0 {
 		return []Finding{found(Info, "", "kubectl label namespace NAME "+v1alpha1.LabelEnforce+"=true", "no namespace has opted in: Moorage schedules no pod")}
 	}
@@ -171,7 +189,7 @@ func checkOptedIn(e *Evidence) []Finding {
 		}
 	}
 	if len(missed) > 0 {
-		return []Finding{found(Warning, "without annotation "+v1alpha1.AnnotationVolumeStatus+": "+some(missed), "Create them again.",
+		return []Finding{found(Warning, "without annotation "+v1alpha1.AnnotationVolumeStatus+": "+some(missed), "Delete them, so that their controllers create them again: docs/operate/adopt.md.",
 			"%d pods without a node were created before their namespace opted in, or while the webhook did not answer", len(missed))}
 	}
 	return []Finding{ok("%d namespaces have opted in", len(e.Namespaces.Items))}

@@ -2,7 +2,14 @@
 
 package doctor
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
 
 // check is a question with a name. It returns nothing when it does not apply.
 type check struct {
@@ -34,6 +41,8 @@ func checks() []check {
 		{name: "rbac", find: checkRBAC},
 		{name: "clock", find: checkClock},
 		{name: "kubelets", find: checkKubelets},
+		{name: "taints", find: checkTaints, world: true},
+		{name: "attach-policies", find: checkAttachPolicies, world: true},
 		{name: "limits", find: checkLimits, world: true},
 		{name: "attachments", find: checkAttachments, world: true},
 		{name: "waits", find: checkWaits, world: true},
@@ -41,8 +50,29 @@ func checks() []check {
 	}
 }
 
+// absent says whether nothing of Moorage is in the cluster: not its kinds, nor a
+// webhook or a policy that was left behind, which a check has to name.
+func (e *Evidence) absent() bool {
+	missing := 0
+	for _, u := range e.World.Unseen {
+		if u.Missing && slices.Contains(facts.OwnResources(), u.Resource) {
+			missing++
+		}
+	}
+	left := slices.ContainsFunc(e.Webhooks.Items, func(w admissionv1.MutatingWebhookConfiguration) bool { return strings.HasPrefix(w.Name, "moorage") }) ||
+		slices.ContainsFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return strings.HasPrefix(p.Name, "moorage") }) ||
+		e.binding(guardPolicy) != nil
+	return missing == len(facts.OwnResources()) && !left
+}
+
 // examine asks every question of the evidence.
 func examine(e *Evidence) Report {
+	if e.absent() {
+		f := found(Error, "the cluster serves none of its kinds, and no webhook or policy of its is seen",
+			"Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it.", "Moorage is not installed in this cluster")
+		f.Check = "api"
+		return newReport([]Finding{f})
+	}
 	var findings []Finding
 	partial := len(e.World.Unseen) > 0
 	for _, c := range checks() {

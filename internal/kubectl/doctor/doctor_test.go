@@ -311,7 +311,39 @@ func TestFindings(t *testing.T) {
 		}},
 		{"no probe", "probe", Info, "no pod was tried: --probe=false", func(e *Evidence) { e.Probe = Probe{Skipped: "--probe=false"} }},
 		{"configurations denied", "scheduler", Unknown, "could not be read", func(e *Evidence) { e.Configs = Read[corev1.ConfigMap]{Err: denied} }},
-		{"no configuration", "scheduler", Unknown, "the profile moorage-scheduler was not found", func(e *Evidence) { e.Configs.Items = nil }},
+		{"a configuration outside the cluster", "scheduler", Info, "a configuration that is not in the cluster", func(e *Evidence) { e.Configs.Items = nil }},
+		{"no profile", "scheduler", Unknown, "the profile moorage-scheduler was not found", func(e *Evidence) { e.Configs.Items[0].Data = nil }},
+		{"a label without effect", "opted-in", Warning, "which is ignored", func(e *Evidence) {
+			e.Mislabelled = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{v1alpha1.LabelEnforce: "yes"}}}}
+		}},
+		{"not installed", "api", Error, "Moorage is not installed in this cluster", func(e *Evidence) {
+			for _, resource := range facts.OwnResources() {
+				e.World.Unseen = append(e.World.Unseen, facts.Unseen{Resource: resource, Missing: true})
+			}
+			e.Webhooks.Items, e.Policies.Items, e.Bindings.Items = nil, nil, nil
+		}},
+		{"a taint that was left", "taints", Warning, "still have the taint", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+			})
+		}},
+		{"a policy without effect", "attach-policies", Warning, "AttachPolicy typo is not in effect", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyInEffect, metav1.ConditionFalse, "DriverUnknown"))
+			})
+		}},
+		{"a refused policy", "attach-policies", Error, "AttachPolicy typo is refused", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyRefused, metav1.ConditionTrue, "NotBeforeBind"))
+			})
+		}},
+		{"a headroom of all slots", "attach-policies", Error, "leaves driver disk.example.com no slot at 1 nodes", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				p := policyWith(v1alpha1.PolicyInEffect, metav1.ConditionTrue, "None")
+				p.Spec.Slots = &v1alpha1.SlotPolicy{Headroom: new(int32(30))}
+				o.Policies = append(o.Policies, p)
+			})
+		}},
 		{"NodeVolumeLimits enabled again", "scheduler", Warning, "NodeVolumeLimits beside VolumeHold", func(e *Evidence) {
 			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("VolumeHold", "NodeVolumeLimits") + "    filter:\n      enabled: [{name: NodeVolumeLimits}]\n"
 		}},
@@ -510,5 +542,13 @@ func TestFailOn(t *testing.T) {
 	}
 	if _, err := (options{failOn: "often"}).limit(); err == nil {
 		t.Error("a severity that does not exist is taken")
+	}
+}
+
+// policyWith is an AttachPolicy with a condition.
+func policyWith(condition string, status metav1.ConditionStatus, reason string) *v1alpha1.AttachPolicy {
+	return &v1alpha1.AttachPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "typo"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com"},
+		Status: v1alpha1.AttachPolicyStatus{Conditions: []metav1.Condition{{Type: condition, Status: status, Reason: reason, Message: "said the controller"}}},
 	}
 }

@@ -48,6 +48,8 @@ type Evidence struct {
 	RoleBinds    Read[rbacv1.ClusterRoleBinding]
 	Configs      Read[corev1.ConfigMap] // with a scheduler's configuration
 	Namespaces   Read[corev1.Namespace] // that have opted in
+	// Mislabelled have the label by which namespaces opt in, with another value than true.
+	Mislabelled []corev1.Namespace
 	// Kubelets is what asked kubelets say of their configuration; Asked is of
 	// how many nodes.
 	Kubelets Read[Kubelet]

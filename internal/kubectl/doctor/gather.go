@@ -105,11 +105,17 @@ func readLeases(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	} else {
 		e.Leases.Items = list.Items
 	}
-	opted := metav1.ListOptions{LabelSelector: labels.Set{v1alpha1.LabelEnforce: "true"}.String()}
-	if list, err := c.Kube.CoreV1().Namespaces().List(ctx, opted); err != nil {
+	list, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelEnforce})
+	if err != nil {
 		e.Namespaces.Err = err
-	} else {
-		e.Namespaces.Items = list.Items
+		return
+	}
+	for _, n := range list.Items {
+		if n.Labels[v1alpha1.LabelEnforce] == "true" {
+			e.Namespaces.Items = append(e.Namespaces.Items, n)
+		} else if _, labelled := n.Labels[v1alpha1.LabelEnforce]; labelled {
+			e.Mislabelled = append(e.Mislabelled, n)
+		}
 	}
 }
 

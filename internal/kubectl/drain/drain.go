@@ -8,7 +8,6 @@ package drain
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +25,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 			"Volumes, node selectors and affinity, and taints are looked at; CPU, memory, pod affinity and disruption budgets are not.\n\n" +
 			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait or the node is not ready, 1 when nothing could be said.",
 		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 && kubectl drain worker-1 --ignore-daemonsets",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
+		Args:    command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
 			if len(args) > 0 {
 				return nil
 			}
@@ -41,7 +40,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 				return err
 			}
 			if w.Node(args[0]) == nil {
-				return fmt.Errorf("nodes %q not found", args[0])
+				return command.Missing(w.Unseen, "nodes", "", args[0], command.ObjectNames(w.Nodes))
 			}
 			plan := w.DrainPlan(args[0])
 			if output.Structured() {

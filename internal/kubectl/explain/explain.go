@@ -34,6 +34,9 @@ const examples = `  # Why does a pod not run?
   # What waits for a node that is not ready?
   kubectl moorage explain node worker-3
 
+  # Every pod of a namespace
+  kubectl moorage explain pods -n shop
+
   # Each pod with a label, until you stop it
   kubectl moorage explain pods -l app=db --watch`
 
@@ -90,7 +93,7 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 	seen := map[string]string{}
 	return c.Follow(ctx, func(w *facts.World) error {
 		err := x.explain(ctx, c, w, subjects, seen)
-		if missing := (*notFoundError)(nil); errors.As(err, &missing) {
+		if missing := (*command.NotFoundError)(nil); errors.As(err, &missing) {
 			return nil // it may yet be made
 		}
 		return err
@@ -121,7 +124,9 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 			}
 			printed++
 		}
-		if len(list) == 0 && seen == nil {
+		if len(list) == 0 && seen == nil && x.selector == "" {
+			fmt.Fprintf(x.base.Streams.ErrOut, "No %s found in namespace %s.\n", s.kind.plural, c.Namespace)
+		} else if len(list) == 0 && seen == nil {
 			fmt.Fprintf(x.base.Streams.ErrOut, "No %s found with labels %s.\n", s.kind.plural, x.selector)
 		}
 	}
@@ -143,27 +148,4 @@ func (x *explainer) print(a answer, _ *facts.World, another bool) error {
 		fmt.Fprintln(x.base.Streams.Out)
 	}
 	return a.print(x.base, x.base.Style(), x.output.Wide())
-}
-
-// notFoundError is the error for an object that is not there.
-type notFoundError struct{ message string }
-
-func (e *notFoundError) Error() string { return e.message }
-
-// missing tells an object that is not there from one that may not be read, and
-// names one that is called nearly the same.
-func missing(w *facts.World, resource, namespace, name string, known []string) error {
-	for _, u := range w.Unseen {
-		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
-			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s): %s", resource, name, resource, resource, u.Message)
-		}
-	}
-	message := fmt.Sprintf("%s %q not found", resource, name)
-	if namespace != "" {
-		message = fmt.Sprintf("%s %q not found in namespace %q", resource, name, namespace)
-	}
-	if near := command.Nearest(name, known); near != "" {
-		message += fmt.Sprintf(". Did you mean %q?", near)
-	}
-	return &notFoundError{message}
 }

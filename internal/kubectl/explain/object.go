@@ -20,7 +20,7 @@ import (
 func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
-		return answer{}, missing(w, "pods", c.Namespace, name, namesOf(within(w.Pods, c.Namespace)))
+		return answer{}, command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(within(w.Pods, c.Namespace)))
 	}
 	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
 	x := w.ExplainPod(pod)
@@ -32,7 +32,7 @@ func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name st
 func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	claim := w.Claim(c.Namespace, name)
 	if claim == nil {
-		return answer{}, missing(w, "persistentvolumeclaims", c.Namespace, name, namesOf(within(w.Claims, c.Namespace)))
+		return answer{}, command.Missing(w.Unseen, "persistentvolumeclaims", c.Namespace, name, command.ObjectNames(within(w.Claims, c.Namespace)))
 	}
 	c.ReadEvidence(ctx, w, []cluster.Object{{Namespace: claim.Namespace, UID: claim.UID}})
 	return ofStorage(w, "pvc", "ClaimExplanation", w.ExplainClaim(claim)), nil
@@ -41,7 +41,7 @@ func explainClaim(ctx context.Context, c *cluster.Cluster, w *facts.World, name 
 func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	pv := w.PersistentVolume(name)
 	if pv == nil {
-		return answer{}, missing(w, "persistentvolumes", "", name, namesOf(within(w.PersistentVolumes, "")))
+		return answer{}, command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(within(w.PersistentVolumes, "")))
 	}
 	c.ReadEvidence(ctx, w, nil)
 	return ofStorage(w, "pv", "VolumeExplanation", w.ExplainPersistentVolume(pv)), nil
@@ -56,21 +56,13 @@ func ofStorage(w *facts.World, word, kind string, x facts.Storage) answer {
 func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	node := w.Node(name)
 	if node == nil {
-		return answer{}, missing(w, "nodes", "", name, namesOf(within(w.Nodes, "")))
+		return answer{}, command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(within(w.Nodes, "")))
 	}
 	c.ReadEvidence(ctx, w, nil)
 	x := w.ExplainNode(node)
 	return answer{"NodeExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Node(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
-}
-
-func namesOf(list []metav1.Object) []string {
-	var names []string
-	for _, o := range list {
-		names = append(names, o.GetName())
-	}
-	return names
 }
 
 // workload reads a workload: who its pods belong to, and how many it wants.
@@ -81,7 +73,7 @@ func ofWorkload(read workload) func(context.Context, *cluster.Cluster, *facts.Wo
 		owner, err := read(ctx, c, name)
 		switch {
 		case apierrors.IsNotFound(err):
-			return answer{}, &notFoundError{fmt.Sprintf("%s in namespace %q", err, c.Namespace)}
+			return answer{}, &command.NotFoundError{Message: fmt.Sprintf("%s in namespace %q", err, c.Namespace)}
 		case err != nil:
 			return answer{}, err
 		}

@@ -80,6 +80,12 @@ func kindOf(text string) (kind, error) {
 		all = append(all, called...)
 	}
 	message := fmt.Sprintf("type %q can't be explained", text)
+	if strings.HasPrefix(strings.ToLower(text), "volumeticket") || text == "ticket" || text == "vt" {
+		return kind{}, fmt.Errorf("%s: kubectl moorage tickets lists them, with why each one waits", message)
+	}
+	if strings.HasPrefix(strings.ToLower(text), "volumehold") {
+		return kind{}, fmt.Errorf("%s: explain its claim or PersistentVolume: kubectl moorage explain pvc NAME", message)
+	}
 	if near := command.Nearest(strings.ToLower(text), all); near != "" {
 		return kind{}, fmt.Errorf("%s. Did you mean %q?", message, near)
 	}
@@ -135,6 +141,9 @@ func named(args []string) ([]subject, error) {
 	k, err := kindOf(args[0])
 	if err != nil {
 		return nil, err
+	}
+	if len(args) == 1 && args[0] == k.plural && k.labelled != nil {
+		return []subject{{kind: k}}, nil // all of them, as kubectl get does
 	}
 	if len(args) == 1 {
 		return nil, fmt.Errorf("name the %s to explain: kubectl moorage explain %s NAME", k.name, k.name)

@@ -9,6 +9,9 @@ import (
 
 // answer is the whole of a Pod in a sentence or two, to be read after its name.
 func answer(p *Pod) string {
+	if p.Cause != nil && p.Terminating {
+		return strings.TrimPrefix(sentence(p.Cause.Message), p.Name+" ")
+	}
 	if p.Cause != nil && p.Phase == "Running" && p.Cause.Of == OfContainer {
 		return "is not ready: " + sentence(p.Cause.Message)
 	}

@@ -157,14 +157,20 @@ func missingDo(namespace, message string) string {
 // wordsOf bounds a text of others, so that one line stays one.
 const wordsOf = 240
 
+// wordsOfPolicy bounds the words of a policy that refuses, which say what to do.
+const wordsOfPolicy = 800
+
 // shortened is a text on one line, cut where it is long; other if it is empty.
-func shortened(text, other string) string {
+func shortened(text, other string) string { return shortenedTo(text, other, wordsOf) }
+
+// shortenedTo is shortened with a bound of its own, in letters.
+func shortenedTo(text, other string, bound int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
 		return other
 	}
-	if runes := []rune(text); len(runes) > wordsOf {
-		return string(runes[:wordsOf]) + "…"
+	if runes := []rune(text); len(runes) > bound {
+		return string(runes[:bound]) + "…"
 	}
 	return text
 }

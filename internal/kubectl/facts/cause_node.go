@@ -36,6 +36,31 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	return c
 }
 
+// terminatingCause says why a pod that is being deleted does not go: its node is
+// gone or not ready, so that no kubelet ends it. Nil where the kubelet can.
+func (w *World) terminatingCause(p *corev1.Pod) *Cause {
+	name := p.Spec.NodeName
+	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
+		return nil
+	}
+	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Since: p.DeletionTimestamp.Time}
+	node := w.Node(name)
+	switch {
+	case node == nil:
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which does not exist any more: Kubernetes' pod garbage collector deletes it within a minute or two", p.Name, name)
+		c.Do = "If it stays, see that kube-controller-manager runs. Its volumes are detached only when the machine is known to be off"
+	case outOfService(node):
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready and has the taint %s: Kubernetes' pod garbage collector deletes it within a minute, and it can be replaced then",
+			p.Name, name, corev1.TaintNodeOutOfService)
+		c.Do = "If it stays, see that kube-controller-manager runs"
+	default:
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: a StatefulSet can't replace it until %s is back, or has the taint %s",
+			p.Name, name, name, corev1.TaintNodeOutOfService)
+		c.Do = w.safeAdvice(arbiter.NodeUnreachable, name)
+	}
+	return c
+}
+
 // safeAdvice is what to do about a reason. A command that ends pods is given only
 // for the node of the reason, only where that node is not ready, and with the
 // check that its machine is off.
@@ -51,19 +76,27 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	case object == nil && !w.unseen("nodes"):
 		return fmt.Sprintf("The node %s is gone from the API: make sure that its machine is off, then see docs/operate/troubleshooting.md", node)
 	case object != nil && w.isReady(ledger.NodeName(node)):
+		if outOfService(object) {
+			return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, then remove the taint: %s", node, untaint(node))
+		}
 		return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, and don't taint it", node)
 	case object != nil && outOfService(object):
 		return fmt.Sprintf("%s has the taint %s: Moorage detaches as soon as its evidence is complete", node, corev1.TaintNodeOutOfService)
 	}
 	return fmt.Sprintf("First see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
-		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute. It ends every pod there (%s)", node, node, corev1.TaintNodeOutOfService, w.podsAt(node))
+		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", node, node, corev1.TaintNodeOutOfService, w.podsAt(node))
+}
+
+// untaint is the command that has a node take pods again after it was out of service.
+func untaint(node string) string {
+	return fmt.Sprintf("kubectl taint node %s %s-", node, corev1.TaintNodeOutOfService)
 }
 
 func outOfService(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// podsAt counts the pods that a node has, as a person would be asked to confirm.
+// podsAt says which pods the taint ends; empty where there are none.
 func (w *World) podsAt(node string) string {
 	n := 0
 	for _, p := range w.Pods {
@@ -72,9 +105,12 @@ func (w *World) podsAt(node string) string {
 		}
 	}
 	if w.unseen("pods") {
-		return "how many can't be seen"
+		return ". It ends every pod there; how many can't be seen"
 	}
-	return count(n, "pod") + " now"
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". It ends every pod there (%s now)", count(n, "pod"))
 }
 
 // codeOf is a reason's code; empty without one.

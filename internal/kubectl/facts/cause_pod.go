@@ -23,7 +23,7 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 		return w.unplacedCause(x, p)
 	}
 	if p.DeletionTimestamp != nil {
-		return nil
+		return w.terminatingCause(p)
 	}
 	if c := w.nodeCause(p); c != nil {
 		return c
@@ -115,6 +115,9 @@ func (w *World) volumeCause(x *Pod) *Cause {
 		return nil
 	}
 	r := first.Reasons[0]
+	if r.Code == NotVisible && x.Phase == string(corev1.PodRunning) {
+		return nil // it runs: nothing is known to be wrong
+	}
 	if c := w.componentCause(&r, first.Driver); c != nil {
 		return c
 	}

@@ -140,7 +140,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 		}
 	case arbiter.CallNone: // no call of an attacher's is waited for
 	}
-	if !arbiter.Transient(codeOf(reason)) || !w.served() {
+	if !arbiter.Transient(codeOf(reason)) || !w.Served() {
 		return nil
 	}
 	if is, since := w.leads(v1alpha1.ControllerName); is == lapsed {
@@ -151,8 +151,8 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	return nil
 }
 
-// served says whether the cluster serves Moorage's kinds.
-func (w *World) served() bool {
+// Served says whether the cluster serves Moorage's kinds.
+func (w *World) Served() bool {
 	for _, u := range w.Unseen {
 		if u.Missing && strings.HasSuffix(u.Resource, "."+v1alpha1.GroupName) {
 			return false

@@ -146,6 +146,8 @@ func answerStorage(s *Storage) string {
 	switch {
 	case s.Cause != nil && s.Cause.Of == OfClaim:
 		return "has no volume: " + sentence(s.Cause.Message)
+	case len(s.Reasons) > 0 && s.Reasons[0].Code == NotVisible:
+		return fmt.Sprintf("is %s, and %s", s.Phase, sentence(s.Reasons[0].Message))
 	case len(s.Reasons) > 0 && !onlyUnbound(s):
 		return "can be used by nobody: " + sentence(messages(s.Reasons))
 	}

@@ -145,7 +145,9 @@ func (w *World) drained(node string) (*World, []*corev1.Pod) {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	objects.Pods = append(objects.Pods, moved...)
-	return NewWorld(objects, w.Now), moved
+	after := NewWorld(objects, w.Now)
+	after.draining = node
+	return after, moved
 }
 
 // stays says whether a drain leaves a pod where it is.

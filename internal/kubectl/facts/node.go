@@ -13,9 +13,13 @@ import (
 // Slots is how one driver's slots at one node are taken. Used, Kept, Leaving
 // and Reserved add up to what the controller counts.
 type Slots struct {
-	Node   string `json:"node"`
-	Ready  bool   `json:"ready"`
-	Driver string `json:"driver"`
+	Node  string `json:"node"`
+	Ready bool   `json:"ready"`
+	// Cordoned and OutOfService say what keeps new pods away: spec.unschedulable, and
+	// the taint node.kubernetes.io/out-of-service.
+	Cordoned     bool   `json:"cordoned,omitempty"`
+	OutOfService bool   `json:"outOfService,omitempty"`
+	Driver       string `json:"driver"`
 	// Registered: the node's CSINode lists the driver. Without that nothing is
 	// placed there.
 	Registered bool `json:"registered"`
@@ -139,6 +143,9 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 	out := Slots{
 		Node: string(n.Name), Ready: n.Exists && n.Ready == ledger.ReadyTrue, Driver: d.Name,
 		Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
+	}
+	if object := w.nodes[n.Name]; object != nil {
+		out.Cordoned, out.OutOfService = object.Spec.Unschedulable, outOfService(object)
 	}
 	for _, v := range volumes {
 		switch v.Slot {

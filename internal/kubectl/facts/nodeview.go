@@ -16,13 +16,17 @@ import (
 type NodeView struct {
 	Node  string `json:"node"`
 	Ready bool   `json:"ready"`
+	// Cordoned: no new pod goes there.
+	Cordoned bool `json:"cordoned,omitempty"`
 	// Since is when it was last seen to become not ready.
 	Since time.Time `json:"since,omitzero"`
 	// Answer is the whole in a sentence that begins after its name.
-	Answer string  `json:"answer"`
-	Cause  *Cause  `json:"cause,omitempty"`
-	Pods   int     `json:"pods"`
-	Slots  []Slots `json:"slots,omitempty"`
+	Answer string `json:"answer"`
+	Cause  *Cause `json:"cause,omitempty"`
+	Pods   int    `json:"pods"`
+	// Terminating are those of the pods that are being deleted.
+	Terminating int     `json:"terminating,omitempty"`
+	Slots       []Slots `json:"slots,omitempty"`
 	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
 	Kept   []Volume `json:"kept,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
@@ -31,10 +35,13 @@ type NodeView struct {
 // ExplainNode says how a node serves its volumes, and who waits for it.
 func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	name := ledger.NodeName(n.Name)
-	out := NodeView{Node: n.Name, Ready: w.isReady(name), Since: w.notReadySince(name), Unseen: w.Unseen}
+	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), Unseen: w.Unseen}
 	for _, p := range w.Pods {
 		if p.Spec.NodeName == n.Name && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 			out.Pods++
+			if p.DeletionTimestamp != nil {
+				out.Terminating++
+			}
 		}
 	}
 	for _, s := range w.ListSlots() {
@@ -60,10 +67,15 @@ func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Cause {
 				c.Message += ": " + shortened(condition.Message, "")
 			}
 		}
-		if len(x.Kept) == 0 {
+		if len(x.Kept) == 0 && x.Terminating == 0 {
 			c.Do = "See why: kubectl describe node " + n.Name + ". No volume waits for it"
 		}
 		return c
+	}
+	if outOfService(n) {
+		return &Cause{Of: OfNode, Code: "OutOfServiceTaint",
+			Message: fmt.Sprintf("it still has the taint %s, which keeps every pod away and is never removed by itself", corev1.TaintNodeOutOfService),
+			Do:      "When the machine is in order again: " + untaint(n.Name)}
 	}
 	for _, s := range x.Slots {
 		if !s.Registered {
@@ -85,6 +97,12 @@ func answerNode(x *NodeView) string {
 		}
 	}
 	switch {
+	case !x.Ready && x.Terminating > 0:
+		text := fmt.Sprintf("is not ready: %s Terminating there, and a StatefulSet can't replace such a pod", countVerb(x.Terminating, "pod"))
+		if len(x.Kept) > 0 {
+			text += fmt.Sprintf("; %s can't leave it", count(len(x.Kept), "volume"))
+		}
+		return text + "."
 	case !x.Ready && len(x.Kept) > 0:
 		return fmt.Sprintf("is not ready, and %s can't leave it.", count(len(x.Kept), "volume"))
 	case !x.Ready:
@@ -93,6 +111,9 @@ func answerNode(x *NodeView) string {
 		return "is ready, and not all is well: " + sentence(x.Cause.Message)
 	case len(full) > 0:
 		return fmt.Sprintf("is ready, with %s, and full for driver %s.", count(x.Pods, "pod"), strings.Join(full, ", "))
+	}
+	if x.Cordoned {
+		return fmt.Sprintf("is ready and cordoned, with %s: no new pod goes there.", count(x.Pods, "pod"))
 	}
 	return fmt.Sprintf("is ready, with %s, and takes more volumes.", count(x.Pods, "pod"))
 }

@@ -71,6 +71,9 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	if p == nil || n == nil {
 		return ""
 	}
+	if w.draining != "" && n.Name == w.draining {
+		return "it is the node to be drained"
+	}
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	if n.Spec.Unschedulable && !schedulingcorev1.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, &cordon, false) {
 		return "it is cordoned"

@@ -19,7 +19,8 @@ type Pod struct {
 	Phase     string `json:"phase"`
 	Node      string `json:"node,omitempty"`
 	Reserved  string `json:"reservedNode,omitempty"` // of its ticket, while it has no node
-	// NodeReady is that of Node, or of the reserved one.
+	// NodeReady is that of Node, or of the reserved one; true where nodes may not be
+	// listed, since nothing is known against it.
 	NodeReady bool `json:"nodeReady,omitempty"`
 	// Terminating: it is being deleted, and a container may still run.
 	Terminating bool      `json:"terminating,omitempty"`
@@ -86,6 +87,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	if at == "" && ticket != nil && ticket.Phase != ledger.TicketRefused {
 		at, out.Reserved = ticket.Node, string(ticket.Node)
 	}
+	out.Terminating = fact.Phase == ledger.PodTerminating
 	told, written := w.toldVolumes(p)
 	if w.blind() && written {
 		out.Volumes, out.Told, out.NodeReady = told, toldOf(p), true
@@ -100,11 +102,10 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 		out.Nodes = w.fits(w.Snapshot, request, p)
 	}
 	out.Told = toldOf(p)
-	out.NodeReady = w.isReady(at)
-	out.Terminating = fact.Phase == ledger.PodTerminating
+	out.NodeReady = w.isReady(at) || w.unseen("nodes")
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
-	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.served() {
+	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.Served() {
 		out.Note = notPlaced
 	}
 	return out

@@ -64,6 +64,12 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 }
 
 func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
+	if resource := w.hidden(r.Code); resource != "" {
+		return Reason{
+			Code: NotVisible, Message: "where its volume is can't be told: you may not list " + resource,
+			Do: "Ask for the right to read them, docs/kubectl.md has a ClusterRole: kubectl auth can-i list " + resource,
+		}
+	}
 	reason := Reason{
 		Code: string(r.Code), Message: w.message(r), Node: string(r.Node),
 		Since: w.since(r, pod), Changes: w.advice[r.Code].Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
@@ -73,6 +79,27 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		reason.Holder = &who
 	}
 	return reason
+}
+
+// NotVisible is the code of a reason that can't be told, because an object may not
+// be read. It is this program's own: nothing is known to be wrong.
+const NotVisible = "NotVisible"
+
+// hidden is the resource without which a reason can't be told from an object that
+// may not be read; empty where it could be listed.
+func (w *World) hidden(code ledger.Code) string {
+	resource := map[ledger.Code]string{
+		arbiter.VolumeMissing:       "persistentvolumes",
+		arbiter.ClaimMissing:        "persistentvolumeclaims",
+		arbiter.NodeMissing:         "nodes",
+		arbiter.NotReported:         "nodes",
+		arbiter.DriverNotRegistered: "csinodes.storage.k8s.io",
+		arbiter.Attaching:           "volumeattachments.storage.k8s.io",
+	}[code]
+	if resource != "" && w.unseen(resource) {
+		return resource
+	}
+	return ""
 }
 
 // message prefers the controller's own words where it has written the same

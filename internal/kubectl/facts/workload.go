@@ -105,6 +105,10 @@ func (w *World) notMade(o Owner, missing int) *Cause {
 			continue
 		}
 		c := &Cause{Of: OfWorkload, Code: "FailedCreate", Since: firstTime(e), Message: shortened(e.Message, "")}
+		if _, denied, ok := strings.Cut(e.Message, "denied request: "); ok {
+			// A policy's own words end with what to do: they are not cut where others are.
+			c.Message = "pods can't be created: " + shortenedTo(denied, "", wordsOfPolicy)
+		}
 		hook := "failed calling webhook"
 		switch {
 		case strings.Contains(e.Message, hook):

@@ -38,6 +38,8 @@ type World struct {
 	vas    map[string]*storagev1.VolumeAttachment
 	holds  map[ledger.VolumeID]*v1alpha1.VolumeHold
 	advice map[ledger.Code]Advice
+	// draining is the node that a drain plan empties; empty elsewhere.
+	draining string
 }
 
 // NewWorld takes objects in. An object that names a volume nobody can attach

@@ -42,7 +42,7 @@ type lister struct {
 func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
 	l.output = screen.NewOutput(true)
 	cmd := &cobra.Command{
-		Use: use, Short: short, Aliases: aliases, Args: cobra.NoArgs,
+		Use: use, Short: short, Aliases: aliases, Args: noNames,
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args) },
 	}
 	l.output.AddFlags(cmd)
@@ -52,6 +52,14 @@ func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
 		cmd.Flags().BoolVarP(l.everywhere, "all-namespaces", "A", false, "List across all namespaces, and what is in none")
 	}
 	return cmd
+}
+
+// noNames refuses names: a list is narrowed by a namespace and by labels.
+func noNames(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s lists all, and takes no name such as %q: choose with -n, -A or -l, or explain one with kubectl moorage explain pvc NAME", cmd.CommandPath(), args[0])
 }
 
 func (l *lister) run(ctx context.Context, args []string) error {
@@ -81,6 +89,9 @@ func (l *lister) run(ctx context.Context, args []string) error {
 
 func (l *lister) print(w *facts.World, namespace string, args []string) error {
 	style, streams := l.base.Style(), l.base.Streams
+	if err := l.missing(w, args); err != nil {
+		return err
+	}
 	items, table := l.list(w, namespace, args, style)
 	if l.output.Structured() {
 		return l.output.Print(streams.Out, l.kind+"List", items)
@@ -102,6 +113,16 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 	if l.legend != "" && style.Terminal {
 		_, err := fmt.Fprintln(streams.Out, l.legend)
 		return err
+	}
+	return nil
+}
+
+// missing is the error for the first node named that is not there.
+func (l *lister) missing(w *facts.World, args []string) error {
+	for _, name := range args {
+		if w.Node(name) == nil {
+			return command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -29,12 +30,12 @@ type attachOptions struct {
 func NewAttachCommand(b *command.Base) *cobra.Command {
 	o := &attachOptions{options: options{base: b}}
 	cmd := &cobra.Command{
-		Use: "attach PV --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
-		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m",
+		Use: "attach (PV | pvc/NAME) --node NODE", Short: "Attach a volume to a node by hand, with a ticket that ends by itself",
+		Example: "  # Look into a volume for ten minutes\n  kubectl moorage attach pv-db --node worker-1 --ttl 10m\n\n  # The volume of a claim\n  kubectl moorage attach pvc/data-db-0 -n shop --node worker-1",
 		Long: "Attach a volume to a node by hand: for a repair, a copy, a look. It makes a VolumeTicket of type Manual, which ends after --ttl, or with kubectl moorage detach.\n\n" +
 			"What is in use elsewhere is refused, with by whom: nothing is taken away from anybody.\n\n" +
 			"Exit code: 0 when it is attached, 2 when it is refused, 1 when something failed.",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.VolumeNames),
+		Args: command.One("volume", "kubectl moorage attach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	o.add(cmd)
@@ -43,7 +44,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-func (o *attachOptions) run(ctx context.Context, pv string) error {
+func (o *attachOptions) run(ctx context.Context, name string) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -51,6 +52,13 @@ func (o *attachOptions) run(ctx context.Context, pv string) error {
 		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
 	}
 	c, w, err := o.base.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if !w.Served() {
+		return errors.New("Moorage is not installed in this cluster, and its controller attaches: docs/operate/quickstart.md")
+	}
+	pv, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
 	}

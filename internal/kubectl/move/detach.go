@@ -20,23 +20,27 @@ import (
 func NewDetachCommand(b *command.Base) *cobra.Command {
 	o := &options{base: b}
 	cmd := &cobra.Command{
-		Use: "detach PV --node NODE", Short: "Let go of a volume that was attached to a node by hand",
+		Use: "detach (PV | pvc/NAME) --node NODE", Short: "Let go of a volume that was attached to a node by hand",
 		Example: "  # Let go of it before its time is over\n  kubectl moorage detach pv-db --node worker-1",
 		Long: "Let go of a volume that was attached to a node by hand: it deletes the manual tickets for it there, and waits until it is detached.\n\n" +
-			"What a pod or anybody else uses there is refused, with by whom.\n\n" +
+			"What a pod or anybody else uses there stays, and the command says who that is.\n\n" +
 			"Exit code: 0 when it is detached, 2 when it is refused, 1 when something failed.",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.VolumeNames),
+		Args: command.One("volume", "kubectl moorage detach (PV | pvc/NAME) --node NODE"), ValidArgsFunction: b.Complete(command.VolumeNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.detach(cmd.Context(), args[0]) },
 	}
 	o.add(cmd)
 	return cmd
 }
 
-func (o *options) detach(ctx context.Context, pv string) error {
+func (o *options) detach(ctx context.Context, name string) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
 	c, w, err := o.base.Read(ctx)
+	if err != nil {
+		return err
+	}
+	pv, err := o.volume(w, c.Namespace, name)
 	if err != nil {
 		return err
 	}
@@ -47,7 +51,7 @@ func (o *options) detach(ctx context.Context, pv string) error {
 	switch {
 	case !at.There:
 		return o.say("%s is not at %s", pv, o.node)
-	case len(at.Others) > 0:
+	case len(at.Manual) == 0 && len(at.Others) > 0:
 		return o.refusal("%s is in use at %s: %s", pv, o.node, usersOf(at.Others))
 	case len(at.Manual) == 0:
 		return o.unwanted(pv, at)
@@ -56,6 +60,9 @@ func (o *options) detach(ctx context.Context, pv string) error {
 		if err := o.remove(ctx, c, t); err != nil {
 			return err
 		}
+	}
+	if len(at.Others) > 0 {
+		return o.refusal("%s stays at %s, where it is in use: %s", pv, o.node, usersOf(at.Others))
 	}
 	if o.dryRun != dryRunNone || !o.wait {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,36 @@ func (o *options) validate() error {
 		return fmt.Errorf("--timeout %s: must be positive; --wait=false does not wait", o.timeout)
 	}
 	return nil
+}
+
+// volume is the PersistentVolume that was named: as NAME, pv/NAME, or pvc/NAME of a
+// claim in the namespace.
+func (o *options) volume(w *facts.World, namespace, arg string) (string, error) {
+	name := arg
+	if kind, rest, typed := strings.Cut(arg, "/"); typed {
+		switch kind {
+		case "pv", "persistentvolume", "persistentvolumes":
+			name = rest
+		case "pvc", "claim", "persistentvolumeclaim", "persistentvolumeclaims":
+			claim := w.Claim(namespace, rest)
+			switch {
+			case claim == nil:
+				return "", command.Missing(w.Unseen, "persistentvolumeclaims", namespace, rest, nil)
+			case claim.Spec.VolumeName == "":
+				return "", fmt.Errorf("claim %s/%s is not bound to a volume yet", namespace, rest)
+			}
+			name = claim.Spec.VolumeName
+		default:
+			return "", fmt.Errorf("%q is no volume: name a PersistentVolume, or pvc/NAME with -n", arg)
+		}
+	}
+	if w.PersistentVolume(name) == nil {
+		return "", command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(w.PersistentVolumes))
+	}
+	if w.Node(o.node) == nil {
+		return "", command.Missing(w.Unseen, "nodes", "", o.node, command.ObjectNames(w.Nodes))
+	}
+	return name, nil
 }
 
 // suffix is what kubectl prints after what was not really done.

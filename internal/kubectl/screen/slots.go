@@ -51,6 +51,12 @@ func note(x facts.Slots) string {
 	if !x.Ready {
 		notes = append(notes, "node not ready")
 	}
+	if x.OutOfService {
+		notes = append(notes, "taint out-of-service")
+	}
+	if x.Cordoned {
+		notes = append(notes, "cordoned")
+	}
 	switch {
 	case !x.Registered:
 		notes = append(notes, "driver not registered")

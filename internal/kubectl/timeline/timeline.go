@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -33,9 +35,13 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Long: "Tell when a pod was created, reserved for, granted, bound, when each volume was attached, when all were safe to mount, and when it ran.\n\n" +
 			"The times are those of the objects in the API, most of which have whole seconds. A time with ≤ is the latest possible: the object that had it is gone.",
 		Example: "  # Where did a pod's start spend its time?\n  kubectl moorage timeline db-0 -n shop\n\n  # Each step of one that is about to be made\n  kubectl moorage timeline db-0 -w",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: b.Complete(command.PodNames),
+		Args:    command.One("pod", "kubectl moorage timeline POD"), ValidArgsFunction: b.Complete(command.PodNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := output.Validate(); err != nil {
+				return err
+			}
+			name, err := podOf(args[0])
+			if err != nil {
 				return err
 			}
 			c, err := b.Connect()
@@ -43,13 +49,13 @@ func NewCommand(b *command.Base) *cobra.Command {
 				return err
 			}
 			if watch {
-				return follow(cmd.Context(), b, c, output, args[0])
+				return follow(cmd.Context(), b, c, output, name)
 			}
 			w, err := c.Read(cmd.Context())
 			if err != nil {
 				return err
 			}
-			x, err := of(cmd.Context(), c, w, args[0])
+			x, err := of(cmd.Context(), c, w, name)
 			if err != nil {
 				return err
 			}
@@ -64,11 +70,27 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
+// podOf is the name of the pod that was named as NAME or pod/NAME.
+func podOf(arg string) (string, error) {
+	kind, name, typed := strings.Cut(arg, "/")
+	switch {
+	case !typed:
+		return arg, nil
+	case slices.Contains([]string{"pod", "pods", "po"}, kind) && name != "":
+		return name, nil
+	}
+	return "", fmt.Errorf("%q: a timeline is of one pod: kubectl moorage timeline POD (kubectl moorage explain %s is about others)", arg, arg)
+}
+
+func inNamespace(pods []*corev1.Pod, namespace string) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Namespace != namespace })
+}
+
 // of tells the timeline of a pod that is there.
 func of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (facts.Timeline, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
-		return facts.Timeline{}, fmt.Errorf("pods %q not found in namespace %q", name, c.Namespace)
+		return facts.Timeline{}, command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(inNamespace(w.Pods, c.Namespace)))
 	}
 	events, err := eventsOf(ctx, c, pod)
 	if err != nil {

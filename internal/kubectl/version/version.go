@@ -3,7 +3,8 @@
 // Package version is kubectl moorage version: which release this program is, and
 // which releases run in the cluster.
 //
-// Reads: the API server's version, and the pods of Moorage's components.
+// Reads: the API server's version and kinds, and the pods and Leases of Moorage's
+// components.
 // Decides: nothing. Writes: nothing.
 package version
 
@@ -13,10 +14,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
@@ -28,6 +31,11 @@ type Versions struct {
 	Client     string   `json:"client"`
 	Kubernetes string   `json:"kubernetes,omitempty"`
 	Images     []string `json:"images,omitempty"` // of Moorage's pods, sorted
+	// Installed says that the cluster serves Moorage's kinds; Leaders are the
+	// components that hold a Lease that is not over, sorted. Both are known where pods
+	// are not seen, or run elsewhere.
+	Installed bool     `json:"installed"`
+	Leaders   []string `json:"leaders,omitempty"`
 	// Error says why the cluster was not asked, or did not answer.
 	Error string `json:"error,omitempty"`
 }
@@ -71,6 +79,9 @@ func (v *Versions) ask(ctx context.Context, b *command.Base) {
 		return
 	}
 	v.Kubernetes = server.GitVersion
+	_, err = c.Kube.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+	v.Installed = err == nil
+	v.Leaders = leaders(ctx, c)
 	v.Images, err = images(ctx, c)
 	if err != nil {
 		v.Error = "Moorage's pods can't be listed: " + err.Error()
@@ -92,15 +103,42 @@ func images(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
+// leaders lists Moorage's components that lead; none where Leases may not be listed.
+func leaders(ctx context.Context, c *cluster.Cluster) []string {
+	list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, l := range list.Items {
+		if !slices.Contains([]string{v1alpha1.ControllerName, v1alpha1.SchedulerName, v1alpha1.ExtenderName}, l.Name) || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		if c.Clock().Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second)) {
+			found[l.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// moorage says what is known of Moorage in the cluster.
+func (v *Versions) moorage() string {
+	switch {
+	case len(v.Images) > 0:
+		return strings.Join(v.Images, "\n                 ")
+	case len(v.Leaders) > 0:
+		return "leading: " + strings.Join(v.Leaders, ", ") + "; their pods are not visible, or they run elsewhere"
+	case v.Installed:
+		return "its CRDs are installed; no component leads that could be seen"
+	}
+	return "not installed in this cluster: the commands work without it"
+}
+
 func (v *Versions) print(b *command.Base) error {
 	lines := []string{"kubectl moorage  " + v.Client}
 	if v.Kubernetes != "" {
 		lines = append(lines, "Kubernetes       "+v.Kubernetes)
-		images := "not installed in this cluster, or not visible: the commands work without it"
-		if len(v.Images) > 0 {
-			images = strings.Join(v.Images, "\n                 ")
-		}
-		lines = append(lines, "Moorage          "+images)
+		lines = append(lines, "Moorage          "+v.moorage())
 	}
 	if _, err := fmt.Fprintln(b.Streams.Out, strings.Join(lines, "\n")); err != nil {
 		return err

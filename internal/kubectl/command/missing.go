@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// NotFoundError is the error for an object that is not there.
+type NotFoundError struct{ Message string }
+
+// Error returns the message.
+func (e *NotFoundError) Error() string { return e.Message }
+
+// Missing is the error for an object that was not among those that were listed. It
+// tells one that is not there, a NotFoundError, from one that may not be read, and
+// names one of those known that is called nearly the same. namespace is empty for
+// what has none.
+func Missing(unseen []facts.Unseen, resource, namespace, name string, known []string) error {
+	for _, u := range unseen {
+		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
+			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s): %s", resource, name, resource, resource, u.Message)
+		}
+	}
+	message := fmt.Sprintf("%s %q not found", resource, name)
+	if namespace != "" {
+		message = fmt.Sprintf("%s %q not found in namespace %q", resource, name, namespace)
+	}
+	if near := Nearest(name, known); near != "" {
+		message += fmt.Sprintf(". Did you mean %q?", near)
+	}
+	return &NotFoundError{message}
+}
+
+// One is for a command that takes one name: the error for none, or for several, says
+// what to type.
+func One(what, usage string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return fmt.Errorf("name a %s: %s", what, usage)
+		case 1:
+			return nil
+		}
+		return fmt.Errorf("name one %s, not %d: %s", what, len(args), usage)
+	}
+}
+
+// ObjectNames are the names of objects.
+func ObjectNames[T metav1.Object](list []T) []string {
+	var names []string
+	for _, o := range list {
+		names = append(names, o.GetName())
+	}
+	return names
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/execute/apitest"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// Who may not list PersistentVolumes is told so, and never that a volume is lost.
+func TestExplainWithoutPersistentVolumes(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "plain", UID: "pod-plain"},
+		Spec: corev1.PodSpec{NodeName: "worker-2", SchedulerName: "default-scheduler", Containers: []corev1.Container{{Name: "main"}}, Volumes: []corev1.Volume{{
+			Name: "v0", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+		}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	server.Put("pods", pod)
+	forbid(server, "pods shop", "persistentvolumeclaims shop")
+	for subject, wrong := range map[string][]string{
+		"pvc/data": {"does not exist", "by nobody", "restore it"}, "pod/plain": {"does not exist", "restore it", "not ready"},
+	} {
+		out, errs, code := run(t.Context(), server, now, "explain", subject, "-n", "shop", "-o", "wide")
+		text := strings.Join(strings.Fields(out), " ")
+		if code != 0 || !strings.Contains(text, "you may not list persistentvolumes") {
+			t.Errorf("%s: exit code %d, output %q, errors %q", subject, code, out, errs)
+		}
+		for _, w := range wrong {
+			if strings.Contains(text, w) {
+				t.Errorf("%s says %q, which can't be known:\n%s", subject, w, out)
+			}
+		}
+	}
+}
+
+// An object that may not be listed is not called missing.
+func TestMissingRightIsNamed(t *testing.T) {
+	for _, test := range []struct{ args, says string }{
+		{"drain-plan worker-1", "the right to list nodes is missing"},
+		{"timeline db -n shop", "the right to list pods is missing"},
+		{"attach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
+		{"detach pv-db --node worker-1", "the right to list persistentvolumes is missing"},
+	} {
+		server, now := load(t, "testdata/dead-node")
+		forbid(server)
+		out, errs, code := run(t.Context(), server, now, strings.Fields(test.args)...)
+		if code != 1 || !strings.Contains(errs, test.says) {
+			t.Errorf("%s: exit code %d, output %q, errors %q", test.args, code, out, errs)
+		}
+	}
+}
+
+// detach ends one's own ticket also where a pod uses the volume, which stays.
+func TestDetachWhileAPodUsesIt(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	server.Put("volumetickets", &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: facts.ManualName("pv-db", "worker-2"), UID: "by-hand"},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: "Manual", NodeName: "worker-2", Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+	})
+	out, errs, code := run(t.Context(), server, now, "detach", "pvc/data", "-n", "shop", "--node", "worker-2")
+	if code != 2 || !strings.Contains(out, "deleted from namespace shop") || !strings.Contains(errs, "pv-db stays at worker-2, where it is in use: pod shop/db (bound)") {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
+	}
+	deletes := 0
+	for _, r := range server.Requests() {
+		if r.Verb == "delete" && r.Resource == "volumetickets" {
+			deletes++
+		}
+	}
+	if deletes != 1 {
+		t.Errorf("%d tickets were deleted, want 1", deletes)
+	}
+}
+
+// What was typed wrongly is answered with what to type.
+func TestWhatToType(t *testing.T) {
+	server, now := load(t, "testdata/others")
+	for _, test := range []struct{ args, says string }{
+		{"drain-plan", "name a node: kubectl moorage drain-plan NODE"},
+		{"timeline", "name a pod: kubectl moorage timeline POD"},
+		{"timeline sts/db", "a timeline is of one pod"},
+		{"attach --node worker-1", "name a volume: kubectl moorage attach (PV | pvc/NAME) --node NODE"},
+		{"attach foo/bar --node worker-1", "name a PersistentVolume, or pvc/NAME with -n"},
+		{"attach pvc/nosuch -n shop --node worker-1", `persistentvolumeclaims "nosuch" not found in namespace "shop"`},
+		{"volumes x", "takes no name such as \"x\""},
+		{"nodes nosuch", `nodes "nosuch" not found`},
+		{"nodes worker-1 worker-9", `nodes "worker-9" not found. Did you mean "worker-`},
+		{"explain volumeticket/x", "kubectl moorage tickets lists them"},
+		{"explain volumehold/x", "explain its claim or PersistentVolume"},
+		{"explain foo/bar", "choose one of: pod, pvc"},
+	} {
+		out, errs, code := run(t.Context(), server, now, strings.Fields(test.args)...)
+		if code != 1 || out != "" || !strings.Contains(errs, test.says) || strings.Contains(errs, "unknown command") || strings.Contains(errs, `mean "pod"`) {
+			t.Errorf("%s: exit code %d, output %q, errors %q", test.args, code, out, errs)
+		}
+	}
+	for _, args := range []string{"timeline pod/db-0 -n shop", "explain pods -n shop"} {
+		if out, errs, code := run(t.Context(), server, now, strings.Fields(args)...); code != 0 || !strings.Contains(out, "pod shop/db-0") {
+			t.Errorf("%s: exit code %d, output %q, errors %q", args, code, out, errs)
+		}
+	}
+}
+
+// Without Moorage doctor has one finding, and attach says what is missing.
+func TestWithoutMoorage(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies"}, r.Resource) {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
+		}
+		serve()
+		return nil
+	})
+	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "--all", "-o", "json")
+	if code != 2 || strings.Count(out, `"check"`) != 1 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
+	}
+	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {
+		t.Errorf("attach: exit code %d, output %q, errors %q", code, out, errs)
+	}
+}
+
+// version finds a Moorage whose components are no pods, by its kinds and Leases.
+func TestVersionWithoutPods(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	server.Remove("pods", "shop", "db")
+	front := discovering(t, server)
+	if out, errs, _ := run(t.Context(), front, now, "version"); !strings.Contains(out, "its CRDs are installed; no component leads") {
+		t.Errorf("output %q, errors %q", out, errs)
+	}
+	at, seconds, holder := metav1.NewMicroTime(now.Add(-time.Second)), int32(15), "one"
+	server.Put("leases", &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: v1alpha1.ControllerName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: &seconds},
+	})
+	if out, errs, _ := run(t.Context(), front, now, "version"); !strings.Contains(out, "leading: moorage-controller") {
+		t.Errorf("output %q, errors %q", out, errs)
+	}
+}
+
+// doctor does not say that no namespace has opted in where it may not list them.
+func TestDoctorWithoutNamespaces(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	forbid(server, "pods")
+	out, errs, _ := run(t.Context(), discovering(t, server), now, "doctor", "--all")
+	if strings.Contains(out, "no namespace has opted in") || !strings.Contains(out, "you may not list namespaces") {
+		t.Errorf("output %q, errors %q", out, errs)
+	}
+}
