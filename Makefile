@@ -50,7 +50,7 @@ demo: build ## Watch Moorage do its work on a real cluster on this machine
 	@$(SANDBOX) demo
 
 .PHONY: sandbox
-sandbox: build ## Start a cluster to play with; Ctrl-C ends it
+sandbox: build $(BIN)/kubectl-moorage ## Start a cluster to play with; Ctrl-C ends it
 	@$(SANDBOX) up
 
 # cert-manager's module has no commands; this one composes its packages.

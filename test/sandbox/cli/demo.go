@@ -126,8 +126,13 @@ func isTerminal(w io.Writer) bool {
 	if force := os.Getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
 		return true
 	}
+	return os.Getenv("NO_COLOR") == "" && isScreen(w)
+}
+
+// isScreen says whether a person looks at what is written, as far as a file tells.
+func isScreen(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" {
+	if !ok {
 		return false
 	}
 	info, err := f.Stat()

@@ -105,6 +105,9 @@ func newDiskFaultCommand(s *Session, name string, call diskapi.Call) *cobra.Comm
 			}
 			f.Action, f.DelayMs = diskapi.Action(action), delay.Milliseconds()
 			if node != "" {
+				if err := s.knows(cmd.Context(), node); err != nil {
+					return err
+				}
 				f.Node = disk.NodeID(node)
 			}
 			if f.Action != diskapi.Fail && f.Action != diskapi.FailAfter {
@@ -173,6 +176,29 @@ func newFaultClearCommand(s *Session) *cobra.Command {
 			return client.ClearFaults(cmd.Context())
 		},
 	}
+}
+
+// knows is an error for a node that the cluster does not have.
+func (s *Session) knows(ctx context.Context, node string) error {
+	remote, err := sandbox.Find(ctx, s.dir, s.name)
+	if err != nil {
+		return err
+	}
+	info, err := remote.Info(ctx)
+	if err != nil {
+		return err
+	}
+	return knownNode(node, info.Shape.Nodes)
+}
+
+// knownNode is an error for a node that a cluster of that many nodes does not have.
+func knownNode(node string, nodes int) error {
+	for i := range nodes {
+		if node == sandbox.NodeName(i+1) {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no node %q: choose %s to %s", node, sandbox.NodeName(1), sandbox.NodeName(nodes))
 }
 
 // disk returns a client of the running cluster's disk service.

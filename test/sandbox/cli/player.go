@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -129,7 +130,7 @@ func (p *player) closing(failed int, took time.Duration) {
 	fmt.Fprintln(p.out)
 	if failed == 0 {
 		fmt.Fprintln(p.out, p.styled(bold, fmt.Sprintf("Every expectation held (%.0f s).", took.Seconds())))
-		fmt.Fprintln(p.out, "Go on with `moorage-sandbox list`, `moorage-sandbox run SCENARIO`, or `moorage-sandbox up` for a cluster to play with.")
+		fmt.Fprintf(p.out, "Go on with `%[1]s list`, `%[1]s run SCENARIO`, or `%[1]s up` for a cluster to play with.\n", os.Args[0])
 		return
 	}
 	fmt.Fprintln(p.out, p.styled(bold, fmt.Sprintf("%d of the scenes did not end as expected.", failed)))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
 func TestTablesOfTheDemoKeepTheirLines(t *testing.T) {
@@ -29,5 +31,23 @@ func TestTextsOfTheDemoAreWrapped(t *testing.T) {
 		if len(line) > lineWidth || !strings.HasPrefix(line, showMargin+"word") {
 			t.Errorf("line of %d characters: %q", len(line), line)
 		}
+	}
+}
+
+// What is piped is whole: only a screen has it cut.
+func TestPipedListIsWhole(t *testing.T) {
+	var out strings.Builder
+	doc := strings.Repeat("a long story ", 20)
+	if err := printScenarios(&out, []sandbox.Scenario{{Name: "long", Doc: doc}}); err != nil || !strings.Contains(out.String(), doc) {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func TestFaultOfANodeThatThereIsNone(t *testing.T) {
+	if err := knownNode("worker-3", 3); err != nil {
+		t.Error(err)
+	}
+	if err := knownNode("nosuch", 3); err == nil || !strings.Contains(err.Error(), "choose worker-1 to worker-3") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -56,7 +56,8 @@ func writeProcesses(w io.Writer, info sandbox.Info, name string) {
 // screenWidth is what a line of a list may take.
 const screenWidth = 80
 
-// printScenarios writes a line for each scenario that fits a screen.
+// printScenarios writes a line for each scenario. On a screen it is cut to fit; a
+// pipe or a file gets the whole of it.
 func printScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	widest := 0
 	for _, s := range scenarios {
@@ -64,7 +65,7 @@ func printScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	}
 	for _, s := range scenarios {
 		doc := []rune(s.Doc)
-		if room := screenWidth - widest - 2; len(doc) > room {
+		if room := screenWidth - widest - 2; isScreen(w) && len(doc) > room {
 			doc = append(doc[:max(0, room-1)], '…')
 		}
 		if _, err := fmt.Fprintf(w, "%-*s  %s\n", widest, s.Name, string(doc)); err != nil {

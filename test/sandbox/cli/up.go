@@ -81,13 +81,13 @@ func (s *Session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
 		_, err = fmt.Fprintln(out, cluster.Kubeconfig())
 	}
 	if err == nil {
-		fmt.Fprintf(os.Stderr, `Logs are in %s/logs. Ctrl-C stops the cluster.
+		fmt.Fprintf(os.Stderr, `Logs are in %[1]s/logs. Ctrl-C stops the cluster.
 Try, in another terminal:
-  export KUBECONFIG=%s
-  moorage-sandbox kubectl get nodes
-  moorage-sandbox kubectl moorage nodes      # with bin/kubectl-moorage in $PATH
-  moorage-sandbox fault --help               # have the disk service fail
-`, cluster.Dir(), cluster.Kubeconfig())
+  export KUBECONFIG=%[2]s
+  %[3]s kubectl get nodes
+  %[3]s kubectl moorage nodes      # with kubectl-moorage in $PATH: make bin/kubectl-moorage
+  %[3]s fault --help               # have the disk service fail
+`, cluster.Dir(), cluster.Kubeconfig(), os.Args[0])
 		select {
 		case <-ctx.Done():
 		case <-cluster.StopRequested():
