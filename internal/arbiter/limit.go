@@ -85,6 +85,9 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	}
 	after := state.Used + missing + w.tryout(node, driver)
 	reason.Used, reason.Limit, reason.Needed = after-fresh, limit, fresh
+	if limit != state.Limit {
+		reason.Policy = policy.Name
+	}
 	return reason, after > limit //mutant:slot-too-many
 }
 

@@ -57,10 +57,11 @@ func (w view) policed() []Reason {
 			continue
 		}
 		driver := need.Volume.Driver
-		limit := Limit(ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Limit: ledger.NoLimit}}, PolicyFor(w.snapshot, driver, ""))
+		policy := PolicyFor(w.snapshot, driver, "")
+		limit := Limit(ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Limit: ledger.NoLimit}}, policy)
 		needed, _ := w.fresh(driver)
 		if limit != ledger.NoLimit && needed > limit {
-			reasons = append(reasons, Reason{Code: NoFreeSlot, Driver: driver, Limit: limit, Needed: needed})
+			reasons = append(reasons, Reason{Code: NoFreeSlot, Driver: driver, Limit: limit, Needed: needed, Policy: policy.Name})
 		}
 	}
 	return reasons

@@ -180,10 +180,14 @@ var reasonTable = [...]reasonRow{
 }
 
 func (r Reason) noFreeSlot() string {
-	if r.Needed > 1 {
-		return fmt.Sprintf("too few free slots of driver %s (%d of %d used, %d needed)", r.Driver, r.Used, r.Limit, r.Needed)
+	policy := ""
+	if r.Policy != "" {
+		policy = ", AttachPolicy " + r.Policy + " sets that limit"
 	}
-	return fmt.Sprintf("no free slot of driver %s (%d of %d used)", r.Driver, r.Used, r.Limit)
+	if r.Needed > 1 {
+		return fmt.Sprintf("too few free slots of driver %s (%d of %d used, %d needed%s)", r.Driver, r.Used, r.Limit, r.Needed, policy)
+	}
+	return fmt.Sprintf("no free slot of driver %s (%d of %d used%s)", r.Driver, r.Used, r.Limit, policy)
 }
 
 func (r Reason) nodeExhausted() string {
