@@ -10,6 +10,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	strictjson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/moorage-dev/moorage/internal/serving"
@@ -20,15 +22,56 @@ import (
 // and a review can carry an object and the one before it.
 const maxBodyBytes = 8 << 20
 
+// What all requests together may take, so that whoever reaches the port can't use up the
+// container's memory: bodies that are being read or decided, in bytes, and how many reviews
+// are decoded at a time. A review of serving.MaxValues values takes some 40 MiB.
+const (
+	maxBodiesBytes = 4 * maxBodyBytes
+	maxDecoding    = 2
+)
+
+// postedReview is what of an AdmissionReview is read. The rest is skipped: it could cost many
+// times its length.
+type postedReview struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Request    *admission `json:"request"`
+}
+
+// admission is what of an AdmissionRequest is read.
+type admission struct {
+	UID         types.UID                   `json:"uid"`
+	Resource    metav1.GroupVersionResource `json:"resource"`
+	SubResource string                      `json:"subResource"`
+	Operation   admissionv1.Operation       `json:"operation"`
+	Object      runtime.RawExtension        `json:"object"`
+}
+
+// createdPod is what of a pod the patch depends on.
+type createdPod struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		SchedulerName string          `json:"schedulerName"`
+		NodeName      string          `json:"nodeName"`
+		Volumes       []corev1.Volume `json:"volumes"`
+	} `json:"spec"`
+}
+
+// pod is the pod with only these fields.
+func (p *createdPod) pod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: p.Metadata.Name, Annotations: p.Metadata.Annotations},
+		Spec:       corev1.PodSpec{SchedulerName: p.Spec.SchedulerName, NodeName: p.Spec.NodeName, Volumes: p.Spec.Volumes},
+	}
+}
+
 // mutatePod answers /mutate/pod. Every answer that is a review admits the pod:
 // what must not pass is denied by admission policies.
 func (s *Server) mutatePod(w http.ResponseWriter, r *http.Request) {
-	review, err := readReview(w, r)
-	if err != nil {
-		serving.WriteError(w, name, err)
-		return
-	}
-	response, err := s.respond(review.Request)
+	response, err := s.review(w, r)
 	if err != nil {
 		serving.WriteError(w, name, err)
 		return
@@ -39,8 +82,37 @@ func (s *Server) mutatePod(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// review reads and decides a review, once the bodies that others have sent leave room
+// for this one's.
+func (s *Server) review(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionResponse, error) {
+	size := r.ContentLength
+	switch {
+	case size > maxBodyBytes:
+		return nil, serving.TooLarge("the body is larger than %d bytes", maxBodyBytes)
+	case size < 0:
+		size = maxBodyBytes // it does not say
+	}
+	if err := s.bodies.Acquire(r.Context(), size); err != nil {
+		return nil, serving.Unavailable("the client has gone")
+	}
+	defer s.bodies.Release(size)
+	body, err := serving.ReadJSON(w, r, maxBodyBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.decoding.Acquire(r.Context(), 1); err != nil {
+		return nil, serving.Unavailable("the client has gone")
+	}
+	defer s.decoding.Release(1)
+	request, err := parseReview(body)
+	if err != nil {
+		return nil, err
+	}
+	return s.respond(request)
+}
+
 // respond decides one review.
-func (s *Server) respond(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func (s *Server) respond(request *admission) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	pods := metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
 	if request.Resource != pods || request.SubResource != "" {
@@ -50,11 +122,14 @@ func (s *Server) respond(request *admissionv1.AdmissionRequest) (*admissionv1.Ad
 	if request.Operation != admissionv1.Create {
 		return response, nil
 	}
-	var created corev1.Pod
+	if err := serving.CheckValues(request.Object.Raw, "the pod"); err != nil {
+		return nil, err
+	}
+	var created createdPod
 	if err := strictjson.Unmarshal(request.Object.Raw, &created); err != nil {
 		return nil, serving.BadRequest("request.object is not a v1 Pod: %v", err)
 	}
-	patch, err := pod.Mutate(&created, s.config.SchedulerName)
+	patch, err := pod.Mutate(created.pod(), s.config.SchedulerName)
 	if err != nil {
 		return nil, fmt.Errorf("mutate pod: %w", err)
 	}
@@ -81,21 +156,17 @@ func (s *Server) count(patch []pod.Operation) {
 	}
 }
 
-// readReview reads the request's body. It reads no more than maxBodyBytes.
-func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, error) {
-	body, err := serving.ReadJSON(w, r, maxBodyBytes)
-	if err != nil {
-		return nil, err
-	}
-	review := &admissionv1.AdmissionReview{}
-	if err := strictjson.Unmarshal(body, review); err != nil {
+// parseReview returns the request of an AdmissionReview.
+func parseReview(body []byte) (*admission, error) {
+	var posted postedReview
+	if err := strictjson.Unmarshal(body, &posted); err != nil {
 		return nil, serving.BadRequest("the body is not an AdmissionReview: %v", err)
 	}
-	if want := admissionv1.SchemeGroupVersion.String(); review.APIVersion != want || review.Kind != "AdmissionReview" {
-		return nil, serving.BadRequest("the body is a %s %s: send an AdmissionReview of %s", review.APIVersion, review.Kind, want)
+	if want := admissionv1.SchemeGroupVersion.String(); posted.APIVersion != want || posted.Kind != "AdmissionReview" {
+		return nil, serving.BadRequest("the body is a %s %s: send an AdmissionReview of %s", posted.APIVersion, posted.Kind, want)
 	}
-	if review.Request == nil || review.Request.UID == "" {
+	if posted.Request == nil || posted.Request.UID == "" {
 		return nil, serving.BadRequest("the AdmissionReview has no request with a uid")
 	}
-	return review, nil
+	return posted.Request, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/mux"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/internal/serving"
@@ -41,6 +42,9 @@ type Server struct {
 	certificate *serving.Certificate
 	metrics     *metrics
 	stopping    atomic.Bool
+
+	bodies   *semaphore.Weighted // bytes of bodies that are held: maxBodiesBytes
+	decoding *semaphore.Weighted // reviews that are decoded: maxDecoding
 }
 
 // New returns a server, with its certificate loaded. The error says which part
@@ -54,7 +58,8 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	expiry := func() time.Time { return certificate.Leaf().NotAfter }
-	return &Server{config: config, certificate: certificate, metrics: newMetrics(expiry)}, nil
+	return &Server{config: config, certificate: certificate, metrics: newMetrics(expiry),
+		bodies: semaphore.NewWeighted(maxBodiesBytes), decoding: semaphore.NewWeighted(maxDecoding)}, nil
 }
 
 // Handler returns the routes, without TLS.

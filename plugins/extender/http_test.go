@@ -63,7 +63,7 @@ func TestBadRequestsGetAClearError(t *testing.T) {
 		{"too many names", "filter", `{"Pod":` + rawPod + `,"NodeNames":[` + repeat(`"n"`, wire.MaxNodes+1) + `]}`, 413, "more than 20000 node names"},
 		{"too many nodes", "prioritize", `{"Pod":` + rawPod + `,"Nodes":{"items":[` + repeat(`{"metadata":{"name":"n"}}`, wire.MaxNodes+1) + `]}}`, 413, "more than 20000 nodes"},
 		{"a pod too long", "filter", `{"Pod":{"metadata":{"name":"` + strings.Repeat("x", wire.MaxPodBytes) + `"}},` + names + `}`, 413, "the pod has"},
-		{"a pod of many empty things", "filter", `{"Pod":{"spec":{"volumes":[` + repeat(`{}`, wire.MaxPodElements) + `]}},` + names + `}`, 413, "values"},
+		{"a pod of many empty things", "filter", `{"Pod":{"spec":{"volumes":[` + repeat(`{}`, serving.MaxValues) + `]}},` + names + `}`, 413, "values"},
 		{"too deep", "filter", `{"Pod":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `,` + names + `}`, 400, "not ExtenderArgs"},
 		{"too large", "filter", `{"Junk":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "nodeCacheCapable"},
 		{"no victims' UIDs", "preempt", `{"Pod":` + rawPod + `,"NodeNameToMetaVictims":{"n1":{"Pods":[{}]}}}`, 400, `a victim at node "n1" has no UID`},

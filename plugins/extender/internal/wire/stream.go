@@ -17,11 +17,11 @@ import (
 // Bounds of what a request may have: a few times what the largest cluster that
 // Kubernetes supports (5,000 nodes, 110 pods each) can ask. They bound memory,
 // which for a short text can be a hundred times its length.
+// serving.MaxValues bounds the values of a pod.
 const (
-	MaxNodes       = 20_000
-	MaxVictims     = 100_000
-	MaxPodBytes    = 3 << 20 // what the API server takes of an object
-	MaxPodElements = 100_000 // values in a pod's JSON
+	MaxNodes    = 20_000
+	MaxVictims  = 100_000
+	MaxPodBytes = 3 << 20 // what the API server takes of an object
 )
 
 // stream reads JSON piece by piece, so that a large request is never in memory
@@ -120,8 +120,8 @@ func (s stream) pod() (*corev1.Pod, error) {
 	if len(raw) > MaxPodBytes {
 		return nil, serving.TooLarge("the pod has %d bytes, more than the %d that the API server takes", len(raw), MaxPodBytes)
 	}
-	if n := bytes.Count(raw, []byte(",")) + bytes.Count(raw, []byte("{")) + bytes.Count(raw, []byte("[")); n > MaxPodElements {
-		return nil, serving.TooLarge("the pod has some %d values, more than the %d that are taken", n, MaxPodElements)
+	if err := serving.CheckValues(raw, "the pod"); err != nil {
+		return nil, err
 	}
 	var pod *corev1.Pod
 	if err := json.Unmarshal(raw, &pod); err != nil {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/serving"
+)
+
+const (
+	reviewHead = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","resource":{"group":"","version":"v1","resource":"pods"},`
+	inSpec     = `"object":{"metadata":{"name":"p"},"spec":{`
+)
+
+// allocated posts a body and returns the answer and the bytes that were allocated for it.
+func allocated(handler http.Handler, body string) (code int, bytes uint64) {
+	request := httptest.NewRequest(http.MethodPost, pathMutatePod, strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	handler.ServeHTTP(answer, request)
+	runtime.ReadMemStats(&after)
+	return answer.Code, after.TotalAlloc - before.TotalAlloc
+}
+
+// Everybody who reaches the port may post a body of maxBodyBytes: what is allocated for
+// one must be in proportion to it.
+func TestWhatABodyCostsIsInProportion(t *testing.T) {
+	const size, most = 256 << 10, 16
+	for name, test := range map[string]struct {
+		before, each, after string
+		code                int
+	}{
+		"containers":              {inSpec + `"containers":[`, `{}`, `]}}}}`, 413},
+		"volumes":                 {inSpec + `"volumes":[`, `{}`, `]}}}}`, 413},
+		"containers that are few": {inSpec + `"containers":[`, `{"name":"a"}`, `]}}}}`, 200},
+		"groups":                  {`"userInfo":{"groups":[`, `""`, `]},"object":{}}}`, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := reviewHead + test.before + strings.Repeat(test.each+",", size/(len(test.each)+1)) + test.each + test.after
+			code, bytes := allocated(newServer(t).Handler(), body)
+			if times := bytes / uint64(len(body)); times > most || code != test.code {
+				t.Errorf("a body of %d KiB took %d times its size and the answer %d; want %d times at most, and %d",
+					len(body)>>10, times, code, most, test.code)
+			}
+		})
+	}
+}
+
+// The most volumes that a review may have fit into the container's 256 MiB as often as
+// reviews are decoded at a time, beside the bodies.
+func TestTheCostliestReviewFits(t *testing.T) {
+	const container = 256 << 20 // webhook.resources in the chart
+	// Two are counted for each volume, and a few for what is around them.
+	body := reviewHead + inSpec + `"volumes":[` + strings.Repeat(`{},`, serving.MaxValues/2-10) + `{}]}}}}`
+	code, bytes := allocated(newServer(t).Handler(), body)
+	if code != http.StatusOK {
+		t.Fatalf("the answer is %d: %d volumes were to be taken", code, serving.MaxValues/2-10)
+	}
+	if most := uint64(container-2*maxBodiesBytes) / maxDecoding; bytes > most {
+		t.Errorf("it takes %d MiB; want %d at most", bytes>>20, most>>20)
+	}
+}
+
+// What all requests hold at a time is bounded: one that does not fit waits until its
+// client gives up.
+func TestBodiesWaitForRoom(t *testing.T) {
+	server := newServer(t)
+	if !server.bodies.TryAcquire(maxBodiesBytes) {
+		t.Fatal("not empty at first")
+	}
+	request := httptest.NewRequest(http.MethodPost, pathMutatePod, strings.NewReader(string(review(t, rawPod, nil))))
+	request.Header.Set("Content-Type", "application/json")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	answer := httptest.NewRecorder()
+	server.Handler().ServeHTTP(answer, request.WithContext(ctx))
+	if answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %d with no room left, want 503", answer.Code)
+	}
+	server.bodies.Release(maxBodiesBytes)
+	answer = httptest.NewRecorder()
+	server.Handler().ServeHTTP(answer, request)
+	if answer.Code != http.StatusOK {
+		t.Errorf("answered %d once there was room, want 200", answer.Code)
+	}
+	if !server.bodies.TryAcquire(maxBodiesBytes) {
+		t.Error("an answered request still holds room")
+	}
+}
