@@ -117,16 +117,22 @@ func (c *core) gone(pod *corev1.Pod) bool {
 
 // podSeen takes in what an informer shows first.
 func (c *core) podSeen(object any) {
-	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName == "" {
-		c.groups.changed(groupOf(pod))
+	if pod, ok := object.(*corev1.Pod); ok {
+		c.groups.podSeen(pod)
 	}
 }
 
 // podWritten takes in what an informer shows.
-func (c *core) podWritten(_, updated any) {
+func (c *core) podWritten(old, updated any) {
 	pod, ok := updated.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	if before, ok := old.(*corev1.Pod); ok && before.UID != pod.UID {
+		c.groups.podGone(before)
+	}
+	c.groups.podSeen(pod)
 	switch {
-	case !ok:
 	case pod.Spec.NodeName != "":
 		c.groups.podSettled(pod)
 	default:
@@ -140,6 +146,7 @@ func (c *core) podGone(object any) {
 		object = last.Obj
 	}
 	if pod, ok := object.(*corev1.Pod); ok {
+		c.groups.podGone(pod)
 		c.groups.podSettled(pod)
 	}
 }

@@ -4,10 +4,8 @@ package volumehold
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // incomplete says why a pod's group is not tried at all: its PodGroup is not known, or
@@ -15,25 +13,22 @@ import (
 // for nothing. It is empty for a pod that may be tried. Kubernetes' own PodGroups are
 // kept from the queue by kube-scheduler.
 //
-// It takes no lock: the scheduling queue calls it with its own held.
-func (g *groups) incomplete(pod *corev1.Pod) string {
-	key := groupOf(pod)
+// It looks at no pod and takes no lock but the index's: the scheduling queue calls it with
+// its own held.
+func (g *groups) incomplete(pod *corev1.Pod) string { return g.missing(groupOf(pod)) }
+
+// missing is incomplete for all pods of a group.
+func (g *groups) missing(key groupKey) string {
 	if key.name == "" || key.native {
 		return ""
 	}
-	pods := g.pods(key)
-	if !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return len(factOf(p).Volumes) > 0 }) {
+	living, volumes := g.index.counts(key)
+	if !volumes {
 		return "" // none of the plugin's business
 	}
 	group, err := g.source.get(key)
 	if err != nil {
 		return err.Error()
-	}
-	living := 0
-	for _, p := range pods {
-		if p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-			living++
-		}
 	}
 	if living < group.minMember {
 		return fmt.Sprintf("PodGroup %s has %d of the %d pods that it needs", key, living, group.minMember)
@@ -42,29 +37,56 @@ func (g *groups) incomplete(pod *corev1.Pod) string {
 }
 
 // pods lists a group's pods.
-func (g *groups) pods(key groupKey) []*corev1.Pod {
-	selector := labels.Everything()
-	if !key.native {
-		selector = labels.SelectorFromSet(labels.Set{PodGroupLabel: key.name})
+func (g *groups) pods(key groupKey) []*corev1.Pod { return g.index.pods(key) }
+
+// podSeen takes in a pod as it is now.
+func (g *groups) podSeen(pod *corev1.Pod) {
+	for _, key := range g.index.put(pod) {
+		g.recount(key)
 	}
-	// The lister fails for no selector of this form.
-	pods, _ := g.core.pods.Pods(key.namespace).List(selector)
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return groupOf(p) != key })
 }
 
-// changed has the pods of a group that are kept from being tried looked at again, since
-// a pod of it or its PodGroup has come, changed or gone; and releases a gathering that
-// has become incomplete.
+// podGone takes in that there is a pod no more.
+func (g *groups) podGone(pod *corev1.Pod) {
+	for _, key := range g.index.remove(pod.UID) {
+		g.recount(key)
+	}
+}
+
+// recount looks at a group's pods again if what keeps them from being tried has changed
+// with their number.
+func (g *groups) recount(key groupKey) {
+	g.looking.Lock()
+	defer g.looking.Unlock()
+	if why := g.missing(key); why != g.kept[key] {
+		g.look(key, why)
+	}
+}
+
+// changed looks at a group's pods again, since its PodGroup has come, changed or gone. It does
+// so even if what keeps them is the same as before: the PodGroup may have been another
+// in between, when one of them was kept.
 func (g *groups) changed(key groupKey) {
 	if key.name == "" || key.native {
 		return
 	}
-	why := ""
+	g.looking.Lock()
+	defer g.looking.Unlock()
+	g.look(key, g.missing(key))
+}
+
+// look has the pods of a group that are kept from being tried let through if nothing keeps
+// them any more, or else told why; and releases a gathering that has become
+// incomplete. looking is held.
+func (g *groups) look(key groupKey, why string) {
+	delete(g.kept, key)
+	if why != "" {
+		g.kept[key] = why
+	}
 	for _, pod := range g.pods(key) {
 		if pod.Spec.NodeName != "" {
 			continue
 		}
-		why = g.incomplete(pod)
 		if idle, gated := g.core.requeuer.Idle(pod.UID); idle && gated && why == "" {
 			g.core.requeuer.RetryAfter(pod.UID, 0)
 		}

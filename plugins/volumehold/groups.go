@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +45,10 @@ type pause struct {
 type groups struct {
 	core   *core
 	source groupSource
+	index  *groupIndex
+
+	looking sync.Mutex          // taken before mu and never with the scheduling queue's lock held
+	kept    map[groupKey]string // why the pods of a group are not tried; guarded by looking
 
 	mu         sync.Mutex
 	gatherings map[groupKey]*gathering
@@ -77,7 +80,7 @@ type member struct {
 }
 
 func newGroups(c *core, source groupSource) *groups {
-	return &groups{core: c, source: source, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}, rests: map[groupKey]pause{}}
+	return &groups{core: c, source: source, index: newGroupIndex(), kept: map[groupKey]string{}, gatherings: map[groupKey]*gathering{}, members: map[types.UID]*member{}, allowed: map[groupKey]map[types.UID]bool{}, rests: map[groupKey]pause{}}
 }
 
 // concerns says whether a pod is to wait for its group: it names one, and it or
@@ -89,7 +92,11 @@ func (g *groups) concerns(pod *corev1.Pod, reserved bool) bool {
 			return false // each of its pods is placed by itself
 		}
 	}
-	return key.name != "" && (reserved || slices.ContainsFunc(g.pods(key), func(p *corev1.Pod) bool { return len(factOf(p).Volumes) > 0 }))
+	if key.name == "" || reserved {
+		return key.name != ""
+	}
+	_, volumes := g.index.counts(key)
+	return volumes
 }
 
 // join has a pod wait for its group.

@@ -375,7 +375,7 @@ func (r *rig) known(pods ...*corev1.Pod) {
 		lister := r.SharedInformerFactory().Core().V1().Pods().Lister()
 		eventually(r.t, "pod "+p.Name+" in the lister", func() bool {
 			_, err := lister.Pods(p.Namespace).Get(p.Name)
-			return err == nil
+			return err == nil && (groupOf(p).name == "" || slices.ContainsFunc(r.plugin.core.groups.pods(groupOf(p)), func(seen *corev1.Pod) bool { return seen.UID == p.UID }))
 		})
 		r.mu.Lock()
 		r.pods[string(p.UID)] = p

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumehold
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// groupIndex has the pods of each PodGroup and what is asked of them again and again,
+// counted once for each event of a pod: a tenant may label many pods with one group,
+// and PreEnqueue holds the scheduling queue's lock.
+//
+// Safe for parallel use. Nothing else is locked while mu is held.
+type groupIndex struct {
+	mu     sync.Mutex
+	groups map[groupKey]*indexedGroup
+	of     map[types.UID]groupKey
+}
+
+// indexedGroup is one group's entry.
+type indexedGroup struct {
+	pods        map[types.UID]indexedPod
+	living      int // neither terminating nor finished
+	withVolumes int // those that have volumes that may be attachable
+}
+
+// indexedPod is a pod as it was last seen.
+type indexedPod struct {
+	pod             *corev1.Pod
+	living, volumes bool
+}
+
+func newGroupIndex() *groupIndex {
+	return &groupIndex{groups: map[groupKey]*indexedGroup{}, of: map[types.UID]groupKey{}}
+}
+
+// put takes in a pod as it is now and returns the groups whose counts have changed.
+func (x *groupIndex) put(pod *corev1.Pod) []groupKey {
+	key := groupOf(pod)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var changed []groupKey
+	if former, ok := x.of[pod.UID]; ok && former != key {
+		changed = x.drop(pod.UID) // its label was changed
+	}
+	if key.name == "" {
+		return changed
+	}
+	group := x.groups[key]
+	if group == nil {
+		group = &indexedGroup{pods: map[types.UID]indexedPod{}}
+		x.groups[key] = group
+	}
+	before, known := group.pods[pod.UID]
+	now := indexedPod{pod: pod, living: mayRun(pod), volumes: before.volumes}
+	if !known {
+		now.volumes = len(factOf(pod).Volumes) > 0 // a pod's volumes never change
+	}
+	group.pods[pod.UID], x.of[pod.UID] = now, key
+	group.living += count(now.living) - count(before.living)
+	group.withVolumes += count(now.volumes) - count(before.volumes)
+	if !known || now.living != before.living {
+		changed = append(changed, key)
+	}
+	return changed
+}
+
+// remove takes in that a pod is gone and returns the group that it was in.
+func (x *groupIndex) remove(uid types.UID) []groupKey {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.drop(uid)
+}
+
+// drop is remove with mu held.
+func (x *groupIndex) drop(uid types.UID) []groupKey {
+	key, ok := x.of[uid]
+	if !ok {
+		return nil
+	}
+	group := x.groups[key]
+	gone := group.pods[uid]
+	delete(group.pods, uid)
+	delete(x.of, uid)
+	group.living -= count(gone.living)
+	group.withVolumes -= count(gone.volumes)
+	if len(group.pods) == 0 {
+		delete(x.groups, key)
+	}
+	return []groupKey{key}
+}
+
+// counts returns how many pods of a group are living, and whether any has volumes.
+func (x *groupIndex) counts(key groupKey) (living int, volumes bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	group := x.groups[key]
+	if group == nil {
+		return 0, false
+	}
+	return group.living, group.withVolumes > 0
+}
+
+// pods lists a group's pods.
+func (x *groupIndex) pods(key groupKey) []*corev1.Pod {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	group := x.groups[key]
+	if group == nil {
+		return nil
+	}
+	list := make([]*corev1.Pod, 0, len(group.pods))
+	for _, p := range group.pods {
+		list = append(list, p.pod)
+	}
+	return list
+}
+
+// mayRun says whether a pod counts among those that its group needs.
+func mayRun(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
