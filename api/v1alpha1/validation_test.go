@@ -119,6 +119,13 @@ func TestHoldValidation(t *testing.T) {
 		{name: "free", change: func(v *v1alpha1.VolumeHold) { v.Status = v1alpha1.VolumeHoldStatus{} }},
 		{name: "no driver", change: func(v *v1alpha1.VolumeHold) { v.Spec.Driver = "" }, wants: []string{"spec.driver"}},
 		{name: "no handle", change: func(v *v1alpha1.VolumeHold) { v.Spec.Handle = "" }, wants: []string{"spec.handle"}},
+		{name: "as long a handle as volumes may have", change: func(v *v1alpha1.VolumeHold) {
+			v.Spec.Driver, v.Spec.Handle = strings.Repeat("d", v1alpha1.MaxDriverLength), strings.Repeat("ä", v1alpha1.MaxHandleLength)
+		}},
+		{name: "too long a handle", change: func(v *v1alpha1.VolumeHold) { v.Spec.Handle = strings.Repeat("x", v1alpha1.MaxHandleLength+1) },
+			wants: []string{"spec.handle"}},
+		{name: "too long a driver", change: func(v *v1alpha1.VolumeHold) { v.Spec.Driver = strings.Repeat("x", v1alpha1.MaxDriverLength+1) },
+			wants: []string{"spec.driver"}},
 		{name: "holder without a node", change: func(v *v1alpha1.VolumeHold) { v.Status.Holder.Node = "" },
 			wants: []string{"status.holder.node"}},
 		{name: "a requester twice", change: func(v *v1alpha1.VolumeHold) {

@@ -44,6 +44,13 @@ type VolumeHoldList struct {
 	Items []VolumeHold `json:"items"`
 }
 
+// How long a VolumeHold's driver and handle may be, in characters: the maxLength of its
+// schema. No VolumeHold can be written of a volume with longer ones.
+const (
+	MaxDriverLength = 253
+	MaxHandleLength = 4096
+)
+
 // VolumeHoldSpec is a volume's identity. Two PersistentVolumes with the same
 // pair are one volume.
 //

@@ -52,6 +52,8 @@ type feed struct {
 	leaving map[string]departure
 	// deleted holds for a while which objects the informer has shown as gone.
 	deleted map[string]deletion
+	// broken holds what is wrong with objects, as it was last logged.
+	broken map[string]string
 }
 
 // deletion is the last version of an object that is gone, and when that was seen.
@@ -173,7 +175,7 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 		return
 	}
 	event, err := f.seen(object)
-	if err != nil {
+	if f.newlyBroken(key(m), err) {
 		klog.Background().Error(err, "An object names a volume that nobody can attach", "kind", f.kind, "name", m.GetName(), "namespace", m.GetNamespace())
 	}
 	f.observer.Apply(event)
@@ -182,8 +184,27 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 	}
 }
 
+// newlyBroken says whether what is wrong with an object is not what was wrong with it before:
+// a pod is written often, and its author decides what is wrong. mu is held.
+func (f *feed) newlyBroken(key string, err error) bool {
+	if err == nil {
+		delete(f.broken, key)
+		return false
+	}
+	text := err.Error()
+	if f.broken[key] == text {
+		return false
+	}
+	if f.broken == nil {
+		f.broken = map[string]string{}
+	}
+	f.broken[key] = text
+	return true
+}
+
 // applyGone is serial for each feed, too. A ticket may leave a ghost.
 func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
+	delete(f.broken, key(m))
 	if f.linger(object, m) {
 		return
 	}

@@ -3,6 +3,7 @@
 package observe
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -99,5 +100,23 @@ func TestAnswerAfterTheDeletion(t *testing.T) {
 	f.sweepVanished(time.Unix(0, 0).Add(2 * settlePatience))
 	if len(f.deleted) > 0 {
 		t.Errorf("%d deletions are remembered for ever", len(f.deleted))
+	}
+}
+
+// What is wrong with an object is logged when it changes, and not at each event.
+func TestWhatIsWrongIsLoggedOnce(t *testing.T) {
+	_, f := pvFeed()
+	first, second := errors.New("no handle"), errors.New("no driver")
+	for i, step := range []struct {
+		err  error
+		want bool
+	}{{first, true}, {first, false}, {second, true}, {nil, false}, {second, true}} {
+		if got := f.newlyBroken("pv", step.err); got != step.want {
+			t.Errorf("step %d, %v: to be logged %t, want %t", i, step.err, got, step.want)
+		}
+	}
+	f.OnDelete(pvAt("pv", "u", "9", ""))
+	if len(f.broken) != 0 {
+		t.Errorf("what is gone is remembered: %v", f.broken)
 	}
 }

@@ -55,12 +55,19 @@ func (w *world) Describe(ch chan<- *prometheus.Desc) {
 func (w *world) Collect(ch chan<- prometheus.Metric) {
 	s := w.snapshot()
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+		// A label that is not UTF-8 is an error. Collectors run in goroutines of their own,
+		// where a panic would end the process: this series is left out.
+		if m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, value, labels...); err == nil {
+			ch <- m
+		}
 	}
 	gauge(w.volumes, float64(s.Size()))
-	reserved := reservedSlots(s)
+	reserved, known := reservedSlots(s), knownDrivers(s)
 	for n := range s.Nodes() {
 		for _, d := range n.Drivers {
+			if !known(d.Name) {
+				continue
+			}
 			at := slots{n.Name, d.Name}
 			gauge(w.used, float64(d.Used), string(at.node), at.driver)
 			gauge(w.reserved, float64(reserved[at]), string(at.node), at.driver)
@@ -71,6 +78,20 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	}
 	w.collectTickets(s, gauge)
 	w.collectVolumes(s, gauge)
+}
+
+// knownDrivers says which drivers some node registers, or are Kubernetes' own. Others a node may
+// name in its status as it likes: what it says there makes no time series.
+func knownDrivers(s ledger.Snapshot) func(driver string) bool {
+	registered := map[string]bool{}
+	for n := range s.Nodes() {
+		for _, d := range n.Drivers {
+			if d.Registered {
+				registered[d.Name] = true
+			}
+		}
+	}
+	return func(driver string) bool { return registered[driver] || (ledger.VolumeID{Driver: driver}).NoAttach() }
 }
 
 // slots are a driver's at a node.

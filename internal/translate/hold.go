@@ -151,7 +151,8 @@ func concern(fact *ledger.Hold, list []metav1.Condition) {
 
 // HoldVolume is the volume that a VolumeHold is about.
 func HoldVolume(h *v1alpha1.VolumeHold) ledger.VolumeID {
-	return volumeID(h.Spec.Driver, h.Spec.Handle)
+	v, _ := volumeID(h.Spec.Driver, h.Spec.Handle) // zero for a hold that names nothing
+	return v
 }
 
 // HoldContext is what HoldObject needs beside the hold itself.

@@ -5,6 +5,7 @@ package translate
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // Pod makes a fact of a Pod. The fact holds even with an error, which names
-// the volumes whose source is broken. Volumes that no container mounts count,
+// the first volumes whose source is broken, and counts the rest. Volumes that no container mounts count,
 // too: the attach/detach controller attaches them, though kubelets never
 // report them in use.
 func Pod(p *corev1.Pod) (ledger.Pod, error) {
@@ -28,17 +29,45 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
 	fact.OptedOut = !stamped && p.Spec.SchedulerName != v1alpha1.SchedulerName
 	var errs []error
+	broken := 0
 	for i := range p.Spec.Volumes {
 		v, ok, err := podVolume(p, &p.Spec.Volumes[i])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("pod %s/%s, volume %s: %w", p.Namespace, p.Name, p.Spec.Volumes[i].Name, err))
+			broken++
+		}
+		if err != nil && broken <= namedVolumes {
+			errs = append(errs, fmt.Errorf("pod %s/%s, volume %s: %w", p.Namespace, p.Name, p.Spec.Volumes[i].Name, shortened{err}))
 		}
 		if ok {
 			fact.Volumes = append(fact.Volumes, v)
 		}
 	}
+	if more := broken - len(errs); more > 0 {
+		errs = append(errs, fmt.Errorf("%d more volumes of pod %s/%s: %w", more, p.Namespace, p.Name, ErrSource))
+	}
 	return fact, errors.Join(errs...)
 }
+
+// What the error of a pod may have: a tenant decides how many of a pod's volumes are broken,
+// and how long the text is that is wrong.
+const (
+	namedVolumes = 3   // volumes that it names; of the rest it says how many there are
+	maxErrorText = 300 // bytes of what is wrong with each
+)
+
+// shortened is an error whose text has an end.
+type shortened struct{ error }
+
+func (e shortened) Error() string {
+	text := e.error.Error()
+	if len(text) <= maxErrorText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxErrorText], "") + " …"
+}
+
+// Unwrap returns the whole error.
+func (e shortened) Unwrap() error { return e.error }
 
 // podVolume is false for volumes that are never attached.
 func podVolume(p *corev1.Pod, volume *corev1.Volume) (ledger.PodVolume, bool, error) {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -36,28 +38,47 @@ func UniqueName(v ledger.VolumeID) corev1.UniqueVolumeName {
 }
 
 // VolumeOf is the volume that a node's status names. It is false for names of
-// other plugins, which are none of Moorage's business. A handle may hold "^".
+// other plugins, which are none of Moorage's business, and for what names nothing. A handle
+// may hold "^".
 func VolumeOf(name corev1.UniqueVolumeName) (ledger.VolumeID, bool) {
 	s := string(name)
 	if rest, ok := strings.CutPrefix(s, csiPrefix); ok {
-		driver, handle, ok := strings.Cut(rest, "^")
-		return volumeID(driver, handle), ok && !volumeID(driver, handle).IsZero()
+		driver, handle, _ := strings.Cut(rest, "^")
+		v, err := volumeID(driver, handle)
+		return v, err == nil
 	}
 	for _, plugin := range []string{pluginISCSI, pluginFC} {
-		if rest, ok := strings.CutPrefix(s, plugin+"/"); ok && rest != "" {
-			return ledger.VolumeID{Driver: plugin, Handle: rest}, true
+		if rest, ok := strings.CutPrefix(s, plugin+"/"); ok {
+			v, err := volumeID(plugin, rest)
+			return v, err == nil
 		}
 	}
 	return ledger.VolumeID{}, false
 }
 
-// volumeID is zero unless both parts name something. NUL is in no handle; the
-// ledger uses it for handles of its own.
-func volumeID(driver, handle string) ledger.VolumeID {
-	if driver == "" || handle == "" || strings.Contains(handle, "\x00") {
-		return ledger.VolumeID{}
+// volumeID names a volume, or says with ErrSource why nothing can be named so. What
+// is named here has to fit into a VolumeHold and come back from it as the same, or its hold
+// would be written again for ever: a VolumeHold is JSON, which has no other strings than
+// UTF-8, and its schema bounds their lengths. Pods and nodes that were written in protobuf
+// may have any bytes in their strings. NUL is in no handle; the ledger uses it for
+// handles of its own.
+func volumeID(driver, handle string) (ledger.VolumeID, error) {
+	wrong := ""
+	switch {
+	case driver == "" || handle == "":
+		wrong = "driver or handle is empty"
+	case !utf8.ValidString(driver) || !utf8.ValidString(handle):
+		wrong = "driver or handle is not UTF-8"
+	case strings.Contains(handle, "\x00"):
+		wrong = "the handle contains a NUL"
+	case utf8.RuneCountInString(driver) > v1alpha1.MaxDriverLength:
+		wrong = fmt.Sprintf("the driver's name is longer than %d characters", v1alpha1.MaxDriverLength)
+	case utf8.RuneCountInString(handle) > v1alpha1.MaxHandleLength:
+		wrong = fmt.Sprintf("the handle is longer than %d characters, which a VolumeHold can't have", v1alpha1.MaxHandleLength)
+	default:
+		return ledger.VolumeID{Driver: driver, Handle: handle}, nil
 	}
-	return ledger.VolumeID{Driver: driver, Handle: handle}
+	return ledger.VolumeID{}, fmt.Errorf("%w: %s", ErrSource, wrong)
 }
 
 // volumeOfPV is the volume that a PersistentVolume names: zero without an
@@ -66,9 +87,9 @@ func volumeOfPV(pv *corev1.PersistentVolume) (ledger.VolumeID, error) {
 	source := &pv.Spec.PersistentVolumeSource
 	switch {
 	case source.CSI != nil:
-		return required(volumeID(source.CSI.Driver, source.CSI.VolumeHandle))
+		return volumeID(source.CSI.Driver, source.CSI.VolumeHandle)
 	case source.ISCSI != nil:
-		return iscsi(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun), nil
+		return iscsi(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
 	case source.FC != nil:
 		return fc(source.FC)
 	}
@@ -82,7 +103,7 @@ func volumeOfPV(pv *corev1.PersistentVolume) (ledger.VolumeID, error) {
 	if err != nil {
 		return ledger.VolumeID{}, err
 	}
-	return required(volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle))
+	return volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle)
 }
 
 // volumeOfInline is the volume that a pod names in its own spec: zero without
@@ -91,7 +112,7 @@ func volumeOfPV(pv *corev1.PersistentVolume) (ledger.VolumeID, error) {
 func volumeOfInline(volume *corev1.Volume, namespace string) (ledger.VolumeID, error) {
 	switch {
 	case volume.ISCSI != nil:
-		return iscsi(volume.ISCSI.TargetPortal, volume.ISCSI.IQN, volume.ISCSI.Lun), nil
+		return iscsi(volume.ISCSI.TargetPortal, volume.ISCSI.IQN, volume.ISCSI.Lun)
 	case volume.FC != nil:
 		return fc(volume.FC)
 	}
@@ -99,7 +120,7 @@ func volumeOfInline(volume *corev1.Volume, namespace string) (ledger.VolumeID, e
 	if err != nil || migrated == nil {
 		return ledger.VolumeID{}, err
 	}
-	return required(volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle))
+	return volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle)
 }
 
 // accessOfInline says how an inline volume may be shared: as the
@@ -162,15 +183,8 @@ func guarded(translate func() (*corev1.PersistentVolume, error)) (pv *corev1.Per
 	return pv, nil
 }
 
-func required(v ledger.VolumeID) (ledger.VolumeID, error) {
-	if v.IsZero() {
-		return v, fmt.Errorf("%w: driver or handle is empty", ErrSource)
-	}
-	return v, nil
-}
-
 // iscsi names an iSCSI volume (pkg/volume/iscsi/iscsi.go, GetVolumeName).
-func iscsi(portal, iqn string, lun int32) ledger.VolumeID {
+func iscsi(portal, iqn string, lun int32) (ledger.VolumeID, error) {
 	return volumeID(pluginISCSI, fmt.Sprintf("%v:%v:%v", portal, iqn, lun))
 }
 
@@ -178,9 +192,9 @@ func iscsi(portal, iqn string, lun int32) ledger.VolumeID {
 func fc(source *corev1.FCVolumeSource) (ledger.VolumeID, error) {
 	switch {
 	case len(source.TargetWWNs) != 0 && source.Lun != nil:
-		return volumeID(pluginFC, fmt.Sprintf("%v:%v", source.TargetWWNs, *source.Lun)), nil
+		return volumeID(pluginFC, fmt.Sprintf("%v:%v", source.TargetWWNs, *source.Lun))
 	case len(source.WWIDs) != 0:
-		return volumeID(pluginFC, fmt.Sprintf("%v", source.WWIDs)), nil
+		return volumeID(pluginFC, fmt.Sprintf("%v", source.WWIDs))
 	}
 	return ledger.VolumeID{}, fmt.Errorf("%w: FC needs targetWWNs with a lun, or wwids", ErrSource)
 }
