@@ -112,6 +112,23 @@ func (Arbiter) AuditBooks(s ledger.Snapshot) []Violation {
 	return found
 }
 
+// unreported lists where a volume is wanted, attached and not in volumesAttached, though
+// nothing is left to do about it.
+func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
+	p := a.planner(s, v, now)
+	p.hold = hold(v)
+	var found []Violation
+	for i := range v.NodeVolumes {
+		place := &v.NodeVolumes[i]
+		node, va := s.Node(place.Node), place.Own()
+		attached := va != nil && va.Attached && !va.Deleting && !replaced(node, va)
+		if attached && !place.Reported && p.adopted() && p.mayReport(node) && p.wanted(place) {
+			found = append(found, Violation{Invariant: "I4", Volume: v.ID, Node: place.Node, Message: "attached where it is wanted, and not reported"})
+		}
+	}
+	return found
+}
+
 // AuditAtRest checks what must hold when nothing is under way any more: nothing
 // leaks (I6), nobody waits without a reason (I7), and whatever is attached
 // where it is wanted is reported (I4).
@@ -124,6 +141,9 @@ func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 		plan := a.Plan(s, v.ID, now)
 		for _, step := range plan.Steps {
 			found = append(found, Violation{Invariant: "I6", Volume: v.ID, Node: step.Node, Message: "still to do: " + step.Do.String()})
+		}
+		if len(plan.Steps) == 0 {
+			found = append(found, a.unreported(s, v, now)...)
 		}
 	}
 	for t := range s.Tickets() {

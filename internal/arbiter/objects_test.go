@@ -18,7 +18,8 @@ import (
 // under a new UID: for another machine, or with "alive" for the one that is there. id=
 // is the driver's name for a new machine; "driver" registers one driver there, see
 // csinode; zone=… labels it. ready=unknown takes its network from the machine,
-// ready=false breaks its runtime, ready=true ends both.
+// ready=false breaks its runtime, ready=true ends both. boot=unsaid has the Node name no
+// bootID, boot=said that of the machine's present boot.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.Node(name)
@@ -41,6 +42,12 @@ func (s *script) node(a args) {
 		n.Ready, m.Process.Broken = ledger.ReadyFalse, true
 	case "unknown":
 		n.Ready, m.Process.Linked = ledger.ReadyUnknown, false
+	}
+	switch a.get("boot", "") {
+	case "unsaid": // whoever made the object was no kubelet
+		n.BootID = ""
+	case "said":
+		n.BootID = m.BootID()
 	}
 	set := func(flag string, field *bool) {
 		if v, ok := a.keys[flag]; ok {

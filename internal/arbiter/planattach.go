@@ -103,7 +103,7 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	if f, found := p.volume.Hold.Fence(place.Node); found && f.Rule != "" {
 		return // first the hold says that the rule has ended
 	}
-	if h := hold(p.volume); p.exclusive && h.Node == place.Node && (h.NodeUID != p.hold.NodeUID || h.BootID != p.hold.BootID && p.hold.BootID != "") {
+	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
 		return // first the hold names this Node and its boot: see Doubted
 	}
 	step := Step{Do: Report, Node: place.Node, NodeUID: node.UID}
@@ -111,6 +111,15 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
 	}
 	p.add(step)
+}
+
+// namesNode says whether a hold names the holder's Node and its boot, as far as the
+// API server keeps that: what an older definition of VolumeHolds drops can't be waited for.
+func (p *planner) namesNode(h ledger.Hold) bool {
+	if h.NodeUID != p.hold.NodeUID {
+		return false
+	}
+	return h.BootID == p.hold.BootID || p.hold.BootID == "" || h.BootID == "" && p.snapshot.DropsHoldBoots()
 }
 
 // mayCreate says whether nothing is in the way of a new attachment: the hold

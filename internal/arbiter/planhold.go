@@ -26,9 +26,21 @@ func (p *planner) decideHold() {
 		return
 	}
 	p.hold = p.nextHold(was)
-	if !sameHold(was, p.hold) || p.volume.Hold != nil && was.Version == "" {
+	if !sameHold(was, p.hold) || p.volume.Hold != nil && was.Version == "" || p.lacksBoot(was) {
 		p.writeHold()
 	}
+}
+
+// lacksBoot says whether the hold is to be written only to name the boot of the
+// holder's node: the volume is to be put into volumesAttached there, and is not before
+// that (report). The kubelet may have said its boot only after the hold was written, or
+// the hold is of a release that did not write it.
+func (p *planner) lacksBoot(was ledger.Hold) bool {
+	place := p.volume.NodeVolume(p.hold.Node)
+	if p.Cooperative || was.BootID != "" || p.hold.BootID == "" || p.snapshot.DropsHoldBoots() {
+		return false
+	}
+	return place != nil && !place.Reported && p.wanted(place)
 }
 
 // hold is what the VolumeHold says; zero when there is none.
@@ -385,7 +397,7 @@ func detaching(place *ledger.NodeVolume) bool {
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // sameHold says whether two holds say the same. A hold of before that names no boot
-// is not written only to name it.
+// is not written only to name it, but see lacksBoot.
 func sameHold(a, b ledger.Hold) bool {
 	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && a.Next == b.Next &&
 		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&

@@ -84,6 +84,8 @@ type Executor struct {
 	lists     batcher[*shared] // of its pods
 	scans     batcher[*shared] // of all objects of a kind
 	looks     batcher[*shared] // at a Node
+	// droppedBoot: that the API server drops the bootID of holds is said once.
+	droppedBoot sync.Once
 }
 
 // New returns an Executor for one term of leadership: a new term starts

@@ -4,10 +4,12 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/flow"
@@ -39,6 +41,7 @@ func (e *Executor) putHold(ctx context.Context, r flow.Request) (flow.Answer, er
 		return answer, fmt.Errorf("write VolumeHold %s: %w", object.Name, err)
 	}
 	e.config.Events.HoldChanged(old, written, e.boundClaim(claim, hold.PVs))
+	e.tellDroppedBoot(ctx, object, written)
 	if lost := len(object.Status.Fenced) - len(written.Status.Fenced); lost > 0 {
 		// What was written is known; what follows from it, the forced detach, must not begin.
 		return flow.Answer{Result: flow.Refused, Facts: answer.Facts}, fmt.Errorf(
@@ -46,6 +49,20 @@ func (e *Executor) putHold(ctx context.Context, r flow.Request) (flow.Answer, er
 	}
 	return answer, nil
 }
+
+// tellDroppedBoot says once a term that the API server drops holders' bootIDs. Volumes
+// are attached and mounted all the same (ledger.HoldBoots).
+func (e *Executor) tellDroppedBoot(ctx context.Context, sent, written *v1alpha1.VolumeHold) {
+	if sent.Status.Holder == nil || sent.Status.Holder.BootID == "" || written.Status.Holder != nil && written.Status.Holder.BootID != "" {
+		return
+	}
+	e.droppedBoot.Do(func() {
+		klog.FromContext(ctx).Error(errOldDefinition, "The API server dropped status.holder.bootID of a VolumeHold. "+
+			"Until it keeps that, the next leader does not know a Node that was made again by the same boot, and believes its kubelet: apply the definitions of this release", "volumeHold", written.Name)
+	})
+}
+
+var errOldDefinition = errors.New("the CustomResourceDefinition of VolumeHolds is older than this controller")
 
 // untracked has the API server not track any more which manager owns which field
 // of an object, as an update does that sets managedFields to one empty entry. Only

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -72,6 +74,37 @@ func TestWriteHoldWithAnOlderDefinition(t *testing.T) {
 	}
 	if hold := w.observer.Snapshot().Volume(data).Hold; hold == nil || hold.Node != "n1" {
 		t.Errorf("the ledger does not know what was written: %+v", hold)
+	}
+}
+
+// An older definition drops the holder's boot. The write stands, what was dropped is
+// known, and it is said at error level once.
+func TestDroppedBootIsSaidOnce(t *testing.T) {
+	w := start(t, nil, nil)
+	w.server.Unknown("volumeholds", "holder.bootID")
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx := klog.NewContext(t.Context(), logger)
+	for transitions := range int64(3) {
+		expect := ""
+		if v := w.observer.Snapshot().Volume(data); v.Hold != nil {
+			expect = v.Hold.Version
+		}
+		must(t, w.Do(ctx, arbiter.Step{Do: arbiter.WriteHold, Volume: data, Expect: expect, Hold: ledger.Hold{
+			Node: "n1", BootID: "b1", Transitions: transitions + 1, State: ledger.HoldHeld, PVs: []string{"pv-data"},
+		}}))
+		if !w.observer.Snapshot().DropsHoldBoots() {
+			t.Error("it is not known")
+		}
+	}
+	buffered, _ := logger.GetSink().(ktesting.Underlier)
+	said := 0
+	for _, entry := range buffered.GetBuffer().Data() {
+		if entry.Type == ktesting.LogError && strings.Contains(entry.Message, "bootID") {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("it was said %d times", said)
 	}
 }
 

@@ -43,15 +43,26 @@ func (t Task) dropHold() (Task, Move) {
 	return t.send(Request{Do: DropHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect})
 }
 
+// holdBoots tells whether the API server has dropped the boot that a hold was written
+// with, where that is not known yet.
+func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
+	sent, _ := t.Sent.Fact.(ledger.HoldSeen)
+	written, ok := first[ledger.HoldSeen](a)
+	if dropped := written.Hold.BootID == ""; ok && sent.Hold.BootID != "" && dropped != s.DropsHoldBoots() {
+		return []ledger.Event{ledger.HoldBoots{Dropped: dropped}}
+	}
+	return nil
+}
+
 // holdAnswered follows the write and the deletion of a hold.
-func holdAnswered(t Task, a Answer) (Task, Move) {
+func holdAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	switch {
 	case t.Sent.Do == GetObject && t.Sent.Kind == Holds:
 		return t.reread(a)
 	case t.Sent.Do == ListObjects:
 		return forgottenAnswered(t, a)
 	case a.Result == Done, a.Result == NotFound && t.Sent.Do == DropHold:
-		return t.end(Finished, "")
+		return t.end(Finished, "", holdBoots(t, a, s)...)
 	case a.Result == Exists, a.Result == Conflict, a.Result == NotFound:
 		return t.send(readHold(t.Step.Volume))
 	}

@@ -162,7 +162,7 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 	case 0:
 		return m.ticketAnswered(t, a, s, now)
 	case arbiter.WriteHold, arbiter.DeleteHold:
-		return holdAnswered(t, a)
+		return holdAnswered(t, a, s)
 	case arbiter.CreateAttachment, arbiter.FindAttachment:
 		return m.createAnswered(t, a, now)
 	case arbiter.Report, arbiter.Unreport:

@@ -110,8 +110,11 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	case PutHold:
 		switch a.Result {
 		case Done:
+			tell := holdBoots(t, a, s)
 			t.Holds = t.Holds[1:]
-			return m.advance(t, s)
+			t, next := m.advance(t, s)
+			next.Tell = append(tell, next.Tell...)
+			return t, next
 		case Exists, Conflict, NotFound:
 			return t.send(readHold(t.Sent.Volume))
 		default:

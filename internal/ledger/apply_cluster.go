@@ -231,6 +231,10 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	l.useByHold(now, t, rec)
 }
 
+func (e HoldBoots) apply(l *Ledger, _ time.Time, t *Touched) {
+	t.Own, l.facts.dropsHoldBoots = true, e.Dropped
+}
+
 // The hold of a volume that is nowhere but where the hold says, without an attachment,
 // is kept as one that is not written (Version is empty), if the volume has a
 // PersistentVolume. Without one, who deletes the hold says that the volume is nowhere.

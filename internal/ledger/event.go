@@ -72,6 +72,11 @@ type TicketInDoubt struct {
 // meanwhile. What the holds say (Hold.Fences) is doubted from here on.
 type FencesInDoubt struct{}
 
+// HoldBoots says whether the API server drops the bootID from VolumeHolds that are
+// written with one, since its definition of them is older than this process. What
+// waits for a hold to name a boot need not wait then.
+type HoldBoots struct{ Dropped bool }
+
 // HoldSeen is a VolumeHold as it is.
 type HoldSeen struct {
 	Volume VolumeID

@@ -32,6 +32,8 @@ type facts struct {
 	complete time.Time // see Complete; zero: not yet
 	// noForceOnTimeout: see NoForceOnTimeout.
 	noForceOnTimeout bool
+	// dropsHoldBoots: see HoldBoots.
+	dropsHoldBoots bool
 
 	volumes     trie[VolumeID, Volume]
 	nodes       trie[NodeName, Node]

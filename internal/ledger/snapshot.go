@@ -39,6 +39,10 @@ func (s Snapshot) Ticket(id TicketID) *Ticket { return s.facts.tickets.get(id) }
 // NoForceOnTimeout says whether the event of that name has come.
 func (s Snapshot) NoForceOnTimeout() bool { return s.facts.noForceOnTimeout }
 
+// DropsHoldBoots says whether the API server drops the bootID from VolumeHolds, by the
+// last HoldBoots.
+func (s Snapshot) DropsHoldBoots() bool { return s.facts.dropsHoldBoots }
+
 // Claim returns a claim, or nil when it does not exist.
 func (s Snapshot) Claim(key ClaimKey) *Claim {
 	if rec := s.facts.claims.get(key); rec != nil && rec.exists {

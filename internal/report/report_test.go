@@ -30,6 +30,7 @@ func TestMetrics(t *testing.T) {
 		l.Apply(now, ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1", Created: created,
 			Phase: ledger.TicketPending, Reason: "HeldElsewhere", Volumes: []ledger.TicketVolume{{PersistentVolume: "other"}}})
 	}
+	l.Apply(now, ledger.HoldBoots{Dropped: true})
 	l.Apply(now, ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "s", Name: "old"}, UID: "old"})
 	m := report.NewMetrics(l.Snapshot)
 	m.Queues(map[string]func() int{"volumes": func() int { return 1 }})
@@ -78,13 +79,16 @@ moorage_tickets{phase="pending",reason="HeldElsewhere",type="Manual"} 2
 # HELP moorage_tickets_in_doubt Pending VolumeTickets that this leader could not take over from the one before: their status can't be written, and they are not granted until it can.
 # TYPE moorage_tickets_in_doubt gauge
 moorage_tickets_in_doubt 1
+# HELP moorage_volumehold_fields_dropped 1 while the API server drops fields from VolumeHolds: their CustomResourceDefinition is older than this controller.
+# TYPE moorage_volumehold_fields_dropped gauge
+moorage_volumehold_fields_dropped 1
 # HELP moorage_tickets_oldest_pending_timestamp_seconds When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.
 # TYPE moorage_tickets_oldest_pending_timestamp_seconds gauge
 moorage_tickets_oldest_pending_timestamp_seconds{reason="HeldElsewhere",type="Manual"} 700
 `
 	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), "attach_detach_controller_attachdetach_controller_forced_detaches", "moorage_forced_detaches_total", "moorage_invariant_violations_total",
 		"moorage_queue_depth", "moorage_slots_limit", "moorage_slots_reserved", "moorage_slots_used", "moorage_steps_total", "moorage_tickets",
-		"moorage_tickets_in_doubt",
+		"moorage_tickets_in_doubt", "moorage_volumehold_fields_dropped",
 		"moorage_tickets_oldest_pending_timestamp_seconds")
 	if err != nil {
 		t.Error(err)

@@ -18,6 +18,7 @@ type world struct {
 	tickets  *prometheus.Desc
 	oldest   *prometheus.Desc
 	doubted  *prometheus.Desc
+	dropped  *prometheus.Desc
 	volumes  *prometheus.Desc
 	total    *prometheus.Desc
 }
@@ -37,6 +38,8 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"When the oldest ticket was made that is neither granted nor refused, in seconds since the epoch, by type and the reason that it waits for.", []string{"type", "reason"}, nil),
 		doubted: prometheus.NewDesc("moorage_tickets_in_doubt",
 			"Pending VolumeTickets that this leader could not take over from the one before: their status can't be written, and they are not granted until it can.", nil, nil),
+		dropped: prometheus.NewDesc("moorage_volumehold_fields_dropped",
+			"1 while the API server drops fields from VolumeHolds: their CustomResourceDefinition is older than this controller.", nil, nil),
 		volumes: prometheus.NewDesc("moorage_volumes",
 			"Volumes known.", nil, nil),
 		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
@@ -46,7 +49,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.volumes, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.volumes, w.total} {
 		ch <- d
 	}
 }
@@ -62,6 +65,11 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	gauge(w.volumes, float64(s.Size()))
+	dropped := 0.0
+	if s.DropsHoldBoots() {
+		dropped = 1
+	}
+	gauge(w.dropped, dropped)
 	reserved, known := reservedSlots(s), knownDrivers(s)
 	for n := range s.Nodes() {
 		for _, d := range n.Drivers {

@@ -122,8 +122,9 @@ func (s *Server) Outage(f func()) {
 	s.mu.Unlock()
 }
 
-// Unknown has the server drop a field of status of a resource, as one does whose
-// definition of the resource does not have the field.
+// Unknown has the server drop a field of status of a resource, such as fenced or
+// holder.bootID, as one does whose definition of the resource does not have the field.
+// Empty: it drops none any more.
 func (s *Server) Unknown(resource, field string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

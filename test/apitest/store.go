@@ -118,7 +118,12 @@ func (s *Server) store(key string, o object) object {
 	resource, _, _ := strings.Cut(key, "/")
 	o["kind"], o["apiVersion"] = kindOf(resource)
 	if status, ok := o["status"].(map[string]any); ok {
-		delete(status, s.unknown[resource])
+		outer, inner, nested := strings.Cut(s.unknown[resource], ".")
+		if fields, ok := status[outer].(map[string]any); nested && ok {
+			delete(fields, inner)
+		} else {
+			delete(status, outer)
+		}
 	}
 	kind := "ADDED"
 	if old, ok := s.objects[key]; ok {

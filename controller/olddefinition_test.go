@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// An older definition of VolumeHolds drops the holder's bootID, after a rollback or
+// where definitions are applied apart from the chart. No pod waits for that, and no
+// hold is written again and again. Once the definition is of this release, holds name
+// the boot again.
+func TestOlderDefinitionWithoutBoot(t *testing.T) {
+	c := newCluster(t, 4, "n1")
+	c.Unknown("volumeholds", "holder.bootID")
+	c.changeNode("n1", func(n *corev1.Node) { n.Status.NodeInfo.BootID, n.Status.NodeInfo.SystemUUID = "b1", "m1" })
+	c.disk("data")
+	c.pod("db", "n1", "data", false)
+	c.lead(1)
+	c.until("the volume is reported", func() bool { return c.reported("data", "n1") })
+	if !c.observer.Snapshot().DropsHoldBoots() {
+		t.Error("it is not known that the API server drops the boot")
+	}
+	c.wrote("create volumeholds "+vh("data"), "create volumeattachments "+va("data", "n1"), "patch nodes/status n1")
+
+	c.Unknown("volumeholds", "")
+	c.disk("more")
+	c.pod("web", "n1", "more", false)
+	c.until("the next volume is reported", func() bool { return c.reported("more", "n1") })
+	if boot := c.hold("more").Holder.BootID; boot != "b1" {
+		t.Errorf("its hold names boot %q", boot)
+	}
+	c.until("it is known that the API server keeps it", func() bool { return !c.observer.Snapshot().DropsHoldBoots() })
+}
