@@ -68,9 +68,10 @@ func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f fo
 	return secondsLeft(f)
 }
 
-// secondsLeft is told in steps, so that it does not change with every look.
+// secondsLeft is told in steps, so that it does not change with every look. 0 of a rule
+// whose time is over, which may have no steps.
 func secondsLeft(f forcing) int64 {
-	if f.Rule == "" {
+	if f.Rule == "" || f.Left <= 0 || f.Step < time.Second {
 		return 0
 	}
 	step := int64(f.Step / time.Second)
