@@ -101,6 +101,10 @@ type termConfig struct {
 	leading  func() // called when the first decision may be made
 }
 
+// backgroundShare is the part of QPS at which requests are sent, beside all others, that
+// no pod waits for: each may be a page of a list.
+const backgroundShare = 10
+
 // serveTerm decides and writes until ctx is done, and returns when the last
 // write is answered, or can have no effect any more: the next leader of a lease
 // that is handed over waits for nothing.
@@ -114,8 +118,9 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
 		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch,
-		Turn:  flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
-		Token: func() string { return string(uuid.NewUUID()) },
+		Turn:       flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
+		Background: flowcontrol.NewTokenBucketRateLimiter(c.QPS/backgroundShare, 1).Wait,
+		Token:      func() string { return string(uuid.NewUUID()) },
 	})
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ type Controller struct {
 
 	flights *flights
 	flying  sync.WaitGroup // the steps behind flights
+	aside   chan struct{}  // has one for each hold that is being deleted
 }
 
 // New returns a Controller that is ready to Run.
@@ -58,7 +59,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics)}
+	c := &Controller{config: config, driver: newLimits(), pauses: newPauses(), flights: newFlights(), watch: newStopwatch(config.Metrics), aside: make(chan struct{}, maxAside)}
 	c.queue = work.New(queueName, c.process)
 	return c, nil
 }
@@ -114,6 +115,8 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	again = sooner(again, pause)
 	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
 	switch {
+	case len(busy) == 0 && deletesHold(steps):
+		pause = c.deleteAside(ctx, id, steps)
 	case plan.Apart:
 		pause = c.spread(ctx, id, busy, func(nodes int) []arbiter.Step {
 			return c.driver.admit(s, id, workers, nodes, except(steps, busy))
@@ -151,6 +154,37 @@ func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[le
 			c.queue.Add(id) // it sees what came of them, and what pauses
 		})
 	}
+	return 0
+}
+
+// maxAside is how many holds are deleted at once, beside what the workers do. All that
+// wait for a list share the next one.
+const maxAside = 256
+
+// asideFull is when a hold is looked at again that found no room among those.
+const asideFull = time.Second
+
+// deletesHold says whether all that is to be done about a volume is to delete its hold.
+func deletesHold(steps []arbiter.Step) bool {
+	return len(steps) == 1 && steps[0].Do == arbiter.DeleteHold
+}
+
+// deleteAside has a hold deleted without a worker: that takes lists of all
+// PersistentVolumes and VolumeAttachments, and where many volumes are deleted at once all
+// workers would wait for them. It returns when to try again where there is no room.
+func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps []arbiter.Step) time.Duration {
+	select {
+	case c.aside <- struct{}{}:
+	default:
+		return asideFull
+	}
+	c.flights.begin(id, "")
+	c.flying.Go(func() {
+		c.attempt(ctx, steps)
+		c.flights.endUnreserved(id, "")
+		<-c.aside
+		c.queue.Add(id) // it sees what came of it, and what pauses
+	})
 	return 0
 }
 

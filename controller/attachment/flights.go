@@ -18,7 +18,8 @@ const maxAbreast = 16
 // flights are the nodes at which steps of a shared volume are under way that its next
 // plan does not wait for. All methods are safe for parallel use.
 //
-//	Invariant: free = those there are for all volumes − Σ |nodes[v]| − those reserved
+//	Invariant: free = those there are for all volumes − Σ |nodes[v]| − those reserved,
+//	but for the steps that began without a reservation
 type flights struct {
 	mu    sync.Mutex
 	nodes map[ledger.VolumeID]map[ledger.NodeName]bool
@@ -63,9 +64,14 @@ func (f *flights) begin(id ledger.VolumeID, n ledger.NodeName) {
 
 // end notes that they have ended.
 func (f *flights) end(id ledger.VolumeID, n ledger.NodeName) {
+	f.endUnreserved(id, n)
+	f.add(1)
+}
+
+// endUnreserved is end for steps that began without a reservation.
+func (f *flights) endUnreserved(id ledger.VolumeID, n ledger.NodeName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.free++
 	if delete(f.nodes[id], n); len(f.nodes[id]) == 0 {
 		delete(f.nodes, id)
 	}

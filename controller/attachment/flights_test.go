@@ -38,6 +38,7 @@ type slow struct {
 	goOn  chan struct{}
 	holds func(arbiter.Step) bool
 	then  func(arbiter.Step)
+	add   func(ledger.VolumeID)
 }
 
 func (d *slow) Do(_ context.Context, s arbiter.Step) error {
@@ -102,7 +103,28 @@ func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(arbiter.St
 	})
 	t.Cleanup(func() { close(d.goOn) }) // before that
 	c.Add(volume("data"))
+	d.add = c.Add
 	return d
+}
+
+// Holds that wait for their deletion keep no worker: many of them hold up no attach, and
+// each is deleted by one step at a time.
+func TestDeletionsOfHoldsKeepNoWorker(t *testing.T) {
+	const holds = 20
+	l := fleet(time.Now(), 1, ledger.AccessMany)
+	for i := range holds {
+		l.Apply(time.Now(), ledger.HoldSeen{Volume: volume(fmt.Sprint("gone-", i)), Hold: ledger.Hold{Version: "1", Transitions: 1, State: ledger.HoldFree}})
+	}
+	d := attaches(t, l, 1, func(s arbiter.Step) bool { return s.Do == arbiter.DeleteHold })
+	for range 2 { // looked at again, the deletion is not begun again
+		for i := range holds {
+			d.add(volume(fmt.Sprint("gone-", i)))
+		}
+	}
+	d.steps(t, holds+2) // the attachment of data is created, and reported
+	d.add(volume("gone-0"))
+	d.goOn <- struct{}{}
+	d.steps(t, 1) // it is there still: nobody has told the ledger
 }
 
 // steps waits until so many have begun.

@@ -36,8 +36,13 @@ func (e *Executor) bounded(ctx context.Context, until time.Time) (context.Contex
 // sent is not given up when ctx is done: the API server might carry it out after
 // the lease was handed over.
 func call[T any](ctx context.Context, e *Executor, until time.Time, request func(context.Context) (T, error)) (T, error) {
+	return callIn(ctx, e, e.config.Turn, until, request)
+}
+
+// callIn is call with a turn of its own.
+func callIn[T any](ctx context.Context, e *Executor, turn func(context.Context) error, until time.Time, request func(context.Context) (T, error)) (T, error) {
 	var none T
-	if err := e.config.Turn(ctx); err != nil {
+	if err := turn(ctx); err != nil {
 		return none, fmt.Errorf("%w: no turn for another request: %w", errNotSent, err)
 	}
 	if ctx.Err() != nil {

@@ -43,6 +43,10 @@ type Config struct {
 	Timeout time.Duration
 	// Turn waits until another request may be made; nil: at once.
 	Turn func(context.Context) error
+	// Background is Turn for requests that no pod waits for, and of which there may be
+	// very many at once: the lists before a hold is deleted, page by page, and its
+	// deletion. Nil: as Turn.
+	Background func(context.Context) error
 	// Lease says until when this process may write; nil: for ever.
 	Lease func() time.Time
 	// Now is the clock; time.Now when nil.
@@ -99,6 +103,9 @@ func New(config Config) (*Executor, error) {
 	}
 	if config.Turn == nil {
 		config.Turn = func(context.Context) error { return nil }
+	}
+	if config.Background == nil {
+		config.Background = config.Turn
 	}
 	if config.Lease == nil {
 		config.Lease = func() time.Time { return time.Time{} }

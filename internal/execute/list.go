@@ -60,7 +60,7 @@ func answerAll[T any, O interface {
 		next  string
 	}
 	for {
-		read, err := call(ctx, e, until(batch), func(ctx context.Context) (part, error) {
+		read, err := callIn(ctx, e, e.config.Background, until(batch), func(ctx context.Context) (part, error) {
 			items, next, err := page(ctx, options)
 			return part{items, next}, err
 		})

@@ -124,9 +124,11 @@ func (e *Executor) drop(ctx context.Context, r flow.Request) (flow.Answer, error
 	if r.Version != "" {
 		options.Preconditions.ResourceVersion = ptr.To(r.Version)
 	}
+	turn := e.config.Turn
 	var request func(context.Context) error
 	switch r.Do {
 	case flow.DropHold:
+		turn = e.config.Background
 		name := v1alpha1.VolumeHoldName(r.Volume.Driver, r.Volume.Handle)
 		request = func(ctx context.Context) error { return e.config.Moorage.VolumeHolds().Delete(ctx, name, options) }
 	case flow.DropAttachment:
@@ -150,6 +152,6 @@ func (e *Executor) drop(ctx context.Context, r flow.Request) (flow.Answer, error
 	default:
 		return unknown(r)
 	}
-	_, err := call(ctx, e, r.Until, func(ctx context.Context) (*corev1.Pod, error) { return nil, request(ctx) })
+	_, err := callIn(ctx, e, turn, r.Until, func(ctx context.Context) (*corev1.Pod, error) { return nil, request(ctx) })
 	return answerOf(r, err), err
 }
