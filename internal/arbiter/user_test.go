@@ -171,3 +171,39 @@ func TestUnboundClaimOfWhoIsGranted(t *testing.T) {
 		t.Errorf("granted: %s", got)
 	}
 }
+
+// A fence says whether the node had the volume in use when it was taken: what a kubelet
+// says that has reported is believed.
+func TestFenceSaysWhetherItWasInUse(t *testing.T) {
+	place := &ledger.NodeVolume{Node: "n1"}
+	used := &ledger.NodeVolume{Node: "n1", InUse: true}
+	p := &planner{volume: &ledger.Volume{}}
+	reports := silentNode(func(n *ledger.Node) { n.Reporting = true })
+	for i, test := range []struct {
+		node  *ledger.Node
+		place *ledger.NodeVolume
+		want  bool
+	}{{reports, place, false}, {reports, used, true}, {silentNode(func(*ledger.Node) {}), place, true}, {nil, place, true}} {
+		if f := p.newFence(test.node, test.place, nil, AfterPodGone); f.InUse != test.want || f.Rule != AfterPodGone {
+			t.Errorf("%d: %+v, want in use: %t", i, f, test.want)
+		}
+	}
+}
+
+// A pod that a dry run tries at a node takes a slot for each of its volumes, and no more.
+func TestDryRunTakesSlots(t *testing.T) {
+	l := ledger.New()
+	l.Apply(auditTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+	l.Apply(auditTime, ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 2}}})
+	for _, name := range []string{"a", "b", "c"} {
+		l.Apply(auditTime, ledger.Pod{UID: name, Version: "1", Namespace: "s", Name: name, Volumes: []ledger.PodVolume{{Name: "v", Inline: ledger.VolumeID{Driver: "d", Handle: name}}}})
+	}
+	d := &ledger.Delta{}
+	for i, tried := range []string{"a", "b"} {
+		d.Add(tried, "n1")
+		s := l.Snapshot().With(d)
+		if v := (Arbiter{}).Fit(s, PodRequest(s, s.Pod("c")), "n1", auditTime); v.Allowed() != (i == 0) {
+			t.Errorf("beside %d that are tried: %s", i+1, v.Outcome)
+		}
+	}
+}

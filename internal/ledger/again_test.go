@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"testing"
+)
+
+// A change that comes before anybody has taken a snapshot of what was there is heard of,
+// too.
+func TestChangesBetweenSnapshotsAreTouched(t *testing.T) {
+	l, v := New(), VolumeID{"d", "h"}
+	a := Attachment{Name: AttachmentName(v, "n1"), UID: "00000000-0000-0000-0000-000000000001", Version: "1", Driver: "d", Node: "n1", Inline: v}
+	l.Apply(start, a)
+	a.Version, a.Attached = "2", true
+	if touched := l.Apply(start, a); !slices.Contains(touched.Volumes, v) {
+		t.Errorf("touched: %v", touched.Volumes)
+	}
+	if got := l.Snapshot().Attachment(a.Name); !got.Attached || got.Version != "2" {
+		t.Errorf("known: %+v", got)
+	}
+}
+
+// A ticket or pod of a name that was given anew, whose end nobody here has seen, leaves
+// nothing where the one before was.
+func TestNamesThatAreGivenAnew(t *testing.T) {
+	l, v := New(), VolumeID{"d", "h"}
+	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+	ticket := Ticket{ID: TicketID{"ns", "t"}, UID: "a", Version: "1", Type: TypeManual, Node: "n1", Phase: TicketGranted, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	pod := Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n1", Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	for _, e := range []Event{ticket, pod} {
+		l.Apply(start, e)
+	}
+	if p := l.Snapshot().Volume(v).NodeVolume("n1"); p == nil || len(p.Users) != 2 {
+		t.Fatalf("at n1: %+v", p)
+	}
+	ticket.UID, ticket.Version, ticket.Node = "b", "2", "n2"
+	pod.Version, pod.Node = "2", "n2"
+	for _, e := range []Event{ticket, pod} {
+		l.Apply(start, e)
+	}
+	if p := l.Snapshot().Volume(v).NodeVolume("n1"); p != nil {
+		t.Errorf("at n1: %+v", p)
+	}
+	if p := l.Snapshot().Volume(v).NodeVolume("n2"); p == nil || len(p.Users) != 2 {
+		t.Errorf("at n2: %+v", p)
+	}
+}
+
+// An attachment that was made again under its name is of the volume that the name leads
+// to only until its PersistentVolume says otherwise.
+func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
+	l, v, other := New(), VolumeID{"d", "h"}, VolumeID{"d", "other"}
+	a := Attachment{Name: AttachmentName(v, "n1"), UID: "00000000-0000-0000-0000-000000000001", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv"}
+	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+	l.Apply(start, a)
+	l.Apply(start, PersistentVolumeGone{"pv"})
+	again := a
+	again.UID, again.Version = "00000000-0000-0000-0000-000000000002", "2"
+	l.Apply(start, again)
+	if got := l.Snapshot().AttachmentVolume(a.Name); got != v {
+		t.Errorf("it leads to %q", got)
+	}
+	l.Apply(start, PersistentVolume{Name: "pv", Version: "3", Volume: other})
+	if got := l.Snapshot().AttachmentVolume(a.Name); got != other {
+		t.Errorf("it leads to %q, and its PersistentVolume is %q", got, other)
+	}
+}
