@@ -11,16 +11,16 @@ func Bad() []World {
 		{"not ready, two leaders", bad(func(c *Config) { c.Broken, c.Leaders = 1, 2 })},
 		{"not ready, a restart", bad(func(c *Config) { c.Broken, c.Restarts = 1, 1 })},
 		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
+		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a vanished PersistentVolume", vanishing(1)},
 		{"a vanished PersistentVolume, two leaders", vanishing(2)},
 	}
 }
 
-// Open are worlds in which rules are broken today: what docs/simulation.md lists as
-// not mended. One that is mended belongs to Bad.
+// Open are worlds in which rules are broken today, or that were not searched to their
+// ends: what docs/simulation.md lists. One that is clean to its end belongs to Bad.
 func Open() []World {
 	return []World{
-		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a silence, forced by time", bad(func(c *Config) { c.Silences, c.Impatient = 1, true })},

@@ -5,6 +5,7 @@ package explore_test
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ func TestSmall(t *testing.T) {
 // EXPLORE in them; they take minutes each:
 //
 //	EXPLORE=slots go test -run TestLarge -timeout 2h -v ./test/sim/explore
+//
+// EXPLORE_STATES=1000000 ends each search after so many states.
 func TestLarge(t *testing.T) {
 	search(t, matching(slices.Concat(explore.Large(), explore.Bad()), os.Getenv("EXPLORE")))
 }
@@ -58,7 +61,11 @@ func search(t *testing.T, worlds []explore.World) {
 	for _, w := range worlds {
 		t.Run(strings.ReplaceAll(w.Name, " ", "-"), func(t *testing.T) {
 			began := time.Now()
-			r := explore.Search(w.Config, 1<<30, func(states int) {
+			limit := 1 << 30
+			if n, err := strconv.Atoi(os.Getenv("EXPLORE_STATES")); err == nil {
+				limit = n
+			}
+			r := explore.Search(w.Config, limit, func(states int) {
 				t.Logf("%d states after %s", states, time.Since(began).Round(time.Second))
 			})
 			took := time.Since(began).Round(time.Second)
@@ -66,7 +73,7 @@ func search(t *testing.T, worlds []explore.World) {
 				r = explore.Shorten(w.Config, r)
 			}
 			t.Logf("%s, in %s", r, took)
-			if r.Fault != "" || !r.Complete {
+			if r.Fault != "" || !r.Complete && limit == 1<<30 {
 				t.Fail()
 			}
 		})
