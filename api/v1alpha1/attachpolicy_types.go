@@ -14,8 +14,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:path=attachpolicies,scope=Cluster,shortName=ap,categories=moorage
 // +kubebuilder:printcolumn:name="Driver",type=string,JSONPath=`.spec.driver`
 // +kubebuilder:printcolumn:name="StorageClass",type=string,JSONPath=`.spec.storageClassName`
+// +kubebuilder:printcolumn:name="SlotsMax",type=integer,JSONPath=`.spec.slots.max`
+// +kubebuilder:printcolumn:name="Headroom",type=integer,JSONPath=`.spec.slots.headroom`
 // +kubebuilder:printcolumn:name="BindAfter",type=string,JSONPath=`.spec.bindAfter`
 // +kubebuilder:printcolumn:name="Refused",type=string,JSONPath=`.status.conditions[?(@.type=="Refused")].reason`
+// +kubebuilder:printcolumn:name="NotInEffect",type=string,JSONPath=`.status.conditions[?(@.type=="InEffect")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AttachPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -101,6 +104,7 @@ type AttachPolicySpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?(/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="name a CSIDriver (kubectl get csidrivers), or a plugin such as kubernetes.io/iscsi"
 	Driver string `json:"driver"`
 
 	// storageClassName narrows the policy to volumes of one StorageClass.
