@@ -216,8 +216,12 @@ func TestChartValues(t *testing.T) {
 func TestChartRefusesBadValues(t *testing.T) {
 	for values, want := range map[string]string{
 		"{mode: Standalone, policies: {enabled: false}}": "policies.enabled=true",
-		"mode: Both":                                                                        "mode",
-		"schedulerName: default-scheduler":                                                  "schedulerName",
+		"mode: Both":                       "mode",
+		"schedulerName: default-scheduler": "schedulerName can't be default-scheduler",
+		"image: {registry: 'https://registry.example.com'}":                                 "registry",
+		"scheduler: {pluginArgs: {grantTimeout: banana}}":                                   "grantTimeout",
+		"webhook: {resources: {limits: {memory: banana}}}":                                  "memory",
+		"webhook: {namespaceSelector: null}":                                                "namespaceSelector",
 		"controller: {replica: 3}":                                                          "replica",
 		"webhook: {timeoutSeconds: 0}":                                                      "timeoutSeconds",
 		"image: {pullPolicy: Sometimes}":                                                    "pullPolicy",

@@ -86,6 +86,9 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- if and .Values.scheduler.onlyScheduler (not .Values.scheduler.nodes) -}}
 {{- $problems = append $problems "scheduler.onlyScheduler needs scheduler.nodes: if all of its pods were lost at once, nobody would place new ones; name two or three control-plane nodes, which run one each without being scheduled" -}}
 {{- end -}}
+{{- if eq .Values.schedulerName "default-scheduler" -}}
+{{- $problems = append $problems "schedulerName can't be default-scheduler, which is the stock kube-scheduler's: choose another, such as moorage-scheduler; where there is no other kube-scheduler, scheduler.onlyScheduler=true serves the pods of default-scheduler too" -}}
+{{- end -}}
 {{- if has .Values.schedulerName (list "moorage-controller" "moorage-extender") -}}
 {{- $problems = append $problems (printf "schedulerName %s is the name of another component's Lease: choose another, such as moorage-scheduler" .Values.schedulerName) -}}
 {{- end -}}
