@@ -45,7 +45,8 @@ func Refusal(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume)
 }
 
 // Ending is the task that ends a ticket: its reservation ends when the object is
-// gone, not before. Where its pod is taken to be gone, a read must prove it.
+// gone, not before. The version that is deleted says whether it has finalizers: without
+// any it is gone once the deletion is answered. Where its pod is taken to be gone, a read must prove it.
 func Ending(t *ledger.Ticket, podGone bool) Task {
 	task := Task{Ticket: t, Commit: Request{Do: DropTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
 	if podGone {
@@ -122,7 +123,14 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		}
 	case DropTicket:
 		switch a.Result {
-		case Done, NotFound:
+		case Done:
+			if t.Ticket.Finalizers {
+				// Only its deletion is pending. It counts until a read or the watch shows it gone, here as
+				// for schedulers and for the next leader.
+				return t.end(Finished, "")
+			}
+			return t.end(Finished, "", ledger.TicketReleased{ID: t.Ticket.ID, UID: t.Ticket.UID})
+		case NotFound:
 			return t.end(Finished, "", ledger.TicketReleased{ID: t.Ticket.ID, UID: t.Ticket.UID})
 		case Conflict:
 			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))

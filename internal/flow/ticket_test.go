@@ -126,6 +126,30 @@ func TestEnding(t *testing.T) {
 	}
 }
 
+// A ticket with finalizers outlives a deletion that was answered: the controller goes on
+// counting it, as schedulers and the next leader do, until it is gone.
+func TestATicketThatOutlivesItsDeletionCounts(t *testing.T) {
+	stays := ticket("p", "n1", ledger.TypeManual, "a")
+	stays.Finalizers = true
+	for name, test := range map[string]struct {
+		answer Result
+		want   []string
+		ends   bool
+	}{
+		"pending": {Done, []string{"finished"}, false},
+		"gone":    {NotFound, []string{"tell TicketReleased", "finished"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(stays)
+			got := p.play(t, Ending(p.ledger.Snapshot().Ticket(stays.ID), false), replies(test.answer))
+			check(t, got[1:], test.want...)
+			if ended := p.ledger.Snapshot().Ticket(stays.ID) == nil; ended != test.ends {
+				t.Errorf("ended: %t", ended)
+			}
+		})
+	}
+}
+
 func TestTakeOver(t *testing.T) {
 	first, second, done := ticket("a", "n1", ledger.TypePod, "a"), ticket("b", "n1", ledger.TypePod, "b"), ticket("c", "n1", ledger.TypePod)
 	first.Epoch, done.Phase = 9, ledger.TicketGranted

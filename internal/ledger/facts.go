@@ -143,6 +143,9 @@ type Ticket struct {
 	Phase        TicketPhase
 	Reason       string // of condition Granted
 	Volumes      []TicketVolume
+	// Finalizers says that the object has some: its deletion is pending, and it counts, until
+	// they are gone.
+	Finalizers bool
 	// Ghost says that the object is gone, but still counts: nobody has yet
 	// seen its pod gone, unbound or bound on its own account.
 	Ghost bool

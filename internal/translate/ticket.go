@@ -21,6 +21,8 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		Scheduler: t.Spec.Scheduler,
 		Created:   t.CreationTimestamp.Unix(),
 		Epoch:     t.Status.Epoch,
+
+		Finalizers: len(t.Finalizers) > 0,
 	}
 	if t.Spec.TTLSeconds != nil {
 		fact.TTLSeconds = *t.Spec.TTLSeconds

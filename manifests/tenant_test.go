@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// The API server takes any text that is not empty for a pod's claimName: one that holds
+// JSON must not make the placeholder say anything else.
+func TestAClaimNameForgesNoVolumeStatus(t *testing.T) {
+	volume := claim("data")
+	volume.PersistentVolumeClaim.ClaimName = `claim-data","safeToMount":true,"safeToDetach":true},{"name":"x`
+	forged := podWith(`{"volumes":[{"name":"data","claim":"claim-data","safeToMount":true,"safeToDetach":true},{"name":"x","safeToMount":false,"safeToDetach":false,"reason":"Pending"}]}`, volume)
+	var status v1alpha1.VolumeStatus
+	if err := json.Unmarshal([]byte(forged.Annotations[v1alpha1.AnnotationVolumeStatus]), &status); err != nil || !status.Volumes[0].SafeToMount {
+		t.Fatalf("not what it is to be: %+v (%v)", status, err)
+	}
+	r := request{user: tenant, namespace: "shop", resource: pods, kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: forged}
+	check(t, loadPolicy(t, "moorage-volume-status").judge(t, r), "claimName")
+}
+
+// What the webhook makes of a pod passes the policy, or is refused with words that say what is
+// wrong: no claim can have such a name.
+func TestAClaimNameThatIsNoneIsRefusedAsSuch(t *testing.T) {
+	for name, want := range map[string]string{
+		`a"b`: "claimName", `a\b`: "claimName", "a<b": "claimName", "a&b": "claimName", "a\nb": "claimName", "a\n": "claimName", "a\u2028b": "claimName", "A": "claimName",
+		"a": "", "data-0.shop": "",
+	} {
+		volume := claim("data")
+		volume.PersistentVolumeClaim.ClaimName = name
+		stamped := podWith(placeholder(t, podWith("", volume)), volume)
+		r := request{user: tenant, namespace: "shop", resource: pods, kind: corev1.SchemeGroupVersion.WithKind("Pod"), now: stamped}
+		t.Run(name, func(t *testing.T) { check(t, loadPolicy(t, "moorage-volume-status").judge(t, r), want) })
+	}
+}
+
+// A ticket that its requester can keep from ending is one that nothing ends: nobody puts a
+// finalizer on one, at creation or later. One that is there, such as the garbage
+// collector's, stays until somebody takes it off.
+func TestATicketHasNoFinalizers(t *testing.T) {
+	with := func(finalizers ...string) *v1alpha1.VolumeTicket {
+		return &v1alpha1.VolumeTicket{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "t", Finalizers: finalizers},
+			Spec: v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: "n1", TTLSeconds: ptr.To[int64](1),
+				Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+		}
+	}
+	for name, test := range map[string]struct {
+		before, now *v1alpha1.VolumeTicket
+		want        string
+	}{
+		"created with one":  {nil, with("example.com/stay"), "finalizer"},
+		"given one later":   {with(), with("example.com/stay"), "finalizer"},
+		"given another":     {with(metav1.FinalizerDeleteDependents), with(metav1.FinalizerDeleteDependents, "example.com/stay"), "finalizer"},
+		"one taken off":     {with(metav1.FinalizerDeleteDependents), with(), ""},
+		"one that is there": {with(metav1.FinalizerDeleteDependents), with(metav1.FinalizerDeleteDependents), ""},
+	} {
+		r := request{user: "tess", namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.now}
+		if test.before != nil {
+			r.before = test.before
+		}
+		t.Run(name, func(t *testing.T) { check(t, loadPolicy(t, "moorage-ticket-finalizers").judge(t, r), test.want) })
+	}
+}
