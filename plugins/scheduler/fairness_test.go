@@ -46,10 +46,10 @@ func (c *cluster) queued(number int) []*corev1.Pod {
 // each slot, the oldest first, and no slot stays free.
 func TestOneAttemptForOneSlot(t *testing.T) {
 	c := newCluster(t)
-	const slots = 10
-	c.disks(300)
+	const slots, queue = 10, 90
+	c.disks(queue)
 	running := c.filled()
-	waiting := c.queued(300)
+	waiting := c.queued(queue)
 	before := c.attempts()
 	for i := range slots {
 		c.delete(running[0])

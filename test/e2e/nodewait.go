@@ -45,13 +45,14 @@ func nodeFailureWait() sandbox.Scenario {
 	}
 }
 
-// boundElsewhere returns nil when a pod has a node that is not this one.
+// boundElsewhere returns nil when a pod has a node that is not this one. A pod that
+// kube-scheduler has bound there before it heard of the taint is evicted, and replaced.
 func (s *story) boundElsewhere(pod *corev1.Pod, node string) error {
 	switch pod.Spec.NodeName {
 	case "":
 		return errors.New("it has no node")
 	case node:
-		return sandbox.Never("it is bound to %s", node)
+		return fmt.Errorf("it is bound to %s", node)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (s *story) successor(what, app string, check func(*corev1.Pod) error, befor
 	var found *corev1.Pod
 	s.until(what, func() error {
 		for _, pod := range s.PodsOf(sandbox.AppLabel, app) {
-			if !slices.Contains(before, pod.UID) {
+			if !slices.Contains(before, pod.UID) && pod.DeletionTimestamp == nil {
 				found = pod
 				return check(pod)
 			}

@@ -112,7 +112,7 @@ func placing() []guard {
 			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
 			Edits: []edit{{
 				File: "internal/translate/volume.go",
-				Old:  "\t\treturn required(volumeID(source.CSI.Driver, source.CSI.VolumeHandle))\n",
+				Old:  "\t\treturn volumeID(source.CSI.Driver, source.CSI.VolumeHandle)\n",
 				New:  "\t\treturn namedVolume(pv)\n",
 			}, {
 				File: "internal/translate/volume.go",
@@ -337,7 +337,7 @@ const namedVolume = `func namedVolume(pv *corev1.PersistentVolume) (ledger.Volum
 	if strings.HasPrefix(pv.Name, "pvc-") {
 		handle = pv.Spec.CSI.VolumeHandle
 	}
-	return required(volumeID(pv.Spec.CSI.Driver, handle))
+	return volumeID(pv.Spec.CSI.Driver, handle)
 }
 
 `

@@ -52,7 +52,7 @@ func byHand() map[string]string {
 		`kubectl --namespace moorage-system logs deployment/moorage-controller | grep "invariant is broken"`: "a container runtime",
 		`kubectl --namespace moorage-system logs deployment/moorage-webhook`:                                 "a container runtime",
 		`kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`:                   "a machine that is off; scenario `node-failure` sets the same taint",
-		`kubectl taint node NODE node.kubernetes.io/out-of-service-`:                                        "a machine that is back",
+		`kubectl taint node NODE node.kubernetes.io/out-of-service-`:                                         "a machine that is back",
 		`kubectl rollout restart statefulset --namespace NAMESPACE`:                                          "StatefulSets whose pods run",
 		`kubectl patch volumeattachment NAME --type=merge -p '{"metadata":{"finalizers":null}}'`:             "a driver that is gone for good",
 	}

@@ -160,7 +160,7 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
-		list, _ := s.w.VolumesOf(other)
+		list := s.w.Judge.UsedBy(s.w, other)
 		if other.Node != "" && other.Node != p.Node && other.Phase != ledger.PodFinished && slices.Contains(list, v) {
 			return true
 		}

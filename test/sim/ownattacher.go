@@ -145,7 +145,7 @@ func (a *ownAttacher) act(what, arg string) bool {
 		a.nodes()
 		a.tellAll()
 	case what == "watch-pvs" && a.renamed():
-		a.pvsAt = len(a.s.logs[world.PersistentVolumes])
+		a.names()
 		a.tellAll()
 	case what == "handle" && slices.Contains(a.ready(), decide.VolumeID(arg)):
 		a.handle(decide.VolumeID(arg))
@@ -153,6 +153,16 @@ func (a *ownAttacher) act(what, arg string) bool {
 		return false
 	}
 	return true
+}
+
+// names takes in which PersistentVolumes have gone.
+func (a *ownAttacher) names() {
+	log := a.s.logs[world.PersistentVolumes]
+	for ; a.pvsAt < len(log); a.pvsAt++ {
+		if pv, was := log[a.pvsAt].Old.(ledger.PersistentVolume); was && log[a.pvsAt].Fact == nil {
+			a.book.Forget(decide.VolumeID(pv.Volume.Handle))
+		}
+	}
 }
 
 // nodes takes in what CSINodes say.

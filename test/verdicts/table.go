@@ -139,7 +139,7 @@ func limits() []Row {
 		{"limit lowered under use", events(data, full(), only(slots("n1", 1))), p, "n1", Evictable, "node(s) have no free slot of driver disk.example.com (2 of 1 used)"},
 		{"limit lowered under use, own attachment", events(full(), only(slots("n1", 1))), pod("p", "a"), "n1", Fits, ""},
 		{"headroom", events(data, disk("a", ledger.AccessNode), only(attachment("a", "n1", nil), ledger.Policy{Name: "spare", Driver: driver, Headroom: 1})), p, "n1",
-			Evictable, "node(s) have no free slot of driver disk.example.com (1 of 1 used)"},
+			Evictable, "node(s) have no free slot of driver disk.example.com (1 of 1 used, AttachPolicy spare sets that limit)"},
 		{"no CSINode", events(data, only(ledger.NodeDriversGone{Node: "n1"})), p, "n1", Hopeless, noDriver},
 		{"no CSINode, allowed by policy", events(data, only(ledger.NodeDriversGone{Node: "n1"}, ledger.Policy{Name: "trust", Driver: driver, AllowNoDriver: true})), p, "n1", Fits, ""},
 		{"two drivers, one of them absent", events(data, far), pod("p", "data", "far"), "n1",

@@ -196,8 +196,11 @@ func (j *Judge) Proved(at At) (proved, byTime bool, attachment string) {
 	return proved, p.byTime, p.attachment
 }
 
-// Highest is the highest number of transitions that the hold of a volume has had.
-func (j *Judge) Highest(v ledger.VolumeID) int64 { return j.numbers[v].transitions }
+// Given is where the hold of a volume has it, or had it last, and the highest number of
+// transitions that it has had.
+func (j *Judge) Given(v ledger.VolumeID) (ledger.NodeName, int64) {
+	return j.numbers[v].node, j.numbers[v].transitions
+}
 
 // Led says whether the volumes of a pod are known to have led somewhere.
 func (j *Judge) Led(pod string) bool { return len(j.known[pod]) > 0 }

@@ -275,11 +275,17 @@ func (j *Judge) creates(w *World, a ledger.Attachment) {
 	others := 0
 	for _, other := range w.all[Attachments] {
 		b := other.(ledger.Attachment)
-		if j.madeFor[b.UID] != v || b.Node == a.Node || j.mayTakeFrom(w, At{v, b.Node}) || j.Cooperative && !b.Ours {
+		if j.madeFor[b.UID] != v || b.Node == a.Node || j.Cooperative && !b.Ours {
 			continue
 		}
-		if others++; others == 1 && w.migrates(v) {
+		migrates := others == 0 && w.migrates(v)
+		if migrates { // the other node may be back before this one has the volume
 			j.beside = with(j.beside, At{v, a.Node}, true)
+		}
+		if j.mayTakeFrom(w, At{v, b.Node}) {
+			continue
+		}
+		if others++; migrates {
 			continue
 		}
 		j.fault("a VolumeAttachment of %s at %s is created while it has one at %s", v, a.Node, b.Node)

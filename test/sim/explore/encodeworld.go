@@ -42,7 +42,9 @@ func (e *encoder) api(s *state) {
 		if exists {
 			e.hold(volume(i+1), h)
 		}
-		e.transitions(i+1, s.w.Judge.Highest(volume(i+1)))
+		at, transitions := s.w.Judge.Given(volume(i + 1))
+		e.text(string(at))
+		e.transitions(i+1, transitions)
 	}
 }
 

@@ -214,9 +214,10 @@ func worldFields() map[string]fields {
 		"world.Judge": {"left proofs ended doomed numbers known", map[string]string{
 			"Faults": "a search ends with the first", "Limits": same, "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "limits": same, "beside": never,
-			"over": never, "Cooperative": never, "theirs": never,
+			"over": never, "Cooperative": never, "theirs": never, "Exact": same,
 		}},
 		"world.At":    {"Volume Node", nil},
+		"world.given": {"node transitions", nil},
 		"world.proof": {"attachment byTime made", nil},
 		"world.ended": {"proof at", nil},
 	}
@@ -242,7 +243,7 @@ func flowFields() map[string]fields {
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
-			"Needed": people, "GRPC": people, "Detail": people, "Seconds": people, "Since": people, "Until": people,
+			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people,
 		}},
 		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect", map[string]string{"Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
@@ -256,7 +257,7 @@ func objectFields() map[string]fields {
 		}},
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
-			"Created": noTime, "TTLSeconds": never, "Volumes": "they are the pod's", "at": resolved,
+			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
@@ -295,13 +296,13 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
 			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
-			"drivers": same, "csi": same, "unmatched": "it follows from attachments and holds", "policies": same, "rules": same,
+			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "policies": same, "rules": same,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
-		"ledger.Volume":     {"ID Access NodeVolumes Hold earlier left", map[string]string{"inline": never, "pvs": resolved, "gen": internal}},
+		"ledger.Volume":     {"ID Access NodeVolumes Hold earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
-		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left first idle", map[string]string{"more": "nobody makes attachments under other names"}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
@@ -314,7 +315,7 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"transitions": never, "deletedAt": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt doubts left rebooted", map[string]string{
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt doubts left boot rebooted", map[string]string{
 			"CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "Renewed": "nobody reads Leases",
 			"RenewedAt": "nobody reads Leases", "LeaseRead": "nobody reads Leases", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes,
