@@ -86,8 +86,8 @@ func TestBindThatComesToNothing(t *testing.T) {
 			writes: []string{createTicket, deleteTicket}},
 		"the controller does not answer": {controller: never, deadline: time.Second,
 			want: "moorage-controller did not answer within 1s; does it run, and lead? It will be tried again", writes: []string{createTicket, deleteTicket}},
-		"the controller waits, too": {controller: unknown, deadline: time.Second,
-			want: "not granted within 1s, and will be tried again: volume data is being detached from n2", writes: []string{createTicket, deleteTicket}},
+		"the controller waits, too": {controller: unknown, deadline: 3 * time.Second,
+			want: "not granted within 3s, and will be tried again: volume data is being detached from n2", writes: []string{createTicket, deleteTicket}},
 		"the binding fails": {controller: grant, api: func(request apitest.Request, serve func()) error {
 			if request.Resource == "pods/binding" {
 				return errors.New("cut off before it arrives")
