@@ -64,5 +64,5 @@ func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 		return false
 	}
 	mayBeSame := h.BootID != "" && (n.BootID == "" || n.BootID == h.BootID)
-	return mayBeSame && (p.HasOwn() || p.Left || p.Held)
+	return mayBeSame && p.MayBeMounted()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -20,6 +21,20 @@ func Rest(kubeconfig, name string) (*rest.Config, error) {
 	}
 	config.UserAgent = name
 	return config, nil
+}
+
+// Kube returns a client for a process that asks for little, and once. An error names what
+// failed.
+func Kube(kubeconfig, name string) (kubernetes.Interface, error) {
+	config, err := Rest(kubeconfig, name)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	return client, nil
 }
 
 func find(kubeconfig string) (*rest.Config, error) {

@@ -317,7 +317,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		p.Proof.Forced = e.Forced
 		p.Reported = false
 		p.InUse = p.InUse && e.Forced && exists // nobody would take back what a node that is gone has said
-		unknown = p.InUse && p.isHere()
+		unknown = p.InUse && p.MayBeMounted()
 	})
 	if unknown {
 		l.doubt(now, t, e.Node, e.Volume, l.facts.nodes.get(e.Node).BootID, true)

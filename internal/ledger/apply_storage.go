@@ -88,9 +88,12 @@ func (l *Ledger) access(v *Volume) Access {
 // inlineChanged works out anew how many a volume may serve, since a pod that may name it
 // inline has come or gone.
 func (l *Ledger) inlineChanged(t *Touched, v VolumeID) {
-	if old := l.facts.volumes.get(v); old != nil && !old.named && l.access(old) != old.Access {
-		rec := l.volume(v)
-		rec.Access = l.access(rec)
+	old := l.facts.volumes.get(v)
+	if old == nil || old.named {
+		return
+	}
+	if access := l.access(old); access != old.Access {
+		l.volume(v).Access = access
 		t.volume(v)
 	}
 }

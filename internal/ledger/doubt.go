@@ -188,9 +188,10 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 	return p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
-// isHere says whether the volume may be mounted at the node: it is attached, may have
-// been left attached, or is held without needing an attachment.
-func (p *NodeVolume) isHere() bool { return p.HasOwn() || p.Left || p.Held }
+// MayBeMounted says whether the volume may be mounted at the node, whatever is said of
+// its use: it is attached, may have been left attached, or is held without needing an
+// attachment.
+func (p *NodeVolume) MayBeMounted() bool { return p.HasOwn() || p.Left || p.Held }
 
 // voidForced takes back what was proved by force at a node: the rule has ended.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {

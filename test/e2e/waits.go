@@ -37,19 +37,6 @@ func (s *story) gone(name string) {
 	s.until("pod "+name+" is gone", func() error { return s.PodGone(name) })
 }
 
-// bound waits until a pod has a node, and returns it.
-func (s *story) bound(name string) *corev1.Pod {
-	var pod *corev1.Pod
-	s.until("pod "+name+" is bound", func() error {
-		pod = s.View.Pod(s.Namespace, name)
-		if pod == nil || pod.Spec.NodeName == "" {
-			return errors.New("it has no node")
-		}
-		return nil
-	})
-	return pod
-}
-
 // successor waits for a pod of an application that is not one of those before,
 // and returns it once check is content with it.
 func (s *story) successor(what, app string, check func(*corev1.Pod) error, before ...types.UID) *corev1.Pod {

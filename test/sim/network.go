@@ -12,11 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// The ends that a caller sees of a request that was not answered.
-var (
-	errTimeout = errors.New("no answer in time")
-	errNoLease = errors.New("the lease is over")
-)
+// errTimeout is what a caller sees of a request that was not answered.
+var errTimeout = errors.New("no answer in time")
 
 // caller is a process that sends requests. One that is killed, or starts anew,
 // is deaf to what it sent before.

@@ -30,7 +30,6 @@ type observer struct {
 	touched func(ledger.Touched)
 	changes int         // how often the ledger has changed
 	lapses  []time.Time // when drivers' refusals are over that were heard of, in order
-	fresh   time.Time
 }
 
 func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {

@@ -145,7 +145,7 @@ func (a *ownAttacher) act(what, arg string) bool {
 		a.nodes()
 		a.tellAll()
 	case what == "watch-pvs" && a.renamed():
-		a.names()
+		a.forgetVolumes()
 		a.tellAll()
 	case what == "handle" && slices.Contains(a.ready(), decide.VolumeID(arg)):
 		a.handle(decide.VolumeID(arg))
@@ -155,8 +155,8 @@ func (a *ownAttacher) act(what, arg string) bool {
 	return true
 }
 
-// names takes in which PersistentVolumes have gone.
-func (a *ownAttacher) names() {
+// forgetVolumes takes in which PersistentVolumes have gone, as the product's attacher does.
+func (a *ownAttacher) forgetVolumes() {
 	log := a.s.logs[world.PersistentVolumes]
 	for ; a.pvsAt < len(log); a.pvsAt++ {
 		if pv, was := log[a.pvsAt].Old.(ledger.PersistentVolume); was && log[a.pvsAt].Fact == nil {

@@ -3,11 +3,9 @@
 package certificate
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/moorage-dev/moorage/internal/connect"
 )
@@ -31,13 +29,9 @@ chart runs it as a Job at each change, and daily.`,
 			if err := config.Validate(); err != nil {
 				return err
 			}
-			rest, err := connect.Rest(config.Kubeconfig, clientName)
+			client, err := connect.Kube(config.Kubeconfig, clientName)
 			if err != nil {
 				return err
-			}
-			client, err := kubernetes.NewForConfig(rest)
-			if err != nil {
-				return fmt.Errorf("client of the API server: %w", err)
 			}
 			return Ensure(command.Context(), client, config, time.Now())
 		},

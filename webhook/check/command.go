@@ -3,11 +3,9 @@
 package check
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/moorage-dev/moorage/internal/connect"
 )
@@ -41,13 +39,9 @@ trusts. The chart runs it for helm test.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			rest, err := connect.Rest(config.Kubeconfig, clientName)
+			client, err := connect.Kube(config.Kubeconfig, clientName)
 			if err != nil {
 				return err
-			}
-			client, err := kubernetes.NewForConfig(rest)
-			if err != nil {
-				return fmt.Errorf("client of the API server: %w", err)
 			}
 			return Run(command.Context(), client, config, command.OutOrStdout())
 		},

@@ -5,6 +5,7 @@ package facts
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,45 +69,45 @@ func lookAtScheduler(lease string) string {
 // perNode are parts of a scheduler's message, "3 Insufficient cpu" and the like.
 var perNode = regexp.MustCompile(`(\d+) ((?:Insufficient [^,.]+)|(?:node\(s\) [^,]+?)|(?:Too many pods))(?:,|\. |\.$|$)`)
 
+// refusals are the words by which kube-scheduler's plugins refuse nodes, with the code
+// and the advice for each. Of several in one message the first row counts.
+var refusals = []struct {
+	words    []string // any of them
+	code, do string
+}{
+	{[]string{"Insufficient "}, "InsufficientResources",
+		"Lower the pod's requests, free capacity or add nodes: kubectl describe nodes | grep -A8 'Allocated resources'"},
+	{[]string{"untolerated taint"}, "Tainted",
+		"Give the pod a toleration, or take the taint away: kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"},
+	{[]string{"didn't match Pod's node affinity/selector"}, "NodeAffinity",
+		"Compare the pod's nodeSelector and affinity with the labels: kubectl get nodes --show-labels"},
+	{[]string{"volume node affinity conflict"}, "VolumeElsewhere",
+		"The volume can be reached from other nodes only, such as those of its zone: kubectl get pv -o wide, then spec.nodeAffinity"},
+	{[]string{"topology spread constraints"}, "TopologySpread",
+		"Loosen the pod's topologySpreadConstraints, or add nodes where it may go"},
+	{[]string{"anti-affinity", "pod affinity"}, "PodAffinity",
+		"Compare the pod's affinity with where the pods that it names run"},
+	{[]string{"free ports"}, "PortTaken",
+		"Another pod of the node has that hostPort: use another, or a Service"},
+	{[]string{"were unschedulable"}, "Cordoned",
+		"Let pods go there again when the work is done: kubectl uncordon NODE"},
+	{[]string{"max volume count"}, "NoFreeSlot",
+		"See who takes the slots: kubectl moorage nodes"},
+	{[]string{"no persistent volumes available to bind", "unbound immediate PersistentVolumeClaims"}, "ClaimUnbound",
+		"See why the claim has no volume: kubectl moorage explain pvc NAME"},
+}
+
 // refusedBy is what the scheduler says of the nodes, with what a person can do
 // about the first thing that it names.
 func refusedBy(said *corev1.PodCondition) *Cause {
 	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: shortened(said.Message, "")}
 	first, _, _ := strings.Cut(said.Message, " preemption:")
-	has := func(text string) bool { return strings.Contains(first, text) }
-	switch {
-	case has("Insufficient "):
-		c.Code = "InsufficientResources"
-		c.Do = "Lower the pod's requests, free capacity or add nodes: kubectl describe nodes | grep -A8 'Allocated resources'"
-	case has("untolerated taint"):
-		c.Code = "Tainted"
-		c.Do = "Give the pod a toleration, or take the taint away: kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
-	case has("didn't match Pod's node affinity/selector"):
-		c.Code = "NodeAffinity"
-		c.Do = "Compare the pod's nodeSelector and affinity with the labels: kubectl get nodes --show-labels"
-	case has("volume node affinity conflict"):
-		c.Code = "VolumeElsewhere"
-		c.Do = "The volume can be reached from other nodes only, such as those of its zone: kubectl get pv -o wide, then spec.nodeAffinity"
-	case has("topology spread constraints"):
-		c.Code = "TopologySpread"
-		c.Do = "Loosen the pod's topologySpreadConstraints, or add nodes where it may go"
-	case has("anti-affinity") || has("pod affinity"):
-		c.Code = "PodAffinity"
-		c.Do = "Compare the pod's affinity with where the pods that it names run"
-	case has("free ports"):
-		c.Code = "PortTaken"
-		c.Do = "Another pod of the node has that hostPort: use another, or a Service"
-	case has("were unschedulable"):
-		c.Code = "Cordoned"
-		c.Do = "Let pods go there again when the work is done: kubectl uncordon NODE"
-	case has("max volume count"):
-		c.Code = "NoFreeSlot"
-		c.Do = "See who takes the slots: kubectl moorage nodes"
-	case has("no persistent volumes available to bind"), has("unbound immediate PersistentVolumeClaims"):
-		c.Code = "ClaimUnbound"
-		c.Do = "See why the claim has no volume: kubectl moorage explain pvc NAME"
-	default:
-		c.Do = "Read what the scheduler says of each node"
+	c.Do = "Read what the scheduler says of each node"
+	for _, r := range refusals {
+		if slices.ContainsFunc(r.words, func(words string) bool { return strings.Contains(first, words) }) {
+			c.Code, c.Do = r.code, r.do
+			break
+		}
 	}
 	if parts := countedParts(first); len(parts) > 0 {
 		c.Message = "no node can take it: " + strings.Join(parts, ", ")

@@ -39,7 +39,7 @@ func slots(limit int32) ledger.Event {
 // One slot comes free, and three pods wait for it. The first that is woken is refused
 // by another plugin a little later, and of the second nothing is heard: the third is
 // woken when the second's time is over, which ends after that of the first would have.
-func TestSlotOfWhoIsSilentIsTheNextOnes(t *testing.T) {
+func TestSlotOfASilentPodGoesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New()
 		l.Apply(time.Now(), slots(0))
