@@ -130,7 +130,7 @@ bench: build ## Measure Moorage beside upstream; QUICK=1 for a cut of it, OUT=FI
 .PHONY: bench-attach
 bench-attach: build $(BIN)/moorage-attacher ## Measure attachers alone: ours, stock and tuned; CUT=1 for a cut, ATTACHERS=A,B for some, OUT=FILE to keep it, ADD=1 to add to it
 	$(SANDBOX) bench-attach --moorage-attacher $(BIN)/moorage-attacher $(if $(CUT),--cut) $(if $(ATTACHERS),--attachers $(ATTACHERS)) \
-	  $(if $(OUT),--out $(OUT) --render docs/benchmarks-attach.md) $(if $(ADD),--add)
+	  $(if $(OUT),--out $(OUT) --render docs/internals/benchmarks-attach.md) $(if $(ADD),--add)
 
 .PHONY: bench-core
 bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result

@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/docpage"
 )
 
-const conformanceDoc = "../../docs/conformance-attacher.md"
+const conformanceDoc = "../../docs/internals/conformance-attacher.md"
 
 // upstreamTests are the lines of external-attacher 4.12.0 at which its tests
 // of the handlers begin (pkg/controller).

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Violation is a broken invariant (docs/invariants.md): metric, event, and
+// Violation is a broken invariant (docs/internals/invariants.md): metric, event, and
 // nothing more is done to the volume.
 type Violation struct {
 	Invariant string // I1 … I9

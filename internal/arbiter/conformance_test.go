@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/docpage"
 )
 
-const conformanceDoc = "../../docs/conformance-controller.md"
+const conformanceDoc = "../../docs/internals/conformance-controller.md"
 
 // likeness says how what we do compares with the attach/detach controller.
 type likeness string

@@ -78,7 +78,7 @@ func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 // measured for how long. Of a Node that was there, its UID, the time of its condition
 // Ready and its Lease tell. Of one that was gone already, that this process has seen
 // no Node of another UID: nobody can tell whether there was one before this process
-// began, see the residual risks in docs/invariants.md.
+// began, see the residual risks in docs/internals/invariants.md.
 func sameOutage(was ledger.Force, n *ledger.Node) bool {
 	switch {
 	case n == nil || n.UID == "":

@@ -10,7 +10,7 @@ import (
 )
 
 // release plans the next step that takes the volume from a node that does
-// not want it: the safe detach (docs/invariants.md, I3), one step at a time.
+// not want it: the safe detach (docs/internals/invariants.md, I3), one step at a time.
 func (p *planner) release(place *ledger.NodeVolume) {
 	va, node := place.Own(), p.snapshot.Node(place.Node)
 	outlived := place.InUse && (node == nil || !node.Exists) // the last word of a node that is gone

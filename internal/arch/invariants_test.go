@@ -17,11 +17,11 @@ import (
 var quoted = regexp.MustCompile("`([^`]+)`")
 
 // TestInvariantsNameWhatIsThere: the tests, exported names and scripts that
-// docs/invariants.md names exist, and each invariant names some. It names nothing that
+// docs/internals/invariants.md names exist, and each invariant names some. It names nothing that
 // is private to a package, so that a rename there is none here.
 func TestInvariantsNameWhatIsThere(t *testing.T) {
 	root := moduleRoot(t)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "invariants.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "internals", "invariants.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestInvariantsNameWhatIsThere(t *testing.T) {
 		switch {
 		case functions[last], len(script) > 0, err == nil, strings.ContainsAny(name, " …*") || strings.HasPrefix(name, "-"):
 		default:
-			t.Errorf("docs/invariants.md names %s, which is neither exported nor a test, a file or a script", name)
+			t.Errorf("docs/internals/invariants.md names %s, which is neither exported nor a test, a file or a script", name)
 		}
 	}
 }

@@ -167,7 +167,7 @@ type Proof struct {
 	Forced bool
 }
 
-// ProofStage is a step of the safe detach (docs/invariants.md, I3).
+// ProofStage is a step of the safe detach (docs/internals/invariants.md, I3).
 type ProofStage uint8
 
 const (

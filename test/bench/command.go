@@ -46,7 +46,7 @@ func NewCommand(s Session) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure attach and detach, in Moorage and upstream side by side",
 		Long: "Measures how long volumes take to attach and detach and what that costs the API server,\n" +
-			"each case in each mode on a fresh cluster. docs/benchmarks.md describes the method.\n" +
+			"each case in each mode on a fresh cluster. docs/internals/benchmarks.md describes the method.\n" +
 			"A case that fails is reported as failed, and the exit code is 1.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.do(cmd, s) },

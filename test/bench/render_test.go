@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what is rendered to the golden files and to docs/benchmarks.md")
+var rewrite = flag.Bool("rewrite", false, "write what is rendered to the golden files and to docs/internals/benchmarks.md")
 
-const document = "../../docs/benchmarks.md"
+const document = "../../docs/internals/benchmarks.md"
 
 func golden(t *testing.T, file, got string) {
 	t.Helper()

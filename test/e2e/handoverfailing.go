@@ -17,7 +17,7 @@ import (
 
 // handoverFailing guards I9: a detach that failed frees nobody. Upstream takes
 // the volume of a failed detach for one that may be anywhere, and attaches it to
-// the next node (docs/conformance-controller.md, hazard 5).
+// the next node (docs/internals/conformance-controller.md, hazard 5).
 func handoverFailing() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "handover-failing",

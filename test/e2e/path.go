@@ -14,7 +14,7 @@ import (
 
 // path is the whole way of one pod with one volume, and back. It guards the
 // order of it: the volume is reported to the kubelet only after it is attached,
-// and detached only after it has been taken back (docs/invariants.md, I4 and I5).
+// and detached only after it has been taken back (docs/internals/invariants.md, I4 and I5).
 func path() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "path",

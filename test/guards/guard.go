@@ -11,7 +11,7 @@ import (
 type guard struct {
 	// Scenario is the one that must fail, in mode standalone.
 	Scenario string
-	// Rule is what is removed, in words; I1 to I9 are those of docs/invariants.md.
+	// Rule is what is removed, in words; I1 to I9 are those of docs/internals/invariants.md.
 	Rule string
 	// Edits remove it: one, unless the rule is kept in two places.
 	Edits []edit

@@ -64,7 +64,7 @@ func (s *Sim) judgeDecisions(c *controller) {
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
 		if s.doubted(c, v.Volume, v.Node) || s.vanished(v.Volume) {
-			// A new leader would not know of the doubt (docs/invariants.md, I3), nor
+			// A new leader would not know of the doubt (docs/internals/invariants.md, I3), nor
 			// whose the volume was when the claim was lost.
 			continue
 		}

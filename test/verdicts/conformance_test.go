@@ -17,10 +17,10 @@ import (
 
 const (
 	root = "../.."
-	page = root + "/docs/conformance-scheduler.md"
+	page = root + "/docs/internals/conformance-scheduler.md"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/conformance-scheduler.md")
+var rewrite = flag.Bool("rewrite", false, "write docs/internals/conformance-scheduler.md")
 
 // clause is one thing that is asked of scheduler and extender, what becomes of
 // it, and what shows it. That is named "verdict NAME" (a row of Table), "script

@@ -54,7 +54,7 @@ type Judge struct {
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
-	// judged. Of Moorage it is asked what docs/invariants.md has for that mode.
+	// judged. Of Moorage it is asked what docs/internals/invariants.md has for that mode.
 	Cooperative bool
 	theirs      map[At]bool // detached by kube-controller-manager
 }

@@ -61,7 +61,7 @@ func checkWaits(e *Evidence) []Finding {
 func checkInvariants(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.Arbiter.Audit(e.World.Snapshot, e.now()) {
-		list = append(list, found(Error, v.String(), "Stop the pods that use the volume, and report it: docs/invariants.md says what it means.",
+		list = append(list, found(Error, v.String(), "Stop the pods that use the volume, and report it: docs/internals/invariants.md says what it means.",
 			"invariant %s is broken: %s", v.Invariant, v.Message))
 	}
 	if len(list) == 0 {

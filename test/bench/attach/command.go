@@ -45,7 +45,7 @@ func NewCommand(s bench.Session) *cobra.Command {
 		Use:   "bench-attach",
 		Short: "Measure attachers alone: VolumeAttachments that all come at once",
 		Long: "Measures external-attacher with its defaults, with raised limits, and moorage-attacher,\n" +
-			"each on a fresh cluster, see docs/benchmarks-attach.md. The whole matrix takes about an hour,\n" +
+			"each on a fresh cluster, see docs/internals/benchmarks-attach.md. The whole matrix takes about an hour,\n" +
 			"most of it external-attacher with its defaults; --cut has that attach one load only.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

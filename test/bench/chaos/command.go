@@ -30,7 +30,7 @@ func NewCommand(s bench.Session, scenario sandbox.Scenario) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench-chaos",
 		Short: "Put a mode through ten minutes of chaos and keep what came of it",
-		Long: "Runs the scenario " + scenario.Name + " in one mode, see docs/chaos.md: between 11 and 20 minutes. With\n" +
+		Long: "Runs the scenario " + scenario.Name + " in one mode, see docs/internals/chaos.md: between 11 and 20 minutes. With\n" +
 			"Moorage it passes or fails; stock Kubernetes is compared with, and what goes wrong is counted.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

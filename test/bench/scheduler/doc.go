@@ -6,7 +6,7 @@
 //
 //	reads    what command perf stores of each run
 //	decides  in which order the runs come
-//	writes   the result file, and the table in docs/benchmarks-scheduler.md
+//	writes   the result file, and the table in docs/internals/benchmarks-scheduler.md
 //
 // Each run is a process of its own, with an etcd and an API server of its own;
 // both binaries are built first. Called by `make bench-scheduler`.

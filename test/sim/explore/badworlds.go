@@ -18,7 +18,7 @@ func Bad() []World {
 }
 
 // Open are worlds in which rules are broken today, or that were not searched to their
-// ends: what docs/simulation.md lists. One that is clean to its end belongs to Bad.
+// ends: what docs/internals/simulation.md lists. One that is clean to its end belongs to Bad.
 func Open() []World {
 	return []World{
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},

@@ -20,12 +20,12 @@ import (
 
 var all = flag.Bool("all", false, "try every mutant, and not only those that are noted for CI")
 
-var rewrite = flag.Bool("rewrite", false, "look for each mutant anew, and write what finds it into testdata/mutants.txt and docs/simulation.md: takes minutes")
+var rewrite = flag.Bool("rewrite", false, "look for each mutant anew, and write what finds it into testdata/mutants.txt and docs/internals/simulation.md: takes minutes")
 
 const (
 	root = "../../.."
 	list = "testdata/mutants.txt"
-	page = root + "/docs/simulation.md"
+	page = root + "/docs/internals/simulation.md"
 )
 
 var seeds = flag.Int("seeds", 6000, "how many seeds are played at most to find a mutant")
@@ -74,7 +74,7 @@ func TestMutants(t *testing.T) {
 	t.Run("table", func(t *testing.T) {
 		text, err := os.ReadFile(page)
 		if err != nil || !strings.Contains(string(text), table(mutants)) {
-			t.Errorf("docs/simulation.md says otherwise (%v): make mutants", err)
+			t.Errorf("docs/internals/simulation.md says otherwise (%v): make mutants", err)
 		}
 	})
 }
@@ -172,7 +172,7 @@ func writeList(t *testing.T, mutants []mutant) {
 	}
 }
 
-// The table stands between these in docs/simulation.md.
+// The table stands between these in docs/internals/simulation.md.
 const (
 	tableBegins = "<!-- mutants -->\n"
 	tableEnds   = "<!-- end of mutants -->\n"

@@ -12,10 +12,10 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the stored result into docs/benchmarks-attach.md")
+var rewrite = flag.Bool("rewrite", false, "write the stored result into docs/internals/benchmarks-attach.md")
 
 const (
-	document = "../../../../docs/benchmarks-attach.md"
+	document = "../../../../docs/internals/benchmarks-attach.md"
 	stored   = "../../results/attach.json"
 )
 

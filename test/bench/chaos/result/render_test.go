@@ -62,7 +62,7 @@ func TestDocumentShowsTheResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Page().Shows(root+"docs/chaos.md", Render(r)); err != nil {
+	if err := Page().Shows(root+"docs/internals/chaos.md", Render(r)); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func TestReadmeTellsTheResult(t *testing.T) {
 		runs[run.Mode] = run
 	}
 	ours, stock := runs[sandbox.Standalone], runs[sandbox.Upstream]
-	want := fmt.Sprintf("| ten minutes of chaos: %d × `kill -9`, %d faults of the driver ([chaos](docs/chaos.md)) | %d times a volume at two nodes | %d times a volume at two nodes |",
+	want := fmt.Sprintf("| ten minutes of chaos: %d × `kill -9`, %d faults of the driver ([chaos](docs/internals/chaos.md)) | %d attaches to a second node | %d attaches to a second node, which the sandbox's disks refused |",
 		done(ours, "kill -9: "), done(ours, "faults: "), ours.Broken[diskapi.TwoNodes], stock.Broken[diskapi.TwoNodes])
 	if !strings.Contains(string(readme), want) {
 		t.Errorf("README.md lacks\n%s", want)

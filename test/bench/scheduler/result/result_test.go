@@ -96,9 +96,9 @@ func TestDocumentIsRendered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Page().Shows(filepath.Join(root, "docs", "benchmarks-scheduler.md"), Render(r)); err != nil {
+		if err := r.Page().Shows(filepath.Join(root, "docs", "internals", "benchmarks-scheduler.md"), Render(r)); err != nil {
 			name := "test/bench/results/" + filepath.Base(file)
-			t.Errorf("%s: %v, or `go run ./test/bench/scheduler --out %s --render docs/benchmarks-scheduler.md`", name, err, name)
+			t.Errorf("%s: %v, or `go run ./test/bench/scheduler --out %s --render docs/internals/benchmarks-scheduler.md`", name, err, name)
 		}
 	}
 }
