@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/bundle"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
 	"github.com/moorage-dev/moorage/internal/kubectl/drain"
@@ -110,6 +111,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		move.NewAttachCommand(b),
 		move.NewDetachCommand(b),
 		top.NewCommand(b),
+		bundle.NewCommand(b),
 		version.NewCommand(b),
 	)
 	return cmd

@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -171,7 +172,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	call := parse(r, body)
+	if r.URL.Path == "/version" {
+		reply(w, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.1"}, nil)
+		return
+	}
+	call, ok := parse(r, body)
+	if !ok {
+		reply(w, nil, failure(http.StatusNotFound, "not served"))
+		return
+	}
 	s.mu.Lock()
 	intercept, out := s.intercept, s.out
 	if !strings.HasPrefix(call.Resource, "events") {
@@ -223,18 +232,19 @@ type call struct {
 
 // parse takes the path of a request apart:
 // /api/v1 or /apis/<group>/<version>, [/namespaces/<ns>], /<resource>[/<name>[/status]].
-func parse(r *http.Request, body []byte) call {
+// It reports false for a path without a resource.
+func parse(r *http.Request, body []byte) (call, bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	c := call{query: map[string]string{}, patchType: r.Header.Get("Content-Type")}
 	c.Body = string(body)
 	for k, v := range r.URL.Query() {
 		c.query[k] = v[0]
 	}
-	if parts[0] == "api" {
-		parts = parts[2:]
-	} else {
-		parts = parts[3:]
+	depth := map[string]int{"api": 2, "apis": 3}[parts[0]]
+	if depth == 0 || len(parts) <= depth {
+		return c, false
 	}
+	parts = parts[depth:]
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		c.namespace, parts = parts[1], parts[2:]
 	}
@@ -263,7 +273,7 @@ func parse(r *http.Request, body []byte) call {
 	default:
 		c.Verb = "get"
 	}
-	return c
+	return c, true
 }
 
 func named(body []byte, namespace string) string {

@@ -14,8 +14,10 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
@@ -179,7 +181,13 @@ func (s *Server) do(c call) (any, *metav1.Status) {
 	}
 	old, ok := s.objects[key]
 	if !ok {
-		return nil, failure(http.StatusNotFound, "%s %s not found", resource, c.Name)
+		_, version := kindOf(resource)
+		group, _, _ := strings.Cut(version, "/")
+		if version == group { // the core's
+			group = ""
+		}
+		status := apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: resource}, c.name).Status()
+		return nil, &status
 	}
 	switch c.Verb {
 	case "get":

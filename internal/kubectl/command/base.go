@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/archive"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
@@ -34,8 +35,20 @@ type Base struct {
 	Set *screen.Style
 }
 
-// Connect makes the clients that the flags ask for.
+// Connect makes the clients that the flags ask for: of a cluster, or of a file that
+// answers in its place, and whose time is then the clock.
 func (b *Base) Connect() (*cluster.Cluster, error) {
+	if b.Flags.Bundle != "" {
+		a, err := archive.Open(b.Flags.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		c, err := cluster.Connect(archive.NewServer(a).Config(context.Background()), b.Flags.Namespace(), b.UserAgent)
+		if err == nil {
+			c.Clock = func() time.Time { return a.About.Taken }
+		}
+		return c, err
+	}
 	config, namespace, err := b.Flags.Config()
 	if err != nil {
 		return nil, err

@@ -3,10 +3,12 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"io"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -17,6 +19,8 @@ import (
 type Flags struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
+	// Bundle is a file of kubectl moorage bundle that answers in the place of a cluster.
+	Bundle string
 	// Warnings is where warnings of the API server are printed.
 	Warnings io.Writer
 }
@@ -32,6 +36,12 @@ func (f *Flags) AddFlags(set *pflag.FlagSet) {
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	clientcmd.BindOverrideFlags(&f.overrides, set, names)
+	set.StringVar(&f.Bundle, "bundle", "", "File of kubectl moorage bundle to read from, in place of a cluster")
+}
+
+// Namespace is the one that the flags name for a bundle, which has no context to name one.
+func (f *Flags) Namespace() string {
+	return cmp.Or(f.overrides.Context.Namespace, metav1.NamespaceDefault)
 }
 
 // Config is the client configuration that the flags lead to, and the namespace.

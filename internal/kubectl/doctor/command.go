@@ -3,11 +3,13 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
@@ -41,11 +43,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e, err := gather(cmd.Context(), c, o.probe)
+			report, err := Examine(cmd.Context(), c, o.probe)
 			if err != nil {
 				return err
 			}
-			report := examine(e)
 			if output.Structured() {
 				err = output.Print(b.Streams.Out, "DoctorReport", report)
 			} else {
@@ -65,6 +66,16 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().BoolVar(&o.probe, "probe", true, "Create a pod as a dry run in a namespace that opted in, to have the webhook called, if you may")
 	cmd.Flags().BoolVar(&o.all, "all", false, "Also show what is as it should be")
 	return cmd
+}
+
+// Examine makes every check of a cluster. With probe it creates a pod as a dry run, too, if
+// that is allowed. An error means that the cluster could not be examined.
+func Examine(ctx context.Context, c *cluster.Cluster, probe bool) (Report, error) {
+	e, err := gather(ctx, c, probe)
+	if err != nil {
+		return Report{}, err
+	}
+	return examine(e), nil
 }
 
 // limit is the rank from which on findings fail the command.

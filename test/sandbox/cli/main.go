@@ -119,7 +119,7 @@ func newRootCommand(config Config) *cobra.Command {
 	flags.BoolVar(&s.json, "json", false, "print JSON")
 	root.AddCommand(
 		newUpCommand(s), newDownCommand(s), newStatusCommand(s), newKubectlCommand(s), newListCommand(s),
-		newRunCommand(s), newDemoCommand(s), newFaultCommand(s), newJudgeCommand(s),
+		newRunCommand(s), newDemoCommand(s), newFaultCommand(s), newJudgeCommand(s), newReplayCommand(),
 	)
 	for _, build := range config.Commands {
 		root.AddCommand(build(s))

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+)
+
+// Server answers reads from an archive, as the API server would have when it was taken;
+// its Date header has that time. It refuses writes. A watch tells of nothing, since nothing
+// changes. Safe for parallel use.
+type Server struct {
+	archive *Archive
+
+	mu    sync.Mutex
+	lists map[string]*unstructured.UnstructuredList // by the name of their file
+}
+
+// NewServer makes a server of an archive.
+func NewServer(a *Archive) *Server {
+	return &Server{archive: a, lists: map[string]*unstructured.UnstructuredList{}}
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", s.archive.About.Taken.UTC().Format(http.TimeFormat))
+	if r.Method != http.MethodGet {
+		refuse(w, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "an archive"}, strings.ToLower(r.Method)).ErrStatus)
+		return
+	}
+	if raw, ok := s.archive.files[DiscoveryFile(r.URL.Path)]; ok {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(raw) // who asked has gone
+		return
+	}
+	for _, u := range s.archive.About.Unread {
+		if r.URL.Path == u.Path {
+			refuse(w, u.Status)
+			return
+		}
+	}
+	request, ok := parse(r.URL.Path)
+	if !ok {
+		refuse(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path).ErrStatus)
+		return
+	}
+	s.serve(w, r, request)
+}
+
+// request is a read of a resource: of all objects, or of those in a namespace, or of one.
+type request struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+}
+
+// parse takes a path apart: /api/v1/… or /apis/GROUP/VERSION/…, then the resource, perhaps
+// behind namespaces/NAME/, and perhaps a name.
+func parse(url string) (request, bool) {
+	parts := strings.Split(strings.Trim(url, "/"), "/")
+	var r request
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		r.resource.Version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		r.resource.Group, r.resource.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return request{}, false
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		r.namespace, parts = parts[1], parts[2:]
+	}
+	r.resource.Resource = parts[0]
+	if len(parts) == 2 {
+		r.name = parts[1]
+	}
+	return r, len(parts) <= 2
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
+	list, err := s.list(q.resource)
+	if err != nil {
+		refuse(w, apierrors.NewInternalError(err).ErrStatus)
+		return
+	}
+	if list == nil {
+		refuse(w, apierrors.NewNotFound(q.resource.GroupResource(), q.name).ErrStatus)
+		return
+	}
+	query := r.URL.Query()
+	switch {
+	case query.Get("sendInitialEvents") == "true":
+		// Who asks for a list as a watch lists in the usual way when told that it can't be.
+		refuse(w, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil).ErrStatus)
+	case query.Get("watch") != "" && query.Get("watch") != "false" && query.Get("watch") != "0":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	case q.name != "":
+		for i := range list.Items {
+			if o := &list.Items[i]; o.GetName() == q.name && o.GetNamespace() == q.namespace {
+				answer(w, o.Object)
+				return
+			}
+		}
+		refuse(w, apierrors.NewNotFound(q.resource.GroupResource(), q.name).ErrStatus)
+	default:
+		selected, err := choose(list, q.namespace, query.Get("labelSelector"), query.Get("fieldSelector"))
+		if err != nil {
+			refuse(w, apierrors.NewBadRequest(err.Error()).ErrStatus)
+			return
+		}
+		answer(w, selected.UnstructuredContent())
+	}
+}
+
+// list returns all objects of a resource; nil if the archive has no such file.
+func (s *Server) list(r schema.GroupVersionResource) (*unstructured.UnstructuredList, error) {
+	name := ObjectsFile(r)
+	raw, ok := s.archive.files[name]
+	if !ok {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if list, ok := s.lists[name]; ok {
+		return list, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	if err := list.UnmarshalJSON(raw); err != nil {
+		return nil, err
+	}
+	s.lists[name] = list
+	return list, nil
+}
+
+// choose returns the objects of a namespace (of all if empty) that both selectors match.
+func choose(list *unstructured.UnstructuredList, namespace, byLabels, byFields string) (*unstructured.UnstructuredList, error) {
+	labelled, err := labels.Parse(byLabels)
+	if err != nil {
+		return nil, err
+	}
+	having, err := fields.ParseSelector(byFields)
+	if err != nil {
+		return nil, err
+	}
+	chosen := &unstructured.UnstructuredList{Object: list.Object}
+	for _, o := range list.Items {
+		if (namespace == "" || o.GetNamespace() == namespace) && labelled.Matches(labels.Set(o.GetLabels())) && has(o, having.Requirements()) {
+			chosen.Items = append(chosen.Items, o)
+		}
+	}
+	return chosen, nil
+}
+
+// has says whether an object's fields are as required; a field that it lacks is empty.
+func has(o unstructured.Unstructured, required fields.Requirements) bool {
+	for _, r := range required {
+		value, _, err := unstructured.NestedString(o.Object, strings.Split(r.Field, ".")...)
+		if err != nil || (value == r.Value) == (r.Operator == selection.NotEquals) {
+			return false
+		}
+	}
+	return true
+}
+
+func answer(w http.ResponseWriter, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(object) // who asked has gone
+}
+
+func refuse(w http.ResponseWriter, status metav1.Status) {
+	status.Kind, status.APIVersion, status.Status = "Status", "v1", metav1.StatusFailure
+	w.Header().Set("Content-Type", "application/json")
+	if status.Code < 400 || status.Code > 599 {
+		status.Code = http.StatusInternalServerError
+	}
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) // who asked has gone
+}
+
+// Config returns a client configuration that is answered by the server, over connections
+// within this process: nobody else can read what the archive has. They end with ctx.
+func (s *Server) Config(ctx context.Context) *rest.Config {
+	connections := make(chan net.Conn)
+	server := &http.Server{Handler: s, BaseContext: func(net.Listener) context.Context { return ctx }}
+	listener := &pipes{connections: connections, done: ctx.Done()}
+	go func() { _ = server.Serve(listener) }()
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return &rest.Config{Host: "http://archive", Dial: func(dialing context.Context, _, _ string) (net.Conn, error) {
+		here, there := net.Pipe()
+		select {
+		case connections <- there:
+			return here, nil
+		case <-dialing.Done():
+			return nil, dialing.Err()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+}
+
+// pipes is a listener for connections within the process.
+type pipes struct {
+	connections <-chan net.Conn
+	done        <-chan struct{}
+}
+
+// Accept waits for the next connection.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.connections:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close does nothing: the context ends the listener.
+func (p *pipes) Close() error { return nil }
+
+// Addr is nowhere.
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "archive", Net: "pipe"} }

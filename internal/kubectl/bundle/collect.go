@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/archive"
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// resource is what is read of one: all objects, those with labels, or those of names.
+type resource struct {
+	schema.GroupVersionResource
+	labels string
+	names  []string
+}
+
+// ofMoorage are the labels of what the chart makes.
+const ofMoorage = "app.kubernetes.io/part-of=moorage"
+
+// pageSize is how many objects a request asks for.
+const pageSize = 500
+
+// resources are read in this order. The tickets come first: a reservation that ends while
+// the lists are made is then still seen as the bound pod. Secrets are not read.
+func resources() []resource {
+	of := func(group, version string, names ...string) []resource {
+		var list []resource
+		for _, name := range names {
+			list = append(list, resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name}})
+		}
+		return list
+	}
+	labelled := func(group, version, name string) []resource {
+		list := of(group, version, name)
+		list[0].labels = ofMoorage
+		return list
+	}
+	definitions := of("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+	own := []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies}
+	for _, name := range own {
+		definitions[0].names = append(definitions[0].names, name+"."+v1alpha1.GroupName)
+	}
+	var list []resource
+	for _, part := range [][]resource{
+		of(v1alpha1.GroupName, v1alpha1.SchemeGroupVersion.Version, own...),
+		of("", "v1", "pods", "persistentvolumeclaims", "persistentvolumes", "nodes"),
+		of("storage.k8s.io", "v1", "volumeattachments", "csinodes", "csidrivers", "storageclasses"),
+		of("", "v1", "events", "namespaces"),
+		of("coordination.k8s.io", "v1", "leases"),
+		of("apps", "v1", "deployments", "statefulsets", "daemonsets", "replicasets"),
+		of("batch", "v1", "jobs", "cronjobs"),
+		of("discovery.k8s.io", "v1", "endpointslices"),
+		of("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+		of("rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrolebindings"),
+		labelled("", "v1", "configmaps"), labelled("cert-manager.io", "v1", "certificates"), definitions,
+	} {
+		list = append(list, part...)
+	}
+	return list
+}
+
+// path is where a resource is asked for.
+func (r resource) path() string {
+	if r.Group == "" {
+		return "/api/" + r.Version + "/" + r.Resource
+	}
+	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
+}
+
+// collector reads a cluster into an archive.
+type collector struct {
+	client rest.Interface
+	to     *archive.Writer
+	about  archive.About
+	// pods are Moorage's, whose logs are read.
+	pods []unstructured.Unstructured
+	tell func(format string, args ...any)
+}
+
+// collect reads everything. What the API server refuses is noted; an error means that the
+// archive can't be written, or that nothing at all could be read.
+func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) error {
+	raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	taken := c.Clock().UTC().Truncate(time.Second)
+	x := &collector{client: c.Kube.Discovery().RESTClient(), to: archive.NewWriter(to, taken), tell: tell,
+		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
+	if err := x.add(archive.DiscoveryFile("/version"), raw); err != nil {
+		return err
+	}
+	read := 0
+	for _, r := range resources() {
+		n, err := x.objects(ctx, r)
+		if err != nil {
+			return err
+		}
+		read += n
+	}
+	if read == 0 {
+		return errors.New("nothing could be read: docs/kubectl.md has a ClusterRole with the rights that it takes")
+	}
+	if err := x.discovery(ctx); err != nil {
+		return err
+	}
+	if o.logs {
+		if err := x.logs(ctx, o.since); err != nil {
+			return err
+		}
+	}
+	if err := x.report(ctx, "doctor.json", func(ctx context.Context) (any, error) { return doctor.Examine(ctx, c, false) }); err != nil {
+		return err
+	}
+	if err := x.to.AddJSON("about.json", x.about); err != nil {
+		return err
+	}
+	return x.to.Close()
+}
+
+func (x *collector) add(name string, raw []byte) error {
+	return x.to.Add(name, int64(len(raw)), bytes.NewReader(raw))
+}
+
+// discovery reads what is served: of which groups, and of each group that is read.
+func (x *collector) discovery(ctx context.Context) error {
+	paths := []string{"/api", "/apis"}
+	seen := map[string]bool{}
+	for _, r := range resources() {
+		p := r.path()
+		p = p[:len(p)-len("/"+r.Resource)]
+		if !seen[p] {
+			seen[p] = true
+			paths = append(paths, p)
+		}
+	}
+	for _, p := range paths {
+		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(p).DoRaw(ctx)
+		if err != nil {
+			x.unread(p, err)
+			continue
+		}
+		if err := x.add(archive.DiscoveryFile(p), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unread notes that a path was refused, with what the API server said.
+func (x *collector) unread(path string, err error) {
+	status := metav1.Status{Message: err.Error(), Reason: metav1.StatusReasonUnknown, Code: 500}
+	var refused apierrors.APIStatus
+	if errors.As(err, &refused) {
+		status = refused.Status()
+	}
+	x.about.Unread = append(x.about.Unread, archive.Unread{Path: path, Status: status})
+	if status.Reason != metav1.StatusReasonNotFound {
+		x.tell("not read: %s: %s", path, status.Message)
+	}
+}
+
+// objects reads a resource into the archive, and returns how many objects there were. They
+// go through a temporary file, since an archive asks for the size first.
+func (x *collector) objects(ctx context.Context, r resource) (int, error) {
+	file, err := os.CreateTemp("", "moorage-bundle-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(file.Name()) //nolint:errcheck // it is temporary
+	defer file.Close()           //nolint:errcheck // the same
+	l := &listFile{file: file}
+	err = x.read(ctx, r, "", l)
+	if apierrors.IsResourceExpired(err) { // too old to be continued: once more, all at once
+		if err := l.restart(); err != nil {
+			return 0, err
+		}
+		err = x.read(ctx, r, "0", l)
+	}
+	switch {
+	case l.err != nil:
+		return 0, l.err
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err != nil:
+		x.unread(r.path(), err)
+		return 0, nil
+	}
+	size, err := l.end()
+	if err != nil {
+		return 0, err
+	}
+	return l.count, x.to.Add(archive.ObjectsFile(r.GroupVersionResource), size, file)
+}
+
+// read reads a resource page by page, or object by object where it has names. The error is
+// the API server's; one of the file is in it.
+func (x *collector) read(ctx context.Context, r resource, limit string, to *listFile) error {
+	for _, name := range r.names {
+		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path(), name).DoRaw(ctx)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		var object unstructured.Unstructured
+		if err == nil {
+			err = object.UnmarshalJSON(raw)
+		}
+		if err != nil {
+			return err
+		}
+		to.add(object.GetAPIVersion(), object.GetKind()+"List", x.take(r, object))
+	}
+	if len(r.names) > 0 {
+		return to.err
+	}
+	if limit == "" {
+		limit = strconv.Itoa(pageSize)
+	}
+	for next := ""; ; {
+		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path()).Param("limit", limit).Param("labelSelector", r.labels)
+		if next != "" {
+			get = get.Param("continue", next)
+		}
+		raw, err := get.DoRaw(ctx)
+		var page unstructured.UnstructuredList
+		if err == nil {
+			err = page.UnmarshalJSON(raw)
+		}
+		if err != nil {
+			return err
+		}
+		to.begin(page.GetAPIVersion(), page.GetKind())
+		for _, object := range page.Items {
+			to.add(page.GetAPIVersion(), page.GetKind(), x.take(r, object))
+		}
+		if next = page.GetContinue(); next == "" || to.err != nil {
+			return to.err
+		}
+	}
+}
+
+// take returns an object as the archive has it, without what may be secret. Moorage's own
+// pods are remembered.
+func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
+	own := o.GetLabels()["app.kubernetes.io/part-of"] == "moorage"
+	archive.Redact(o.Object, own)
+	if r.Group != "storage.k8s.io" && r.Group != v1alpha1.GroupName { // of those, they say who attached, and when
+		o.SetManagedFields(nil)
+	}
+	if own && r.Resource == "pods" {
+		x.pods = append(x.pods, o)
+	}
+	return o.Object
+}
+
+// listFile is a List that is written object by object. The first error is kept.
+type listFile struct {
+	file  *os.File
+	begun bool
+	count int
+	err   error
+}
+
+func (l *listFile) write(text []byte) {
+	if l.err == nil {
+		_, l.err = l.file.Write(text)
+	}
+}
+
+func (l *listFile) begin(version, kind string) {
+	if !l.begun {
+		l.begun = true
+		l.write(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"1"},"items":[`, version, kind))
+	}
+}
+
+func (l *listFile) add(version, kind string, object map[string]any) {
+	l.begin(version, kind)
+	separator := ",\n"
+	if l.count == 0 {
+		separator = "\n"
+	}
+	l.count++
+	raw, err := json.Marshal(object)
+	if l.err == nil {
+		l.err = err
+	}
+	l.write(append([]byte(separator), raw...))
+}
+
+// restart forgets what was written.
+func (l *listFile) restart() error {
+	l.begun, l.count = false, 0
+	_, err := l.file.Seek(0, io.SeekStart)
+	return errors.Join(err, l.file.Truncate(0))
+}
+
+// end ends the list, and returns its size in bytes with the file at its beginning.
+func (l *listFile) end() (int64, error) {
+	l.begin("v1", "List")
+	l.write([]byte("\n]}\n"))
+	size, err := l.file.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = l.file.Seek(0, io.SeekStart)
+	}
+	return size, errors.Join(l.err, err)
+}

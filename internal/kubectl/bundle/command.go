@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bundle is kubectl moorage bundle: everything that is needed to answer a report,
+// in one file that can be sent to somebody who has no access to the cluster.
+//
+// Reads: what all other commands read, without Secrets; logs and metrics of Moorage's pods.
+// Decides: nothing. Writes: a file of this machine.
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+)
+
+const examples = `  # Write moorage-bundle-….tar.gz to send along with a report
+  kubectl moorage bundle
+
+  # Without logs and metrics
+  kubectl moorage bundle --logs=false --out report.tar.gz
+
+  # Ask the file what you would ask the cluster
+  kubectl moorage explain pod/db-0 -n shop --bundle report.tar.gz`
+
+// options are the command's flags.
+type options struct {
+	out   string
+	logs  bool
+	since time.Duration
+}
+
+// NewCommand makes the command.
+func NewCommand(b *command.Base) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use: "bundle", Short: "Write everything that is needed to answer a report into one file",
+		Long: "Write everything that is needed to answer a report into one file: objects as they are now, what doctor says, " +
+			"and logs and metrics of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
+			"Secrets are not read. Values of environment variables, commands and arguments of containers, parameters of volumes, " +
+			"and annotations that are neither Kubernetes' nor Moorage's are taken out. Names stay: look through the file before you publish it.",
+		Example: examples,
+		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), b) },
+	}
+	cmd.Flags().StringVarP(&o.out, "out", "f", "", "File to write, - for the output stream (default moorage-bundle-TIME.tar.gz)")
+	cmd.Flags().BoolVar(&o.logs, "logs", true, "Include logs and metrics of Moorage's pods")
+	cmd.Flags().DurationVar(&o.since, "since", time.Hour, "How far back logs go")
+	return cmd
+}
+
+func (o options) run(ctx context.Context, b *command.Base) error {
+	if o.since <= 0 {
+		return fmt.Errorf("--since %s: a positive duration, such as 1h", o.since)
+	}
+	c, err := b.Connect()
+	if err != nil {
+		return err
+	}
+	tell := func(format string, args ...any) { fmt.Fprintf(b.Streams.ErrOut, format+"\n", args...) }
+	if o.out == "-" {
+		return collect(ctx, c, b.Streams.Out, o, tell)
+	}
+	if o.out == "" {
+		o.out = "moorage-bundle-" + c.Clock().UTC().Format("20060102-150405") + ".tar.gz"
+	}
+	if err := whole(o.out, func(w io.Writer) error { return collect(ctx, c, w, o, tell) }); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(b.Streams.Out, "%s: look through it before you publish it: names of objects and logs are in it.\n"+
+		"Ask it with --bundle: kubectl moorage doctor --bundle %s\n", o.out, o.out)
+	return err
+}
+
+// whole writes a file that only its owner may read, under its name once it is whole.
+func whole(name string, write func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), ".moorage-bundle-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}

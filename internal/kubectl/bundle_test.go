@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+// bundled writes a bundle of a server, and returns its path.
+func bundled(t *testing.T, server *apitest.Server, now time.Time) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	out, stderr, code := run(t.Context(), server, now, "bundle", "--out", file)
+	if code != 0 || !strings.Contains(out, "--bundle "+file) {
+		t.Fatalf("exit code %d, output %q, errors %q", code, out, stderr)
+	}
+	return file
+}
+
+// ask runs a command on a bundle.
+func ask(t *testing.T, file string, style *screen.Style, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+	code = kubectl.RunIn(t.Context(), streams, append(args, "--bundle", file), kubectl.Setting{Style: style})
+	return out.String(), errs.String(), code
+}
+
+// Every command that only reads says of a bundle what it says of the cluster.
+func TestBundleAnswersAsTheCluster(t *testing.T) {
+	sessions, err := filepath.Glob("testdata/*/session.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, path := range sessions {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, now := load(t, filepath.Dir(path))
+		file := bundled(t, server, now)
+		var style *screen.Style
+		for line := range strings.Lines(string(raw)) {
+			if strings.HasPrefix(line, "# terminal") {
+				style = &screen.Style{Terminal: true}
+			}
+			text, ok := strings.CutPrefix(line, "$ kubectl moorage ")
+			args := strings.Fields(text)
+			if !ok || args[0] == "attach" || args[0] == "detach" {
+				continue
+			}
+			asked++
+			want, wantErr, wantCode := runIn(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }, Style: style}, args...)
+			got, gotErr, code := ask(t, file, style, args...)
+			if got != want || gotErr != wantErr || code != wantCode {
+				t.Errorf("%s: %s\nthe bundle says\n%s%s(exit code %d), the cluster\n%s%s(exit code %d)",
+					path, strings.TrimSpace(line), got, gotErr, code, want, wantErr, wantCode)
+			}
+		}
+	}
+	if asked < 50 {
+		t.Errorf("only %d commands were tried", asked)
+	}
+}
+
+// What may not be read is missing in the bundle as it is for who wrote it.
+func TestBundleWithoutRights(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	forbid(server, "pods", "persistentvolumeclaims", "volumetickets")
+	want, _, _ := run(t.Context(), server, now, "explain", "pod", "db", "-n", "shop")
+	got, _, code := ask(t, bundled(t, server, now), nil, "explain", "pod", "db", "-n", "shop")
+	if code != 0 || got != want || !strings.Contains(got, "you lack the right to list them") {
+		t.Errorf("exit code %d; the bundle says\n%s, the cluster\n%s", code, got, want)
+	}
+	forbid(server)
+	file := filepath.Join(t.TempDir(), "none.tar.gz")
+	_, stderr, code := run(t.Context(), server, now, "bundle", "--out", file)
+	if _, err := os.Stat(file); code != 1 || !strings.Contains(stderr, "nothing could be read") || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without any right: exit code %d, errors %q, file: %v", code, stderr, err)
+	}
+}
+
+// A bundle changes nothing, and says so.
+func TestBundleRefusesWrites(t *testing.T) {
+	server, now := load(t, "testdata/zoo")
+	_, stderr, code := ask(t, bundled(t, server, now), nil, "attach", "pv-kept", "--node", "worker-2", "--wait=false")
+	if code == 0 || !strings.Contains(stderr, "not supported") {
+		t.Errorf("exit code %d, errors %q", code, stderr)
+	}
+}
+
+// No secret of a pod, a volume or an annotation is in a bundle.
+func TestBundleHasNoSecrets(t *testing.T) {
+	const secret = "hunter2"
+	server, now := load(t, "testdata/handover")
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{secret}}}}
+	spec := corev1.PodSpec{
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d", VolumeAttributes: map[string]string{"password": secret}}}}},
+		Containers: []corev1.Container{{
+			Name: "c", Image: "i", Args: []string{secret}, Command: []string{secret}, LivenessProbe: probe,
+			Env: []corev1.EnvVar{{Name: "PASSWORD", Value: secret}, {Name: "KEPT", ValueFrom: &corev1.EnvVarSource{
+				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Key: "k"}}}},
+			Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{secret}}}},
+		}},
+	}
+	meta := metav1.ObjectMeta{Name: "app", Namespace: "shop", Annotations: map[string]string{
+		"kubectl.kubernetes.io/last-applied-configuration": secret, "vault.example.com/token": secret, "moorage.dev/volume-status": "{}"}}
+	server.Put("pods", &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta, Spec: spec})
+	server.Put("secrets", &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "shop"}, StringData: map[string]string{"p": secret}})
+	server.Put("persistentvolumes", &corev1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "pv-s"},
+		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: "d", VolumeHandle: "h", VolumeAttributes: map[string]string{"key": secret}}}}})
+	files := unpack(t, bundled(t, server, now))
+	for name, text := range files {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s has the secret", name)
+		}
+	}
+	for _, kept := range []string{`"KEPT"`, `"settings"`, `"moorage.dev/volume-status":"{}"`} {
+		if !strings.Contains(files["objects/core_v1_pods.json"], kept) {
+			t.Errorf("the pods lack %s", kept)
+		}
+	}
+}
+
+func unpack(t *testing.T, file string) map[string]string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	zip, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for in := tar.NewReader(zip); ; {
+		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = string(raw)
+	}
+}
+
+// A file that is no bundle is refused with what is wrong.
+func TestBrokenBundles(t *testing.T) {
+	server, now := load(t, "testdata/handover")
+	good, err := os.ReadFile(bundled(t, server, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := func(name, content string) []byte {
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		files := tar.NewWriter(zip)
+		err := errors.Join(files.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o600}),
+			func() error { _, err := io.WriteString(files, content); return err }(), files.Close(), zip.Close())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	for what, c := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"no archive":     {[]byte("this is no archive at all"), "gzip"},
+		"empty":          {nil, "EOF"},
+		"cut off":        {good[:len(good)/2], "unexpected EOF"},
+		"another":        {packed("README", "x"), "no about.json"},
+		"a newer format": {packed("about.json", `{"format":9,"client":"9.0"}`), `its format is 9, and this program reads format 1: use the release that wrote it, "9.0"`},
+		"no JSON":        {packed("about.json", `{`), "about.json"},
+	} {
+		file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+		if err := os.WriteFile(file, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, stderr, code := ask(t, file, nil, "nodes"); code != 1 || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "is no file of kubectl moorage bundle") {
+			t.Errorf("%s: exit code %d, output %q, errors %q", what, code, out, stderr)
+		}
+	}
+	if _, stderr, code := ask(t, filepath.Join(t.TempDir(), "nowhere"), nil, "nodes"); code != 1 || !strings.Contains(stderr, "no such file") {
+		t.Errorf("no file: exit code %d, errors %q", code, stderr)
+	}
+}

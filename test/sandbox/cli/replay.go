@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/archive"
+)
+
+// newReplayCommand serves a file of kubectl moorage bundle as a cluster that stands still,
+// for kubectl and whatever else reads an API server.
+func newReplayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Serve a file of kubectl moorage bundle as a cluster that stands still, for kubectl",
+		Long: "Serve a file of kubectl moorage bundle as a cluster that stands still, for kubectl, until Ctrl-C.\n\n" +
+			"It is answered on this machine's loopback address without a password. " +
+			"kubectl moorage COMMAND --bundle FILE needs no server.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return replay(cmd.Context(), args[0], func(kubeconfig string, about archive.About) {
+				fmt.Fprintf(cmd.OutOrStdout(), "The cluster as it was at %s (kubectl moorage %s). Ask it in another terminal, for example:\n\n  export KUBECONFIG=%s\n  kubectl get pods --all-namespaces\n",
+					about.Taken.Format(time.RFC3339), about.Client, kubeconfig)
+			})
+		},
+	}
+}
+
+// replay serves an archive until ctx ends. It calls started with a kubeconfig for it.
+func replay(ctx context.Context, file string, started func(kubeconfig string, about archive.About)) error {
+	a, err := archive.Open(file)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "moorage-replay-")
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // it is temporary
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	config := api.NewConfig()
+	config.Clusters["bundle"] = &api.Cluster{Server: "http://" + listener.Addr().String()}
+	config.Contexts["bundle"] = &api.Context{Cluster: "bundle"}
+	config.CurrentContext = "bundle"
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := &http.Server{
+		Handler: archive.NewServer(a), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	started(kubeconfig, a.About)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
