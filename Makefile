@@ -168,9 +168,14 @@ LINTED := ./api/... ./controller/... ./internal/... ./test/mutate/... ./webhook/
 $(BIN)/golangci-lint: FORCE
 	@$(GO) build -C hack/lint -ldflags '-s -w' -o $(abspath $@) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# So is actionlint, whose YAML library golangci-lint wants in another version.
+$(BIN)/actionlint: FORCE
+	@$(GO) build -C hack/actionlint -ldflags '-s -w' -o $(abspath $@) github.com/rhysd/actionlint/cmd/actionlint
+
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## Check the code with the linters of .golangci.yaml
+lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check the code with the linters of .golangci.yaml, and the workflows
 	$(BIN)/golangci-lint run $(LINTED)
+	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs and manifests/
