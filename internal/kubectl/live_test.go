@@ -107,6 +107,33 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// drain-plan -w ends with exit code 0 once the volumes of every pod that is left can go
+// elsewhere.
+func TestDrainPlanWatch(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	setting := kubectl.Setting{Now: func() time.Time { return now }}
+	out, ended := start(t.Context(), server, setting, "drain-plan", "worker-1", "-w")
+	out.await(t, "would wait")
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		server.Remove("pods", "shop", name)
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// Without a driver that has said its limit there is no sum to compare with.
+func TestTopWithoutLimits(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	for _, node := range []string{"worker-1", "worker-2", "worker-3"} {
+		server.Remove("csinodes", "", node)
+	}
+	out, _, code := run(t.Context(), server, now, "top", "--once")
+	if code != 0 || !strings.Contains(out, "no limit known") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
 // top draws on a terminal's other screen, draws changes, and leaves the
 // terminal as it was.
 func TestTop(t *testing.T) {

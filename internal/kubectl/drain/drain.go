@@ -7,25 +7,31 @@
 package drain
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
 // NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	output := screen.NewOutput(false)
+	var watch bool
 	cmd := &cobra.Command{
 		Use: "drain-plan NODE", Short: "Say whether a node's volumes can go elsewhere, and which pod would wait and why",
 		Long: "Say whether the volumes of a node's pods can go elsewhere, and which pod would wait and why. Nothing is changed.\n\n" +
 			"Volumes, node selectors and affinity, and taints are looked at; CPU, memory, pod affinity and disruption budgets are not.\n\n" +
 			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait or the node is not ready, 1 when nothing could be said.",
-		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 && kubectl drain worker-1 --ignore-daemonsets",
-		Args:    command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
+		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 && kubectl drain worker-1 --ignore-daemonsets\n\n" +
+			"  # Wait until it may be drained\n  kubectl moorage drain-plan worker-1 --watch && kubectl drain worker-1 --ignore-daemonsets",
+		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
 			if len(args) > 0 {
 				return nil
 			}
@@ -35,25 +41,75 @@ func NewCommand(b *command.Base) *cobra.Command {
 			if err := output.Validate(); err != nil {
 				return err
 			}
+			p := &planner{base: b, output: output, node: args[0]}
+			if watch {
+				return p.follow(cmd.Context())
+			}
 			_, w, err := b.Read(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if w.Node(args[0]) == nil {
-				return command.Missing(w.Unseen, "nodes", "", args[0], command.ObjectNames(w.Nodes))
-			}
-			plan := w.DrainPlan(args[0])
-			if output.Structured() {
-				err = output.Print(b.Streams.Out, "DrainPlan", plan)
-			} else {
-				err = screen.DrainPlan(b.Streams.Out, b.Style(), plan, w.Now)
-			}
-			if err == nil && (plan.Waits > 0 || plan.Dead) {
-				err = &command.ExitError{Code: command.ExitFindings}
-			}
-			return err
+			return p.plan(w, b.Streams.Out)
 		},
 	}
 	output.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print the plan again whenever it changes, until every pod's volumes can go elsewhere")
 	return cmd
+}
+
+type planner struct {
+	base   *command.Base
+	output *screen.Output
+	node   string
+}
+
+// plan prints the plan of a cluster as it is. The error has the exit code.
+func (p *planner) plan(w *facts.World, out io.Writer) error {
+	if w.Node(p.node) == nil {
+		return command.Missing(w.Unseen, "nodes", "", p.node, command.ObjectNames(w.Nodes))
+	}
+	plan := w.DrainPlan(p.node)
+	var err error
+	if p.output.Structured() {
+		err = p.output.Print(out, "DrainPlan", plan)
+	} else {
+		err = screen.DrainPlan(out, p.base.Style(), plan, w.Now)
+	}
+	if err == nil && (plan.Waits > 0 || plan.Dead) {
+		err = &command.ExitError{Code: command.ExitFindings}
+	}
+	return err
+}
+
+// errDone ends the watch of a plan that nothing stands in the way of.
+var errDone = errors.New("nothing stands in the way")
+
+// follow prints the plan whenever it changes, until no pod would wait.
+func (p *planner) follow(ctx context.Context) error {
+	c, err := p.base.Connect()
+	if err != nil {
+		return err
+	}
+	last := ""
+	err = c.Follow(ctx, func(w *facts.World) error {
+		var text bytes.Buffer
+		ended := p.plan(w, &text)
+		if findings := (*command.ExitError)(nil); ended != nil && !errors.As(ended, &findings) {
+			return ended
+		}
+		if text.String() != last {
+			last = text.String()
+			if _, err := p.base.Streams.Out.Write(text.Bytes()); err != nil {
+				return err
+			}
+		}
+		if ended == nil {
+			return errDone
+		}
+		return nil
+	})
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	return err
 }

@@ -46,8 +46,12 @@ func (t Top) Print(w io.Writer, s Style) error {
 			total += *x.Limit
 		}
 	}
-	fmt.Fprintf(&b, "%s  slots taken: %d of %d   pods that wait: %d   volumes on their way: %d\n\n",
-		s.paint(bold, t.Now.UTC().Format("15:04:05")), used, total, len(t.Waits), len(t.Volumes))
+	slots := fmt.Sprintf("%d of %d", used, total)
+	if total == 0 { // as before drivers have registered
+		slots = fmt.Sprintf("%d, no limit known", used)
+	}
+	fmt.Fprintf(&b, "%s  slots taken: %s   pods that wait: %d   volumes on their way: %d\n\n",
+		s.paint(bold, t.Now.UTC().Format("15:04:05")), slots, len(t.Waits), len(t.Volumes))
 	waits, volumes := newTable("POD", "NODE", "STATE", "REASON", "FOR"), Volumes(t.Volumes, t.Now)
 	for _, x := range t.Waits {
 		waits.add(x.Who.String(), x.Who.Namespace+"/"+x.Who.Name, orNone(x.Node), x.State, orNone(x.Code), ago(t.Now, x.Since))
