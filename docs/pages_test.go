@@ -86,6 +86,41 @@ func TestAUsersPathIsShort(t *testing.T) {
 	}
 }
 
+// riddles are words of users' pages that readers stumbled over, with what is meant.
+var riddles = map[*regexp.Regexp]string{
+	regexp.MustCompile(`(?i)\btold\b`):                        "who writes or reports what, and where",
+	regexp.MustCompile(`(?i)\bread it so\b`):                  "how to read it",
+	regexp.MustCompile(`(?i)\bfor nobody\b`):                  "no pod uses it",
+	regexp.MustCompile(`(?i)\bgiven back\b`):                  "released, or gives way",
+	regexp.MustCompile(`(?i)\bits kubelet's word\b`):          "its kubelet's report",
+	regexp.MustCompile(`(?i)\brules? of force\b`):             "forced detach",
+	regexp.MustCompile(`(?i)\b(no|is a) mystery\b`):           "what it says",
+	regexp.MustCompile(`(?i)\bunhurried\b`):                   "in the background",
+	regexp.MustCompile(`(?i)\bit may be that\b`):              "perhaps",
+	regexp.MustCompile(`(?i)\bthat there (is|are) none of\b`): "unknown",
+}
+
+// Users' pages say things in the usual words.
+func TestUsersPagesSayItPlainly(t *testing.T) {
+	users := []string{"../README.md"}
+	for _, pattern := range []string{"*.md", "operate/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		users = append(users, found...)
+	}
+	for _, page := range users {
+		for i, line := range strings.Split(text(t, page), "\n") {
+			for riddle, meant := range riddles {
+				if found := riddle.FindString(line); found != "" {
+					t.Errorf("%s:%d says %q: say %s", page, i+1, found, meant)
+				}
+			}
+		}
+	}
+}
+
 // The versions that people are told are those that the module is built with.
 func TestVersionsAreThoseOfTheModule(t *testing.T) {
 	page := text(t, "operate/compatibility.md")

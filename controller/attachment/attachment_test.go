@@ -270,7 +270,7 @@ func TestForcedDetachIsTold(t *testing.T) {
 		}
 	}
 	want := `
-# HELP moorage_forced_detaches_total Volumes detached without their kubelet's word, by the rule that said so.
+# HELP moorage_forced_detaches_total Volumes detached without their kubelet's report, by rule.
 # TYPE moorage_forced_detaches_total counter
 moorage_forced_detaches_total{rule="AfterPodGone"} 1
 moorage_forced_detaches_total{rule="OutOfService"} 1

@@ -119,7 +119,7 @@ func (e *Events) ForcedDetach(node ledger.NodeName, v ledger.VolumeID, rule stri
 	}
 	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", node, "rule", rule)
 	e.warn(OfNode(node), eventForcedDetach,
-		fmt.Sprintf("volume %s was detached without the kubelet's word that it is not in use, by rule %s", v, rule))
+		fmt.Sprintf("volume %s was detached without the kubelet's report that it is unused, by rule %s", v, rule))
 }
 
 // flexVolume is what is told of a FlexVolume where this controller does the whole job.

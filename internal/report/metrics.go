@@ -51,7 +51,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		}, []string{"step", "result"}),
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "moorage_forced_detaches_total",
-			Help: "Volumes detached without their kubelet's word, by the rule that said so.",
+			Help: "Volumes detached without their kubelet's report, by rule.",
 		}, []string{"rule"}),
 		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "moorage_invariant_violations_total",

@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 # HELP attach_detach_controller_attachdetach_controller_forced_detaches Number of times the A/D Controller performed a forced detach
 # TYPE attach_detach_controller_attachdetach_controller_forced_detaches counter
 attach_detach_controller_attachdetach_controller_forced_detaches{reason="out-of-service"} 1
-# HELP moorage_forced_detaches_total Volumes detached without their kubelet's word, by the rule that said so.
+# HELP moorage_forced_detaches_total Volumes detached without their kubelet's report, by rule.
 # TYPE moorage_forced_detaches_total counter
 moorage_forced_detaches_total{rule="OutOfService"} 1
 # HELP moorage_invariant_violations_total Broken invariants that an audit found. Any is a bug, or somebody else's doing.
