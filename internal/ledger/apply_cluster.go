@@ -54,6 +54,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if ended {
 		l.voidForced(now, t, rec)
 	}
+	defer l.beginBulk(s.Name, reported, inUse)()
 	l.doubtAfter(now, t, &was, &s)
 	l.hear(s.Name, inUse)
 	// First what is there, then what is not: a place that stays is never lost
@@ -138,6 +139,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec := l.node(e.Name)
 	// What it had in use stays so: a deleted Node object proves nothing.
 	wasReady := rec.Ready == ReadyTrue
+	defer l.beginBulk(e.Name)()
 	l.dropFenced(now, t, rec)
 	rec.OutOfServiceAt = time.Time{}
 	rec.Exists, rec.Ready, rec.Reporting = false, ReadyUnknown, false
@@ -153,7 +155,6 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 	}
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
-	l.sweepNode(l.node(e.Name))
 }
 
 // dropFenced ends the use of volumes that were detached from a node while somebody
@@ -181,6 +182,11 @@ func (d NodeDrivers) apply(l *Ledger, now time.Time, t *Touched) {
 	for i := range rec.Drivers {
 		rec.Drivers[i].Registered = false
 	}
+	names := make([]string, 0, len(d.Drivers))
+	for _, driver := range d.Drivers {
+		names = append(names, driver.Name)
+	}
+	rec.ownDrivers(names)
 	for _, driver := range d.Drivers {
 		own := rec.ownDriver(driver.Name)
 		own.DriverOnNode, own.Registered, own.Exhausted = driver, true, false

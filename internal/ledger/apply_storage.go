@@ -108,14 +108,25 @@ func (l *Ledger) inlineAccess(v *Volume) Access {
 			if u.Pod == "" || p == nil {
 				continue
 			}
-			for _, pv := range p.Volumes {
-				if pv.Claim == "" && pv.Inline == v.ID {
-					most = max(most, pv.Access)
-				}
-			}
+			most = max(most, p.inline[v.ID])
 		}
 	}
 	return most
+}
+
+// inlineOf are the volumes that a pod names inline.
+func inlineOf(volumes []PodVolume) map[VolumeID]Access {
+	var inline map[VolumeID]Access
+	for _, v := range volumes {
+		if v.Claim != "" || v.Inline.IsZero() {
+			continue
+		}
+		if inline == nil {
+			inline = map[VolumeID]Access{}
+		}
+		inline[v.Inline] = max(inline[v.Inline], v.Access)
+	}
+	return inline
 }
 
 // resolveAgain places anew everything that names a PersistentVolume.

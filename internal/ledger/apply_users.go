@@ -18,6 +18,7 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 			p.at = old.at
 		}
 	}
+	p.inline = inlineOf(p.Volumes)
 	if old != nil && (old.Node != p.Node || p.Phase == PodFinished) {
 		l.doubtIdle(now, t, old)
 	}
@@ -130,9 +131,11 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 // end: a claim that was deleted and made again meanwhile leads to another disk, which
 // is not the one that is mounted.
 func keep(at, was []VolumeID) []VolumeID {
+	has := setOf(at)
 	for _, v := range was {
-		if v.IsReal() && !v.IsZero() && !slices.Contains(at, v) {
+		if v.IsReal() && !v.IsZero() && !has.has(v) {
 			at = append(at, v)
+			has.add(v)
 		}
 	}
 	return at
@@ -224,8 +227,12 @@ func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []
 // moveUser makes u a user of the volumes in is, and no longer of those only
 // in was.
 func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is []VolumeID) {
+	if n != "" && len(was)+len(is) > fewVolumes {
+		defer l.beginBulk(n, is)()
+	}
+	had, has := setOf(was), setOf(is)
 	for _, v := range is {
-		if !slices.Contains(was, v) {
+		if !had.has(v) {
 			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {
 				p.Users = add(p.Users, u)
 				p.Proof = Proof{} // it said that nobody wants the volume
@@ -234,7 +241,7 @@ func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is
 		}
 	}
 	for _, v := range was {
-		if !slices.Contains(is, v) {
+		if !has.has(v) {
 			l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Users = drop(p.Users, u) })
 			l.inlineChanged(t, v)
 		}

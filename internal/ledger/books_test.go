@@ -99,8 +99,8 @@ func kept(l *Ledger) string {
 		b.add("node "+string(n.Name), "reported=", n.reported, " inUse=", n.inUse)
 		for _, d := range n.Drivers {
 			page := fmt.Sprintf("node %s driver %s", n.Name, d.Name)
-			b.add(page, "used=", d.Used, " in order=", slices.IsSorted(d.handles))
-			for _, h := range d.handles {
+			b.add(page, "used=", d.Used, " in order=", slices.IsSorted(slices.Collect(d.handles.all())))
+			for h := range d.handles.all() {
 				b.add(page, "handle ", h)
 			}
 		}

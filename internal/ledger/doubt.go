@@ -32,17 +32,34 @@ type doubt struct {
 // Doubts says whether the node's list does not tell if a volume is in use there. It
 // counts as in use (NodeVolume.InUse).
 func (n *Node) Doubts(v VolumeID) bool {
-	return n != nil && slices.ContainsFunc(n.doubts, func(d doubt) bool { return d.volume == v })
+	if n == nil {
+		return false
+	}
+	_, found := n.findDoubt(v)
+	return found
+}
+
+func (n *Node) findDoubt(v VolumeID) (i int, found bool) {
+	return slices.BinarySearchFunc(n.doubts, v, func(d doubt, v VolumeID) int { return compareVolumes(d.volume, v) })
 }
 
 // doubt begins to count a volume as in use at a node, whatever the node's list says.
 func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, boot string, listed bool) {
+	l.doubtAll(now, t, n, []doubt{{volume: v, boot: boot, listed: listed}})
+}
+
+// doubtAll is doubt for several volumes of a node, each named once.
+func (l *Ledger) doubtAll(now time.Time, t *Touched, n NodeName, list []doubt) {
 	rec := l.node(n)
-	if rec.Doubts(v) {
+	list = slices.DeleteFunc(list, func(d doubt) bool { return rec.Doubts(d.volume) })
+	if len(list) == 0 {
 		return
 	}
-	rec.doubts = append(slices.Clip(rec.doubts), doubt{volume: v, boot: boot, listed: listed})
-	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.InUse = true })
+	rec.doubts = append(slices.Clip(rec.doubts), list...)
+	slices.SortFunc(rec.doubts, func(a, b doubt) int { return compareVolumes(a.volume, b.volume) })
+	for _, d := range list {
+		l.changeNodeVolume(now, t, d.volume, n, func(p *NodeVolume) { p.InUse = true })
+	}
 }
 
 // trust ends the doubt about a volume whose attachment at a node has gone: it is in use
@@ -62,7 +79,7 @@ func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
 		return false, false
 	}
 	rec := l.node(n)
-	i := slices.IndexFunc(rec.doubts, func(d doubt) bool { return d.volume == v })
+	i, _ := rec.findDoubt(v)
 	listed = rec.doubts[i].listed
 	rec.doubts = removeAt(rec.doubts, i)
 	return listed, true
@@ -98,26 +115,30 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	if n.boot == "" {
 		return
 	}
+	left := setOf(n.left)
+	var list []doubt
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
-		if p.Reported || slices.Contains(n.left, v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
-			l.doubt(now, t, n.Name, v, n.boot, false)
+		if p.Reported || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
+			list = append(list, doubt{volume: v, boot: n.boot})
 		}
 	}
+	l.doubtAll(now, t, n.Name, list)
 }
 
-// withDoubted adds the volumes in doubt to a new list of what the node has in use.
+// withDoubted adds the volumes in doubt to a new list of what the node has in use, which
+// is sorted.
 func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
 	all := slices.Clip(inUse)
 	for _, d := range n.doubts {
-		if !slices.Contains(inUse, d.volume) {
+		if _, found := slices.BinarySearchFunc(inUse, d.volume, compareVolumes); !found {
 			all = append(all, d.volume)
 		}
 	}
 	return all
 }
 
-// hear takes in which of the volumes in doubt a new list of the node's names, and
+// hear takes in which of the volumes in doubt a new sorted list of the node's names, and
 // forgets the doubts about mounts of another boot than the node's.
 func (l *Ledger) hear(n NodeName, inUse []VolumeID) {
 	rec := l.node(n)
@@ -128,7 +149,7 @@ func (l *Ledger) hear(n NodeName, inUse []VolumeID) {
 		return d.boot != "" && rec.BootID != "" && d.boot != rec.BootID
 	})
 	for i := range rec.doubts {
-		rec.doubts[i].listed = slices.Contains(inUse, rec.doubts[i].volume)
+		_, rec.doubts[i].listed = slices.BinarySearchFunc(inUse, rec.doubts[i].volume, compareVolumes)
 	}
 }
 

@@ -181,6 +181,9 @@ func (t *Touched) ticket(id TicketID) {
 		if x == id {
 			return
 		}
+		if len(t.Tickets) > 64 { // as in volume
+			break
+		}
 	}
 	t.Tickets = append(t.Tickets, id)
 }

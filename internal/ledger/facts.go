@@ -101,7 +101,8 @@ type Pod struct {
 	OptedOut bool
 	Volumes  []PodVolume
 
-	at []VolumeID // where each of Volumes leads, zero where nowhere; then what else it may use
+	at     []VolumeID          // where each of Volumes leads, zero where nowhere; then what else it may use
+	inline map[VolumeID]Access // of the volumes that it names inline, the most restrictive; nil: none
 }
 
 // PodVolume is a volume of a pod that may need an attachment.

@@ -95,16 +95,16 @@ func count(b bool) int {
 
 func (n *Node) enter(v VolumeID) {
 	d := n.ownDriver(v.Driver)
-	if i, found := slices.BinarySearch(d.handles, v.Handle); !found {
-		d.handles = insertAt(d.handles, i, v.Handle)
+	if more, changed := d.handles.with(v.Handle); changed {
+		d.handles = more
 		d.Used++
 	}
 }
 
 func (n *Node) leave(v VolumeID) {
 	d := n.ownDriver(v.Driver)
-	if i, found := slices.BinarySearch(d.handles, v.Handle); found {
-		d.handles = removeAt(d.handles, i)
+	if fewer, changed := d.handles.without(v.Handle); changed {
+		d.handles = fewer
 		d.Used--
 	}
 	n.sweepDrivers()
@@ -113,6 +113,9 @@ func (n *Node) leave(v VolumeID) {
 // sweepDrivers removes the drivers' entries that say nothing any more. What a
 // CSINode said before a driver left it is remembered.
 func (n *Node) sweepDrivers() {
+	if n.inBulk {
+		return
+	}
 	n.Drivers = slices.DeleteFunc(n.Drivers, func(d NodeDriver) bool {
 		return d.Used == 0 && !d.Registered && !d.Exhausted && d.DriverOnNode == DriverOnNode{Name: d.Name, Limit: NoLimit}
 	})
@@ -128,11 +131,54 @@ func compareVolumes(a, b VolumeID) int {
 // ownDriver returns the driver's entry for change, making it if it is new. n
 // is already owned, and so are its slices.
 func (n *Node) ownDriver(name string) *NodeDriver {
-	i, found := slices.BinarySearchFunc(n.Drivers, name, func(d NodeDriver, name string) int { return cmp.Compare(d.Name, name) })
+	i, found := n.driver(name)
 	if !found {
-		n.Drivers = slices.Insert(n.Drivers, i, NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}})
+		n.Drivers = slices.Insert(n.Drivers, i, unknownDriver(name))
 	}
 	return &n.Drivers[i]
+}
+
+// ownDrivers makes the entries that drivers lack. n is already owned, and so are its
+// slices.
+func (n *Node) ownDrivers(names []string) {
+	slices.Sort(names)
+	had := len(n.Drivers)
+	for _, name := range slices.Compact(names) {
+		if _, found := (&Node{Drivers: n.Drivers[:had]}).driver(name); !found {
+			n.Drivers = append(n.Drivers, unknownDriver(name))
+		}
+	}
+	slices.SortFunc(n.Drivers, func(a, b NodeDriver) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// unknownDriver is the entry of a driver of which nothing is known at a node.
+func unknownDriver(name string) NodeDriver {
+	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
+}
+
+// beginBulk prepares a node for many volumes that come or go in one event: what they
+// need is made at once, and what nobody needs any more is kept until the function that
+// it returns is called. A node may list as many drivers as volumes.
+func (l *Ledger) beginBulk(n NodeName, lists ...[]VolumeID) (end func()) {
+	rec := l.node(n)
+	if rec.inBulk {
+		return func() {}
+	}
+	var drivers []string
+	for _, list := range lists {
+		for _, v := range list {
+			if len(drivers) == 0 || drivers[len(drivers)-1] != v.Driver {
+				drivers = append(drivers, v.Driver)
+			}
+		}
+	}
+	rec.ownDrivers(drivers)
+	rec.inBulk = true
+	return func() {
+		rec.inBulk = false
+		rec.sweepDrivers()
+		l.sweepNode(rec)
+	}
 }
 
 // volume returns the record of v for change, making it if it is new.
@@ -176,6 +222,9 @@ func (l *Ledger) node(n NodeName) *Node {
 
 // sweepNode removes the record of a node that is gone and holds nothing.
 func (l *Ledger) sweepNode(n *Node) {
+	if n.inBulk {
+		return
+	}
 	used := slices.ContainsFunc(n.Drivers, func(d NodeDriver) bool { return d.Used > 0 })
 	if !n.Exists && !n.CSINode && !used && len(n.Tickets) == 0 {
 		l.facts.nodes.del(l.gen, n.Name)

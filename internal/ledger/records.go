@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -209,11 +210,12 @@ type Node struct {
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
 
-	doubts   []doubt    // see Doubts, in no order
+	doubts   []doubt    // see Doubts, in the order of their volumes
 	left     []VolumeID // in volumesAttached when the Node was deleted
 	boot     string     // the last bootID that a kubelet of this name has reported; empty: none
 	rebooted bool       // what is in use was said by a kubelet of an earlier boot
 	gen      uint64     // generation that may change this record
+	inBulk   bool       // many volumes come or go: see Ledger.beginBulk
 	reported int        // NodeVolumes with Reported
 	inUse    int        // NodeVolumes with InUse
 }
@@ -228,7 +230,7 @@ type NodeDriver struct {
 	Exhausted bool
 	Used      int32 // NodeVolumes here of this driver's volumes
 
-	handles []string // of the volumes that have a NodeVolume here, sorted
+	handles handles  // of the volumes that have a NodeVolume here
 	to      *machine // as the CSINode says, for attachments to share
 }
 
@@ -236,7 +238,7 @@ type NodeDriver struct {
 func (n *Node) At() []VolumeID {
 	var list []VolumeID
 	for i := range n.Drivers {
-		for _, handle := range n.Drivers[i].handles {
+		for handle := range n.Drivers[i].handles.all() {
 			list = append(list, VolumeID{n.Drivers[i].Name, handle})
 		}
 	}
@@ -251,16 +253,11 @@ func (n *Node) Driver(name string) NodeDriver {
 			return n.Drivers[i]
 		}
 	}
-	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
+	return unknownDriver(name)
 }
 
 func (n *Node) driver(name string) (int, bool) {
-	for i := range n.Drivers {
-		if n.Drivers[i].Name == name {
-			return i, true
-		}
-	}
-	return 0, false
+	return slices.BinarySearchFunc(n.Drivers, name, func(d NodeDriver, name string) int { return cmp.Compare(d.Name, name) })
 }
 
 // NodeVolume returns the volume's NodeVolume at a node, or nil.

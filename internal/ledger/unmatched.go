@@ -64,7 +64,7 @@ func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	}
 	if n := l.facts.nodes.get(a.Node); n != nil {
 		if i, ok := n.driver(a.Driver); ok {
-			for _, handle := range n.Drivers[i].handles {
+			for handle := range n.Drivers[i].handles.all() {
 				if v := (VolumeID{a.Driver, handle}); leadsTo(a.Name, v, a.Node) {
 					return v
 				}
