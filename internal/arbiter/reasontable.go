@@ -154,7 +154,7 @@ var reasonTable = [...]reasonRow{
 	}},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail != "" {
-			return fmt.Sprintf("%s may be in use at %s: %s. It is known when the machine is rebooted, is known to be powered off and has the taint node.kubernetes.io/out-of-service, or somebody who has looked there deletes its VolumeAttachment", r.volume(), r.Node, r.Detail)
+			return fmt.Sprintf("%s may be in use at %s: %s. It is known when %s", r.volume(), r.Node, r.Detail, r.waysToKnow())
 		}
 		return fmt.Sprintf("%s may be in use at %s: its kubelet has not reported since the node object was made", r.volume(), r.Node)
 	}},
@@ -177,6 +177,17 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s waits at %s: VolumeAttachment %s was made for another disk than its PersistentVolume names now, and whoever deletes it has that one detached. "+
 			"Detach the disk that it was made for by hand, take the finalizers off the VolumeAttachment, and only then delete it", r.volume(), r.Node, r.Detail)
 	}},
+}
+
+// waysToKnow names what shows that a volume is not in use at a node whose kubelet may have
+// forgotten it. Volumes of iSCSI and Fibre Channel have no VolumeAttachment to delete, and
+// their hold, which says where they are, is written again.
+func (r Reason) waysToKnow() string {
+	const boot, taint = "the machine is rebooted", "is known to be powered off and has the taint node.kubernetes.io/out-of-service"
+	if r.Volume.NoAttach() || r.Detail == forgetfulLeft {
+		return boot + ", or " + taint
+	}
+	return boot + ", " + taint + ", or somebody who has looked there deletes its VolumeAttachment"
 }
 
 func (r Reason) noFreeSlot() string {

@@ -50,6 +50,9 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		reason.Code = InUseUnknown
 		if n.Reporting {
 			reason.Detail = forgetful
+			if p.Left && !p.HasOwn() {
+				reason.Detail = forgetfulLeft
+			}
 		}
 	}
 	return refuse([]Reason{reason}), ""
@@ -57,6 +60,9 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 
 // forgetful is why the word of a kubelet that reports is not believed.
 const forgetful = "its kubelet may have forgotten that it is mounted, since for a while the node did not name it as attached"
+
+// forgetfulLeft is the same of a volume that has no VolumeAttachment there any more.
+const forgetfulLeft = forgetful + ", and it may be attached there still, though its VolumeAttachment is gone"
 
 // untilForced is what a Reason says of the time until a rule of force is over:
 // nothing while pods of the node hold it up, noTimeForces when the policy has
