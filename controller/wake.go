@@ -64,7 +64,10 @@ func (w *wake) touched(t ledger.Touched) {
 
 // volume wakes the tickets and pods that a volume matters to.
 func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
-	tickets, pods := flow.Users(w.observer.Snapshot(), id)
+	tickets, pods, nodes := flow.Users(w.observer.Snapshot(), id)
+	for _, n := range nodes {
+		w.tickets.AddNode(n)
+	}
 	for _, ticket := range tickets {
 		w.tickets.Add(ticket)
 	}

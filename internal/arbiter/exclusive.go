@@ -17,9 +17,10 @@ type view struct {
 	request  Request
 	node     ledger.NodeName
 	now      time.Time
-	// granting: tickets that are not granted count only when they rank before
-	// this one. A scheduler counts them all: who asked first comes first.
-	granting bool
+	// queue: the controller grants, and tickets that are not granted count only when
+	// they rank before this one. Nil for a scheduler, which counts them all: who asked
+	// first comes first.
+	queue *Queue
 	// detached: what nobody needs at the node any more counts as detached.
 	detached bool
 }
@@ -34,7 +35,7 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	case living, orphaned:
 		return !yields(w.snapshot, u, w.request) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
-		return !excludes(w.snapshot, v, p.Node) && !fenced(w.snapshot, v, p.Node, w.now) && (!w.granting || CompareRequests(requestOf(w.snapshot, u), w.request) < 0)
+		return !excludes(w.snapshot, v, p.Node) && !fenced(w.snapshot, v, p.Node, w.now) && (w.queue == nil || CompareRequests(requestOf(w.snapshot, u), w.request) < 0)
 	case gone, leaving:
 	}
 	return false
@@ -192,12 +193,12 @@ func (w view) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.C
 		if p.Node == w.node && a != ledger.AccessPod {
 			continue
 		}
-		for _, u := range p.Users {
+		for _, u := range w.queue.blockers(p, w.request) {
 			st := standingOf(w.snapshot, u)
 			waits := u.Pod != "" && st == living && has != "" && p.Node != has && !migratesTo(w.snapshot, v, p)
 			if waits || rooted && (st == asking || migrating(w.snapshot, v, u)) {
 				passed = true
-			} else if w.blocks(v, p, u) {
+			} else if len(reasons) < fewUsers && w.blocks(v, p, u) {
 				reasons = append(reasons, w.heldBy(v, p, u, need.Name, code))
 			}
 		}
@@ -228,7 +229,7 @@ func (w view) has(v *ledger.Volume) ledger.NodeName {
 // the volume. What the request's own pod has elsewhere does not count. Grant asks
 // by itself, with the grant in the snapshot.
 func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
-	if w.granting || !v.ID.IsReal() {
+	if w.queue != nil || !v.ID.IsReal() {
 		return nil
 	}
 	s := w.snapshot
@@ -249,7 +250,7 @@ func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
 // lives says whether another user has an exclusive volume at a node and will
 // stay.
 func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
-	return p != nil && slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+	return p != nil && slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
 		return standingOf(w.snapshot, u) == living && w.blocks(v, p, u)
 	})
 }
@@ -259,7 +260,7 @@ func (w view) lives(v *ledger.Volume, p *ledger.NodeVolume) bool {
 // it without asking, as a bound pod has, is given back: the request is denied, so
 // that the other need not wait for it.
 func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name string, code ledger.Code) Reason {
-	if st := standingOf(w.snapshot, u); w.granting && (st == asking || st == living) && w.promisedToRequest(v) {
+	if st := standingOf(w.snapshot, u); w.queue != nil && (st == asking || st == living) && w.promisedToRequest(v) {
 		code = Outranked
 	}
 	return Reason{Code: code, Volume: v.ID, Claim: name, Node: p.Node, Who: requester(w.snapshot, u)}

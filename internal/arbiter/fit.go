@@ -26,6 +26,9 @@ type Arbiter struct {
 // Admissible says whether a request can be met at any node at all. Its
 // reasons concern claims, volumes and policies, not nodes.
 func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
+	if many := r.tooMany(s); len(many) > 0 {
+		return refuse(many)
+	}
 	var reasons []Reason
 	for _, need := range r.Needs {
 		reasons = append(reasons, need.broken(s)...)
@@ -103,8 +106,11 @@ func (a Arbiter) judge(w view) Verdict {
 // wherever says what keeps a request from the node that is not a matter of
 // slots.
 func (w view) wherever() []Reason {
+	if many := w.request.tooMany(w.snapshot); len(many) > 0 {
+		return many
+	}
 	var reasons []Reason
-	if !w.granting { // the controller goes by its own mode, whatever an earlier one has said
+	if w.queue == nil { // the controller goes by its own mode, whatever an earlier one has said
 		reasons = tooEarly(w.snapshot, w.request, refused)
 	}
 	for _, need := range w.request.Needs {

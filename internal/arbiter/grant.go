@@ -20,56 +20,10 @@ import (
 // that rank before it count, and those after it do not. But a decision on a
 // later snapshot has to know of every grant given before: the ledger is told
 // the answer of each write first, and where the answer is lost, what is found.
+//
+// Who decides on several tickets of a node does so by one Queue.
 func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Verdict, []Step) {
-	r := TicketRequest(s, t)
-	w := view{arbiter: a, snapshot: s, request: r, node: t.Node, now: now, granting: true}
-	if lost := w.fenced(); len(lost) > 0 {
-		return refuse(lost), nil // before all else: whoever waits for this ticket to give way sees that it has
-	}
-	verdict := a.judge(w)
-	if node := s.Node(t.Node); node == nil || !node.Exists {
-		// Without a node nothing else that waits says anything new.
-		reasons := slices.DeleteFunc(slices.Clone(verdict.Reasons), func(r Reason) bool { return outcomeOf(r.Code) == Wait })
-		verdict = refuse(append(reasons, Reason{Code: NodeMissing, Node: t.Node}))
-	}
-	if !verdict.Allowed() {
-		return verdict, nil
-	}
-	if early := tooEarly(s, r, a.refuses); len(early) > 0 {
-		return refuse(early), nil
-	}
-	if gaveWay(t) && len(r.Needs) > 0 {
-		// It asks anew, and that is written first: from here on a hold that
-		// names it means it.
-		return refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
-	}
-	granted := s.With(&ledger.Delta{Granted: t.ID})
-	var steps []Step
-	for _, need := range r.Needs {
-		v := s.Volume(need.Volume)
-		if v == nil || !v.ID.IsReal() || !s.AttachRequired(v.ID.Driver) {
-			continue
-		}
-		p := a.planner(granted, v, now)
-		if !p.exclusive {
-			continue
-		}
-		if reason, kept := p.heldBack(r, t.Node, need.Name); kept {
-			return refuse([]Reason{reason}).SeenFrom(r.Who.Namespace), nil
-		}
-		if p.hold.Next.Node == t.Node {
-			// By name, as its grant will be on its way: the promise may have been
-			// made to somebody else there, who goes.
-			p.hold.Next.To = r.Who
-			p.hold.Waiting = p.waiting(p.hold.Node, r.Who)
-		}
-		// Written even when it says so already: its version is what keeps
-		// two leaders apart.
-		p.writeHold() //mutant:grant-without-hold
-		steps = append(steps, p.plan.Steps...)
-	}
-	slices.SortFunc(steps, func(a, b Step) int { return compareVolumes(a.Volume, b.Volume) })
-	return allow(), steps
+	return a.Queue(s, t.Node, now).Grant(t)
 }
 
 // fenced says which exclusive volumes would be granted at a node that is fenced,

@@ -29,11 +29,8 @@ func Lapse(now time.Time) ledger.Event {
 func (w view) room() []Reason {
 	node := w.snapshot.Node(w.node)
 	var reasons []Reason
-	for i, need := range w.request.Needs {
-		if !w.takesSlot(need) || w.sameDriver(i) {
-			continue
-		}
-		if r, full := w.full(node, need.Volume.Driver); full {
+	for _, driver := range w.drivers() {
+		if r, full := w.full(node, driver); full {
 			reasons = append(reasons, r)
 		}
 	}
@@ -44,15 +41,15 @@ func (w view) takesSlot(need Need) bool {
 	return !need.Volume.IsZero() && !need.Volume.NoAttach() && w.snapshot.AttachRequired(need.Volume.Driver)
 }
 
-// sameDriver says whether an earlier need has the driver of need i, which is
-// then already judged.
-func (w view) sameDriver(i int) bool {
-	for _, need := range w.request.Needs[:i] {
-		if w.takesSlot(need) && need.Volume.Driver == w.request.Needs[i].Volume.Driver {
-			return true
+// drivers are those of which the request needs slots, in the order of its needs.
+func (w view) drivers() []string {
+	var list []string
+	for _, need := range w.request.Needs {
+		if w.takesSlot(need) && !slices.Contains(list, need.Volume.Driver) {
+			list = append(list, need.Volume.Driver)
 		}
 	}
-	return false
+	return list
 }
 
 // full says whether a driver lacks a slot for the request's new volumes.
@@ -132,7 +129,7 @@ func (w view) confirmed(p *ledger.NodeVolume) bool {
 	if p.OccupiesSlot() {
 		return true
 	}
-	return slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+	return slices.ContainsFunc(w.queue.blockers(p, w.request), func(u ledger.User) bool {
 		return !w.request.owns(u) && standingOf(w.snapshot, u) == living
 	})
 }
@@ -141,7 +138,7 @@ func (w view) confirmed(p *ledger.NodeVolume) bool {
 // after it, change the slots that a driver uses at the node.
 func (w view) tryout(node *ledger.Node, driver string) int32 {
 	d := w.snapshot.Delta()
-	if d.Empty() && !w.detached && !(w.granting && len(node.Tickets) > 0) {
+	if d.Empty() && !w.detached && !(w.queue != nil && len(node.Tickets) > 0) {
 		return 0
 	}
 	kept := map[ledger.VolumeID]bool{}
@@ -162,6 +159,9 @@ func (w view) tryout(node *ledger.Node, driver string) int32 {
 			kept[v] = true // counted
 			change--
 		}
+	}
+	if w.queue != nil {
+		change -= w.queue.free(w.request, driver, kept)
 	}
 	return change
 }
@@ -187,7 +187,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 }
 
 // leavers lists the volumes whose place at the node may be vacant in this
-// view.
+// view, apart from those of tickets that rank after the request (Queue.free).
 func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	if d := w.snapshot.Delta(); d != nil {
@@ -201,10 +201,8 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	if w.detached {
 		list = append(list, node.At()...)
 	}
-	if w.granting {
-		for _, id := range node.Tickets {
-			list = append(list, w.snapshot.TicketAt(id)...)
-		}
+	if w.queue != nil {
+		list = append(list, w.queue.own(w.request)...)
 	}
 	return list
 }
@@ -215,14 +213,14 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 // An attachment goes with the last of them, in time; a preemption may count on
 // that, a grant never does.
 func (w view) vacant(p *ledger.NodeVolume) bool {
-	if p.OccupiesSlot() && !w.detached && (w.granting || len(p.Users) == 0) {
+	if p.OccupiesSlot() && !w.detached && (w.queue != nil || len(p.Users) == 0) {
 		return false
 	}
 	for _, u := range p.Users {
 		st := standingOf(w.snapshot, u)
 		switch {
 		case w.request.owns(u), st == gone, st == leaving && w.detached:
-		case w.granting && st == asking && !w.snapshot.Ticket(u.Ticket).InDoubt && CompareRequests(requestOf(w.snapshot, u), w.request) > 0:
+		case w.queue != nil && st == asking && w.queue.after(u, w.request):
 		default:
 			return false
 		}

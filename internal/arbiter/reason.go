@@ -23,6 +23,7 @@ const (
 	NodeExcluded        ledger.Code = "NodeExcluded"  // by the PersistentVolume's nodeAffinity
 	NotBeforeBind       ledger.Code = "NotBeforeBind" // Cooperative mode attaches after the bind
 	NodeFenced          ledger.Code = "NodeFenced"    // what is at the node no longer counts
+	TooManyVolumes      ledger.Code = "TooManyVolumes"
 )
 
 // The reasons that wait.
@@ -45,6 +46,7 @@ const (
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
 	DetachDelayed       ledger.Code = "DetachDelayed"
 	ForeignAttachment   ledger.Code = "ForeignAttachment"
+	TooManyTickets      ledger.Code = "TooManyTickets" // of one namespace, at one node
 	VolumeMissing       ledger.Code = "VolumeMissing"  // the claim's PersistentVolume has not been seen
 	NodeReplaced        ledger.Code = "NodeReplaced"   // attached to another machine of the node's name
 	VolumeReplaced      ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that is another volume's now

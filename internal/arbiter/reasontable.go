@@ -111,6 +111,9 @@ var reasonTable = [...]reasonRow{
 	{NodeFenced, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s may be taken from %s, which is not ready and is out of service, or has been unreachable for too long", r.volume(), r.Node)
 	}},
+	{TooManyVolumes, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%d volumes are asked for, and one pod or ticket can have %d at most", r.Needed, r.Limit)
+	}},
 
 	{ClaimUnbound, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("claim %s is not bound yet", r.Claim)
@@ -166,6 +169,9 @@ var reasonTable = [...]reasonRow{
 	}},
 	{ForeignAttachment, waitsForOthers, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s has a VolumeAttachment at %s that Moorage neither made nor can place: %s", r.volume(), r.Node, r.Detail)
+	}},
+	{TooManyTickets, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%d tickets of this namespace that come before wait for %s: this one is decided on once some of them are granted or deleted", r.Limit, r.Node)
 	}},
 	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)

@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -32,11 +33,7 @@ type Need struct {
 
 // PodRequest makes the request of a pod, which need not be in the snapshot.
 func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
-	r := Request{
-		Who:  ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
-		Type: ledger.TypePod, Created: p.Created,
-		Pod: p.UID, Ticket: ledger.TicketID{Namespace: p.Namespace, Name: p.UID},
-	}
+	r := podAsks(p)
 	for _, v := range p.Volumes {
 		id, link := s.ResolvePod(p, v)
 		need := Need{Name: v.Name, Volume: id, Link: link, Access: v.Access}
@@ -46,11 +43,21 @@ func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
 		}
 		r.need(need)
 	}
+	r.Needs = distinct(r.Needs)
 	return r
 }
 
-// TicketRequest makes the request of a ticket.
-func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
+// podAsks is the request of a pod without what it needs.
+func podAsks(p *ledger.Pod) Request {
+	return Request{
+		Who:  ledger.Requester{Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+		Type: ledger.TypePod, Created: p.Created,
+		Pod: p.UID, Ticket: ledger.TicketID{Namespace: p.Namespace, Name: p.UID},
+	}
+}
+
+// ticketAsks is the request of a ticket without what it needs.
+func ticketAsks(t *ledger.Ticket) Request {
 	r := Request{
 		Who:  ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID},
 		Type: t.Type, Created: t.Created, Pod: t.Pod, Ticket: t.ID,
@@ -58,6 +65,12 @@ func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
 	if t.Type == ledger.TypePod {
 		r.Who = ledger.Requester{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
 	}
+	return r
+}
+
+// TicketRequest makes the request of a ticket.
+func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
+	r := ticketAsks(t)
 	for _, v := range t.Volumes {
 		id, link := s.ResolveTicket(t, v)
 		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod}
@@ -66,6 +79,7 @@ func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
 		}
 		r.need(need)
 	}
+	r.Needs = distinct(r.Needs)
 	return r
 }
 
@@ -73,15 +87,45 @@ func (r *Request) need(n Need) {
 	if n.Link.NeedsNone() {
 		return
 	}
-	for i := range r.Needs {
-		if !n.Volume.IsZero() && r.Needs[i].Volume == n.Volume {
-			return
-		}
-	}
 	if n.Claim != nil {
 		n.Access = n.Claim.Access
 	}
 	r.Needs = append(r.Needs, n)
+}
+
+// distinct drops the needs of a volume but the first.
+func distinct(needs []Need) []Need {
+	if len(needs) < 2 {
+		return needs
+	}
+	first := make(map[ledger.VolumeID]struct{}, len(needs))
+	return slices.DeleteFunc(needs, func(n Need) bool {
+		_, known := first[n.Volume]
+		first[n.Volume] = struct{}{}
+		return known && !n.Volume.IsZero()
+	})
+}
+
+// MaxVolumes is how many volumes one request may ask for: as many as a VolumeTicket lists
+// (spec.volumes of its definition). A pod may have thousands inline, and each node that is
+// looked at for it would cost as much.
+const MaxVolumes = 256
+
+// tooMany says whether a request asks for more volumes than it may.
+func (r Request) tooMany(s ledger.Snapshot) []Reason {
+	if len(r.Needs) <= MaxVolumes {
+		return nil
+	}
+	asked := int32(0)
+	for _, n := range r.Needs {
+		if n.Volume.IsZero() || s.AttachRequired(n.Volume.Driver) {
+			asked++
+		}
+	}
+	if asked <= MaxVolumes {
+		return nil
+	}
+	return []Reason{{Code: TooManyVolumes, Needed: asked, Limit: MaxVolumes}}
 }
 
 // Attachable says whether any need of the request may need an attachment. A

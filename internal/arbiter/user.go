@@ -54,16 +54,17 @@ func standingOfPod(s ledger.Snapshot, uid string) standing {
 	return living
 }
 
-// requestOf makes the request behind a user, for its rank and its name.
+// requestOf makes the request behind a user, for its rank and its name: without what it
+// needs.
 func requestOf(s ledger.Snapshot, u ledger.User) Request {
 	if u.Pod != "" {
 		if p := s.Pod(u.Pod); p != nil {
-			return PodRequest(s, p)
+			return podAsks(p)
 		}
 		return Request{Type: ledger.TypePod, Who: ledger.Requester{UID: u.Pod}, Pod: u.Pod}
 	}
 	if t := s.Ticket(u.Ticket); t != nil {
-		return TicketRequest(s, t)
+		return ticketAsks(t)
 	}
 	return Request{Ticket: u.Ticket}
 }

@@ -65,7 +65,7 @@ func refuse(reasons []Reason) Verdict {
 		return allow()
 	}
 	slices.SortStableFunc(reasons, compareReasons)
-	reasons = slices.Compact(reasons)
+	reasons = atMost(MaxVolumes, slices.Compact(reasons))
 	outcome := Wait
 	for _, r := range reasons {
 		if outcomeOf(r.Code) == Deny {
@@ -73,6 +73,21 @@ func refuse(reasons []Reason) Verdict {
 		}
 	}
 	return Verdict{outcome, reasons}
+}
+
+// atMost keeps so many of the sorted reasons of each code.
+func atMost(most int, reasons []Reason) []Reason {
+	if len(reasons) <= most {
+		return reasons
+	}
+	same, last := 0, ledger.Code("")
+	return slices.DeleteFunc(reasons, func(r Reason) bool {
+		if r.Code != last {
+			same, last = 0, r.Code
+		}
+		same++
+		return same > most
+	})
 }
 
 // compareReasons puts what denies before what waits, then sorts by name.

@@ -32,7 +32,11 @@ type Decision struct {
 
 // Rule decides on a pending ticket.
 func Rule(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) Decision {
-	verdict, holds := a.Grant(s, t, now)
+	return rule(a.Queue(s, t.Node, now), s, t)
+}
+
+func rule(q *arbiter.Queue, s ledger.Snapshot, t *ledger.Ticket) Decision {
+	verdict, holds := q.Grant(t)
 	d := Decision{Ruling: Wait, Verdict: verdict, Holds: holds}
 	switch {
 	case verdict.Allowed():
@@ -54,44 +58,37 @@ type Decided struct {
 // each ticket those that rank before it count, as if they were granted. For
 // the same reason a ticket that ranks after one that is refused here is not
 // refused in the same round: there may be room for it once that is written, and
-// another round is needed then (again). A ticket in doubt is left out: it counts, and
-// is decided once it is taken over.
+// another round is needed then (again); as for a ticket whose grant writes the hold of a
+// volume that another grant of this round writes: one of the two writes would fail. A ticket
+// in doubt is left out: it counts, and is decided once it is taken over. So is one that has
+// been told that it is one of too many.
 func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time) (list []Decided, again bool) {
-	refused := false
-	for _, id := range pending(s, n) {
-		t := s.Ticket(id)
+	refused, written := false, map[ledger.VolumeID]bool{}
+	q := a.Queue(s, n, now)
+	for _, t := range q.Tickets() {
 		if t.InDoubt {
 			continue
 		}
-		d := Rule(a, s, t, now)
-		if d.Ruling != Grant && refused {
+		d := rule(q, s, t)
+		switch {
+		case d.Ruling != Grant && refused, d.writesAnyOf(written):
 			again = true
+			continue
+		case d.Verdict.First().Code == arbiter.TooManyTickets && t.Reason == string(arbiter.TooManyTickets):
 			continue
 		}
 		refused = refused || d.Ruling == Refuse
+		for _, step := range d.Holds {
+			written[step.Volume] = true
+		}
 		list = append(list, Decided{t, d})
 	}
 	return list, again
 }
 
-// pending lists the tickets of a node that are to be decided: who ranks first
-// comes first, so that nobody is refused for the sake of one who is refused
-// after him.
-func pending(s ledger.Snapshot, name ledger.NodeName) []ledger.TicketID {
-	node := s.Node(name)
-	if node == nil {
-		return nil
-	}
-	var requests []arbiter.Request
-	for _, id := range node.Tickets {
-		requests = append(requests, arbiter.TicketRequest(s, s.Ticket(id)))
-	}
-	slices.SortFunc(requests, arbiter.CompareRequests)
-	list := make([]ledger.TicketID, 0, len(requests))
-	for _, r := range requests {
-		list = append(list, r.Ticket)
-	}
-	return list
+// writesAnyOf says whether a decision writes the hold of one of the volumes.
+func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
+	return slices.ContainsFunc(d.Holds, func(step arbiter.Step) bool { return volumes[step.Volume] })
 }
 
 // Due is what is to be done about a ticket that is not in doubt, apart from deciding on

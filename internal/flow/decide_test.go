@@ -67,12 +67,16 @@ func TestPendingAreRanked(t *testing.T) {
 	restore := ticket("m", "n1", ledger.TypeRestore, "c")
 	restore.Created = 30
 	l := facts(younger, older, restore)
-	got := pending(l.Snapshot(), "n1")
-	if len(got) != 3 || got[0] != restore.ID || got[1] != older.ID || got[2] != younger.ID {
+	var got []ledger.TicketID
+	list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now)
+	for _, d := range list {
+		got = append(got, d.Ticket.ID)
+	}
+	if !slices.Equal(got, []ledger.TicketID{restore.ID, older.ID, younger.ID}) {
 		t.Errorf("order %v", got)
 	}
-	if got := pending(l.Snapshot(), "n9"); got != nil {
-		t.Errorf("a node that is not known has %v", got)
+	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n9", now); list != nil {
+		t.Errorf("a node that is not known has %v", list)
 	}
 }
 

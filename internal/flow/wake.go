@@ -2,21 +2,32 @@
 
 package flow
 
-import "github.com/moorage-dev/moorage/internal/ledger"
+import (
+	"slices"
 
-// Users are the tickets and the pods, by UID, that a change of a volume matters
-// to: tickets that may be granted, covered or satisfied now, and pods that are
-// told of it. Some may be listed twice.
-func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string) {
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Users are those that a change of a volume matters to: tickets that may be granted,
+// covered or satisfied now, and pods, by UID, that are told of it. Some may be listed
+// twice. Tickets that can only be granted are not listed one by one, since there may be
+// thousands: nodes are where such tickets wait, each once.
+func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string, nodes []ledger.NodeName) {
 	volume := s.Volume(id)
 	if volume == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for i := range volume.NodeVolumes {
+		waits := false
 		for _, u := range volume.NodeVolumes[i].Users {
 			if u.Pod == "" {
+				t := s.Ticket(u.Ticket)
+				if t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketPending && !t.Ghost && !t.InDoubt {
+					waits = true
+					continue
+				}
 				tickets = append(tickets, u.Ticket)
-				if t := s.Ticket(u.Ticket); t != nil && t.Pod != "" {
+				if t != nil && t.Pod != "" {
 					pods = append(pods, t.Pod)
 				}
 				continue
@@ -28,8 +39,11 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 				}
 			}
 		}
+		if waits {
+			nodes = append(nodes, volume.NodeVolumes[i].Node)
+		}
 	}
-	return tickets, pods
+	return tickets, pods, nodes
 }
 
 // Pending says whether the tickets of a node are to be decided on anew when the
@@ -54,12 +68,13 @@ func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 		look.Pods = append(look.Pods, id.Name) // a reservation has its pod's UID for a name
 	}
 	for _, v := range t.Volumes {
-		tickets, pods := Users(s, v)
+		tickets, pods, nodes := Users(s, v)
 		look.Tickets = append(look.Tickets, tickets...)
 		look.Pods = append(look.Pods, pods...)
+		look.Nodes = append(look.Nodes, nodes...)
 	}
 	for _, n := range t.Nodes {
-		if Pending(s, n) {
+		if Pending(s, n) && !slices.Contains(look.Nodes, n) {
 			look.Nodes = append(look.Nodes, n)
 		}
 	}

@@ -13,13 +13,14 @@ import (
 // What has changed wakes all that it matters to, and no more.
 func TestWake(t *testing.T) {
 	waits, own := ticket("w", "n1", ledger.TypePod, "a"), ticket("b", "n1", ledger.TypePod, "a")
-	manual := ticket("m", "n2", ledger.TypeManual, "a")
-	s := facts(waits, own, manual, pod("b", "n1", "a"), pod("c", "n1", "c"), ticket("c", "n1", ledger.TypePod, "c")).Snapshot()
+	manual, granted := ticket("m", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a")
+	granted.Phase = ledger.TicketGranted
+	s := facts(waits, own, manual, granted, pod("b", "n1", "a"), pod("c", "n1", "c"), ticket("c", "n1", ledger.TypePod, "c")).Snapshot()
 	look := Wake(ledger.Touched{Volumes: []ledger.VolumeID{disk}, Nodes: []ledger.NodeName{"n1", "n9"}}, s)
-	if !slices.Equal(look.Volumes, []ledger.VolumeID{disk}) || !slices.Equal(look.Nodes, []ledger.NodeName{"n1"}) {
+	if !slices.Equal(look.Volumes, []ledger.VolumeID{disk}) || !slices.Equal(look.Nodes, []ledger.NodeName{"n2", "n1"}) {
 		t.Errorf("woken: %+v", look)
 	}
-	for _, id := range []ledger.TicketID{waits.ID, own.ID, manual.ID} {
+	for _, id := range []ledger.TicketID{waits.ID, own.ID, granted.ID} {
 		if !slices.Contains(look.Tickets, id) {
 			t.Errorf("ticket %s is not woken", id)
 		}
@@ -32,23 +33,29 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// Who uses a volume hears of it, pods by their tickets and tickets by their pods.
+// Who uses a volume hears of it, pods by their tickets and tickets by their pods; tickets
+// that can only be granted, by the node that they wait for.
 func TestUsers(t *testing.T) {
 	waits, own := ticket("w", "n1", ledger.TypePod, "a"), ticket("b", "n1", ledger.TypePod, "a")
 	own.Phase = ledger.TicketRefused // uses nothing itself
-	manual := ticket("m", "n2", ledger.TypeManual, "a")
-	s := facts(waits, own, manual, pod("b", "n1", "a"), pod("alone", "n1", "a")).Snapshot()
-	tickets, pods := Users(s, disk)
+	manual, granted, doubted := ticket("m", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a"), ticket("d", "n3", ledger.TypeManual, "a")
+	granted.Phase = ledger.TicketGranted
+	s := facts(waits, own, manual, ticket("n", "n2", ledger.TypeManual, "a"), granted, doubted, ledger.TicketInDoubt{ID: doubted.ID, UID: doubted.UID},
+		pod("b", "n1", "a"), pod("alone", "n1", "a")).Snapshot()
+	tickets, pods, nodes := Users(s, disk)
 	slices.SortFunc(tickets, func(a, b ledger.TicketID) int { return strings.Compare(a.Name, b.Name) })
 	slices.Sort(pods)
-	if want := []ledger.TicketID{own.ID, manual.ID, waits.ID}; !slices.Equal(tickets, want) {
+	if want := []ledger.TicketID{own.ID, doubted.ID, granted.ID, waits.ID}; !slices.Equal(tickets, want) {
 		t.Errorf("tickets %v, want %v", tickets, want)
 	}
 	if want := []string{"uid-alone", "uid-b", "uid-w"}; !slices.Equal(pods, want) {
 		t.Errorf("pods %v, want %v", pods, want)
 	}
-	if tickets, pods := Users(s, ledger.VolumeID{Driver: driver, Handle: "unknown"}); len(tickets)+len(pods) > 0 {
-		t.Errorf("of a volume that nobody knows: %v, %v", tickets, pods)
+	if want := []ledger.NodeName{"n2"}; !slices.Equal(nodes, want) {
+		t.Errorf("nodes %v, want %v", nodes, want)
+	}
+	if tickets, pods, nodes := Users(s, ledger.VolumeID{Driver: driver, Handle: "unknown"}); len(tickets)+len(pods)+len(nodes) > 0 {
+		t.Errorf("of a volume that nobody knows: %v, %v, %v", tickets, pods, nodes)
 	}
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// flood has n tickets wait at n1. Each volume is one that a pod at n2 uses; volumes and
+// namespaces say how many there are of them.
+func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
+	l := facts()
+	for i := range volumes {
+		name := fmt.Sprint("pv", i)
+		l.Apply(now, ledger.PersistentVolume{Name: name, UID: name, Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: name}, Access: access})
+		l.Apply(now, ledger.Pod{UID: "user-" + name, Version: "1", Namespace: "s", Name: "user-" + name, Node: "n2",
+			Volumes: []ledger.PodVolume{{Name: name, Inline: ledger.VolumeID{Driver: driver, Handle: name}}}})
+	}
+	for i := range n {
+		name := fmt.Sprintf("t%05d", n-i) // who comes last ranks first
+		k := ledger.Ticket{ID: ledger.TicketID{Namespace: fmt.Sprint("ns", i%namespaces), Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1"}
+		k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}}
+		if volumes > 0 {
+			k.Volumes = []ledger.TicketVolume{{PersistentVolume: fmt.Sprint("pv", i%volumes)}}
+		}
+		l.Apply(now, k)
+	}
+	return l.Snapshot()
+}
+
+// Tickets that wait for a node are all decided on whenever anything changes there. What
+// that costs is in proportion to how many there are, whatever they wait for.
+func TestRoundCostsInProportion(t *testing.T) {
+	const few, times, most = 200, 8, 14
+	for name, ask := range map[string]func(n int) ledger.Snapshot{
+		"claims without a volume":            func(n int) ledger.Snapshot { return flood(n, 0, n/100, 0) },
+		"volumes of their own":               func(n int) ledger.Snapshot { return flood(n, n, n/100, ledger.AccessNode) },
+		"one volume":                         func(n int) ledger.Snapshot { return flood(n, 1, n/100, ledger.AccessNode) },
+		"one volume of one pod":              func(n int) ledger.Snapshot { return flood(n, 1, n/100, ledger.AccessPod) },
+		"volumes, all of them of one tenant": func(n int) ledger.Snapshot { return flood(n, n, 1, ledger.AccessNode) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(n int) float64 {
+				s := ask(n)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				list, _ := Round(arbiter.Arbiter{}, s, "n1", now)
+				runtime.ReadMemStats(&after)
+				if len(list) != n {
+					t.Errorf("of %d tickets %d are answered", n, len(list))
+				}
+				return float64(after.TotalAlloc - before.TotalAlloc)
+			}
+			small, large := cost(few), cost(times*few)
+			if large > most*small {
+				t.Errorf("a round of %d tickets takes %.0f KiB, one of %d %.1f times as much; want %d times at most", few, small/1024, times*few, large/small, most)
+			}
+		})
+	}
+}
+
+// Of two grants in one round that write the hold of one volume, one would fail: it is put
+// off to the next round.
+func TestRoundWritesAHoldOnce(t *testing.T) {
+	first, second := ticket("p", "n1", ledger.TypeManual, "a"), ticket("q", "n1", ledger.TypeManual, "b", "a")
+	third := ticket("r", "n1", ledger.TypeManual, "b")
+	first.Created, second.Created, third.Created = 1, 2, 3
+	list, again := Round(arbiter.Arbiter{}, facts(first, second, third).Snapshot(), "n1", now)
+	if len(list) != 2 || list[0].Ticket.ID != first.ID || list[1].Ticket.ID != third.ID || !again {
+		t.Errorf("%d are decided on, again: %t", len(list), again)
+	}
+}
+
+// One of too many tickets is told so once.
+func TestTooManyAreToldOnce(t *testing.T) {
+	s := flood(arbiter.MaxWaiting+1, 0, 1, 0)
+	list, _ := Round(arbiter.Arbiter{}, s, "n1", now)
+	d := list[len(list)-1]
+	if len(list) != arbiter.MaxWaiting+1 || d.Ruling != Wait || d.Verdict.First().Code != arbiter.TooManyTickets {
+		t.Fatalf("of %d the last is told %s", len(list), d.Verdict.First().Code)
+	}
+	l := ledger.New()
+	for k := range s.Tickets() {
+		told := *k
+		if told.ID == d.Ticket.ID {
+			told.Reason = string(arbiter.TooManyTickets)
+		}
+		l.Apply(now, told)
+	}
+	if list, _ := Round(arbiter.Arbiter{}, l.Snapshot(), "n1", now); len(list) != arbiter.MaxWaiting {
+		t.Errorf("%d are answered once it is told, want %d", len(list), arbiter.MaxWaiting)
+	}
+}
