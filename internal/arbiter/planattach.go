@@ -315,6 +315,9 @@ func (p *planner) stuck(place *ledger.NodeVolume) Reason {
 	if since, leaving := p.snapshot.Leaving(place); leaving && reason.Code == Detaching {
 		p.recheck(detachPatience - p.now.Sub(since))
 	}
+	if left := untilUnexplained(p.volume, place, p.now); reason.Code == InUse && left > 0 && Unexplained(p.snapshot, place) {
+		p.recheck(left)
+	}
 	return reason
 }
 

@@ -25,10 +25,23 @@ func (p *planner) decideHold() {
 		p.decideNote(was)
 		return
 	}
+	if p.onlyListed() {
+		return
+	}
 	p.hold = p.nextHold(was)
 	if !sameHold(was, p.hold) || p.volume.Hold != nil && was.Version == "" || p.lacksBoot(was) {
 		p.writeHold()
 	}
+}
+
+// onlyListed says whether nothing is known of the volume but that kubelets list it in use:
+// it has neither a hold nor a PersistentVolume. A hold would say no more than they do, and a
+// node may list as many names as it likes.
+func (p *planner) onlyListed() bool {
+	return p.volume.Hold == nil && len(p.volume.PVs()) == 0 &&
+		!slices.ContainsFunc(p.volume.NodeVolumes, func(place ledger.NodeVolume) bool {
+			return !Unexplained(p.snapshot, &place) || len(place.Users) > 0
+		})
 }
 
 // lacksBoot says whether the hold is to be written only to name the boot of the

@@ -42,6 +42,7 @@ const (
 	DetachFailed        ledger.Code = "DetachFailed"
 	DetachUnanswered    ledger.Code = "DetachUnanswered" // neither done nor refused for a while
 	InUse               ledger.Code = "InUse"
+	InUseUnexplained    ledger.Code = "InUseUnexplained" // and not attached there
 	InUseUnknown        ledger.Code = "InUseUnknown"
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
 	DetachDelayed       ledger.Code = "DetachDelayed"

@@ -155,6 +155,10 @@ var reasonTable = [...]reasonRow{
 	{InUse, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is still in use at %s: its kubelet reports it in volumesInUse", r.volume(), r.Node)
 	}},
+	{InUseUnexplained, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s may be in use at %s: its kubelet reports it in volumesInUse, though it has no VolumeAttachment and no pod there. "+
+			"Look there whether it is mounted. If it is not, restart the kubelet of %s; if that goes on to list it, power the machine off and give its node the taint node.kubernetes.io/out-of-service", r.volume(), r.Node, r.Node)
+	}},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail != "" {
 			return fmt.Sprintf("%s may be in use at %s: %s. It is known when %s", r.volume(), r.Node, r.Detail, r.waysToKnow())

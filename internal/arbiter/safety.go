@@ -44,6 +44,8 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		return allow(), ""
 	case !ready(n):
 		reason.Code, reason.Seconds = NodeUnreachable, untilForced(s, v, p, e.rule)
+	case e.usage == usageInUse && Unexplained(s, p) && untilUnexplained(v, p, now) <= 0:
+		reason.Code = InUseUnexplained
 	case e.usage == usageInUse:
 		reason.Code = InUse
 	default:
@@ -56,6 +58,26 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		}
 	}
 	return refuse([]Reason{reason}), ""
+}
+
+// Unexplained says whether a kubelet lists a volume in volumesInUse that is not attached
+// there: it has neither a VolumeAttachment nor a pod there, and is not in volumesAttached. It
+// counts all the same. A VolumeAttachment whose finalizer somebody has removed leaves no
+// more behind, and then the list is the only word on a volume that is mounted.
+func Unexplained(s ledger.Snapshot, p *ledger.NodeVolume) bool {
+	return p.InUse && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.Held && unused(s, p)
+}
+
+// unexplainedGrace is for how long a kubelet may list a volume after its attachment has gone,
+// before that is told: one that comes back after a forced detach unmounts it first.
+const unexplainedGrace = time.Minute
+
+// untilUnexplained is how much of that time is left.
+func untilUnexplained(v *ledger.Volume, p *ledger.NodeVolume, now time.Time) time.Duration {
+	if at, seen := v.Left(p.Node); seen {
+		return unexplainedGrace - now.Sub(at)
+	}
+	return 0
 }
 
 // forgetful is why the word of a kubelet that reports is not believed.

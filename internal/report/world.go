@@ -19,6 +19,7 @@ type world struct {
 	oldest   *prometheus.Desc
 	doubted  *prometheus.Desc
 	dropped  *prometheus.Desc
+	listed   *prometheus.Desc
 	volumes  *prometheus.Desc
 	total    *prometheus.Desc
 }
@@ -40,6 +41,8 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"Pending VolumeTickets that this leader could not take over from the one before: their status can't be written, and they are not granted until it can.", nil, nil),
 		dropped: prometheus.NewDesc("moorage_volumehold_fields_dropped",
 			"1 while the API server drops fields from VolumeHolds: their CustomResourceDefinition is older than this controller.", nil, nil),
+		listed: prometheus.NewDesc("moorage_volumes_in_use_unexplained",
+			"Volumes that a node's kubelet reports in volumesInUse, and that have neither a VolumeAttachment nor a pod there. None where there are none.", []string{"node"}, nil),
 		volumes: prometheus.NewDesc("moorage_volumes",
 			"Volumes known.", nil, nil),
 		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
@@ -49,7 +52,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.volumes, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.volumes, w.total} {
 		ch <- d
 	}
 }
@@ -72,10 +75,12 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	gauge(w.dropped, dropped)
 	reserved, known := reservedSlots(s), knownDrivers(s)
 	for n := range s.Nodes() {
+		shown := 0
 		for _, d := range n.Drivers {
-			if !known(d.Name) {
+			if !known(d.Name) || shown == maxDriversShown {
 				continue
 			}
+			shown++
 			at := slots{n.Name, d.Name}
 			gauge(w.used, float64(d.Used), string(at.node), at.driver)
 			gauge(w.reserved, float64(reserved[at]), string(at.node), at.driver)
@@ -86,7 +91,12 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	}
 	w.collectTickets(s, gauge)
 	w.collectVolumes(s, gauge)
+	w.collectUnexplained(s, gauge)
 }
+
+// maxDriversShown is of how many drivers a node has series: a kubelet writes its CSINode
+// as it likes.
+const maxDriversShown = 64
 
 // knownDrivers says which drivers some node registers, or are Kubernetes' own. Others a node may
 // name in its status as it likes: what it says there makes no time series.
@@ -120,6 +130,20 @@ func reservedSlots(s ledger.Snapshot) map[slots]int {
 		}
 	}
 	return out
+}
+
+func (w *world) collectUnexplained(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
+	count := map[ledger.NodeName]int{}
+	for v := range s.Volumes() {
+		for i := range v.NodeVolumes {
+			if p := &v.NodeVolumes[i]; arbiter.Unexplained(s, p) {
+				count[p.Node]++
+			}
+		}
+	}
+	for n, volumes := range count {
+		gauge(w.listed, float64(volumes), string(n))
+	}
 }
 
 func (w *world) collectTickets(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
