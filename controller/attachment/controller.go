@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/internal/work"
@@ -109,10 +110,10 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	again := c.recount(s, id, busy, now)
 	plan := c.config.Arbiter.Plan(s, id, now)
 	if !plan.Recheck.IsZero() {
-		again = sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
+		again = flow.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
 	steps, pause := c.pauses.due(id, plan.Steps, now)
-	again = sooner(again, pause)
+	again = flow.Sooner(again, pause)
 	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
 	switch {
 	case len(busy) == 0 && deletesHold(steps):
@@ -127,7 +128,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		pause = c.attempt(ctx, c.driver.admit(s, id, workers, len(steps), steps))
 	}
 	if pause > 0 {
-		again = sooner(again, pause)
+		again = flow.Sooner(again, pause)
 		// What was not begun takes no worker from others while it pauses.
 		c.recount(c.config.Snapshot(), id, c.flights.at(id), now)
 	}
@@ -198,12 +199,12 @@ func (c *Controller) attempt(ctx context.Context, steps []arbiter.Step) time.Dur
 		pause := c.pauses.end(step, err, c.config.Now())
 		if err != nil && ctx.Err() == nil {
 			work.Log(ctx, queueName, step.Volume, err, pause)
-			again[i] = max(pause, time.Millisecond)
+			again[i] = pause
 		}
 	})
 	first := time.Duration(0)
 	for _, pause := range again {
-		first = sooner(first, pause)
+		first = flow.Sooner(first, pause)
 	}
 	return first
 }

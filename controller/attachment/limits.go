@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -51,7 +52,7 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 			place := &v.NodeVolumes[i]
 			if is, left := arbiter.UnderWay(s, place, now); is && !busy[place.Node] {
 				l.begin(id, place.Node, arbiter.Answers(s.Node(place.Node)))
-				again = sooner(again, left)
+				again = flow.Sooner(again, left)
 			}
 		}
 	}

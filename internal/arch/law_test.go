@@ -40,7 +40,7 @@ var laws = []law{
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
-	{"internal/work", []string{"internal/execute"}, nil},
+	{"internal/work", slices.Concat(core, []string{"internal/execute"}), nil},
 	// Know Leases, HTTP and certificates, and nothing of volumes.
 	{"internal/lead", nil, nil},
 	{"internal/serving", nil, nil},

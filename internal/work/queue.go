@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/moorage-dev/moorage/internal/flow"
 )
 
 // Queue runs Process for each key that is added. All methods are safe for
@@ -22,7 +24,7 @@ type Queue[K comparable] struct {
 	due     *priorityQueue[K]
 
 	mu       sync.Mutex
-	attempts map[K]Attempts
+	attempts map[K]flow.Attempts
 }
 
 // New returns a queue. process decides on a key and does what follows; it
@@ -35,7 +37,7 @@ func New[K comparable](name string, process func(context.Context, K) (time.Durat
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
 			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due}),
 		}),
-		attempts: map[K]Attempts{},
+		attempts: map[K]flow.Attempts{},
 	}
 }
 
@@ -90,7 +92,7 @@ func (q *Queue[K]) failed(key K, err error) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.attempts[key]
-	pause := a.Fail(err)
+	pause := a.Fail(End(err), Spread)
 	q.attempts[key] = a
 	return pause
 }

@@ -90,41 +90,33 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-func TestPauses(t *testing.T) {
-	for _, b := range []backoff{failures, stale} {
-		before := time.Duration(0)
-		for attempt := range 100 {
-			pause := b.pause(attempt)
-			full := b.longest
-			if attempt < 20 {
-				full = min(b.first<<attempt, b.longest)
-			}
-			if pause > full || pause < full*3/4-1 {
-				t.Errorf("attempt %d pauses %s, want %s to %s", attempt, pause, full*3/4, full)
-			}
-			if full < before {
-				t.Errorf("attempt %d: pauses get shorter", attempt)
-			}
-			before = full
+func TestSpread(t *testing.T) {
+	for range 100 {
+		if pause := Spread(time.Minute); pause > time.Minute || pause < 45*time.Second {
+			t.Errorf("a minute is spread to %s", pause)
 		}
+	}
+	if pause := Spread(time.Nanosecond); pause != time.Nanosecond {
+		t.Errorf("a moment is spread to %s", pause)
 	}
 }
 
 // What is stale does not count as failed, and success forgets both.
 func TestAttemptsAreCountedApart(t *testing.T) {
+	const first = 200 * time.Millisecond
 	q := New("test", func(context.Context, string) (time.Duration, error) { return 0, nil })
 	for range 5 {
 		q.failed("a", execute.ErrStale)
 	}
-	if pause := q.failed("a", errors.New("broken")); pause > failures.first {
+	if pause := q.failed("a", errors.New("broken")); pause > first {
 		t.Errorf("the first failure pauses %s", pause)
 	}
 	q.failed("a", errors.New("broken"))
-	if pause := q.failed("a", errors.New("broken")); pause < failures.first*3 {
+	if pause := q.failed("a", errors.New("broken")); pause < first*3 {
 		t.Errorf("the third failure pauses %s", pause)
 	}
 	q.succeeded("a")
-	if pause := q.failed("a", errors.New("broken")); pause > failures.first {
+	if pause := q.failed("a", errors.New("broken")); pause > first {
 		t.Errorf("after a success a failure pauses %s", pause)
 	}
 }

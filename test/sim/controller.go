@@ -26,7 +26,7 @@ type controller struct {
 	volumes *queue[ledger.VolumeID]
 	grants  *queue[ledger.NodeName]
 	tickets *queue[ledger.TicketID]
-	pauses  pauses
+	pauses  *flow.Pauses
 	ages    map[string]time.Time // tickets with a time to live, by UID
 
 	memory    *flow.Memory
@@ -58,7 +58,7 @@ func (c *controller) forget() {
 	c.volumes = newQueue[ledger.VolumeID](c.s.Now)
 	c.grants = newQueue[ledger.NodeName](c.s.Now)
 	c.tickets = newQueue[ledger.TicketID](c.s.Now)
-	c.pauses = pauses{}
+	c.pauses = flow.NewPauses(whole)
 	c.ages, c.tried = map[string]time.Time{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
 	c.taking, c.outlasted = false, nil
@@ -71,7 +71,7 @@ func (c *controller) touched(t ledger.Touched) {
 	look := flow.Wake(t, c.observer.snapshot())
 	for _, v := range look.Volumes {
 		if !t.Own {
-			c.pauses.news(v)
+			c.pauses.News(v)
 		}
 		c.volumes.add(v)
 	}
@@ -175,24 +175,25 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	if !c.volumes.start(v) {
 		return false
 	}
+	c.pauses.Decide(v)
 	now := c.s.Now()
 	plan := c.arbiter.Plan(c.observer.snapshot(), v, now)
-	steps, after := c.pauses.due(v, plan.Steps, now)
+	steps, after := c.pauses.Due(v, plan.Steps, now)
 	if !plan.Recheck.IsZero() {
-		after = sooner(after, max(plan.Recheck.Sub(now), time.Millisecond))
+		after = flow.Sooner(after, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
 	left := len(steps)
 	if left == 0 {
-		c.volumes.done(v, after, nil)
+		c.volumes.done(v, after, flow.Finished)
 		return true
 	}
 	for _, step := range steps {
 		c.s.note("%s %s", c.name, stepText(step))
-		c.pauses.begin(step)
-		c.do(flow.Do(step), func(err error) {
-			after = sooner(after, c.pauses.end(step, err, c.s.Now()))
+		c.pauses.Begin(step)
+		c.do(flow.Do(step), func(end flow.End) {
+			after = flow.Sooner(after, c.pauses.End(step, end, c.s.Now()))
 			if left--; left == 0 {
-				c.volumes.done(v, after, nil)
+				c.volumes.done(v, after, flow.Finished)
 			}
 		})
 	}
@@ -206,14 +207,14 @@ func (c *controller) takeOver() {
 	c.role, c.taking = taking, true
 	tasks := c.memory.TakeOver(c.observer.snapshot())
 	for len(tasks) > 0 && tasks[0].Doubts {
-		c.do(tasks[0], func(error) {})
+		c.do(tasks[0], func(flow.End) {})
 		tasks = c.memory.TakeOver(c.observer.snapshot())
 	}
 	if len(tasks) == 0 {
 		tasks = c.doubted()
 	}
 	if len(tasks) > 0 {
-		c.do(tasks[0], func(error) { c.taking = false }) // the next round
+		c.do(tasks[0], func(flow.End) { c.taking = false }) // the next round
 		return
 	}
 	c.role, c.taking = leading, false

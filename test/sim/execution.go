@@ -14,23 +14,19 @@ import (
 // do carries a task out, one request after the other, and tells what came of it
 // when its effect is known to the ledger. What is sent, and what follows from an
 // answer, is the product's (internal/flow).
-func (c *controller) do(t flow.Task, then func(error)) {
+func (c *controller) do(t flow.Task, then func(flow.End)) {
 	t, m := c.memory.Next(t, c.observer.snapshot(), c.s.Now())
 	c.follow(t, m, then)
 }
 
 // follow does what flow says is next for a task.
-func (c *controller) follow(t flow.Task, m flow.Move, then func(error)) {
+func (c *controller) follow(t flow.Task, m flow.Move, then func(flow.End)) {
 	for _, e := range m.Tell {
 		c.observer.apply(e)
 	}
 	switch {
-	case m.End == flow.Finished:
-		then(nil)
-	case m.End == flow.Stale:
-		then(errStale)
 	case m.End != flow.Going:
-		then(errFailed)
+		then(m.End)
 	case m.Send != nil:
 		c.send(t, *m.Send, then)
 	case !m.Wait.IsZero():
@@ -42,7 +38,7 @@ func (c *controller) follow(t flow.Task, m flow.Move, then func(error)) {
 
 // send sends a task's request. Changes of a node, and lists of its pods, share
 // requests.
-func (c *controller) send(t flow.Task, r flow.Request, then func(error)) {
+func (c *controller) send(t flow.Task, r flow.Request, then func(flow.End)) {
 	e := &entry{r, func(a flow.Answer) {
 		t, m := c.memory.Answer(t, a, c.observer.snapshot(), c.s.Now())
 		c.follow(t, m, then)

@@ -21,38 +21,38 @@ func (c *controller) grantAt(n ledger.NodeName) bool {
 
 func (c *controller) round(n ledger.NodeName) {
 	decided, again := flow.Round(c.arbiter, c.observer.snapshot(), n, c.s.Now())
-	left, failed := len(decided), error(nil)
-	end := func() {
-		if failed != nil || !again {
-			c.grants.done(n, 0, failed)
+	left, came := len(decided), flow.Finished
+	over := func() {
+		if came != flow.Finished || !again {
+			c.grants.done(n, 0, came)
 			return
 		}
 		c.round(n)
 	}
 	if left == 0 {
-		end()
+		over()
 		return
 	}
 	for _, d := range decided {
-		c.answer(d, func(err error) {
-			failed = worse(failed, err)
+		c.answer(d, func(end flow.End) {
+			came = together(came, end)
 			if left--; left == 0 {
-				end()
+				over()
 			}
 		})
 	}
 }
 
-// worse is the error of the two that asks for the longer pause.
-func worse(a, b error) error {
-	if a == nil || b != nil && a == errStale {
+// together is how two attempts ended whose errors are joined (errors.Join, work.End).
+func together(a, b flow.End) flow.End {
+	if a == flow.Finished || b == flow.Stale {
 		return b
 	}
 	return a
 }
 
 // answer writes what a decision says.
-func (c *controller) answer(d flow.Decided, then func(error)) {
+func (c *controller) answer(d flow.Decided, then func(flow.End)) {
 	t := d.Ticket
 	c.s.note("%s decides on ticket %s at %s: %s %s", c.name, t.ID.Name, t.Node, d.Verdict.Outcome, d.Verdict.First().Code)
 	for _, step := range d.Holds {
@@ -60,7 +60,7 @@ func (c *controller) answer(d flow.Decided, then func(error)) {
 	}
 	task := flow.Decide(d)
 	if c.says(task) {
-		then(nil)
+		then(flow.Finished)
 		return
 	}
 	c.do(task, then)
@@ -81,11 +81,11 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	s := c.observer.snapshot()
 	t := s.Ticket(id)
 	if t == nil || t.Ghost {
-		c.tickets.done(id, 0, nil)
+		c.tickets.done(id, 0, flow.Finished)
 		return true
 	}
 	if t.InDoubt {
-		c.do(flow.Renew(t), func(err error) { c.tickets.done(id, 0, err) })
+		c.do(flow.Renew(t), func(end flow.End) { c.tickets.done(id, 0, end) })
 		return true
 	}
 	if t.Phase == ledger.TicketPending {
@@ -93,15 +93,15 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	}
 	left := c.left(t)
 	if t.TTLSeconds > 0 && left <= 0 {
-		c.do(flow.Ending(t, false), func(err error) { c.tickets.done(id, 0, err) })
+		c.do(flow.Ending(t, false), func(end flow.End) { c.tickets.done(id, 0, end) })
 		return true
 	}
 	task, due := flow.Due(c.arbiter, s, t, c.s.Now())
 	if !due {
-		c.tickets.done(id, left, nil)
+		c.tickets.done(id, left, flow.Finished)
 		return true
 	}
-	c.do(task, func(err error) { c.tickets.done(id, left, err) })
+	c.do(task, func(end flow.End) { c.tickets.done(id, left, end) })
 	return true
 }
 

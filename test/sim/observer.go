@@ -267,7 +267,7 @@ func (o *observer) resolveGhost(id ledger.TicketID) bool {
 	}
 	t := o.snapshot().Ticket(id)
 	if t == nil || !t.Ghost {
-		o.ghosts.done(id, 0, nil)
+		o.ghosts.done(id, 0, flow.Finished)
 		return true
 	}
 	o.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
@@ -276,7 +276,7 @@ func (o *observer) resolveGhost(id ledger.TicketID) bool {
 				o.apply(e)
 			}
 		}
-		o.ghosts.done(id, 0, err)
+		o.ghosts.done(id, 0, ended(err))
 	})
 	return true
 }

@@ -3,19 +3,25 @@
 package sim
 
 import (
-	"errors"
 	"time"
+
+	"github.com/moorage-dev/moorage/internal/flow"
 )
 
-// What comes of a task that did not finish.
-var (
-	errStale  = errors.New("the facts have changed") // try again without a pause
-	errFailed = errors.New("failed")                 // try again after one
-)
+// whole has every pause be the longest that a real one would be.
+func whole(pause time.Duration) time.Duration { return pause }
+
+// ended is how a request of an observer or a scheduler ended.
+func ended(err error) flow.End {
+	if err != nil {
+		return flow.Failed
+	}
+	return flow.Finished
+}
 
 // queue is internal/work's queue as data: at most one run for each
 // key at a time, at once when it is touched, later when time or a failure asks
-// for it. Its pauses are the longest that a real one would make.
+// for it.
 type queue[K comparable] struct {
 	keys    []K // in the order in which they were first added
 	items   map[K]*item
@@ -26,8 +32,7 @@ type item struct {
 	ready   bool
 	running bool
 	due     time.Time // zero: none
-	failed  int
-	stale   int
+	tries   flow.Attempts
 }
 
 func newQueue[K comparable](now func() time.Time) *queue[K] {
@@ -62,18 +67,13 @@ func (q *queue[K]) start(k K) bool {
 }
 
 // done ends what start began. after is when to look again without a reason.
-func (q *queue[K]) done(k K, after time.Duration, err error) {
+func (q *queue[K]) done(k K, after time.Duration, end flow.End) {
 	i := q.items[k]
 	i.running = false
-	switch {
-	case err == nil:
-		i.failed, i.stale = 0, 0
-	case errors.Is(err, errStale):
-		after = stalePause(i.stale)
-		i.stale++
-	default:
-		after = failedPause(i.failed)
-		i.failed++
+	if end == flow.Finished {
+		i.tries = flow.Attempts{}
+	} else {
+		after = i.tries.Fail(end, whole)
 	}
 	if after > 0 {
 		i.due = earlier(i.due, q.timeNow().Add(after))

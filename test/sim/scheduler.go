@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
 )
@@ -385,19 +386,19 @@ func (k *scheduler) keep(id ledger.TicketID) bool {
 	}
 	if r := k.book[id.Name]; r != nil {
 		k.reassert(r)
-		k.keeping.done(id, 0, nil)
+		k.keeping.done(id, 0, flow.Finished)
 		return true
 	}
 	s := k.observer.snapshot()
 	t, pod := s.Ticket(id), s.Pod(id.Name)
 	if t == nil || t.Ghost || t.UID == "" || t.Type != ledger.TypePod || t.Scheduler != k.name ||
 		pod != nil && pod.Node != "" {
-		k.keeping.done(id, 0, nil)
+		k.keeping.done(id, 0, flow.Finished)
 		return true
 	}
 	k.observer.confirmPod(t.Pod, func(p *ledger.Pod, err error) {
 		if err != nil || p == nil || p.Node != "" || k.book[id.Name] != nil {
-			k.keeping.done(id, 0, err)
+			k.keeping.done(id, 0, ended(err))
 			return
 		}
 		k.send("clear "+id.Name, world.Request{Do: world.DropTicket, Key: id.String(), UID: t.UID}, func(_ world.Answer, err error) {
@@ -405,7 +406,7 @@ func (k *scheduler) keep(id ledger.TicketID) bool {
 				k.observer.touched(k.observer.ledger.Forget(k.s.Now(), id))
 				k.observer.changes++
 			}
-			k.keeping.done(id, 0, err)
+			k.keeping.done(id, 0, ended(err))
 		})
 	})
 	return true
