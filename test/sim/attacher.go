@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,12 +242,18 @@ func (d *diskService) call(c *caller, v ledger.VolumeID, machine string, publish
 	if publish {
 		what = "publish"
 	}
-	id := fmt.Sprintf("%s.%d:%s/%s/%s", c.name, c.incarnation, what, volumeArg(v), machine)
+	id := messageID(c, what+"/"+volumeArg(v)+"/"+machine)
 	for d.find(id) != nil {
 		id += "'"
 	}
 	d.calls = append(d.calls, &diskCall{id: id, caller: c, incarnation: c.incarnation, volume: v, machine: machine,
 		publish: publish, deadline: d.s.Now().Add(callTimeout), then: then})
+}
+
+// called is the call that an action is about.
+func (d *diskService) called(arg string) *diskCall {
+	id, _, _ := strings.Cut(arg, " ")
+	return d.find(id)
 }
 
 func (d *diskService) find(id string) *diskCall {
@@ -300,8 +305,8 @@ func (d *diskService) offer(m *menu) {
 
 // act implements process.
 func (d *diskService) act(what, arg string) bool {
-	id, text, _ := strings.Cut(arg, " ")
-	c := d.find(id)
+	_, text, _ := strings.Cut(arg, " ")
+	c := d.called(arg)
 	if c == nil {
 		return false
 	}

@@ -4,8 +4,8 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +22,7 @@ type caller struct {
 	incarnation int
 	up          bool
 	paused      bool
+	moved       int // how often it has acted, or got an answer
 }
 
 func (c *caller) awake() bool { return c.up && !c.paused }
@@ -61,7 +62,7 @@ func (n *network) send(c *caller, op string, deadline time.Time, r world.Request
 
 // messageID names a request by its caller and what it is about.
 func messageID(c *caller, op string) string {
-	return fmt.Sprintf("%s.%d:%s", c.name, c.incarnation, strings.ReplaceAll(op, " ", "/"))
+	return c.name + "." + strconv.Itoa(c.incarnation) + ":" + strings.ReplaceAll(op, " ", "/")
 }
 
 func (n *network) find(id string) *message {

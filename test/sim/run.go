@@ -38,11 +38,12 @@ const (
 )
 
 // Run plays one run to its end, or to the first rule that is broken.
-func Run(config Config) Result {
-	s := New(config)
-	for i := range config.Steps {
-		rates := config.Rates
-		if i < config.Warm {
+func Run(config Config) Result { return New(config).run() }
+
+func (s *Sim) run() Result {
+	for i := range s.config.Steps {
+		rates := s.config.Rates
+		if i < s.config.Warm {
 			rates = [classes]int{churn: rates[churn]}
 		}
 		a, any := s.offers().pick(s.rng, rates)
@@ -83,6 +84,7 @@ func (s *Sim) finish() Result {
 	s.rng = rand.New(rand.NewPCG(s.config.Seed, 0x736574746c65)) // a shortened run settles alike
 	s.faulty = false
 	s.faults.heal()
+	s.moved++
 	s.collect()
 	end := s.Now().Add(settleTime)
 	for range settleActions {

@@ -46,6 +46,10 @@ type Sim struct {
 
 	scheduler map[string]string // who places a pod, by UID
 
+	all   []process
+	kept  []kept // of each of all, if it is a keeper
+	moved int    // how often something happened that may touch every process
+	doubt bool   // that offers are kept rightly: they are made anew each time, and compared
 	menu  menu
 	trace []Action
 	notes func(string) // nil: nobody listens
@@ -63,6 +67,8 @@ func New(config Config) *Sim {
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s}
 	s.furnish()
+	s.all = s.processes()
+	s.kept = make([]kept, len(s.all))
 	s.collect()
 	return s
 }
@@ -158,7 +164,11 @@ func (s *Sim) Do(a Action) bool {
 		return true
 	}
 	p := s.named(a.Who)
-	if p == nil || !p.act(a.What, a.Arg) {
+	if p == nil {
+		return false
+	}
+	s.touch(a) // before it is over: an answer that was given is no message any more
+	if !p.act(a.What, a.Arg) {
 		return false
 	}
 	s.trace = append(s.trace, a)
@@ -173,6 +183,7 @@ func (s *Sim) Do(a Action) bool {
 func (s *Sim) pass(d time.Duration) {
 	before := s.w.Now
 	if d > tick {
+		s.moved++
 		s.readLeases() // and at the end: a change between the two is seen
 	}
 	s.w.Now = before.Add(d)
@@ -231,8 +242,15 @@ func (s *Sim) tell(c *controller, found []arbiter.Violation) {
 // offers collects what may happen next.
 func (s *Sim) offers() *menu {
 	s.menu.reset()
-	for _, p := range s.processes() {
-		p.offer(&s.menu)
+	if s.doubt && !s.keeps() {
+		s.fault("other offers are kept than there are")
+	}
+	for i, p := range s.all {
+		if k, keeps := p.(keeper); keeps {
+			s.offerKept(k, &s.kept[i])
+		} else {
+			p.offer(&s.menu)
+		}
 	}
 	return &s.menu
 }
@@ -240,7 +258,7 @@ func (s *Sim) offers() *menu {
 // due is when time alone would put something on offer.
 func (s *Sim) due() time.Time {
 	var t time.Time
-	for _, p := range s.processes() {
+	for _, p := range s.all {
 		t = earlier(t, p.due())
 	}
 	return t

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// keeper is a process whose offers stay as they are as long as it does nothing, gets
+// no answer, no fault or user acts, nothing is written to the API server, and its time
+// (due) has not come.
+type keeper interface {
+	process
+	self() *caller
+	// draws says whether its offers are drawn anew each time.
+	draws() bool
+}
+
+func (c *controller) self() *caller { return &c.caller }
+func (c *controller) draws() bool   { return !c.observer.synced() }
+
+func (k *scheduler) self() *caller { return &k.caller }
+func (k *scheduler) draws() bool   { return !k.observer.synced() }
+
+func (k *kubelet) self() *caller { return &k.caller }
+func (k *kubelet) draws() bool   { return false }
+
+func (k *manager) self() *caller { return &k.caller }
+func (k *manager) draws() bool   { return false }
+
+func (a *attacher) draws() bool { return false }
+
+func (a *ownAttacher) draws() bool { return false }
+
+// kept are a process's offers as they were made last, all of class work, and what they
+// were made of.
+type kept struct {
+	offers  []Action
+	weights []int
+	moves   moves
+	until   time.Time // zero: time alone changes nothing
+	known   bool
+}
+
+// moves count what may change a process's offers.
+type moves struct {
+	version int64 // of the API server
+	all     int   // what may touch every process
+	own     int   // actions of the process, and answers to it
+}
+
+func (s *Sim) movesOf(c *caller) moves { return moves{s.w.Version(), s.moved, c.moved} }
+
+// touch notes whose offers an action may change, but for what it wrote.
+func (s *Sim) touch(a Action) {
+	switch who := s.named(a.Who).(type) {
+	case keeper:
+		who.self().moved++
+		if a.What == "acquire" || a.What == "notice" { // of a lease that others wait for
+			s.moved++
+		}
+	case *network:
+		if m := who.find(a.Arg); m != nil {
+			m.caller.moved++
+		}
+	case *diskService:
+		if c := who.called(a.Arg); c != nil {
+			c.caller.moved++
+		}
+	default:
+		s.moved++
+	}
+}
+
+// offerKept puts the offers of a process on the menu: those of the last time, where
+// nothing has changed.
+func (s *Sim) offerKept(p keeper, k *kept) {
+	m, now := &s.menu, s.movesOf(p.self())
+	if k.known && k.moves == now && (k.until.IsZero() || s.Now().Before(k.until)) {
+		m.repeat(k)
+		return
+	}
+	k.known = !p.draws()
+	first, total := len(m.actions[work]), m.total
+	p.offer(m)
+	if k.known {
+		k.offers = append(k.offers[:0], m.actions[work][first:]...)
+		k.weights = append(k.weights[:0], m.weights[work][first:]...)
+		k.moves, k.until = now, p.due()
+		total[work] = m.total[work]
+		if total != m.total {
+			panic("a process that does not draw offers what is no work")
+		}
+	}
+}
+
+// repeat puts kept offers on the menu.
+func (m *menu) repeat(k *kept) {
+	m.actions[work] = append(m.actions[work], k.offers...)
+	m.weights[work] = append(m.weights[work], k.weights...)
+	for _, w := range k.weights {
+		m.total[work] += w
+	}
+}
+
+// keeps says whether all offers that are kept are what would be offered now.
+func (s *Sim) keeps() bool {
+	for i, p := range s.all {
+		k := &s.kept[i]
+		who, keeps := p.(keeper)
+		if !keeps || !k.known || k.moves != s.movesOf(who.self()) || !k.until.IsZero() && !s.Now().Before(k.until) {
+			continue
+		}
+		var m menu
+		p.offer(&m)
+		if !slices.Equal(m.actions[work], k.offers) || !slices.Equal(m.weights[work], k.weights) {
+			return false
+		}
+	}
+	return true
+}
