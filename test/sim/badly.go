@@ -75,7 +75,13 @@ func (f *faults) offerBadNode(m *menu, k *kubelet) {
 func (f *faults) drawRefusal() world.Refusal {
 	rng := f.s.rng
 	r := world.Refusal{What: world.AllRefused()[rng.IntN(len(world.AllRefused()))]}
-	kind := map[world.Refused]world.Kind{world.RefusedAttachments: world.Attachments, world.RefusedTickets: world.Tickets, world.RefusedNodes: world.Nodes}[r.What]
+	kind := world.Nodes
+	switch r.What {
+	case world.RefusedAttachments:
+		kind = world.Attachments
+	case world.RefusedTickets:
+		kind = world.Tickets
+	}
 	if keys := f.s.w.Keys(kind); len(keys) > 0 && rng.IntN(3) > 0 {
 		r.Key = keys[rng.IntN(len(keys))]
 	}

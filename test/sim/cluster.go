@@ -44,12 +44,15 @@ func (s *Sim) provision(pod string, n ledger.NodeName) {
 
 // silent says whether a node's kubelet has not been heard of for long enough.
 func (c *cluster) silent(k *kubelet) bool {
+	if k.silent.IsZero() || c.s.Now().Sub(k.silent) < gracePeriod {
+		return false
+	}
 	n, exists := c.s.w.Node(k.node)
-	return exists && n.Ready != ledger.ReadyUnknown && !k.silent.IsZero() && c.s.Now().Sub(k.silent) >= gracePeriod
+	return exists && n.Ready != ledger.ReadyUnknown
 }
 
 // evictable says whether a pod's node has not been Ready for long enough.
-func (c *cluster) evictable(p ledger.Pod) bool {
+func (c *cluster) evictable(p *ledger.Pod) bool {
 	since, noted := c.notReady(p.Node)
 	return p.Node != "" && noted && p.Phase == ledger.PodLive && c.s.Now().Sub(since) >= toleration
 }
@@ -67,20 +70,23 @@ func (c *cluster) notReady(name ledger.NodeName) (time.Time, bool) {
 }
 
 // collectable says whether pod garbage collection removes a pod.
-func (c *cluster) collectable(p ledger.Pod) bool {
+func (c *cluster) collectable(p *ledger.Pod) bool {
 	if p.Node == "" {
 		return false
 	}
-	n, exists := c.s.w.Node(p.Node)
 	since, noted := c.notReady(p.Node)
-	if !exists {
-		return noted && c.s.Now().Sub(since) >= quarantine
+	if !noted {
+		return false
 	}
-	return n.OutOfService && noted && p.Phase != ledger.PodLive && c.s.w.Deleting(p.UID)
+	n, exists := c.s.w.Node(p.Node)
+	if !exists {
+		return c.s.Now().Sub(since) >= quarantine
+	}
+	return n.OutOfService && p.Phase != ledger.PodLive && c.s.w.Deleting(p.UID)
 }
 
 // bindable says whether the foreign scheduler may bind a pod.
-func (c *cluster) bindable(p ledger.Pod) bool {
+func (c *cluster) bindable(p *ledger.Pod) bool {
 	return p.Node == "" && p.Phase == ledger.PodLive && past(c.s.scheduler[p.UID])
 }
 
@@ -93,13 +99,13 @@ func (c *cluster) offer(m *menu) {
 	}
 	for _, key := range c.s.w.Keys(world.Pods) {
 		p, _ := c.s.w.Pod(key)
-		if c.evictable(p) {
+		if c.evictable(&p) {
 			m.add(2, "cluster", "evict", key)
 		}
-		if c.collectable(p) {
+		if c.collectable(&p) {
 			m.add(2, "cluster", "collect", key)
 		}
-		if c.bindable(p) {
+		if c.bindable(&p) {
 			for _, k := range c.s.kubelets {
 				if n, exists := c.s.w.Node(k.node); exists && n.Ready == ledger.ReadyTrue && !n.OutOfService {
 					m.add(1, "cluster", "bind", key+" "+string(k.node))
@@ -108,6 +114,9 @@ func (c *cluster) offer(m *menu) {
 		}
 	}
 	for _, key := range c.s.w.Keys(world.Claims) {
+		if len(c.late) == 0 {
+			break
+		}
 		if name := strings.TrimPrefix(key, namespace+"/"); c.late[name] != "" {
 			m.add(3, "cluster", "provision", name)
 		}
@@ -123,11 +132,11 @@ func (c *cluster) act(what, arg string) bool {
 		return c.unready(ledger.NodeName(arg))
 	case what == "provision":
 		return c.bindClaim(arg)
-	case what == "evict" && exists && c.evictable(p):
+	case what == "evict" && exists && c.evictable(&p):
 		c.s.w.DeletePod(p.UID)
-	case what == "collect" && exists && c.collectable(p):
+	case what == "collect" && exists && c.collectable(&p):
 		c.s.w.Drop(world.Pods, p.UID)
-	case what == "bind" && exists && c.bindable(p):
+	case what == "bind" && exists && c.bindable(&p):
 		p.Node = ledger.NodeName(second)
 		c.s.w.Put(p)
 	default:

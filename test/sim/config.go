@@ -174,6 +174,9 @@ func (s *Sim) furnish() {
 
 // claims lists the claims that there are, or may come to be.
 func (s *Sim) claims() []string {
+	if len(s.faults.vanished) == 0 && s.firstClaims != nil {
+		return s.firstClaims
+	}
 	var list []string
 	for i := range s.config.Volumes {
 		list = append(list, "c"+strconv.Itoa(i+1))
@@ -185,6 +188,9 @@ func (s *Sim) claims() []string {
 	}
 	for i := range s.config.Late {
 		list = append(list, "late"+strconv.Itoa(i+1))
+	}
+	if len(s.faults.vanished) == 0 {
+		s.firstClaims = list
 	}
 	return list
 }

@@ -55,9 +55,9 @@ func newController(s *Sim, name string) *controller {
 // forget empties the process's memory.
 func (c *controller) forget() {
 	c.observer = newObserver(c.s, &c.caller, c.touched)
-	c.volumes = newQueue[ledger.VolumeID](c.s.Now)
-	c.grants = newQueue[ledger.NodeName](c.s.Now)
-	c.tickets = newQueue[ledger.TicketID](c.s.Now)
+	c.volumes = newQueue(c.s.Now, volumeArg)
+	c.grants = newQueue(c.s.Now, func(n ledger.NodeName) string { return string(n) })
+	c.tickets = newQueue(c.s.Now, ledger.TicketID.String)
 	c.pauses = flow.NewPauses(whole)
 	c.ages, c.tried = map[string]time.Time{}, map[string]bool{}
 	c.writes, c.lists = map[ledger.NodeName]*batch{}, map[ledger.NodeName]*batch{}
@@ -107,9 +107,9 @@ func (c *controller) offer(m *menu) {
 	if c.role != leading {
 		return
 	}
-	c.volumes.offer(func(v ledger.VolumeID) { m.add(10, c.name, "plan", volumeArg(v)) })
-	c.grants.offer(func(n ledger.NodeName) { m.add(10, c.name, "grant", string(n)) })
-	c.tickets.offer(func(id ledger.TicketID) { m.add(10, c.name, "tend", id.String()) })
+	c.volumes.offer(m, 10, c.name, "plan")
+	c.grants.offer(m, 10, c.name, "grant")
+	c.tickets.offer(m, 10, c.name, "tend")
 }
 
 // act implements process.
@@ -234,16 +234,13 @@ func (c *controller) doubted() []flow.Task {
 
 // keys lists what an observer knows of a kind, sorted.
 func (s *Sim) keys(o *observer, k world.Kind) []string {
-	set := map[string]bool{}
-	var list []string
-	for _, from := range []map[string]ledger.Event{o.store[k], o.ahead[k]} {
-		for key := range from {
-			if !set[key] {
-				set[key] = true
-				list = append(list, key)
-			}
-		}
+	list := make([]string, 0, len(o.store[k])+len(o.ahead[k]))
+	for key := range o.store[k] {
+		list = append(list, key)
+	}
+	for key := range o.ahead[k] {
+		list = append(list, key)
 	}
 	slices.Sort(list)
-	return list
+	return slices.Compact(list)
 }

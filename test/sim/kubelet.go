@@ -28,7 +28,7 @@ func newKubelet(s *Sim, n ledger.NodeName, m *world.Machine) *kubelet {
 }
 
 // process is what the machine's kubelet remembers and can do.
-func (k *kubelet) process() world.Kubelet { return k.s.w.Kubelet(k.machine.ID) }
+func (k *kubelet) process() world.Kubelet { return k.s.w.KubeletOf(k.machine) }
 
 // kill ends the process; containers and mounts stay.
 func (k *kubelet) kill() {
@@ -136,10 +136,16 @@ func (k *kubelet) offer(m *menu) {
 
 // offerLocal offers what needs no API server.
 func (k *kubelet) offerLocal(m *menu, p world.Kubelet) {
-	for _, uid := range sortedKeys(k.machine.Containers) {
+	var room [8]string
+	stoppable := room[:0]
+	for uid := range k.machine.Containers {
 		if p.CanStop(uid) {
-			m.add(6, k.name, "stop", uid)
+			stoppable = append(stoppable, uid)
 		}
+	}
+	slices.Sort(stoppable)
+	for _, uid := range stoppable {
+		m.add(6, k.name, "stop", uid)
 	}
 	for _, pod := range p.Pods {
 		if p.CanRun(pod.UID) {
@@ -241,13 +247,4 @@ func (k *kubelet) due() time.Time {
 		}
 	}
 	return t
-}
-
-func sortedKeys(m map[string]bool) []string {
-	list := make([]string, 0, len(m))
-	for key := range m {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list
 }

@@ -35,7 +35,7 @@ type observer struct {
 func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
 	o := &observer{
 		s: s, caller: c, ledger: ledger.New(), kinds: world.AllKinds(), touched: touched,
-		ghosts: newQueue[ledger.TicketID](s.Now),
+		ghosts: newQueue(s.Now, ledger.TicketID.String),
 	}
 	for _, k := range o.kinds {
 		o.at[k], o.store[k], o.ahead[k] = -1, map[string]ledger.Event{}, map[string]ledger.Event{}
@@ -63,6 +63,14 @@ func (o *observer) synced() bool {
 	return true
 }
 
+// firstOf names the first event of a kind that was not delivered, in actions.
+var firstOf = func() (names [world.Kinds]string) {
+	for _, k := range world.AllKinds() {
+		names[k] = k.String() + " 1"
+	}
+	return names
+}()
+
 // offer offers to list, and to deliver one event or all.
 func (o *observer) offer(m *menu) {
 	for _, k := range o.kinds {
@@ -77,11 +85,11 @@ func (o *observer) offer(m *menu) {
 		default:
 			m.add(6, o.caller.name, "watch", k.String())
 			if pending > 1 {
-				m.add(4, o.caller.name, "watch", k.String()+" 1")
+				m.add(4, o.caller.name, "watch", firstOf[k])
 			}
 		}
 	}
-	o.ghosts.offer(func(id ledger.TicketID) { m.add(5, o.caller.name, "ghost", id.String()) })
+	o.ghosts.offer(m, 5, o.caller.name, "ghost")
 	if o.lapsed() > 0 {
 		m.add(5, o.caller.name, "lapse", "")
 	}

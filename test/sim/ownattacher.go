@@ -81,6 +81,9 @@ func (a *ownAttacher) restart() {
 
 // ready lists the volumes that there may be something to do about.
 func (a *ownAttacher) ready() []decide.VolumeID {
+	if len(a.dirty)+len(a.wakes) == 0 {
+		return nil
+	}
 	set := maps.Clone(a.dirty)
 	for v, due := range a.wakes {
 		if !a.s.Now().Before(due) {

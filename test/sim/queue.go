@@ -23,52 +23,55 @@ func ended(err error) flow.End {
 // key at a time, at once when it is touched, later when time or a failure asks
 // for it.
 type queue[K comparable] struct {
-	keys    []K // in the order in which they were first added
-	items   map[K]*item
+	items   []*item[K] // in the order in which their keys were first added
+	of      map[K]*item[K]
 	timeNow func() time.Time
+	arg     func(K) string // a key in an action
 }
 
-type item struct {
+type item[K comparable] struct {
+	arg     string // its key in an action
 	ready   bool
 	running bool
 	due     time.Time // zero: none
 	tries   flow.Attempts
 }
 
-func newQueue[K comparable](now func() time.Time) *queue[K] {
-	return &queue[K]{items: map[K]*item{}, timeNow: now}
+func newQueue[K comparable](now func() time.Time, arg func(K) string) *queue[K] {
+	return &queue[K]{of: map[K]*item[K]{}, timeNow: now, arg: arg}
 }
 
-func (q *queue[K]) item(k K) *item {
-	if q.items[k] == nil {
-		q.items[k] = &item{}
-		q.keys = append(q.keys, k)
+func (q *queue[K]) item(k K) *item[K] {
+	i := q.of[k]
+	if i == nil {
+		i = &item[K]{arg: q.arg(k)}
+		q.of[k] = i
+		q.items = append(q.items, i)
 	}
-	return q.items[k]
+	return i
 }
 
 // add has a key processed at once, also one that waits.
 func (q *queue[K]) add(k K) { q.item(k).ready = true }
 
-// startable says whether a key can be processed now.
-func (q *queue[K]) startable(k K) bool {
-	i := q.items[k]
-	return i != nil && !i.running && (i.ready || !i.due.IsZero() && !q.timeNow().Before(i.due))
+// startable says whether it can be processed now.
+func (i *item[K]) startable(now time.Time) bool {
+	return !i.running && (i.ready || !i.due.IsZero() && !now.Before(i.due))
 }
 
 // start begins to process a key.
 func (q *queue[K]) start(k K) bool {
-	if !q.startable(k) {
+	i := q.of[k]
+	if i == nil || !i.startable(q.timeNow()) {
 		return false
 	}
-	i := q.items[k]
 	i.ready, i.running, i.due = false, true, time.Time{}
 	return true
 }
 
 // done ends what start began. after is when to look again without a reason.
 func (q *queue[K]) done(k K, after time.Duration, end flow.End) {
-	i := q.items[k]
+	i := q.of[k]
 	i.running = false
 	if end == flow.Finished {
 		i.tries = flow.Attempts{}
@@ -80,11 +83,12 @@ func (q *queue[K]) done(k K, after time.Duration, end flow.End) {
 	}
 }
 
-// offer calls add for each key that can be processed.
-func (q *queue[K]) offer(add func(K)) {
-	for _, k := range q.keys {
-		if q.startable(k) {
-			add(k)
+// offer offers an action for each key that can be processed.
+func (q *queue[K]) offer(m *menu, weight int, who, what string) {
+	now := q.timeNow()
+	for _, i := range q.items {
+		if i.startable(now) {
+			m.add(weight, who, what, i.arg)
 		}
 	}
 }
@@ -92,8 +96,8 @@ func (q *queue[K]) offer(add func(K)) {
 // next is when the next key that waits is due.
 func (q *queue[K]) next() time.Time {
 	var t time.Time
-	for _, k := range q.keys {
-		if i := q.items[k]; !i.running && !i.ready {
+	for _, i := range q.items {
+		if !i.running && !i.ready {
 			t = earlier(t, i.due)
 		}
 	}

@@ -24,13 +24,8 @@ type scheduler struct {
 	order    []string                // of the book
 	keeping  *queue[ledger.TicketID]
 
-	looked  int // observer.changes when options were computed
-	options []placement
-}
-
-type placement struct {
-	uid  string
-	node ledger.NodeName
+	looked  int      // observer.changes when options were computed
+	options []string // pods and nodes, as in actions
 }
 
 // stage is how far a reservation has come.
@@ -65,7 +60,7 @@ func (k *scheduler) forget() {
 		}
 	})
 	k.book, k.order, k.options, k.looked = map[string]*reservation{}, nil, nil, -1
-	k.keeping = newQueue[ledger.TicketID](k.s.Now)
+	k.keeping = newQueue(k.s.Now, ledger.TicketID.String)
 }
 
 func (k *scheduler) kill() {
@@ -89,14 +84,14 @@ func (k *scheduler) offer(m *menu) {
 		return
 	}
 	for _, p := range k.places() {
-		m.add(3, k.name, "place", p.uid+" "+string(p.node))
+		m.add(3, k.name, "place", p)
 	}
 	for _, uid := range k.order {
 		if what := k.next(k.book[uid]); what != "" {
 			m.add(8, k.name, what, uid)
 		}
 	}
-	k.keeping.offer(func(id ledger.TicketID) { m.add(8, k.name, "keep", id.String()) })
+	k.keeping.offer(m, 8, k.name, "keep")
 }
 
 // act implements process.
@@ -135,7 +130,7 @@ func (k *scheduler) act(what, arg string) bool {
 }
 
 // places lists where pending pods may go now.
-func (k *scheduler) places() []placement {
+func (k *scheduler) places() []string {
 	if k.looked == k.observer.changes {
 		return k.options
 	}
@@ -149,7 +144,7 @@ func (k *scheduler) places() []placement {
 		r := arbiter.PodRequest(s, p)
 		for _, n := range k.s.nodeNames() {
 			if k.fits(s, r, n) {
-				k.options = append(k.options, placement{key, n})
+				k.options = append(k.options, key+" "+string(n))
 			}
 		}
 	}

@@ -46,13 +46,16 @@ type Sim struct {
 
 	scheduler map[string]string // who places a pod, by UID
 
-	all   []process
-	kept  []kept // of each of all, if it is a keeper
-	moved int    // how often something happened that may touch every process
-	doubt bool   // that offers are kept rightly: they are made anew each time, and compared
-	menu  menu
-	trace []Action
-	notes func(string) // nil: nobody listens
+	names []ledger.NodeName
+	// firstClaims are all claims as long as no PersistentVolume has vanished.
+	firstClaims []string
+	all         []process
+	kept        []kept // of each of all, if it is a keeper
+	moved       int    // how often something happened that may touch every process
+	doubt       bool   // that offers are kept rightly: they are made anew each time, and compared
+	menu        menu
+	trace       []Action
+	notes       func(string) // nil: nobody listens
 }
 
 // New returns a run that is about to begin.
@@ -266,11 +269,13 @@ func (s *Sim) due() time.Time {
 
 // nodeNames lists the nodes that the run began with.
 func (s *Sim) nodeNames() []ledger.NodeName {
-	var list []ledger.NodeName
-	for _, k := range s.kubelets {
-		list = append(list, k.node)
+	if len(s.names) != len(s.kubelets) {
+		s.names = nil
+		for _, k := range s.kubelets {
+			s.names = append(s.names, k.node)
+		}
 	}
-	return list
+	return s.names
 }
 
 // nodeID is the driver's name for a node, as its CSINode has it.

@@ -63,7 +63,7 @@ func (u *users) offerTickets(m *menu) {
 		m.addTo(churn, 2, "user", "ticket", fmt.Sprintf("t%d %s %s %s %d", u.tickets+1, u.drawType(), node, u.drawClaims(claims), u.drawLife()))
 	}
 	for _, key := range u.s.w.Keys(world.Tickets) {
-		if t, _ := u.s.w.Ticket(world.TicketKey(key)); u.s.config.Meddling || t.Type != ledger.TypePod {
+		if t, _ := u.s.w.Get(world.Tickets, key).(ledger.Ticket); u.s.config.Meddling || t.Type != ledger.TypePod {
 			m.addTo(churn, 1, "user", "drop-ticket", key)
 		}
 	}
@@ -120,7 +120,7 @@ func (u *users) draw() string {
 			who = bystander
 		}
 	}
-	return fmt.Sprintf("p%d %s %s", u.pods+1, who, u.drawClaims(u.s.claims()))
+	return "p" + strconv.Itoa(u.pods+1) + " " + who + " " + u.drawClaims(u.s.claims())
 }
 
 // act implements process.

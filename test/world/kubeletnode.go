@@ -89,10 +89,8 @@ func (k Kubelet) News() bool {
 	case !k.Synced:
 		return false
 	}
-	uses := k.Uses()
-	return !slices.Equal(uses, n.InUse) || slices.ContainsFunc(uses, func(v ledger.VolumeID) bool {
-		return lacks(k.Told, v) && !lacks(k.Desired(), v)
-	})
+	desired := k.Desired()
+	return !slices.Equal(k.usesWith(desired), n.InUse) || slices.ContainsFunc(desired, func(v ledger.VolumeID) bool { return lacks(k.Told, v) })
 }
 
 // Report is the patch of one tick of the status. volumesInUse is in it only where

@@ -12,8 +12,10 @@ import (
 // Uses are the volumes that belong into volumesInUse: those of pods to run, and
 // what the process holds for attached, but for what volumesAttached did not name
 // when the process found it on its disk.
-func (k Kubelet) Uses() []ledger.VolumeID {
-	list := k.Desired()
+func (k Kubelet) Uses() []ledger.VolumeID { return k.usesWith(k.Desired()) }
+
+func (k Kubelet) usesWith(desired []ledger.VolumeID) []ledger.VolumeID {
+	list := desired
 	for _, v := range k.Attached {
 		if lacks(k.Uncounted, v) {
 			list = include(list, v, byName)
@@ -25,7 +27,7 @@ func (k Kubelet) Uses() []ledger.VolumeID {
 // CanVerify: a volume that the process has told to use, that its own copy of the
 // Node names, and that it does not hold for attached.
 func (k Kubelet) CanVerify(v ledger.VolumeID) bool {
-	return k.Works() && k.Synced && !lacks(k.Told, v) && lacks(k.Attached, v) && k.rested(v) && !lacks(k.Desired(), v) && !lacks(k.Node.Reported, v)
+	return k.Works() && k.Synced && !lacks(k.Told, v) && lacks(k.Attached, v) && k.rested(v) && !lacks(k.Node.Reported, v) && !lacks(k.Desired(), v)
 }
 
 // Verify is the read of its Node that proves it.

@@ -4,9 +4,9 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -69,7 +69,7 @@ func (m *Machine) clone() *Machine {
 func (m *Machine) SystemUUID() string { return m.ID }
 
 // BootID is the bootID of the machine's present boot.
-func (m *Machine) BootID() string { return fmt.Sprintf("%s.%d", m.ID, m.Boots) }
+func (m *Machine) BootID() string { return m.ID + "." + strconv.Itoa(m.Boots) }
 
 // PowerOff ends everything that runs.
 func (m *Machine) PowerOff() {

@@ -63,9 +63,11 @@ type Kubelet struct {
 
 // Kubelet is the kubelet of a machine that there is.
 func (w *World) Kubelet(machine string) Kubelet {
-	m := w.Machines[machine]
-	return Kubelet{&m.Process, w, m}
+	return w.KubeletOf(w.Machines[machine])
 }
+
+// KubeletOf is the kubelet of a machine of this world.
+func (w *World) KubeletOf(m *Machine) Kubelet { return Kubelet{&m.Process, w, m} }
 
 // Machine is the kubelet's machine.
 func (k Kubelet) Machine() *Machine { return k.m }
