@@ -4,10 +4,12 @@ package ticket
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -97,5 +99,41 @@ func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	looks(first, 0, 0, 595) // sees that it is gone
 	if len(first.ttl.seen) > 0 {
 		t.Errorf("of a ticket that is gone it keeps %v", first.ttl.seen)
+	}
+}
+
+// refusing is the Cache and Writer of a ticket whose status nobody may write.
+type refusing struct{ mortal }
+
+func (r *refusing) Carry(ctx context.Context, task flow.Task, status execute.Status) error {
+	if task.Commit.Do == flow.DecideTicket {
+		return errors.New("refused by a policy of somebody else")
+	}
+	return r.mortal.Carry(ctx, task, status)
+}
+
+// A ticket in doubt ends with its pod, or when its time is over, also where its status
+// can't be written, so that it can't be taken over.
+func TestTicketInDoubtEnds(t *testing.T) {
+	ofPod, manual := ticket("p", "n1", ledger.TypePod, "a"), ticket("m", "n1", ledger.TypeManual, "a")
+	manual.TTLSeconds = 60
+	for _, k := range []ledger.Ticket{ofPod, manual} {
+		r := &refusing{mortal{writer: &writer{ledger: facts(pod("p", "", "a"), k, ledger.TicketInDoubt{ID: k.ID, UID: k.UID})}, object: &v1alpha1.VolumeTicket{
+			ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, UID: types.UID(k.UID)},
+		}}}
+		clock := now
+		c, err := New(Config{Cache: r, Write: r, Now: func() time.Time { return clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.tookOver.Store(true)
+		if _, err := c.reconcile(t.Context(), k.ID); err == nil || r.deleted {
+			t.Errorf("a %s ticket that can't be taken over: %v, deleted %t", k.Type, err, r.deleted)
+		}
+		clock = clock.Add(time.Hour)
+		r.ledger.Apply(now, ledger.PodGone{UID: ofPod.Pod})
+		if _, err := c.reconcile(t.Context(), k.ID); err != nil || !r.deleted {
+			t.Errorf("a %s ticket nobody needs any more: %v, deleted %t", k.Type, err, r.deleted)
+		}
 	}
 }

@@ -28,11 +28,6 @@ func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Du
 	if t.Ghost {
 		return 0, nil // the observer resolves it
 	}
-	if t.InDoubt && c.tookOver.Load() {
-		if err := c.takeOverOne(ctx, t); err != nil {
-			return 0, err
-		}
-	}
 	if t.Phase == ledger.TicketPending {
 		c.nodes.Add(t.Node)
 	}
@@ -42,7 +37,7 @@ func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Du
 	return c.reconcileOtherTicket(ctx, s, t)
 }
 
-// due does what is due about a ticket: it ends, or loses its grant.
+// due does what is due about a ticket: it ends, is taken over, or loses its grant.
 func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
 	task, due := flow.Due(c.config.Arbiter, s, t, c.config.Now())
 	switch {
@@ -50,6 +45,10 @@ func (c *Controller) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticke
 		return nil
 	case task.Commit.Do == flow.DropTicket:
 		return c.config.Write.Carry(ctx, task, nil)
+	case task.Commit.EpochOnly && !c.tookOver.Load():
+		return nil // takeOver has it looked at again
+	case task.Commit.EpochOnly:
+		return c.takeOverOne(ctx, t)
 	}
 	return c.write(ctx, task)
 }

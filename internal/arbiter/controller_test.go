@@ -106,8 +106,6 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 		return false
 	case t.Ghost:
 		return c.releaseGhost(t)
-	case t.InDoubt:
-		return c.carry(flow.Renew(t)) == flow.Finished
 	}
 	if task, due := flow.Due(c.arb, s, t, c.Now); due {
 		return c.carry(task) == flow.Finished && (task.Commit.Do != flow.DropTicket || c.snapshot().Ticket(id) == nil)

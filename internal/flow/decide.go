@@ -91,14 +91,18 @@ func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
 	return slices.ContainsFunc(d.Holds, func(step arbiter.Step) bool { return volumes[step.Volume] })
 }
 
-// Due is what is to be done about a ticket that is not in doubt, apart from deciding on
-// it; false: nothing. A pod's ends when the pod counts by itself, or is taken to be gone;
-// a grant that must not last is taken back.
+// Due is what is to be done about a ticket, apart from deciding on it; false: nothing. A
+// pod's ends when the pod counts by itself, or is taken to be gone, also one in doubt: it
+// is deleted at its version, so that a grant still in flight fails. One in doubt that does
+// not end is taken over (Renew). A grant that must not last is taken back.
 func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if t.Type == ledger.TypePod {
 		if covered, gone := a.Covered(s, t); covered || gone {
 			return Ending(t, gone), true
 		}
+	}
+	if t.InDoubt {
+		return Renew(t), true
 	}
 	if t.Phase != ledger.TicketGranted {
 		return Task{}, false

@@ -164,6 +164,27 @@ func TestDue(t *testing.T) {
 	}
 }
 
+// A ticket in doubt is taken over, unless it ends: its end needs no write of its status,
+// which somebody's rules may refuse for good.
+func TestDueInDoubt(t *testing.T) {
+	pending := ticket("p", "n1", ledger.TypePod, "a")
+	for name, test := range map[string]struct {
+		pods []ledger.Event
+		want Verb
+	}{
+		"its pod waits":          {[]ledger.Event{pod("p", "", "a")}, DecideTicket},
+		"its pod is bound there": {[]ledger.Event{pod("p", "n1", "a")}, DecideTicket}, // and not attached yet
+		"its pod is elsewhere":   {[]ledger.Event{pod("p", "n2", "a")}, DropTicket},
+		"its pod is gone":        {nil, DropTicket},
+	} {
+		s := facts(append(test.pods, pending, ledger.TicketInDoubt{ID: pending.ID, UID: pending.UID})...).Snapshot()
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(pending.ID), now)
+		if !due || task.Commit.Do != test.want || task.Commit.EpochOnly != (test.want == DecideTicket) || task.Commit.Version != pending.Version {
+			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
+		}
+	}
+}
+
 // What a node's tickets get is written side by side: who ranks after a refusal is
 // granted in the same round or decided in the next, and never refused in the same.
 func TestOneRefusalARound(t *testing.T) {

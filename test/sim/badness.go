@@ -35,7 +35,7 @@ var badness = []struct {
 	{"fenced", true, func(b *Badness) { b.Fenced = true }},
 	{"vanishing", true, func(b *Badness) { b.Vanishing = true }},
 	{"refusals", true, func(b *Badness) { b.Refusals = true }},
-	{"for-good", false, func(b *Badness) { b.Refusals, b.ForGood = true, true }},
+	{"for-good", true, func(b *Badness) { b.Refusals, b.ForGood = true, true }},
 	{"leases", true, func(b *Badness) { b.Leases = true }},
 	{"forgetful", false, func(b *Badness) { b.Forgetful = true }},
 }

@@ -84,10 +84,6 @@ func (c *controller) tend(id ledger.TicketID) bool {
 		c.tickets.done(id, 0, flow.Finished)
 		return true
 	}
-	if t.InDoubt {
-		c.do(flow.Renew(t), func(end flow.End) { c.tickets.done(id, 0, end) })
-		return true
-	}
 	if t.Phase == ledger.TicketPending {
 		c.grants.add(t.Node)
 	}

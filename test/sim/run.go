@@ -35,6 +35,10 @@ func (r Result) String() string {
 const (
 	settleActions = 8000
 	settleTime    = time.Hour
+	// Where requests are refused for good, everybody tries again and again: more
+	// actions, in a time in which each has tried with the longest of its pauses.
+	retryActions = 40000
+	retryTime    = 20 * time.Minute
 )
 
 // Run plays one run to its end, or to the first rule that is broken.
@@ -86,8 +90,12 @@ func (s *Sim) finish() Result {
 	s.faults.heal()
 	s.moved++
 	s.collect()
-	end := s.Now().Add(settleTime)
-	for range settleActions {
+	long, actions := settleTime, settleActions
+	if len(s.w.Refusals) > 0 {
+		long, actions = retryTime, retryActions
+	}
+	end := s.Now().Add(long)
+	for range actions {
 		if a, any := s.offers().pick(s.rng, [classes]int{}); any {
 			if !s.Do(a) {
 				s.fault("%s was offered, and can't be done", a)

@@ -374,10 +374,6 @@ func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool)
 		o.ghost = t
 		return o, true
 	}
-	if t.InDoubt {
-		o.task = flow.Renew(t)
-		return o, true
-	}
 	task, due := flow.Due(arbiter.Arbiter{}, snapshot, t, s.w.Now)
 	o.task = task
 	return o, due
