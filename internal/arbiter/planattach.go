@@ -236,6 +236,7 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 		if other.Node == n || !p.mayBeAttached(other) || target && other.Node == holder || !target && p.migratesTo(other) { //mutant:target-beside-others
 			continue
 		}
+		p.awaits(force(p.snapshot, p.volume, other, p.now))
 		reasons = append(reasons, p.stuck(other))
 	}
 	return reasons

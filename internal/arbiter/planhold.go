@@ -396,7 +396,15 @@ func (p *planner) clock(h *ledger.Hold, place *ledger.NodeVolume) {
 		return
 	}
 	h.Force = outage(p.volume, place, p.snapshot.Node(place.Node), f)
-	p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
+	p.awaits(f)
+}
+
+// awaits has the volume looked at again when a rule of force has come a step further, or
+// its time is over: what is told of it changes then.
+func (p *planner) awaits(f forcing) {
+	if f.Left > 0 {
+		p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
+	}
 }
 
 // detaching says whether the volume leaves a place whoever wants it there again:
