@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // options are what the command is asked for.
@@ -33,7 +34,7 @@ func main() {
 	var o options
 	only := flag.String("only", "", "leave out mutants whose name does not match this `REGEXP`: file, function, change")
 	survivors := flag.String("survivors", "", "try only those that survived according to this `FILE`, written by -out")
-	stages := flag.String("stages", "", "leave out the tests of packages whose folders do not match this `REGEXP`: what others notice survives then")
+	stages := flag.String("stages", "", "leave out the tests whose folder and pattern do not match this `REGEXP`: what others notice survives then")
 	flag.IntVar(&o.sample, "sample", 0, "try this many, chosen by chance; 0: all")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the choice")
 	flag.IntVar(&o.seeds, "seeds", 100, "how many seeds of the simulator are played, and fifty times as many states of each world of the explorer searched")
@@ -58,7 +59,13 @@ func main() {
 	}
 }
 
+// nicest is the lowest priority: others use the machine, too. Tests inherit it.
+const nicest = 19
+
 func run(o options) error {
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, nicest); err != nil {
+		return err
+	}
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -89,7 +96,7 @@ func run(o options) error {
 	defer os.RemoveAll(dir)
 	list := o.choose(codes)
 	l := &lab{root: root, dir: dir, stages: slices.DeleteFunc(stages(o.seeds), func(s *stage) bool {
-		return !o.stages.MatchString(s.folder) || !slices.ContainsFunc(list, func(m mutant) bool { return s.concerns(m.file) })
+		return !o.stages.MatchString(s.name) || !slices.ContainsFunc(list, func(m mutant) bool { return s.concerns(m.file) })
 	})}
 	if err := l.prepare(codes, checker); err != nil {
 		return err

@@ -31,6 +31,7 @@ const (
 // stage is a program that may notice a mutant.
 type stage struct {
 	folder string
+	name   string // the folder, and which of its tests
 	args   []string
 	main   bool // a command, and not a package's tests
 
@@ -57,15 +58,16 @@ func stages(seeds int) []*stage {
 		{"internal/translate", ".", ""},
 		{"internal/report", ".", ""},
 		{"internal/execute", ".", ""},
-		{"controller/attacher", ".", ""},
+		{"controller/attacher", "TestScenarios", ""},
+		{"controller/attacher", ".", "TestScenarios|OverTheWire"},
 	} {
-		list = append(list, &stage{folder: s.folder, args: []string{"-test.failfast", "-test.short", "-test.run=" + s.run, "-test.skip=" + s.skip}})
+		list = append(list, &stage{folder: s.folder, name: s.folder + " " + s.run, args: []string{"-test.failfast", "-test.short", "-test.run=" + s.run, "-test.skip=" + s.skip}})
 	}
 	if seeds == 0 {
 		return list
 	}
 	return append(list, &stage{
-		folder: "test/sim/mutants", main: true,
+		folder: "test/sim/mutants", name: "test/sim/mutants", main: true,
 		args: []string{"-count", strconv.Itoa(seeds), "-worlds", "all", "-states", strconv.Itoa(50 * seeds)},
 	})
 }
@@ -79,7 +81,7 @@ func (s *stage) concerns(file string) bool {
 
 // pure says whether a stage's tests depend on no clock.
 func (s *stage) pure() bool {
-	return strings.HasPrefix(s.folder, "test/sim") || slices.ContainsFunc(targets, func(t target) bool { return t.folder == s.folder })
+	return s.name == "controller/attacher TestScenarios" || strings.HasPrefix(s.folder, "test/sim") || slices.ContainsFunc(targets, func(t target) bool { return t.folder == s.folder })
 }
 
 // lab builds and runs tests with a mutant in the code.
@@ -120,7 +122,7 @@ func (l *lab) prepare(codes []*code, c *checker) error {
 		if err := l.survey(s); err != nil {
 			return fmt.Errorf("%s fails with nothing changed: %w", s.folder, err)
 		}
-		fmt.Fprintf(os.Stderr, "%s: %s, reaches %d\n", s.folder, s.took.Round(time.Millisecond), len(s.reaches))
+		fmt.Fprintf(os.Stderr, "%s: %s, reaches %d\n", s.name, s.took.Round(time.Millisecond), len(s.reaches))
 	}
 	return nil
 }
@@ -191,7 +193,7 @@ func (l *lab) order(m mutant) []*stage {
 }
 
 // patience is how much of a processor's time a stage may take: a mutant may never end.
-func (l *lab) patience(s *stage) time.Duration { return 10*time.Second + 8*s.took }
+func (l *lab) patience(s *stage) time.Duration { return 2*time.Second + 5*s.took }
 
 // idling is how many times that it may take with the processor for others.
 const idling = 20

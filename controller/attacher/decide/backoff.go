@@ -20,10 +20,7 @@ const jitterShare = 0.2
 func (b Backoff) After(failures int, random float64) time.Duration {
 	wait := b.First
 	for range failures - 1 {
-		if wait *= 2; wait >= b.Max {
-			wait = b.Max
-			break
-		}
+		wait = min(2*wait, b.Max)
 	}
 	return wait + time.Duration(random*jitterShare*float64(wait))
 }

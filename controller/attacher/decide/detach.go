@@ -38,7 +38,7 @@ func (p *pass) finish(r *record) move {
 	switch {
 	case r.Stamped:
 		return do(Release)
-	case r.Attached && r.proved:
+	case r.proved:
 		return do(MarkDetached)
 	}
 	return move{}
@@ -62,10 +62,11 @@ func (r *record) undetachable() Reason {
 }
 
 // usedHere is another attachment at the same node that is not being deleted
-// and has the volume there. Unpublishing would take it from that one too.
+// and has the volume there. Unpublishing would take it from that one too. The one that
+// is asked for is being deleted, or gone.
 func (p *pass) usedHere(r *record) *record {
 	for _, other := range p.v.records {
-		if other != r && other.with(r) && !other.Deleting && !other.gone && other.maybe() {
+		if other.with(r) && !other.Deleting && !other.gone && other.maybe() {
 			return other
 		}
 	}

@@ -129,7 +129,7 @@ func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (Vol
 // it where an unpublish has just succeeded.
 func (b *Book) layGhosts(r *record, nodeID string) {
 	for _, ghost := range slices.Clone(b.volumes[key(&r.Attachment)].records) {
-		if ghost != r && ghost.gone && ghost.running == 0 && ghost.Node == r.Node && ghost.volumeID() == nodeID {
+		if ghost.gone && ghost.running == 0 && ghost.Node == r.Node && ghost.volumeID() == nodeID {
 			b.drop(ghost)
 		}
 	}

@@ -113,7 +113,7 @@ func (p *pushBack) leave(r *record) {
 		p.line.Remove(r.spot)
 		r.spot = nil
 	}
-	if p.line.Len() == 0 && len(p.streak) == 0 {
+	if p.line.Len() == 0 {
 		p.crowded = false
 	}
 }

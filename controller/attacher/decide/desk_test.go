@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+// desk plays a Book step by step: a test says what is seen, which steps must be on
+// offer then, and how they end.
+type desk struct {
+	t    *testing.T
+	book *decide.Book
+	now  time.Time
+}
+
+func newDesk(t *testing.T, changes ...func(*decide.Rules)) *desk {
+	t.Helper()
+	rules := decide.Rules{
+		Driver: driver, Publishes: true,
+		Backoff: decide.Backoff{First: time.Second, Max: 5 * time.Minute}, Random: func() float64 { return 0 },
+	}
+	for _, change := range changes {
+		change(&rules)
+	}
+	book, err := decide.NewBook(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &desk{t: t, book: book, now: epoch}
+}
+
+func looks(r *decide.Rules) { r.Looks = true }
+
+// wanted is an attachment of disk-1, an exclusive volume, that is to be attached to a
+// node: va-a and uid-a at node a, which is id-a to the driver.
+func wanted(node string, changes ...func(*decide.Attachment)) decide.Attachment {
+	a := decide.Attachment{
+		Name: "va-" + node, UID: "uid-" + node, Node: node, Created: epoch,
+		Volume: handle, Exclusive: true, TargetID: "id-" + node, PVStamped: true,
+	}
+	for _, change := range changes {
+		change(&a)
+	}
+	return a
+}
+
+// stamped is one with the finalizer, and the node's ID.
+func stamped(node string, changes ...func(*decide.Attachment)) decide.Attachment {
+	a := wanted(node)
+	a.Stamped, a.NodeID = true, a.TargetID
+	for _, change := range changes {
+		change(&a)
+	}
+	return a
+}
+
+// attached is one that is attached.
+func attached(node string, changes ...func(*decide.Attachment)) decide.Attachment {
+	return stamped(node, append([]func(*decide.Attachment){func(a *decide.Attachment) { a.Attached = true }}, changes...)...)
+}
+
+func deleting(a *decide.Attachment)    { a.Deleting = true }
+func shared(a *decide.Attachment)      { a.Exclusive = false }
+func wantedAgain(a *decide.Attachment) { a.Wanted, a.Mark = true, "wanted" }
+
+// of makes it one of another volume, with a name and a UID of its own.
+func of(volume decide.VolumeID) func(*decide.Attachment) {
+	return func(a *decide.Attachment) {
+		a.Volume, a.Name, a.UID = volume, a.Name+"-"+string(volume), a.UID+"-"+string(volume)
+	}
+}
+
+// named gives it another name and UID.
+func named(name string) func(*decide.Attachment) {
+	return func(a *decide.Attachment) { a.Name, a.UID = name, "uid-"+name }
+}
+
+func (d *desk) see(list ...decide.Attachment) []decide.VolumeID {
+	var touched []decide.VolumeID
+	for _, a := range list {
+		touched = append(touched, d.book.See(a, d.now)...)
+	}
+	return touched
+}
+
+func (d *desk) pass(t time.Duration) { d.now = d.now.Add(t) }
+
+func text(s decide.Step) string {
+	line := s.Do.String() + " " + s.Name
+	if s.NodeID != "" {
+		line += " " + s.NodeID
+	}
+	if !s.Reason.IsZero() {
+		line += ": " + s.Reason.Message
+	}
+	return line
+}
+
+// offers checks which steps there are for disk-1.
+func (d *desk) offers(want ...string) {
+	d.t.Helper()
+	d.offersOf(handle, want...)
+}
+
+func (d *desk) offersOf(id decide.VolumeID, want ...string) {
+	d.t.Helper()
+	var got []string
+	steps, _ := d.book.Next(id, d.now)
+	for _, s := range steps {
+		got = append(got, text(s))
+	}
+	if !slices.Equal(got, want) {
+		d.t.Fatalf("the steps are\n  %q, want\n  %q", got, want)
+	}
+}
+
+// wakes checks when it is to be asked again; 0: never.
+func (d *desk) wakes(after time.Duration) {
+	d.t.Helper()
+	_, wake := d.book.Next(handle, d.now)
+	if after == 0 && !wake.IsZero() || after != 0 && !wake.Equal(d.now.Add(after)) {
+		d.t.Fatalf("it wakes at %s, and it is %s: want %s after", wake, d.now, after)
+	}
+}
+
+// starts begins a step of disk-1, which must be on offer.
+func (d *desk) starts(want string) decide.Step {
+	d.t.Helper()
+	return d.startsOf(handle, want)
+}
+
+func (d *desk) startsOf(id decide.VolumeID, want string) decide.Step {
+	d.t.Helper()
+	steps, _ := d.book.Next(id, d.now)
+	var got []string
+	for _, s := range steps {
+		if got = append(got, text(s)); got[len(got)-1] == want {
+			d.book.Start(s, d.now)
+			return s
+		}
+	}
+	d.t.Fatalf("%q is not among the steps: %q", want, got)
+	return decide.Step{}
+}
+
+func (d *desk) ends(s decide.Step, result decide.Result) []decide.VolumeID {
+	return d.book.Done(s, result, d.now)
+}
+
+// does begins a step and ends it.
+func (d *desk) does(want string, result decide.Result) []decide.VolumeID {
+	d.t.Helper()
+	return d.ends(d.starts(want), result)
+}
+
+// ok is a success.
+var ok = decide.Result{}
+
+// failed is a failure with a code, which is its text, too.
+func failed(code codes.Code) decide.Result {
+	return decide.Result{Failed: decide.Reason{Message: code.String(), Code: code}}
+}
+
+// refused is a write that failed; moved one that found its object changed.
+var (
+	refused = decide.Result{Failed: decide.Reason{Message: "refused"}}
+	moved   = decide.Result{Failed: decide.Reason{Message: "changed"}, Moved: true}
+)

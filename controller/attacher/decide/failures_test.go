@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+// A success begins the backoff anew.
+func TestSuccessForgetsFailures(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	for _, wait := range []time.Duration{1, 2, 4} {
+		d.does("publish va-a id-a", failed(codes.Internal))
+		d.wakes(wait * time.Second)
+		d.pass(wait * time.Second)
+	}
+	d.does("publish va-a id-a", ok)
+	d.see(attached("a"))
+	d.pass(time.Second)
+	d.book.Sighted("uid-a", false, d.now)
+	d.does("publish va-a id-a", failed(codes.Internal))
+	d.pass(time.Second / 2)
+	d.book.Sighted("uid-a", false, d.now)
+	d.wakes(time.Second / 2)
+}
+
+// A deletion waits for no failure before it, be it of an unpublish.
+func TestDeletionForgetsFailures(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }), attached("b"))
+	d.does("unpublish va-a id-a", failed(codes.Internal))
+	d.offers("report-attach va-a: Internal")
+	d.see(stamped("a", deleting))
+	d.offers("unpublish va-a id-a")
+}
+
+// A finalizer that can't be written is told. That it can't be written that a volume is
+// attached is not, since the same write would tell it.
+func TestWhichWriteFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		a    decide.Attachment
+		step string
+		told bool
+	}{
+		"PersistentVolume": {wanted("a", func(a *decide.Attachment) { a.PVStamped = false }), "stamp-pv va-a", true},
+		"VolumeAttachment": {wanted("a"), "stamp va-a id-a", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(c.a)
+			d.does(c.step, refused)
+			d.offers("report-attach va-a: refused")
+			d.wakes(time.Second)
+		})
+	}
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", ok)
+	d.does("mark-attached va-a", refused)
+	d.offers()
+	d.wakes(time.Second)
+}
+
+// A write that finds its object changed is repeated at once, three times, and then
+// told and repeated after a pause; success begins that anew.
+func TestChangedMeanwhile(t *testing.T) {
+	for _, c := range []struct {
+		a    decide.Attachment
+		step string
+	}{
+		{wanted("a", func(a *decide.Attachment) { a.PVStamped = false }), "stamp-pv va-a"},
+		{wanted("a"), "stamp va-a id-a"},
+	} {
+		d := newDesk(t)
+		d.see(c.a)
+		for range 3 {
+			d.does(c.step, moved)
+		}
+		d.does(c.step, ok)
+		for range 3 {
+			d.does(c.step, moved)
+		}
+		d.does(c.step, moved)
+		d.offers("report-attach va-a: changed")
+		d.wakes(time.Second)
+	}
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", ok)
+	for range 4 {
+		d.does("mark-attached va-a", moved)
+	}
+	d.offers("report-attach va-a: changed")
+}
+
+// Nothing may end a deletion without an unpublish where the place of the volume is not
+// known by the node's ID.
+func TestStaysNowhere(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a", func(a *decide.Attachment) { a.NodeID = "" }))
+	gone := attached("a", deleting, wantedAgain, func(a *decide.Attachment) { a.NodeID = "" })
+	d.see(gone)
+	s := d.starts("unpublish va-a id-a")
+	gone.TargetID, gone.NoTarget = "", decide.Reason{Message: "no CSINode"}
+	d.see(gone)
+	d.ends(s, failed(codes.FailedPrecondition))
+	d.pass(time.Minute)
+	d.offers()
+	d.pass(time.Second)
+	d.offers("report-detach va-a: no CSINode")
+}
+
+// An unpublish that succeeds ends the doubt: what is refused after it says where the
+// volume is.
+func TestUnpublishEndsDoubt(t *testing.T) {
+	d := newDesk(t)
+	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
+	d.see(stamped("a", late))
+	d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
+	d.see(attached("b"))
+	d.does("unpublish va-a id-a", ok)
+	d.see(attached("b", deleting))
+	d.does("unpublish va-b id-b", ok)
+	d.does("release va-b", ok)
+	d.book.Lose("uid-b", d.now)
+	d.does("publish va-a id-a", failed(codes.Internal))
+	d.see(stamped("a", late, deleting, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.offers("release va-a")
+}
+
+// Failures of one way say nothing about the other: an unpublish that fails after
+// publishes is waited for as after a first failure.
+func TestWaysFailOnTheirOwn(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }))
+	for _, wait := range []time.Duration{1, 2, 4} {
+		d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
+		d.pass(wait * time.Second)
+	}
+	d.see(attached("b"))
+	d.does("unpublish va-a id-a", failed(codes.Internal))
+	d.wakes(time.Second)
+	d.pass(time.Second)
+	d.does("unpublish va-a id-a", ok)
+	d.see(attached("b", deleting))
+	d.does("unpublish va-b id-b", ok)
+	d.does("release va-b", ok)
+	d.book.Lose("uid-b", d.now)
+	d.does("publish va-a id-a", failed(codes.Internal))
+	d.wakes(time.Second)
+}
+
+// A publish that timed out may still come: a driver that refuses to unpublish then does
+// not say that the volume stays.
+func TestTimedOutPublishIsDoubted(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
+	d.see(stamped("a", deleting, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.pass(time.Second)
+	d.offers("unpublish va-a id-a")
+}
+
+// One that was refused can't come any more.
+func TestRefusedPublishIsNotDoubted(t *testing.T) {
+	d := newDesk(t)
+	d.see(wanted("a"))
+	stamp := d.starts("stamp va-a id-a")
+	d.see(stamped("a"))
+	d.ends(stamp, ok)
+	d.does("publish va-a id-a", failed(codes.FailedPrecondition))
+	d.see(stamped("a", deleting, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.offers("release va-a")
+}
+
+// What was told is told again where it happens again after a success.
+func TestToldAgain(t *testing.T) {
+	d := newDesk(t)
+	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
+	d.see(stamped("a", late), attached("b"))
+	d.does("unpublish va-a id-a", failed(codes.Internal))
+	d.does("report-attach va-a: Internal", ok)
+	d.offers()
+	d.pass(time.Second)
+	s := d.starts("unpublish va-a id-a")
+	d.see(attached("b", deleting))
+	d.ends(s, ok)
+	d.does("unpublish va-b id-b", ok)
+	d.does("release va-b", ok)
+	d.book.Lose("uid-b", d.now)
+	d.does("publish va-a id-a", failed(codes.Internal))
+	d.offers("report-attach va-a: Internal")
+}
+
+// A status that can't be cleared is tried again after a pause.
+func TestDetachedStatusBacksOff(t *testing.T) {
+	kept := func(a *decide.Attachment) { a.Deleting, a.Kept = true, true }
+	d := newDesk(t)
+	d.see(attached("a"))
+	d.see(attached("a", kept))
+	d.does("unpublish va-a id-a", ok)
+	d.does("release va-a", refused)
+	d.offers()
+	d.wakes(time.Second)
+	d.pass(time.Second)
+	d.does("release va-a", ok)
+	d.see(attached("a", kept, func(a *decide.Attachment) { a.Stamped = false }))
+	d.does("mark-detached va-a", refused)
+	d.offers()
+	d.wakes(time.Second)
+	d.pass(time.Second)
+	d.offers("mark-detached va-a")
+}
+
+// An attachment that somebody else keeps, and whose volume stays, is not written
+// down as detached.
+func TestKeptAndStays(t *testing.T) {
+	kept := func(a *decide.Attachment) { a.Deleting, a.Kept = true, true }
+	d := newDesk(t)
+	d.see(attached("a"))
+	d.see(attached("a", kept, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.does("release va-a", ok)
+	d.see(attached("a", kept, wantedAgain, func(a *decide.Attachment) { a.Stamped = false }))
+	d.offers()
+}
+
+// Nor where the object does not carry the node's ID.
+func TestStaysWhereTheObjectSays(t *testing.T) {
+	bare := func(a *decide.Attachment) { a.NodeID = "" }
+	d := newDesk(t)
+	d.see(attached("a", bare))
+	d.see(attached("a", bare, deleting, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.pass(time.Second)
+	d.offers("unpublish va-a id-a")
+}
+
+// An own write whose answer was lost is no word of somebody else's.
+func TestOwnWriteComesToLight(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", ok)
+	d.does("mark-attached va-a", refused)
+	d.see(attached("a"))
+	d.see(attached("a", deleting, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.offers("release va-a")
+}
+
+// An attachment that is gone, and of which nobody can tell where it was, is forgotten.
+func TestGoneFromNowhere(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a", func(a *decide.Attachment) { a.NodeID, a.TargetID = "", "" }))
+	d.book.Lose("uid-a", d.now)
+	if d.book.Knows("uid-a") {
+		t.Error("still in the book")
+	}
+}

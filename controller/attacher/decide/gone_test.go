@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A volume that an attachment has left at its node is unpublished two minutes after it
+// has gone, counted from the first time that this is told.
+func TestLostTwice(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"))
+	if got := d.book.Lose("uid-a", d.now); !slices.Equal(got, []decide.VolumeID{handle}) {
+		t.Errorf("something new about %q, want the volume", got)
+	}
+	d.pass(time.Minute)
+	if got := d.book.Lose("uid-a", d.now); got != nil {
+		t.Errorf("something new about %q, want nothing", got)
+	}
+	d.offers()
+	d.wakes(time.Minute)
+	d.pass(time.Minute)
+	d.offers("unpublish va-a id-a")
+}
+
+// An unpublish for an attachment that is gone waits after each failure.
+func TestGhostBacksOff(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"))
+	d.book.Lose("uid-a", d.now)
+	d.pass(2 * time.Minute)
+	d.does("unpublish va-a id-a", failed(codes.Internal))
+	d.offers()
+	d.wakes(time.Second)
+	d.pass(time.Second)
+	d.does("unpublish va-a id-a", failed(codes.Internal))
+	d.wakes(2 * time.Second)
+	d.pass(2 * time.Second)
+	d.does("unpublish va-a id-a", ok)
+	d.offers()
+	if d.book.Knows("uid-a") || d.book.Len() != 0 {
+		t.Error("an attachment that is gone is still in the book once its volume is unpublished")
+	}
+}
+
+// While a call for an attachment that is gone is under way, another one at the same
+// node waits, and answers for the volume after.
+func TestLostWithACallUnderWay(t *testing.T) {
+	for name, order := range map[string]func(d *desk){
+		"the other one was there before": func(d *desk) {
+			d.see(stamped("a", named("other")))
+			d.book.Lose("uid-a", d.now)
+		},
+		"the other one comes after": func(d *desk) {
+			d.book.Lose("uid-a", d.now)
+			d.see(stamped("a", named("other")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(stamped("a"))
+			s := d.starts("publish va-a id-a")
+			order(d)
+			d.offers()
+			d.ends(s, ok)
+			if d.book.Knows("uid-a") {
+				t.Error("the attachment that is gone is not in the hands of the other one")
+			}
+			d.see(wanted("b"))
+			d.offers("publish other id-a")
+		})
+	}
+}
+
+// What an attachment that is gone may have left is doubtful for the next one: a driver
+// that refuses its unpublish says nothing of the call before.
+func TestInheritedDoubt(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
+	d.book.Lose("uid-a", d.now)
+	d.see(wanted("a", named("next")))
+	d.see(stamped("a", named("next"), deleting, wantedAgain))
+	d.does("unpublish next id-a", failed(codes.FailedPrecondition))
+	d.pass(time.Second)
+	d.offers("unpublish next id-a")
+}
+
+// An attachment whose volume nobody can tell holds back the volume that its name says;
+// once it is gone, or its volume is known, that one is to be decided on.
+func TestUnplacedByName(t *testing.T) {
+	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "a")
+	unplaced := attached("a", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
+
+	d := newDesk(t)
+	d.see(unplaced, stamped("b", func(b *decide.Attachment) { b.Created = epoch.Add(time.Second) }))
+	d.offers()
+	if got := d.book.Lose("uid-"+name, d.now); !slices.Contains(got, handle) {
+		t.Errorf("it is gone: something new about %q, want the volume among it", got)
+	}
+
+	d = newDesk(t)
+	d.see(unplaced, stamped("b"))
+	if got := d.see(attached("a", named(name), of("disk-2"), named(name))); !slices.Contains(got, handle) || !slices.Contains(got, "disk-2") {
+		t.Errorf("it is of disk-2: something new about %q, want both volumes among it", got)
+	}
+	d.offers("publish va-b id-b")
+
+	d = newDesk(t)
+	d.see(attached("a", named(name)), stamped("b"))
+	if got := d.book.Lose("uid-"+name, d.now); !slices.Equal(got, []decide.VolumeID{handle}) {
+		t.Errorf("its volume was known: something new about %q, want the volume, once", got)
+	}
+}
+
+// Of several that hold a volume back by their names, the first by name is told.
+func TestUnplacedInOrder(t *testing.T) {
+	var names []string
+	d := newDesk(t)
+	for _, node := range []string{"a", "c", "d", "e", "f"} {
+		name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, ledger.NodeName(node))
+		names = append(names, name)
+		d.see(attached(node, named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false }))
+	}
+	d.see(stamped("b"))
+	d.offers()
+	d.wakes(20 * time.Second)
+	d.pass(20 * time.Second)
+	slices.Sort(names)
+	steps, _ := d.book.Next(handle, d.now)
+	if len(steps) != 1 || !strings.Contains(steps[0].Reason.Message, names[0]) {
+		t.Errorf("it is told %v, want that it waits for %s", steps, names[0])
+	}
+}
+
+// What an unpublish for another attachment of the node has taken away as well is no
+// longer in the book.
+func TestUnpublishLaysGhosts(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"))
+	d.book.Lose("uid-a", d.now)
+	other := func(a *decide.Attachment) { a.Name, a.UID, a.TargetID = "next", "uid-next", "id-a2" }
+	d.see(stamped("a", other, func(a *decide.Attachment) { a.NodeID = "id-a2" }))
+	d.see(stamped("a", other)) // a person knows better: the volume is at id-a
+	d.see(stamped("a", other, deleting))
+	d.does("unpublish next id-a", ok)
+	if d.book.Knows("uid-a") {
+		t.Error("the attachment that is gone is still thought to have the volume at its node")
+	}
+}
+
+// A ghost lets another node wait only where that one is to be attached.
+func TestGhostIsNotHurriedByADeletion(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"), wanted("b", deleting, func(a *decide.Attachment) { a.Kept = true }))
+	d.book.Lose("uid-a", d.now)
+	d.offers()
+	d.wakes(2 * time.Minute)
+	d.see(wanted("c"))
+	d.offers("unpublish va-a id-a")
+}

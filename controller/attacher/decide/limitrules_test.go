@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+// sizes checks the limit.
+func sizes(t *testing.T, l *decide.Limit, want int, when string) {
+	t.Helper()
+	if l.Size() != want {
+		t.Fatalf("%s: the limit is %d, want %d", when, l.Size(), want)
+	}
+}
+
+// one takes all calls that there is room for, ends the last one with a code, and then
+// the others with one that says nothing.
+func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
+	turns := all(l, began)
+	slices.Reverse(turns)
+	for _, turn := range turns {
+		l.Free(turn, code, false, ended)
+		code = codes.Internal
+	}
+}
+
+// A limit that is cut is near the brink: it grows by one with a round of successes. One
+// that was cut twice with nothing in between was cut since the driver is away, and grows
+// by three with each prompt answer, by one with a slow one, up to where it was first cut.
+func TestLimitGrows(t *testing.T) {
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
+	l := newLimit(t, 1000)
+	sizes(t, l, 256, "at first")
+	one(l, codes.Unavailable, at(1), at(2))
+	sizes(t, l, 128, "cut at once")
+	one(l, codes.OK, at(3), at(4))
+	sizes(t, l, 128, "one success at the brink")
+	for range 3 { // with each, only the first half has half of the limit in use
+		round(t, l, codes.OK, at(5), at(6))
+	}
+	sizes(t, l, 129, "rounds of successes at the brink")
+
+	one(l, codes.Unavailable, at(7), at(8))
+	sizes(t, l, 64, "cut after successes")
+	one(l, codes.Unavailable, at(11), at(12))
+	one(l, codes.Unavailable, at(13), at(14))
+	sizes(t, l, 16, "cut twice")
+	one(l, codes.OK, at(15), at(16))
+	sizes(t, l, 19, "one prompt success below the brink")
+	turns := all(l, at(17))
+	slices.Reverse(turns)
+	l.Free(turns[0], codes.OK, false, at(18))
+	sizes(t, l, 22, "another one")
+	l.Free(turns[1], codes.OK, false, at(18).Add(time.Second/2))
+	sizes(t, l, 25, "half as long again is prompt")
+	l.Free(turns[2], codes.OK, false, at(18).Add(time.Second/2+1))
+	sizes(t, l, 26, "more is slow")
+}
+
+// What was under way when the limit was cut says nothing, neither by failing nor by
+// succeeding: a driver that is away is known by that.
+func TestLimitHearsWhatIsFresh(t *testing.T) {
+	l := newLimit(t, 100)
+	old := all(l, epoch)
+	l.Free(old[0], codes.Unavailable, false, epoch.Add(time.Second))
+	sizes(t, l, 50, "cut")
+	l.Free(old[1], codes.Unavailable, false, epoch.Add(2*time.Second))
+	sizes(t, l, 50, "another one of the same calls fails")
+	l.Free(old[2], codes.OK, false, epoch.Add(2*time.Second))
+	for _, turn := range old[3:] {
+		l.Free(turn, codes.Internal, false, epoch.Add(2*time.Second))
+	}
+	one(l, codes.Unavailable, epoch.Add(3*time.Second), epoch.Add(4*time.Second))
+	sizes(t, l, 25, "cut again")
+	for i := range 12 {
+		one(l, codes.OK, epoch.Add(time.Duration(5+i)*time.Second), epoch.Add(time.Duration(5+i)*time.Second+time.Millisecond))
+	}
+	if l.Size() < 50 {
+		t.Errorf("the limit is %d after twelve successes, want that the driver was away at the second cut and 50 are near", l.Size())
+	}
+}
+
+// The limit grows only where half of it is in use, and by what is answered before half
+// of the timeout.
+func TestWhenTheLimitGrows(t *testing.T) {
+	for name, c := range map[string]struct {
+		under int
+		took  time.Duration
+		grows bool
+	}{
+		"half of it":                   {5, time.Second, true},
+		"less than half":               {4, time.Second, false},
+		"answered in time":             {10, timeout / 2, true},
+		"answered a bit late":          {10, timeout/2 + 1, false},
+		"one more might have to wait":  {5, timeout / 4, true},
+		"one more would wait too long": {5, timeout/4 + time.Millisecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLimit(t, 40)
+			one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
+			one(l, codes.Unavailable, epoch.Add(3), epoch.Add(4))
+			sizes(t, l, 10, "cut twice")
+			began := epoch.Add(time.Minute)
+			var last decide.Turn
+			for range c.under {
+				last, _ = l.Take(began)
+			}
+			l.Free(last, codes.OK, false, began.Add(c.took))
+			if got := l.Size() > 10; got != c.grows {
+				t.Errorf("it grows: %v, want %v", got, c.grows)
+			}
+		})
+	}
+}
+
+// A driver that had nothing to do is measured anew: what was quick before says nothing.
+func TestLimitMeasuresAnew(t *testing.T) {
+	l := newLimit(t, 1000)
+	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
+	at := epoch.Add(time.Minute)
+	one(l, codes.Unavailable, at, at.Add(1))
+	at = at.Add(time.Minute)
+	one(l, codes.OK, at, at.Add(time.Millisecond))
+	near := l.Size()
+	at = at.Add(time.Minute)
+	one(l, codes.OK, at, at.Add(50*time.Millisecond))
+	sizes(t, l, near+3, "slower than before it had nothing to do, and prompt")
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+// crowded is a desk with n volumes, disk-0 and so on, at a node of its own each, or all
+// at node a, for each of which a publish has ended with a code, a second after the one
+// before.
+func crowded(t *testing.T, n int, code codes.Code, oneNode bool) *desk {
+	t.Helper()
+	d := newDesk(t)
+	for i := range n {
+		d.see(inCrowd(i, oneNode))
+		d.pushedBack(i, oneNode, code)
+		d.pass(time.Second)
+	}
+	return d
+}
+
+func disk(i int) decide.VolumeID { return decide.VolumeID("disk-" + strconv.Itoa(i)) }
+
+func inCrowd(i int, oneNode bool, changes ...func(*decide.Attachment)) decide.Attachment {
+	node := "a"
+	if !oneNode {
+		node = "n" + strconv.Itoa(i)
+	}
+	return stamped(node, append([]func(*decide.Attachment){of(disk(i))}, changes...)...)
+}
+
+func (d *desk) pushedBack(i int, oneNode bool, code codes.Code) []decide.VolumeID {
+	a := inCrowd(i, oneNode)
+	s := d.startsOf(disk(i), "publish "+a.Name+" "+a.NodeID)
+	if code == codes.OK {
+		return d.ends(s, ok)
+	}
+	return d.ends(s, failed(code))
+}
+
+// Three that are pushed back say something of the driver, unless they are of one node
+// that has no room.
+func TestWhoIsACrowd(t *testing.T) {
+	for name, c := range map[string]struct {
+		n       int
+		code    codes.Code
+		oneNode bool
+		want    bool
+	}{
+		"two":                         {2, codes.Unavailable, false, false},
+		"three":                       {3, codes.Unavailable, false, true},
+		"three of a node":             {3, codes.Unavailable, true, true},
+		"three of a node that's full": {3, codes.ResourceExhausted, true, false},
+		"three of full nodes":         {3, codes.ResourceExhausted, false, true},
+		"three that are refused":      {3, codes.Internal, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := crowded(t, c.n, c.code, c.oneNode).book.Crowded(); got != c.want {
+				t.Errorf("a crowd: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A success in between makes those before it no part of a crowd.
+func TestSuccessEndsAStreak(t *testing.T) {
+	d := crowded(t, 2, codes.Unavailable, false)
+	d.see(inCrowd(2, false))
+	d.pushedBack(2, false, codes.OK)
+	d.see(inCrowd(3, false))
+	d.pushedBack(3, false, codes.Unavailable)
+	if d.book.Crowded() {
+		t.Error("three that were pushed back are a crowd, with a success in between")
+	}
+}
+
+// A crowd is one until a call succeeds, or nobody of it is left. That it is seen again
+// changes nothing.
+func TestWhenACrowdEnds(t *testing.T) {
+	d := crowded(t, 3, codes.Unavailable, false)
+	for i := range 3 {
+		d.see(inCrowd(i, false))
+	}
+	if !d.book.Crowded() {
+		t.Error("a crowd is none any more since it was seen again")
+	}
+	for i := range 3 {
+		if !d.book.Crowded() {
+			t.Errorf("no crowd with %d of it left", 3-i)
+		}
+		d.see(inCrowd(i, false, deleting))
+	}
+	if d.book.Crowded() {
+		t.Error("a crowd of which all are being deleted")
+	}
+
+	d = crowded(t, 3, codes.Unavailable, false)
+	for i := range 3 {
+		a := inCrowd(i, false)
+		if !d.book.Crowded() {
+			t.Errorf("no crowd with %d of it left", 3-i)
+		}
+		d.book.Lose(a.UID, d.now)
+	}
+	if d.book.Crowded() {
+		t.Error("a crowd of which all are gone")
+	}
+}
+
+// On a success two more are tried at once, whoever waits longest first.
+func TestTwoForASuccess(t *testing.T) {
+	d := crowded(t, 6, codes.Unavailable, false)
+	d.pass(time.Minute)
+	got := d.pushedBack(3, false, codes.OK)
+	if want := []decide.VolumeID{disk(3), disk(0), disk(1)}; !slices.Equal(got, want) {
+		t.Errorf("there is something new about %q, want %q", got, want)
+	}
+	if d.book.Crowded() {
+		t.Error("a crowd, and a call has succeeded")
+	}
+	if got, want := d.pushedBack(0, false, codes.OK), []decide.VolumeID{disk(0), disk(2), disk(4)}; !slices.Equal(got, want) {
+		t.Errorf("there is something new about %q, want %q", got, want)
+	}
+	if got, want := d.pushedBack(1, false, codes.OK), []decide.VolumeID{disk(1), disk(5)}; !slices.Equal(got, want) {
+		t.Errorf("there is something new about %q, want %q", got, want)
+	}
+}
+
+// One of a crowd is tried every 30 s at the latest, however long the others wait.
+func TestACrowdIsProbed(t *testing.T) {
+	d := crowded(t, 3, codes.Unavailable, false)
+	for range 8 {
+		d.pass(10 * time.Minute)
+		for i := range 3 {
+			d.pushedBack(i, false, codes.Unavailable)
+		}
+	}
+	due := func() (first time.Duration, others int) {
+		first = time.Hour
+		for i := range 3 {
+			_, wake := d.book.Next(disk(i), d.now)
+			if wait := wake.Sub(d.now); wait <= 30*time.Second {
+				first = min(first, wait)
+			} else {
+				others++
+			}
+		}
+		return first, others
+	}
+	if first, others := due(); first != 30*time.Second || others != 2 {
+		t.Errorf("one is due after %s and %d later than 30 s, want 30s and 2", first, others)
+	}
+}
+
+// Where a node has no room, the one that has waited longest is tried once there is.
+func TestRoom(t *testing.T) {
+	full := func(t *testing.T) *desk {
+		t.Helper()
+		d := newDesk(t)
+		d.see(attached("a", of("disk-9")))
+		return d
+	}
+	room := func(d *desk) []decide.VolumeID {
+		d.see(attached("a", of("disk-9"), deleting))
+		return d.ends(d.startsOf("disk-9", "unpublish va-a-disk-9 id-a"), ok)
+	}
+	refuse := func(d *desk, i int) {
+		d.see(inCrowd(i, true))
+		d.pushedBack(i, true, codes.ResourceExhausted)
+	}
+	for name, c := range map[string]struct {
+		play func(d *desk)
+		want []decide.VolumeID
+	}{
+		"nobody waits": {func(*desk) {}, []decide.VolumeID{"disk-9"}},
+		"the first is first": {func(d *desk) {
+			refuse(d, 2)
+			d.pass(time.Millisecond)
+			refuse(d, 1)
+			d.pass(time.Millisecond)
+			refuse(d, 3)
+		}, []decide.VolumeID{"disk-9", "disk-2"}},
+		"at the same time: by UID": {func(d *desk) {
+			refuse(d, 3)
+			refuse(d, 1)
+			refuse(d, 2)
+			refuse(d, 4)
+		}, []decide.VolumeID{"disk-9", "disk-1"}},
+		"at another node": {func(d *desk) {
+			d.see(inCrowd(1, false))
+			d.pushedBack(1, false, codes.ResourceExhausted)
+		}, []decide.VolumeID{"disk-9"}},
+		"refused for something else": {func(d *desk) {
+			d.see(inCrowd(1, true))
+			d.pushedBack(1, true, codes.Internal)
+		}, []decide.VolumeID{"disk-9"}},
+		"being deleted": {func(d *desk) {
+			refuse(d, 1)
+			d.see(inCrowd(1, true, deleting))
+		}, []decide.VolumeID{"disk-9"}},
+		"gone": {func(d *desk) {
+			refuse(d, 1)
+			d.see(inCrowd(1, true, deleting))
+			d.ends(d.startsOf("disk-1", "unpublish va-a-disk-1 id-a"), ok)
+			d.book.Lose(inCrowd(1, true).UID, d.now)
+		}, []decide.VolumeID{"disk-9"}},
+		"published since": {func(d *desk) {
+			refuse(d, 1)
+			d.pass(time.Second)
+			d.pushedBack(1, true, codes.OK)
+		}, []decide.VolumeID{"disk-9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := full(t)
+			c.play(d)
+			got := room(d)
+			slices.Sort(got)
+			slices.Sort(c.want)
+			if got = slices.Compact(got); !slices.Equal(got, c.want) {
+				t.Errorf("there is something new about %q, want %q", got, c.want)
+			}
+		})
+	}
+	d := full(t)
+	refuse(d, 1)
+	room(d)
+	d.startsOf("disk-1", "publish va-a-disk-1 id-a")
+}
+
+// What failed is news of its own volume only.
+func TestFailureTouchesItsVolume(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a", deleting))
+	got := d.does("unpublish va-a id-a", failed(codes.Internal))
+	if !slices.Equal(got, []decide.VolumeID{handle}) {
+		t.Errorf("there is something new about %q, want the volume", got)
+	}
+	if got := d.book.Done(decide.Step{Do: decide.Publish, UID: "nobody"}, ok, d.now); got != nil {
+		t.Errorf("the end of a step of nobody says something new about %q", got)
+	}
+	d.book.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
+	d.book.Forget("no volume")
+}
+
+// Who is tried again for others' success and pushed back once more waits no longer than
+// before; eight times, and after that it has a trouble of its own.
+func TestEased(t *testing.T) {
+	d := crowded(t, 3, codes.Unavailable, false)
+	for n := range 12 { // two of the three have their turn with each
+		d.see(inCrowd(100+n, false))
+		for _, id := range d.pushedBack(100+n, false, codes.OK)[1:] {
+			i, _ := strconv.Atoi(strings.TrimPrefix(string(id), "disk-"))
+			d.pushedBack(i, false, codes.Unavailable)
+		}
+		want := []time.Duration{time.Second, time.Second, time.Second}
+		switch n {
+		case 10:
+			want[0] = 2 * time.Second
+		case 11:
+			want = []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second}
+		}
+		for i := range want {
+			if steps, wake := d.book.Next(disk(i), d.now); wake.Sub(d.now) > want[i] || n > 9 && wake.Sub(d.now) != want[i] {
+				t.Fatalf("after %d successes disk %d waits for %s, want %s: %v", n+1, i, wake.Sub(d.now), want[i], steps)
+			}
+		}
+	}
+}
+
+// An unpublish is pushed back for the first time, though publishes of the same
+// attachment were eased: it waits as after a first failure.
+func TestEasedOnTheOtherWay(t *testing.T) {
+	d := crowded(t, 3, codes.Unavailable, false)
+	d.see(inCrowd(9, false))
+	d.pushedBack(9, false, codes.OK)
+	d.see(attached("z", of(disk(0)), func(a *decide.Attachment) { a.Created = epoch.Add(-time.Second) }))
+	d.ends(d.startsOf(disk(0), "unpublish va-n0-disk-0 id-n0"), failed(codes.Unavailable))
+	if _, wake := d.book.Next(disk(0), d.now); !wake.Equal(d.now.Add(time.Second)) {
+		t.Errorf("it is tried again at %s, and it is %s, want a second later", wake, d.now)
+	}
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/moorage-dev/moorage/controller/attacher/decide"
+)
+
+func TestRulesAreChecked(t *testing.T) {
+	good := decide.Rules{Driver: driver, Backoff: decide.Backoff{First: time.Second, Max: time.Second}, Random: func() float64 { return 0 }}
+	if err := good.Validate(); err != nil {
+		t.Errorf("good rules are refused: %v", err)
+	}
+	for name, change := range map[string]func(*decide.Rules){
+		"no driver":           func(r *decide.Rules) { r.Driver = "" },
+		"no first wait":       func(r *decide.Rules) { r.Backoff.First = 0 },
+		"a longest too short": func(r *decide.Rules) { r.Backoff.Max = r.Backoff.First - 1 },
+		"no random numbers":   func(r *decide.Rules) { r.Random = nil },
+	} {
+		bad := good
+		change(&bad)
+		if bad.Validate() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		if _, err := decide.NewBook(bad); err == nil {
+			t.Errorf("%s: a book is made", name)
+		}
+	}
+}
+
+func TestActions(t *testing.T) {
+	for action, want := range map[decide.Action]struct {
+		text          string
+		call, records bool
+	}{
+		decide.StampPV:      {"stamp-pv", false, false},
+		decide.ReadSecret:   {"read-secret", false, false},
+		decide.Stamp:        {"stamp", false, false},
+		decide.Publish:      {"publish", true, false},
+		decide.MarkAttached: {"mark-attached", false, true},
+		decide.Look:         {"look", true, false},
+		decide.Unpublish:    {"unpublish", true, false},
+		decide.Release:      {"release", false, true},
+		decide.MarkDetached: {"mark-detached", false, true},
+		decide.ReportAttach: {"report-attach", false, false},
+		decide.ReportDetach: {"report-detach", false, false},
+	} {
+		if action.String() != want.text || action.Call() != want.call || action.Records() != want.records {
+			t.Errorf("%s: a call: %v, records: %v; want %v", action, action.Call(), action.Records(), want)
+		}
+	}
+}
+
+func TestPushesBack(t *testing.T) {
+	for code := codes.OK; code <= codes.Unauthenticated; code++ {
+		want := code == codes.ResourceExhausted || code == codes.Unavailable || code == codes.Aborted || code == codes.DeadlineExceeded
+		if decide.PushesBack(code) != want {
+			t.Errorf("%s: %v, want %v", code, !want, want)
+		}
+	}
+}
+
+// A person who writes another node's ID on an object says where the volume is.
+func TestAPersonKnowsBetter(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", ok)
+	d.see(attached("a"))
+	d.see(attached("a", func(a *decide.Attachment) { a.NodeID = "id-x" }))
+	d.see(attached("a", deleting, func(a *decide.Attachment) { a.NodeID = "id-x" }))
+	d.offers("unpublish va-a id-x")
+}
+
+// The driver is asked where a volume is only if it is wanted there again, and nothing
+// is known of it.
+func TestWhenToLook(t *testing.T) {
+	for name, c := range map[string]struct {
+		play func(d *desk)
+		want string
+	}{
+		"wanted again": {func(d *desk) {
+			d.see(attached("a"))
+			d.see(attached("a", deleting, wantedAgain))
+		}, "look va-a id-a"},
+		"not wanted": {func(d *desk) {
+			d.see(attached("a"))
+			d.see(attached("a", deleting))
+		}, "unpublish va-a id-a"},
+		"first seen when it was being deleted": {func(d *desk) {
+			d.see(attached("a", deleting, wantedAgain))
+		}, "unpublish va-a id-a"},
+		"a call may be under way": {func(d *desk) {
+			d.see(stamped("a"))
+			d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
+			d.see(stamped("a", deleting, wantedAgain))
+		}, "unpublish va-a id-a"},
+		"the driver lists it as not there": {func(d *desk) {
+			d.see(attached("a"))
+			d.see(attached("a", deleting, wantedAgain))
+			d.pass(time.Second)
+			d.book.Sighted("uid-a", false, d.now)
+		}, "unpublish va-a id-a"},
+		"the driver did not know": {func(d *desk) {
+			d.see(attached("a"))
+			d.see(attached("a", deleting, wantedAgain))
+			d.does("look va-a id-a", failed(codes.NotFound))
+		}, "unpublish va-a id-a"},
+		"it is there": {func(d *desk) {
+			d.see(attached("a"))
+			d.see(attached("a", deleting, wantedAgain))
+			d.does("look va-a id-a", decide.Result{There: true})
+		}, "release va-a"},
+		"unpublished since it was there": {func(d *desk) {
+			d.see(attached("a"))
+			d.see(attached("a", deleting, wantedAgain))
+			d.does("look va-a id-a", decide.Result{There: true})
+			d.see(attached("a", deleting))
+			d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+			d.see(attached("a", deleting, wantedAgain))
+		}, "release va-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, looks)
+			c.play(d)
+			d.offers(c.want)
+		})
+	}
+}
+
+// A look is a call: there is no other for an exclusive volume meanwhile.
+func TestLookIsACall(t *testing.T) {
+	d := newDesk(t, looks)
+	d.see(attached("a"))
+	d.see(attached("a", deleting, wantedAgain))
+	s := d.starts("look va-a id-a")
+	d.see(attached("a", deleting, named("z")))
+	d.offers()
+	d.ends(s, failed(codes.Internal))
+	d.offers("unpublish va-a id-a")
+}
+
+// The source of a live migration is published again beside its target, and the target
+// beside its source; another attachment is not.
+func TestMigrationBothWays(t *testing.T) {
+	target := func(a *decide.Attachment) { a.Beside, a.Created = "a", epoch.Add(time.Second) }
+	d := newDesk(t)
+	d.see(attached("a"), stamped("b", target))
+	d.does("publish va-b id-b", ok)
+	d.see(attached("b", target))
+	d.pass(time.Second)
+	d.book.Sighted("uid-a", false, d.now)
+	d.offers("publish va-a id-a")
+
+	for name, other := range map[string]func(*decide.Attachment){
+		"beside nobody":                  func(*decide.Attachment) {},
+		"beside another node":            func(a *decide.Attachment) { a.Beside = "c" },
+		"made before what it is beside":  func(a *decide.Attachment) { a.Beside, a.Created = "a", epoch.Add(-1) },
+		"older transitions than the one": func(a *decide.Attachment) { a.Beside, a.Transitions = "a", 1 },
+	} {
+		d := newDesk(t)
+		d.see(attached("a", func(a *decide.Attachment) { a.Transitions = 2 }), stamped("b", other))
+		steps, _ := d.book.Next(handle, d.now)
+		for _, s := range steps {
+			if s.Do == decide.Publish {
+				t.Errorf("%s: published beside the volume's place", name)
+			}
+		}
+	}
+	d = newDesk(t)
+	same := func(a *decide.Attachment) { a.Transitions = 2 }
+	d.see(attached("a", same), stamped("b", same, func(a *decide.Attachment) { a.Beside = "a" }))
+	d.offers("publish va-b id-b")
+}
+
+// Whoever writes the finalizer before this process does may have published the volume at
+// the node whose ID it wrote, too.
+func TestSomebodyElseStamps(t *testing.T) {
+	for name, play := range map[string]func(d *desk, theirs decide.Attachment){
+		"while this process writes": func(d *desk, theirs decide.Attachment) {
+			s := d.starts("stamp va-a id-a")
+			d.see(theirs)
+			d.ends(s, moved)
+		},
+		"before this process has begun": func(d *desk, theirs decide.Attachment) { d.see(theirs) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(wanted("a"))
+			play(d, stamped("a", func(a *decide.Attachment) { a.NodeID = "id-x" }))
+			d.does("unpublish va-a id-x", ok)
+			d.does("stamp va-a id-a", ok)
+		})
+	}
+}
+
+// Somebody else's word that it is attached is one, too.
+func TestSomebodyElseAttaches(t *testing.T) {
+	d := newDesk(t)
+	d.see(wanted("a"))
+	d.see(wanted("a", func(a *decide.Attachment) { a.Attached = true }))
+	d.offers()
+	d.see(wanted("b"))
+	d.offers()
+}
+
+// The newest transitions of a volume are remembered while a PersistentVolume names it,
+// or an attachment is of it.
+func TestFence(t *testing.T) {
+	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
+	refused := "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment"
+	for name, c := range map[string]struct {
+		play func(d *desk)
+		want string
+	}{
+		"an attachment has them": {func(d *desk) { d.see(wanted("a", at(2), deleting, func(a *decide.Attachment) { a.Kept = true })) }, refused},
+		"it had them, and is gone": {func(d *desk) {
+			d.see(wanted("a", at(2)))
+			d.book.Lose("uid-a", d.now)
+		}, refused},
+		"an attachment has got them": {func(d *desk) {
+			d.see(wanted("a", at(0)))
+			d.see(wanted("a", at(2), deleting, func(a *decide.Attachment) { a.Kept = true }))
+		}, refused},
+		"no PersistentVolume names it, after that": {func(d *desk) {
+			d.see(wanted("a", at(2)))
+			d.book.Lose("uid-a", d.now)
+			d.book.Forget(handle)
+		}, "stamp va-b id-b"},
+		"no PersistentVolume names it, before that": {func(d *desk) {
+			d.see(wanted("a", at(2)))
+			d.book.Forget(handle)
+			d.book.Lose("uid-a", d.now)
+		}, "stamp va-b id-b"},
+		"one names it again": {func(d *desk) {
+			d.see(wanted("a", at(2)))
+			d.book.Forget(handle)
+			d.see(wanted("c", at(2)))
+			d.book.Lose("uid-a", d.now)
+			d.book.Lose("uid-c", d.now)
+		}, refused},
+		"another volume is not named any more": {func(d *desk) {
+			d.see(wanted("a", at(2)))
+			d.book.Lose("uid-a", d.now)
+			d.book.Forget("disk-2")
+		}, refused},
+		"none had any": {func(d *desk) {
+			d.see(wanted("a", at(0)))
+			d.book.Lose("uid-a", d.now)
+		}, "stamp va-b id-b"},
+		"the same": {func(d *desk) {
+			d.see(wanted("a", at(1)))
+			d.book.Lose("uid-a", d.now)
+		}, "stamp va-b id-b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			c.play(d)
+			d.see(wanted("b", at(1)))
+			d.offers(c.want)
+		})
+	}
+}
+
+// What the driver lists is believed as of the moment at which it was asked: not where a
+// call has begun or ended since, nor with one under way.
+func TestWhatIsListed(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"))
+	before := d.now
+	d.pass(time.Second)
+	if got := d.book.Sighted("uid-a", false, d.now); len(got) != 1 || got[0] != handle {
+		t.Errorf("something new about %q, want the volume", got)
+	}
+	s := d.starts("publish va-a id-a")
+	d.pass(time.Second)
+	if d.book.Sighted("uid-a", false, d.now) != nil {
+		t.Error("believed with a call under way")
+	}
+	d.pass(time.Second)
+	d.ends(s, ok)
+	for _, asOf := range []time.Time{before, d.now.Add(-time.Second), d.now} {
+		if d.book.Sighted("uid-a", false, asOf) != nil {
+			t.Errorf("believed as of %s, and a call has ended at %s", asOf, d.now)
+		}
+	}
+	d.offers()
+	d.see(attached("a", deleting))
+	s = d.starts("unpublish va-a id-a")
+	d.pass(time.Second)
+	d.ends(s, failed(codes.Internal))
+	if d.book.Sighted("uid-a", true, d.now) != nil || d.book.Sighted("uid-b", true, d.now) != nil {
+		t.Error("believed as of the end of the call, or of nobody")
+	}
+	d.pass(time.Second / 2)
+	d.book.Sighted("uid-a", true, d.now)
+	d.wakes(time.Second / 2)
+	d.book.Lose("uid-a", d.now)
+	if d.book.Sighted("uid-a", true, d.now) != nil {
+		t.Error("believed of an attachment that is gone")
+	}
+}
+
+// A volume that the driver lists where it is to be attached is tried for at once.
+func TestListedWhereItIsWanted(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", failed(codes.Internal))
+	d.pass(time.Second / 4)
+	d.book.Sighted("uid-a", false, d.now)
+	d.wakes(time.Second * 3 / 4)
+	d.book.Sighted("uid-a", true, d.now)
+	d.offers("publish va-a id-a")
+}
+
+// Who has the volume goes before whoever else wants it, though the object does not say
+// yet that it is attached, and the driver that it is not; but for one that can't be
+// published, all wait.
+func TestWhoGoesFirst(t *testing.T) {
+	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
+	d := newDesk(t)
+	d.see(stamped("a", late))
+	d.does("publish va-a id-a", ok)
+	d.pass(time.Second)
+	d.book.Sighted("uid-a", false, d.now)
+	d.see(wanted("b"))
+	d.offers("publish va-a id-a")
+
+	for name, other := range map[string]struct {
+		change func(*decide.Attachment)
+		first  bool
+	}{
+		"older":                        {func(*decide.Attachment) {}, true},
+		"as old, and its name is less": {func(a *decide.Attachment) { late(a); a.Name = "a" }, true},
+		"as old, and its UID is less":  {func(a *decide.Attachment) { late(a); a.Name, a.UID = "va-b", "a" }, true},
+		"as old, and its UID is more":  {func(a *decide.Attachment) { late(a); a.Name, a.UID = "va-b", "z" }, false},
+		"younger":                      {func(a *decide.Attachment) { a.Created = epoch.Add(time.Minute) }, false},
+		"younger, with newer transitions": {func(a *decide.Attachment) {
+			a.Created, a.Transitions = epoch.Add(time.Minute), 2
+		}, true},
+		"older, at a node without an ID": {func(a *decide.Attachment) {
+			a.TargetID, a.NoTarget.Message = "", "no CSINode"
+		}, false},
+		"older, and can't be published": {func(a *decide.Attachment) { a.NoPublish.Message = "no" }, false},
+		"older, and is being deleted":   {func(a *decide.Attachment) { a.Deleting, a.Kept = true, true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(wanted("b", late), wanted("c", other.change))
+			steps, _ := d.book.Next(handle, d.now)
+			var nodes []string
+			for _, s := range steps {
+				if s.Do == decide.Stamp {
+					nodes = append(nodes, s.NodeID)
+				}
+			}
+			want := "id-b"
+			if other.first {
+				want = "id-c"
+			}
+			if len(nodes) != 1 || nodes[0] != want {
+				t.Errorf("first is %q, want %s", nodes, want)
+			}
+		})
+	}
+}
+
+// Steps for different attachments come in the order of their names.
+func TestStepsInOrder(t *testing.T) {
+	d := newDesk(t)
+	for _, name := range []string{"b", "d", "a", "c"} {
+		d.see(stamped(name, shared, named(name), func(a *decide.Attachment) { a.UID = string(rune(255 - name[0])) }))
+	}
+	d.offers("publish a id-a", "publish b id-b", "publish c id-c", "publish d id-d")
+	for _, name := range []string{"y", "x"} {
+		d.see(stamped("z", shared, named("same"), func(a *decide.Attachment) { a.UID, a.NoPublish.Message = name, name }))
+	}
+	d.pass(time.Minute)
+	d.offers("publish a id-a", "publish b id-b", "publish c id-c", "publish d id-d")
+	d.pass(time.Second)
+	d.offers("publish a id-a", "publish b id-b", "publish c id-c", "publish d id-d", "report-attach same: x", "report-attach same: y")
+}
+
+// An attachment at the same node holds up a deletion there only where the volume may be
+// there for it, too.
+func TestUsedHere(t *testing.T) {
+	for name, c := range map[string]struct {
+		other decide.Attachment
+		want  []string
+	}{
+		"attached":             {attached("a", named("other")), nil},
+		"may be attached":      {stamped("a", named("other")), []string{"publish other id-a"}},
+		"not attached yet":     {wanted("a", named("other")), []string{"stamp other id-a", "unpublish va-a id-a"}},
+		"attached elsewhere":   {attached("b", named("other"), shared), []string{"unpublish va-a id-a"}},
+		"another machine":      {attached("a", named("other"), shared, func(a *decide.Attachment) { a.NodeID = "id-a2" }), []string{"unpublish va-a id-a"}},
+		"is being deleted too": {attached("a", named("other"), deleting), []string{"unpublish other id-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(attached("a", shared), c.other)
+			d.see(attached("a", shared, deleting))
+			d.offers(c.want...)
+		})
+	}
+	d := newDesk(t)
+	d.see(attached("a"), attached("a", named("other")))
+	d.see(attached("a", deleting))
+	d.offers()
+	d.wakes(time.Second)
+	d.pass(time.Second)
+	d.offers("report-detach va-a: the volume stays at node a: VolumeAttachment other wants it there")
+}
+
+// Nothing holds an attachment back once what it waits for may be there.
+func TestHurried(t *testing.T) {
+	for name, change := range map[string]func(*decide.Attachment){
+		"somebody has touched it":       func(a *decide.Attachment) { a.Mark = "touched" },
+		"the node has another ID":       func(a *decide.Attachment) { a.TargetID = "id-a2" },
+		"the volume can be published":   func(a *decide.Attachment) { a.NoPublish.Message = "another" },
+		"it can be unpublished":         func(a *decide.Attachment) { a.NoUnpublish.Message = "another" },
+		"somebody has written its node": func(a *decide.Attachment) { a.NodeID = "id-x" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(wanted("a"))
+			d.does("stamp va-a id-a", refused)
+			d.see(wanted("a"))
+			d.pass(time.Second / 2)
+			d.wakes(time.Second / 2)
+			d.see(wanted("a", change))
+			d.see(wanted("a"))
+			d.offers("stamp va-a id-a")
+		})
+	}
+}
