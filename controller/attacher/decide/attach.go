@@ -4,6 +4,7 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 
 	"google.golang.org/grpc/codes"
 )
@@ -38,7 +39,7 @@ func (p *pass) attach(r *record) move {
 // confirm writes that the volume is attached, unless the object says so in the
 // very words.
 func (p *pass) confirm(r *record) move {
-	if r.Attached && r.AttachError.IsZero() && sameContext(r.Metadata, r.context) {
+	if r.Attached && r.AttachError.IsZero() && maps.Equal(r.Metadata, r.context) {
 		return move{}
 	}
 	if m, ok := p.backoff(r, false); ok {

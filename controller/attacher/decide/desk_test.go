@@ -160,6 +160,16 @@ func (d *desk) does(want string, result decide.Result) []decide.VolumeID {
 	return d.ends(d.starts(want), result)
 }
 
+// stamps has the Book itself write the finalizer of a new attachment at node a, so that
+// no call can be under way for it.
+func (d *desk) stamps(changes ...func(*decide.Attachment)) {
+	d.t.Helper()
+	d.see(wanted("a", changes...))
+	s := d.starts("stamp va-a id-a")
+	d.see(stamped("a", changes...))
+	d.ends(s, ok)
+}
+
 // ok is a success.
 var ok = decide.Result{}
 

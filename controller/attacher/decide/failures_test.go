@@ -161,7 +161,7 @@ func TestWaysFailOnTheirOwn(t *testing.T) {
 // not say that the volume stays.
 func TestTimedOutPublishIsDoubted(t *testing.T) {
 	d := newDesk(t)
-	d.see(stamped("a"))
+	d.stamps()
 	d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
 	d.see(stamped("a", deleting, wantedAgain))
 	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
@@ -172,33 +172,67 @@ func TestTimedOutPublishIsDoubted(t *testing.T) {
 // One that was refused can't come any more.
 func TestRefusedPublishIsNotDoubted(t *testing.T) {
 	d := newDesk(t)
-	d.see(wanted("a"))
-	stamp := d.starts("stamp va-a id-a")
-	d.see(stamped("a"))
-	d.ends(stamp, ok)
+	d.stamps()
 	d.does("publish va-a id-a", failed(codes.FailedPrecondition))
 	d.see(stamped("a", deleting, wantedAgain))
 	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
 	d.offers("release va-a")
 }
 
-// What was told is told again where it happens again after a success.
+// What was told is told again where it happens again after a success, and somebody else
+// has cleared it.
 func TestToldAgain(t *testing.T) {
 	d := newDesk(t)
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
-	d.see(stamped("a", late), attached("b"))
+	d.see(stamped("a", late), wanted("b"))
 	d.does("unpublish va-a id-a", failed(codes.Internal))
 	d.does("report-attach va-a: Internal", ok)
 	d.offers()
 	d.pass(time.Second)
 	s := d.starts("unpublish va-a id-a")
-	d.see(attached("b", deleting))
-	d.ends(s, ok)
-	d.does("unpublish va-b id-b", ok)
-	d.does("release va-b", ok)
 	d.book.Lose("uid-b", d.now)
+	d.ends(s, ok)
 	d.does("publish va-a id-a", failed(codes.Internal))
 	d.offers("report-attach va-a: Internal")
+}
+
+// Failures are counted on though the finalizer had to be written once more.
+func TestStampEndsNoBackoff(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*decide.Attachment)
+		step   string
+	}{
+		"somebody has taken the node's ID off": {func(a *decide.Attachment) { a.NodeID = "" }, "stamp va-a id-a"},
+		"the PersistentVolume has lost its finalizer": {func(a *decide.Attachment) {
+			a.PVStamped, a.Mark = false, "touched"
+		}, "stamp-pv va-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(stamped("a"))
+			for _, wait := range []time.Duration{1, 2} {
+				d.does("publish va-a id-a", failed(codes.Internal))
+				d.pass(wait * time.Second)
+			}
+			d.see(stamped("a", c.change))
+			s := d.starts(c.step)
+			d.see(stamped("a"))
+			d.ends(s, ok)
+			d.does("publish va-a id-a", failed(codes.Internal))
+			d.wakes(4 * time.Second)
+		})
+	}
+}
+
+// A driver that lists a volume where it has said that it is not any more is asked again.
+func TestListedAfterUnpublish(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a", deleting))
+	d.does("unpublish va-a id-a", ok)
+	d.offers("release va-a")
+	d.pass(time.Second)
+	d.book.Sighted("uid-a", true, d.now)
+	d.offers("unpublish va-a id-a")
 }
 
 // A status that can't be cleared is tried again after a pause.

@@ -49,7 +49,10 @@ func TestLimitGrows(t *testing.T) {
 
 	one(l, codes.Unavailable, at(7), at(8))
 	sizes(t, l, 64, "cut after successes")
-	one(l, codes.Unavailable, at(11), at(12))
+	one(l, codes.OK, at(9), at(10))
+	sizes(t, l, 64, "one success at the new brink")
+	one(l, codes.Unavailable, at(9), at(10))
+	sizes(t, l, 32, "cut after that")
 	one(l, codes.Unavailable, at(13), at(14))
 	sizes(t, l, 16, "cut twice")
 	one(l, codes.OK, at(15), at(16))
@@ -85,6 +88,51 @@ func TestLimitHearsWhatIsFresh(t *testing.T) {
 	if l.Size() < 50 {
 		t.Errorf("the limit is %d after twelve successes, want that the driver was away at the second cut and 50 are near", l.Size())
 	}
+}
+
+// A driver that keeps up after a cut has been cut where its brink is, whatever calls from
+// before the cut say after that.
+func TestLimitKnowsThatTheDriverKeptUp(t *testing.T) {
+	l := newLimit(t, 100)
+	old := all(l, epoch)
+	for _, turn := range old[40:] {
+		l.Free(turn, codes.Unavailable, false, epoch.Add(time.Second))
+	}
+	sizes(t, l, 50, "cut")
+	turn, _ := l.Take(epoch.Add(2 * time.Second))
+	l.Free(turn, codes.OK, false, epoch.Add(3*time.Second))
+	l.Free(old[0], codes.OK, false, epoch.Add(3*time.Second))
+	turn, _ = l.Take(epoch.Add(4 * time.Second))
+	l.Free(turn, codes.Unavailable, false, epoch.Add(5*time.Second))
+	sizes(t, l, 25, "cut again")
+	turn, _ = l.Take(epoch.Add(6 * time.Second))
+	if turn.Place != 0 {
+		t.Fatalf("a call at place %d, and 39 are under way", turn.Place)
+	}
+	for _, turn := range old[1:20] {
+		l.Free(turn, codes.Internal, false, epoch.Add(6*time.Second))
+	}
+	turn, _ = l.Take(epoch.Add(6 * time.Second))
+	l.Free(turn, codes.OK, false, epoch.Add(6*time.Second+time.Millisecond))
+	sizes(t, l, 25, "one success at the brink")
+}
+
+// As long as a call is under way, the quickest answer is remembered.
+func TestLimitRemembersTheQuickest(t *testing.T) {
+	l := newLimit(t, 40)
+	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
+	one(l, codes.Unavailable, epoch.Add(3), epoch.Add(4))
+	sizes(t, l, 10, "cut twice")
+	began := epoch.Add(time.Minute)
+	turns := all(l, began)
+	l.Free(turns[9], codes.OK, false, began.Add(time.Millisecond))
+	sizes(t, l, 13, "one prompt success")
+	for _, turn := range turns[1:9] {
+		l.Free(turn, codes.Internal, false, began.Add(time.Millisecond))
+	}
+	turns = all(l, began)
+	l.Free(turns[len(turns)-1], codes.OK, false, began.Add(50*time.Millisecond))
+	sizes(t, l, 14, "one that is slower than the quickest")
 }
 
 // The limit grows only where half of it is in use, and by what is answered before half

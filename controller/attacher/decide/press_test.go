@@ -83,6 +83,17 @@ func TestSuccessEndsAStreak(t *testing.T) {
 	}
 }
 
+// Nor is one that is being deleted.
+func TestDeletionLeavesAStreak(t *testing.T) {
+	d := crowded(t, 2, codes.Unavailable, false)
+	d.see(inCrowd(0, false, deleting))
+	d.see(inCrowd(3, false))
+	d.pushedBack(3, false, codes.Unavailable)
+	if d.book.Crowded() {
+		t.Error("two that were pushed back are a crowd, with one that is being deleted")
+	}
+}
+
 // A crowd is one until a call succeeds, or nobody of it is left. That it is seen again
 // changes nothing.
 func TestWhenACrowdEnds(t *testing.T) {
@@ -183,17 +194,15 @@ func TestRoom(t *testing.T) {
 	}{
 		"nobody waits": {func(*desk) {}, []decide.VolumeID{"disk-9"}},
 		"the first is first": {func(d *desk) {
-			refuse(d, 2)
-			d.pass(time.Millisecond)
-			refuse(d, 1)
-			d.pass(time.Millisecond)
-			refuse(d, 3)
-		}, []decide.VolumeID{"disk-9", "disk-2"}},
+			for i := range 8 {
+				refuse(d, 8-i)
+				d.pass(time.Millisecond)
+			}
+		}, []decide.VolumeID{"disk-9", "disk-8"}},
 		"at the same time: by UID": {func(d *desk) {
-			refuse(d, 3)
-			refuse(d, 1)
-			refuse(d, 2)
-			refuse(d, 4)
+			for i := range 8 {
+				refuse(d, 8-i)
+			}
 		}, []decide.VolumeID{"disk-9", "disk-1"}},
 		"at another node": {func(d *desk) {
 			d.see(inCrowd(1, false))
@@ -211,6 +220,10 @@ func TestRoom(t *testing.T) {
 			refuse(d, 1)
 			d.see(inCrowd(1, true, deleting))
 			d.ends(d.startsOf("disk-1", "unpublish va-a-disk-1 id-a"), ok)
+			d.book.Lose(inCrowd(1, true).UID, d.now)
+		}, []decide.VolumeID{"disk-9"}},
+		"gone, and its deletion was never seen": {func(d *desk) {
+			refuse(d, 1)
 			d.book.Lose(inCrowd(1, true).UID, d.now)
 		}, []decide.VolumeID{"disk-9"}},
 		"published since": {func(d *desk) {

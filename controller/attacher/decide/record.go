@@ -114,8 +114,7 @@ func (r *record) mayStay() bool {
 
 // succeed forgets the failures so far.
 func (r *record) succeed() {
-	r.failures, r.cause, r.moved, r.eased = 0, Reason{}, 0, 0
-	r.failedAt, r.until, r.told = time.Time{}, time.Time{}, false
+	r.failures, r.cause, r.moved, r.eased, r.told = 0, Reason{}, 0, 0, false
 }
 
 // fail counts a failure and says when to try again.

@@ -132,6 +132,17 @@ func TestWhenToLook(t *testing.T) {
 	}
 }
 
+// A look needs no Secret.
+func TestLookWithoutSecret(t *testing.T) {
+	secret := func(a *decide.Attachment) { a.NeedsSecret = true }
+	d := newDesk(t, looks)
+	d.see(attached("a", secret))
+	d.see(attached("a", secret, deleting, wantedAgain))
+	d.does("look va-a id-a", failed(codes.NotFound))
+	d.does("read-secret va-a", ok)
+	d.offers("unpublish va-a id-a")
+}
+
 // A look is a call: there is no other for an exclusive volume meanwhile.
 func TestLookIsACall(t *testing.T) {
 	d := newDesk(t, looks)
@@ -191,9 +202,16 @@ func TestSomebodyElseStamps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			d.see(wanted("a"))
-			play(d, stamped("a", func(a *decide.Attachment) { a.NodeID = "id-x" }))
+			theirs := func(changes ...func(*decide.Attachment)) decide.Attachment {
+				return stamped("a", append(changes, func(a *decide.Attachment) { a.NodeID = "id-x" })...)
+			}
+			play(d, theirs())
+			d.offers("unpublish va-a id-x")
+			d.see(theirs(deleting, wantedAgain, func(a *decide.Attachment) { a.TargetID = "id-x" }))
+			d.does("unpublish va-a id-x", failed(codes.FailedPrecondition)) // says nothing of their call
+			d.pass(time.Second)
 			d.does("unpublish va-a id-x", ok)
-			d.does("stamp va-a id-a", ok)
+			d.offers("release va-a")
 		})
 	}
 }

@@ -112,6 +112,7 @@ func (b *Book) Lose(uid string, now time.Time) []VolumeID {
 	}
 	r.gone, r.goneAt = true, now
 	r.succeed()
+	b.notFull(r)
 	b.press.leave(r)
 	touched := append(b.matchByName(r), key(&r.Attachment))
 	b.dropForgotten(r)

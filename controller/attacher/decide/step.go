@@ -2,8 +2,6 @@
 
 package decide
 
-import "maps"
-
 // Action is one CSI call, or one request to the API server.
 type Action uint8
 
@@ -72,5 +70,3 @@ type Result struct {
 	// There is what a Look found.
 	There bool
 }
-
-func sameContext(a, b map[string]string) bool { return len(a) == len(b) && maps.Equal(a, b) }
