@@ -201,6 +201,24 @@ func TestConfirmedIsRemembered(t *testing.T) {
 	}
 }
 
+// A Memory and its clone go on by themselves.
+func TestCloneIsItsOwn(t *testing.T) {
+	p := newPlayer(pod("p", "n1", "a"), attachment("5"))
+	p.play(t, Do(step(arbiter.Report)), replies(Done, attachment("6")), replies(Done, node("2")))
+	other := p.memory.Clone()
+	p.play(t, Do(step(arbiter.DeleteAttachment)), replies(Unknown))
+	if p.memory.Confirmed("va") || !other.Confirmed("va") {
+		t.Error("a DELETE that one has sent is sent by the other, or by none")
+	}
+	second := &player{memory: other, ledger: p.ledger, now: now}
+	for _, task := range other.TakeOver(p.ledger.Snapshot()) {
+		second.play(t, task, replies(Done))
+	}
+	if mine, others := len(p.memory.TakeOver(p.ledger.Snapshot())), len(other.TakeOver(p.ledger.Snapshot())); mine != 3 || others != 1 {
+		t.Errorf("to take over are %d and %d tasks, want three lists, and after these the doubts", mine, others)
+	}
+}
+
 func TestMarkWanted(t *testing.T) {
 	for result, want := range map[Result]string{Done: "finished", NotFound: "stale", Conflict: "stale", Unknown: "failed", Refused: "failed"} {
 		p := newPlayer(attachment("5"))
@@ -227,6 +245,11 @@ func TestUnknownSteps(t *testing.T) {
 	task, _ := m.Next(Do(step(arbiter.Report)), s, now)
 	if _, next := m.Answer(task, Answer{}, s, now); next.End != Failed || next.Send != nil {
 		t.Errorf("an answer without a result: %+v", next)
+	}
+	task, _ = m.Next(Do(step(arbiter.CreateAttachment)), s, now)
+	task.Sent = Request{Do: CreateAttachment}
+	if _, next := m.Answer(task, Answer{}, s, now); next.End != Failed || next.Tell != nil {
+		t.Errorf("an answer without a result to a creation: %+v", next)
 	}
 	task.Step.Do = 99
 	if _, next := m.Answer(task, Answer{Result: Done}, s, now); next.End != Failed || next.Send != nil {

@@ -117,7 +117,7 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 // exhausted says whether a granted reservation leads nowhere: the driver has
 // said that the node has no room, and the pod is not bound yet.
 func exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
-	if pod := s.Pod(t.Pod); t.Type != ledger.TypePod || pod == nil || pod.Node != "" {
+	if pod := s.Pod(t.Pod); pod == nil || pod.Node != "" { // nobody's ticket but a pod's names one
 		return arbiter.Verdict{Outcome: arbiter.Allow}
 	}
 	for _, v := range s.TicketAt(t.ID) {

@@ -152,6 +152,9 @@ func TestDue(t *testing.T) {
 	} {
 		s := facts(test.pod, granted, test.attachment).Snapshot()
 		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(granted.ID), now)
+		if due && task.Commit.Do == DecideTicket && task.Commit.Verdict.Outcome != arbiter.Deny {
+			t.Errorf("%s: the outcome is %d", name, task.Commit.Verdict.Outcome)
+		}
 		if due != (test.want != 0) || due && (task.Commit.Do != test.want || task.Commit.Verdict.First().Code != test.reason) {
 			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
 		}
@@ -182,6 +185,49 @@ func TestDueInDoubt(t *testing.T) {
 		if !due || task.Commit.Do != test.want || task.Commit.EpochOnly != (test.want == DecideTicket) || task.Commit.Version != pending.Version {
 			t.Errorf("%s: due %t, %+v", name, due, task.Commit)
 		}
+	}
+}
+
+// What is due of a ticket besides: a pod's that is taken to be gone ends after a read
+// that proves it; one that is granted for a claim that is missing loses its grant after
+// a read of that claim; one that is not decided on waits for its decision; and one of a
+// pod that is bound, whose other volumes are yet to be attached, stays.
+func TestDueBesides(t *testing.T) {
+	granted := func(claims ...string) ledger.Ticket {
+		k := ticket("p", "n1", ledger.TypePod, claims...)
+		k.Phase = ledger.TicketGranted
+		return k
+	}
+	full := ledger.Attachment{
+		Name: ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "a"}, "n1"), UID: "u", Version: "1", Driver: driver, Node: "n1",
+		PersistentVolume: "a", Ours: true, AttachError: ledger.CallError{Code: ledger.ResourceExhausted, Message: "full"},
+	}
+	for name, test := range map[string]struct {
+		facts  []ledger.Event
+		want   Verb
+		proofs []string
+	}{
+		"its pod is gone":          {[]ledger.Event{granted("a")}, DropTicket, []string{"get pods s/p uid=uid-p"}},
+		"its pod is bound":         {[]ledger.Event{granted("a"), pod("p", "n2", "a")}, DropTicket, nil},
+		"a claim is missing":       {[]ledger.Event{granted("a", "nothing"), pod("p", "", "a", "nothing")}, DecideTicket, []string{"get claims s/nothing"}},
+		"it is not decided on":     {[]ledger.Event{ticket("p", "n1", ledger.TypePod, "nothing"), pod("p", "", "nothing")}, 0, nil},
+		"bound, and yet to attach": {[]ledger.Event{granted("a", "b"), pod("p", "n1", "a", "b"), full}, 0, nil},
+		"nothing":                  {[]ledger.Event{granted("a"), pod("p", "", "a")}, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := facts(test.facts...).Snapshot()
+			task, due := Due(arbiter.Arbiter{}, s, s.Ticket(granted().ID), now)
+			if due != (test.want != 0) || due && task.Commit.Do != test.want {
+				t.Fatalf("due: %t, %+v", due, task.Commit)
+			}
+			var proofs []string
+			for _, r := range task.Proofs {
+				proofs = append(proofs, text(r))
+			}
+			if due && !slices.Equal(proofs, test.proofs) {
+				t.Errorf("reads before it: %q, want %q", proofs, test.proofs)
+			}
+		})
 	}
 }
 

@@ -80,7 +80,7 @@ func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 		}
 		t.Before = ledger.Snapshot{}
 	}
-	if claim, ok := first[ledger.Claim](a); ok && claim.PersistentVolume != "" && s.PersistentVolume(claim.PersistentVolume) == nil {
+	if claim, _ := first[ledger.Claim](a); claim.PersistentVolume != "" && s.PersistentVolume(claim.PersistentVolume) == nil {
 		return t.open(PersistentVolumes, claim.PersistentVolume)
 	}
 	if key, ok := t.unfollowed(s); ok {
@@ -89,7 +89,7 @@ func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 	if wanted(s, t.Listed, t.Step.Volume) {
 		return t, nil, true
 	}
-	if pv, ok := first[ledger.PersistentVolume](a); ok && t.names(pv.Claim) && !t.read(Claims, pv.Claim.String()) {
+	if pv, _ := first[ledger.PersistentVolume](a); pv.Claim != (ledger.ClaimKey{}) && t.names(pv.Claim) && !t.read(Claims, pv.Claim.String()) {
 		return t.open(Claims, pv.Claim.String())
 	}
 	if volume := s.Volume(t.Step.Volume); volume != nil && t.names(ledger.ClaimKey{}) {
@@ -197,9 +197,9 @@ func (m *Memory) drop(t Task) (Task, Move) {
 // deleteAnswered follows a deletion, and the reads before and after it.
 func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	switch {
-	case t.Sent.Do == GetObject && t.Sent.Kind == Nodes:
+	case t.Sent.Kind == Nodes:
 		return m.ruleAnswered(t, a, s)
-	case t.Sent.Do == GetObject && t.Sent.Kind == Attachments:
+	case t.Sent.Kind == Attachments:
 		return t.reread(a)
 	case t.Sent.Do != DropAttachment:
 		return podsAnswered(t, a, s)
@@ -217,9 +217,9 @@ func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move
 func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch now := s.Node(t.Step.Node); {
-	case now != nil && now.Exists && now.Ready == ledger.ReadyTrue:
+	case now != nil && now.Ready == ledger.ReadyTrue:
 		return t.end(Stale, fmt.Sprintf("node %s is Ready again", t.Step.Node))
-	case found && t.Step.NodeUID != "" && node.UID == t.Step.NodeUID && node.Version == t.Step.NodeVersion,
+	case found && node.UID == t.Step.NodeUID && node.Version == t.Step.NodeVersion,
 		a.Result == NotFound && t.Step.NodeUID == "":
 		return m.drop(t)
 	case found, a.Result == NotFound:
@@ -241,7 +241,7 @@ func removeAnswered(t Task, a Answer) (Task, Move) {
 	}
 	node, found := first[ledger.NodeState](a)
 	switch {
-	case found && node.OutOfService && node.Ready != ledger.ReadyTrue:
+	case node.OutOfService && node.Ready != ledger.ReadyTrue:
 		return t.send(Request{Do: RemovePod, UID: t.Step.UID, Node: t.Step.Node})
 	case found, a.Result == NotFound:
 		return t.end(Stale, fmt.Sprintf("node %s is not out of service any more", t.Step.Node))

@@ -55,16 +55,18 @@ func TestProveAbsent(t *testing.T) {
 		reply reply
 		end   string
 	}{
-		"absent":                   {step(arbiter.ProveAbsent), replies(Done, node("9")), "finished"},
-		"in use":                   {step(arbiter.ProveAbsent), replies(Done, node("9", inUse)), "stale"},
-		"reported":                 {step(arbiter.ProveAbsent), replies(Done, node("9", reported)), "stale"},
-		"another Node":             {step(arbiter.ProveAbsent), replies(Done, node("9", another)), "stale"},
-		"by force":                 {step(arbiter.ProveAbsent, byForce), replies(Done, node("1", silent, inUse)), "finished"},
-		"by force, at a new state": {step(arbiter.ProveAbsent, byForce), replies(Done, node("9", silent)), "stale"},
-		"no Node":                  {step(arbiter.ProveAbsent, noNode), replies(NotFound), "finished"},
-		"the Node is gone":         {step(arbiter.ProveAbsent), replies(NotFound), "stale"},
-		"no answer":                {step(arbiter.ProveAbsent), replies(Unknown), "failed"},
-		"an answer that is none":   {step(arbiter.ProveAbsent), replies(Unknown, node("9")), "failed"},
+		"absent":                            {step(arbiter.ProveAbsent), replies(Done, node("9")), "finished"},
+		"in use":                            {step(arbiter.ProveAbsent), replies(Done, node("9", inUse)), "stale"},
+		"reported":                          {step(arbiter.ProveAbsent), replies(Done, node("9", reported)), "stale"},
+		"another Node":                      {step(arbiter.ProveAbsent), replies(Done, node("9", another)), "stale"},
+		"by force":                          {step(arbiter.ProveAbsent, byForce), replies(Done, node("1", silent, inUse)), "finished"},
+		"by force, at a new state":          {step(arbiter.ProveAbsent, byForce), replies(Done, node("9", silent)), "stale"},
+		"no Node":                           {step(arbiter.ProveAbsent, noNode), replies(NotFound), "finished"},
+		"the Node is gone":                  {step(arbiter.ProveAbsent), replies(NotFound), "stale"},
+		"no answer":                         {step(arbiter.ProveAbsent), replies(Unknown), "failed"},
+		"no Node was there, and one is now": {step(arbiter.ProveAbsent, noNode), replies(Done, node("1")), "stale"},
+		"no Node was there, and no answer":  {step(arbiter.ProveAbsent, noNode), replies(Unknown), "failed"},
+		"an answer that is none":            {step(arbiter.ProveAbsent), replies(Unknown, node("9")), "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := []string{"get nodes n1", test.end}
@@ -137,8 +139,10 @@ func TestConfirmUnwanted(t *testing.T) {
 		"its PersistentVolume is of a claim that was read": {[]reply{list(pod("p", "n1", "b")), replies(Done, b), replies(Done, ledger.PersistentVolume{Name: "a", Version: "2", Volume: disk, Claim: b.Key})},
 			[]string{"get claims s/b", "get pvs a", "tell Unwanted", "finished"}},
 		"who is known to have ended since, and wants it": {[]reply{list(pod("ended", "n1", "a"))}, []string{"finished"}},
-		"no answer about its PersistentVolume":           {[]reply{list(pod("known", "n1", "c")), replies(Unknown)}, []string{"get pvs a", "failed"}},
-		"no answer about a claim":                        {[]reply{list(pod("p", "n1", "new")), replies(Unknown)}, []string{"get claims s/new", "failed"}},
+		"its PersistentVolume is of no claim": {[]reply{list(pod("known", "n1", "c")), replies(Done, ledger.PersistentVolume{Name: "a", Version: "2", Volume: disk})},
+			[]string{"get pvs a", "tell Unwanted", "finished"}},
+		"no answer about its PersistentVolume": {[]reply{list(pod("known", "n1", "c")), replies(Unknown)}, []string{"get pvs a", "failed"}},
+		"no answer about a claim":              {[]reply{list(pod("p", "n1", "new")), replies(Unknown)}, []string{"get claims s/new", "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(attachment("5"), pod("known", "n1", "c"), pod("waits", "", "b"), pod("lost", "n1", "nothing"), ended,
@@ -148,6 +152,13 @@ func TestConfirmUnwanted(t *testing.T) {
 			check(t, p.play(t, Do(step(arbiter.ConfirmUnwanted)), test.replies...), append([]string{"list-pods n1"}, test.want...)...)
 		})
 	}
+}
+
+// A volume that nobody knows any more is wanted by nobody.
+func TestConfirmUnwantedOfNothing(t *testing.T) {
+	gone := step(arbiter.ConfirmUnwanted, func(s *arbiter.Step) { s.Volume.Handle = "gone" })
+	p := newPlayer(pod("known", "n1", "c"))
+	check(t, p.play(t, Do(gone), replies(Done, pod("known", "n1", "c"))), "list-pods n1", "tell Unwanted", "finished")
 }
 
 func TestDeleteAttachment(t *testing.T) {
@@ -175,6 +186,7 @@ func TestDeleteAttachment(t *testing.T) {
 		"of a later state":           {step(arbiter.DeleteAttachment, byForce), []reply{replies(Done, node("2", silent))}, []string{look, "stale"}},
 		"and the read fails":         {step(arbiter.DeleteAttachment), []reply{replies(Conflict), replies(Unknown)}, []string{drop, "get attachments " + ledger.AttachmentName(disk, "n1"), "failed"}},
 		"there is no Node":           {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(NotFound), replies(Done)}, []string{look, drop, "finished"}},
+		"there is no Node, it seems": {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(Unknown)}, []string{look, "failed"}},
 		"there is a Node":            {step(arbiter.DeleteAttachment, byForce, noNode), []reply{replies(Done, node("1", silent))}, []string{look, "stale"}},
 		"the Node's unknown":         {step(arbiter.DeleteAttachment, byForce), []reply{replies(Unknown)}, []string{look, "failed"}},
 		"within a time": {step(arbiter.DeleteAttachment, inASecond), []reply{replies(Done), replies(Done)},
@@ -203,6 +215,12 @@ func TestDeleteAttachment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A deletion by force at a node of which nothing is known any more.
+func TestDeleteWhereNothingIsKnown(t *testing.T) {
+	nowhere := step(arbiter.DeleteAttachment, byForce, noNode, func(s *arbiter.Step) { s.Node = "n9" })
+	check(t, newPlayer().play(t, Do(nowhere), replies(NotFound), replies(Done)), "get nodes n9", "drop-attachment uid=va version=5", "finished")
 }
 
 func TestRemovePod(t *testing.T) {

@@ -57,7 +57,7 @@ func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
 // holdAnswered follows the write and the deletion of a hold.
 func holdAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	switch {
-	case t.Sent.Do == GetObject && t.Sent.Kind == Holds:
+	case t.Sent.Kind == Holds:
 		return t.reread(a)
 	case t.Sent.Do == ListObjects:
 		return forgottenAnswered(t, a)

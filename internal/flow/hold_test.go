@@ -57,3 +57,38 @@ func TestDeleteHold(t *testing.T) {
 		})
 	}
 }
+
+// An API server that does not keep the boot of a hold is found out by the answer to a
+// write that had one, and told of once.
+func TestHoldBoots(t *testing.T) {
+	seen := func(boot string) ledger.HoldSeen {
+		return ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{State: ledger.HoldHeld, BootID: boot}}
+	}
+	for name, test := range map[string]struct {
+		drops bool // as far as it is known
+		boot  string
+		reply reply
+		tells bool
+	}{
+		"kept":                           {false, "b", replies(Done, seen("b")), false},
+		"dropped":                        {false, "b", replies(Done, seen("")), true},
+		"dropped, as it is known":        {true, "b", replies(Done, seen("")), false},
+		"kept, since it was upgraded":    {true, "b", replies(Done, seen("b")), true},
+		"there was none":                 {false, "", replies(Done, seen("")), false},
+		"the answer does not show it":    {false, "b", replies(Done), false},
+		"there was none, and it is kept": {true, "", replies(Done, seen("b")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer(ledger.HoldBoots{Dropped: test.drops})
+			want := []string{"put-hold", "finished"}
+			if test.tells {
+				want = []string{"put-hold", "tell HoldBoots", "finished"}
+			}
+			write := step(arbiter.WriteHold, func(s *arbiter.Step) { s.Hold = seen(test.boot).Hold })
+			check(t, p.play(t, Do(write), test.reply), want...)
+			if got := p.ledger.Snapshot().DropsHoldBoots(); got != (test.drops != test.tells) {
+				t.Errorf("known to drop boots: %t", got)
+			}
+		})
+	}
+}

@@ -13,7 +13,7 @@ import (
 func TestCompose(t *testing.T) {
 	v := func(h string) ledger.VolumeID { return ledger.VolumeID{Driver: driver, Handle: h} }
 	n := node("4", func(n *ledger.NodeState) {
-		n.Reported, n.InUse = []ledger.VolumeID{v("a"), v("b")}, []ledger.VolumeID{v("b")}
+		n.Reported, n.InUse = []ledger.VolumeID{v("a"), v("b")}, []ledger.VolumeID{v("b"), v("d")}
 	})
 	add := Change{Volume: v("c"), Add: true, NodeUID: "n"}
 	again := Change{Volume: v("a"), Add: true, NodeUID: "n"}
@@ -29,6 +29,7 @@ func TestCompose(t *testing.T) {
 	}{
 		"in":                       {[]Change{add}, NodePatch{In: []ledger.VolumeID{v("c")}}, nil},
 		"in already":               {[]Change{again}, NodePatch{}, nil},
+		"in, and in use":           {[]Change{{Volume: v("d"), Add: true, NodeUID: "n"}}, NodePatch{In: []ledger.VolumeID{v("d")}}, nil},
 		"out":                      {[]Change{out}, NodePatch{InUse: true, Out: []ledger.VolumeID{v("a")}}, nil},
 		"out and in":               {[]Change{out, add}, NodePatch{InUse: true, Out: []ledger.VolumeID{v("a")}, In: []ledger.VolumeID{v("c")}}, nil},
 		"in use":                   {[]Change{used, add}, NodePatch{In: []ledger.VolumeID{v("c")}}, []int{0}},
@@ -39,7 +40,7 @@ func TestCompose(t *testing.T) {
 		"in, then out again":       {[]Change{add, {Volume: v("c"), NodeUID: "n"}}, NodePatch{InUse: true}, nil},
 		"out twice":                {[]Change{out, out}, NodePatch{InUse: true, Out: []ledger.VolumeID{v("a")}}, nil},
 		"in twice":                 {[]Change{add, add}, NodePatch{In: []ledger.VolumeID{v("c")}}, nil},
-		"out that is not in":       {[]Change{{Volume: v("d"), NodeUID: "n"}}, NodePatch{InUse: true}, nil},
+		"out that is not in":       {[]Change{{Volume: v("e"), NodeUID: "n"}}, NodePatch{InUse: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			patch, fits, stale := Compose(n, test.changes)

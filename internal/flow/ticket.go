@@ -192,7 +192,7 @@ func (t Task) found(a Answer) bool {
 	}
 	if pod, ok := first[ledger.Pod](a); ok && t.Commit.Do == DecideTicket {
 		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
-			return v.PodVolume != "" && slices.ContainsFunc(pod.Volumes, func(p ledger.PodVolume) bool { return p.Name == v.PodVolume && p.Claim == "" })
+			return slices.ContainsFunc(pod.Volumes, func(p ledger.PodVolume) bool { return p.Name == v.PodVolume && p.Claim == "" })
 		})
 	}
 	return a.Result == Done

@@ -49,6 +49,41 @@ func TestGrant(t *testing.T) {
 	}
 }
 
+// A ticket that waits is told why, and stays pending; one that is refused is refused.
+func TestWaitAndRefuse(t *testing.T) {
+	asks := ticket("p", "n1", ledger.TypePod, "a")
+	for ruling, want := range map[Ruling]string{Wait: "pending", Refuse: "refused", Grant: "granted"} {
+		p := newPlayer(pod("p", "", "a"), asks)
+		verdict := arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.NoFreeSlot}}}
+		task := Decide(Decided{p.ledger.Snapshot().Ticket(asks.ID), Decision{Ruling: ruling, Verdict: verdict}})
+		check(t, p.play(t, task, replies(Done)), "decide-ticket s/uid-p "+want+" epoch=7 uid=t-p version=1", "finished")
+		if p.last.Sent.EpochOnly || len(p.last.Sent.Verdict.Reasons) != 1 {
+			t.Errorf("%s: written without the reason", want)
+		}
+	}
+}
+
+// That the API server drops boots of holds is told by those of a grant, too.
+func TestGrantTellsOfBoots(t *testing.T) {
+	asks := ticket("p", "n1", ledger.TypePod, "a")
+	p := newPlayer(pod("p", "", "a"), asks)
+	d := decided(p, asks.ID)
+	d.Holds[0].Hold.BootID = "b"
+	check(t, p.play(t, Decide(d), replies(Done, ledger.HoldSeen{Volume: disk}), replies(Done)),
+		"put-hold", "tell HoldBoots", "decide-ticket s/uid-p granted epoch=7 uid=t-p version=1", "finished")
+}
+
+// What is taken over gets the term's epoch, and nothing else.
+func TestRenewWritesNothingElse(t *testing.T) {
+	asks := ticket("p", "n1", ledger.TypePod, "a")
+	if r := Renew(&asks).Commit; !r.EpochOnly {
+		t.Errorf("it writes %+v", r)
+	}
+	if r := Write(&asks).Commit; r.EpochOnly {
+		t.Errorf("a status that the driver has made is written as %+v", r)
+	}
+}
+
 // What a refusal takes for missing is read before it is written.
 func TestRefuse(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "nothing"}, UID: "new", Version: "1"}
@@ -65,6 +100,8 @@ func TestRefuse(t *testing.T) {
 	both := ticket("p", "n1", ledger.TypePod, "data", "nothing")
 	replaced := ticket("p", "n1", ledger.TypePod, "nothing", "data")
 	replaced.Volumes[0].ClaimUID = "old"
+	same := ticket("p", "n1", ledger.TypePod, "nothing")
+	same.Volumes[0].ClaimUID = "new"
 	refuse, get := "decide-ticket s/uid-p refused epoch=7 uid=t-p version=1", "get claims s/nothing"
 	for name, test := range map[string]struct {
 		ticket  ledger.Ticket
@@ -73,6 +110,7 @@ func TestRefuse(t *testing.T) {
 	}{
 		"missing":             {named, []reply{replies(NotFound), replies(Done)}, []string{get, refuse, "finished"}},
 		"there":               {named, []reply{replies(Done, claim)}, []string{get, "stale"}},
+		"there, and the same": {same, []reply{replies(Done, claim)}, []string{get, "stale"}},
 		"another of the name": {other, []reply{replies(Done, claim), replies(Done)}, []string{get, refuse, "finished"}},
 		"no answer":           {named, []reply{replies(Unknown)}, []string{get, "failed"}},
 		"a pod's own volume":  {inline, []reply{replies(Done, with)}, []string{"get pods s/p uid=uid-p", "stale"}},
