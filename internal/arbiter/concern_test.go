@@ -33,6 +33,9 @@ func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold, mo
 		change(l)
 	}
 	s := l.Snapshot()
+	if s.Pod("p") == nil {
+		return s, s.Volume(id), Need{}
+	}
 	return s, s.Volume(id), PodRequest(s, s.Pod("p")).Needs[0]
 }
 

@@ -42,8 +42,8 @@ func outageOf(f ledger.Fence) ledger.Force {
 // fences is what the hold is to say of nodes from which the volume is taken by force,
 // given the hold otherwise.
 func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
-	if p.Cooperative { // volumesAttached is another controller's
-		return nil
+	if p.Cooperative { //mutant:no-fence
+		return nil // volumesAttached is another controller's
 	}
 	before := p.hold
 	p.hold = is
@@ -130,7 +130,7 @@ func (p *planner) forced(n *ledger.Node, place *ledger.NodeVolume, va *ledger.At
 // asks for: the rule of force by which it is taken, or nothing.
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
 	f, found := p.volume.Hold.Fence(place.Node)
-	if rule == "" || !attachedAt(place) {
+	if rule == "" || !attachedAt(place) { //mutant:unwritten-fence
 		return rule != "" || !found || f.Attachment != uidOf(va)
 	}
 	return found && f.Rule == rule && f.Attachment == uidOf(va)

@@ -66,3 +66,18 @@ func TestRank(t *testing.T) {
 		}
 	}
 }
+
+// Weights that leave nothing to rank by rank all nodes alike, and a request without
+// volumes, too.
+func TestRankByNothing(t *testing.T) {
+	s := ledger.New().Snapshot()
+	need := arbiter.Request{Needs: []arbiter.Need{{Name: "data"}}}
+	for _, w := range []arbiter.Weights{{Held: 1, Balance: -1}, {Balance: -1}, {Held: -1, Near: -1}} {
+		if got := (arbiter.Arbiter{}).Rank(s, need, "n", w); got != 0 {
+			t.Errorf("%+v: %d", w, got)
+		}
+	}
+	if got := (arbiter.Arbiter{}).Rank(s, arbiter.Request{}, "n", arbiter.Weights{}); got != 0 {
+		t.Errorf("of no volumes: %d", got)
+	}
+}

@@ -179,7 +179,7 @@ func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Mo
 			return t.end(Failed, fmt.Sprintf("the API server took longer than %s", step.Within))
 		}
 	}
-	if step.Rule != "" {
+	if step.Rule != "" { //mutant:no-read-before-force
 		return t.send(read(Nodes, string(step.Node)))
 	}
 	return m.drop(t)
