@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter", "internal/flow"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/connect", "internal/memory"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/connect", "internal/memory", "internal/served"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -47,6 +47,8 @@ var laws = []law{
 	{"internal/memory", nil, []string{"k8s.io/klog/v2"}},
 	// Knows how the API server is reached, and nothing of volumes.
 	{"internal/connect", []string{"api", "internal/lead"}, nil},
+	// Knows what API servers serve, and nothing of volumes.
+	{"internal/served", nil, []string{"k8s.io/apimachinery/"}},
 	{"internal/arch", nil, none},
 	// What the command line shows is computed without a client; the rest reads
 	// and prints.

@@ -19,7 +19,8 @@ import (
 
 // NewCommand returns the command line of moorage-scheduler: kube-scheduler's
 // own, with the plugin VolumeHold at the disposal of its profiles, and
-// SetDefaults. Each command makes one scheduler.
+// SetDefaults. It leaves out features that read what the API server does not serve
+// (decision 36). Each command makes one scheduler.
 func NewCommand() *cobra.Command {
 	if err := SetDefaults(); err != nil {
 		// It costs a write for each pod, and nothing else.
@@ -27,6 +28,7 @@ func NewCommand() *cobra.Command {
 	}
 	command := app.NewSchedulerCommand(app.WithPlugin(volumehold.Name, Checked(volumehold.NewFactory())))
 	command.Use = v1alpha1.SchedulerName
+	heedServed(command)
 	return command
 }
 
