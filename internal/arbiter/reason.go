@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,6 +109,9 @@ func codeNames() []string {
 		"DataLoss", "Unauthenticated",
 	}
 }
+
+// CodeNamed is the gRPC code of a name, 0 for a name that gRPC doesn't have.
+func CodeNamed(name string) int32 { return int32(max(0, slices.Index(codeNames(), name))) }
 
 // said is what the driver said, in its own words, and with the code if they do
 // not name it: attachers write gRPC's own text of an error as a rule, which does.

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -74,12 +75,24 @@ func callError(e *storagev1.VolumeError) ledger.CallError {
 	if e == nil {
 		return ledger.CallError{}
 	}
-	fact := ledger.CallError{Message: e.Message}
-	if e.ErrorCode != nil {
-		fact.Code = *e.ErrorCode
-	}
+	fact := ledger.CallError{Message: e.Message, Code: ErrorCode(e)}
 	if fact.IsZero() {
 		fact.Message = "the driver gave no message"
 	}
 	return fact
+}
+
+// ErrorCode is the gRPC code of a driver's error, 0 if it can't be told. Kubernetes 1.34
+// drops the field by default, and attachers write gRPC's own text of an error, which
+// begins with its code, perhaps after words of their own.
+func ErrorCode(e *storagev1.VolumeError) int32 {
+	if e.ErrorCode != nil {
+		return *e.ErrorCode
+	}
+	_, after, _ := strings.Cut(e.Message, "rpc error: code = ")
+	name, _, named := strings.Cut(after, " desc = ")
+	if !named {
+		return 0
+	}
+	return arbiter.CodeNamed(name)
 }

@@ -53,6 +53,28 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
+// Where the API server keeps no codes, gRPC's own text tells the code, and nothing else
+// does: a text about another call's error, or a name that gRPC doesn't have.
+func TestErrorCodeByItsText(t *testing.T) {
+	for message, want := range map[string]int32{
+		"rpc error: code = ResourceExhausted desc = no room":                                                    8,
+		"failed to attach: rpc error: code = ResourceExhausted desc = no room":                                  8,
+		"rpc error: code = Internal desc = cloud: rpc error: code = ResourceExhausted desc = quota of the call": 13,
+		"rpc error: code = ResourceExhausted":                                                                   0,
+		"rpc error: code = Code(99) desc = new":                                                                 0,
+		"rpc error: code = resourceexhausted desc = in other letters":                                           0,
+		"ResourceExhausted desc = no room":                                                                      0,
+		"":                                                                                                      0,
+	} {
+		if got := ErrorCode(&storagev1.VolumeError{Message: message}); got != want {
+			t.Errorf("%q has the code %d, want %d", message, got, want)
+		}
+		if got := ErrorCode(&storagev1.VolumeError{Message: message, ErrorCode: ptr.To[int32](5)}); got != 5 {
+			t.Errorf("%q with code 5 has the code %d", message, got)
+		}
+	}
+}
+
 func TestTicket(t *testing.T) {
 	object := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{

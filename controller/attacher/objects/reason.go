@@ -45,11 +45,7 @@ func reasonOf(e *storagev1.VolumeError) decide.Reason {
 	if e == nil {
 		return decide.Reason{}
 	}
-	r := decide.Reason{Message: e.Message}
-	if e.ErrorCode != nil {
-		r.Code = codes.Code(*e.ErrorCode)
-	}
-	return r
+	return decide.Reason{Message: e.Message, Code: codes.Code(translate.ErrorCode(e))}
 }
 
 // mark is a digest of what others write on a VolumeAttachment: all metadata
