@@ -31,6 +31,7 @@ func discovering(t *testing.T, server *apitest.Server) *apitest.Server {
 	served := map[string][]string{
 		"/apis/moorage.dev/v1alpha1":            {v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies},
 		"/apis/storage.k8s.io/v1":               {"volumeattachments", "csinodes", "csidrivers", "storageclasses"},
+		"/apis/resource.k8s.io/v1":              {"deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices"},
 		"/apis/admissionregistration.k8s.io/v1": {"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,6 +43,9 @@ func discovering(t *testing.T, server *apitest.Server) *apitest.Server {
 				list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
 			}
 			answer = list
+		case strings.HasPrefix(r.URL.Path, "/apis/") && strings.Count(r.URL.Path, "/") == 3:
+			http.NotFound(w, r) // a group version that is not served
+			return
 		case r.URL.Path == "/version":
 			answer = map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.1"}
 		default:

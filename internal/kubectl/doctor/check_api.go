@@ -10,16 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/served"
 )
-
-// oldestKubernetes is the oldest minor release that Moorage is built for; the
-// chart's kubeVersion says the same.
-const oldestKubernetes = "1.37.0"
-
-// newestKubernetes is the newest minor release that moorage-scheduler serves: one
-// above the kube-scheduler that it is made from, by Kubernetes' rule for
-// schedulers.
-const newestKubernetes = "1.38"
 
 // needed are the group versions, and the resources of them, that nothing works
 // without.
@@ -32,32 +24,62 @@ func needed() map[string][]string {
 }
 
 func checkAPI(e *Evidence) []Finding {
-	if e.VersionErr != nil {
-		return unchecked("the API server's version", e.VersionErr)
-	}
-	var list []Finding
-	v, err := version.ParseGeneric(e.Version)
-	switch {
-	case err != nil:
-		list = append(list, found(Unknown, err.Error(), "Compare it with docs/operate/compatibility.md.", "the API server's version %q can't be read", e.Version))
-	case v.LessThan(version.MustParseGeneric(oldestKubernetes)):
-		list = append(list, found(Error, "the API server is "+e.Version, "Upgrade Kubernetes, or use a Moorage built for it.",
-			"Kubernetes %s is older than %s, the oldest that Moorage is built for", e.Version, oldestKubernetes))
-	case v.Minor() > version.MustParseGeneric(newestKubernetes).Minor():
-		list = append(list, found(Warning, "the API server is "+e.Version, "Install a Moorage made for it: docs/operate/compatibility.md.",
-			"Kubernetes %s is more than one minor newer than moorage-scheduler", e.Version))
+	list := checkVersion(e)
+	if e.ServedErr != nil {
+		return append(list, unchecked("what the API server serves", e.ServedErr)...)
 	}
 	for _, group := range sortedKeys(needed()) {
-		if missing := without(needed()[group], e.Served[group]); len(missing) > 0 {
-			fix := "Install the CRDs: helm upgrade with crds.enabled=true, or kubectl apply -f manifests/crds."
-			if !strings.HasPrefix(group, v1alpha1.GroupName) {
-				fix = "See that the API server's --runtime-config does not switch it off."
+		if missing := served.Without(needed()[group], e.Served[group]); len(missing) > 0 {
+			fix := switchOn
+			if strings.HasPrefix(group, v1alpha1.GroupName) {
+				fix = "Install the CRDs: helm upgrade with crds.enabled=true, or kubectl apply -f manifests/crds."
 			}
 			list = append(list, found(Error, fmt.Sprintf("%s serves %v", group, e.Served[group]), fix, "%s does not serve %s", group, strings.Join(missing, ", ")))
 		}
 	}
-	if len(list) == 0 {
+	list = append(list, checkFeatures(e)...)
+	if !slices.ContainsFunc(list, func(f Finding) bool { return f.Severity.rank() > Info.rank() }) {
 		list = append(list, ok("Kubernetes %s serves all that is needed", e.Version))
+	}
+	return list
+}
+
+const switchOn = "See that the API server's --runtime-config does not switch it off."
+
+// checkVersion compares the API server's version with those that were tried.
+func checkVersion(e *Evidence) []Finding {
+	if e.VersionErr != nil {
+		return unchecked("the API server's version", e.VersionErr)
+	}
+	fix := "Compare it with docs/operate/compatibility.md."
+	v, err := version.ParseGeneric(e.Version)
+	switch {
+	case err != nil:
+		return []Finding{found(Unknown, err.Error(), fix, "the API server's version %q can't be read", e.Version)}
+	case v.LessThan(version.MustParseGeneric(served.OldestRelease)):
+		return []Finding{found(Warning, "the API server is "+e.Version, fix, "Kubernetes %s is older than %s, the oldest that Moorage was tried with", e.Version, served.OldestRelease)}
+	case v.Minor() > version.MustParseGeneric(served.NewestRelease).Minor()+1:
+		return []Finding{found(Warning, "the API server is "+e.Version, "Install a Moorage made for it: docs/operate/compatibility.md.",
+			"Kubernetes %s is more than one minor newer than moorage-scheduler", e.Version)}
+	}
+	return nil
+}
+
+// checkFeatures says what moorage-scheduler leaves out, or waits for, because it is not
+// served. Features that are off by default are nobody's loss.
+func checkFeatures(e *Evidence) []Finding {
+	var list []Finding
+	for _, f := range served.SchedulerFeatures() {
+		missing := e.Served.Missing(f)
+		if len(missing) == 0 || !f.ByDefault {
+			continue
+		}
+		evidence := fmt.Sprintf("%s serves %v", f.GroupVersion, e.Served[f.GroupVersion])
+		if f.Locked {
+			list = append(list, found(Error, evidence, switchOn, "%s does not serve %s, which moorage-scheduler reads before it schedules anything", f.GroupVersion, strings.Join(missing, ", ")))
+			continue
+		}
+		list = append(list, found(Info, evidence, "", "%s does not serve %s: moorage-scheduler leaves out %s", f.GroupVersion, strings.Join(missing, ", "), f.Gate))
 	}
 	return list
 }
@@ -102,10 +124,6 @@ func checkRights(e *Evidence) []Finding {
 			"you may not list %s in all namespaces: what stands on them can't be checked", strings.Join(missing, ", "))}
 	}
 	return []Finding{ok("you may read all that the commands show")}
-}
-
-func without(want, have []string) []string {
-	return slices.DeleteFunc(slices.Clone(want), func(x string) bool { return slices.Contains(have, x) })
 }
 
 func sortedKeys[V any](m map[string]V) []string {

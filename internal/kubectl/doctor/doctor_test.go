@@ -27,6 +27,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/served"
 )
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -105,11 +106,30 @@ func small() facts.Objects {
 // volumesAttached.
 func butLast[T any](list []T) []T { return list[:len(list)-1] }
 
+// everything is what an API server serves that serves all that is asked for.
+func everything() served.Resources {
+	all := served.Resources{}
+	for group, resources := range needed() {
+		all[group] = resources
+	}
+	for _, f := range served.SchedulerFeatures() {
+		all[f.GroupVersion] = append(all[f.GroupVersion], f.Resources...)
+	}
+	return all
+}
+
+// without is everything but some resources of a group.
+func without(group string, resources ...string) served.Resources {
+	all := everything()
+	all[group] = served.Without(all[group], resources)
+	return all
+}
+
 // healthy is the evidence of a cluster that is as it should be.
 func healthy(t *testing.T) *Evidence {
 	t.Helper()
 	e := &Evidence{
-		World: facts.NewWorld(small(), now()), Version: "v1.37.1", Served: needed(),
+		World: facts.NewWorld(small(), now()), Version: "v1.37.1", Served: everything(),
 		Kubelets: Read[Kubelet]{Items: []Kubelet{{Node: "worker-1", NodeStatusUpdateFrequency: time.Second, EnableControllerAttachment: true}}}, Asked: 1,
 		Probe: Probe{Namespace: "shop", Stamped: true, Scheduler: v1alpha1.SchedulerName},
 	}
@@ -191,13 +211,20 @@ func TestFindings(t *testing.T) {
 		says        string
 		fault       func(*Evidence)
 	}{
-		{"old Kubernetes", "api", Error, "older than", func(e *Evidence) { e.Version = "v1.36.9" }},
+		{"old Kubernetes", "api", Warning, "older than 1.34", func(e *Evidence) { e.Version = "v1.33.9" }},
+		{"older than the scheduler", "api", Info, "resource.k8s.io/v1 does not serve devicetaintrules: moorage-scheduler leaves out DRADeviceTaintRules", func(e *Evidence) {
+			e.Version, e.Served = "v1.34.0", without("resource.k8s.io/v1", "devicetaintrules")
+		}},
+		{"without what the scheduler needs", "api", Error, "resource.k8s.io/v1 does not serve resourceclaims, which moorage-scheduler reads", func(e *Evidence) {
+			e.Served = without("resource.k8s.io/v1", "resourceclaims")
+		}},
+		{"what is served can't be read", "api", Unknown, "what the API server serves could not be read", func(e *Evidence) { e.ServedErr = denied }},
 		{"newer Kubernetes", "api", Warning, "more than one minor newer", func(e *Evidence) { e.Version = "v1.39.0" }},
 		{"a version that is none", "api", Unknown, "can't be read", func(e *Evidence) { e.Version = "latest" }},
 		{"version denied", "api", Unknown, "could not be read", func(e *Evidence) { e.VersionErr = denied }},
 		{"CRDs denied", "crds", Unknown, "could not be read", func(e *Evidence) { e.CRDs.Err = denied }},
 		{"no CRDs", "api", Error, "does not serve", func(e *Evidence) {
-			e.Served = map[string][]string{"storage.k8s.io/v1": needed()["storage.k8s.io/v1"], "admissionregistration.k8s.io/v1": needed()["admissionregistration.k8s.io/v1"]}
+			delete(e.Served, v1alpha1.SchemeGroupVersion.String())
 		}},
 		{"CRD not established", "crds", Error, "is not Established", func(e *Evidence) { e.CRDs.Items[0].Status.Conditions[0].Status = "False" }},
 		{"CRD of another version", "crds", Error, "does not serve v1alpha1", func(e *Evidence) { e.CRDs.Items[0].Spec.Versions[0].Name = "v1" }},

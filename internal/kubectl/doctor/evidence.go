@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/served"
 )
 
 // Read is a kind of object that was read, or why it could not be.
@@ -31,13 +32,13 @@ type Evidence struct {
 
 	Version    string // the API server's, such as v1.37.1
 	VersionErr error
-	// Served are the resources of each group version that was asked for; none
-	// when it is not served.
-	Served   map[string][]string
-	CRDs     Read[CRD]
-	Webhooks Read[admissionv1.MutatingWebhookConfiguration]
-	Policies Read[admissionv1.ValidatingAdmissionPolicy]
-	Bindings Read[admissionv1.ValidatingAdmissionPolicyBinding]
+	// Served are the resources of each group version that was asked for.
+	Served    served.Resources
+	ServedErr error
+	CRDs      Read[CRD]
+	Webhooks  Read[admissionv1.MutatingWebhookConfiguration]
+	Policies  Read[admissionv1.ValidatingAdmissionPolicy]
+	Bindings  Read[admissionv1.ValidatingAdmissionPolicyBinding]
 	// Certificates are cert-manager's, none where that is not installed; CronJobs
 	// are the chart's.
 	Certificates Read[Certificate]

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/served"
 )
 
 // gather reads the evidence. Only a cluster that can't be reached is an error:
@@ -25,7 +27,7 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	}
 	e := &Evidence{World: world, Skew: c.Skew()}
 	e.Version, e.VersionErr = serverVersion(c)
-	e.Served = served(c)
+	e.Served, e.ServedErr = readServed(c)
 	var wait sync.WaitGroup
 	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal} {
 		wait.Go(func() { read(ctx, c, e) })
@@ -43,20 +45,10 @@ func serverVersion(c *cluster.Cluster) (string, error) {
 	return v.GitVersion, nil
 }
 
-// served asks what the needed groups have. A group that is not served has
-// nothing.
-func served(c *cluster.Cluster) map[string][]string {
-	all := map[string][]string{}
-	for group := range needed() {
-		list, err := c.Kube.Discovery().ServerResourcesForGroupVersion(group)
-		if err != nil {
-			continue
-		}
-		for _, r := range list.APIResources {
-			all[group] = append(all[group], r.Name)
-		}
-	}
-	return all
+// readServed asks what the groups have that something needs. A group that is not
+// served has nothing.
+func readServed(c *cluster.Cluster) (served.Resources, error) {
+	return served.Ask(c.Kube.Discovery(), slices.Concat(sortedKeys(needed()), served.GroupVersions(served.SchedulerFeatures()))...)
 }
 
 // readCRDs asks by paths, as CRDs are of an API whose client would be all that
