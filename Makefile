@@ -83,6 +83,11 @@ test-realdriver: ## Run the attacher against a driver that somebody else wrote
 scenarios: build ## Run every scenario on real clusters, as many side by side as the machine has room for; PARALLEL=N
 	$(SANDBOX) run --all $(if $(PARALLEL),--parallel $(PARALLEL))
 
+# Part of the scenarios; alone, for who changes what is read of the API server.
+.PHONY: test-skew
+test-skew: build ## Run the main scenarios where Kubernetes emulates 1.34, 1.35 and 1.36; PARALLEL=N
+	$(SANDBOX) run --all --kubernetes 1.34,1.35,1.36 $(if $(PARALLEL),--parallel $(PARALLEL))
+
 .PHONY: chaos
 chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SEED=N, MODE=upstream, OUT=FILE
 	$(SANDBOX) bench-chaos $(if $(SEED),--seed $(SEED)) $(if $(MODE),--mode $(MODE)) $(if $(OUT),--out $(OUT))

@@ -111,3 +111,11 @@ func TestTheCodeIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestCodeNamed(t *testing.T) {
+	for name, want := range map[string]int32{"OK": 0, "Canceled": 1, "ResourceExhausted": ledger.ResourceExhausted, "Unauthenticated": 16, "Code(17)": 0, "": 0} {
+		if got := arbiter.CodeNamed(name); got != want {
+			t.Errorf("%q is code %d, want %d", name, got, want)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 // Those that leave their cluster as they found it, and need the same one, stand
 // together, so that they share it.
 func Scenarios() []sandbox.Scenario {
-	return []sandbox.Scenario{
+	return append([]sandbox.Scenario{
 		path(),
 		rollout(),
 		limit(),
@@ -20,6 +20,7 @@ func Scenarios() []sandbox.Scenario {
 		readdHalf(),
 		readdKilled(),
 		fullNode(),
+		noRoom(),
 		volumeKinds(),
 		kubectlMoorage(),
 		tickets(),
@@ -57,5 +58,5 @@ func Scenarios() []sandbox.Scenario {
 		Chaos(),
 		unprivileged(),
 		isolation(),
-	}
+	}, skew()...)
 }

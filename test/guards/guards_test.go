@@ -18,14 +18,17 @@ import (
 const root = "../.."
 
 // Every scenario of Moorage's has a guard, and every guard a scenario. Bare
-// ones are about the sandbox itself.
+// ones are about the sandbox itself. Those on emulated releases share one: they are
+// scenarios that have theirs, and what is their own fails in the first step of each.
 func TestEveryScenarioHasAGuard(t *testing.T) {
 	guarded := map[string]bool{}
 	for _, g := range guards() {
 		guarded[g.Scenario] = true
 	}
+	emulated := guarded["path-1-36"]
 	for _, s := range e2e.Scenarios() {
-		if s.Supports(sandbox.Standalone) && !s.Bare && !s.Extra && !guarded[s.Name] {
+		variant := s.In(sandbox.Standalone).Kubernetes != "" && emulated
+		if s.Supports(sandbox.Standalone) && !s.Bare && !s.Extra && !variant && !guarded[s.Name] {
 			t.Errorf("scenario %s has no guard: add one to the table", s.Name)
 		}
 		delete(guarded, s.Name)

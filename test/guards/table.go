@@ -108,6 +108,12 @@ func placing() []guard {
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
 		{
+			Scenario: "no-room",
+			Rule:     "I2: a node at which the driver has no room is full",
+			Edits:    []edit{{File: "internal/ledger/apply_attachment.go", Old: "case a.AttachError.Code == ResourceExhausted &&", New: "case a.AttachError.Code < 0 &&"}},
+			Expect:   []string{"TicketRefused"},
+		},
+		{
 			Scenario: "volume-kinds",
 			Rule:     "I1: a volume is its driver and handle, whatever PersistentVolume names it",
 			Edits: []edit{{
@@ -250,6 +256,12 @@ func installing() []guard {
 			Rule:     "I8: a controller that begins to lead looks at everything, also at what never changes",
 			Edits:    lookAtNothing(),
 			Expect:   []string{"every volume has its VolumeHold"},
+		},
+		{
+			Scenario: "path-1-36",
+			Rule:     "decision 36: the scheduler leaves out what the API server does not serve",
+			Edits:    []edit{{File: "plugins/scheduler/command.go", Old: "\theedServed(command)\n", New: ""}},
+			Expect:   []string{"Moorage to serve and to lead"},
 		},
 		{
 			Scenario: "stock-returns",

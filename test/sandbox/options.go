@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -50,7 +52,15 @@ type Shape struct {
 	// AttachBeforeBind has Moorage attach for granted tickets in mode
 	// Cooperative.
 	AttachBeforeBind bool `json:"attachBeforeBind,omitempty"`
+	// Kubernetes is the minor release, such as 1.34, that the API server,
+	// kube-controller-manager, kube-scheduler and the kubelets emulate: what they
+	// serve, keep of objects and do by default is that release's. Empty: their own.
+	// Moorage's processes are not told.
+	Kubernetes string `json:"kubernetes,omitempty"`
 }
+
+// EmulatedReleases are the minor releases that Shape.Kubernetes may name.
+func EmulatedReleases() []string { return []string{"1.34", "1.35", "1.36"} }
 
 // DefaultShape is three nodes with room for 25 volumes each, instant disks and
 // the kubelet's own status interval.
@@ -134,6 +144,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
 	case o.AttachBeforeBind && o.Mode != Cooperative:
 		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
+	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):
+		return fmt.Errorf("Kubernetes %s can't be emulated: use one of %s, or leave it out", o.Kubernetes, strings.Join(EmulatedReleases(), ", "))
 	case o.Name != "" && !clusterName.MatchString(o.Name):
 		return fmt.Errorf("cluster name %q: use up to 32 lower-case letters, digits and dashes", o.Name)
 	}

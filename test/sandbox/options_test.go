@@ -3,9 +3,14 @@
 package sandbox
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/moorage-dev/moorage/internal/served"
 )
 
 func TestOptionsValidate(t *testing.T) {
@@ -22,6 +27,8 @@ func TestOptionsValidate(t *testing.T) {
 		"negative slots":  {func(o *Options) { o.Slots = -1 }, "0 for no limit"},
 		"busy kubelets":   {func(o *Options) { o.KubeletStatusInterval = time.Millisecond }, "100ms"},
 		"backwards":       {func(o *Options) { o.AttachLatency = -1 }, "negative"},
+		"an older one":    {func(o *Options) { o.Kubernetes = "1.34" }, ""},
+		"too old a one":   {func(o *Options) { o.Kubernetes = "1.33" }, "1.34, 1.35, 1.36"},
 		"name for a path": {func(o *Options) { o.Name = "../x" }, "lower-case"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,6 +39,18 @@ func TestOptionsValidate(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// What can be emulated are the releases that the chart is for, up to the one that all
+// is built from.
+func TestEmulatedReleases(t *testing.T) {
+	want := []string{}
+	for v := version.MustParse(served.OldestRelease); v.LessThan(version.MustParse(served.NewestRelease)); v = v.AddMinor(1) {
+		want = append(want, v.String())
+	}
+	if got := EmulatedReleases(); !slices.Equal(got, want) {
+		t.Errorf("%v are emulated, want %v", got, want)
 	}
 }
 

@@ -64,10 +64,19 @@ func apiServerComponent(s *site) component {
 		"--audit-policy-file=" + s.auditPolicy,
 		"--audit-log-path=" + s.AuditLog(),
 	}
+	args = append(args, s.emulated()...)
 	if s.options.ServiceProxy != "" {
 		args = append(args, "--egress-selector-config-file="+s.egress)
 	}
 	return component{name: APIServer, args: args}
+}
+
+// emulated are the flags by which a component of Kubernetes emulates another release.
+func (s *site) emulated() []string {
+	if s.options.Kubernetes == "" {
+		return nil
+	}
+	return []string{"--emulated-version=" + s.options.Kubernetes}
 }
 
 // withoutAttachDetach switches kube-controller-manager's attach/detach
@@ -93,6 +102,7 @@ func controllerManagerComponent(s *site) component {
 	case UpstreamTuned:
 		args = append(args, "--kube-api-qps="+tunedQPS, "--kube-api-burst="+tunedBurst)
 	}
+	args = append(args, s.emulated()...)
 	return component{name: ControllerManager, identity: new(user("system:kube-controller-manager")), args: args, restart: true}
 }
 
@@ -105,6 +115,7 @@ func schedulerComponent(s *site) component {
 	if s.options.Extender {
 		args = []string{"--config=" + s.schedulerConfig, "--secure-port=0"}
 	}
+	args = append(args, s.emulated()...)
 	return component{name: Scheduler, identity: new(user(schedulerUser)), restart: true, args: args}
 }
 
@@ -147,5 +158,6 @@ func nodeComponent(s *site, name string) component {
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))
 	}
+	args = append(args, s.emulated()...)
 	return component{name: name, command: "node", identity: new(node(name)), args: args}
 }

@@ -20,6 +20,7 @@ type runOptions struct {
 	cluster  shapeFlags
 	all      bool
 	modes    []string
+	releases []string
 	seed     uint64
 	timeline bool
 	parallel int
@@ -83,6 +84,7 @@ func newRunCommand(s *Session) *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&o.all, "all", false, "run every scenario")
 	fs.StringSliceVar(&o.modes, "mode", nil, "only in these modes")
+	fs.StringSliceVar(&o.releases, "kubernetes", nil, "only those on clusters that emulate these minor releases: "+strings.Join(sandbox.EmulatedReleases(), ", "))
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the scenarios' random choices (default: a random one, printed)")
 	fs.BoolVar(&o.timeline, "timeline", false, "print when each stage of each pod's path was reached")
 	fs.IntVar(&o.parallel, "parallel", 0, "how many scenarios run side by side, each on a cluster of its own (default: with --all what this machine can take, else 1)")
@@ -118,6 +120,9 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 			wanted = scenario.Modes
 		}
 		for _, mode := range wanted {
+			if len(o.releases) > 0 && !slices.Contains(o.releases, scenario.In(mode).Kubernetes) {
+				continue
+			}
 			if scenario.Supports(mode) {
 				out = append(out, job{scenario: scenario, mode: mode})
 			} else if !o.all {
@@ -126,7 +131,7 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no scenario to run in these modes: see `list`")
+		return nil, errors.New("no scenario to run in these modes and releases: see `list`")
 	}
 	if o.all {
 		// Scenarios of one mode share clusters.

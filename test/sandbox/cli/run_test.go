@@ -22,8 +22,11 @@ func bare(name string, outcome error, modes ...sandbox.Mode) sandbox.Scenario {
 }
 
 func testConfig() Config {
+	old := bare("old", nil, sandbox.Cooperative)
+	old.Shape = func(shape *sandbox.Shape) { shape.Kubernetes = "1.35" }
 	return Config{
 		Scenarios: []sandbox.Scenario{
+			old,
 			bare("fine", nil, sandbox.Standalone, sandbox.Upstream),
 			bare("tuned", nil, sandbox.UpstreamTuned),
 			bare("broken", errors.New("the bridge is down"), sandbox.Upstream),
@@ -58,6 +61,8 @@ func TestRun(t *testing.T) {
 		"one mode":         {[]string{"run", "fine", "--mode", "upstream"}, "1 passed, 0 failed", true},
 		"wrong mode":       {[]string{"run", "tuned", "--mode", "upstream"}, "does not run in mode upstream", false},
 		"all in a mode":    {[]string{"run", "--all", "--mode", "upstream-tuned"}, "1 passed, 0 failed", true},
+		"all of a release": {[]string{"run", "--all", "--kubernetes", "1.34,1.35"}, "1 passed, 0 failed", true},
+		"no such release":  {[]string{"run", "--all", "--kubernetes", "1.36"}, "no scenario to run", false},
 		"a failure":        {[]string{"run", "fine", "broken", "--mode", "upstream"}, "1 passed, 1 failed", false},
 		"its reason":       {[]string{"run", "broken"}, "the bridge is down", false},
 		"a panic":          {[]string{"run", "panics"}, "0 passed, 1 failed", false},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,6 +33,7 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.shape.DetachLatency, "detach-latency", 0, "how long the disk service takes to detach")
 	fs.DurationVar(&f.shape.KubeletStatusInterval, "kubelet-status-interval", f.shape.KubeletStatusInterval,
 		"the kubelets' nodeStatusUpdateFrequency, which bounds how soon they mount")
+	fs.StringVar(&f.shape.Kubernetes, "kubernetes", "", "minor release that the control plane and the kubelets emulate: "+strings.Join(sandbox.EmulatedReleases(), ", ")+" (default: their own)")
 	f.addCommon(fs)
 }
 

@@ -12,9 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/featuregate"
 	remote "k8s.io/cri-client/pkg"
 	fakeremote "k8s.io/cri-client/pkg/fake"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
@@ -47,6 +50,7 @@ type nodeOptions struct {
 	staticPods     string
 	nodeIP         string
 	diskURL        string
+	emulated       string
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -69,6 +73,7 @@ func newNodeCommand() *cobra.Command {
 	fs.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
 	fs.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
 	fs.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
+	fs.StringVar(&o.emulated, "emulated-version", "", "minor release of Kubernetes whose features the kubelet has by default; its own if empty")
 	fs.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
 }
@@ -76,6 +81,9 @@ func newNodeCommand() *cobra.Command {
 func (o nodeOptions) run(ctx context.Context) error {
 	if o.name == "" || o.kubeconfig == "" || o.rootDir == "" {
 		return errors.New("--name, --kubeconfig and --root-dir are needed")
+	}
+	if err := emulate(o.emulated); err != nil {
+		return err
 	}
 	for _, dir := range []string{filepath.Join(o.rootDir, "pod-logs"), o.staticPods} {
 		if err := os.MkdirAll(dir, 0o755); dir != "" && err != nil {
@@ -103,6 +111,23 @@ func (o nodeOptions) run(ctx context.Context) error {
 	case err := <-failed:
 		return err
 	}
+}
+
+// emulate gives the process the feature gates of another release. kubelets have no
+// flag for it.
+func emulate(release string) error {
+	if release == "" {
+		return nil
+	}
+	minor, err := version.ParseMajorMinor(release)
+	if err != nil {
+		return fmt.Errorf("--emulated-version: %w", err)
+	}
+	gates, ok := feature.DefaultMutableFeatureGate.(featuregate.MutableVersionedFeatureGate)
+	if !ok {
+		return errors.New("the kubelet's feature gates are of another kind")
+	}
+	return gates.SetEmulationVersion(minor)
 }
 
 // kubelet puts the pieces of a hollow kubelet together. The returned function

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// noRoom guards that a driver is believed when it says that a node has no room left,
+// whatever its CSINode says.
+func noRoom() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "no-room",
+		Doc: "The driver answers attaches at one node with ResourceExhausted, though its CSINode has free slots: a pod that would rather be there is told so, " +
+			"and runs at another node.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			const full = "worker-1"
+			// A kubelet that has just come up may say minutes later what is in use.
+			s.claim("earlier")
+			s.podAt(full, "earlier", "earlier")
+			s.runs("earlier")
+			mend := s.breakCalls(diskapi.Fault{
+				Calls: []diskapi.Call{diskapi.ControllerPublish}, Node: diskapi.NodeID(full),
+				Action: diskapi.Fail, Code: codes.ResourceExhausted.String(), Message: "no room",
+			})
+			s.claim("data")
+			s.podRatherAt(full, "db", "data")
+			s.toldInEvent("db", "TicketRefused", "node "+full+": driver "+sandbox.DriverName+" has no room for another volume")
+			pod := s.runs("db")
+			s.expect(pod.Spec.NodeName != full, "the pod is at another node", "it runs on %s", pod.Spec.NodeName)
+			s.say("the driver had no room at %s; db runs on %s", full, pod.Spec.NodeName)
+			mend()
+		}),
+	}
+}
+
+// podRatherAt creates a pod with one claim that prefers a node.
+func (s *story) podRatherAt(node, name, claim string) {
+	pod := sandbox.Pod(name, claim)
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+			Weight: 100,
+			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+			}},
+		}},
+	}}
+	s.must(s.CreatePod(s.ctx, pod))
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// skew are the main stories on control planes and kubelets that emulate older
+// releases. They guard that Moorage's processes find out by themselves what such a
+// cluster does not serve (decision 36).
+func skew() []sandbox.Scenario {
+	var all []sandbox.Scenario
+	for _, release := range sandbox.EmulatedReleases() {
+		for _, s := range []sandbox.Scenario{path(), rollout(), limit(), handover(), noRoom(), beside(path()), extended(rollout())} {
+			all = append(all, emulating(release, s))
+		}
+	}
+	return all
+}
+
+// emulating tells a scenario where Kubernetes emulates another release, in the first
+// of its modes.
+func emulating(release string, s sandbox.Scenario) sandbox.Scenario {
+	story, _, _ := strings.Cut(s.Doc, " Upstream:")
+	s.Name += "-" + strings.ReplaceAll(release, ".", "-")
+	s.Doc = "Kubernetes emulates " + release + ". " + story
+	s.Modes = s.Modes[:1]
+	shape := s.Shape
+	s.Shape = func(to *sandbox.Shape) {
+		if shape != nil {
+			shape(to)
+		}
+		to.Kubernetes = release
+	}
+	return s
+}
