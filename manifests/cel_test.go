@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -25,6 +26,8 @@ import (
 	"k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/registry/rbac/validation"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+
+	"github.com/moorage-dev/moorage/internal/served"
 )
 
 // request is one that the API server has to judge.
@@ -96,10 +99,10 @@ func conditions(in []admissionregistrationv1.MatchCondition) []cel.ExpressionAcc
 	return out
 }
 
-// compiler is the one that the API server has.
+// compiler is the one that the API server of the oldest release has.
 func compiler(t *testing.T) *cel.CompositedCompiler {
 	t.Helper()
-	out, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	out, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParse(served.OldestRelease)))
 	if err != nil {
 		t.Fatal(err)
 	}
