@@ -39,6 +39,7 @@ type forcing struct {
 	Rule    string // empty: no rule applies
 	Elapsed time.Duration
 	Left    time.Duration // 0: its time is over
+	Limit   time.Duration // how long it takes; 0 where it takes no time
 	Step    time.Duration // in which it is told
 }
 

@@ -64,7 +64,7 @@ func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 		}
 	}
 	f := forcing{
-		Rule: t.rule, Elapsed: seen,
+		Rule: t.rule, Elapsed: seen, Limit: t.limit,
 		Left: max(0, t.limit-seen), //mutant:force-at-once
 		Step: max(minForceStep, (t.limit / forceSteps).Truncate(time.Second)),
 	}
@@ -76,7 +76,7 @@ func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 
 // sameOutage says whether a node has been silent ever since an earlier process
 // measured for how long. Of a Node that was there, its UID, the time of its condition
-// Ready and its Lease tell. Of one that was gone already, that this process has seen
+// Ready and its Lease tell, as soon as that is read in this outage. Of one that was gone already, that this process has seen
 // no Node of another UID: nobody can tell whether there was one before this process
 // began, see the residual risks in docs/internals/invariants.md.
 func sameOutage(was ledger.Force, n *ledger.Node) bool {
@@ -88,7 +88,17 @@ func sameOutage(was ledger.Force, n *ledger.Node) bool {
 	case !n.Exists:
 		return was.Since == 0 || was.Since == n.ReadySince
 	}
-	return n.ReadySince != 0 && was.Since == n.ReadySince && was.Renewed == n.Renewed
+	return n.ReadySince != 0 && was.Since == n.ReadySince && !leaseUnread(n) && was.Renewed == n.Renewed
+}
+
+// leaseUnread says whether nobody has read the Lease of a node that is not Ready since
+// it is not: whether an earlier process has measured the same outage is not known yet.
+func leaseUnread(n *ledger.Node) bool { return n != nil && n.Exists && n.RenewedAt.IsZero() }
+
+// mayContinue says whether what an earlier process has measured may be of the outage that
+// goes on, and nobody knows that yet, since the node's Lease is to be read.
+func mayContinue(was *ledger.Force, n *ledger.Node) bool {
+	return was != nil && leaseUnread(n) && was.Node == n.Name && !outageOver(*was, n)
 }
 
 // outageOver says whether a node is known not to have been silent ever since. It may
@@ -111,6 +121,9 @@ func outageOver(was ledger.Force, n *ledger.Node) bool {
 // from there.
 func outage(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node, f forcing) *ledger.Force {
 	kept := &ledger.Force{Rule: f.Rule, Node: p.Node, Elapsed: f.Elapsed.Truncate(f.Step)}
+	if f.over() {
+		kept.Elapsed = f.Limit
+	}
 	if n != nil {
 		kept.NodeUID = n.UID
 	}

@@ -76,6 +76,8 @@ func TestOutages(t *testing.T) {
 		"renewed since":                       {measured, silentNode(func(n *ledger.Node) { n.Renewed = 8 }), false, true},
 		"renewed, and no Lease was read then": {of(func(f *ledger.Force) { f.Renewed = 0 }), silentNode(func(*ledger.Node) {}), false, false},
 		"no Lease is read now":                {measured, silentNode(func(n *ledger.Node) { n.Renewed, n.RenewedAt = 0, time.Time{} }), false, false},
+		"no Lease was read then nor now":      {of(func(f *ledger.Force) { f.Renewed = 0 }), silentNode(func(n *ledger.Node) { n.Renewed, n.RenewedAt = 0, time.Time{} }), false, false},
+		"there was no Lease, nor is now":      {of(func(f *ledger.Force) { f.Renewed = 0 }), silentNode(func(n *ledger.Node) { n.Renewed = 0 }), true, false},
 		"another Node":                        {measured, silentNode(func(n *ledger.Node) { n.UID = "u2" }), false, true},
 		"of another name":                     {of(func(f *ledger.Force) { f.Node = "n2" }), silentNode(func(*ledger.Node) {}), false, false},
 		"the Node has gone":                   {measured, silentNode(func(n *ledger.Node) { n.Exists = false }), true, false},
@@ -99,7 +101,9 @@ func TestOutages(t *testing.T) {
 // A hold says of a rule's time what another leader needs to tell whether it goes on, and
 // no more precisely than it is written.
 func TestKeptOutage(t *testing.T) {
-	place, f := &ledger.NodeVolume{Node: "n1"}, forcing{Rule: AfterPodGone, Elapsed: 95 * time.Second, Step: 30 * time.Second}
+	place, f := &ledger.NodeVolume{Node: "n1"}, forcing{Rule: AfterPodGone, Elapsed: 95 * time.Second, Left: 265 * time.Second, Limit: 6 * time.Minute, Step: 30 * time.Second}
+	over := f
+	over.Elapsed, over.Left = 400*time.Second, 0
 	begun := f
 	begun.Elapsed = 29 * time.Second
 	v := &ledger.Volume{}
@@ -110,6 +114,7 @@ func TestKeptOutage(t *testing.T) {
 	}{
 		"of a Node":           {silentNode(func(*ledger.Node) {}), f, ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7, Elapsed: 90 * time.Second}},
 		"just begun":          {silentNode(func(*ledger.Node) {}), begun, ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40}},
+		"over":                {silentNode(func(*ledger.Node) {}), over, ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7, Elapsed: 6 * time.Minute}},
 		"of one that is gone": {silentNode(func(n *ledger.Node) { n.Exists = false }), f, ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Elapsed: 90 * time.Second}},
 		"of none":             {nil, f, ledger.Force{Rule: AfterPodGone, Node: "n1", Elapsed: 90 * time.Second}},
 	} {

@@ -64,7 +64,7 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 	n, va := p.snapshot.Node(place.Node), place.Own()
 	switch rule := p.forced(n, place, va); {
 	case rule != "" && found && old.Rule == rule && old.Attachment == uidOf(va) && !outageOver(outageOf(old), n):
-		return old, true
+		return p.withLease(old, n, place), true
 	case rule != "":
 		return p.newFence(n, place, va, rule), true
 	case va != nil, n.Doubts(p.volume.ID) && (place.Left || place.Held && p.hold.Node == place.Node):
@@ -72,7 +72,18 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 	}
 	// Detached: what the kubelet said last counts no more, until the volume comes back.
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
-	return old, kept && p.exclusive && !p.wanted(place)
+	return p.withLease(old, n, place), kept && p.exclusive && !p.wanted(place)
+}
+
+// withLease is what a hold says of a node from which the volume was taken before anybody
+// had read the Lease, completed by the Lease as soon as it is read, if a rule of force
+// is over at that time, too: without the Lease no later leader knows the outage again.
+func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
+	unread := old.Rule != "" && old.Renewed == 0 && n != nil && n.Exists && old.NodeUID == n.UID && old.Since == n.ReadySince
+	if unread && n.Renewed != 0 && force(p.snapshot, p.volume, place, p.now).over() {
+		old.Renewed = n.Renewed
+	}
+	return old
 }
 
 // doubtedFence is what the hold is to say of an attachment that no rule of force takes

@@ -78,6 +78,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 	h := p.assignment(was)
 	h.Fences = p.fences(was, h)
 	place := p.volume.NodeVolume(h.Node)
+	p.keepClock(was, &h, place)
 	if place.OnlyLeft() {
 		place = nil
 	}
@@ -114,7 +115,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	if h.Stays = p.stays(was, h, place); h.Stays {
 		p.unknown(&h)
 	}
-	p.clock(&h, place)
+	p.clock(was, &h, place)
 	return h
 }
 
@@ -386,16 +387,20 @@ func (p *planner) revoke(h *ledger.Hold) {
 
 // clock keeps in the hold how far a rule of force has come for its place, so
 // that another controller goes on from there: when the volume waits for it, and
-// for a node that does not answer also while somebody there still claims it.
-func (p *planner) clock(h *ledger.Hold, place *ledger.NodeVolume) {
+// for a node that does not answer also while somebody there still claims it. What the
+// hold says of that already stays while this process can't tell whether it goes on.
+func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	if place == nil {
 		return
 	}
-	f := force(p.snapshot, p.volume, place, p.now)
+	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
 	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable {
 		return
 	}
-	h.Force = outage(p.volume, place, p.snapshot.Node(place.Node), f)
+	h.Force = outage(p.volume, place, n, f)
+	if mayContinue(was.Force, n) && was.Force.Elapsed > h.Force.Elapsed {
+		h.Force = was.Force
+	}
 	p.awaits(f)
 }
 
@@ -405,6 +410,19 @@ func (p *planner) awaits(f forcing) {
 	if f.Left > 0 {
 		p.recheck(min(f.Left, f.Step-f.Elapsed%f.Step))
 	}
+}
+
+// keepClock keeps in the hold that a rule's time is over which was kept there while it
+// ran, until something is taken by it: there may be nothing that Moorage may take.
+func (p *planner) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
+	if place == nil || was.Force == nil || was.Force.Node != place.Node {
+		return
+	}
+	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
+	if _, taken := h.Fence(place.Node); taken || !f.over() || f.Rule != was.Force.Rule || f.Limit == 0 {
+		return
+	}
+	h.Force = outage(p.volume, place, n, f)
 }
 
 // detaching says whether the volume leaves a place whoever wants it there again:

@@ -39,7 +39,7 @@ func (p *planner) note(was ledger.Hold) ledger.Hold {
 	if place := p.overdue(); place != nil {
 		stuck := p.unanswered(place)
 		note.State, note.Reason, note.Message = ledger.HoldDetachPending, stuck.Code, stuck.Message()
-		p.clock(&note, place)
+		p.clock(was, &note, place)
 	} else if reason, found := p.unattached(was); found {
 		note.State, note.Reason, note.Message = ledger.HoldAttachFailed, reason.Code, reason.Message()
 	}

@@ -23,8 +23,8 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if !known || another(rec.NodeState, s) {
 		since = time.Time{}
 	}
-	heard := rec.heard(s)
-	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || heard || !known || rec.OutOfService && !s.OutOfService
+	wrote := rec.wrote(s, now)
+	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || wrote.Equal(now) || !known || rec.OutOfService && !s.OutOfService
 	was := rec.NodeState
 	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService ||
 		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID
@@ -32,11 +32,13 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.NodeState, rec.Exists = s, true
 	switch {
 	case s.Ready == ReadyTrue:
-		rec.NotReady, rec.SawFail, rec.Heard = time.Time{}, false, time.Time{}
+		rec.NotReady, rec.SawFail = time.Time{}, false
+		rec.forgetLease()
 	case since.IsZero():
-		rec.NotReady, rec.SawFail, rec.Heard = now, wasReady, time.Time{}
-	case heard:
-		rec.Heard = now
+		rec.NotReady, rec.SawFail = now, wasReady
+		rec.forgetLease()
+	case wrote.After(rec.Heard):
+		rec.Heard = wrote
 	}
 	switch {
 	case !s.OutOfService:
@@ -74,17 +76,33 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 // seen: the same is said of it again, since another time.
 func another(was, is NodeState) bool { return was.Ready == is.Ready && was.ReadySince != is.ReadySince }
 
-// heard says whether a node that goes on not to be Ready was written by its kubelet:
-// only kubelets write False. Unknown is the node controller's; where nobody reads
-// the node's Lease, the kubelet may have lived up to then.
-func (n *Node) heard(is NodeState) bool {
+// forgetLease forgets what the Lease has told of an outage that is over: what the kubelet
+// writes while the node is Ready says nothing of the next one.
+func (n *Node) forgetLease() {
+	n.Heard, n.Renewed, n.RenewedAt, n.LeaseRead = time.Time{}, 0, time.Time{}, time.Time{}
+}
+
+// leaseGap is for how long at most a Lease need not have been read where the node
+// controller calls the node Unknown: it does so after it has heard nothing for at least
+// this long (kube-controller-manager, --node-monitor-grace-period).
+const leaseGap = 40 * time.Second
+
+// wrote is when the kubelet of a node that goes on not to be Ready may have written last,
+// as a new state of the node shows; zero: the state shows nothing. Only kubelets write
+// False. Unknown is the node controller's word: before that the kubelet was silent only
+// as far as somebody has read its Lease, and seen it stand still.
+func (n *Node) wrote(is NodeState, now time.Time) time.Time {
 	switch {
-	case n.Ready == ReadyUnknown:
-		return is.Ready == ReadyFalse
-	case n.Ready == ReadyFalse:
-		return is.Ready == ReadyUnknown && n.LeaseRead.IsZero()
+	case n.Ready == ReadyUnknown && is.Ready == ReadyFalse:
+		return now
+	case n.Ready != ReadyFalse || is.Ready != ReadyUnknown:
+		return time.Time{}
+	case n.LeaseRead.IsZero() || now.Sub(n.LeaseRead) > leaseGap:
+		return now
+	case n.RenewedAt.After(n.NotReady):
+		return n.RenewedAt
 	}
-	return false
+	return time.Time{}
 }
 
 // distinct is a list without doubles; nearly always the list itself.

@@ -38,3 +38,64 @@ func TestNodeLease(t *testing.T) {
 		}
 	}
 }
+
+// A Lease tells of the outage in which it was read, and of none before: what a kubelet
+// wrote while its node was Ready is no sign that it lives now.
+func TestLeaseOfTheOutageBefore(t *testing.T) {
+	for name, between := range map[string][]NodeState{
+		"Ready in between":            {{Ready: ReadyTrue, ReadySince: 2}, {Ready: ReadyUnknown, ReadySince: 3}},
+		"Ready while nobody looked":   {{Ready: ReadyUnknown, ReadySince: 3}},
+		"another Node of the name":    {{UID: "u2", Ready: ReadyUnknown, ReadySince: 3}},
+		"another, and Ready at first": {{UID: "u2", Ready: ReadyTrue, ReadySince: 2}, {UID: "u2", Ready: ReadyUnknown, ReadySince: 3}},
+	} {
+		l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+		l.Apply(at(0), NodeState{Name: "n", UID: "u", Version: "1", Ready: ReadyUnknown, ReadySince: 1})
+		l.Apply(at(5), NodeLease{Node: "n", Renewed: 5})
+		for i, s := range between {
+			s.Name, s.Version, s.OutOfService = "n", string(rune('2'+i)), s.Ready != ReadyTrue
+			if s.UID == "" {
+				s.UID = "u"
+			}
+			l.Apply(at(100+i), s)
+		}
+		if n := l.Snapshot().Node("n"); !n.RenewedAt.IsZero() || !n.LeaseRead.IsZero() || n.Renewed != 0 {
+			t.Errorf("%s: the Lease counts as read at %v, of %d", name, n.LeaseRead, n.Renewed)
+		}
+		l.Apply(at(105), NodeLease{Node: "n", Renewed: 95})
+		if n := l.Snapshot().Node("n"); !n.Heard.IsZero() || n.Renewed != 95 || !n.RenewedAt.Equal(at(105)) {
+			t.Errorf("%s: heard at %v, renewed %d, first read at %v", name, n.Heard, n.Renewed, n.RenewedAt)
+		}
+		l.Apply(at(110), NodeLease{Node: "n", Renewed: 109})
+		if n := l.Snapshot().Node("n"); !n.Heard.Equal(at(110)) {
+			t.Errorf("%s: a Lease that moves is heard at %v", name, n.Heard)
+		}
+	}
+}
+
+// Of a kubelet that has said itself that its node is not Ready, only a Lease that was
+// read and stands still says that it is silent, also when the node controller calls the
+// node Unknown afterwards.
+func TestSilenceBeforeUnknown(t *testing.T) {
+	for name, test := range map[string]struct {
+		reads []int // seconds after Ready=False
+		heard int   // 0: never
+	}{
+		"the Lease was never read":              {nil, 600},
+		"it has stood still all the time":       {[]int{0, 300, 590}, 0},
+		"it was read late for the first time":   {[]int{300, 590}, 300},
+		"it was read last long before":          {[]int{0, 5}, 600},
+		"it was read once, and long before":     {[]int{5}, 600},
+		"it was read last before it is Unknown": {[]int{590}, 590},
+	} {
+		l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+		l.Apply(at(0), NodeState{Name: "n", UID: "u", Version: "1", Ready: ReadyFalse, ReadySince: 1})
+		for _, seconds := range test.reads {
+			l.Apply(at(seconds), NodeLease{Node: "n", Renewed: 5})
+		}
+		l.Apply(at(600), NodeState{Name: "n", UID: "u", Version: "2", Ready: ReadyUnknown, ReadySince: 2})
+		n := l.Snapshot().Node("n")
+		if want := at(test.heard); test.heard == 0 && !n.Heard.IsZero() || test.heard != 0 && !n.Heard.Equal(want) {
+			t.Errorf("%s: heard at %d, want %d", name, n.Heard.Unix()-1000, test.heard)
+		}
+	}
+}

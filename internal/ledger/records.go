@@ -199,14 +199,15 @@ type Node struct {
 	// SawFail says that this process saw the node ready before.
 	SawFail bool
 	// Heard is when this process last saw the kubelet write while the node was not
-	// Ready: it renewed its Lease, or made Ready=False of Unknown. Zero: never yet.
+	// Ready: it renewed its Lease, or made Ready=False of Unknown; or, where that was
+	// its own word at first, up to when nobody can tell that it did not. Zero: never yet.
 	Heard time.Time
 	// OutOfServiceAt is when this process first saw the taint; zero without it.
 	OutOfServiceAt time.Time
-	// Renewed is NodeLease.Renewed as it was read last, of this Node object or of
-	// the one before it; RenewedAt is when this process read that value first, and
-	// LeaseRead when it read it last, so that the Lease has stood still from the one
-	// to the other. All are zero when no Lease was read.
+	// Renewed is NodeLease.Renewed as it was read last since the node is not Ready;
+	// RenewedAt is when this process read that value first, and LeaseRead when it read
+	// it last, so that the Lease has stood still from the one to the other. All are
+	// zero when nobody has read the Lease in this outage yet.
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
 

@@ -368,14 +368,14 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 		w.voidForced(e.Name)
 	}
 	switch {
-	case e.Ready == ReadyTrue:
-		n.heard = time.Time{}
-	case n.notReady.IsZero(), !same, n.state.Ready == e.Ready && n.state.ReadySince != e.ReadySince:
-		n.heard = time.Time{}
+	case e.Ready == ReadyTrue, n.notReady.IsZero(), !same, n.state.Ready == e.Ready && n.state.ReadySince != e.ReadySince:
+		n.heard, n.renewed, n.renewedAt, n.leaseRead = time.Time{}, 0, time.Time{}, time.Time{}
 	case n.state.Ready == ReadyUnknown && e.Ready == ReadyFalse,
-		n.state.Ready == ReadyFalse && e.Ready == ReadyUnknown && n.leaseRead.IsZero():
+		n.state.Ready == ReadyFalse && e.Ready == ReadyUnknown && now.Sub(n.leaseRead) > leaseGap:
 		n.heard = now
 		w.voidForced(e.Name)
+	case n.state.Ready == ReadyFalse && e.Ready == ReadyUnknown && n.renewedAt.After(n.notReady) && n.renewedAt.After(n.heard):
+		n.heard = n.renewedAt
 	}
 	switch {
 	case e.Ready == ReadyTrue:
