@@ -51,7 +51,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	observer, err := observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Leases: true})
+	observer, err := observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage})
 	if err != nil {
 		return err
 	}

@@ -148,6 +148,10 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-controller", "get update patch", "coordination.k8s.io", "leases", own, "moorage-scheduler", false},
 		{"moorage-controller", "get list", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", true},
 		{"moorage-controller", "watch create update patch delete", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
+		{"moorage-scheduler", "get list", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", true},
+		{"moorage-scheduler", "watch create update patch delete", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
+		{"moorage-extender", "get list", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", true},
+		{"moorage-extender", "watch create update patch delete", "coordination.k8s.io", "leases", "kube-node-lease", "worker-1", false},
 	}
 	for _, test := range tests {
 		for _, verb := range strings.Fields(test.verbs) {

@@ -100,7 +100,7 @@ func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.T
 }
 
 func (a Arbiter) judge(w view) Verdict {
-	return refuse(append(w.wherever(), w.room()...)).SeenFrom(w.request.Who.Namespace)
+	return refuse(slices.Concat(w.fenced(), w.wherever(), w.room())).SeenFrom(w.request.Who.Namespace)
 }
 
 // wherever says what keeps a request from the node that is not a matter of

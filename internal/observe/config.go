@@ -49,8 +49,6 @@ type Config struct {
 	// Kinds to observe; all of them when empty. Tickets and Pods must be among
 	// them.
 	Kinds []Kind
-	// Leases has the Leases of nodes that are not Ready read every few seconds.
-	Leases bool
 	// Now is the clock for how long things last; time.Now when nil.
 	Now func() time.Time
 }

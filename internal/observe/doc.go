@@ -6,8 +6,9 @@
 // Reads: Pods, PersistentVolumeClaims, PersistentVolumes, StorageClasses,
 // CSIDrivers, Nodes, CSINodes, VolumeAttachments, VolumeTickets, VolumeHolds
 // and AttachPolicies, with informers; single pods, and pods as a list, with
-// consistent reads; on request the Leases of nodes that are not Ready. Decides: when enough has been seen to decide on, and which
-// of two answers is the newer one. Writes: nothing.
+// consistent reads; every few seconds the Leases of nodes that are not Ready. Decides:
+// when enough has been seen to decide on, and which of two answers is the newer one.
+// Writes: nothing.
 //
 // A process that starts sees the tickets first, and then the pods as they are
 // after that: a reservation ends only when its pod counts by itself, so that

@@ -29,23 +29,37 @@ const (
 	maxSingleLeases = 20
 )
 
+// readLeasesFirst reads the Leases before anything is decided, so that what earlier
+// leaders have measured is known again at once, and says whether that failed. Who waits
+// for the caches does not wait for Leases longer than this: what is not known of them
+// frees nothing.
+func (o *Observer) readLeasesFirst(ctx context.Context) (failed bool) {
+	ctx, cancel := context.WithTimeout(ctx, leaseInterval)
+	defer cancel()
+	return o.tryLeases(ctx, false)
+}
+
+// tryLeases reads the Leases, says whether that failed, and logs it if it did not before.
+func (o *Observer) tryLeases(ctx context.Context, before bool) (failed bool) {
+	err := o.readLeases(ctx)
+	if err != nil && !before && !errors.Is(ctx.Err(), context.Canceled) {
+		klog.FromContext(ctx).Error(err, "The Leases of nodes that are not Ready can't be read: the time for a forced detach stands still where Ready is False, and nothing goes on that an earlier leader has measured")
+	}
+	return err != nil
+}
+
 // pollLeases reads the Leases of nodes that are not Ready until ctx is done. An
 // informer would bring every renewal of every node of the cluster.
-func (o *Observer) pollLeases(ctx context.Context) {
+func (o *Observer) pollLeases(ctx context.Context, failing bool) {
 	tick := time.NewTicker(leaseInterval)
 	defer tick.Stop()
-	failing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			failing = o.tryLeases(ctx, failing)
 		}
-		err := o.readLeases(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "The Leases of nodes that are not Ready can't be read; the time for a forced detach stands still where Ready is False")
-		}
-		failing = err != nil
 	}
 }
 

@@ -3,12 +3,14 @@
 package observe
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +18,42 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
+
+// Whoever observes reads the Leases of nodes that are not Ready, before the caches count
+// as complete: what a hold says of an outage is known again at the first decision. One
+// that can't be read holds nobody up.
+func TestLeasesAreReadFirst(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		server := apitest.Start(t)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Unix(100, 0)}}}}
+		server.Put("nodes", node)
+		renewed := metav1.NewMicroTime(time.Unix(77, 123000))
+		server.Put("leases", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: "n"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}})
+		server.Intercept(func(r apitest.Request, serve func()) error {
+			if r.Resource == "leases" && refused {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, r.Name, nil)
+			}
+			serve()
+			return nil
+		})
+		o, err := New(Config{Kube: server.Kube, Moorage: server.Moorage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); o.Run(ctx) }()
+		if err := o.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := o.Snapshot().Node("n"); n.RenewedAt.IsZero() != refused || (n.Renewed == renewed.UnixMicro()) == refused {
+			t.Errorf("refused %t: the Lease was read at %v, renewed at %d", refused, n.RenewedAt, n.Renewed)
+		}
+		cancel()
+		<-ended
+	}
+}
 
 // The Leases of nodes that are not Ready are read, and no others: one by one while
 // they are few. A Lease that can't be read is not taken for one that stands still.

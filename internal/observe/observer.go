@@ -136,11 +136,10 @@ func (o *Observer) Run(ctx context.Context) {
 	}
 	running.Go(func() { o.resolveGhosts(ctx) })
 	running.Go(func() { o.sweep(ctx) })
-	if o.config.Leases {
-		running.Go(func() { o.pollLeases(ctx) })
-	}
 	if err := o.sync(ctx, &running); err == nil {
 		o.Apply(ledger.Complete{})
+		failed := o.readLeasesFirst(ctx)
+		running.Go(func() { o.pollLeases(ctx, failed) })
 		klog.FromContext(ctx).Info("Caches are complete", "volumes", o.Snapshot().Size())
 		close(o.synced)
 	}
