@@ -49,7 +49,7 @@ func TestNamesThatAreGivenAnew(t *testing.T) {
 }
 
 // An attachment that was made again under its name is of the volume that the name leads
-// to only until its PersistentVolume says otherwise.
+// to, also when its PersistentVolume has been made again for another disk.
 func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 	l, v, other := New(), VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	a := Attachment{Name: AttachmentName(v, "n1"), UID: "00000000-0000-0000-0000-000000000001", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv"}
@@ -63,7 +63,7 @@ func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 		t.Errorf("it leads to %q", got)
 	}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "3", Volume: other})
-	if got := l.Snapshot().AttachmentVolume(a.Name); got != other {
-		t.Errorf("it leads to %q, and its PersistentVolume is %q", got, other)
+	if got := l.Snapshot().AttachmentVolume(a.Name); got != v {
+		t.Errorf("it leads to %q, after its PersistentVolume has come for %q", got, other)
 	}
 }

@@ -82,7 +82,7 @@ func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byNa
 	if known && !old.byName {
 		return old.at(), false // whatever has become of its PersistentVolume
 	}
-	if pv := l.facts.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() {
+	if pv := l.facts.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() && !madeForAnother(a, pv.Volume) {
 		return pv.Volume, false
 	}
 	if known {
@@ -92,6 +92,14 @@ func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byNa
 		return at, true
 	}
 	return unknownSource(a.Driver, a.Name), false
+}
+
+// madeForAnother says whether an attachment was not made for the volume that its
+// PersistentVolume names now: its name is of the form that follows from volume and node,
+// and does not follow from these. A PersistentVolume of that name was deleted, and made
+// again for another disk. A name of any other form says nothing of a volume.
+func madeForAnother(a *Attachment, v VolumeID) bool {
+	return usualName(a.Name) && !leadsTo(a.Name, v, a.Node)
 }
 
 // machine is the node that an attachment of a driver's volume names: one that

@@ -151,14 +151,28 @@ func (r *attachmentRecord) named(name string) bool {
 // leadsTo says whether an attachment's name is AttachmentName(v, n), of a
 // volume that a driver knows.
 func leadsTo(name string, v VolumeID, n NodeName) bool {
-	digest, ok := strings.CutPrefix(name, attachmentPrefix)
-	if !ok || len(digest) != 2*sha256.Size || !v.IsReal() {
+	if !usualName(name) || !v.IsReal() {
 		return false
 	}
+	digest := name[len(attachmentPrefix):]
 	var text [2 * sha256.Size]byte
 	sum := attachmentDigest(v, n)
 	hex.Encode(text[:], sum[:])
 	return digest == string(text[:])
+}
+
+// usualName says whether an attachment's name has the form of AttachmentName.
+func usualName(name string) bool {
+	digest, ok := strings.CutPrefix(name, attachmentPrefix)
+	if !ok || len(digest) != 2*sha256.Size {
+		return false
+	}
+	for i := range len(digest) {
+		if hexDigit(digest[i]) > 15 {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *attachmentRecord) driver() string {

@@ -140,7 +140,7 @@ func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 		return a.Inline
 	case led && !w.byName[a.Name]:
 		return was
-	case ok && !pv.Volume.IsZero():
+	case ok && !pv.Volume.IsZero() && (len(a.Name) != len("csi-")+64 || a.Name == AttachmentName(pv.Volume, a.Node)):
 		delete(w.byName, a.Name)
 		return pv.Volume
 	case led:
