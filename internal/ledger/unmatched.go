@@ -9,10 +9,10 @@ import (
 )
 
 // A VolumeAttachment names its volume by a PersistentVolume alone. When that one
-// has not been seen, the name of the attachment still says which volume it is of,
-// as it follows from driver, handle and node (AttachmentName): of the volumes that
-// may be at that node, the one that leads to it. Such a record is byName, until its
-// PersistentVolume is seen and says the same, or otherwise.
+// has not been seen, or was made again for another disk, the name of the attachment
+// still says which volume it is of, as it follows from driver, handle and node
+// (AttachmentName): of the volumes that may be at that node, the one that leads to it.
+// Such a record is byName, until its PersistentVolume is seen and says the same.
 //
 // The volumes that may be at a node are those with a place there and those whose hold
 // names it; and those of every PersistentVolume, since a disk may be imported under
