@@ -5,7 +5,9 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -92,11 +94,17 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) (*admissionv1.Ad
 	case size < 0:
 		size = maxBodyBytes // it does not say
 	}
-	if err := s.bodies.Acquire(r.Context(), size); err != nil {
+	g := &guest{client: clientOf(r), size: size, cut: func() {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // one that has none is read to its end
+	}}
+	if err := s.bodies.enter(r.Context(), g); err != nil {
 		return nil, serving.Unavailable("the client has gone")
 	}
-	defer s.bodies.Release(size)
+	defer s.bodies.leave(g)
 	body, err := serving.ReadJSON(w, r, maxBodyBytes)
+	if whole := s.bodies.whole(g); err != nil && !whole {
+		return nil, serving.Unavailable("the body came too slowly, and others wait")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +117,15 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) (*admissionv1.Ad
 		return nil, err
 	}
 	return s.respond(request)
+}
+
+// clientOf is the address that a request comes from.
+func clientOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // respond decides one review.

@@ -73,7 +73,8 @@ func TestTheCostliestReviewFits(t *testing.T) {
 // client gives up.
 func TestBodiesWaitForRoom(t *testing.T) {
 	server := newServer(t)
-	if !server.bodies.TryAcquire(maxBodiesBytes) {
+	all := &guest{client: "others", size: maxBodiesBytes, cut: func() { t.Error("a body that is there is cut off") }}
+	if err := server.bodies.enter(t.Context(), all); err != nil || !server.bodies.whole(all) {
 		t.Fatal("not empty at first")
 	}
 	request := httptest.NewRequest(http.MethodPost, pathMutatePod, strings.NewReader(string(review(t, rawPod, nil))))
@@ -85,13 +86,13 @@ func TestBodiesWaitForRoom(t *testing.T) {
 	if answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %d with no room left, want 503", answer.Code)
 	}
-	server.bodies.Release(maxBodiesBytes)
+	server.bodies.leave(all)
 	answer = httptest.NewRecorder()
 	server.Handler().ServeHTTP(answer, request)
 	if answer.Code != http.StatusOK {
 		t.Errorf("answered %d once there was room, want 200", answer.Code)
 	}
-	if !server.bodies.TryAcquire(maxBodiesBytes) {
+	if server.bodies.free != maxBodiesBytes || len(server.bodies.held)+len(server.bodies.inside)+len(server.bodies.waiting) > 0 {
 		t.Error("an answered request still holds room")
 	}
 }

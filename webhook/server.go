@@ -43,7 +43,7 @@ type Server struct {
 	metrics     *metrics
 	stopping    atomic.Bool
 
-	bodies   *semaphore.Weighted // bytes of bodies that are held: maxBodiesBytes
+	bodies   *room               // of the bodies that are held: maxBodiesBytes
 	decoding *semaphore.Weighted // reviews that are decoded: maxDecoding
 }
 
@@ -59,7 +59,7 @@ func New(config Config) (*Server, error) {
 	}
 	expiry := func() time.Time { return certificate.Leaf().NotAfter }
 	return &Server{config: config, certificate: certificate, metrics: newMetrics(expiry),
-		bodies: semaphore.NewWeighted(maxBodiesBytes), decoding: semaphore.NewWeighted(maxDecoding)}, nil
+		bodies: newRoom(maxBodiesBytes), decoding: semaphore.NewWeighted(maxDecoding)}, nil
 }
 
 // Handler returns the routes, without TLS.

@@ -55,3 +55,6 @@ func (c *codeRecorder) WriteHeader(code int) {
 	c.code = code
 	c.ResponseWriter.WriteHeader(code)
 }
+
+// Unwrap gives http.ResponseController the writer that has deadlines.
+func (c *codeRecorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// room is what the bodies of all requests may take together, in bytes. Whoever reaches the
+// port may say that a large body follows, and send it slowly or not at all; the API server
+// sends what it has at once. So while anybody waits for room, a body that has been on its way
+// for bodyGrace may be cut off: of the client first that holds the most. Those who wait are
+// let in by how much their client would hold, so that many slow clients don't keep out one that
+// asks for little. Safe for parallel use.
+type room struct {
+	mu      sync.Mutex
+	free    int64
+	held    map[string]int64 // by client
+	inside  []*guest         // in the order in which they came in
+	waiting []*guest         // in the order in which they came
+}
+
+// bodyGrace is for how long a body may be on its way while others wait. The API server's,
+// of 3 MiB at most as a rule, take some milliseconds.
+const bodyGrace = 250 * time.Millisecond
+
+// guest is a request with a body.
+type guest struct {
+	client string
+	size   int64
+	cut    func() // ends the read of its body
+
+	in      chan struct{} // closed when it is let in
+	since   time.Time     // when that was
+	arrived bool          // the body is there, or is cut off
+	wasCut  bool
+}
+
+func newRoom(size int64) *room { return &room{free: size, held: map[string]int64{}} }
+
+// enter waits until there is room for a guest, or ctx is done. Who has entered leaves.
+func (r *room) enter(ctx context.Context, g *guest) error {
+	g.in = make(chan struct{})
+	r.mu.Lock()
+	r.waiting = append(r.waiting, g)
+	r.admit()
+	r.mu.Unlock()
+	again := time.NewTicker(bodyGrace)
+	defer again.Stop()
+	for {
+		select {
+		case <-g.in:
+			return nil
+		case <-again.C:
+			r.mu.Lock()
+			r.admit()
+			r.mu.Unlock()
+		case <-ctx.Done():
+			if r.giveUp(g) {
+				return ctx.Err()
+			}
+			return nil // it was let in meanwhile
+		}
+	}
+}
+
+// giveUp takes back a guest that waits, and says whether it still did.
+func (r *room) giveUp(g *guest) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.Index(r.waiting, g)
+	if i < 0 {
+		return false
+	}
+	r.waiting = slices.Delete(r.waiting, i, i+1)
+	r.admit()
+	return true
+}
+
+// whole says that the read of a guest's body has ended; false: because it was cut off.
+func (r *room) whole(g *guest) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g.arrived = true
+	return !g.wasCut
+}
+
+// leave gives back the room of a guest that has entered.
+func (r *room) leave(g *guest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inside = slices.Delete(r.inside, slices.Index(r.inside, g), slices.Index(r.inside, g)+1)
+	r.free += g.size
+	if r.held[g.client] -= g.size; r.held[g.client] <= 0 {
+		delete(r.held, g.client)
+	}
+	r.admit()
+}
+
+// admit lets in whoever is next, as long as there is room, and then makes some. mu is held.
+func (r *room) admit() {
+	for len(r.waiting) > 0 {
+		next := 0
+		for i, g := range r.waiting {
+			if r.with(g) < r.with(r.waiting[next]) {
+				next = i
+			}
+		}
+		g := r.waiting[next]
+		if g.size > r.free {
+			r.shed(g.size)
+			return
+		}
+		r.waiting = slices.Delete(r.waiting, next, next+1)
+		r.free -= g.size
+		r.held[g.client] += g.size
+		g.since = time.Now()
+		r.inside = append(r.inside, g)
+		close(g.in)
+	}
+}
+
+// with is what a guest's client would hold with it.
+func (r *room) with(g *guest) int64 { return r.held[g.client] + g.size }
+
+// shed cuts off bodies that come slowly, until so much is free once they have left.
+func (r *room) shed(size int64) {
+	coming := r.free
+	for _, g := range r.inside {
+		if g.wasCut {
+			coming += g.size
+		}
+	}
+	now := time.Now()
+	for coming < size {
+		var slowest *guest
+		for _, g := range r.inside {
+			if !g.arrived && !g.wasCut && now.Sub(g.since) >= bodyGrace && (slowest == nil || r.held[g.client] > r.held[slowest.client]) {
+				slowest = g
+			}
+		}
+		if slowest == nil {
+			return
+		}
+		slowest.wasCut = true
+		slowest.cut()
+		coming += slowest.size
+	}
+}
