@@ -87,7 +87,7 @@ func Run(ctx context.Context, s *Scene, out io.Writer) error {
 
 func attempts() []attempt {
 	var all []attempt
-	for _, some := range [][]attempt{tenants(), wildcards(), forgeries(), nodes(), ownAccounts(), floods()} {
+	for _, some := range [][]attempt{tenants(), wildcards(), forgeries(), nodes(), ownAccounts(), floods(), costs()} {
 		all = append(all, some...)
 	}
 	return all
