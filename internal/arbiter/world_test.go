@@ -178,13 +178,13 @@ func (w *randomWorld) bindOne() {
 	}
 }
 
-// bypass binds a pod past all rules, and is seen at once. From then on no limit is
-// judged: what was granted may be one too many by what came meanwhile.
+// bypass binds a pod past all rules, and is seen at once.
 func (w *randomWorld) bypass() {
 	if p, ok := w.anyPod(unbound); ok {
-		p.Node, w.Judge.Limits = nodeName(w.below(worldNodes)), false
-		w.trace("bind %s to %s past all rules", p.Name, p.Node)
-		w.put(p)
+		n := nodeName(w.below(worldNodes))
+		w.trace("bind %s to %s past all rules", p.Name, n)
+		w.BindPast(p.UID, n)
+		w.sync()
 		w.flush()
 	}
 }

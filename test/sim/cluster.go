@@ -137,8 +137,7 @@ func (c *cluster) act(what, arg string) bool {
 	case what == "collect" && exists && c.collectable(&p):
 		c.s.w.Drop(world.Pods, p.UID)
 	case what == "bind" && exists && c.bindable(&p):
-		p.Node = ledger.NodeName(second)
-		c.s.w.Put(p)
+		c.s.w.BindPast(p.UID, ledger.NodeName(second))
 	default:
 		return false
 	}

@@ -65,7 +65,7 @@ func New(config Config) *Sim {
 		faulty:    true,
 		scheduler: map[string]string{},
 	}
-	s.w.Stamps, s.w.Judge.Limits, s.w.Judge.Cooperative = config.Stamps, !config.Foreign, config.Cooperative
+	s.w.Stamps, s.w.Judge.Cooperative = config.Stamps, config.Cooperative
 	s.w.Forgetful, s.w.Judge.Leases = config.Forgetful, config.Leases
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s}

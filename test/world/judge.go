@@ -18,10 +18,6 @@ import (
 type Judge struct {
 	// Faults are the rules that were broken, in the order of their breaking.
 	Faults []string
-	// Limits has grants judged by the nodes' limits. It makes no sense where
-	// others bind pods past them: a grant that takes nothing away from what its
-	// controller has seen may be one too many by what came meanwhile.
-	Limits bool
 	// Exact has grants judged by the limits that stand, where nothing lies between a
 	// decision and its write; otherwise by the highest that the node has had.
 	Exact bool
@@ -51,6 +47,9 @@ type Judge struct {
 	limits   map[slots]int32               // the highest that a CSINode has said
 	beside   map[At]bool                   // made for a live migration, as long as there are two
 	over     map[ledger.VolumeID]bool      // volumes of which a live migration has ended
+	past     map[string]bool               // pods, by UID, that were bound past Moorage
+	taken    map[At]bool                   // slots that those take, and no grant
+	been     map[At]bool                   // where such pods ever had volumes: whoever grants may not know that they have left
 	madeFor  map[string]ledger.VolumeID    // by VolumeAttachments, by UID: their PersistentVolumes may be made again for other disks
 
 	// Cooperative: kube-controller-manager attaches and detaches, too, and is not
@@ -75,7 +74,7 @@ func newJudge() Judge {
 	return Judge{
 		left: map[At]time.Time{}, notReady: map[ledger.NodeName]time.Time{}, proofs: map[At]proof{}, ended: map[At]ended{},
 		numbers: map[ledger.VolumeID]given{}, known: map[string][]ledger.VolumeID{},
-		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{}, Limits: true,
+		limits: map[slots]int32{}, beside: map[At]bool{}, over: map[ledger.VolumeID]bool{}, theirs: map[At]bool{},
 	}
 }
 
@@ -102,12 +101,14 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		}
 	}
 	if a, was := was.(ledger.Attachment); was && is == nil {
+		j.leftPast(w)
 		j.migrated(w, a)
 		j.madeFor = without(j.madeFor, a.UID)
 	}
 	if a, is := is.(ledger.Attachment); is && was == nil {
 		v, _ := w.Attaches(a)
 		j.madeFor = with(j.madeFor, a.UID, v)
+		j.attachedPast(w, At{v, a.Node})
 	}
 	if t, was := was.(ledger.Ticket); was && t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted {
 		for _, v := range w.TicketVolumes(t) {
@@ -151,6 +152,7 @@ func (j *Judge) podChanged(w *World, p ledger.Pod) {
 	if p.Node == "" {
 		return
 	}
+	defer j.podPast(w, p)
 	for _, v := range j.UsedBy(w, p) {
 		at := At{v, p.Node}
 		if j.used(w, at) {

@@ -50,3 +50,46 @@ func TestHoldMadeAgain(t *testing.T) {
 		}
 	}
 }
+
+// Who grants answers for its own grants, also where somebody binds pods past them: a node
+// that is over its limit by such a bind is no fault, and one that is by grants is, before
+// and after.
+func TestLimitsBesideBindsPastMoorage(t *testing.T) {
+	for name, test := range map[string]struct {
+		claims string // of the tickets that are granted one after the other
+		past   string // of the pod that is bound past them
+		after  int    // how many grants come before it
+		bad    bool
+	}{
+		"within the limit":              {"ab", "c", 1, false},
+		"over it by grants":             {"abd", "c", 1, true},
+		"over it by grants, later":      {"abd", "c", 0, true},
+		"over it by the bind":           {"ab", "c", 2, false},
+		"its volume is granted, too":    {"ac", "c", 1, false},
+		"and counts from then on":       {"acb", "c", 1, true},
+		"it takes a volume that stands": {"ab", "a", 1, false},
+		"which counts as before":        {"abd", "a", 1, true},
+	} {
+		w := New()
+		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
+		w.Put(ledger.NodeDrivers{Node: "w1", Drivers: []ledger.DriverOnNode{{Name: disk.Driver, NodeID: "w1#1", Limit: 2}}})
+		for _, c := range []string{"a", "b", "c", "d"} {
+			key := ledger.ClaimKey{Namespace: "ns", Name: c}
+			w.Put(ledger.PersistentVolume{Name: c, UID: c, Volume: ledger.VolumeID{Driver: disk.Driver, Handle: c}, Access: ledger.AccessMany, Claim: key})
+			w.Put(ledger.Claim{Key: key, UID: c, PersistentVolume: c, Bound: true, Access: ledger.AccessMany})
+		}
+		w.Put(ledger.Pod{UID: "past", Namespace: "ns", Name: "past", Volumes: []ledger.PodVolume{{Name: "v", Claim: test.past}}})
+		for i, c := range test.claims {
+			if i == test.after {
+				w.BindPast("past", "w1")
+				w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.past, Driver: disk.Driver, Node: "w1", PersistentVolume: test.past, Ours: true}})
+			}
+			id := ledger.TicketID{Namespace: "ns", Name: string(c)}
+			w.Put(ledger.Ticket{ID: id, UID: id.Name, Type: ledger.TypeManual, Node: "w1", Volumes: []ledger.TicketVolume{{Claim: id.Name, ClaimUID: id.Name}}})
+			w.Serve(Request{Do: DecideTicket, Key: id.String(), Phase: ledger.TicketGranted})
+		}
+		if found := len(w.Judge.Faults) > 0; found != test.bad {
+			t.Errorf("%s: %v", name, w.Judge.Faults)
+		}
+	}
+}

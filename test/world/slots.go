@@ -3,6 +3,7 @@
 package world
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -12,22 +13,24 @@ import (
 // grants: no grant takes a node past any limit that it has had (I2), nor
 // shares an exclusive volume with another granted one (I1). Slots are counted
 // from the API's objects alone: a volume at a node once, however many of them
-// bind it there.
+// bind it there; and without those that somebody's bind past Moorage has taken, of which
+// whoever grants may not have heard.
 func (j *Judge) grants(w *World, t ledger.Ticket) {
-	there, counted := w.bound(t.Node), w.booked(t.Node)
+	there, counted := w.bound(t.Node), j.accountable(w, t.Node)
 	fresh, after := map[string]bool{}, map[string]int32{}
 	for _, v := range w.TicketVolumes(t) {
-		if !there[v] {
+		if !there[v] && !j.been[At{v, t.Node}] {
 			fresh[v.Driver] = true
 		}
 		counted[v] = true
+		j.taken = without(j.taken, At{v, t.Node}) // from now on a grant has it
 		j.shares(w, t, v)
 	}
 	for v := range counted {
 		after[v.Driver]++
 	}
 	for driver, n := range after {
-		if limit := j.limits[slots{t.Node, driver}]; j.Limits && n > limit && fresh[driver] {
+		if limit := j.limits[slots{t.Node, driver}]; n > limit && fresh[driver] {
 			j.fault("ticket %s is granted at %s past the limit of %s: %d of %d", t.ID.Name, t.Node, driver, n, limit)
 		}
 	}
@@ -101,6 +104,13 @@ func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 			used[h.Volume] = true
 		}
 	}
+	maps.Copy(used, w.granted(n))
+	return used
+}
+
+// granted are the volumes that granted tickets bind to a node.
+func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
+	used := map[ledger.VolumeID]bool{}
 	for _, e := range w.all[Tickets] {
 		if t := e.(ledger.Ticket); t.Node == n && t.Phase == ledger.TicketGranted {
 			for _, v := range w.TicketVolumes(t) {

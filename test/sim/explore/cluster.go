@@ -75,7 +75,7 @@ func (s *state) placings(list []move, i int, p ledger.Pod) []move {
 		switch {
 		case now.Ready != ledger.ReadyTrue:
 		case s.config.Foreign[i]:
-			list = append(list, move{fmt.Sprintf("somebody binds %s to %s", p.UID, node(n)), false, func(s *state) { s.bind(p.UID, node(n)) }})
+			list = append(list, move{fmt.Sprintf("somebody binds %s to %s", p.UID, node(n)), false, func(s *state) { s.w.BindPast(p.UID, node(n)) }})
 		case !reserved && (s.config.Wild || s.sensible(p, n)):
 			list = append(list, move{fmt.Sprintf("scheduler reserves %s for %s", node(n), p.UID), s.sensible(p, n) && !s.lags() && !s.passing(n), func(s *state) { s.reserve(p, node(n)) }})
 		}

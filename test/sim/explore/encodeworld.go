@@ -36,6 +36,9 @@ func (e *encoder) api(s *state) {
 			}
 		}
 	}
+	if slices.Contains(s.config.Foreign, true) {
+		e.past(s)
+	}
 	for i := range s.config.Access {
 		h, exists := s.w.Hold(volume(i + 1))
 		e.bool(exists)
@@ -45,6 +48,19 @@ func (e *encoder) api(s *state) {
 		at, transitions := s.w.Judge.Given(volume(i + 1))
 		e.text(string(at))
 		e.transitions(i+1, transitions)
+	}
+}
+
+// past writes what the judge knows of binds by somebody who asks nobody.
+func (e *encoder) past(s *state) {
+	for i := range s.config.Pods {
+		e.bool(s.w.Judge.Past(pod(i + 1)))
+	}
+	for i := range s.config.Access {
+		for n := 1; n <= nodes; n++ {
+			taken, been := s.w.Judge.TakenPast(world.At{Volume: volume(i + 1), Node: node(n)})
+			e.bool(taken, been)
+		}
 	}
 }
 

@@ -211,8 +211,8 @@ func worldFields() map[string]fields {
 			"SeenPods": "after each move it is true of a kubelet that works", "Unknown": never, "pauses": "they end at once",
 		}},
 		"world.Disks": {"At", map[string]string{"Lied": never}},
-		"world.Judge": {"left proofs ended doomed numbers known", map[string]string{
-			"Faults": "a search ends with the first", "Limits": same, "ByTime": people, "Overtaken": people,
+		"world.Judge": {"left proofs ended doomed numbers known past taken been", map[string]string{
+			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never, "Exact": same,
 		}},

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// BindPast binds a pod as somebody does who asks nobody: no ticket keeps its slots.
+func (w *World) BindPast(uid string, n ledger.NodeName) {
+	p, exists := w.Pod(uid)
+	if !exists {
+		return
+	}
+	p.Node = n
+	w.Judge.past = with(w.Judge.past, uid, true)
+	w.Put(p)
+}
+
+// Past says whether a pod was bound past Moorage.
+func (j *Judge) Past(uid string) bool { return j.past[uid] }
+
+// TakenPast says whether it is a bind past Moorage that takes a volume's slot at a node,
+// and whether one ever brought it there.
+func (j *Judge) TakenPast(at At) (taken, been bool) { return j.taken[at], j.been[at] }
+
+// podPast keeps which slots pods take that were bound past Moorage: those of volumes that
+// nothing of Moorage's was at the node for.
+func (j *Judge) podPast(w *World, p ledger.Pod) {
+	if !j.past[p.UID] {
+		return
+	}
+	there := w.booked(p.Node)
+	for _, v := range j.UsedBy(w, p) {
+		at := At{v, p.Node}
+		j.been = with(j.been, at, true)
+		if j.used(w, at) && !there[v] {
+			j.taken = with(j.taken, at, true)
+		}
+	}
+	j.leftPast(w)
+}
+
+// attachedPast: a VolumeAttachment for such a pod takes its slot, too, unless a grant has
+// it.
+func (j *Judge) attachedPast(w *World, at At) {
+	if len(j.past) == 0 || w.granted(at.Node)[at.Volume] {
+		return
+	}
+	for _, p := range w.PodsAt(at.Node) {
+		if j.past[p.UID] && p.Phase != ledger.PodFinished && slices.Contains(j.UsedBy(w, p), at.Volume) {
+			j.taken = with(j.taken, at, true)
+		}
+	}
+}
+
+// leftPast forgets the slots that nothing takes any more.
+func (j *Judge) leftPast(w *World) {
+	for at := range j.taken {
+		if !w.bound(at.Node)[at.Volume] {
+			j.taken = without(j.taken, at)
+		}
+	}
+}
+
+// accountable are the volumes that whoever grants answers for at a node: what is booked
+// there, but for what binds past Moorage have brought and no grant has.
+func (j *Judge) accountable(w *World, n ledger.NodeName) map[ledger.VolumeID]bool {
+	counted := w.booked(n)
+	if len(j.taken) == 0 {
+		return counted
+	}
+	granted := w.granted(n)
+	for v := range counted {
+		if j.taken[At{v, n}] && !granted[v] {
+			delete(counted, v)
+		}
+	}
+	return counted
+}
