@@ -12,6 +12,7 @@ func Bad() []World {
 		{"not ready, a restart", bad(func(c *Config) { c.Broken, c.Restarts = 1, 1 })},
 		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
+		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a vanished PersistentVolume", vanishing(1)},
 		{"a vanished PersistentVolume, two leaders", vanishing(2)},
 	}
@@ -22,7 +23,6 @@ func Bad() []World {
 func Open() []World {
 	return []World{
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
-		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a silence, forced by time", bad(func(c *Config) { c.Silences, c.Impatient = 1, true })},
 		{"a silence, forced by time, two leaders", bad(func(c *Config) { c.Silences, c.Impatient, c.Leaders = 1, true, 2 })},
 		{"a silence, a stuck unmount, forced by time", bad(func(c *Config) { c.Silences, c.Stuck, c.Impatient = 1, 1, true })},
@@ -34,6 +34,9 @@ func Open() []World {
 func Residual() []World {
 	return []World{
 		{"a kubelet killed between NodeUnpublish and NodeUnstage", bad(func(c *Config) { c.Restarts, c.Forgetful = 1, true })},
+		{"a machine that lives, forced by time alone", bad(func(c *Config) { c.Broken, c.Impatient, c.Strict = 1, true, ByTime })},
+		{"a node that is Ready again before its forced deletion", bad(func(c *Config) { c.Broken, c.Impatient, c.Strict = 1, true, Overtaken })},
+		{"a disk that comes back before its hold is deleted", forgotten()},
 	}
 }
 
@@ -42,6 +45,14 @@ func bad(change func(*Config)) Config {
 	c := Handover()
 	c.Leaders = 1
 	change(&c)
+	return c
+}
+
+// forgotten is such a volume whose disk comes back between a list and the deletion of its
+// hold that was sent on it.
+func forgotten() Config {
+	c := vanishing(1)
+	c.Strict = Forgotten
 	return c
 }
 

@@ -4,7 +4,6 @@ package explore
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,10 +57,23 @@ type Config struct {
 	// Forgetful kubelets don't find again what is staged and has no pod: no rule can
 	// be kept then.
 	Forgetful bool
+	// Strict names what the judge lists and calls no fault, which is one here: see
+	// Judge.ByTime, Judge.Overtaken and Judge.Forgotten.
+	Strict Listed
 	// Failures, if it is set, is how many lost answers and failed calls there
 	// may be in all, and Crashes how many kubelets and nodes may crash.
 	Failures, Crashes int
 }
+
+// Listed is something that the judge lists, and calls no fault.
+type Listed uint8
+
+// What the judge lists.
+const (
+	ByTime Listed = iota + 1
+	Overtaken
+	Forgotten
+)
 
 // Handover is a world of one volume that goes from a pod to the next, under two
 // leaders, at the same node or another one.
@@ -213,7 +225,6 @@ func begin(c Config) *state {
 		w.Put(ledger.PersistentVolume{Name: name, UID: name, Volume: volume(i + 1), Access: access, Claim: key})
 		w.Put(ledger.Claim{Key: key, UID: key.Name, PersistentVolume: name, Bound: true, Access: access})
 	}
-	w.Judge.Limits = !slices.Contains(c.Foreign, true)
 	s := &state{config: &c, w: w}
 	for n := 1; n <= nodes; n++ {
 		id := machineID(node(n))

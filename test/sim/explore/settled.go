@@ -14,10 +14,27 @@ func (s *state) broken() string {
 	if faults := s.w.Judge.Faults; len(faults) > 0 {
 		return faults[0]
 	}
+	if fault := s.listed(); fault != "" {
+		return fault
+	}
 	if s.leader == nil || s.leader.code != nil {
 		return "" // nothing that it knows is new
 	}
 	return s.leader.audit(s.w.Now)
+}
+
+// listed is what the judge has listed that is a fault in this world.
+func (s *state) listed() string {
+	j := &s.w.Judge
+	switch {
+	case s.config.Strict == ByTime && len(j.ByTime) > 0:
+		return "by time alone a volume was taken from a machine that lives: " + j.ByTime[0]
+	case s.config.Strict == Overtaken && len(j.Overtaken) > 0:
+		return "a volume was detached by force from a node that is Ready again: " + j.Overtaken[0]
+	case s.config.Strict == Forgotten && len(j.Forgotten) > 0:
+		return "the hold of a volume was deleted whose disk is back: " + j.Forgotten[0]
+	}
+	return ""
 }
 
 // unsettled says what is wrong with a state in which nothing moves any more.
