@@ -35,8 +35,9 @@ type finding map[string]string
 
 // TestMutants takes rules out of the core, one at a time. The simulator must find
 // those with a seed noted, there or elsewhere; the explorer those that it is noted
-// for. Both find nothing where nothing is changed: that is what their own tests are
-// for.
+// for; the core's own tests those for which a package and a test are noted, because
+// neither has found them. All find nothing where nothing is changed: that is what their
+// own tests are for.
 func TestMutants(t *testing.T) {
 	mutants, err := readMutants(list)
 	if err != nil || len(mutants) < 10 {
@@ -50,7 +51,14 @@ func TestMutants(t *testing.T) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(m.rule, " ", "-"), func(t *testing.T) {
-			binary := build(t, m)
+			overlay := write(t, m)
+			if tests := m.notes["tests"]; tests != "" {
+				failTests(t, overlay, tests)
+			}
+			if !*rewrite && m.notes["simulator"] == "" && m.notes["explorer"] == "" {
+				return
+			}
+			binary := build(t, overlay)
 			if *rewrite {
 				look(t, binary, m)
 				writeList(t, mutants)
@@ -79,8 +87,9 @@ func TestMutants(t *testing.T) {
 	})
 }
 
-// build builds this command with a mutant in it.
-func build(t *testing.T, m mutant) string {
+// write writes the files that a mutant changes, and returns the overlay by which they
+// stand in for those of the core.
+func write(t *testing.T, m mutant) string {
 	t.Helper()
 	texts, err := m.apply(root)
 	if err != nil {
@@ -106,8 +115,24 @@ func build(t *testing.T, m mutant) string {
 			t.Fatal(err)
 		}
 	}
-	binary := filepath.Join(dir, "mutant")
-	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".").CombinedOutput()
+	return filepath.Join(dir, "overlay.json")
+}
+
+// failTests runs tests of the core, noted as a folder and a pattern, which must fail.
+func failTests(t *testing.T, overlay, tests string) {
+	t.Helper()
+	folder, pattern, _ := strings.Cut(tests, " ")
+	out, err := exec.Command("go", "test", "-count=1", "-overlay", overlay, "-run", pattern, root+"/"+folder).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--- FAIL: ") {
+		t.Errorf("%s do not find it: %v\n%s", tests, err, out)
+	}
+}
+
+// build builds this command with a mutant in it.
+func build(t *testing.T, overlay string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "mutant")
+	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("the change does not compile: %v\n%s", err, out)
 	}
@@ -136,7 +161,7 @@ func run(t *testing.T, binary string, args ...string) finding {
 func look(t *testing.T, binary string, m mutant) {
 	t.Helper()
 	found := run(t, binary, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"], "-worlds", "all")
-	if found["simulator"] == "" {
+	if found["simulator"] == "" && m.notes["tests"] == "" {
 		t.Error("the simulator does not find it")
 	}
 	delete(m.notes, "simulator")
@@ -160,7 +185,7 @@ func writeList(t *testing.T, mutants []mutant) {
 			continue
 		}
 		lines := slices.DeleteFunc(strings.Split(block, "\n"), func(l string) bool { return strings.HasPrefix(l, "@ ") })
-		for _, who := range []string{"ci", "needs", "simulator", "explorer"} {
+		for _, who := range []string{"ci", "needs", "simulator", "explorer", "tests"} {
 			if where := mutants[m].notes[who]; where != "" {
 				lines = append(lines, "@ "+who+" "+where)
 			}
@@ -181,10 +206,10 @@ const (
 // table says which mutant is found by what.
 func table(mutants []mutant) string {
 	var b strings.Builder
-	b.WriteString(tableBegins + "| rule taken out | file | simulator, first seed | explorer, world |\n|---|---|---|---|\n")
+	b.WriteString(tableBegins + "| rule taken out | file | simulator, first seed | explorer, world | core's own tests |\n|---|---|---|---|---|\n")
 	for _, m := range mutants {
 		file, _ := m.changes[0].file(root) // empty where the marker is gone, which building says
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", m.rule, file, cmp.Or(m.notes["simulator"], "–"), cmp.Or(m.notes["explorer"], "–"))
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", m.rule, file, cmp.Or(m.notes["simulator"], "–"), cmp.Or(m.notes["explorer"], "–"), m.notes["tests"])
 	}
 	return b.String() + tableEnds
 }
