@@ -6,6 +6,7 @@
 //
 //	go run ./test/mutate -sample 200 -out mutate.txt
 //	go run ./test/mutate -only 'internal/arbiter/rank.go'
+//	go run ./test/mutate -only '^controller/attacher/decide' -seeds 0 -stages 'decide|TestScenarios'
 //	go run ./test/mutate -survivors mutate.txt -seeds 2000
 //
 // It negates conditions, takes operands out of && and ||, changes comparisons,
@@ -20,7 +21,9 @@
 // A run of each test binary with all changes off shows which places it reaches and how
 // long it takes. A mutant is tried by the tests of its own package, then by the
 // others that reach it, the quickest first, and last by seeds of the simulator and
-// worlds of the explorer, up to the first that fails.
+// worlds of the explorer, up to the first that fails. All run at the lowest priority,
+// one after the other unless -parallel says otherwise. A sample is drawn without putting
+// back, from the seed that is printed; drawn again, it is the same.
 //
 // A survivor that is none, since the change makes no difference, stands in
 // testdata/explained.txt with the reason why.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // options are what the command is asked for.
@@ -110,7 +111,13 @@ func run(o options) error {
 		defer file.Close()
 		to = file
 	}
-	return l.all(list, known, to, o.parallel)
+	if o.sample > 0 {
+		fmt.Printf("a sample of %d, with seed %d\n", len(list), o.seed)
+	}
+	began := time.Now()
+	err = l.all(list, known, to, o.parallel)
+	fmt.Printf("%s a mutant\n", (time.Since(began) / time.Duration(max(1, len(list)))).Round(time.Millisecond))
+	return err
 }
 
 // readAll reads all targets, and numbers their mutants.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A UID is packed only if what is unpacked is the same.
+func TestPackedUIDs(t *testing.T) {
+	good := "01234567-89ab-cdef-0123-456789abcdef"
+	if u, ok := packUID(good); !ok || unpackUID(u) != good {
+		t.Errorf("%s is not packed", good)
+	}
+	for i := range good {
+		for _, c := range []string{"-", "0", "g", "G", "A", "/", ":", "`", "", "00"} {
+			s := good[:i] + c + good[i+1:]
+			if u, ok := packUID(s); ok != (s == good || len(s) == 36 && isUID(s)) || ok && unpackUID(u) != s {
+				t.Errorf("%q is packed: %t, as that of %q", s, ok, unpackUID(u))
+			}
+		}
+	}
+	if _, ok := packUID("00000000-0000-0000-0000-000000000000"); ok {
+		t.Error("a UID of zeros is packed, which stands for none")
+	}
+	if u, ok := packUID(""); !ok || unpackUID(u) != "" {
+		t.Error("no UID is not packed")
+	}
+}
+
+// isUID says whether dashes are where they are in a UID, and lower-case digits elsewhere.
+func isUID(s string) bool {
+	for i, c := range s {
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !strings.ContainsRune("0123456789abcdef", c) {
+			return false
+		}
+	}
+	return true
+}
+
+// Where a volume of a ticket leads once it led elsewhere: for a pod what it led to stays
+// only until there is something else, and what is real goes when it vanishes; other
+// tickets have no slot before there is a volume.
+func TestWhereTicketsLead(t *testing.T) {
+	one, two := VolumeID{Driver: "d", Handle: "1"}, VolumeID{Driver: "d", Handle: "2"}
+	asked, other := UnboundClaim("d", "a"), UnboundClaim("d", "b")
+	for _, test := range []struct {
+		kind TicketType
+		is   VolumeID
+		link Link
+		was  VolumeID
+		want VolumeID
+	}{
+		{TypePod, one, LinkVolume, VolumeID{}, one},
+		{TypePod, one, LinkVolume, two, one},
+		{TypePod, VolumeID{}, LinkUnseen, asked, asked},
+		{TypePod, VolumeID{}, LinkUnbound, asked, asked},
+		{TypePod, VolumeID{}, LinkMissing, asked, VolumeID{}},
+		{TypePod, VolumeID{}, LinkUnseen, one, VolumeID{}},
+		{TypePod, other, LinkUnbound, asked, other},
+		{TypePod, asked, LinkUnbound, VolumeID{}, asked},
+		{TypeManual, asked, LinkUnbound, VolumeID{}, VolumeID{}},
+		{TypeManual, VolumeID{}, LinkUnseen, one, VolumeID{}},
+		{TypeManual, one, LinkVolume, VolumeID{}, one},
+	} {
+		if got := resolveTicketOnce(test.kind, test.is, test.link, test.was); got != test.want {
+			t.Errorf("%s: leads to %v (%d) after %v: %v, want %v", test.kind, test.is, test.link, test.was, got, test.want)
+		}
+	}
+}
+
+// Taking an attachment from a place takes that one, and no other.
+func TestTakeAttachment(t *testing.T) {
+	a, b, c := &attachmentRecord{handle: "a"}, &attachmentRecord{handle: "b"}, &attachmentRecord{handle: "c"}
+	for n, have := range [][]*attachmentRecord{{a}, {a, b}, {a, b, c}} {
+		for _, r := range []*attachmentRecord{a, b, c, {}} {
+			p := &NodeVolume{}
+			p.setRecords(have)
+			p.takeAttachment(r)
+			var want []*attachmentRecord
+			for _, other := range have {
+				if other != r {
+					want = append(want, other)
+				}
+			}
+			got := p.records()
+			if len(got) != len(want) {
+				t.Fatalf("%d: %d are left, want %d", n, len(got), len(want))
+			}
+			for i := range want {
+				if got[i] != want[i] {
+					t.Errorf("%d: another one is left at %d", n, i)
+				}
+			}
+		}
+	}
+}
+
+// What an earlier process has measured is told by the hold that says so, and not by one
+// that is made anew after it.
+func TestEarlierIsOfThisHold(t *testing.T) {
+	l, id, now := New(), VolumeID{Driver: "d", Handle: "h"}, time.Unix(1000, 0)
+	force := &Force{Rule: "AfterPodGone", Node: "n", Elapsed: time.Minute}
+	l.Apply(now, PersistentVolume{Name: "pv", Version: "1", Volume: id, Access: AccessNode})
+	l.Apply(now, HoldSeen{Volume: id, Hold: Hold{Version: "1", State: HoldDetachPending, Force: force}})
+	if got, read := l.Snapshot().Volume(id).Earlier(); got != *force || !read.Equal(now) {
+		t.Errorf("an earlier process has measured %+v at %s", got, read)
+	}
+	l.Apply(now, HoldGone{Volume: id})
+	l.Apply(now, HoldSeen{Volume: id, Hold: Hold{Version: "3", State: HoldHeld}})
+	if got, _ := l.Snapshot().Volume(id).Earlier(); got != (Force{}) {
+		t.Errorf("of a hold made anew it has measured %+v", got)
+	}
+}
