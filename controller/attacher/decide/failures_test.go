@@ -232,6 +232,21 @@ func TestListedAfterUnpublish(t *testing.T) {
 	d.offers("release va-a")
 	d.pass(time.Second)
 	d.book.Sighted("uid-a", true, d.now)
+	d.does("unpublish va-a id-a", failed(codes.Unavailable))
+	d.offers("report-detach va-a: Unavailable")
+	d.pass(time.Second)
+	d.does("unpublish va-a id-a", ok)
+	d.offers("release va-a")
+}
+
+// An object that carries the finalizer when it is first seen, and is not attached, may
+// have a call of another process under way.
+func TestStampedByWhoeverCameBefore(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.see(stamped("a", deleting, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.pass(time.Second)
 	d.offers("unpublish va-a id-a")
 }
 

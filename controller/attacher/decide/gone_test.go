@@ -89,6 +89,9 @@ func TestInheritedDoubt(t *testing.T) {
 	d.does("publish va-a id-a", failed(codes.DeadlineExceeded))
 	d.book.Lose("uid-a", d.now)
 	d.see(wanted("a", named("next")))
+	if d.book.Knows("uid-a") {
+		t.Error("the one that is gone still answers for the volume, too")
+	}
 	d.see(stamped("a", named("next"), deleting, wantedAgain))
 	d.does("unpublish next id-a", failed(codes.FailedPrecondition))
 	d.pass(time.Second)
@@ -167,4 +170,41 @@ func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d.wakes(2 * time.Minute)
 	d.see(wanted("c"))
 	d.offers("unpublish va-a id-a")
+}
+
+// Two that are gone hurry nobody, each other neither.
+func TestGhostsWaitBesideEachOther(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"), attached("b"))
+	d.book.Lose("uid-a", d.now)
+	d.book.Lose("uid-b", d.now)
+	d.offers()
+	d.wakes(2 * time.Minute)
+	d.pass(2 * time.Minute)
+	d.offers("unpublish va-a id-a")
+}
+
+// One that is too old to be published hurries nobody.
+func TestGhostIsNotHurriedByTheOld(t *testing.T) {
+	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
+	d := newDesk(t)
+	d.see(attached("a", at(2)))
+	d.book.Lose("uid-a", d.now)
+	told := "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment"
+	d.see(wanted("b", at(1)))
+	d.offers(told)
+	d.see(wanted("c", at(2)))
+	d.offers("unpublish va-a id-a", told)
+}
+
+// What is unpublished at a node says nothing of another node, whatever IDs they have.
+func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"))
+	d.book.Lose("uid-a", d.now)
+	d.see(stamped("b", deleting, func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a", "id-a" }))
+	d.does("unpublish va-b id-a", ok)
+	if !d.book.Knows("uid-a") {
+		t.Error("what may be at node a is forgotten")
+	}
 }

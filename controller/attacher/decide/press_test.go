@@ -226,6 +226,13 @@ func TestRoom(t *testing.T) {
 			refuse(d, 1)
 			d.book.Lose(inCrowd(1, true).UID, d.now)
 		}, []decide.VolumeID{"disk-9"}},
+		"gone before it was refused, and another one answers for it": {func(d *desk) {
+			d.see(inCrowd(1, true))
+			s := d.startsOf("disk-1", "publish va-a-disk-1 id-a")
+			d.book.Lose(s.UID, d.now)
+			d.ends(s, failed(codes.ResourceExhausted))
+			d.see(inCrowd(1, true, named("next")))
+		}, []decide.VolumeID{"disk-9"}},
 		"published since": {func(d *desk) {
 			refuse(d, 1)
 			d.pass(time.Second)
@@ -244,9 +251,16 @@ func TestRoom(t *testing.T) {
 		})
 	}
 	d := full(t)
+	d.see(attached("a", of("disk-8")))
 	refuse(d, 1)
+	refuse(d, 2)
 	room(d)
 	d.startsOf("disk-1", "publish va-a-disk-1 id-a")
+	d.see(attached("a", of("disk-8"), deleting))
+	got := d.ends(d.startsOf("disk-8", "unpublish va-a-disk-8 id-a"), ok)
+	if !slices.Contains(got, "disk-2") || slices.Contains(got, "disk-1") {
+		t.Errorf("there is room for a second one, and something new about %q", got)
+	}
 }
 
 // What failed is news of its own volume only.

@@ -455,3 +455,46 @@ func TestHurried(t *testing.T) {
 		})
 	}
 }
+
+// A shared volume whose detach is refused stays where it is wanted again, whoever wants
+// it elsewhere; an exclusive one only where nobody does.
+func TestStaysBesideOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*decide.Attachment)
+		want   []string
+	}{
+		"shared":    {shared, []string{"release va-a", "stamp va-b id-b"}},
+		"exclusive": {func(*decide.Attachment) {}, []string{"report-detach va-a: FailedPrecondition"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.see(attached("a", c.change), wanted("b", c.change))
+			d.see(attached("a", c.change, deleting, wantedAgain))
+			d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+			d.offers(c.want...)
+		})
+	}
+}
+
+// Nor does one stay whose attachment is too old, or for whose node another call is
+// under way.
+func TestStaysOnlyUndisturbed(t *testing.T) {
+	d := newDesk(t)
+	old := func(a *decide.Attachment) { a.Transitions = 1 }
+	d.see(attached("a", old), wanted("b", func(a *decide.Attachment) { a.Transitions = 2 }))
+	d.book.Lose("uid-b", d.now)
+	d.see(attached("a", old, deleting, wantedAgain))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.pass(time.Second)
+	d.offers("unpublish va-a id-a")
+
+	d = newDesk(t)
+	d.see(attached("a", shared))
+	d.see(attached("a", shared, deleting, wantedAgain), wanted("a", shared, named("z")))
+	d.does("unpublish va-a id-a", failed(codes.FailedPrecondition))
+	d.offers("release va-a", "stamp z id-a")
+	d.see(stamped("a", shared, named("z"), deleting))
+	d.starts("unpublish z id-a")
+	d.pass(time.Minute)
+	d.offers()
+}

@@ -75,8 +75,7 @@ func (r *record) learn(a *Attachment) {
 		}
 		r.until = time.Time{}
 	}
-	foreign := a.Stamped && !r.Stamped && r.running != Stamp ||
-		a.Attached && !r.Attached && r.running != MarkAttached
+	foreign := a.Stamped && !r.Stamped && r.running != Stamp || a.Attached && !r.Attached
 	if foreign && r.evidence == Absent {
 		r.evidence, r.proved, r.doubted = Unknown, false, true
 	}
