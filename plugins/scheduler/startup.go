@@ -26,8 +26,8 @@ const (
 	// askFor is how long the start waits for the API server to say what it serves.
 	// It is shorter than a liveness probe's patience, which nobody answers meanwhile.
 	askFor = 15 * time.Second
-	// askTimeout bounds one question.
-	askTimeout = 5 * time.Second
+	// askTimeout bounds one request; a question takes several.
+	askTimeout = 2 * time.Second
 	// askAgain is how often a scheduler that runs asks whether that has changed.
 	askAgain = 5 * time.Minute
 	// askSoon is how often it asks while it has had no answer at all.
