@@ -20,7 +20,7 @@ import (
 // NewCommand returns the command line of moorage-scheduler: kube-scheduler's
 // own, with the plugin VolumeHold at the disposal of its profiles, and
 // SetDefaults. It leaves out features that read what the API server does not serve
-// (decision 36). Each command makes one scheduler.
+// (decision 39). Each command makes one scheduler.
 func NewCommand() *cobra.Command {
 	if err := SetDefaults(); err != nil {
 		// It costs a write for each pod, and nothing else.

@@ -259,7 +259,7 @@ func installing() []guard {
 		},
 		{
 			Scenario: "path-1-36",
-			Rule:     "decision 36: the scheduler leaves out what the API server does not serve",
+			Rule:     "decision 39: the scheduler leaves out what the API server does not serve",
 			Edits:    []edit{{File: "plugins/scheduler/command.go", Old: "\theedServed(command)\n", New: ""}},
 			Expect:   []string{"Moorage to serve and to lead"},
 		},
