@@ -4,14 +4,18 @@ package volumehold
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -94,42 +98,104 @@ func (g *groups) forget(key groupKey, uid types.UID) bool {
 // that ranks after its own and stands in its way, or else its own, so that no
 // two groups wait for each other half reserved. The group that ranks first is
 // never asked to give way to another, so that somebody always comes through.
-func (g *groups) stuck(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) {
+// A pod whose group is not gathered takes nothing from those that are.
+func (g *groups) stuck(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) {
 	key := groupOf(pod)
-	if key.name == "" {
+	if !g.concerns(pod, stateOf(state) != nil) {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.gatherings[key] == nil && g.core.now().Before(g.rests[key].until) {
-		return // it was not tried
+	others, tried := g.ranksAfter(key, pod)
+	if !tried {
+		return
 	}
-	own := g.rank(key, pod)
-	for _, other := range g.gatherings {
-		if other.key != key && !other.asking && own.before(g.rankOf(other)) && g.makesRoom(other, s, r) {
-			g.release(other, fmt.Sprintf("PodGroup %s gives way to %s, which comes first", other.key, key))
+	for _, other := range others {
+		if g.makesRoom(ctx, state, pod, other.members) && g.yield(other.gathering, fmt.Sprintf("PodGroup %s gives way to %s, which comes first", other.key, key)) {
 			return
 		}
 	}
-	if at := g.gatherings[key]; at != nil && !at.asking {
-		g.release(at, fmt.Sprintf("PodGroup %s is given up for now: pod %s has no node", key, pod.Name))
+	g.mu.Lock()
+	at := g.gatherings[key]
+	g.mu.Unlock()
+	if at != nil {
+		g.yield(at, fmt.Sprintf("PodGroup %s is given up for now: pod %s has no node", key, pod.Name))
 	}
 }
 
-// makesRoom says whether a request would fit one of a gathering's nodes if that
-// gathering were not there.
-func (g *groups) makesRoom(at *gathering, s ledger.Snapshot, r arbiter.Request) bool {
-	var without ledger.Delta
-	for uid := range at.members {
-		without.Remove(string(uid))
+// candidate is a gathering that may have to give way, and who was in it.
+type candidate struct {
+	*gathering
+	members []*member
+}
+
+// ranksAfter lists the gatherings that rank after a pod's group and have not asked for
+// their tickets yet. False: the group rests, and the pod was not tried.
+func (g *groups) ranksAfter(key groupKey, pod *corev1.Pod) (others []candidate, tried bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.gatherings[key] == nil && g.core.now().Before(g.rests[key].until) {
+		return nil, false
 	}
-	view, now := s.With(&without), g.core.now()
-	for _, m := range at.members {
-		if g.core.arbiter.Fit(view, r, m.node, now).Allowed() {
+	own := g.rank(key, pod)
+	for _, other := range g.gatherings {
+		if other.key != key && !other.asking && own.before(g.rankOf(other)) {
+			others = append(others, candidate{other, slices.Collect(maps.Values(other.members))})
+		}
+	}
+	return others, true
+}
+
+// yield releases a gathering, unless it is over or has asked for its tickets since, and
+// says whether it did.
+func (g *groups) yield(at *gathering, why string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at.over || at.asking {
+		return false
+	}
+	g.release(at, why)
+	return true
+}
+
+// makesRoom says whether a pod would fit one of a gathering's nodes if that gathering
+// were not there, and does not fit it as it is: by all that the profile's plugins say,
+// since the members of a gathering have their share of a node's other resources, too.
+func (g *groups) makesRoom(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, members []*member) bool {
+	handle, without := g.core.handle, state.Clone()
+	nodes := map[ledger.NodeName]fwk.NodeInfo{} // without the members
+	for _, m := range members {
+		if nodes[m.node] == nil {
+			info, err := handle.SnapshotSharedLister().NodeInfos().Get(string(m.node))
+			if err != nil {
+				continue // the cycle does not know it
+			}
+			nodes[m.node] = info.Snapshot()
+		}
+		if !g.takeOut(ctx, without, pod, m, nodes[m.node]) {
+			return false
+		}
+	}
+	for name, node := range nodes {
+		with, err := handle.SnapshotSharedLister().NodeInfos().Get(string(name))
+		if err == nil && !handle.RunFilterPlugins(ctx, state.Clone(), pod, with).IsSuccess() && handle.RunFilterPlugins(ctx, without, pod, node).IsSuccess() {
 			return true
 		}
 	}
 	return false
+}
+
+// takeOut takes a member of a gathering out of a dry run for a pod. The plugin itself
+// knows of it by its reservation, all others by what the cycle has seen of the node.
+func (g *groups) takeOut(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, m *member, node fwk.NodeInfo) bool {
+	if c := stateOf(state); c != nil {
+		c.delta.Remove(string(m.pod.UID))
+	}
+	for _, known := range slices.Clone(node.GetPods()) {
+		if known.GetPod().UID == m.pod.UID {
+			return node.RemovePod(klog.FromContext(ctx), known.GetPod()) == nil &&
+				g.core.handle.RunPreFilterExtensionRemovePod(ctx, state, pod, known, node).IsSuccess()
+		}
+	}
+	return true
 }
 
 // groupRank orders groups: the higher priority of a pod first, then the older

@@ -213,6 +213,72 @@ func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 	}
 }
 
+// A gathering gives way only to a pod that would have its room, and whose own group is
+// gathered: what a pod lacks for another reason, or asks of others alone, releases nobody.
+func TestGatheringsKeepTheirNodes(t *testing.T) {
+	tests := map[string]struct {
+		pod    *corev1.Pod // comes first, and has no node
+		others []*corev1.Pod
+		filter func(pod *corev1.Pod, node string, members int) bool // another plugin's, with so many members of b there
+		yields bool
+	}{
+		"without volumes, and no other pod of its group has any": {pod: inGroup(podWith("a1"), "a", 1)},
+		"without volumes, and other pods of its group have some": {pod: inGroup(podWith("a1"), "a", 1), others: []*corev1.Pod{inGroup(podWith("a2", "da2"), "a", 1)}},
+		"without volumes, refused everywhere by another plugin": {
+			pod: inGroup(podWith("a1"), "a", 1), others: []*corev1.Pod{inGroup(podWith("a2", "da2"), "a", 1)},
+			filter: func(pod *corev1.Pod, _ string, _ int) bool { return pod.Name != "a1" },
+		},
+		"with volumes, and room for them": {pod: inGroup(podWith("a1", "da1"), "a", 1)},
+		"with volumes, refused everywhere by another plugin": {
+			pod:    inGroup(podWith("a1", "da1"), "a", 1),
+			filter: func(pod *corev1.Pod, _ string, _ int) bool { return pod.Name != "a1" },
+		},
+		"without a group": {pod: podWith("a1", "da1"), filter: func(pod *corev1.Pod, _ string, members int) bool { return pod.Name != "a1" || members == 0 }},
+		"without volumes, and the gathering has what another plugin counts": {
+			pod: inGroup(podWith("a1"), "a", 1), others: []*corev1.Pod{inGroup(podWith("a2", "da2"), "a", 1)},
+			filter: func(pod *corev1.Pod, _ string, members int) bool { return pod.Name != "a1" || members == 0 },
+			yields: true,
+		},
+		"with volumes, and the gathering has what another plugin counts": {
+			pod: inGroup(podWith("a1", "da1"), "a", 1),
+			filter: func(pod *corev1.Pod, node string, members int) bool {
+				return pod.Name != "a1" || node == "n2" && members == 0
+			},
+			yields: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b1, b2 := inGroup(podWith("b1", "db1"), "b", 2), inGroup(podWith("b2", "db2"), "b", 2)
+			r := newRigBeside(t, test.filter, b1)
+			for _, p := range append(test.others, test.pod, b1, b2) {
+				for _, v := range p.Spec.Volumes {
+					r.apply(disk(v.Name, ledger.AccessNode)...)
+				}
+			}
+			r.known(append(test.others, test.pod, b1, b2)...)
+			r.putGroup("a", 1, 600)
+			r.putGroup("b", 2, 600)
+			done := r.reserve(b1, "n2").permit().outcome()
+			r.gathers("b", 1)
+			state, _, _ := r.prefilter(test.pod)
+			r.plugin.PostFilter(t.Context(), state, test.pod, nil)
+			if test.yields {
+				if status := <-done; status.Message() != "PodGroup shop/b gives way to shop/a, which comes first" {
+					t.Errorf("the gathering ends with %v", status)
+				}
+				return
+			}
+			r.gathers("b", 1)
+			select {
+			case status := <-done:
+				t.Errorf("the gathering ends with %v", status)
+			default:
+			}
+		})
+	}
+}
+
 // A group that is not there, or that has too few pods, is not tried, and says so.
 func TestIncompleteGroup(t *testing.T) {
 	a1 := inGroup(podWith("a1", "d1"), "a", 1)

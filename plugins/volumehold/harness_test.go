@@ -297,9 +297,55 @@ func newRig(t testing.TB, events ...ledger.Event) *rig {
 	return r
 }
 
+// besideName is the name of another plugin that filters, too.
+const besideName = "Beside"
+
+// beside is a plugin that counts so many pods of a node, by name.
+type beside struct {
+	counts []string
+	filter func(pod *corev1.Pod, node string, counted int) bool
+}
+
+func (b *beside) Name() string { return besideName }
+
+func (b *beside) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	counted := 0
+	for _, p := range node.GetPods() {
+		if slices.Contains(b.counts, p.GetPod().Name) {
+			counted++
+		}
+	}
+	if b.filter == nil || b.filter(pod, node.Node().Name, counted) {
+		return nil
+	}
+	return fwk.NewStatus(fwk.Unschedulable, "the other plugin refuses it")
+}
+
+// newRigBeside is newRig with another plugin that filters, and with the pods that it
+// counts at n2 in the cycle's view of the cluster.
+func newRigBeside(t testing.TB, filter func(*corev1.Pod, string, int) bool, counted ...*corev1.Pod) *rig {
+	t.Helper()
+	other := &beside{filter: filter}
+	pods := make([]*corev1.Pod, 0, len(counted))
+	for _, p := range counted {
+		other.counts = append(other.counts, p.Name)
+		pods = append(pods, boundTo(p, "n2"))
+	}
+	r := newRigOf(t, other, pods)
+	r.plugin.core.start(r.plugin.core.process)
+	close(r.synced)
+	return r
+}
+
 // newStillRig is newRig with caches that are not complete, and nothing going on
 // beside scheduling.
 func newStillRig(t testing.TB, events ...ledger.Event) *rig {
+	t.Helper()
+	return newRigOf(t, &beside{}, nil, events...)
+}
+
+// newRigOf is newStillRig with another plugin, and with pods in the cycle's view.
+func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.Event) *rig {
 	t.Helper()
 	metrics.Register()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -323,19 +369,20 @@ func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	}
 	for name, plugin := range map[string]frameworkruntime.PluginFactory{
 		queuesort.Name: queuesort.New, defaultbinder.Name: defaultbinder.New,
+		besideName: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return other, nil },
 	} {
 		if err := registry.Register(name, plugin); err != nil {
 			t.Fatal(err)
 		}
 	}
 	plugins := &schedulerconfig.Plugins{MultiPoint: schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{
-		{Name: queuesort.Name}, {Name: Name, Weight: 1}, {Name: defaultbinder.Name},
+		{Name: queuesort.Name}, {Name: Name, Weight: 1}, {Name: besideName}, {Name: defaultbinder.Name},
 	}}}
 	nodes := []*corev1.Node{kubeNode("n1"), kubeNode("n2"), kubeNode("n3")}
 	made, err := frameworkruntime.NewFramework(ctx, registry,
 		&schedulerconfig.KubeSchedulerProfile{SchedulerName: profile, Plugins: plugins},
 		frameworkruntime.WithClientSet(r.kube), frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(nil, nodes)),
+		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(pods, nodes)),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 		frameworkruntime.WithPodActivator(r.queue),
 		frameworkruntime.WithEventRecorder(kubeevents.NewFakeRecorder(1000)))

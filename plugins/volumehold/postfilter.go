@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
@@ -19,15 +18,13 @@ import (
 // schedulable.
 //
 // For a pod of a PodGroup it also has a gathering give way, see groups.
-func (p *VolumeHold) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	p.core.requeuer.Rejected(pod.UID)
+	p.core.groups.stuck(ctx, state, pod)
 	c := stateOf(state)
 	if c == nil {
-		fact, s := factOf(pod), p.core.facts.Snapshot()
-		p.core.groups.stuck(pod, s, arbiter.PodRequest(s, &fact))
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	p.core.groups.stuck(pod, c.snapshot, c.request)
 	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
 	if c.promised.Load() {
 		// The ledger does not know of nominations, so no change of it may follow

@@ -144,6 +144,7 @@ func rest() []clause {
 		{"a PodGroup with fewer pods than minMember", "reserves nothing: its pods are not tried, and say how many are missing", []string{"test plugins/volumehold TestIncompleteGroup", "test plugins/scheduler TestIncompleteGroupReservesNothing", "test plugins/scheduler TestGroupComesAfterItsPods"}},
 		{"PodGroups: minMember", "slots all or none, released together", []string{"test plugins/volumehold TestGroupGoesTogether", "test plugins/volumehold TestGroupIsReleasedTogether", "sandbox pod-groups"}},
 		{"two groups that each fit alone", "take turns", []string{"test plugins/volumehold TestHalfReservedGroupsDoNotDeadlock", "test plugins/scheduler TestGroupsTakeTurns", "sandbox pod-groups"}},
+		{"a pod of a group has no node, and no other group is in its way", "the other groups keep theirs", []string{"test plugins/volumehold TestGatheringsKeepTheirNodes"}},
 		{"a gang of Kubernetes' own PodGroups, one of whose tickets is refused", "none of its pods is bound", []string{"test plugins/scheduler TestRefusedTicketLeavesNoPartOfAGang"}},
 		{"pod-group cycles of kube-scheduler 1.37", "simulate without a write", []string{"test plugins/volumehold TestPodGroupCyclesSimulate", "test plugins/scheduler TestPodGroupCyclesWriteNothing"}},
 		{"many pods wait, and one slot comes free", "about one of them is tried, by priority and age; who can't use the slot passes it on", []string{"test plugins/scheduler TestOneAttemptForOneSlot", "test plugins/scheduler TestWhoCanNotUseASlotPassesItOn"}},
