@@ -31,6 +31,10 @@ func (r Result) String() string {
 	return b.String()
 }
 
+// leaseInterval is how often the product reads the Leases of nodes that are not Ready:
+// nothing is at rest before that (internal/observe).
+const leaseInterval = 5 * time.Second
+
 // The bounds of the time after the faults: how many actions, and how long.
 const (
 	settleActions = 8000
@@ -94,14 +98,17 @@ func (s *Sim) finish() Result {
 	if len(s.w.Refusals) > 0 {
 		long, actions = retryTime, retryActions
 	}
-	end := s.Now().Add(long)
+	end, read := s.Now().Add(long), false
 	for range actions {
 		if a, any := s.offers().pick(s.rng, [classes]int{}); any {
 			if !s.Do(a) {
 				s.fault("%s was offered, and can't be done", a)
 			}
 			s.note("%s  %s", s.Now().Sub(start()), a)
-		} else if due := s.due(); due.IsZero() || due.After(end) {
+		} else if due := s.due(); (due.IsZero() || due.After(end)) && !read {
+			read = true
+			s.pass(leaseInterval)
+		} else if due.IsZero() || due.After(end) {
 			s.judgeEnd() // what is still tried now and then does not help
 			return s.result(faulty)
 		} else {

@@ -205,11 +205,8 @@ func (s *Sim) pass(d time.Duration) {
 }
 
 // readLeases has every controller that can do so read the Leases of nodes that are
-// not Ready, in runs whose judge counts by them.
+// not Ready.
 func (s *Sim) readLeases() {
-	if !s.config.Leases {
-		return // seed 1849 leaves a VolumeAttachment over with them
-	}
 	for _, c := range s.controllers {
 		if c.awake() && !s.net.down && c.observer.synced() {
 			c.observer.readLeases()
