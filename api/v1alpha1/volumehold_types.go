@@ -121,7 +121,8 @@ type VolumeHoldStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// forceDetach is present while a rule for a forced detach is being timed. Of a
+	// forceDetach is present while a rule for a forced detach is being timed, and
+	// afterwards as long as nothing is taken by it. Of a
 	// shared volume at several nodes that don't answer it is the time that has run
 	// longest: a controller that takes over goes on with that one, and starts over
 	// with the others.

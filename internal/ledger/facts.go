@@ -272,7 +272,7 @@ type Hold struct {
 	Message     string // the same in words
 	Stays       bool   // it may be at Node without an attachment: left there
 	Waiting     []Requester
-	Force       *Force  // nil: no rule of force is being timed
+	Force       *Force  // nil: no rule of force is being timed, or has been without effect
 	Fences      []Fence // sorted by node, one for a node at most
 }
 

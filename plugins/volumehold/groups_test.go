@@ -233,6 +233,10 @@ func TestGatheringsKeepTheirNodes(t *testing.T) {
 			pod:    inGroup(podWith("a1", "da1"), "a", 1),
 			filter: func(pod *corev1.Pod, _ string, _ int) bool { return pod.Name != "a1" },
 		},
+		"without volumes, of a group that is not gathered": {
+			pod:    inGroup(podWith("a1"), "a", 1),
+			filter: func(pod *corev1.Pod, _ string, members int) bool { return pod.Name != "a1" || members == 0 },
+		},
 		"without a group": {pod: podWith("a1", "da1"), filter: func(pod *corev1.Pod, _ string, members int) bool { return pod.Name != "a1" || members == 0 }},
 		"without volumes, and the gathering has what another plugin counts": {
 			pod: inGroup(podWith("a1"), "a", 1), others: []*corev1.Pod{inGroup(podWith("a2", "da2"), "a", 1)},
