@@ -40,6 +40,11 @@ func (j *Judge) podPast(w *World, p ledger.Pod) {
 			j.taken = with(j.taken, at, true)
 		}
 	}
+	for _, v := range p.Volumes { // of a claim that is not bound the place is kept
+		if id, ok := w.claimed(ledger.ClaimKey{Namespace: p.Namespace, Name: v.Claim}); ok {
+			j.been = with(j.been, At{id, p.Node}, true)
+		}
+	}
 	j.leftPast(w)
 }
 
@@ -51,7 +56,7 @@ func (j *Judge) attachedPast(w *World, at At) {
 	}
 	for _, p := range w.PodsAt(at.Node) {
 		if j.past[p.UID] && p.Phase != ledger.PodFinished && slices.Contains(j.UsedBy(w, p), at.Volume) {
-			j.taken = with(j.taken, at, true)
+			j.taken, j.been = with(j.taken, at, true), with(j.been, at, true)
 		}
 	}
 }
