@@ -134,6 +134,7 @@ func TestCovered(t *testing.T) {
 		"bound, and not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("data")})}, false, false},
 		"bound, and attached":     {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("data")})}, true, false},
 		"attached, and the other volume is none to attach":           {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("nfs", "data")}, nfs, export)}, true, false},
+		"attached, and the other claim leads nowhere":                {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("nothing", "data")})}, true, false},
 		"the first is none to attach, and the other is not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("nfs", "data")}, nfs, export)}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
