@@ -146,6 +146,7 @@ func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 			found = append(found, a.unreported(s, v, now)...)
 		}
 	}
+	queues := map[ledger.NodeName]*Queue{}
 	for t := range s.Tickets() {
 		if v := a.Keeps(s, t, now); t.Phase == ledger.TicketGranted && !v.Allowed() {
 			found = append(found, Violation{Invariant: "I1", Volume: v.First().Volume, Node: t.Node, Ticket: t.ID, Message: "still to do: take the grant from ticket " + t.ID.String()})
@@ -153,9 +154,12 @@ func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 		if t.Phase != ledger.TicketPending || t.Ghost {
 			continue
 		}
+		if queues[t.Node] == nil {
+			queues[t.Node] = a.Queue(s, t.Node, now)
+		}
 		// A pod's ticket is refused for what denies it; any other one waits for that
 		// to go.
-		if v, _ := a.Grant(s, t, now); v.Allowed() || len(v.Reasons) == 0 || v.Outcome == Deny && t.Type == ledger.TypePod {
+		if v, _ := queues[t.Node].Grant(t); v.Allowed() || len(v.Reasons) == 0 || v.Outcome == Deny && t.Type == ledger.TypePod {
 			found = append(found, Violation{Invariant: "I7", Node: t.Node, Ticket: t.ID, Message: "still to do: decide on ticket " + t.ID.String() + ", " + v.Outcome.String()})
 		}
 	}

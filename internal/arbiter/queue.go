@@ -19,7 +19,7 @@ const MaxWaiting = 256
 
 // Queue is the pending tickets of a node, for decisions on the same facts. What these
 // decisions have in common is worked out once, so that together they cost little more
-// than in proportion to the tickets.
+// than in proportion to the tickets. Not safe for parallel use.
 type Queue struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot

@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -239,5 +240,27 @@ func TestVerdictNamesAFew(t *testing.T) {
 	v := refuse(append(reasons, Reason{Code: UsedByOtherPod}))
 	if len(v.Reasons) != MaxVolumes+1 || v.Reasons[MaxVolumes].Code != UsedByOtherPod {
 		t.Errorf("%d reasons, the last is %s", len(v.Reasons), v.Reasons[len(v.Reasons)-1].Code)
+	}
+}
+
+// An audit decides on all tickets that wait, and at each node together.
+func TestAuditOfManyTicketsCostsInProportion(t *testing.T) {
+	cost := func(n int) float64 {
+		l := ledger.New()
+		l.Apply(queueTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		for i := range n {
+			name := fmt.Sprint("t", i)
+			l.Apply(queueTime, ledger.Ticket{ID: ledger.TicketID{Namespace: fmt.Sprint("ns", i/100), Name: name}, UID: name, Version: "1", Type: ledger.TypeManual, Node: "n1",
+				Volumes: []ledger.TicketVolume{{Claim: "nothing"}}})
+		}
+		s := l.Snapshot()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		Arbiter{}.AuditAtRest(s, queueTime)
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	if small, large := cost(100), cost(800); large > 16*small {
+		t.Errorf("an audit of 800 tickets takes %.1f times as much as one of 100", large/small)
 	}
 }

@@ -79,9 +79,10 @@ const (
 // grants them.
 func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	var list []Ticket
+	queues := map[ledger.NodeName]*arbiter.Queue{}
 	for _, t := range w.Tickets {
 		if namespace == "" || t.Namespace == namespace {
-			list = append(list, w.ticket(t))
+			list = append(list, w.ticket(t, queues))
 		}
 	}
 	for _, p := range w.Pods {
@@ -95,7 +96,8 @@ func (w *World) ListTickets(namespace string, derived bool) []Ticket {
 	return list
 }
 
-func (w *World) ticket(t *v1alpha1.VolumeTicket) Ticket {
+// ticket is a ticket as it is. queues are those that others of its nodes were decided by.
+func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arbiter.Queue) Ticket {
 	fact := translate.Ticket(t)
 	out := Ticket{
 		Namespace: t.Namespace, Name: t.Name, Type: string(t.Spec.Type), For: fact.PodName, Node: t.Spec.NodeName,
@@ -117,7 +119,10 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket) Ticket {
 		out.State = TicketRefused
 		out.Reasons = w.written(t)
 	default:
-		v, _ := w.Arbiter.Grant(w.Snapshot, &fact, w.Now)
+		if queues[fact.Node] == nil {
+			queues[fact.Node] = w.Arbiter.Queue(w.Snapshot, fact.Node, w.Now)
+		}
+		v, _ := queues[fact.Node].Grant(&fact)
 		out.Reasons = w.reasons(v, w.pods[fact.Pod])
 	}
 	kind := v1alpha1.TicketGranted

@@ -63,7 +63,7 @@ func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
 func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
-			return w.ticket(t), true
+			return w.ticket(t, map[ledger.NodeName]*arbiter.Queue{}), true
 		}
 	}
 	return Ticket{}, false
