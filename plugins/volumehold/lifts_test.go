@@ -68,8 +68,11 @@ func lifts() []lift {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeFenced, arbiter.NodeMissing, arbiter.NodeUnmanaged}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeFenced, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets}
 }
+
+// lasting are reasons that nothing lifts: a pod's volumes don't change.
+func lasting() []ledger.Code { return []ledger.Code{arbiter.TooManyVolumes} }
 
 // progress are reasons of an attach or detach under way. They keep no pod from
 // being placed: a pod waits for them in PreBind, where each change of its
@@ -77,14 +80,14 @@ func answers() []ledger.Code {
 func progress() []ledger.Code {
 	return []ledger.Code{
 		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered,
-		arbiter.InUse, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced, arbiter.VolumeReplaced,
+		arbiter.InUse, arbiter.InUseUnexplained, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced, arbiter.VolumeReplaced,
 	}
 }
 
 // Each of the arbiter's reasons is in one of the lists: who adds one says what
 // lifts it.
 func TestEveryReasonHasALift(t *testing.T) {
-	have := slices.Concat(answers(), progress())
+	have := slices.Concat(answers(), lasting(), progress())
 	for _, l := range lifts() {
 		have = append(have, l.code)
 	}

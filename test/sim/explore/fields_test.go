@@ -253,7 +253,7 @@ func objectFields() map[string]fields {
 	return map[string]fields{
 		"ledger.Pod": {"Version Node Phase", map[string]string{
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
-			"Volumes": "the same as long as the pod lives", "at": resolved,
+			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
@@ -318,7 +318,7 @@ func ledgerFields() map[string]fields {
 		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt doubts left boot rebooted", map[string]string{
 			"CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "Renewed": "nobody reads Leases",
 			"RenewedAt": "nobody reads Leases", "LeaseRead": "nobody reads Leases", "gen": internal, "reported": ofVolumes,
-			"inUse": ofVolumes,
+			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},
 		"ledger.doubt":       {"volume boot listed", nil},
 		"ledger.NodeDriver":  {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "handles": ofVolumes, "to": same}},
