@@ -63,7 +63,7 @@ func (c Config) Worse(names string) (Config, error) {
 }
 
 // worsen draws of what is on. Refusals for good are not drawn beside vanishing volumes:
-// docs/simulation.md has the seed that fails then.
+// docs/internals/simulation.md has the seed that fails then.
 func (c *Config) worsen(often func() bool) {
 	for _, b := range badness {
 		if draws := often(); b.on && draws && !c.Cooperative && (b.name != "for-good" || !c.Vanishing) {
