@@ -63,9 +63,10 @@ func (s *Sim) judgeDecisions(c *controller) {
 		s.fault("left undone: %s", v)
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
-		if s.doubted(c, v.Volume, v.Node) || s.vanished(v.Volume) {
-			// A new leader would not know of the doubt (docs/internals/invariants.md, I3), nor
-			// whose the volume was when the claim was lost.
+		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) {
+			// A new leader would not know of the doubt, wherever that is, and take it out of
+			// the hold (docs/internals/invariants.md, I3); nor whose the volume was when the
+			// claim was lost.
 			continue
 		}
 		s.fault("left undone, and not known to be: %s", v)

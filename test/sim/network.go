@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
 )
 
@@ -159,6 +160,9 @@ func (n *network) act(what, id string) bool {
 		m.then(m.answer, nil)
 	case what == "give-up" && n.over(m):
 		m.given = true
+		if a, ok := m.request.Fact.(ledger.Attachment); ok && m.request.Do == world.CreateAttachment {
+			n.s.w.Judge.Unanswered(n.s.w, a)
+		}
 		if m.served || m.lost {
 			n.remove(m)
 		}

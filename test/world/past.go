@@ -23,8 +23,17 @@ func (w *World) BindPast(uid string, n ledger.NodeName) {
 func (j *Judge) Past(uid string) bool { return j.past[uid] }
 
 // TakenPast says whether it is a bind past Moorage that takes a volume's slot at a node,
-// and whether one ever brought it there.
+// and whether one ever brought it there, or an unanswered creation may have.
 func (j *Judge) TakenPast(at At) (taken, been bool) { return j.taken[at], j.been[at] }
+
+// Unanswered takes in that a creation got no answer: whoever sent it counts the volume as
+// at the node, until it knows better. Where binds past Moorage have filled the node, a
+// grant for that volume needs no other slot.
+func (j *Judge) Unanswered(w *World, a ledger.Attachment) {
+	if v, ok := w.Source(a); ok && len(j.past) > 0 {
+		j.been = with(j.been, At{v, a.Node}, true)
+	}
+}
 
 // podPast keeps which slots pods take that were bound past Moorage: those of volumes that
 // nothing of Moorage's was at the node for.
