@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,6 +95,10 @@ type groupInformer struct {
 	informer cache.SharedIndexInformer
 	begin    sync.Once
 	failed   atomic.Pointer[error] // of the last list or watch, until one succeeds
+	changed  func(groupKey)        // set by notify
+
+	mu     sync.Mutex
+	unread []groupKey // that were asked for before PodGroups were read
 }
 
 var errGroupsUnread = errors.New("PodGroups are still being read")
@@ -122,13 +127,17 @@ func typedGroup(object any) (any, error) {
 }
 
 func (i *groupInformer) get(key groupKey) (podGroup, error) {
-	i.begin.Do(func() { go i.informer.RunWithContext(i.ctx) })
+	i.begin.Do(func() {
+		go i.informer.RunWithContext(i.ctx)
+		go i.tellUnread()
+	})
+	known := i.known(key)
 	found, exists, _ := i.informer.GetStore().GetByKey(key.String()) // this store never fails
 	group, ok := found.(*schedulingv1alpha1.PodGroup)
 	switch {
 	case exists && ok:
 		return podGroup{minMember: int(group.Spec.MinMember), timeout: timeoutOf(group)}, nil
-	case i.informer.HasSynced():
+	case known:
 		return podGroup{}, fmt.Errorf("PodGroup %s does not exist", key)
 	}
 	if failed := i.failed.Load(); failed != nil {
@@ -137,7 +146,39 @@ func (i *groupInformer) get(key groupKey) (podGroup, error) {
 	return podGroup{}, fmt.Errorf("PodGroup %s is not known: %w", key, errGroupsUnread)
 }
 
+// known says whether PodGroups have been read. Where they have not, whoever asked for the
+// group is told when they have: of one that does not exist no event comes.
+func (i *groupInformer) known(key groupKey) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.informer.HasSynced() {
+		return true
+	}
+	if !slices.Contains(i.unread, key) {
+		i.unread = append(i.unread, key)
+	}
+	return false
+}
+
+// tellUnread waits until PodGroups have been read, and then has the pods of those that were
+// asked for before tried again.
+func (i *groupInformer) tellUnread() {
+	if !cache.WaitForCacheSync(i.ctx.Done(), i.informer.HasSynced) {
+		return
+	}
+	i.mu.Lock()
+	unread := i.unread
+	i.unread = nil
+	i.mu.Unlock()
+	for _, key := range unread {
+		if i.changed != nil {
+			i.changed(key)
+		}
+	}
+}
+
 func (i *groupInformer) notify(f func(groupKey)) {
+	i.changed = f
 	changed := func(object any) {
 		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = last.Obj

@@ -44,8 +44,10 @@ func TestGroupInformer(t *testing.T) {
 	}
 	told := make(chan groupKey, 10)
 	i.notify(func(key groupKey) { told <- key })
-	if _, err := i.get(groupKey{namespace: "shop", name: "a"}); !errors.Is(err, errGroupsUnread) {
-		t.Errorf("before it is read the error is %v", err)
+	for _, name := range []string{"a", "c"} {
+		if _, err := i.get(groupKey{namespace: "shop", name: name}); !errors.Is(err, errGroupsUnread) {
+			t.Errorf("before it is read the error is %v", err)
+		}
 	}
 	close(answer)
 	if !cache.WaitForCacheSync(t.Context().Done(), i.informer.HasSynced) {
@@ -56,6 +58,12 @@ func TestGroupInformer(t *testing.T) {
 			t.Errorf("PodGroup %s is %+v, %v, want %+v", name, got, err, want)
 		}
 		<-told
+	}
+	// Whoever asked for one that does not exist before PodGroups were read asks again.
+	for key := range told {
+		if key.name == "c" {
+			break
+		}
 	}
 	if _, err := i.get(groupKey{namespace: "shop", name: "c"}); err == nil || err.Error() != "PodGroup shop/c does not exist" {
 		t.Errorf("of one that does not exist the error is %v", err)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,7 +57,7 @@ func (s *story) pagesOnUse(ctx context.Context) error {
 		return err
 	}
 	if err := s.run(ctx, stepLook, map[string]string{
-		"NAME": "db-1", "PV": bound.Spec.VolumeName, "NODE": w.pod.Spec.NodeName, "NAMESPACE": driver, "CONTROLLER": "controller",
+		"NAME": "db-1", "PV": bound.Spec.VolumeName, "NODE": w.pod.Spec.NodeName, "NAMESPACE": driver, "CONTROLLER": "controller", "FILE": filepath.Join(s.dir, "bundle.tar.gz"),
 	}); err != nil {
 		return err
 	}
