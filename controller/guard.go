@@ -195,7 +195,7 @@ func (g guard) newBinding() *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        policyName,
-			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, "app.kubernetes.io/part-of": "moorage"},
+			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelPartOf: v1alpha1.PartOf},
 			Annotations: map[string]string{v1alpha1.AnnotationRelease: g.namespace},
 		},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{

@@ -92,7 +92,8 @@ func (r *room) whole(g *guest) bool {
 func (r *room) leave(g *guest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.inside = slices.Delete(r.inside, slices.Index(r.inside, g), slices.Index(r.inside, g)+1)
+	i := slices.Index(r.inside, g)
+	r.inside = slices.Delete(r.inside, i, i+1)
 	r.free += g.size
 	if r.held[g.client] -= g.size; r.held[g.client] <= 0 {
 		delete(r.held, g.client)

@@ -69,6 +69,10 @@ const (
 	// What does not carry it is never deleted by Moorage.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "moorage"
+	// LabelPartOf with value PartOf marks all that the chart makes, and what Moorage
+	// makes beside it for the cluster.
+	LabelPartOf = "app.kubernetes.io/part-of"
+	PartOf      = "moorage"
 )
 
 // Names of processes, as they appear in pod.spec.schedulerName, in Leases and

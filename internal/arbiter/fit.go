@@ -96,11 +96,14 @@ func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
 // ticket counts, granted or not. It costs the request's own volumes, however
 // many pods and attachments the node has.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
-	return a.judge(view{arbiter: a, snapshot: s, request: r, node: n, now: now})
+	w := view{arbiter: a, snapshot: s, request: r, node: n, now: now}
+	return w.judge(w.fenced())
 }
 
-func (a Arbiter) judge(w view) Verdict {
-	return refuse(slices.Concat(w.fenced(), w.wherever(), w.room())).SeenFrom(w.request.Who.Namespace)
+// judge says whether the request fits the node, of which it is known for which volumes it
+// is fenced.
+func (w view) judge(lost []Reason) Verdict {
+	return refuse(slices.Concat(lost, w.wherever(), w.room())).SeenFrom(w.request.Who.Namespace)
 }
 
 // wherever says what keeps a request from the node that is not a matter of

@@ -18,5 +18,6 @@ func (a Arbiter) FreesSlots(s ledger.Snapshot, r Request, n ledger.NodeName, now
 	if a.Fit(s, r, n, now).Allowed() {
 		return false
 	}
-	return a.judge(view{arbiter: a, snapshot: s, request: r, node: n, now: now, detached: true}).Allowed()
+	w := view{arbiter: a, snapshot: s, request: r, node: n, now: now, detached: true}
+	return w.judge(w.fenced()).Allowed()
 }

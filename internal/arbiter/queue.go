@@ -117,27 +117,25 @@ func (q *Queue) depart(node *ledger.Node) {
 		}
 	}
 	for _, list := range q.last {
-		slices.SortFunc(list, q.compare)
+		slices.SortFunc(list, compareLast)
 	}
 }
 
-// compare is CompareRequests; who is left out, and the zero Request of a departure that is
+// compareLast is CompareRequests; who is left out, and the zero Request of a departure that is
 // free to everyone, come last.
-func (q *Queue) compare(a, b Request) int {
-	if x, y := q.isLast(a), q.isLast(b); x || y {
-		return count(x) - count(y)
+func compareLast(a, b Request) int {
+	switch x, y := isLast(a), isLast(b); {
+	case x && y:
+		return 0
+	case x:
+		return 1
+	case y:
+		return -1
 	}
 	return CompareRequests(a, b)
 }
 
-func (q *Queue) isLast(r Request) bool { return r.Type == "" && r.Who.IsZero() }
-
-func count(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
+func isLast(r Request) bool { return r.Type == "" && r.Who.IsZero() }
 
 // departure says to whom a NodeVolume's slot is free. A ticket that a leader before may
 // have granted keeps it.
@@ -170,7 +168,7 @@ func (d departure) freeTo(r Request) bool {
 // volumes in kept, which stay.
 func (q *Queue) free(r Request, driver string, kept map[ledger.VolumeID]bool) int32 {
 	list := q.last[driver]
-	before, _ := slices.BinarySearchFunc(list, r, func(other, r Request) int { return cmp.Or(q.compare(other, r), -1) })
+	before, _ := slices.BinarySearchFunc(list, r, func(other, r Request) int { return cmp.Or(compareLast(other, r), -1) })
 	free := len(list) - before
 	for v := range kept {
 		if d, listed := q.leaves[v]; listed && v.Driver == driver && d.freeTo(r) {
@@ -239,7 +237,7 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 	if q.behind[t.ID] {
 		return refuse([]Reason{{Code: TooManyTickets, Node: t.Node, Limit: MaxWaiting}}), nil
 	}
-	verdict := a.judge(w)
+	verdict := w.judge(nil)
 	if node := s.Node(t.Node); node == nil || !node.Exists {
 		// Without a node nothing else that waits says anything new.
 		reasons := slices.DeleteFunc(slices.Clone(verdict.Reasons), func(r Reason) bool { return outcomeOf(r.Code) == Wait })

@@ -21,7 +21,7 @@ import (
 const attachDetach = "attach-detach-controller"
 
 // ofMoorage selects what the chart made.
-var ofMoorage = metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=moorage"}
+var ofMoorage = metav1.ListOptions{LabelSelector: v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf}
 
 // switchOff takes the label off a namespace: what runs is left alone, and what
 // comes is scheduled as if there were no Moorage, which still attaches it.

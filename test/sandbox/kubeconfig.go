@@ -9,8 +9,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfig stores how to reach the API server at url with a token.
-func writeKubeconfig(path, url string, ca []byte, token string) error {
+// WriteKubeconfig stores how to reach the API server at url with a token, both of
+// which may be left out where the server asks for neither.
+func WriteKubeconfig(path, url string, ca []byte, token string) error {
 	const name = "moorage-sandbox"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca}

@@ -171,7 +171,7 @@ func (s *site) issueTokens() error {
 	if err != nil {
 		return err
 	}
-	if err := writeKubeconfig(s.adminKubeconfig(), s.apiURL(), s.authority.PEM, token); err != nil {
+	if err := WriteKubeconfig(s.adminKubeconfig(), s.apiURL(), s.authority.PEM, token); err != nil {
 		return err
 	}
 	ids := identities(s.components())
@@ -185,7 +185,7 @@ func (s *site) issueTokens() error {
 			return err
 		}
 		s.links[name] = l
-		if err := writeKubeconfig(s.kubeconfig(name), "https://"+l.Addr(), s.authority.PEM, token); err != nil {
+		if err := WriteKubeconfig(s.kubeconfig(name), "https://"+l.Addr(), s.authority.PEM, token); err != nil {
 			return err
 		}
 	}

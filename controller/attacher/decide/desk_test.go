@@ -68,6 +68,7 @@ func attached(node string, changes ...func(*decide.Attachment)) decide.Attachmen
 
 func deleting(a *decide.Attachment)    { a.Deleting = true }
 func shared(a *decide.Attachment)      { a.Exclusive = false }
+func kept(a *decide.Attachment)        { a.Deleting, a.Kept = true, true }
 func wantedAgain(a *decide.Attachment) { a.Wanted, a.Mark = true, "wanted" }
 
 // of makes it one of another volume, with a name and a UID of its own.

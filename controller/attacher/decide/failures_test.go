@@ -252,7 +252,6 @@ func TestStampedByWhoeverCameBefore(t *testing.T) {
 
 // A status that can't be cleared is tried again after a pause.
 func TestDetachedStatusBacksOff(t *testing.T) {
-	kept := func(a *decide.Attachment) { a.Deleting, a.Kept = true, true }
 	d := newDesk(t)
 	d.see(attached("a"))
 	d.see(attached("a", kept))
@@ -273,7 +272,6 @@ func TestDetachedStatusBacksOff(t *testing.T) {
 // An attachment that somebody else keeps, and whose volume stays, is not written
 // down as detached.
 func TestKeptAndStays(t *testing.T) {
-	kept := func(a *decide.Attachment) { a.Deleting, a.Kept = true, true }
 	d := newDesk(t)
 	d.see(attached("a"))
 	d.see(attached("a", kept, wantedAgain))

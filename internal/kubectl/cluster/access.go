@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
 // Cluster is access to a cluster. Its methods are safe for parallel use.
@@ -29,6 +30,9 @@ type Cluster struct {
 
 	skew *skew
 }
+
+// OfMoorage selects what the chart made.
+const OfMoorage = v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf
 
 // The API server's own limits count for a command that a person runs; client-go's
 // default of 5 requests a second would only make them wait.

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
@@ -137,7 +136,7 @@ func readRoles(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 // asked by its path, like that of CRDs; where it is not served there are none.
 func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
-		AbsPath("/apis/cert-manager.io/v1/certificates").Param("labelSelector", ofMoorage().LabelSelector).DoRaw(ctx)
+		AbsPath("/apis/cert-manager.io/v1/certificates").Param("labelSelector", cluster.OfMoorage).DoRaw(ctx)
 	var list struct {
 		Items []Certificate `json:"items"`
 	}
@@ -148,21 +147,16 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		e.Certificates.Err = err
 	}
 	e.Certificates.Items = list.Items
-	if jobs, err := c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List(ctx, ofMoorage()); err != nil {
+	if jobs, err := c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage}); err != nil {
 		e.CronJobs.Err = err
 	} else {
 		e.CronJobs.Items = jobs.Items
 	}
 }
 
-// ofMoorage selects what the chart made.
-func ofMoorage() metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: labels.Set{"app.kubernetes.io/part-of": "moorage"}.String()}
-}
-
 // readConfigs reads Moorage's own ConfigMaps, by their label.
 func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
-	if list, err := c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, ofMoorage()); err != nil {
+	if list, err := c.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage}); err != nil {
 		e.Configs.Err = err
 	} else {
 		e.Configs.Items = list.Items

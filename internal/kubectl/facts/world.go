@@ -159,12 +159,18 @@ func (w *World) NeedsAttachment(p *corev1.Pod) bool {
 // kube-controller-manager's user agent begins so.
 const kubeControllerManager = "kube-controller-manager"
 
+// FlagsMatter says whether pods with these labels run a component by whose flags it is
+// decided what is said: Moorage's own, and the attach/detach controller.
+func FlagsMatter(labels map[string]string) bool {
+	return labels[v1alpha1.LabelPartOf] == v1alpha1.PartOf || labels["component"] == kubeControllerManager
+}
+
 // forceOff says whether the controller that detaches runs with the flag by which
 // no time forces a detach: Moorage's, or the attach/detach controller where its
 // pods can be seen.
 func forceOff(pods []*corev1.Pod) bool {
 	for _, p := range pods {
-		if p.Labels["app.kubernetes.io/part-of"] != "moorage" && p.Labels["component"] != kubeControllerManager {
+		if !FlagsMatter(p.Labels) {
 			continue
 		}
 		for _, c := range p.Spec.Containers {

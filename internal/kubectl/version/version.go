@@ -90,7 +90,7 @@ func (v *Versions) ask(ctx context.Context, b *command.Base) {
 
 // images lists the images of Moorage's pods.
 func images(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=moorage"})
+	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
 	if err != nil {
 		return nil, err
 	}

@@ -13,10 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
+	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
 // newReplayCommand serves a file of kubectl moorage bundle as a cluster that stands still,
@@ -54,11 +53,7 @@ func replay(ctx context.Context, file string, started func(kubeconfig string, ab
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // it is temporary
 	kubeconfig := filepath.Join(folder, "kubeconfig")
-	config := api.NewConfig()
-	config.Clusters["bundle"] = &api.Cluster{Server: "http://" + listener.Addr().String()}
-	config.Contexts["bundle"] = &api.Context{Cluster: "bundle"}
-	config.CurrentContext = "bundle"
-	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+	if err := sandbox.WriteKubeconfig(kubeconfig, "http://"+listener.Addr().String(), nil, ""); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	server := &http.Server{
