@@ -21,6 +21,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/internal/served"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
@@ -139,6 +140,35 @@ func TestBundleHasNoSecrets(t *testing.T) {
 		if !strings.Contains(files["objects/core_v1_pods.json"], kept) {
 			t.Errorf("the pods lack %s", kept)
 		}
+	}
+}
+
+// What doctor asks whether it is served stands in a bundle, also that it is not.
+func TestBundleSaysWhatIsServed(t *testing.T) {
+	server, now := load(t, "testdata/handover")
+	about := unpack(t, bundled(t, server, now))["about.json"] // this server has no such documents
+	for _, group := range append(served.GroupVersions(served.SchedulerFeatures()), "storage.k8s.io/v1", "moorage.dev/v1alpha1") {
+		if !strings.Contains(about, `"path": "/apis/`+group+`"`) {
+			t.Errorf("nobody asked what is served of %s", group)
+		}
+	}
+}
+
+// The flags of components on which answers depend stay.
+func TestBundleKeepsFlags(t *testing.T) {
+	const flag = "--controllers=*,-persistentvolume-attach-detach-controller"
+	server, now := load(t, "testdata/handover")
+	for name, labels := range map[string]map[string]string{
+		"kube-controller-manager": {"component": "kube-controller-manager"}, "moorage-controller": {"app.kubernetes.io/part-of": "moorage"}, "app": nil,
+	} {
+		server.Put("pods", &corev1.Pod{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i", Args: []string{flag}}}},
+		})
+	}
+	pods := unpack(t, bundled(t, server, now))["objects/core_v1_pods.json"]
+	if n := strings.Count(pods, flag); n != 2 {
+		t.Errorf("%d pods have their flags, want those of kube-controller-manager and Moorage", n)
 	}
 }
 

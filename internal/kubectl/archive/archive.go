@@ -12,6 +12,7 @@
 //	objects/GROUP_VERSION_RESOURCE.json
 //	                             a List of all that was read of a resource; no group is "core"
 //	logs/NAMESPACE_POD_CONTAINER.log
+//	metrics/NAMESPACE_POD_PORT.txt
 //	reports/NAME                 what commands said, such as doctor.json
 package archive
 

@@ -11,8 +11,8 @@ const Redacted = "(redacted)"
 // place: values of environment variables, commands and arguments of containers, headers of
 // probes, annotations that are neither Kubernetes' nor Moorage's, the copy of the object
 // that kubectl apply keeps, and parameters of volumes. References to Secrets stay: their
-// names are part of many answers. keepArguments is for Moorage's own pods, whose arguments
-// are flags.
+// names are part of many answers. keepArguments is for components whose
+// flags are part of answers.
 func Redact(object map[string]any, keepArguments bool) {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		redactMetadata(metadata)

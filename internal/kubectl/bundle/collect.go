@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,8 +24,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
-	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/report"
+	"github.com/moorage-dev/moorage/internal/served"
 )
 
 // resource is what is read of one: all objects, those with labels, or those of names.
@@ -32,9 +35,6 @@ type resource struct {
 	labels string
 	names  []string
 }
-
-// ofMoorage are the labels of what the chart makes.
-const ofMoorage = "app.kubernetes.io/part-of=moorage"
 
 // pageSize is how many objects a request asks for.
 const pageSize = 500
@@ -51,7 +51,7 @@ func resources() []resource {
 	}
 	labelled := func(group, version, name string) []resource {
 		list := of(group, version, name)
-		list[0].labels = ofMoorage
+		list[0].labels = cluster.OfMoorage
 		return list
 	}
 	definitions := of("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -128,7 +128,7 @@ func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, t
 			return err
 		}
 	}
-	if err := x.report(ctx, "doctor.json", func(ctx context.Context) (any, error) { return doctor.Examine(ctx, c, false) }); err != nil {
+	if err := x.doctor(ctx, c); err != nil {
 		return err
 	}
 	if err := x.to.AddJSON("about.json", x.about); err != nil {
@@ -141,19 +141,18 @@ func (x *collector) add(name string, raw []byte) error {
 	return x.to.Add(name, int64(len(raw)), bytes.NewReader(raw))
 }
 
-// discovery reads what is served: of which groups, and of each group that is read.
+// discovery reads what is served: of which groups, of each group that is read, and of those
+// that doctor asks about.
 func (x *collector) discovery(ctx context.Context) error {
 	paths := []string{"/api", "/apis"}
-	seen := map[string]bool{}
 	for _, r := range resources() {
-		p := r.path()
-		p = p[:len(p)-len("/"+r.Resource)]
-		if !seen[p] {
-			seen[p] = true
-			paths = append(paths, p)
-		}
+		paths = append(paths, path.Dir(r.path()))
 	}
-	for _, p := range paths {
+	for _, groupVersion := range served.GroupVersions(served.SchedulerFeatures()) {
+		paths = append(paths, "/apis/"+groupVersion)
+	}
+	slices.Sort(paths)
+	for _, p := range slices.Compact(paths) {
 		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(p).DoRaw(ctx)
 		if err != nil {
 			x.unread(p, err)
@@ -167,15 +166,15 @@ func (x *collector) discovery(ctx context.Context) error {
 }
 
 // unread notes that a path was refused, with what the API server said.
-func (x *collector) unread(path string, err error) {
+func (x *collector) unread(from string, err error) {
 	status := metav1.Status{Message: err.Error(), Reason: metav1.StatusReasonUnknown, Code: 500}
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) {
 		status = refused.Status()
 	}
-	x.about.Unread = append(x.about.Unread, archive.Unread{Path: path, Status: status})
+	x.about.Unread = append(x.about.Unread, archive.Unread{Path: from, Status: status})
 	if status.Reason != metav1.StatusReasonNotFound {
-		x.tell("not read: %s: %s", path, status.Message)
+		x.tell("not read: %s: %s", from, status.Message)
 	}
 }
 
@@ -261,12 +260,11 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to *list
 // take returns an object as the archive has it, without what may be secret. Moorage's own
 // pods are remembered.
 func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
-	own := o.GetLabels()["app.kubernetes.io/part-of"] == "moorage"
-	archive.Redact(o.Object, own)
+	archive.Redact(o.Object, facts.FlagsMatter(o.GetLabels()))
 	if r.Group != "storage.k8s.io" && r.Group != v1alpha1.GroupName { // of those, they say who attached, and when
 		o.SetManagedFields(nil)
 	}
-	if own && r.Resource == "pods" {
+	if r.Resource == "pods" && o.GetLabels()[v1alpha1.LabelPartOf] == v1alpha1.PartOf {
 		x.pods = append(x.pods, o)
 	}
 	return o.Object

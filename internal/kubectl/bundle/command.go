@@ -44,7 +44,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Use: "bundle", Short: "Write everything that is needed to answer a report into one file",
 		Long: "Write everything that is needed to answer a report into one file: objects as they are now, what doctor says, " +
 			"and logs and metrics of Moorage's own pods. Every command that only reads answers from the file, too: --bundle FILE.\n\n" +
-			"Secrets are not read. Values of environment variables, commands and arguments of containers, parameters of volumes, " +
+			"Secrets are not read. Values of environment variables, commands and arguments of containers " +
+			"(but for Moorage's and kube-controller-manager's own), parameters of volumes, " +
 			"and annotations that are neither Kubernetes' nor Moorage's are taken out. Names stay: look through the file before you publish it.",
 		Example: examples,
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,

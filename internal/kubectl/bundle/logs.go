@@ -4,13 +4,15 @@ package bundle
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
 )
 
 // maxLog bounds the log of one container, in bytes.
@@ -86,18 +88,15 @@ func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// report adds what a command says of the cluster.
-func (x *collector) report(ctx context.Context, name string, read func(context.Context) (any, error)) error {
-	value, err := read(ctx)
-	var raw []byte
-	if err == nil {
-		raw, err = json.MarshalIndent(value, "", "  ")
-	}
+// doctor adds what doctor says of the cluster.
+func (x *collector) doctor(ctx context.Context, c *cluster.Cluster) error {
+	const name = "reports/doctor.json"
+	report, err := doctor.Examine(ctx, c, false)
 	if err != nil {
-		x.failed("reports/"+name, err)
+		x.failed(name, err)
 		return ctx.Err()
 	}
-	return x.add("reports/"+name, raw)
+	return x.to.AddJSON(name, report)
 }
 
 // failed notes a part that could not be had.

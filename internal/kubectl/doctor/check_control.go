@@ -125,7 +125,7 @@ func (e *Evidence) stillRunning(standalone bool, fix string) []Finding {
 	}
 	var list []Finding
 	for _, p := range e.World.Pods {
-		if p.Namespace != "kube-system" || p.Labels["component"] != "kube-controller-manager" {
+		if p.Namespace != "kube-system" || p.Labels["component"] != "kube-controller-manager" || len(p.Spec.Containers) == 0 {
 			continue
 		}
 		args := strings.Join(slices.Concat(p.Spec.Containers[0].Command, p.Spec.Containers[0].Args), " ")
