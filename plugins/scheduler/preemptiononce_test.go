@@ -3,12 +3,16 @@
 package scheduler_test
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -19,32 +23,12 @@ import (
 // more is evicted for it, it says why, and it gets the slot that it freed.
 func TestNothingMoreIsEvictedWhileASlotIsDetached(t *testing.T) {
 	c := newCluster(t)
-	pods := c.filled()
-	for _, pod := range pods {
-		c.add(attachmentOf(pod.Name, c.get(pod).Spec.NodeName))
-	}
-	// n4 has no driver, and room for one pod more.
-	small := node("n4")
-	small.Labels = map[string]string{"kind": "small"}
-	small.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
-	c.add(small)
-	occupant := c.newPod("occupant", v1alpha1.SchedulerName, "")
-	most := int32(2000)
-	occupant.Spec.Priority, occupant.Spec.NodeSelector = &most, small.Labels
-	occupant = c.create(occupant)
-	c.bound(occupant)
-	c.attempts() // counts from here on
+	pods, occupant := c.filledBesideSmall()
 	urgent := c.urgent("urgent")
 	c.eventually("a pod to be preempted", func() bool { return len(c.left(pods)) == 2 })
 	c.eventually("the pod to be nominated", func() bool { return c.get(urgent).Status.NominatedNodeName != "" })
 	c.delete(occupant)
-	for range 3 { // as the queue's own flush does
-		tried := c.attempts()
-		c.eventually("the pod to be tried again", func() bool {
-			c.scheduler.SchedulingQueue.Activate(klog.Background(), map[string]*corev1.Pod{urgent.Name: c.get(urgent)})
-			return c.attempts() > tried
-		})
-	}
+	c.tryAgain(urgent, 3)
 	c.told(urgent, "nothing more is evicted")
 	left := c.left(pods)
 	if len(left) != 2 {
@@ -62,6 +46,63 @@ func TestNothingMoreIsEvictedWhileASlotIsDetached(t *testing.T) {
 	}
 	if n := len(c.left(pods)); n != 2 {
 		t.Errorf("%d of 3 pods are left, want 2", n)
+	}
+}
+
+// As before, but the API server refuses to write the pod's nomination, which the
+// scheduler then knows from its memory alone. An API server that has not answered yet
+// when the pod is tried again is the same.
+func TestNothingMoreIsEvictedWhereTheNominationIsNotWritten(t *testing.T) {
+	c := newCluster(t)
+	c.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+		patch, ok := action.(clienttesting.PatchAction)
+		if ok && bytes.Contains(patch.GetPatch(), []byte("nominatedNodeName")) {
+			return true, nil, apierrors.NewInternalError(errors.New("not now"))
+		}
+		return false, nil, nil
+	})
+	pods, occupant := c.filledBesideSmall()
+	urgent := c.urgent("urgent")
+	c.eventually("a pod to be preempted", func() bool { return len(c.left(pods)) == 2 })
+	c.delete(occupant)
+	c.tryAgain(urgent, 3)
+	if n := len(c.left(pods)); n != 2 {
+		t.Errorf("%d of 3 pods are left, want 2: one slot was freed already", n)
+	}
+}
+
+// filledBesideSmall has each node's one slot taken by a pod that runs and whose volume is
+// attached, and makes n4, which has no driver, and whose room for one pod is taken by the
+// occupant: pods are refused it by another plugin.
+func (c *cluster) filledBesideSmall() (pods []*corev1.Pod, occupant *corev1.Pod) {
+	c.t.Helper()
+	pods = c.filled()
+	for _, pod := range pods {
+		c.add(attachmentOf(pod.Name, c.get(pod).Spec.NodeName))
+	}
+	small := node("n4")
+	small.Labels = map[string]string{"kind": "small"}
+	small.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
+	c.add(small)
+	occupant = c.newPod("occupant", v1alpha1.SchedulerName, "")
+	most := int32(2000)
+	occupant.Spec.Priority, occupant.Spec.NodeSelector = &most, small.Labels
+	occupant = c.create(occupant)
+	c.bound(occupant)
+	return pods, occupant
+}
+
+// tryAgain has the scheduler try a pod that it refuses so many times, as the flush of
+// its queue does.
+func (c *cluster) tryAgain(pod *corev1.Pod, times int) {
+	c.t.Helper()
+	c.attempts() // counts from here on
+	for range times {
+		tried := c.attempts()
+		c.eventually("the pod to be tried again", func() bool {
+			c.scheduler.SchedulingQueue.Activate(klog.Background(), map[string]*corev1.Pod{pod.Name: c.get(pod)})
+			return c.attempts() > tried
+		})
 	}
 }
 

@@ -18,8 +18,10 @@ func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.P
 	if c == nil {
 		return nil
 	}
-	if c.evicting && c.freeing.node != "" {
-		return c.freeing.refusal()
+	if c.evicting {
+		if f := c.freeing(); f.node != "" {
+			return f.refusal()
+		}
 	}
 	name := ledger.NodeName(node.Node().Name)
 	verdict := p.core.arbiter.Fit(c.view(), c.request, name, p.core.now())

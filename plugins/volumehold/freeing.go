@@ -22,16 +22,10 @@ type freeing struct {
 	until time.Time
 }
 
-// freeing says whether a slot comes free for a pod at the node it is nominated to. The
-// nomination is read from the lister as well: the pod in the scheduling queue may be
-// older.
-func (c *core) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) freeing {
-	node := pod.Status.NominatedNodeName
-	if newer, err := c.pods.Pods(pod.Namespace).Get(pod.Name); err == nil && newer.UID == pod.UID {
-		node = newer.Status.NominatedNodeName
-	}
-	at := ledger.NodeName(node)
-	if node == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
+// freeing says whether a slot comes free for a pod at the node it is nominated to.
+func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) freeing {
+	c, at := p.core, ledger.NodeName(p.nominated(pod))
+	if at == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
 		return freeing{}
 	}
 	until, waits := c.requeuer.AwaitFreed(pod.UID, at, c.arbiter.FreesSlots(s, r, at, c.now()))
@@ -39,6 +33,25 @@ func (c *core) freeing(pod *corev1.Pod, s ledger.Snapshot, r arbiter.Request) fr
 		return freeing{}
 	}
 	return freeing{at, until}
+}
+
+// nominated is the node that the scheduler has nominated a pod to; empty for none. It is
+// read from the scheduler's memory: the pod in the scheduling queue, and the lister's,
+// may be older than the nomination, and the API server may have refused to write it. It
+// costs a look at each node, and is asked for in a preemption only, which looks at all.
+func (p *VolumeHold) nominated(pod *corev1.Pod) string {
+	infos, err := p.handle.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return "" // the cycle fails by itself
+	}
+	for _, info := range infos {
+		for _, nominee := range p.handle.NominatedPodsForNode(info.Node().Name) {
+			if nominee.GetPod().UID == pod.UID {
+				return info.Node().Name
+			}
+		}
+	}
+	return ""
 }
 
 // refusal is the status of every node in a preemption's dry run, and what the pod is

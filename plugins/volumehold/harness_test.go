@@ -27,6 +27,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	schedulerqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort"
@@ -385,6 +386,7 @@ func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.
 		frameworkruntime.WithSnapshotSharedLister(cache.NewSnapshot(pods, nodes)),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 		frameworkruntime.WithPodActivator(r.queue),
+		frameworkruntime.WithPodNominator(schedulerqueue.NewTestQueue(ctx, nil)), // nominates nobody
 		frameworkruntime.WithEventRecorder(kubeevents.NewFakeRecorder(1000)))
 	if err != nil {
 		t.Fatal(err)

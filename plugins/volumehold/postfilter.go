@@ -31,8 +31,8 @@ func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 		// when one ends.
 		p.core.requeuer.Retry(pod.UID)
 	}
-	if c.freeing.node != "" {
-		return c.freeing.keep(), c.freeing.refusal()
+	if f := c.freeing(); f.node != "" {
+		return f.keep(), f.refusal()
 	}
 	if c.holder == "" {
 		return nil, fwk.NewStatus(fwk.Unschedulable)

@@ -5,6 +5,7 @@ package volumehold
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	}
 	c := &cycleState{
 		snapshot: snapshot, request: request, refused: attempt.Refused, seen: &reasons{}, promised: &atomic.Bool{},
-		freeing: p.core.freeing(pod, snapshot, request),
+		freeing: sync.OnceValue(func() freeing { return p.freeing(pod, snapshot, request) }),
 	}
 	state.Write(stateKey, c)
 	return p.narrow(c)

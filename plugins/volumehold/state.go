@@ -23,10 +23,10 @@ type cycleState struct {
 	refused  []requeuer.Refusal // nodes that the controller has just refused
 	holder   ledger.NodeName    // the only node that is looked at; empty for all
 	delta    ledger.Delta
-	seen     *reasons     // of refusals in this cycle; nil in a dry run
-	freeing  freeing      // a slot that comes free for the pod
-	evicting bool         // a dry run of a preemption
-	promised *atomic.Bool // a node was refused only for pods that are nominated to it; shared by clones
+	seen     *reasons       // of refusals in this cycle; nil in a dry run
+	freeing  func() freeing // a slot that comes free for the pod: asked for in a preemption only, once a cycle
+	evicting bool           // a dry run of a preemption
+	promised *atomic.Bool   // a node was refused only for pods that are nominated to it; shared by clones
 }
 
 // Clone copies what AddPod and RemovePod change.
