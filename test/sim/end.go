@@ -63,10 +63,10 @@ func (s *Sim) judgeDecisions(c *controller) {
 		s.fault("left undone: %s", v)
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
-		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) {
+		if s.doubted(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) {
 			// A new leader would not know of the doubt, wherever that is, and take it out of
 			// the hold (docs/internals/invariants.md, I3); nor whose the volume was when the
-			// claim was lost.
+			// claim was lost; nor of a use that no object names any more.
 			continue
 		}
 		s.fault("left undone, and not known to be: %s", v)
@@ -80,6 +80,17 @@ func (s *Sim) doubted(c *controller, id ledger.VolumeID, n ledger.NodeName) bool
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		return (n == "" || p.Node == n) && arbiter.Doubted(known, v, &p)
+	})
+}
+
+// remembered says whether whoever leads counts a volume as in use at a node only since
+// an earlier Node of that name said so. A hold that has it taken from there by force says
+// so for as long as the leader does; a new one knows of no use, and drops it.
+func (s *Sim) remembered(c *controller, id ledger.VolumeID) bool {
+	v, fresh := c.observer.snapshot().Volume(id), s.fresh().Volume(id)
+	return v != nil && fresh != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
+		_, fenced := v.Hold.Fence(p.Node)
+		return fenced && p.InUse && !p.HasAttachments() && fresh.NodeVolume(p.Node) == nil
 	})
 }
 
@@ -219,7 +230,7 @@ func (s *Sim) judgeLeaks(c *controller) {
 // lost.
 func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, p := range s.w.PodsAt(n) {
-		if p.Phase != ledger.PodFinished && slices.Contains(s.w.Judge.UsedBy(s.w, p), v) {
+		if p.Phase != ledger.PodFinished && (slices.Contains(s.w.Judge.UsedBy(s.w, p), v) || s.lostBy(p, v)) {
 			return true
 		}
 	}
@@ -229,6 +240,15 @@ func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 		}
 	}
 	return false
+}
+
+// lostBy says whether a claim of a pod led to a volume until its PersistentVolume
+// vanished: a leader that saw this late has counted the pod as the volume's user.
+func (s *Sim) lostBy(p ledger.Pod, v ledger.VolumeID) bool {
+	return slices.ContainsFunc(p.Volumes, func(pv ledger.PodVolume) bool {
+		lost, ok := s.w.LostBy(ledger.ClaimKey{Namespace: p.Namespace, Name: pv.Claim})
+		return ok && lost == v
+	})
 }
 
 // reachable says whether a node's kubelet is there to let go.

@@ -101,6 +101,7 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		}
 	}
 	if a, was := was.(ledger.Attachment); was && is == nil {
+		j.leftOver(w, At{j.madeFor[a.UID], a.Node})
 		j.leftPast(w)
 		j.migrated(w, a)
 		j.madeFor = without(j.madeFor, a.UID)
@@ -110,8 +111,13 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 		j.madeFor = with(j.madeFor, a.UID, v)
 		j.attachedPast(w, At{v, a.Node})
 	}
-	if t, was := was.(ledger.Ticket); was && t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted {
+	if t, was := was.(ledger.Ticket); was && is == nil && t.Phase == ledger.TicketGranted {
 		for _, v := range w.TicketVolumes(t) {
+			j.leftOver(w, At{v, t.Node})
+		}
+	}
+	if t, was := was.(ledger.Ticket); was && t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted {
+		for _, v := range w.migrationVolumes(t) {
 			j.over = with(j.over, v, true)
 		}
 	}
@@ -149,11 +155,12 @@ func (j *Judge) UsedBy(w *World, p ledger.Pod) []ledger.VolumeID {
 }
 
 func (j *Judge) podChanged(w *World, p ledger.Pod) {
+	used := j.UsedBy(w, p) // also of a pod that is not bound yet: its claims may be lost by then
 	if p.Node == "" {
 		return
 	}
 	defer j.podPast(w, p)
-	for _, v := range j.UsedBy(w, p) {
+	for _, v := range used {
 		at := At{v, p.Node}
 		if j.used(w, at) {
 			j.left = without(j.left, at)
@@ -410,9 +417,22 @@ func (w *World) migrates(v ledger.VolumeID) bool {
 		return true
 	}
 	for _, e := range w.all[Tickets] {
-		if t := e.(ledger.Ticket); t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted && slices.Contains(w.TicketVolumes(t), v) {
+		if t := e.(ledger.Ticket); t.Type == ledger.TypeLiveMigration && t.Phase == ledger.TicketGranted && slices.Contains(w.migrationVolumes(t), v) {
 			return true
 		}
 	}
 	return false
+}
+
+// migrationVolumes are the volumes of a live migration's ticket, and those that its
+// claims led to before their PersistentVolumes vanished: what was granted for them may
+// be under way.
+func (w *World) migrationVolumes(t ledger.Ticket) []ledger.VolumeID {
+	list := w.TicketVolumes(t)
+	for _, tv := range t.Volumes {
+		if v, lost := w.LostBy(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: tv.Claim}); lost {
+			list = append(list, v)
+		}
+	}
+	return list
 }

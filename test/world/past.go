@@ -70,6 +70,24 @@ func (j *Judge) attachedPast(w *World, at At) {
 	}
 }
 
+// leftOver: a volume, or the ticket that was granted it, leaves a node that binds past
+// Moorage have taken to its limit. Whoever grants may not know yet that it has left, and
+// needs no other slot for it there.
+func (j *Judge) leftOver(w *World, at At) {
+	if len(j.past) == 0 || at.Volume.IsZero() {
+		return
+	}
+	rest := int32(0)
+	for v := range w.bound(at.Node) {
+		if v.Driver == at.Volume.Driver && v != at.Volume {
+			rest++
+		}
+	}
+	if rest >= j.limits[slots{at.Node, at.Volume.Driver}] {
+		j.been = with(j.been, at, true)
+	}
+}
+
 // leftPast forgets the slots that nothing takes any more.
 func (j *Judge) leftPast(w *World) {
 	for at := range j.taken {

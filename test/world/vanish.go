@@ -42,6 +42,16 @@ func (w *World) Vanished(name string) (ledger.VolumeID, bool) {
 	return pv.Volume, vanished
 }
 
+// LostBy is the volume that a claim led to until its PersistentVolume vanished. Who has
+// not seen that yet takes it for the claim's volume, and remembers it as such.
+func (w *World) LostBy(key ledger.ClaimKey) (ledger.VolumeID, bool) {
+	c, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
+	if !exists || !c.Lost {
+		return ledger.VolumeID{}, false
+	}
+	return w.Vanished(c.PersistentVolume)
+}
+
 // exists says whether a volume has a PersistentVolume, or is attached anywhere.
 func (w *World) exists(v ledger.VolumeID) bool { return w.Existed(v, w.version) }
 
