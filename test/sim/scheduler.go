@@ -24,9 +24,15 @@ type scheduler struct {
 	order    []string                // of the book
 	keeping  *queue[ledger.TicketID]
 
-	looked  int      // observer.changes when options were computed
-	options []string // pods and nodes, as in actions
+	looked  int                  // observer.changes when options were computed
+	options []string             // pods and nodes, as in actions
+	refused map[string]time.Time // options that the controller has refused, until when they are left out
 }
+
+// refusalLasts is how long a node is left out for a pod that the controller has refused
+// there, as in the product (plugins/internal/requeuer). While faults go on, schedulers
+// try again at once: nothing may depend on the pause but that a run comes to its end.
+const refusalLasts = 5 * time.Second
 
 // stage is how far a reservation has come.
 type stage uint8
@@ -60,6 +66,7 @@ func (k *scheduler) forget() {
 		}
 	})
 	k.book, k.order, k.options, k.looked = map[string]*reservation{}, nil, nil, -1
+	k.refused = map[string]time.Time{}
 	k.keeping = newQueue(k.s.Now, ledger.TicketID.String)
 }
 
@@ -84,7 +91,9 @@ func (k *scheduler) offer(m *menu) {
 		return
 	}
 	for _, p := range k.places() {
-		m.add(3, k.name, "place", p)
+		if !k.leftOut(p) {
+			m.add(3, k.name, "place", p)
+		}
 	}
 	for _, uid := range k.order {
 		if what := k.next(k.book[uid]); what != "" {
@@ -122,6 +131,9 @@ func (k *scheduler) act(what, arg string) bool {
 		r.stage = following
 		k.s.provision(r.ticket.Pod, r.ticket.Node)
 	case "withdraw":
+		if t := k.observer.snapshot().Ticket(r.ticket.ID); t != nil && t.UID == r.uid && t.Phase == ledger.TicketRefused {
+			k.refused[r.ticket.Pod+" "+string(r.ticket.Node)] = k.s.Now().Add(refusalLasts)
+		}
 		k.withdraw(r)
 	case "forget":
 		k.close(r)
@@ -149,6 +161,11 @@ func (k *scheduler) places() []string {
 		}
 	}
 	return k.options
+}
+
+// leftOut says whether the controller has just refused an option.
+func (k *scheduler) leftOut(option string) bool {
+	return !k.s.faulty && k.s.Now().Before(k.refused[option])
 }
 
 func (k *scheduler) schedulable(p *ledger.Pod) bool {
@@ -416,6 +433,11 @@ func (k *scheduler) due() time.Time {
 	for _, r := range k.book {
 		if r.stage == waits || r.stage == following {
 			t = earlier(t, r.until)
+		}
+	}
+	for _, option := range k.options {
+		if k.leftOut(option) {
+			t = earlier(t, k.refused[option])
 		}
 	}
 	return t
