@@ -153,19 +153,16 @@ func (d *Driver) identify(ctx context.Context) (Identity, error) {
 	return identity, nil
 }
 
-// Watch calls lost whenever the connection has broken, until ctx is done, and
-// has it come back, even if nobody makes a call.
+// Watch calls lost whenever the connection has broken since Connect, until ctx is done,
+// and has it come back, even if nobody makes a call.
 func (d *Driver) Watch(ctx context.Context, lost func()) {
-	for {
-		state := d.connection.GetState()
-		if state == connectivity.Idle {
-			d.connection.Connect()
-		}
-		if !d.connection.WaitForStateChange(ctx, state) {
-			return
-		}
+	state := connectivity.Ready // the driver had answered
+	for d.connection.WaitForStateChange(ctx, state) {
 		if state == connectivity.Ready {
 			lost()
+		}
+		if state = d.connection.GetState(); state == connectivity.Idle {
+			d.connection.Connect()
 		}
 	}
 }

@@ -207,3 +207,27 @@ func TestHangsAboutItself(t *testing.T) {
 	}
 	ended()
 }
+
+// A connection that broke before anybody watched it is lost, too: who answers next may be
+// another driver.
+func TestLostBeforeItIsWatched(t *testing.T) {
+	socket, stop := (&identity{}).serve(t, func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		return handler(ctx, request)
+	})
+	connected, _, err := driver.Connect(t.Context(), driver.Config{Address: socket, Timeout: time.Second, Retry: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connected.Close()
+	stop()
+	for status.Code(err) != codes.Unavailable { // until it shows
+		_, err = connected.List(t.Context())
+	}
+	lost := make(chan struct{}, 100)
+	go connected.Watch(t.Context(), func() { lost <- struct{}{} })
+	select {
+	case <-lost:
+	case <-time.After(20 * time.Second):
+		t.Error("nobody was told that the connection had broken")
+	}
+}
