@@ -133,7 +133,9 @@ type VolumeHoldStatus struct {
 	// detach. A node is listed before the volume leaves its volumesAttached, and until
 	// it is known again, without that rule, whether the volume is in use there: for
 	// whoever leads next. What is said is of one Node object, one boot and one
-	// VolumeAttachment, never of another machine of that name.
+	// VolumeAttachment, never of another machine of that name. Where a kubelet may have
+	// had the volume mounted, the node is listed on, without a rule, until its machine
+	// boots anew or the Node is gone.
 	// +optional
 	// +listType=map
 	// +listMapKey=node
@@ -255,7 +257,9 @@ const (
 // While its VolumeAttachment exists, and the rule has ended, the volume counts as in
 // use there, since a kubelet that restarts forgets a mounted volume that
 // volumesAttached does not name. Once the VolumeAttachment is gone, and as long as the
-// node is not Ready, what its kubelet said of the volume last does not count.
+// node is not Ready, what its kubelet said of the volume last does not count. When the
+// volume is attached there anew in the same boot, it counts as in use again: a mount of
+// before may be there.
 type FencedNode struct {
 	// node is the Node's name.
 	// +required
@@ -283,8 +287,7 @@ type FencedNode struct {
 	// +kubebuilder:validation:MaxLength=128
 	AttachmentUID types.UID `json:"attachmentUID,omitempty"`
 
-	// rule by which the volume is taken; absent when the rule ended before the volume
-	// was detached.
+	// rule by which the volume is taken; absent when the rule has ended.
 	// +optional
 	Rule ForceDetachRule `json:"rule,omitempty"`
 

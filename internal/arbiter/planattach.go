@@ -125,10 +125,9 @@ func (p *planner) namesNode(h ledger.Hold) bool {
 // mayCreate says whether nothing is in the way of a new attachment: the hold
 // is written, the volume is nowhere else, and the driver is there to attach.
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
-	// A fence is of an earlier attachment there; of a volume that was left there, it stays.
-	f, fenced := p.volume.Hold.Fence(place.Node)
-	fenced = fenced && (f.Rule != "" || !place.Left)
-	return p.startable(place) && p.granted(place.Node) && !fenced && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+	// A rule of force is of an earlier attachment there: first the hold says that it has ended.
+	f, _ := p.volume.Hold.Fence(place.Node)
+	return p.startable(place) && p.granted(place.Node) && f.Rule == "" && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
 }
 
 // mayRetry says whether an attach that another controller has begun too early is to be

@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -13,7 +14,9 @@ import (
 // after the hold says nothing of it any more. So whoever leads next knows:
 //   - while the attachment is there, that the kubelet may have forgotten the volume;
 //   - when it has gone, that what that kubelet said last counts no more, and nobody
-//     waits a second time for the node.
+//     waits a second time for the node;
+//   - when the volume is attached there anew in the same boot, that a mount of before may
+//     be there, which the kubelet does not count.
 
 // maxFences bounds the fences that a VolumeHold lists. What finds no room waits.
 const maxFences = 256
@@ -55,11 +58,46 @@ func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
 			list = append(list, f)
 		}
 	}
+	for _, old := range was.Fences {
+		if p.volume.NodeVolume(old.Node) != nil || len(list) == maxFences {
+			continue
+		}
+		if f, may := p.mountOfBefore(old, nil); may {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b ledger.Fence) int { return cmp.Compare(a.Node, b.Node) })
 	return list
 }
 
 // fence is what the hold is to say of one node.
 func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
+	f, needed := p.fenceNow(was, place)
+	if old, found := was.Fence(place.Node); found && !needed {
+		return p.mountOfBefore(old, place)
+	}
+	return f, needed
+}
+
+// mountOfBefore is what the hold goes on to say of a node, after the volume was taken
+// from it by force: whether a mount of before may be there, as long as that boot of the
+// machine may last. Its kubelet does not tell: one that has restarted meanwhile never
+// counts such a mount. It matters when the volume is attached there anew. Where nothing
+// was taken before the rule ended, there is nothing to say.
+func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
+	n := p.snapshot.Node(old.Node)
+	sameBoot := n != nil && n.Exists && old.BootID != "" && (n.BootID == "" || n.BootID == old.BootID)
+	untouched := place != nil && (place.Reported || place.HasOwn() && place.Own().UID == old.Attachment)
+	if !sameBoot || !old.InUse || old.Rule != "" && untouched {
+		return ledger.Fence{}, false
+	}
+	old.Rule, old.Since, old.Renewed = "", 0, 0
+	return old, true
+}
+
+// fenceNow is what the hold is to say of a detach that is under way, or of the outage in
+// which it was carried out.
+func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), place.Own()
 	switch rule := p.forced(n, place, va); {

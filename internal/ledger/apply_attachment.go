@@ -171,6 +171,9 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 	case same && old.own && old.uid != fresh.uid:
 		l.trust(now, t, old.to.node, old.at())
 	}
+	if fresh.own && (!same || old.uid != fresh.uid) {
+		l.doubtAgain(now, t, fresh.at(), fresh.to.node)
+	}
 }
 
 func (l *Ledger) leaveAttachment(now time.Time, t *Touched, r *attachmentRecord) {

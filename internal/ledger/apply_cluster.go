@@ -165,6 +165,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 		rec.NotReady, rec.SawFail = now, wasReady
 	}
 	t.Volumes = append(t.Volumes, rec.At()...)
+	l.wakeTaken(t, e.Name)
 	t.node(e.Name)
 	rec.left = nil
 	for _, v := range rec.At() {
@@ -323,6 +324,9 @@ func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 		return
 	}
 	l.changeNodeVolume(now, t, v, is, func(p *NodeVolume) { p.Held = true })
+	if is != "" {
+		l.doubtAgain(now, t, v, is)
+	}
 	if was != "" {
 		l.trust(now, t, was, v)
 	}

@@ -17,7 +17,8 @@ import (
 //   - the machine has booted anew, which ends all mounts;
 //   - the attachment is gone: what it let mount can't be written to any more. Not so
 //     where the attacher may have left the volume attached (NodeVolume.Left). Of a
-//     volume that needs none: the hold has given it to another node.
+//     volume that needs none: the hold has given it to another node. When the volume
+//     comes back to that boot of the machine, the doubt comes back (doubtAgain).
 //
 // That such a kubelet lists the volume later proves nothing: it lists what a pod is to
 // use, and drops it with that pod's end, before it unmounts it. What it has once found
@@ -96,6 +97,7 @@ func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	switch {
 	case anotherBoot:
 		rec.doubts = nil
+		l.wakeTaken(t, is.Name)
 	case was.UID != "" && was.UID != is.UID:
 		l.doubtMadeAgain(now, t, rec)
 	}
@@ -196,7 +198,8 @@ func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) 
 }
 
 // stillMeant says whether what a hold says of a volume that is taken from this node by
-// force is about what binds the volume to the node now.
+// force is about what binds the volume to the node now. Without a rule it is of whatever
+// is attached there in that boot.
 func (p *NodeVolume) stillMeant(f Fence) bool {
 	switch {
 	case p == nil:
@@ -206,7 +209,28 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 	case p.Held:
 		return f.Attachment == ""
 	}
-	return p.HasOwn() && p.first.uidText() == f.Attachment
+	return p.HasOwn() && (f.Rule == "" || p.first.uidText() == f.Attachment)
+}
+
+// doubtAgain begins to doubt what a node says of a volume that is attached there anew, if
+// its hold says that the volume was taken from that boot by force before: a mount of
+// before may be there, and the kubelet does not count it.
+func (l *Ledger) doubtAgain(now time.Time, t *Touched, v VolumeID, n NodeName) {
+	if volume := l.facts.volumes.get(v); volume != nil {
+		if f, found := volume.Hold.Fence(n); found && f.Rule == "" {
+			l.doubtFenced(now, t, v, n)
+		}
+	}
+}
+
+// wakeTaken has the volumes looked at of which their holds say that they were taken from
+// a node by force: that may be over.
+func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
+	for v := range l.facts.volumes.all() {
+		if _, found := v.Hold.Fence(n); found {
+			t.volume(v.ID)
+		}
+	}
 }
 
 // MayBeMounted says whether the volume may be mounted at the node, whatever is said of

@@ -149,3 +149,66 @@ func TestDoubtOfVolumeLeft(t *testing.T) {
 		}
 	}
 }
+
+// A volume that was taken by force from a boot of a machine is doubted when it comes back
+// to that boot, whether it needs an attachment or the hold alone gives it to the node; not
+// while a rule of force is still said, nor in another boot.
+func TestDoubtOfVolumeThatComesBack(t *testing.T) {
+	now := time.Unix(1000, 0)
+	disk, lun := VolumeID{"d", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
+	for name, test := range map[string]struct {
+		volume VolumeID
+		change func(*Fence)
+		want   bool
+	}{
+		"attached anew":               {disk, func(*Fence) {}, true},
+		"held anew":                   {lun, func(*Fence) {}, true},
+		"with a rule":                 {disk, func(f *Fence) { f.Rule = "AfterPodGone" }, false},
+		"in another boot":             {disk, func(f *Fence) { f.BootID = "c" }, false},
+		"it was known not to be used": {disk, func(f *Fence) { f.InUse = false }, false},
+	} {
+		f := Fence{Node: "n", NodeUID: "u", BootID: "b", InUse: true}
+		if test.volume == disk {
+			f.Attachment = "a"
+		}
+		test.change(&f)
+		l := New()
+		for _, e := range []Event{
+			NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true},
+			PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: test.volume},
+			HoldSeen{Volume: test.volume, Hold: Hold{Version: "1", Fences: []Fence{f}}},
+		} {
+			l.Apply(now, e)
+		}
+		if test.volume == disk {
+			l.Apply(now, Attachment{Name: AttachmentName(disk, "n"), UID: "b", Version: "1", Driver: "d", Node: "n", PersistentVolume: "p", Attached: true})
+		} else {
+			l.Apply(now, HoldSeen{Volume: lun, Hold: Hold{Version: "2", Node: "n", NodeUID: "u", BootID: "b", Fences: []Fence{f}}})
+		}
+		s := l.Snapshot()
+		if s.Node("n").Doubts(test.volume) != test.want || s.Volume(test.volume).NodeVolume("n").InUse != test.want {
+			t.Errorf("%s: doubted %t, in use %t", name, s.Node("n").Doubts(test.volume), s.Volume(test.volume).NodeVolume("n").InUse)
+		}
+	}
+}
+
+// Another boot of a machine, and the end of its Node, have every volume looked at of which
+// the hold says that it was taken from there by force, wherever it is by now.
+func TestEndOfABootIsToldToWhatWasTaken(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
+	reboot := node
+	reboot.Version, reboot.BootID = "2", "c"
+	for _, end := range []Event{reboot, NodeGone{Name: "n"}} {
+		l := New()
+		for _, e := range []Event{
+			node, PersistentVolume{Name: "p", UID: "p", Version: "1", Volume: v},
+			HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", BootID: "b", InUse: true}}}},
+		} {
+			l.Apply(now, e)
+		}
+		if touched := l.Apply(now, end); !slices.Contains(touched.Volumes, v) {
+			t.Errorf("%T: %v", end, touched.Volumes)
+		}
+	}
+}

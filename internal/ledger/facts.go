@@ -341,7 +341,8 @@ type Fence struct {
 	NodeUID    string // of the Node object; empty when nobody has seen it
 	BootID     string // and of its boot; empty when its kubelet has not said
 	Attachment string // UID of the VolumeAttachment; empty for a volume that has none
-	// Rule is the rule of force. Empty: it ended before the volume was detached.
+	// Rule is the rule of force. Empty: it has ended, and the volume may be mounted in
+	// that boot, whether it is attached or not.
 	Rule string
 	// InUse says that the kubelet's last list did not say that the volume is not in use:
 	// it named the volume, or there was none.
