@@ -98,7 +98,7 @@ func (s *script) command(line string) string {
 		"fit": s.fit, "nodes": s.nodesFor, "rank": s.rank, "try": s.try, "untry": s.untry, "explain": s.explain,
 		"plan": s.plan, "do": s.doSteps, "crash": s.crash, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
 		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(args) { s.cluster.restart() },
-		"flight": s.flight, "report": s.reportNode, "untimed": s.untimedForce, "violations": func(args) { s.allow = true },
+		"flight": s.flight, "report": s.reportNode, "untimed": s.untimedForce, "older-holds": func(args) { s.OlderHolds = true }, "violations": func(args) { s.allow = true },
 	}
 	run, ok := commands[a.word(0)]
 	if !ok {

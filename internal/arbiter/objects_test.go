@@ -19,7 +19,7 @@ import (
 // is the driver's name for a new machine; "driver" registers one driver there, see
 // csinode; zone=… labels it. ready=unknown takes its network from the machine,
 // ready=false breaks its runtime, ready=true ends both. boot=unsaid has the Node name no
-// bootID, boot=said that of the machine's present boot.
+// bootID, boot=said that of the machine's present boot, boot=never none for good.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.Node(name)
@@ -46,6 +46,8 @@ func (s *script) node(a args) {
 	switch a.get("boot", "") {
 	case "unsaid": // whoever made the object was no kubelet
 		n.BootID = ""
+	case "never":
+		m.NoBoot, n.BootID = true, ""
 	case "said":
 		n.BootID = m.BootID()
 	}

@@ -26,6 +26,8 @@ type Machine struct {
 	Replaced bool
 	// Boots counts how often it was switched on: another number is another bootID.
 	Boots int
+	// NoBoot has its kubelet never say a bootID.
+	NoBoot bool
 	// Containers of pods, by UID, and the volumes that are published for pods:
 	// those are the folders from which a kubelet that starts rebuilds what is
 	// mounted. Both survive the kubelet, and end with the power.
@@ -69,7 +71,12 @@ func (m *Machine) clone() *Machine {
 func (m *Machine) SystemUUID() string { return m.ID }
 
 // BootID is the bootID of the machine's present boot.
-func (m *Machine) BootID() string { return m.ID + "." + strconv.Itoa(m.Boots) }
+func (m *Machine) BootID() string {
+	if m.NoBoot {
+		return ""
+	}
+	return m.ID + "." + strconv.Itoa(m.Boots)
+}
 
 // PowerOff ends everything that runs.
 func (m *Machine) PowerOff() {

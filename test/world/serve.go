@@ -73,6 +73,10 @@ func (w *World) serveHold(r Request) Answer {
 		w.Judge.forgets(w, r.Volume, r.Since)
 		return Answer{}
 	}
+	if h, ok := r.Fact.(ledger.HoldSeen); ok && w.OlderHolds {
+		h.Hold.BootID, h.Hold.Fences = "", nil
+		return answer(w.Put(h))
+	}
 	return answer(w.Put(r.Fact))
 }
 

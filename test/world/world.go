@@ -21,6 +21,9 @@ type World struct {
 	// a pod, as real ones don't. No fact in the API shows it: with this, a volume
 	// may be at two machines, whatever a controller does.
 	Forgetful bool
+	// OlderHolds has the API server drop from VolumeHolds what an older definition of them
+	// does not have: the boot, and what is taken by force.
+	OlderHolds bool
 
 	// Refusals are what somebody else's webhooks and policies refuse; the list is
 	// replaced, never changed.

@@ -196,7 +196,7 @@ func worldFields() map[string]fields {
 		"explore.queue":  {"volumes nodes tickets", nil},
 		"explore.wire":   {"request ops", nil},
 		"explore.op":     {"key task ghost late", nil},
-		"world.World":    {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Refusals": never}},
+		"world.World":    {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "OlderHolds": never, "Refusals": never}},
 		"world.Objects": {"all stamped deleting vanished", map[string]string{
 			"shared": internal, "sorted": "it follows from all", "leads": resolved,
 			"made":    "times stand still, and no live migration is played",
@@ -204,7 +204,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process", map[string]string{"ID": same, "Cut": never, "Replaced": never, "Renewed": never, "Streak": never, "Before": never}},
+		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process", map[string]string{"ID": same, "NoBoot": never, "Cut": never, "Replaced": never, "Renewed": never, "Streak": never, "Before": never}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
