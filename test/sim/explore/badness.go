@@ -44,6 +44,12 @@ func (s *state) badMoves(list []move, n int) []move {
 			s.w.Drop(world.Nodes, string(now.Name))
 		}})
 	}
+	if s.config.Leases && exists && k.Works() && now.Ready != ledger.ReadyTrue && s.renewals < s.config.Renewals {
+		list = append(list, move{name + " renews its Lease", false, func(s *state) {
+			s.renewals++
+			s.renew(n)
+		}})
+	}
 	return s.brokenMoves(list, n)
 }
 
@@ -104,11 +110,14 @@ func (s *state) stuckAt(v ledger.VolumeID) bool {
 // badness writes what may still become bad, and what is.
 func (e *encoder) badness(s *state) {
 	c := s.config
-	e.byte(byte(c.Stuck-s.stuck), byte(c.Silences-s.silences), byte(c.Broken-s.unready), byte(c.Remade-s.remade), byte(c.Vanished-s.vanished))
+	e.byte(byte(c.Stuck-s.stuck), byte(c.Silences-s.silences), byte(c.Broken-s.unready), byte(c.Remade-s.remade), byte(c.Vanished-s.vanished), byte(c.Renewals-s.renewals))
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
 		e.byte(volumeSet(m.Stuck))
 		e.bool(m.Process.Broken, m.Process.Registered)
+		if c.Leases {
+			e.lease(m.Node, m.Renewed.UnixMicro())
+		}
 	}
 	if c.Vanished == 0 {
 		return

@@ -143,6 +143,11 @@ func (s *state) fresh() ledger.Snapshot {
 			l.Apply(s.w.Now, e)
 		}
 	}
+	for n := 1; n <= nodes && s.config.Leases; n++ {
+		for _, e := range s.w.Serve(readLease(node(n))).Facts {
+			l.Apply(s.w.Now, e)
+		}
+	}
 	return l.Snapshot()
 }
 

@@ -50,6 +50,10 @@ type Config struct {
 	Broken   int // kubelets that live, and say that they are not ready, for a while
 	Remade   int // Nodes that are deleted under their kubelets, which make them again
 	Vanished int // PersistentVolumes that vanish; their disks come back under other names
+	// Leases has leaders read the Leases of nodes that are not Ready, sooner or later,
+	// and Renewals is how many renewals there may be while a node is not Ready.
+	Leases   bool
+	Renewals int
 	// Again are pods that use such a disk, by its other name.
 	Again []bool
 	// Impatient has a policy that takes every node for dead that is not Ready.
@@ -233,6 +237,9 @@ func begin(c Config) *state {
 		now, _ := w.Node(node(n))
 		now.Ready, now.Reporting = ledger.ReadyTrue, true
 		w.Put(now)
+		if c.Leases {
+			w.Machines[id].Renewed = w.Now
+		}
 	}
 	for i, claims := range c.Pods {
 		p := ledger.Pod{UID: pod(i + 1), Namespace: namespace, Name: pod(i + 1)}

@@ -37,6 +37,7 @@ const (
 	theTicket     object = 0x20
 	theNode       object = 0x30
 	theHold       object = 0x40
+	theLease      object = 0x50
 	theAttachment object = 0x80
 	uidOf         object = 0x1000
 )
@@ -121,6 +122,11 @@ func (e *encoder) uid(o object, uid string) {
 		n = 16*n + uint64(c&0xf) + 9*uint64(c>>6)
 	}
 	e.ref(o|uidOf, n)
+}
+
+// lease leaves room for the rank of a renewal of a node's Lease; 0: none is known.
+func (e *encoder) lease(n ledger.NodeName, renewed int64) {
+	e.ref(theLease+object(nodeIndex(n)), uint64(uint32(renewed)))
 }
 
 func (e *encoder) ref(o object, value uint64) {

@@ -75,7 +75,8 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	e.byte(byte(n.Ready))
 	e.text(n.BootID)
 	e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.Reporting, n.ReadySince == 0)
-	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero())
+	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero(), n.RenewedAt.IsZero(), n.LeaseRead.IsZero())
+	e.lease(n.Name, n.Renewed)
 	for i := range s.config.Access {
 		t := n.Trace(volume(i + 1))
 		e.bool(t.Doubted, t.Listed, t.LeftReported, t.Rebooted)

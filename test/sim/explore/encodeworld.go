@@ -139,7 +139,8 @@ func (e *encoder) force(f ledger.Force) {
 		return
 	}
 	e.text(string(f.Node))
-	e.bool(f.Elapsed != 0, f.Since != 0, f.Renewed != 0) // no time passes
+	e.bool(f.Elapsed != 0, f.Since != 0) // no time passes
+	e.lease(f.Node, f.Renewed)
 	e.uid(nodeObject(f.Node), f.NodeUID)
 }
 
@@ -148,7 +149,8 @@ func (e *encoder) fence(v ledger.VolumeID, f ledger.Fence) {
 	e.text(string(f.Node))
 	e.text(f.Rule)
 	e.text(f.BootID)
-	e.bool(f.InUse, f.Since != 0, f.Renewed != 0)
+	e.bool(f.InUse, f.Since != 0)
+	e.lease(f.Node, f.Renewed)
 	e.uid(nodeObject(f.Node), f.NodeUID)
 	e.uid(attachmentObject(ledger.AttachmentName(v, f.Node)), f.Attachment)
 }

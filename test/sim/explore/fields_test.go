@@ -191,7 +191,7 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished", map[string]string{"config": same, "podsSeen": "after each move it is what the API server has"}},
+		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader": {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own"}},
 		"explore.queue":  {"volumes nodes tickets", nil},
 		"explore.wire":   {"request ops", nil},
@@ -204,7 +204,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process", map[string]string{"ID": same, "NoBoot": never, "Cut": never, "Replaced": never, "Renewed": never, "Streak": never, "Before": never}},
+		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process Renewed", map[string]string{"ID": same, "NoBoot": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -315,9 +315,8 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"transitions": never, "deletedAt": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt doubts left boot rebooted", map[string]string{
-			"CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "Renewed": "nobody reads Leases",
-			"RenewedAt": "nobody reads Leases", "LeaseRead": "nobody reads Leases", "gen": internal, "reported": ofVolumes,
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted", map[string]string{
+			"CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},
 		"ledger.doubt":       {"volume boot listed", nil},

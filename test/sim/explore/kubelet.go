@@ -78,6 +78,9 @@ func (s *state) resolve(n int) {
 
 func (s *state) report(n int) {
 	if r, possible := s.kubelet(n).Report(); possible {
+		if now, _ := s.w.Node(node(n)); now.Ready != ledger.ReadyTrue {
+			s.renew(n)
+		}
 		s.kubelet(n).Reported(s.w.Serve(r))
 	}
 }

@@ -223,6 +223,7 @@ func (s *state) leaderMoves(list []move) []move {
 			list = append(list, move{"leader watches " + k.String(), true, func(s *state) { s.watch(k) }})
 		}
 	}
+	list = s.leaseMoves(list)
 	for i := range s.config.Access {
 		if v := volume(i + 1); l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) {
 			list = append(list, move{"leader plans " + v.Handle, !behind || l.retry.volumes&bit(i+1) == 0, func(s *state) { s.plan(v) }})

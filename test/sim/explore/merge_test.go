@@ -20,7 +20,7 @@ import (
 //
 //	MERGE_STATES=100000 MERGE_EVERY=1 go test -run TestMerging/vanished -timeout 1h ./test/sim/explore
 func TestMerging(t *testing.T) {
-	for _, w := range slices.Concat(Small(), Large(), Bad(), Open(), Residual()) {
+	for _, w := range slices.Concat(Small(), Large(), Bad(), Residual()) {
 		t.Run(strings.ReplaceAll(w.Name, " ", "-"), func(t *testing.T) {
 			m := &merging{config: w.Config, limit: number("MERGE_STATES", 1000), every: number("MERGE_EVERY", 10)}
 			m.search()

@@ -47,7 +47,8 @@ func (s *state) unsettled() string {
 	}
 	if s.config.Vanished == 0 { // what began after a claim was lost does not know whose it was
 		for _, v := range (arbiter.Arbiter{}).AuditAtRest(s.fresh(), s.w.Now) {
-			if !s.doubted(v.Volume, v.Node) { // a new leader would not know of the doubt
+			// A new leader would not know of the doubt, nor that the attachment went lately.
+			if !s.doubted(v.Volume, v.Node) && !s.unexplained(v.Volume) {
 				return "left undone, and not known to be: " + v.String()
 			}
 		}
@@ -76,6 +77,17 @@ func (s *state) doubted(id ledger.VolumeID, n ledger.NodeName) bool {
 	v := known.Volume(id)
 	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
 		return (n == "" || p.Node == n) && arbiter.Doubted(known, v, &p)
+	})
+}
+
+// unexplained says whether a kubelet lists a volume whose attachment the leader has seen
+// go: it tells that after a minute, and no time passes here. A new leader tells it at once.
+func (s *state) unexplained(id ledger.VolumeID) bool {
+	known := s.leader.ledger.Snapshot()
+	v := known.Volume(id)
+	return v != nil && slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool {
+		_, seen := v.Left(p.Node)
+		return seen && arbiter.Unexplained(known, &p)
 	})
 }
 

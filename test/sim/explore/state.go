@@ -22,6 +22,8 @@ type state struct {
 	// What has failed so far.
 	restarts, lost, failed, dead               int
 	stuck, silences, unready, remade, vanished int
+	renewals                                   int
+	leased                                     int // how often any Lease has changed
 }
 
 // leader is the controller that leads.

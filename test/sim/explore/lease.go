@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
+)
+
+// No time passes here: of a Lease it matters only whether two renewals are the same. So
+// each is a microsecond after the one before. A kubelet that reports to a Node which is not
+// Ready has renewed its Lease, too.
+
+// renew renews the Lease of a node.
+func (s *state) renew(n int) {
+	if s.config.Leases {
+		s.leased++
+		s.machine(n).Renewed = s.w.Now.Add(time.Duration(s.leased) * time.Microsecond)
+	}
+}
+
+// leaseMoves are the leader's reads of the Leases of nodes that are not Ready: sooner or
+// later each, as far as the leader does not know what it says.
+func (s *state) leaseMoves(list []move) []move {
+	if !s.config.Leases {
+		return list
+	}
+	known := s.leader.ledger.Snapshot()
+	for i := 1; i <= nodes; i++ {
+		n := known.Node(node(i))
+		_, exists := s.w.Node(node(i)) // a Lease goes with its Node
+		if n == nil || !n.Exists || n.Ready == ledger.ReadyTrue || !exists {
+			continue
+		}
+		if n.RenewedAt.IsZero() || n.Renewed != s.machine(i).Renewed.UnixMicro() {
+			list = append(list, move{"leader reads the Lease of " + string(n.Name), true, func(s *state) {
+				s.leader.saw(s.w, s.w.Serve(readLease(node(i))).Facts...)
+			}})
+		}
+	}
+	return list
+}
+
+func readLease(n ledger.NodeName) world.Request {
+	return world.Request{Do: world.GetObject, Kind: world.Leases, Key: string(n)}
+}
