@@ -50,6 +50,33 @@ func TestInvariantsNameWhatIsThere(t *testing.T) {
 	}
 }
 
+// Each risk that no fact in the API shows names the world in which it must be found, and
+// each script of such a world is named.
+func TestRisksNameTheirWorlds(t *testing.T) {
+	root := moduleRoot(t)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "internals", "invariants.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n### What no fact in the API shows\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	risks := strings.Split(section, "\n- ")[1:]
+	for _, risk := range risks {
+		if !strings.Contains(risk, "(`residual/") && !strings.Contains(risk, "(explorer: ") {
+			t.Errorf("this risk names no world in which it must be found:\n%s", risk)
+		}
+	}
+	scripts, err := filepath.Glob(filepath.Join(root, "internal/arbiter/testdata/residual/*.txt"))
+	if err != nil || len(scripts) == 0 || len(risks) == 0 {
+		t.Fatalf("%d risks, %d scripts: %v", len(risks), len(scripts), err)
+	}
+	for _, script := range scripts {
+		if name := "`residual/" + strings.TrimSuffix(filepath.Base(script), ".txt") + "`"; !strings.Contains(section, name) {
+			t.Errorf("no risk names %s", name)
+		}
+	}
+}
+
 // declared lists the exported names of functions, types, fields and constants in
 // folders of the module, and those of tests.
 func declared(t *testing.T, root string, folders ...string) map[string]bool {
