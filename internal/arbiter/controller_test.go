@@ -23,6 +23,7 @@ var errRefused = errors.New("refused")
 // by the API server's newest objects, and what its answer proves is told to the
 // ledger.
 func (c *cluster) do(s arbiter.Step) error {
+	c.judgeStep(s)
 	if c.carry(flow.Do(s)) == flow.Finished {
 		return nil
 	}
@@ -30,6 +31,24 @@ func (c *cluster) do(s arbiter.Step) error {
 		return errUnanswered
 	}
 	return errRefused
+}
+
+// judgeStep checks that a step names what it depends on: the attachment that is at its
+// node, at its version, and the Node.
+func (c *cluster) judgeStep(s arbiter.Step) {
+	switch s.Do {
+	case arbiter.Report, arbiter.Unreport, arbiter.ProveAbsent, arbiter.ConfirmUnwanted, arbiter.DeleteAttachment, arbiter.MarkWanted, arbiter.RetryAttach:
+	default:
+		return
+	}
+	snap := c.snapshot()
+	if va := snap.Volume(s.Volume).NodeVolume(s.Node).Own(); va != nil && (s.Attachment != va.Name || s.UID != va.UID || s.Version != va.Version) {
+		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names attachment %q %q %q, and %q %q %q is there", s.Do, s.Node, s.Attachment, s.UID, s.Version, va.Name, va.UID, va.Version))
+	}
+	n := snap.Node(s.Node)
+	if named := s.Do != arbiter.MarkWanted && s.Do != arbiter.RetryAttach; named && n != nil && n.Exists && s.NodeUID != n.UID {
+		c.Judge.Faults = append(c.Judge.Faults, fmt.Sprintf("%s at %s names Node %q, and it is %q", s.Do, s.Node, s.NodeUID, n.UID))
+	}
 }
 
 // carry carries a task to its end. One whose request is not answered is left where it

@@ -13,7 +13,7 @@ import (
 // volume is safe to mount there. The same reasons stand on the pod, the ticket
 // and the hold, and in kubectl moorage explain.
 func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now time.Time) Verdict {
-	if !need.Volume.IsZero() && a.SafeToMount(s, need.Volume, n) {
+	if a.SafeToMount(s, need.Volume, n) {
 		return allow()
 	}
 	if broken := need.broken(s); len(broken) > 0 {
@@ -75,7 +75,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Node
 	p.hold = hold(v)
 	reason := Reason{Volume: v.ID, Node: place.Node}
 	va := place.Own()
-	if p.required && fenced(s, v, place.Node, now) {
+	if fenced(s, v, place.Node, now) {
 		reason.Code = NodeFenced // whoever lets go of the volume
 		return []Reason{reason}
 	}

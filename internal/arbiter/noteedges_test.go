@@ -112,7 +112,7 @@ func TestForcedBy(t *testing.T) {
 			v := s.Volume(id)
 			p := Arbiter{}.planner(s, v, auditTime)
 			place := v.NodeVolume("dead")
-			if got := p.forced(s.Node("dead"), place, place.Own()); got != test.want {
+			if got := p.forced(place, place.Own()); got != test.want {
 				t.Errorf("by %q, want %q", got, test.want)
 			}
 		})
@@ -120,22 +120,33 @@ func TestForcedBy(t *testing.T) {
 }
 
 // Once a detach by force is the attacher's turn, a fence without a rule goes: there is
-// nothing to doubt. One with a rule stays until the attachment is gone.
+// nothing to doubt. One with a rule stays until the attachment is gone. One of an
+// attachment that is not being deleted, or of an earlier one, says nothing of this one.
 func TestFenceOfWhatLeaves(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
-	for rule, want := range map[string]bool{OutOfService: true, "": false} {
-		old := ledger.Fence{Node: "dead", Attachment: "a", Rule: rule, NodeUID: "x"}
+	for name, test := range map[string]struct {
+		rule, of string
+		stands   bool // the attachment is not being deleted
+		want     bool
+	}{
+		"by a rule":               {OutOfService, "a", false, true},
+		"by none":                 {"", "a", false, false},
+		"of an attachment before": {OutOfService, "b", false, false},
+		"not begun":               {OutOfService, "a", true, false},
+	} {
+		old := ledger.Fence{Node: "dead", Attachment: test.of, Rule: test.rule, NodeUID: "x"}
 		s, _, _ := concerned(t, "", "", ledger.Hold{Fences: []ledger.Fence{old}}, func(l *ledger.Ledger) {
 			l.Apply(auditTime, ledger.NodeState{Name: "dead", UID: "x", Version: "3", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true})
-			l.Apply(auditTime, ledger.Attachment{Name: ledger.AttachmentName(id, "dead"), UID: "a", Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: true})
+			l.Apply(auditTime, ledger.Attachment{Name: ledger.AttachmentName(id, "dead"), UID: "a", Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: !test.stands})
 		})
 		v := s.Volume(id)
 		if s.Node("dead").Doubts(id) {
 			t.Fatal("its kubelet is doubted")
 		}
-		f, needed := Arbiter{}.planner(s, v, auditTime).fence(*v.Hold, v.NodeVolume("dead"))
-		if needed != want || needed && f != old {
-			t.Errorf("by %q: needed: %t, %+v", rule, needed, f)
+		place := v.NodeVolume("dead")
+		f, needed := Arbiter{}.planner(s, v, auditTime).doubtedFence(old, s.Node("dead"), place, place.Own())
+		if needed != test.want || needed && f != old {
+			t.Errorf("%s: needed: %t, %+v", name, needed, f)
 		}
 	}
 }

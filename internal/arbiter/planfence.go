@@ -100,7 +100,7 @@ func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (led
 func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), place.Own()
-	switch rule := p.forced(n, place, va); {
+	switch rule := p.forced(place, va); {
 	case rule != "" && found && old.Rule == rule && old.Attachment == uidOf(va) && !outageOver(outageOf(old), n):
 		return p.withLease(old, n, place), true
 	case rule != "":
@@ -161,11 +161,8 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 
 // forced is the rule of force by which the volume is to be taken out of
 // volumesAttached of a node, or its attachment to be deleted; empty: none.
-func (p *planner) forced(n *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) string {
-	if place.Sent && !place.HasOwn() || p.wanted(place) || va == nil && !place.Reported || va != nil && va.Deleting && !place.Reported {
-		return ""
-	}
-	if p.inhabited(place) || p.awaited(n, place) || p.delayed(p.hold, n, place) > 0 {
+func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string {
+	if place.Sent && !place.HasOwn() || va == nil && !place.Reported || va != nil && va.Deleting && !place.Reported {
 		return ""
 	}
 	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)

@@ -81,3 +81,17 @@ func TestRankByNothing(t *testing.T) {
 		t.Errorf("of no volumes: %d", got)
 	}
 }
+
+// A node where the driver is not, or may have no volume, has no room to rank by.
+func TestRankWithoutRoom(t *testing.T) {
+	l, now := ledger.New(), time.Unix(1000, 0)
+	for n, limit := range map[ledger.NodeName]int32{"none": 0, "some": 2, "any": ledger.NoLimit} {
+		l.Apply(now, ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: limit}}})
+	}
+	r := arbiter.Request{Needs: []arbiter.Need{{Volume: ledger.VolumeID{Driver: "d", Handle: "h"}}}}
+	for n, want := range map[ledger.NodeName]int64{"none": 0, "nowhere": 0, "some": 50, "any": 100} {
+		if got := (arbiter.Arbiter{}).Rank(l.Snapshot(), r, n, arbiter.Weights{Balance: 2}); got != want {
+			t.Errorf("at %s: %d, want %d", n, got, want)
+		}
+	}
+}

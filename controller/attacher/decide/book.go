@@ -57,8 +57,8 @@ type Book struct {
 	volumes map[VolumeID]*volume
 	// unplaced are the attachments whose volume nobody can tell.
 	unplaced map[string]*record
-	// full are attachments that a node had no room for, by node.
-	full map[string]map[string]*record
+	// full are attachments that their node had no room for, by UID.
+	full map[string]*record
 	// press are those that the driver pushes back.
 	press pushBack
 }
@@ -70,7 +70,7 @@ func NewBook(rules Rules) (*Book, error) {
 	}
 	return &Book{
 		rules: rules, records: map[string]*record{}, volumes: map[VolumeID]*volume{},
-		unplaced: map[string]*record{}, full: map[string]map[string]*record{},
+		unplaced: map[string]*record{}, full: map[string]*record{},
 	}, nil
 }
 
@@ -150,25 +150,16 @@ func compareRecords(a, b *record) int {
 }
 
 // isFull notes that a node had no room for an attachment.
-func (b *Book) isFull(r *record) {
-	if b.full[r.Node] == nil {
-		b.full[r.Node] = map[string]*record{}
-	}
-	b.full[r.Node][r.UID] = r
-}
+func (b *Book) isFull(r *record) { b.full[r.UID] = r }
 
-func (b *Book) notFull(r *record) {
-	if delete(b.full[r.Node], r.UID); len(b.full[r.Node]) == 0 {
-		delete(b.full, r.Node)
-	}
-}
+func (b *Book) notFull(r *record) { delete(b.full, r.UID) }
 
 // room lets the attachment that has waited longest for room at a node try
 // again at once, and returns its volume.
 func (b *Book) room(node string) (VolumeID, bool) {
 	var first *record
-	for _, r := range b.full[node] {
-		if first == nil || r.failedAt.Before(first.failedAt) || r.failedAt.Equal(first.failedAt) && r.UID < first.UID {
+	for _, r := range b.full {
+		if r.Node == node && (first == nil || longerWaiting(r, first) < 0) {
 			first = r
 		}
 	}

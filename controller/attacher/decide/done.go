@@ -33,9 +33,9 @@ func (b *Book) Start(s Step, now time.Time) {
 	switch s.Do {
 	case Publish:
 		r.atID = s.NodeID
-		r.evidence, r.proved, r.looked = Unknown, false, false
+		r.evidence, r.proved = Unknown, false
 	case Unpublish:
-		r.evidence, r.proved, r.looked, r.rejected = Unknown, false, false, false
+		r.evidence, r.proved, r.rejected = Unknown, false, false
 	default: // no other step changes what is known of the volume by being sent
 	}
 }
@@ -57,7 +57,7 @@ func (b *Book) Done(s Step, result Result, now time.Time) []VolumeID {
 		touched = append(touched, b.answered(r, result, now)...)
 	case Unpublish:
 		r.lastCall = now
-		if id, ok := b.unpublished(r, s, result, now); ok && !slices.Contains(touched, id) {
+		if id, ok := b.unpublished(r, s, result, now); ok {
 			touched = append(touched, id)
 		}
 		touched = append(touched, b.answered(r, result, now)...)
@@ -129,7 +129,7 @@ func (b *Book) unpublished(r *record, s Step, result Result, now time.Time) (Vol
 // it where an unpublish has just succeeded.
 func (b *Book) layGhosts(r *record, nodeID string) {
 	for _, ghost := range slices.Clone(b.volumes[key(&r.Attachment)].records) {
-		if ghost.gone && ghost.running == 0 && ghost.Node == r.Node && ghost.volumeID() == nodeID {
+		if ghost.gone && ghost.Node == r.Node && ghost.volumeID() == nodeID {
 			b.drop(ghost)
 		}
 	}

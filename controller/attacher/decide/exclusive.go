@@ -2,7 +2,11 @@
 
 package decide
 
-import "github.com/moorage-dev/moorage/internal/ledger"
+import (
+	"cmp"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
 
 // exclusive says whether the volume may be at one node at a time: if any of
 // its attachments says so. (Two PersistentVolumes may name one volume and
@@ -47,7 +51,7 @@ func (b *Book) attachmentName(id VolumeID, node string) string {
 // apart says whether two attachments of an exclusive volume exclude each
 // other: they are of different places, and no live migration joins them.
 func (p *pass) apart(a, b *record) bool {
-	return a != b && !a.with(b) && !a.joins(b) && !b.joins(a)
+	return !a.with(b) && !a.joins(b) && !b.joins(a)
 }
 
 // joins says whether an attachment was made for a live migration from another
@@ -55,7 +59,7 @@ func (p *pass) apart(a, b *record) bool {
 // is about the attachment that was there when the target was made: a later one at
 // the same node is no source, whoever makes it.
 func (r *record) joins(source *record) bool {
-	return r.Beside != "" && r.Beside == source.Node &&
+	return r.Beside == source.Node &&
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
 }
 
@@ -94,13 +98,8 @@ func (p *pass) contends(r *record) bool {
 // known to be, then the newer transitions, then the older object. It is total,
 // so that one of them goes first and never two.
 func before(a, b *record) bool {
-	switch {
-	case a.known() != b.known():
+	if a.known() != b.known() {
 		return a.known()
-	case a.Transitions != b.Transitions:
-		return a.Transitions > b.Transitions
-	case !a.Created.Equal(b.Created):
-		return a.Created.Before(b.Created)
 	}
-	return compareRecords(a, b) < 0
+	return cmp.Or(cmp.Compare(b.Transitions, a.Transitions), a.Created.Compare(b.Created), compareRecords(a, b)) < 0
 }

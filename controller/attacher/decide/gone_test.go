@@ -208,3 +208,68 @@ func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 		t.Error("what may be at node a is forgotten")
 	}
 }
+
+// Nor of another machine of the node.
+func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
+	other := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
+	d := newDesk(t)
+	d.see(attached("a"))
+	d.book.Lose("uid-a", d.now)
+	d.see(stamped("a", named("next"), other, deleting))
+	d.does("unpublish next id-a2", ok)
+	if !d.book.Knows("uid-a") {
+		t.Error("what may be at the machine id-a is forgotten")
+	}
+}
+
+// What an attachment that is gone has left stays where no call can be put together, and
+// where another attachment has the volume at the same place.
+func TestGhostThatStays(t *testing.T) {
+	second := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
+	for name, play := range map[string]func(d *desk){
+		"no call can be put together": func(d *desk) {
+			d.see(attached("a", func(a *decide.Attachment) { a.NoUnpublish.Message = "no Secret" }))
+			d.book.Lose("uid-a", d.now)
+		},
+		"another one has it there": func(d *desk) {
+			d.see(attached("a"))
+			d.book.Lose("uid-a", d.now)
+			d.see(attached("a", named("next"), second))
+			d.see(attached("a", named("next"), second, func(a *decide.Attachment) { a.NodeID = "id-a" })) // a person knows better
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			play(d)
+			d.pass(time.Hour)
+			d.offers()
+			if !d.book.Knows("uid-a") {
+				t.Error("it is forgotten")
+			}
+		})
+	}
+}
+
+// A shared volume may be at many nodes: that it is wanted at another one hurries nothing.
+func TestGhostOfASharedVolume(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a", shared))
+	d.book.Lose("uid-a", d.now)
+	d.see(attached("b", shared), wanted("c", shared))
+	d.offers("stamp va-c id-c")
+	d.wakes(2 * time.Minute)
+}
+
+// A volume of which nothing is left to know waits for no attachment any more.
+func TestForgottenVolumeWaitsForNobody(t *testing.T) {
+	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "b")
+	unplaced := attached("b", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
+	for transitions, known := range map[int64]bool{0: false, 2: true} {
+		d := newDesk(t)
+		d.see(wanted("a", func(a *decide.Attachment) { a.Transitions = transitions }), unplaced)
+		d.book.Lose("uid-a", d.now)
+		if got := d.book.Lose("uid-"+name, d.now); slices.Contains(got, handle) != known {
+			t.Errorf("with %d transitions there is something new about %q", transitions, got)
+		}
+	}
+}

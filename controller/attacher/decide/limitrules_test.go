@@ -181,3 +181,43 @@ func TestLimitMeasuresAnew(t *testing.T) {
 	one(l, codes.OK, at, at.Add(50*time.Millisecond))
 	sizes(t, l, near+3, "slower than before it had nothing to do, and prompt")
 }
+
+// The quickest answer counts, whenever it came; one that is late, however quick others
+// are, has the limit stay.
+func TestLimitGoesByTheQuickest(t *testing.T) {
+	l := newLimit(t, 40)
+	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
+	one(l, codes.Unavailable, epoch.Add(3), epoch.Add(4))
+	began := epoch.Add(time.Minute)
+	turns := all(l, began)
+	for _, c := range []struct {
+		took time.Duration
+		want int
+		when string
+	}{
+		{100 * time.Millisecond, 13, "the first is prompt"},
+		{10 * time.Millisecond, 16, "a quicker one is, too"},
+		{50 * time.Millisecond, 17, "slower than the quickest"},
+		{timeout/2 + 1, 17, "late"},
+	} {
+		last := turns[len(turns)-1]
+		turns = turns[:len(turns)-1]
+		l.Free(last, codes.OK, false, began.Add(c.took))
+		sizes(t, l, c.want, c.when)
+	}
+}
+
+// A driver that has shown to carry out one call at a time has the next one wait for all
+// before it.
+func TestLimitOfOneAtATime(t *testing.T) {
+	for took, grows := range map[time.Duration]bool{timeout / 20: true, timeout/20 + time.Millisecond: false} {
+		l := newLimit(t, 40)
+		one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
+		one(l, codes.Unavailable, epoch.Add(3), epoch.Add(4))
+		began := epoch.Add(time.Minute)
+		l.Free(all(l, began)[0], codes.OK, false, began.Add(took))
+		if got := l.Size() > 10; got != grows {
+			t.Errorf("answered after %s, it grows: %v", took, got)
+		}
+	}
+}

@@ -131,7 +131,7 @@ func (p *pass) backoff(r *record, detach bool) (move, bool) {
 // note keeps the books of a driver without ControllerPublishVolume: every
 // attachment is attached. Finalizers are left alone.
 func (p *pass) note(r *record) move {
-	if r.Attached || r.Deleting || r.gone {
+	if r.Attached || r.Deleting {
 		return move{}
 	}
 	if m, ok := p.backoff(r, false); ok {

@@ -3,11 +3,9 @@
 package decide
 
 import (
-	"cmp"
 	"container/list"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -83,8 +81,7 @@ func (p *pushBack) join(r *record) {
 	if p.crowded = isCrowd(p.streak); !p.crowded {
 		return
 	}
-	byAge := func(a, b *record) int { return cmp.Or(a.failedAt.Compare(b.failedAt), strings.Compare(a.UID, b.UID)) }
-	for _, r := range slices.SortedFunc(maps.Keys(p.streak), byAge) {
+	for _, r := range slices.SortedFunc(maps.Keys(p.streak), longerWaiting) {
 		r.eased, r.spot = 0, p.line.PushBack(r)
 	}
 	p.streak = nil

@@ -315,3 +315,58 @@ func TestEasedOnTheOtherWay(t *testing.T) {
 		t.Errorf("it is tried again at %s, and it is %s, want a second later", wake, d.now)
 	}
 }
+
+// An unpublish says as much of the driver as a publish does.
+func TestUnpublishesAreOfACrowd(t *testing.T) {
+	d := newDesk(t)
+	for i := range 4 {
+		d.see(inCrowd(i, false, deleting))
+		a := inCrowd(i, false)
+		d.ends(d.startsOf(disk(i), "unpublish "+a.Name+" "+a.NodeID), failed(codes.Unavailable))
+		d.pass(time.Second)
+	}
+	if !d.book.Crowded() {
+		t.Error("four unpublishes that were pushed back are no crowd")
+	}
+	d.pass(time.Minute)
+	a := inCrowd(3, false)
+	got := d.ends(d.startsOf(disk(3), "unpublish "+a.Name+" "+a.NodeID), ok)
+	if want := []decide.VolumeID{disk(3), disk(0), disk(1)}; !slices.Equal(got, want) {
+		t.Errorf("there is something new about %q, want %q", got, want)
+	}
+}
+
+// An attachment that is gone, and for which another one answers, has no turn.
+func TestTheForgottenHaveNoTurn(t *testing.T) {
+	d := crowded(t, 3, codes.Unavailable, false)
+	d.pass(time.Minute)
+	first := inCrowd(0, false)
+	s := d.startsOf(disk(0), "publish "+first.Name+" "+first.NodeID)
+	d.book.Lose(first.UID, d.now)
+	d.see(stamped(first.Node, of(disk(0)), named("next")))
+	d.ends(s, failed(codes.Unavailable))
+	if d.book.Knows(first.UID) {
+		t.Fatal("the attachment that is gone is still in the book")
+	}
+	second := inCrowd(1, false)
+	got := d.ends(d.startsOf(disk(1), "publish "+second.Name+" "+second.NodeID), ok)
+	if want := []decide.VolumeID{disk(1), disk(2)}; !slices.Equal(got, want) {
+		t.Errorf("there is something new about %q, want %q", got, want)
+	}
+}
+
+// An attachment that gives way waits for room no more: the next one has its turn.
+func TestRoomIsNotForWhoGivesWay(t *testing.T) {
+	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
+	d := newDesk(t)
+	d.see(stamped("a", young))
+	d.does("publish va-a id-a", failed(codes.ResourceExhausted))
+	d.pass(time.Millisecond)
+	d.see(inCrowd(7, true))
+	d.pushedBack(7, true, codes.ResourceExhausted)
+	d.see(attached("b"))
+	got := d.does("unpublish va-a id-a", ok)
+	if want := []decide.VolumeID{handle, disk(7)}; !slices.Equal(got, want) {
+		t.Errorf("there is something new about %q, want %q", got, want)
+	}
+}

@@ -5,6 +5,7 @@ package decide
 import (
 	"cmp"
 	"container/list"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -128,6 +129,11 @@ func (r *record) fail(s Step, why Reason, now time.Time, rules *Rules) {
 	}
 	r.until = now.Add(rules.Backoff.After(r.failures, rules.Random()))
 	r.secret = false
+}
+
+// longerWaiting orders those that have failed: whoever waits longest first.
+func longerWaiting(a, b *record) int {
+	return cmp.Or(a.failedAt.Compare(b.failedAt), strings.Compare(a.UID, b.UID))
 }
 
 // spared says whether a code only means that a driver which takes calls again was

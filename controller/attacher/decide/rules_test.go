@@ -174,7 +174,7 @@ func TestMigrationBothWays(t *testing.T) {
 		"older transitions than the one": func(a *decide.Attachment) { a.Beside, a.Transitions = "a", 1 },
 	} {
 		d := newDesk(t)
-		d.see(attached("a", func(a *decide.Attachment) { a.Transitions = 2 }), stamped("b", other))
+		d.see(attached("a", func(a *decide.Attachment) { a.Transitions = 2 }), stamped("b", func(a *decide.Attachment) { a.Transitions = 2 }, other))
 		steps, _ := d.book.Next(handle, d.now)
 		for _, s := range steps {
 			if s.Do == decide.Publish {
