@@ -226,7 +226,7 @@ func (p *planner) hasGrantee(place *ledger.NodeVolume) bool {
 // as written gives the volume, so that its grant may be on its way.
 func (p *planner) isGrantee(u ledger.User) bool {
 	t := p.snapshot.Ticket(u.Ticket)
-	if u.Pod != "" || t == nil || t.Ghost {
+	if t == nil || t.Ghost { // no pod, either
 		return false
 	}
 	st := standingOf(p.snapshot, u)
@@ -235,7 +235,7 @@ func (p *planner) isGrantee(u ledger.User) bool {
 
 // outranked says whether a user must yield to somebody at another node.
 func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
-	if t := p.snapshot.Ticket(u.Ticket); u.Pod != "" || t == nil || !t.Type.Yields() || !p.exclusive {
+	if t := p.snapshot.Ticket(u.Ticket); t == nil || !t.Type.Yields() || !p.exclusive {
 		return false
 	}
 	for i := range p.volume.NodeVolumes {
@@ -257,7 +257,7 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 func (p *planner) namedInHold(u ledger.User) bool { return namedInHold(p.snapshot, p.volume, u) }
 
 func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
-	if t := s.Ticket(u.Ticket); v.Hold == nil || u.Pod == "" && t != nil && gaveWay(t) {
+	if t := s.Ticket(u.Ticket); v.Hold == nil || t != nil && gaveWay(t) {
 		return false
 	}
 	who := requester(s, u)

@@ -94,4 +94,7 @@ func TestRankWithoutRoom(t *testing.T) {
 			t.Errorf("at %s: %d, want %d", n, got, want)
 		}
 	}
+	if got := (arbiter.Arbiter{}).Rank(l.Snapshot(), r, "any", arbiter.Weights{Balance: 1}); got != 100 {
+		t.Errorf("by the least weight: %d", got)
+	}
 }

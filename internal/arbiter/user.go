@@ -88,9 +88,6 @@ func requester(s ledger.Snapshot, u ledger.User) ledger.Requester {
 // yields says whether a user gives way to a request: a ticket of a type that
 // yields, to a pod's priority or above.
 func yields(s ledger.Snapshot, u ledger.User, to Request) bool {
-	if u.Pod != "" {
-		return false
-	}
 	t := s.Ticket(u.Ticket)
 	return t != nil && t.Type.Yields() && to.Type.Priority() >= ledger.TypePod.Priority()
 }

@@ -185,7 +185,7 @@ func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 		return
 	}
 	for _, v := range n.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(n.Name); p.InUse && !p.HasAttachments() && v.IsReal() && !v.NoAttach() {
+		if p := l.facts.volumes.get(v).NodeVolume(n.Name); !p.HasAttachments() && !v.NoAttach() {
 			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.InUse = false })
 		}
 	}
@@ -340,7 +340,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 	if !l.prove(now, t, e.Volume, e.Node, ProofUnreported, e.UID, e.Version) {
 		return
 	}
-	unknown := false
+	var unknown bool
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) {
 		p.Proof.Forced = e.Forced
 		p.Reported = false

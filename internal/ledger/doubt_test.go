@@ -212,3 +212,39 @@ func TestEndOfABootIsToldToWhatWasTaken(t *testing.T) {
 		}
 	}
 }
+
+// The list of a node that is deleted is the last word on what is in use there, but for
+// volumes that were detached while somebody vouched for it that nothing runs there, and
+// whose kubelet was not heard of since.
+func TestNodeGoneWhileOutOfService(t *testing.T) {
+	start := time.Unix(1000, 0)
+	detached, attached, plain := VolumeID{"d", "detached"}, VolumeID{"d", "attached"}, VolumeID{"kubernetes.io/iscsi", "h"}
+	node := NodeState{Name: "n", UID: "u", Version: "1", Reporting: true, OutOfService: true, InUse: []VolumeID{attached, detached, plain}}
+	for name, test := range map[string]struct {
+		change func(*NodeState)
+		heard  bool
+		ended  bool
+	}{
+		"out of service":           {func(*NodeState) {}, false, true},
+		"not out of service":       {func(n *NodeState) { n.OutOfService = false }, false, false},
+		"Ready":                    {func(n *NodeState) { n.Ready = ReadyTrue }, false, false},
+		"by its own word":          {func(n *NodeState) { n.Ready = ReadyFalse }, false, false},
+		"its kubelet was heard of": {func(*NodeState) {}, true, false},
+	} {
+		l, n := New(), node
+		test.change(&n)
+		l.Apply(start, n)
+		l.Apply(start, Attachment{Name: AttachmentName(attached, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", Inline: attached, Attached: true})
+		l.Apply(start, NodeLease{Node: "n", Renewed: 1})
+		if test.heard {
+			l.Apply(start.Add(time.Second), NodeLease{Node: "n", Renewed: 2})
+		}
+		l.Apply(start.Add(2*time.Second), NodeGone{Name: "n"})
+		s := l.Snapshot()
+		for v, want := range map[VolumeID]bool{detached: !test.ended, attached: true, plain: true} {
+			if p := s.Volume(v).NodeVolume("n"); (p != nil && p.InUse) != want {
+				t.Errorf("%s: %s in use: %t", name, v, !want)
+			}
+		}
+	}
+}

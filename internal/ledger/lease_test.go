@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -15,7 +16,8 @@ func TestNodeLease(t *testing.T) {
 	if touched := l.Apply(at(0), NodeLease{Node: "n", Renewed: 5}); len(touched.Nodes) > 0 || l.Snapshot().Node("n") != nil {
 		t.Errorf("the Lease of a node that is not known touched %v", touched)
 	}
-	l.Apply(at(1), NodeState{Name: "n", UID: "u", Version: "1"})
+	volume := VolumeID{"d", "h"}
+	l.Apply(at(1), NodeState{Name: "n", UID: "u", Version: "1", InUse: []VolumeID{volume}})
 	for _, step := range []struct {
 		now, renewed   int64
 		first, touches bool
@@ -33,7 +35,7 @@ func TestNodeLease(t *testing.T) {
 		if n.Renewed != step.renewed || !n.LeaseRead.Equal(now) || n.RenewedAt.Equal(now) != step.first {
 			t.Errorf("at %d s: renewed %d, first read at %v, last at %v", step.now, n.Renewed, n.RenewedAt, n.LeaseRead)
 		}
-		if (len(touched.Nodes) > 0) != step.touches {
+		if (len(touched.Nodes) > 0) != step.touches || slices.Contains(touched.Volumes, volume) != step.touches {
 			t.Errorf("at %d s it touched %v", step.now, touched)
 		}
 	}

@@ -114,3 +114,34 @@ func TestEarlierIsOfThisHold(t *testing.T) {
 		t.Errorf("of a hold made anew it has measured %+v", got)
 	}
 }
+
+// Volumes are ordered by driver, then by handle; none comes before itself.
+func TestVolumesAreOrdered(t *testing.T) {
+	list := []VolumeID{{Driver: "a", Handle: "2"}, {Driver: "a", Handle: "3"}, {Driver: "b", Handle: "1"}, {Driver: "b", Handle: "2"}}
+	for i, v := range list {
+		for j, w := range list {
+			if got := v.Less(w); got != (i < j) {
+				t.Errorf("%s before %s: %t", v, w, got)
+			}
+		}
+	}
+}
+
+// Of two versions that are numbers the larger one is newer; of others the one that was
+// seen last.
+func TestNewer(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"2", "1", true}, {"1", "2", false}, {"1", "1", false},
+		{"10", "9", true}, {"9", "10", false},
+		{"x", "12", true}, {"x2", "123", true}, {"1x", "123", true}, {"123", "x", true}, {"12", "345x", true}, {"1", "1234:", true}, {"/", "12", true},
+		{"", "1", true}, {"1", "", true}, {"", "", true},
+		{"01", "123", true}, {"0", "12", true},
+	} {
+		if got := Newer(test.a, test.b); got != test.want {
+			t.Errorf("%q newer than %q: %t", test.a, test.b, got)
+		}
+	}
+}

@@ -96,6 +96,18 @@ func TestPublishedAnewAtTheNewID(t *testing.T) {
 	d.offers("stamp va-a id-a2")
 }
 
+// Nor does what the object says give it the volume before an older attachment.
+func TestUnpublishedGoesFirstNoMore(t *testing.T) {
+	moves := func(a *decide.Attachment) { a.TargetID, a.Created = "id-a2", epoch.Add(time.Second) }
+	d := newDesk(t)
+	d.see(attached("a", moves))
+	d.pass(time.Second)
+	d.book.Sighted("uid-a", false, d.now)
+	d.does("unpublish va-a id-a", ok)
+	d.see(wanted("b"))
+	d.offers("stamp va-b id-b")
+}
+
 // Where this process has published a volume stands, though somebody takes the node's ID off
 // the object.
 func TestPublishedWhereItWasCalled(t *testing.T) {

@@ -62,7 +62,7 @@ func (p *pushBack) pushedBack(r *record, now time.Time) {
 	default:
 		p.join(r)
 	}
-	if !p.crowded || p.probe.After(now) && !p.probe.After(now.Add(probeEvery)) {
+	if !p.crowded || p.probe.After(now) {
 		return
 	}
 	if limit := now.Add(probeEvery); r.until.After(limit) {
@@ -108,7 +108,6 @@ func (p *pushBack) leave(r *record) {
 	delete(p.streak, r)
 	if r.spot != nil {
 		p.line.Remove(r.spot)
-		r.spot = nil
 	}
 	if p.line.Len() == 0 {
 		p.crowded = false

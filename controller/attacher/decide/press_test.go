@@ -370,3 +370,14 @@ func TestRoomIsNotForWhoGivesWay(t *testing.T) {
 		t.Errorf("there is something new about %q, want %q", got, want)
 	}
 }
+
+// One that is pushed back alone waits as long as after any failure.
+func TestPushedBackAlone(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	for _, wait := range []time.Duration{1, 2, 4, 8, 16, 32, 64} {
+		d.does("publish va-a id-a", failed(codes.Unavailable))
+		d.wakes(wait * time.Second)
+		d.pass(wait * time.Second)
+	}
+}
