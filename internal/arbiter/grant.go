@@ -171,7 +171,7 @@ func (a Arbiter) Reserve(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeName, 
 	}
 	for _, v := range pod.Volumes {
 		id, link := s.ResolvePod(pod, v)
-		if link.NeedsNone() || !id.IsZero() && !s.AttachRequired(id.Driver) {
+		if link.NeedsNone() || !s.AttachRequired(id.Driver) {
 			continue
 		}
 		if v.Claim == "" {

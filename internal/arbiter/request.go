@@ -118,7 +118,7 @@ func (r Request) tooMany(s ledger.Snapshot) []Reason {
 	}
 	asked := int32(0)
 	for _, n := range r.Needs {
-		if n.Volume.IsZero() || s.AttachRequired(n.Volume.Driver) {
+		if s.AttachRequired(n.Volume.Driver) {
 			asked++
 		}
 	}
@@ -128,11 +128,11 @@ func (r Request) tooMany(s ledger.Snapshot) []Reason {
 	return []Reason{{Code: TooManyVolumes, Needed: asked, Limit: MaxVolumes}}
 }
 
-// Attachable says whether any need of the request may need an attachment. A
-// request without one is none of Moorage's business.
+// Attachable says whether any need of the request may need an attachment, as one that
+// leads to no driver yet may. A request without one is none of Moorage's business.
 func (r Request) Attachable(s ledger.Snapshot) bool {
 	for _, n := range r.Needs {
-		if n.Volume.IsZero() || s.AttachRequired(n.Volume.Driver) {
+		if s.AttachRequired(n.Volume.Driver) {
 			return true
 		}
 	}
