@@ -145,3 +145,38 @@ func TestNewer(t *testing.T) {
 		}
 	}
 }
+
+// Each change of a node's health touches it and the volumes there; of its labels, the node
+// alone; of its version, nothing.
+func TestWhichChangesOfANodeTouchIt(t *testing.T) {
+	v := VolumeID{Driver: "d", Handle: "h"}
+	base := NodeState{Name: "n", UID: "u", Version: "1", Ready: ReadyUnknown, ReadySince: 4, BootID: "b", InUse: []VolumeID{v}}
+	for name, test := range map[string]struct {
+		change        func(*NodeState)
+		node, volumes bool
+	}{
+		"nothing":                {func(*NodeState) {}, false, false},
+		"its condition":          {func(n *NodeState) { n.Ready = ReadyFalse }, true, true},
+		"out of service":         {func(n *NodeState) { n.OutOfService = true }, true, true},
+		"managed":                {func(n *NodeState) { n.Managed = true }, true, true},
+		"draining":               {func(n *NodeState) { n.Draining = true }, true, true},
+		"its kubelet reports":    {func(n *NodeState) { n.Reporting = true }, true, true},
+		"its boot":               {func(n *NodeState) { n.BootID = "c" }, true, true},
+		"it is another":          {func(n *NodeState) { n.UID = "v" }, true, true},
+		"its labels":             {func(n *NodeState) { n.Labels = map[string]string{"zone": "a"} }, true, false},
+		"how long it has lasted": {func(n *NodeState) { n.ReadySince = 5 }, false, false},
+	} {
+		l, now := New(), time.Unix(1000, 0)
+		l.Apply(now, base)
+		is := base
+		is.Version = "2"
+		test.change(&is)
+		touched := l.Apply(now, is)
+		if got := len(touched.Nodes) > 0; got != test.node {
+			t.Errorf("%s touches the node: %t", name, got)
+		}
+		if got := len(touched.Volumes) > 0; got != test.volumes {
+			t.Errorf("%s touches volumes: %t", name, got)
+		}
+	}
+}
