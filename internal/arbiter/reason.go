@@ -3,7 +3,6 @@
 package arbiter
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func (r Reason) waysOut() string {
 	when := "; at once when"
 	switch {
 	case r.Seconds > 0:
-		fmt.Fprintf(&b, "It is detached by force in %s", time.Duration(r.Seconds)*time.Second)
+		b.WriteString(forcedIn + (time.Duration(r.Seconds) * time.Second).String())
 	case r.Seconds == noTimeForces:
 		b.WriteString("No time of its policy forces the detach")
 		when = "; it goes when"
@@ -81,6 +80,18 @@ func (r Reason) waysOut() string {
 	}
 	b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
 	return b.String()
+}
+
+// forcedIn begins the sentence that says how much of a rule's time is left.
+const forcedIn = "It is detached by force in "
+
+// ForcedIn is how much of a rule's time was left when a message of a Reason was written;
+// false for a message that names no time.
+func ForcedIn(message string) (time.Duration, bool) {
+	_, rest, found := strings.Cut(message, forcedIn)
+	text, _, ended := strings.Cut(rest, ";")
+	left, err := time.ParseDuration(text)
+	return left, found && ended && err == nil
 }
 
 // since is since when, in words, where that is known.

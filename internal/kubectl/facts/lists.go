@@ -117,7 +117,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		}
 	case ledger.TicketRefused:
 		out.State = TicketRefused
-		out.Reasons = w.written(t)
+		out.Reasons = w.refusal(t)
 	default:
 		if queues[fact.Node] == nil {
 			queues[fact.Node] = w.Arbiter.Queue(w.Snapshot, fact.Node, w.Now)
@@ -135,9 +135,9 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	return out
 }
 
-// written is the reason that the controller gave when it refused a ticket: the
+// refusal is the reason that the controller gave when it refused a ticket: the
 // facts may have changed since.
-func (w *World) written(t *v1alpha1.VolumeTicket) []Reason {
+func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
 	if c == nil || c.Status == metav1.ConditionTrue {
 		return nil

@@ -5,6 +5,7 @@ package facts
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -54,6 +55,9 @@ type SlotVolume struct {
 	Users []User `json:"users,omitempty"`
 }
 
+// Unknown says whether nobody can say if the volume is still at the node.
+func (v *SlotVolume) Unknown() bool { return v.State == stateUnknown }
+
 // ListSlots lists every node's drivers, sorted. Drivers whose volumes need no
 // attachment are left out.
 func (w *World) ListSlots() []Slots {
@@ -70,6 +74,41 @@ func (w *World) ListSlots() []Slots {
 	}
 	slices.SortFunc(list, func(a, b Slots) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver)) })
 	return list
+}
+
+// NodeState is what of a node's own state decides whether volumes come and go there.
+type NodeState struct {
+	Node  string `json:"node"`
+	Ready bool   `json:"ready"`
+	// Since is when it was last seen to become not ready.
+	Since        time.Time `json:"since,omitzero"`
+	Cordoned     bool      `json:"cordoned,omitempty"`
+	OutOfService bool      `json:"outOfService,omitempty"`
+	// Missing: volumes are bound to it, and there is no such node.
+	Missing bool `json:"missing,omitempty"`
+}
+
+// ListNodes lists the nodes that there are, and those that a volume is bound to.
+func (w *World) ListNodes() []NodeState {
+	var list []NodeState
+	for n := range w.Snapshot.Nodes() {
+		if n.Exists || len(n.Drivers) > 0 {
+			list = append(list, w.nodeState(n.Name))
+		}
+	}
+	slices.SortFunc(list, func(a, b NodeState) int { return cmp.Compare(a.Node, b.Node) })
+	return list
+}
+
+func (w *World) nodeState(name ledger.NodeName) NodeState {
+	out := NodeState{Node: string(name), Ready: w.isReady(name), Since: w.notReadySince(name)}
+	object := w.nodes[name]
+	if object == nil {
+		out.Missing = !w.unseen("nodes")
+		return out
+	}
+	out.Cordoned, out.OutOfService = object.Spec.Unschedulable, outOfService(object)
+	return out
 }
 
 type slotKey struct {
@@ -141,12 +180,10 @@ func (w *World) kept(v *ledger.Volume, p *ledger.NodeVolume) bool {
 func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume) Slots {
 	slices.SortFunc(volumes, func(a, b SlotVolume) int { return cmp.Compare(a.Volume, b.Volume) })
 	out := Slots{
-		Node: string(n.Name), Ready: n.Exists && n.Ready == ledger.ReadyTrue, Driver: d.Name,
-		Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
+		Node: string(n.Name), Driver: d.Name, Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
 	}
-	if object := w.nodes[n.Name]; object != nil {
-		out.Cordoned, out.OutOfService = object.Spec.Unschedulable, outOfService(object)
-	}
+	state := w.nodeState(n.Name)
+	out.Ready, out.Cordoned, out.OutOfService = state.Ready, state.Cordoned, state.OutOfService
 	for _, v := range volumes {
 		switch v.Slot {
 		case slotUsed:

@@ -23,6 +23,9 @@ type Reason struct {
 	Holder *Requester `json:"holder,omitempty"`
 	// Since is when the reason began, as far as an object tells.
 	Since time.Time `json:"since,omitzero"`
+	// Until is when the time that it waits for ends at the latest; zero where no time
+	// changes it.
+	Until time.Time `json:"until,omitzero"`
 	// Changes says what will change it, Do what a person can do; both are those
 	// of docs/reasons.md.
 	Changes string `json:"changes,omitempty"`
@@ -72,7 +75,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	}
 	reason := Reason{
 		Code: string(r.Code), Message: w.message(r), Node: string(r.Node),
-		Since: w.since(r, pod), Changes: w.advice[r.Code].Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
+		Since: w.since(r, pod), Until: w.until(r), Changes: w.advice[r.Code].Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
@@ -105,10 +108,19 @@ func (w *World) hidden(code ledger.Code) string {
 // message prefers the controller's own words where it has written the same
 // reason: it has measured for how long, and this process has only begun.
 func (w *World) message(r arbiter.Reason) string {
-	if v := w.Snapshot.Volume(r.Volume); v != nil && v.Hold != nil && v.Hold.Reason == r.Code && v.Hold.Node == r.Node && v.Hold.Message != "" {
-		return v.Hold.Message
+	if words := w.wordsOfHold(r); words != "" {
+		return words
 	}
 	return r.Message()
+}
+
+// wordsOfHold is what the controller has written of a reason into the volume's hold; empty
+// where it has not.
+func (w *World) wordsOfHold(r arbiter.Reason) string {
+	if v := w.Snapshot.Volume(r.Volume); v != nil && v.Hold != nil && v.Hold.Reason == r.Code && v.Hold.Node == r.Node {
+		return v.Hold.Message
+	}
+	return ""
 }
 
 // since tells from the objects when a reason began. Zero: no object tells.
@@ -130,6 +142,34 @@ func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 		}
 	}
 	return waitsSince(pod)
+}
+
+// until is when the time ends that a reason waits for. How much of a rule's time is left
+// only the controller has measured: it is counted from when its hold was last written.
+func (w *World) until(r arbiter.Reason) time.Time {
+	if r.Until > 0 {
+		return time.Unix(r.Until, 0).UTC()
+	}
+	if left, ok := arbiter.ForcedIn(w.wordsOfHold(r)); ok {
+		return w.written(r.Volume).Add(left)
+	}
+	return time.Time{}
+}
+
+// written is when the status of a volume's hold was last written; now where nothing shows it.
+func (w *World) written(id ledger.VolumeID) time.Time {
+	var last time.Time
+	if hold := w.holds[id]; hold != nil {
+		for _, f := range hold.ManagedFields {
+			if t := timeOf(f.Time); f.Subresource == "status" && t.After(last) {
+				last = t
+			}
+		}
+	}
+	if last.IsZero() || last.After(w.Now) {
+		return w.Now
+	}
+	return last
 }
 
 // waitsSince is when a pod's own wait began: for its volumes when it is bound,

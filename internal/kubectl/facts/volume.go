@@ -84,6 +84,18 @@ type User struct {
 	State string `json:"state"`
 }
 
+// Key names a volume as SlotVolume.Volume does: its PersistentVolume, else driver^handle;
+// empty for one that is not provisioned yet.
+func (v *Volume) Key() string {
+	switch {
+	case v.PersistentVolume != "":
+		return v.PersistentVolume
+	case v.Handle == "":
+		return ""
+	}
+	return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}.String()
+}
+
 // Volume describes a volume. The zero value stands for one that is not known.
 func (w *World) Volume(id ledger.VolumeID) Volume {
 	v := w.Snapshot.Volume(id)
@@ -159,8 +171,8 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 		out.Next = &Waiter{Who: requester(h.Next.To), Node: string(h.Next.Node), Since: waitsSince(w.pods[h.Next.To.UID])}
 	}
 	if h.Reason != "" {
-		node := w.nodeOfConcern(v)
-		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: node, Changes: w.advice[h.Reason].Changes, Do: w.safeAdvice(h.Reason, node)}
+		node, until := w.concern(v)
+		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: node, Until: until, Changes: w.advice[h.Reason].Changes, Do: w.safeAdvice(h.Reason, node)}
 		for _, c := range w.holds[v.ID].Status.Conditions {
 			if c.Reason == string(h.Reason) {
 				out.Reason.Since = c.LastTransitionTime.Time
@@ -169,14 +181,14 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	}
 }
 
-// nodeOfConcern is the node that a hold's reason is about, which is not always the
-// holder; empty when the facts don't show that reason any more.
-func (w *World) nodeOfConcern(v *ledger.Volume) string {
+// concern is the node that a hold's reason is about, which is not always the holder, and
+// when the time that it waits for ends; empty when the facts don't show that reason any more.
+func (w *World) concern(v *ledger.Volume) (node string, until time.Time) {
 	r, ok := w.Arbiter.Concern(w.Snapshot, v, w.Now)
 	if ok && r.Code == v.Hold.Reason {
-		return string(r.Node)
+		return string(r.Node), w.until(r)
 	}
-	return ""
+	return "", time.Time{}
 }
 
 // gone says whether a pod that a hold names is known not to exist any more.

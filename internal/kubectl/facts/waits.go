@@ -18,6 +18,8 @@ type PodWait struct {
 	Code   string    `json:"code,omitempty"` // the first reason's
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
+	// Explained is all that is known of the pod.
+	Explained Pod `json:"-"`
 }
 
 // ListWaits lists the pods that their volumes keep waiting, the longest first.
@@ -33,7 +35,7 @@ func (w *World) ListWaits() []PodWait {
 		}
 		list = append(list, PodWait{
 			Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, State: x.State,
-			Code: firstCode(&x), Answer: x.Answer, Since: waitsSince(p),
+			Code: firstCode(&x), Answer: x.Answer, Since: waitsSince(p), Explained: x,
 		})
 	}
 	slices.SortFunc(list, func(a, b PodWait) int {
