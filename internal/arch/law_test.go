@@ -54,6 +54,7 @@ var laws = []law{
 	// and prints.
 	{"internal/kubectl/facts", slices.Concat(core, []string{"api", "docs", "internal/translate"}),
 		append([]string{"k8s.io/component-helpers/", "k8s.io/klog/v2"}, apiTypes...)},
+	{"internal/kubectl/view", []string{"internal/kubectl/facts"}, none},
 	{"internal/kubectl", slices.Concat(shells, []string{"docs"}), nil},
 	{"webhook", shells, nil},
 	{"plugins", shells, nil},

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// graph gathers who waits for what.
+type graph struct {
+	view *View
+	// linked are the pairs that an edge exists of: a pod names its volume, and the volume
+	// names who waits for it.
+	linked map[[2]string]bool
+}
+
+// mostNodeReasons bounds the edges of a pod that no node can take: nodes that say the same
+// are one, and the first ones say what matters.
+const mostNodeReasons = 3
+
+func (g *graph) link(l Link) {
+	if pair := [2]string{l.From, l.To}; l.To == "" || !g.linked[pair] {
+		g.linked[pair] = true
+		g.view.Links = append(g.view.Links, l)
+	}
+}
+
+// because is an edge for a reason.
+func (g *graph) because(from, to, how string, r *facts.Reason) {
+	g.link(Link{From: from, To: to, How: how, Code: r.Code, Message: r.Message, Since: r.Since, Until: r.Until, Do: r.Do})
+}
+
+// pod adds a pod that waits: for its volumes, else for nodes that could take them.
+func (g *graph) pod(p *facts.PodWait) {
+	from := reference(p.Who)
+	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: p.Node, State: p.State, Code: p.Code, Answer: p.Answer, Since: p.Since})
+	named := false
+	for i := range p.Explained.Volumes {
+		v := &p.Explained.Volumes[i]
+		for j := range v.Reasons {
+			named = true
+			g.because(from, volumeRef(&v.Volume), WaitsFor, &v.Reasons[j])
+		}
+	}
+	if named {
+		return
+	}
+	added := 0
+	for _, n := range p.Explained.Nodes {
+		if n.Barred != "" || len(n.Reasons) == 0 || added == mostNodeReasons {
+			continue
+		}
+		added++
+		r := n.Reasons[0]
+		to := ""
+		if len(n.Nodes) == 1 {
+			to = kindNode + n.Nodes[0]
+		} else {
+			r.Message = fmt.Sprintf("at %d nodes: %s", len(n.Nodes), r.Message)
+		}
+		g.because(from, to, WaitsFor, &r)
+	}
+}
+
+// ticket adds a VolumeTicket of no pod that is not satisfied.
+func (g *graph) ticket(t *facts.Ticket) {
+	if t.For != "" || len(t.Reasons) == 0 {
+		return
+	}
+	from, r := kindTicket+t.Namespace+"/"+t.Name, &t.Reasons[0]
+	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: t.Node, State: t.State, Code: r.Code, Answer: "waits: " + strings.TrimSuffix(r.Message, ".") + ".", Since: t.Since})
+	if r.Node != "" {
+		g.because(from, kindNode+r.Node, WaitsFor, r)
+	} else {
+		g.because(from, "", WaitsFor, r)
+	}
+}
+
+// volume adds who waits for a volume, where it is meanwhile, and who uses it there.
+func (g *graph) volume(v *facts.Volume) {
+	self := volumeRef(v)
+	if v.Next != nil {
+		g.link(Link{From: reference(v.Next.Who), To: self, How: IsNext, Since: v.Next.Since})
+	}
+	for i := range v.Waiting {
+		g.link(Link{From: reference(v.Waiting[i].Who), To: self, How: WaitsFor, Since: v.Waiting[i].Since})
+	}
+	if v.Reason == nil && v.Next == nil && len(v.Waiting) == 0 {
+		return
+	}
+	at := ""
+	if v.Holder != nil {
+		at = v.Holder.Node
+	}
+	switch {
+	case v.Reason != nil && v.Reason.Node != "":
+		at = v.Reason.Node
+		g.because(self, kindNode+at, LeavesAt, v.Reason)
+	case v.Reason != nil:
+		g.because(self, "", LeavesAt, v.Reason)
+	case at != "":
+		g.link(Link{From: self, To: kindNode + at, How: IsAt, Since: v.Holder.Since})
+	}
+	for i := range v.Nodes {
+		if v.Nodes[i].Node != at {
+			continue
+		}
+		for _, u := range v.Nodes[i].Users {
+			g.link(Link{From: self, To: reference(u.Requester), How: UsedBy, Code: u.State})
+		}
+	}
+}
+
+// volumeRef is the reference of a volume; of its claim where there is no volume yet.
+func volumeRef(v *facts.Volume) string {
+	switch {
+	case v.Key() != "":
+		return kindVolume + v.Key()
+	case v.Claim != "":
+		return kindClaim + v.Claim
+	}
+	return ""
+}
+
+func (v *View) sort() {
+	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Volumes, func(a, b Volume) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(v.Waits, func(a, b Wait) int { return cmp.Compare(a.Ref, b.Ref) })
+	slices.SortFunc(v.Links, func(a, b Link) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.How, b.How), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+}
