@@ -26,6 +26,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
 	"github.com/moorage-dev/moorage/internal/kubectl/top"
 	"github.com/moorage-dev/moorage/internal/kubectl/version"
+	"github.com/moorage-dev/moorage/internal/kubectl/web"
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
@@ -111,6 +112,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		move.NewAttachCommand(b),
 		move.NewDetachCommand(b),
 		top.NewCommand(b),
+		web.NewCommand(b),
 		bundle.NewCommand(b),
 		version.NewCommand(b),
 	)

@@ -8,12 +8,14 @@
 package explain
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -131,6 +133,36 @@ func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.Wo
 		}
 	}
 	return nil
+}
+
+// Explanation is what explain says of one object.
+type Explanation struct {
+	// Value is the answer for programs, one of facts' types.
+	Value  any
+	Answer string
+	// Text is what -o wide prints.
+	Text string
+}
+
+// Of explains one object as explain -o wide does. The world stays as it is: what is read
+// of events and Leases is for this answer only.
+func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, typeName, namespace, name string) (Explanation, error) {
+	k, err := kindOf(typeName)
+	if err != nil {
+		return Explanation{}, err
+	}
+	in, world := *c, *w
+	in.Namespace, world.Evidence = namespace, facts.Evidence{}
+	a, err := k.explain(ctx, &in, &world, name)
+	if err != nil {
+		return Explanation{}, err
+	}
+	var text bytes.Buffer
+	base := &command.Base{Streams: genericiooptions.IOStreams{Out: &text}}
+	if err := a.print(base, screen.Style{}, true); err != nil {
+		return Explanation{}, err
+	}
+	return Explanation{Value: a.value, Answer: a.answer, Text: text.String()}, nil
 }
 
 // answer is what is known of a subject: for programs, and printed for people.

@@ -55,7 +55,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			x, err := of(cmd.Context(), c, w, name)
+			x, err := Of(cmd.Context(), c, w, name)
 			if err != nil {
 				return err
 			}
@@ -86,8 +86,8 @@ func inNamespace(pods []*corev1.Pod, namespace string) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Namespace != namespace })
 }
 
-// of tells the timeline of a pod that is there.
-func of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (facts.Timeline, error) {
+// Of tells the timeline of a pod that is there, in the cluster's namespace.
+func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (facts.Timeline, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
 		return facts.Timeline{}, command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(inNamespace(w.Pods, c.Namespace)))
@@ -127,7 +127,7 @@ func follow(ctx context.Context, b *command.Base, c *cluster.Cluster, output *sc
 		if w.Pod(c.Namespace, name) == nil {
 			return nil
 		}
-		x, err := of(ctx, c, w, name)
+		x, err := Of(ctx, c, w, name)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: what is shown, what its address says of it, keys, and the stream of changes.
+import { el, byId, plural, ago, tick, setTimedClock } from './dom.js';
+import { Model } from './model.js';
+import { SlotMap } from './map.js';
+import { showWaits, showLegend, paintLegend, showChoices, Search } from './lists.js';
+import { Panel } from './panel.js';
+
+const model = new Model();
+setTimedClock(() => model.now());
+const stored = byId('data') ? JSON.parse(byId('data').textContent) : null;
+const state = { sel: '', q: '', ns: '', driver: '', state: '' };
+let connected = false;
+let heard = performance.now();
+
+const actions = {
+  href: (ref) => `#${address({ ...state, sel: ref })}`,
+  open: (ref) => { location.hash = address({ ...state, sel: ref }); },
+  close: () => {
+    location.hash = address({ ...state, sel: '' });
+    byId('map').focus();
+  },
+  filter: (q) => change({ q }),
+  say: (text) => { byId('live').textContent = text; },
+  detail: async (ref) => {
+    if (stored) {
+      if (stored.details[ref]) return stored.details[ref];
+      throw new Error('What explain says of it is not in this file, which has that of what waited, and of the first objects.');
+    }
+    const answer = await fetch(`detail?ref=${encodeURIComponent(ref)}`);
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    return answer.json();
+  },
+};
+
+const map = new SlotMap(model, actions);
+const panel = new Panel(model, actions);
+const search = new Search(model, actions);
+
+// address is the state of the page as its link has it.
+function address(s) {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(s)) if (value) params.set(name, value);
+  return params.toString();
+}
+
+// read takes over what the address says.
+function read() {
+  const params = new URLSearchParams(location.hash.slice(1));
+  for (const name of Object.keys(state)) state[name] = params.get(name) ?? '';
+  if (byId('search').value !== state.q && document.activeElement !== byId('search')) byId('search').value = state.q;
+  show();
+}
+
+// change narrows what is shown. The browser's back key leads over objects, not over each
+// letter that was typed.
+function change(part) {
+  Object.assign(state, part);
+  history.replaceState(null, '', `#${address(state)}`);
+  show();
+}
+
+const filterNow = () => ({ q: state.q.trim().toLowerCase(), namespace: state.ns, driver: state.driver, state: state.state });
+
+// show draws all that may have changed.
+function show() {
+  if (!model.ready) return;
+  const filter = filterNow();
+  document.body.classList.toggle('with-panel', Boolean(state.sel));
+  const opened = panel.ref !== state.sel;
+  panel.open(state.sel);
+  panel.refresh();
+  map.update(filter);
+  if (opened) {
+    map.show(state.sel);
+    if (state.sel) byId('panel-title')?.focus({ preventScroll: true });
+  }
+  showWaits(model, filter, actions.href);
+  showLegend(model, filter, (name) => change({ state: state.state === name ? '' : name }));
+  if (!byId('legend').querySelector('canvas')) paintLegend();
+  showChoices('namespace', model.namespaces, state.ns);
+  showChoices('driver', model.drivers, state.driver);
+  byId('clear').hidden = !(state.q || state.ns || state.driver || state.state);
+  const empty = map.rows.length === 0;
+  byId('empty').hidden = !empty;
+  byId('empty').textContent = model.nodes.size ? 'No slot is left by the filter.' : 'There are no nodes, or you may not see them.';
+  showStatus();
+  tick();
+}
+
+function showStatus() {
+  const parts = [`${plural(model.nodes.size, 'node')}${model.notReady ? `, ${model.notReady} not ready` : ''}`];
+  parts.push(model.limit ? `${model.taken_.toLocaleString('en')} of ${model.limit.toLocaleString('en')} slots taken` : 'no limits of slots known');
+  parts.push(model.waits.size === 1 ? '1 waits' : `${model.waits.size.toLocaleString('en')} wait`);
+  const text = parts.join(' · ');
+  if (byId('status').textContent !== text) byId('status').textContent = text;
+  byId('source').textContent = `${model.source}${model.frozen ? `, as it was at ${model.taken.slice(0, 19).replace('T', ' ')} UTC` : ''}`;
+  document.title = `${model.waits.size ? `(${model.waits.size}) ` : ''}Moorage — ${model.source}`;
+  showProblem();
+}
+
+// showProblem says why what is shown may be old, or not all there is.
+function showProblem() {
+  const silent = !stored && model.ready && (!connected || performance.now() - heard > 20000);
+  const lines = [];
+  if (silent) lines.push(`kubectl moorage web does not answer: what is shown is ${ago((performance.now() - heard) / 1000)} old. Was it ended?`);
+  else if (model.problem) lines.push(model.problem);
+  const partly = model.unseen.filter((u) => !u.missing);
+  if (partly.length) lines.push(`You may not list ${partly.map((u) => (u.namespace ? `${u.resource} outside namespace ${u.namespace}` : u.resource)).join(', ')}: what follows from them is missing.`);
+  if (model.unseen.some((u) => u.missing)) lines.push('Moorage is not installed in this cluster, or only in part: what is shown is what Kubernetes and the drivers do.');
+  const box = byId('problem');
+  const text = lines.join(' ');
+  box.hidden = !text;
+  box.classList.toggle('silent', silent);
+  if (box.textContent !== text) box.textContent = text;
+}
+
+// listen follows the command. After a gap, and after every new connection, the whole view
+// is sent again.
+function listen() {
+  const stream = new EventSource('stream');
+  let whole = false;
+  stream.addEventListener('open', () => { whole = false; });
+  stream.addEventListener('message', (event) => {
+    const message = JSON.parse(event.data);
+    heard = performance.now();
+    connected = true;
+    const before = model.seq;
+    if (message.view) whole = true;
+    if (!whole || !model.take(message)) {
+      stream.close();
+      setTimeout(listen, 200);
+      return;
+    }
+    if (model.seq !== before || message.view) announce(show);
+    else showStatus();
+  });
+  stream.addEventListener('error', () => {
+    connected = false;
+    showProblem();
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+  });
+}
+
+// announce tells a screen reader who waits now that did not before.
+function announce(draw) {
+  const before = announce.waits;
+  draw();
+  announce.waits = new Set(model.waits.keys());
+  if (!before) return;
+  const added = [...announce.waits].filter((ref) => !before.has(ref));
+  const ended = [...before].filter((ref) => !announce.waits.has(ref));
+  const words = (list, verb) => (list.length > 3 ? `${list.length} ${verb}` : list.map((ref) => `${ref.replace('/', ' ')} ${verb}`).join(', '));
+  const text = [added.length ? words(added, added.length > 1 ? 'wait' : 'waits') : '', ended.length ? words(ended, ended.length > 1 ? 'no longer wait' : 'no longer waits') : ''].filter(Boolean).join('; ');
+  if (text) actions.say(text);
+}
+
+const keys = [
+  ['/', 'search'], ['m', 'go to the map'], ['w', 'go to who waits'], ['← → ↑ ↓', 'from slot to slot, and from node to node'], ['Page ↑ ↓, Home, End', 'further'],
+  ['Enter', 'open the volume of a slot'], ['n', 'open the node of a slot'], ['Esc', 'close the panel, then the filters'], ['?', 'these keys'],
+];
+
+function help() {
+  const dialog = byId('help');
+  dialog.replaceChildren(el('h2', { id: 'help-title', text: 'Keys' }), el('dl', {}, keys.map(([key, what]) => [el('dt', {}, el('kbd', { text: key })), el('dd', { text: what })])),
+    el('p', { text: 'The address of the page is a link to what it shows. Nothing here changes the cluster.' }),
+    el('button', { type: 'button', on: { click: () => dialog.close() } }, 'Close'));
+  dialog.showModal();
+}
+
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId('help').open) return;
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  if (event.key === 'Escape') {
+    if (state.sel) actions.close();
+    else change({ q: '', ns: '', driver: '', state: '' });
+    if (!state.q) byId('search').value = '';
+    return;
+  }
+  if (typing) return;
+  const does = {
+    '/': () => { byId('search').focus(); byId('search').select(); },
+    '?': help,
+    m: () => byId('map').focus(),
+    w: () => (byId('waits').querySelector('a') ?? byId('map')).focus(),
+  }[event.key];
+  if (!does) return;
+  event.preventDefault();
+  does();
+});
+
+byId('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  byId('map').focus();
+});
+byId('namespace').addEventListener('change', (event) => change({ ns: event.target.value }));
+byId('driver').addEventListener('change', (event) => change({ driver: event.target.value }));
+byId('clear').addEventListener('click', () => {
+  byId('search').value = '';
+  change({ q: '', ns: '', driver: '', state: '' });
+  byId('map').focus();
+});
+byId('help-open').addEventListener('click', help);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => requestAnimationFrame(paintLegend));
+addEventListener('hashchange', read);
+setInterval(() => {
+  tick();
+  if (!stored) showProblem();
+}, 1000);
+
+if (stored) {
+  model.take({ seq: 1, now: stored.taken, frozen: true, source: stored.source, view: stored.view });
+} else listen();
+read();
+search.hide();
+
+// For who looks at the page from outside, such as its tests.
+window.moorage = { model, map, panel, state };

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// The map: a row for each driver at each node, a cell for each slot, on a canvas of which
+// only what can be seen is drawn.
+import { el, byId } from './dom.js';
+import { states } from './model.js';
+
+const narrowWidth = 560;
+const gap = 2;
+
+// mostStrips bounds the rows that are kept as they were drawn.
+const mostStrips = 400;
+
+export class SlotMap {
+  // actions has open(ref) and hover texts.
+  constructor(model, actions) {
+    this.model = model;
+    this.actions = actions;
+    this.box = byId('map');
+    this.canvas = byId('canvas');
+    this.context = this.canvas.getContext('2d');
+    this.filter = {};
+    this.rows = [];
+    this.focus = null;
+    this.selected = '';
+    this.labels = new Map();
+    this.strips = new Map();
+    this.frames = 0;
+    new ResizeObserver(() => this.update()).observe(this.box);
+    this.box.addEventListener('scroll', () => this.draw(), { passive: true });
+    this.box.addEventListener('keydown', (event) => this.key(event));
+    this.box.addEventListener('focus', () => this.draw());
+    this.box.addEventListener('blur', () => this.draw());
+    this.box.addEventListener('pointermove', (event) => this.hover(event));
+    this.box.addEventListener('pointerleave', () => { byId('tooltip').hidden = true; });
+    this.box.addEventListener('click', (event) => this.click(event));
+    for (const query of ['(prefers-color-scheme: dark)', '(prefers-contrast: more)', '(forced-colors: active)']) {
+      matchMedia(query).addEventListener('change', () => { this.sprites = null; this.draw(); });
+    }
+  }
+
+  // update takes over rows and filter, and lays them out anew.
+  update(filter = this.filter) {
+    this.filter = filter;
+    this.rows = this.model.visible(filter);
+    this.layout();
+    this.strips.clear();
+    this.restoreFocus();
+    this.draw();
+  }
+
+  layout() {
+    const width = this.box.clientWidth - 16;
+    const longest = this.rows.reduce((most, row) => Math.max(most, row.cells.length), 1);
+    const touch = width < narrowWidth;
+    this.stacked = touch || this.model.drivers.size > 1;
+    this.cell = touch ? 20 : 14;
+    this.pitch = this.cell + gap;
+    this.labelWidth = this.stacked ? 0 : 168;
+    this.labelHeight = this.stacked ? 18 : 0;
+    this.perLine = Math.max(1, Math.min(longest, Math.floor((width - this.labelWidth) / this.pitch)));
+    this.lines = Math.ceil(longest / this.perLine);
+    this.rowHeight = this.labelHeight + this.lines * this.pitch + (this.stacked ? 8 : 4);
+    this.blockWidth = Math.max(this.labelWidth + this.perLine * this.pitch + 20, this.stacked ? Math.min(width, 220) : 0);
+    this.columns = Math.max(1, Math.floor((width + 20) / this.blockWidth));
+    byId('map-size').style.height = `${Math.ceil(this.rows.length / this.columns) * this.rowHeight + 16}px`;
+    const ratio = window.devicePixelRatio || 1;
+    const [w, h] = [this.box.clientWidth, this.box.clientHeight];
+    if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(h * ratio) || this.ratio !== ratio) {
+      this.ratio = ratio;
+      this.canvas.width = Math.round(w * ratio);
+      this.canvas.height = Math.round(h * ratio);
+      this.canvas.style.width = `${w}px`;
+      this.canvas.style.height = `${h}px`;
+      this.labels.clear();
+    }
+    if (this.spriteCell !== this.cell || this.spriteRatio !== ratio) this.sprites = null;
+    this.box.setAttribute('aria-rowcount', this.rows.length);
+    this.box.setAttribute('aria-colcount', longest);
+  }
+
+  // draw asks for one frame, however often it is called before that.
+  draw() {
+    if (this.pending) return;
+    this.pending = requestAnimationFrame(() => {
+      this.pending = 0;
+      this.paint();
+    });
+  }
+
+  paint() {
+    this.frames++;
+    if (!this.sprites) this.makeSprites();
+    const { context: c, ratio } = this;
+    const top = Math.round(this.box.scrollTop * ratio) / ratio;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    const [first, last] = this.range(top);
+    for (let i = first; i < last; i++) {
+      const [x, y] = this.origin(i);
+      c.drawImage(this.strip(this.rows[i]), x - 1, y - top - 1, this.blockWidth, this.rowHeight);
+    }
+    this.paintMarks(top);
+  }
+
+  // origin is where a row begins in the map.
+  origin(i) {
+    return [8 + (i % this.columns) * this.blockWidth, 8 + Math.floor(i / this.columns) * this.rowHeight];
+  }
+
+  // cellIn is where a cell is in its row, cellAt where it is in the map.
+  cellIn(j) { return [this.labelWidth + (j % this.perLine) * this.pitch, this.labelHeight + Math.floor(j / this.perLine) * this.pitch]; }
+
+  cellAt(i, j) {
+    const [x, y] = this.origin(i);
+    const [cx, cy] = this.cellIn(j);
+    return [x + cx, y + cy];
+  }
+
+  // strip is a row as it is drawn, with one pixel around it: to scroll is to copy strips.
+  strip(row) {
+    const kept = this.strips.get(row.key);
+    if (kept) return kept;
+    if (this.strips.size >= mostStrips) this.strips.delete(this.strips.keys().next().value);
+    const canvas = document.createElement('canvas');
+    canvas.width = Math.round(this.blockWidth * this.ratio);
+    canvas.height = Math.round(this.rowHeight * this.ratio);
+    const c = canvas.getContext('2d');
+    c.scale(canvas.width / this.blockWidth, canvas.height / this.rowHeight);
+    c.translate(1, 1);
+    this.paintRow(c, row);
+    this.strips.set(row.key, canvas);
+    return canvas;
+  }
+
+  paintRow(c, row) {
+    const narrowed = this.filter.state || this.filter.namespace || this.filter.q;
+    this.paintLabel(c, row);
+    row.cells.forEach((cell, j) => {
+      const dim = narrowed && !this.model.matches(row, cell, this.filter);
+      const [x, y] = this.cellIn(j);
+      c.drawImage(this.sprites.get(cell.state)[dim ? 1 : 0], x, y, this.cell, this.cell);
+      if (cell.volume?.reason && !dim) {
+        c.fillStyle = this.colours.alert;
+        c.fillRect(x + this.cell - 5, y, 5, 5);
+      }
+    });
+    if (row.cells.length === 0) {
+      c.fillStyle = this.colours.faint;
+      c.fillText(row.driver ? 'no volumes, no limit' : 'no driver that attaches', this.labelWidth, this.labelHeight + this.cell / 2);
+    }
+  }
+
+  paintLabel(c, row) {
+    const sign = row.node.missing ? '? ' : !row.node.ready ? '✕ ' : row.node.outOfService ? '! ' : row.node.cordoned ? '⊘ ' : '';
+    const count = row.driver ? `${row.driver.slots.length}${row.driver.limit === undefined ? '' : `/${row.driver.limit}`}` : '';
+    const room = (this.stacked ? this.blockWidth - 20 : this.labelWidth - 8) - (count.length + 1) * 7;
+    const name = this.stacked && row.driver && this.model.drivers.size > 1 ? `${sign}${row.node.name}  ${row.driver.name}` : sign + row.node.name;
+    const middle = (this.stacked ? 9 : this.cell / 2);
+    c.font = this.font;
+    c.textBaseline = 'middle';
+    c.fillStyle = sign && sign !== '⊘ ' ? this.colours.alert : row.driver && !row.driver.registered ? this.colours.alert : this.colours.text;
+    c.fillText(this.shorten(c, name, room), 0, middle);
+    c.fillStyle = row.driver?.exhausted || row.driver?.free === 0 ? this.colours.alert : this.colours.faint;
+    if (this.stacked) c.fillText(count, room + 4, middle);
+    else {
+      c.textAlign = 'right';
+      c.fillText(count, this.labelWidth - 8, middle);
+      c.textAlign = 'left';
+    }
+  }
+
+  // shorten cuts out the middle of a name that is too long: both ends tell nodes apart.
+  shorten(c, text, room) {
+    const key = `${room}\n${text}`;
+    if (this.labels.has(key)) return this.labels.get(key);
+    let short = text;
+    for (let keep = text.length - 1; c.measureText(short).width > room && keep > 2; keep--) {
+      short = `${text.slice(0, Math.ceil(keep / 2))}…${text.slice(text.length - Math.floor(keep / 2))}`;
+    }
+    if (this.labels.size > 5000) this.labels.clear();
+    this.labels.set(key, short);
+    return short;
+  }
+
+  paintMarks(top) {
+    const c = this.context;
+    const outline = (i, j, colour, width) => {
+      const [x, y] = this.cellAt(i, j);
+      c.strokeStyle = colour;
+      c.lineWidth = width;
+      c.strokeRect(x - 1, y - top - 1, this.cell + 2, this.cell + 2);
+    };
+    if (this.selected) {
+      const [first, last] = this.range(top);
+      for (let i = first; i < last; i++) {
+        const row = this.rows[i];
+        if (this.selected === `node/${row.node.name}`) {
+          const [x, y] = this.origin(i);
+          c.fillStyle = this.colours.focus;
+          c.fillRect(x - 7, y - top, 3, this.rowHeight - 4);
+        }
+        row.cells.forEach((cell, j) => {
+          if (cell.slot && (this.selected === `volume/${cell.slot.volume}` || cell.slot.users?.includes(this.selected))) outline(i, j, this.colours.focus, 2.5);
+        });
+      }
+    }
+    if (this.focus && document.activeElement === this.box) {
+      const i = this.rowIndex();
+      if (i >= 0) {
+        outline(i, this.focus.j, this.colours.back, 4);
+        outline(i, this.focus.j, this.colours.text, 2);
+      }
+    }
+  }
+
+  range(top) {
+    return [
+      Math.max(0, Math.floor((top - 8) / this.rowHeight)) * this.columns,
+      Math.min(this.rows.length, (Math.ceil((top + this.box.clientHeight) / this.rowHeight) + 1) * this.columns),
+    ];
+  }
+
+  // makeSprites draws each kind of cell once. Kinds differ in form, not only in colour.
+  makeSprites() {
+    const css = getComputedStyle(document.documentElement);
+    const colour = (name) => css.getPropertyValue(`--${name}`).trim();
+    this.colours = Object.fromEntries(['text', 'faint', 'alert', 'focus', 'back'].map((name) => [name, colour(name)]));
+    this.font = `12px ${colour('font')}`;
+    this.sprites = new Map();
+    this.spriteCell = this.cell;
+    this.spriteRatio = this.ratio;
+    for (const [state] of states) this.sprites.set(state, [1, 0.22].map((alpha) => sprite(state, colour(state), this.cell, this.ratio, alpha)));
+    this.labels.clear();
+    this.strips.clear();
+  }
+
+  // hit is the row and cell at a point of the page.
+  hit(event) {
+    const box = this.box.getBoundingClientRect();
+    const x = event.clientX - box.left - this.box.clientLeft - 8;
+    const y = event.clientY - box.top - this.box.clientTop + this.box.scrollTop - 8;
+    const column = Math.floor(x / this.blockWidth);
+    if (x < 0 || y < 0 || column >= this.columns) return null;
+    const i = Math.floor(y / this.rowHeight) * this.columns + column;
+    const row = this.rows[i];
+    if (!row) return null;
+    const cx = Math.floor((x - column * this.blockWidth - this.labelWidth) / this.pitch);
+    const cy = Math.floor(((y % this.rowHeight) - this.labelHeight) / this.pitch);
+    const j = cy * this.perLine + cx;
+    const inside = cx >= 0 && cx < this.perLine && cy >= 0 && cy < this.lines && j < row.cells.length;
+    return { i, row, j: inside ? j : -1, cell: inside ? row.cells[j] : null };
+  }
+
+  click(event) {
+    const hit = this.hit(event);
+    if (!hit) return;
+    if (hit.j >= 0) this.moveTo(hit.i, hit.j);
+    this.actions.open(hit.cell?.slot && this.model.volumes.has(hit.cell.slot.volume) ? `volume/${hit.cell.slot.volume}` : `node/${hit.row.node.name}`);
+  }
+
+  hover(event) {
+    const tooltip = byId('tooltip');
+    const hit = event.pointerType === 'mouse' ? this.hit(event) : null;
+    this.box.style.cursor = hit ? 'pointer' : '';
+    tooltip.hidden = !hit;
+    if (!hit) return;
+    const lines = hit.cell ? describeCell(hit.row, hit.cell) : describeNode(hit.row);
+    tooltip.replaceChildren(...lines.map((line) => el('div', { text: line })));
+    tooltip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - tooltip.offsetWidth - 8))}px`;
+    tooltip.style.top = `${Math.min(event.clientY + 14, innerHeight - tooltip.offsetHeight - 8)}px`;
+  }
+
+  rowIndex() { return this.focus ? this.rows.findIndex((row) => row.key === this.focus.key) : -1; }
+
+  // restoreFocus keeps the focus on its node where rows have changed.
+  restoreFocus() {
+    if (!this.focus) {
+      this.moveTo(0, 0, false);
+      return;
+    }
+    const i = this.rowIndex();
+    if (i < 0 && this.rows.length) this.moveTo(Math.min(this.focus.i, this.rows.length - 1), this.focus.j, false);
+    else if (i >= 0) this.moveTo(i, this.focus.j, false);
+    else this.focus = null;
+  }
+
+  moveTo(i, j, scroll = true) {
+    const row = this.rows[i];
+    if (!row) return;
+    this.focus = { key: row.key, i, j: Math.max(0, Math.min(j, row.cells.length - 1)) };
+    const [, y] = this.cellAt(i, this.focus.j);
+    const [, top] = this.origin(i);
+    if (scroll && top - 8 < this.box.scrollTop) this.box.scrollTop = top - 8;
+    else if (scroll && y + this.pitch + 8 > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = y + this.pitch + 8 - this.box.clientHeight;
+    const cell = row.cells[this.focus.j];
+    byId('focus-row').setAttribute('aria-rowindex', i + 1);
+    const name = byId('focus-node');
+    name.textContent = row.node.name;
+    const text = byId('focus-cell');
+    text.setAttribute('aria-colindex', this.focus.j + 1);
+    text.textContent = cell ? `slot ${this.focus.j + 1} of ${row.cells.length}: ${describeCell(row, cell).join(', ')}` : describeNode(row).join(', ');
+    this.box.setAttribute('aria-activedescendant', 'focus-cell');
+    this.draw();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || this.rows.length === 0) return;
+    if (!this.focus) this.moveTo(0, 0);
+    const i = Math.max(0, this.rowIndex());
+    const { j } = this.focus;
+    const row = this.rows[i];
+    const page = Math.max(1, Math.floor(this.box.clientHeight / this.rowHeight) - 1) * this.columns;
+    const clamp = (n) => Math.max(0, Math.min(n, this.rows.length - 1));
+    const moves = {
+      ArrowRight: () => (j + 1 < row.cells.length ? this.moveTo(i, j + 1) : i + 1 < this.rows.length && this.moveTo(i + 1, 0)),
+      ArrowLeft: () => (j > 0 ? this.moveTo(i, j - 1) : i > 0 && this.moveTo(i - 1, this.rows[i - 1].cells.length - 1)),
+      ArrowDown: () => this.down(i, j, 1),
+      ArrowUp: () => this.down(i, j, -1),
+      PageDown: () => this.moveTo(clamp(i + page), j),
+      PageUp: () => this.moveTo(clamp(i - page), j),
+      Home: () => this.moveTo(event.shiftKey ? 0 : i, 0),
+      End: () => this.moveTo(event.shiftKey ? this.rows.length - 1 : i, Infinity),
+      Enter: () => this.open(row, row.cells[j]),
+      ' ': () => this.open(row, row.cells[j]),
+      n: () => this.actions.open(`node/${row.node.name}`),
+    };
+    if (!moves[event.key]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    moves[event.key]();
+  }
+
+  // down moves within a node's lines first, then to the node below.
+  down(i, j, step) {
+    const line = Math.floor(j / this.perLine) + step;
+    const cells = this.rows[i].cells.length;
+    if (line >= 0 && line * this.perLine < cells) {
+      this.moveTo(i, Math.min(j + step * this.perLine, cells - 1));
+      return;
+    }
+    const next = this.rows[i + step * this.columns] ? i + step * this.columns : i;
+    if (next === i) return;
+    const lastLine = Math.floor((this.rows[next].cells.length - 1) / this.perLine) * this.perLine;
+    this.moveTo(next, step > 0 ? j % this.perLine : Math.max(0, lastLine) + (j % this.perLine));
+  }
+
+  open(row, cell) {
+    this.actions.open(cell?.slot && this.model.volumes.has(cell.slot.volume) ? `volume/${cell.slot.volume}` : `node/${row.node.name}`);
+  }
+
+  // show scrolls to an object.
+  show(ref) {
+    this.selected = ref;
+    const i = this.rows.findIndex((row) => ref === `node/${row.node.name}` || row.cells.some((cell) => cell.slot && (ref === `volume/${cell.slot.volume}` || cell.slot.users?.includes(ref))));
+    if (i >= 0) {
+      const [, y] = this.origin(i);
+      if (y < this.box.scrollTop || y + this.rowHeight > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = Math.max(0, y - this.box.clientHeight / 3);
+    }
+    this.draw();
+  }
+}
+
+// describeNode says in words what a row's label shows.
+export function describeNode(row) {
+  const { node, driver } = row;
+  const lines = [`node ${node.name}`];
+  if (node.missing) lines.push('there is no such node');
+  else if (!node.ready) lines.push('not ready');
+  if (node.cordoned) lines.push('cordoned');
+  if (node.outOfService) lines.push('taint out-of-service');
+  if (!driver) return [...lines, 'no driver that attaches volumes'];
+  lines.push(`${driver.name}: ${driver.slots.length} taken${driver.limit === undefined ? ', no limit' : ` of ${driver.limit}, ${driver.free} free`}`);
+  if (!driver.registered) lines.push('driver not registered');
+  if (driver.exhausted) lines.push('the driver says ResourceExhausted');
+  return lines;
+}
+
+// describeCell says in words what a cell shows.
+export function describeCell(row, cell) {
+  if (!cell.slot) return ['free', `node ${row.node.name}`];
+  const lines = [`${cell.state}, ${cell.slot.state}`, `volume ${cell.slot.volume}`];
+  if (cell.volume?.claim) lines.push(`claim ${cell.volume.claim}`);
+  if (cell.volume?.reason) lines.push(`can't leave: ${cell.volume.reason}`);
+  for (const user of cell.slot.users ?? []) lines.push(user.replace('/', ' '));
+  lines.push(`node ${row.node.name}${row.node.ready ? '' : ', not ready'}`);
+  return lines;
+}
+
+// sprite draws one kind of cell.
+export function sprite(state, colour, size, ratio, alpha) {
+  const canvas = document.createElement('canvas');
+  canvas.width = canvas.height = Math.round(size * ratio);
+  const c = canvas.getContext('2d');
+  c.scale(ratio, ratio);
+  c.globalAlpha = alpha;
+  c.fillStyle = c.strokeStyle = colour;
+  const box = new Path2D();
+  box.roundRect(1, 1, size - 2, size - 2, 2.5);
+  const forms = {
+    used: () => c.fill(box),
+    kept: () => {
+      c.lineWidth = 1.5;
+      c.stroke(box);
+      c.fillRect(1, size / 2, size - 2, size / 2 - 1);
+    },
+    leaving: () => {
+      c.lineWidth = 1.5;
+      c.stroke(box);
+      c.clip(box);
+      c.beginPath();
+      for (let x = -size; x < size; x += 4) { c.moveTo(x, size); c.lineTo(x + size, 0); }
+      c.lineWidth = 2;
+      c.stroke();
+    },
+    reserved: () => {
+      c.lineWidth = 2.5;
+      c.setLineDash([3, 2]);
+      c.stroke(box);
+    },
+    unknown: () => {
+      c.fill(box);
+      c.globalCompositeOperation = 'destination-out';
+      c.font = `bold ${size - 3}px sans-serif`;
+      c.textAlign = 'center';
+      c.textBaseline = 'middle';
+      c.globalAlpha = 1;
+      c.fillText('?', size / 2, size / 2 + 0.5);
+    },
+    free: () => {
+      c.lineWidth = 1;
+      box.roundRect(1, 1, size - 2, size - 2, 2.5);
+      c.stroke(box);
+    },
+  };
+  forms[state]();
+  return canvas;
+}

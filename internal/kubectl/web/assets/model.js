@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page knows: the view that the command has sent, and what follows from it for the
+// screen. Nothing is decided here: states, reasons and links are the command's.
+
+// states of slots in the order of the legend, with what they mean.
+export const states = [
+  ['used', 'Attached or being attached, and wanted'],
+  ['kept', 'Unwanted, and kept for a while (detachDelay)'],
+  ['leaving', 'Unwanted, and not detached yet'],
+  ['reserved', 'Promised or asked for, and not attached yet'],
+  ['unknown', 'Nobody can say whether the volume is still there: it counts'],
+  ['free', 'Free'],
+];
+
+// mostCells bounds what is drawn of one driver at one node.
+const mostCells = 256;
+
+const names = (list, key) => new Map(list.map((item) => [item[key], item]));
+
+export class Model {
+  constructor() {
+    this.seq = 0;
+    this.ready = false;
+    this.nodes = new Map();
+    this.volumes = new Map();
+    this.waits = new Map();
+    this.links = [];
+    this.unseen = [];
+    this.positions = new Map();
+    this.history = new Map();
+    this.problem = '';
+    this.source = '';
+    this.frozen = false;
+    this.base = Date.now() / 1000;
+    this.at = performance.now();
+    this.index();
+  }
+
+  // now is the cluster's time, in seconds since 1970.
+  now() { return this.frozen ? this.base : this.base + (performance.now() - this.at) / 1000; }
+
+  // take takes a message in. False when one was missed: then the whole view is needed.
+  take(message) {
+    this.problem = message.problem ?? '';
+    this.frozen = Boolean(message.frozen);
+    this.source = message.source ?? this.source;
+    this.base = Date.parse(message.now) / 1000;
+    this.at = performance.now();
+    if (message.view) this.replace(message.view);
+    else if (message.delta) {
+      if (message.from !== this.seq) return false;
+      this.apply(message.delta);
+    } else return true;
+    this.seq = message.seq;
+    this.ready = true;
+    this.index();
+    return true;
+  }
+
+  replace(view) {
+    this.taken = view.taken;
+    this.nodes = names(view.nodes, 'name');
+    this.volumes = names(view.volumes, 'key');
+    this.waits = names(view.waits, 'ref');
+    this.links = view.links;
+    this.unseen = view.unseen;
+  }
+
+  apply(delta) {
+    this.taken = delta.taken;
+    for (const node of delta.nodes ?? []) {
+      this.remember(this.nodes.get(node.name), node);
+      this.nodes.set(node.name, node);
+    }
+    for (const volume of delta.volumes ?? []) this.volumes.set(volume.key, volume);
+    for (const wait of delta.waits ?? []) this.waits.set(wait.ref, wait);
+    for (const name of delta.gone?.nodes ?? []) this.nodes.delete(name);
+    for (const key of delta.gone?.volumes ?? []) this.volumes.delete(key);
+    for (const ref of delta.gone?.waits ?? []) this.waits.delete(ref);
+    if (delta.links) this.links = delta.links;
+    if (delta.unseen) this.unseen = delta.unseen;
+  }
+
+  // remember keeps how volumes have changed at a node while the page was open.
+  remember(was, is) {
+    const statesOf = (node) => new Map((node?.drivers ?? []).flatMap((d) => d.slots.map((s) => [s.volume, s])));
+    const before = statesOf(was);
+    const after = statesOf(is);
+    const note = (volume, from, to) => {
+      if (!this.history.has(volume)) this.history.set(volume, []);
+      this.history.get(volume).push({ node: is.name, at: this.base, from, to });
+    };
+    for (const [volume, slot] of after) {
+      const old = before.get(volume);
+      if (old?.slot !== slot.slot) note(volume, old?.slot, slot.slot);
+    }
+    for (const [volume, old] of before) if (!after.has(volume)) note(volume, old.slot, undefined);
+  }
+
+  // index computes what is looked up often.
+  index() {
+    this.from = Map.groupBy(this.links, (link) => link.from);
+    this.to = Map.groupBy(this.links.filter((link) => link.to), (link) => link.to);
+    this.drivers = new Set();
+    this.namespaces = new Set();
+    this.rows = [];
+    this.counts = Object.fromEntries(states.map(([state]) => [state, 0]));
+    this.taken_ = 0;
+    this.limit = 0;
+    this.notReady = 0;
+    for (const volume of this.volumes.values()) if (volume.claim) this.namespaces.add(volume.claim.split('/', 1)[0]);
+    for (const wait of this.waits.values()) this.namespaces.add(wait.ref.split('/')[1]);
+    const sorted = [...this.nodes.values()].sort((a, b) => compareNames(a.name, b.name));
+    for (const node of sorted) {
+      if (!node.ready) this.notReady++;
+      if (node.drivers.length === 0) this.rows.push({ key: `${node.name}\n`, node, driver: null, cells: [] });
+      for (const driver of node.drivers) this.rows.push(this.row(node, driver));
+    }
+  }
+
+  // row has a cell for each slot. A volume keeps its place for as long as it is there.
+  row(node, driver) {
+    const key = `${node.name}\n${driver.name}`;
+    this.drivers.add(driver.name);
+    const slots = new Map(driver.slots.map((slot) => [slot.volume, slot]));
+    const places = (this.positions.get(key) ?? []).map((volume) => (slots.has(volume) ? volume : null));
+    const placed = new Set(places);
+    let hole = 0;
+    for (const volume of slots.keys()) {
+      if (placed.has(volume)) continue;
+      while (hole < places.length && places[hole] !== null) hole++;
+      places[hole] = volume;
+    }
+    while (places.length && places.at(-1) === null) places.pop();
+    this.positions.set(key, places);
+    const free = driver.free ?? 0;
+    const holes = places.filter((place) => place === null).length;
+    const cells = places.map((volume) => this.cell(slots.get(volume)));
+    for (let i = holes; i < free && cells.length < mostCells; i++) cells.push({ state: 'free' });
+    for (const slot of driver.slots) this.counts[slot.slot]++;
+    this.counts.free += free;
+    if (driver.limit !== undefined) {
+      this.taken_ += driver.slots.length;
+      this.limit += driver.limit;
+    }
+    return { key, node, driver, cells };
+  }
+
+  cell(slot) {
+    if (!slot) return { state: 'free' };
+    const volume = this.volumes.get(slot.volume);
+    const namespace = volume?.claim?.split('/', 1)[0] ?? slot.users?.[0]?.split('/')[1];
+    if (namespace) this.namespaces.add(namespace);
+    return { state: slot.slot, slot, volume, namespace };
+  }
+
+  // matches says whether a cell is one of those that a filter asks for.
+  matches(row, cell, filter) {
+    if (filter.state && cell.state !== filter.state) return false;
+    if (filter.namespace && cell.namespace !== filter.namespace) return false;
+    if (!filter.q) return true;
+    const q = filter.q;
+    if (row.node.name.toLowerCase().includes(q)) return true;
+    return Boolean(cell.slot) && [cell.slot.volume, cell.volume?.claim, cell.volume?.handle, cell.volume?.reason, ...(cell.slot.users ?? [])]
+      .some((text) => text?.toLowerCase().includes(q));
+  }
+
+  // visible are the rows that a filter leaves.
+  visible(filter) {
+    const narrowed = filter.state || filter.namespace || filter.q;
+    return this.rows.filter((row) => {
+      if (filter.driver && row.driver?.name !== filter.driver) return false;
+      if (!narrowed) return true;
+      if (row.cells.length === 0) return !filter.state && !filter.namespace && row.node.name.toLowerCase().includes(filter.q);
+      return row.cells.some((cell) => this.matches(row, cell, filter));
+    });
+  }
+
+  // find lists what a text is part of the name of.
+  find(text, most) {
+    const q = text.toLowerCase();
+    const found = new Map();
+    const add = (ref, about) => { if (found.size < most && !found.has(ref)) found.set(ref, about); };
+    const has = (value) => value?.toLowerCase().includes(q);
+    for (const wait of this.waits.values()) if (has(wait.ref) || has(wait.code)) add(wait.ref, `waits: ${wait.code ?? wait.state}`);
+    for (const name of this.nodes.keys()) if (has(name)) add(`node/${name}`, this.nodes.get(name).ready ? 'node' : 'node, not ready');
+    for (const v of this.volumes.values()) {
+      if (found.size >= most) break;
+      if (has(v.key) || has(v.claim) || has(v.handle) || has(v.reason)) add(`volume/${v.key}`, [v.claim, v.state, v.holder && `at ${v.holder}`].filter(Boolean).join(', '));
+    }
+    for (const row of this.rows) {
+      if (found.size >= most) break;
+      for (const cell of row.cells) for (const user of cell.slot?.users ?? []) if (has(user)) add(user, `at ${row.node.name}, with ${cell.slot.volume}`);
+    }
+    return [...found].map(([ref, about]) => ({ ref, about }));
+  }
+
+  // slotsOf are the slots that a volume takes, with their nodes.
+  slotsOf(key) {
+    return this.rows.flatMap((row) => row.cells.filter((cell) => cell.slot?.volume === key).map((cell) => ({ row, cell })));
+  }
+
+  // about is all that the view says of an object: what is shown of it is drawn anew when
+  // that changes.
+  about(ref) {
+    const [kind, name] = split(ref);
+    const of = { volume: () => [this.volumes.get(name), this.slotsOf(name).map(({ row, cell }) => [row.node.name, cell.slot])], node: () => this.nodes.get(name) }[kind];
+    return JSON.stringify([of?.(), this.waits.get(ref), this.from.get(ref), this.to.get(ref)]);
+  }
+
+  knows(ref) {
+    const [kind, name] = split(ref);
+    if (kind === 'volume') return this.volumes.has(name);
+    if (kind === 'node') return this.nodes.has(name);
+    return true;
+  }
+}
+
+// split takes a reference apart: what follows the first slash is the name.
+export function split(ref) {
+  const at = ref.indexOf('/');
+  return [ref.slice(0, at), ref.slice(at + 1)];
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+// compareNames has worker-2 before worker-10.
+export const compareNames = (a, b) => collator.compare(a, b);

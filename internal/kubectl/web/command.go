@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package web is kubectl moorage web: a page on this machine that shows nodes and their
+// slots, where volumes are, who waits and for what.
+//
+// Reads: everything the ledger is made of, as it changes; Leases and events of what is
+// looked at; the API server's version, to see that it answers. Decides: nothing: what is
+// shown is computed in facts and explain. Writes: nothing but the file of --out.
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/view"
+)
+
+const examples = `  # Open the page in the browser
+  kubectl moorage web
+
+  # On a machine without a browser: print the address, and reach it through a tunnel
+  kubectl moorage web --open=false --port 8080
+  ssh -L 8080:127.0.0.1:8080 jumphost
+
+  # Look at a bundle that somebody has sent
+  kubectl moorage web --bundle moorage-bundle.tar.gz
+
+  # Write the page into one file, and attach it to the incident
+  kubectl moorage web --out incident.html`
+
+// options are the flags.
+type options struct {
+	base    *command.Base
+	address string
+	port    uint16
+	open    bool
+	out     string
+}
+
+// NewCommand makes the command.
+func NewCommand(b *command.Base) *cobra.Command {
+	o := &options{base: b}
+	cmd := &cobra.Command{
+		Use: "web", Short: "Show nodes, slots, volumes and who waits for what on a page in the browser; Ctrl-C ends it",
+		Long: "Show nodes, slots, volumes and who waits for what on a page in the browser. Ctrl-C ends it.\n\n" +
+			"The page is served by this command, on this machine only, with your rights; it reads, follows what changes, and loads nothing from elsewhere. " +
+			"Its address has a secret token: who has the address, and can reach this machine's ports, sees what you may see. " +
+			"Keys: arrows move over the map, Enter opens a volume, n its node, / searches, Esc closes, ? shows all keys.",
+		Example: examples, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("open") {
+				o.open = b.Style().Terminal
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
+	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
+	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
+	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, and end")
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	c, err := o.base.Connect()
+	if err != nil {
+		return err
+	}
+	if o.out != "" {
+		return o.write(ctx, c)
+	}
+	return o.serve(ctx, c)
+}
+
+// source names what is shown: the file, or the cluster.
+func (o *options) source(c *cluster.Cluster) string {
+	if file := o.base.Flags.Bundle; file != "" {
+		return filepath.Base(file)
+	}
+	return c.Config.Host
+}
+
+// serve serves the page until ctx ends.
+func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	h, ended := newHub(), make(chan error, 2)
+	_, changed := h.get()
+	go func() { ended <- follow(ctx, c, h) }()
+	select { // an error of the first look is this command's
+	case err := <-ended:
+		return err
+	case <-changed:
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(o.address, strconv.Itoa(int(o.port))))
+	if err != nil {
+		return err
+	}
+	if o.base.Flags.Bundle == "" {
+		go probe(ctx, c, h)
+	}
+	s := &server{hub: h, source: o.source(c), frozen: o.base.Flags.Bundle != "", clock: c.Clock}
+	s.detail = func(ctx context.Context, ref string) (Detail, error) {
+		now, _ := h.get()
+		return (&details{cluster: c, world: now.world}).of(ctx, ref)
+	}
+	token := newToken()
+	web := &http.Server{Handler: s.handler(token, o.address), ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
+	o.announce(ctx, listener.Addr(), token)
+	go func() { ended <- web.Serve(listener) }()
+	select {
+	case <-ctx.Done():
+		return web.Close()
+	case err := <-ended:
+		return errors.Join(err, web.Close())
+	}
+}
+
+// announce prints the page's address, and opens it.
+func (o *options) announce(ctx context.Context, at net.Addr, token string) {
+	host := at.String()
+	if a, err := netip.ParseAddrPort(host); err == nil {
+		switch {
+		case a.Addr().IsUnspecified():
+			host = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(a.Port())))
+			fallthrough
+		case !a.Addr().IsLoopback():
+			fmt.Fprintf(o.base.Streams.ErrOut, "Warning: --address %s lets others of the network in who know the address below, and it is not encrypted.\n", o.address)
+		}
+	}
+	url := "http://" + host + "/" + token + "/"
+	fmt.Fprintf(o.base.Streams.Out, "%s\nCtrl-C ends it. The address is a secret: it shows what you may see.\n", url)
+	if o.open {
+		if err := openBrowser(ctx, url); err != nil {
+			fmt.Fprintf(o.base.Streams.ErrOut, "No browser could be opened (%v): open the address yourself.\n", err)
+		}
+	}
+}
+
+// idle is how many times as long as it took to make a view no other one is made.
+const idle = 4
+
+// follow makes a view of the cluster at every change.
+func follow(ctx context.Context, c *cluster.Cluster, h *hub) error {
+	return c.Follow(ctx, func(w *facts.World) error {
+		began := time.Now()
+		h.set(w, view.Of(w))
+		select {
+		case <-ctx.Done():
+		case <-time.After(idle * time.Since(began)):
+		}
+		return nil
+	})
+}
+
+// probe says whether the API server still answers: a watch that is silent looks like a
+// cluster in which nothing happens.
+func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
+	ticker := time.NewTicker(heartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		h.setProblem(c.Problem(ctx, heartbeat))
+	}
+}
+
+// mostStored bounds the objects whose details are in a page of one file.
+const mostStored = 300
+
+// write writes the page as one file.
+func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
+	w, err := c.Read(ctx)
+	if err != nil {
+		return err
+	}
+	s := Static{Source: o.source(c), Taken: w.Now, View: view.Of(w), Details: map[string]Detail{}}
+	d := &details{cluster: c, world: w}
+	all := s.View.Refs()
+	for _, ref := range all[:min(len(all), mostStored)] {
+		detail, err := d.of(ctx, ref)
+		missing := (*command.NotFoundError)(nil)
+		switch {
+		case errors.As(err, &missing):
+		case err != nil:
+			return fmt.Errorf("%s: %w", ref, err)
+		default:
+			s.Details[ref] = detail
+		}
+	}
+	file, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(WriteStatic(file, s), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.base.Streams.Out, "%s shows the cluster at %s, with what is known of %d of %d objects. Open it in a browser.\n",
+		o.out, w.Now.UTC().Format(time.RFC3339), len(s.Details), len(all))
+	return nil
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/explain"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
+)
+
+// Detail is what is known of one object.
+type Detail struct {
+	Ref    string `json:"ref"`
+	Answer string `json:"answer"`
+	// Cause is what is wrong, and what to do; nil where nothing is.
+	Cause *facts.Cause `json:"cause,omitempty"`
+	// Text is what kubectl moorage explain -o wide prints, Commands what says the same in a
+	// terminal.
+	Text     string   `json:"text,omitempty"`
+	Commands []string `json:"commands,omitempty"`
+	// Volume is the volume, of a volume or a claim.
+	Volume *facts.Volume `json:"volume,omitempty"`
+	// Plan is what a drain of a node would do.
+	Plan *Plan `json:"plan,omitempty"`
+	// Timelines are of the pods that use a volume or want it.
+	Timelines []facts.Timeline `json:"timelines,omitempty"`
+}
+
+// Plan is a drain plan.
+type Plan struct {
+	Answer string `json:"answer"`
+	// Waits: a pod would wait, or the node is not ready.
+	Waits bool   `json:"waits"`
+	Text  string `json:"text"`
+}
+
+// mostTimelines bounds the pods of a volume whose timelines are shown: each is a request.
+const mostTimelines = 6
+
+// details looks objects up in a world.
+type details struct {
+	cluster *cluster.Cluster
+	world   *facts.World
+}
+
+// of is what is known of an object that is named as in view.
+func (d *details) of(ctx context.Context, ref string) (Detail, error) {
+	kind, name, _ := strings.Cut(ref, "/")
+	namespace, inNamespace, _ := strings.Cut(name, "/")
+	var out Detail
+	var err error
+	switch kind {
+	case "pod":
+		out, err = d.explained(ctx, "pod", namespace, inNamespace)
+		if err == nil {
+			out.Timelines, err = d.timelines(ctx, []facts.Requester{{Kind: "Pod", Namespace: namespace, Name: inNamespace}})
+		}
+	case "claim":
+		out, err = d.explained(ctx, "pvc", namespace, inNamespace)
+	case "volume":
+		out, err = d.volume(ctx, name)
+	case "node":
+		out, err = d.node(ctx, name)
+	case "ticket":
+		out, err = d.ticket(namespace, inNamespace)
+	default:
+		err = &command.NotFoundError{Message: fmt.Sprintf("%q names no object", ref)}
+	}
+	out.Ref = ref
+	return out, err
+}
+
+// explained is what explain says of an object.
+func (d *details) explained(ctx context.Context, kind, namespace, name string) (Detail, error) {
+	x, err := explain.Of(ctx, d.cluster, d.world, kind, namespace, name)
+	if err != nil {
+		return Detail{}, err
+	}
+	out := Detail{Answer: x.Answer, Text: x.Text, Commands: commands("explain "+kind+"/"+name+inside(namespace)+" -o wide", name, namespace)}
+	switch value := x.Value.(type) {
+	case facts.Pod:
+		out.Cause = value.Cause
+		out.Commands = append(out.Commands, commands("timeline "+name+inside(namespace), name, namespace)...)
+	case facts.Storage:
+		out.Cause, out.Volume = value.Cause, value.Volume
+	case facts.NodeView:
+		out.Cause = value.Cause
+	}
+	return out, nil
+}
+
+func inside(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " -n " + namespace
+}
+
+// plainName is a name that a shell takes as it is. The API server lets no others pass; a
+// bundle may come from anybody.
+var plainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+
+// commands is a command line to copy; none where a name is not what the API server allows.
+func commands(line string, names ...string) []string {
+	for _, name := range names {
+		if name != "" && !plainName.MatchString(name) {
+			return nil
+		}
+	}
+	return []string{"kubectl moorage " + line}
+}
+
+// volume is what is known of a volume, by its PersistentVolume where it has one.
+func (d *details) volume(ctx context.Context, key string) (Detail, error) {
+	list := d.world.ListVolumes("")
+	i := slices.IndexFunc(list, func(v facts.Volume) bool { return v.Key() == key })
+	if i < 0 {
+		return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("volume %q is not known any more", key)}
+	}
+	v := &list[i]
+	out := Detail{Answer: "is " + v.State + "; no PersistentVolume names it."}
+	if v.PersistentVolume != "" {
+		namespace, claim, hasClaim := strings.Cut(v.Claim, "/")
+		var err error
+		if hasClaim && d.world.Claim(namespace, claim) != nil {
+			out, err = d.explained(ctx, "pvc", namespace, claim)
+		} else {
+			out, err = d.explained(ctx, "pv", "", v.PersistentVolume)
+		}
+		if err != nil {
+			return Detail{}, err
+		}
+	}
+	out.Volume = v
+	var err error
+	out.Timelines, err = d.timelines(ctx, podsOf(v))
+	return out, err
+}
+
+// podsOf are the pods that have a volume or want it: those that wait first.
+func podsOf(v *facts.Volume) []facts.Requester {
+	var list []facts.Requester
+	add := func(r facts.Requester) {
+		if r.Kind == "Pod" && !slices.Contains(list, r) && len(list) < mostTimelines {
+			list = append(list, r)
+		}
+	}
+	if v.Next != nil {
+		add(v.Next.Who)
+	}
+	for _, w := range v.Waiting {
+		add(w.Who)
+	}
+	for _, n := range v.Nodes {
+		for _, u := range n.Users {
+			add(u.Requester)
+		}
+	}
+	return list
+}
+
+func (d *details) timelines(ctx context.Context, pods []facts.Requester) ([]facts.Timeline, error) {
+	var list []facts.Timeline
+	for _, p := range pods {
+		if d.world.Pod(p.Namespace, p.Name) == nil {
+			continue
+		}
+		in := *d.cluster
+		in.Namespace = p.Namespace
+		t, err := timeline.Of(ctx, &in, d.world, p.Name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+func (d *details) node(ctx context.Context, name string) (Detail, error) {
+	i := slices.IndexFunc(d.world.ListNodes(), func(n facts.NodeState) bool { return n.Node == name })
+	if i >= 0 && d.world.Node(name) == nil {
+		return Detail{Answer: "can't be read, or does not exist: volumes are bound to it all the same."}, nil
+	}
+	out, err := d.explained(ctx, "node", "", name)
+	if err != nil {
+		return out, err
+	}
+	plan := d.world.DrainPlan(name)
+	var text bytes.Buffer
+	if err := screen.DrainPlan(&text, screen.Style{}, plan, d.world.Now); err != nil {
+		return out, err
+	}
+	out.Plan = &Plan{Answer: plan.Answer, Waits: plan.Waits > 0 || plan.Dead, Text: text.String()}
+	out.Commands = append(out.Commands, commands("drain-plan "+name, name)...)
+	return out, nil
+}
+
+func (d *details) ticket(namespace, name string) (Detail, error) {
+	for _, t := range d.world.ListTickets(namespace, false) {
+		if t.Name != name {
+			continue
+		}
+		out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: commands("tickets"+inside(namespace), namespace)}
+		if len(t.Reasons) > 0 {
+			r := t.Reasons[0]
+			out.Cause = &facts.Cause{Of: facts.OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+		}
+		return out, nil
+	}
+	return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("ticket %s/%s has ended", namespace, name)}
+}
