@@ -206,6 +206,14 @@ func TestAnyCluster(t *testing.T) {
 			}
 			show(t, plan)
 		}
+		for _, v := range w.ListVolumes("") {
+			if found, ok := w.VolumeOf(v.Key()); !ok || found.Handle != v.Handle || found.Driver != v.Driver {
+				t.Fatalf("%s is found as %+v", v.Key(), found)
+			}
+		}
+		if _, ok := w.VolumeOf("no-such-volume"); ok {
+			t.Fatal("a volume that there is none of is found")
+		}
 		show(t, w.ListVolumes(""))
 		show(t, w.ListTickets("", true))
 		show(t, w.ListWaits())

@@ -5,6 +5,7 @@ package facts
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,20 @@ func (v *Volume) Key() string {
 		return ""
 	}
 	return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}.String()
+}
+
+// VolumeOf finds a volume by its key; false for one that is not known any more.
+func (w *World) VolumeOf(key string) (Volume, bool) {
+	id := ledger.VolumeID{}
+	if pv := w.Snapshot.PersistentVolume(key); pv != nil {
+		id = pv.Volume
+	} else if driver, handle, ok := strings.Cut(key, "^"); ok {
+		id = ledger.VolumeID{Driver: driver, Handle: handle}
+	}
+	if w.Snapshot.Volume(id) == nil {
+		return Volume{}, false
+	}
+	return w.Volume(id), true
 }
 
 // Volume describes a volume. The zero value stands for one that is not known.

@@ -151,8 +151,9 @@ func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 	}
 }
 
-// idle is how many times as long as it took to make a view no other one is made.
-const idle = 4
+// idle is how many times as long as it took to make a view no other one is made, beside
+// what the cluster's own following waits.
+const idle = 1
 
 // follow makes a view of the cluster at every change.
 func follow(ctx context.Context, c *cluster.Cluster, h *hub) error {

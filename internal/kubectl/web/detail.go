@@ -122,12 +122,11 @@ func commands(line string, names ...string) []string {
 
 // volume is what is known of a volume, by its PersistentVolume where it has one.
 func (d *details) volume(ctx context.Context, key string) (Detail, error) {
-	list := d.world.ListVolumes("")
-	i := slices.IndexFunc(list, func(v facts.Volume) bool { return v.Key() == key })
-	if i < 0 {
+	found, ok := d.world.VolumeOf(key)
+	if !ok {
 		return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("volume %q is not known any more", key)}
 	}
-	v := &list[i]
+	v := &found
 	out := Detail{Answer: "is " + v.State + "; no PersistentVolume names it."}
 	if v.PersistentVolume != "" {
 		namespace, claim, hasClaim := strings.Cut(v.Claim, "/")
