@@ -79,6 +79,12 @@ search: ## Search every random property further, with fresh seeds; CHECKS=N of e
 test-realdriver: ## Run the attacher against a driver that somebody else wrote
 	cd controller/attacher/realdriver && $(GO) test ./...
 
+# The tests drive a real browser, which apt-get install chromium-headless-shell brings;
+# without one they fail. What finds faults for screen readers comes from the npm registry.
+.PHONY: test-web
+test-web: ## Open the page of kubectl moorage web in a real Chromium; CHROMIUM=PATH, SCREENSHOTS=1 to make those of docs anew
+	$(GO) test -C test/web -count=1 -timeout 30m ./... $(if $(SCREENSHOTS),-args -screenshots $(abspath docs))
+
 .PHONY: scenarios
 scenarios: build ## Run every scenario on real clusters, as many side by side as the machine has room for; PARALLEL=N
 	$(SANDBOX) run --all $(if $(PARALLEL),--parallel $(PARALLEL))

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is for how long a page may take to show what it is to show, on a busy machine.
+const patience = 90 * time.Second
+
+// chromium finds the browser: $CHROMIUM, or one that the system has. There is no test
+// without one.
+func chromium() (string, error) {
+	if path := os.Getenv("CHROMIUM"); path != "" {
+		return path, nil
+	}
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "headless-shell"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no Chromium is installed: apt-get install chromium-headless-shell, or name one with $CHROMIUM")
+}
+
+// command is the program that is tested, built by TestMain.
+var command string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "moorage-web")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // the system clears it
+	command = filepath.Join(folder, "kubectl-moorage")
+	build := exec.Command("go", "build", "-C", "../..", "-o", command, "./cmd/kubectl-moorage")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// serve runs the command until the test ends, and returns the page's address.
+func serve(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, append([]string{"web", "--kubeconfig", os.DevNull, "--open=false"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "http://127.0.0.1:") {
+		t.Fatalf("the command printed %q, and %q", lines.Text(), stderr.String())
+	}
+	return lines.Text()
+}
+
+// written has the command write the page into a file, and returns the file's address.
+func written(t *testing.T, args ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	cmd := exec.CommandContext(t.Context(), command, append([]string{"web", "--kubeconfig", os.DevNull, "--out", file}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), file) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return "file://" + file
+}
+
+// tab is a page in the browser. What it logs as an error fails the test at its end.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu     sync.Mutex
+	errors []string
+	dialog string
+}
+
+// open opens an address in a browser of its own, of a size, in light or dark.
+func open(t *testing.T, url string, width, height int, scheme string) *tab {
+	t.Helper()
+	path, err := chromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(width, height), chromedp.Flag("headless", true))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, end := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(end)
+	ctx, end = chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	ctx, end = context.WithTimeout(ctx, 4*time.Minute)
+	t.Cleanup(end)
+	b := &tab{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, b.listen)
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, text := range b.errors {
+			t.Errorf("the browser's console: %s", text)
+		}
+		if b.dialog != "" {
+			t.Errorf("a script of a name has run: %s", b.dialog)
+		}
+	})
+	b.do(log.Enable(), performance.Enable().WithTimeDomain(performance.EnableTimeDomainThreadTicks), emulate(width, height, scheme), chromedp.Navigate(url))
+	b.wait(`window.moorage?.model.ready`)
+	return b
+}
+
+func (b *tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			var text []string
+			for _, a := range e.Args {
+				text = append(text, string(a.Value)+a.Description)
+			}
+			b.errors = append(b.errors, strings.Join(text, " "))
+		}
+	case *runtime.EventExceptionThrown:
+		b.errors = append(b.errors, e.ExceptionDetails.Error())
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
+			b.errors = append(b.errors, fmt.Sprintf("%s %s", e.Entry.Text, e.Entry.URL))
+		}
+	case *page.EventJavascriptDialogOpening:
+		b.dialog = e.Message
+		go func() { _ = chromedp.Run(b.ctx, page.HandleJavaScriptDialog(true)) }()
+	}
+}
+
+// forgive takes errors out that the test has made itself.
+func (b *tab) forgive(pattern string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var left []string
+	for _, text := range b.errors {
+		if !regexp.MustCompile(pattern).MatchString(text) {
+			left = append(left, text)
+		}
+	}
+	b.errors = left
+}
+
+func (b *tab) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval is the value of an expression in the page.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	var value T
+	b.do(chromedp.Evaluate(expression, &value, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	return value
+}
+
+// wait waits until an expression is true in the page.
+func (b *tab) wait(expression string) {
+	b.t.Helper()
+	var ok bool
+	err := chromedp.Run(b.ctx, chromedp.Poll(`!!(`+expression+`)`, &ok, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	if err != nil {
+		var shown string
+		_ = chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText.slice(0, 3000)`, &shown))
+		b.t.Fatalf("it never came to %s: %v; the page shows\n%s", expression, err, shown)
+	}
+}
+
+// text is what an element shows.
+func (b *tab) text(selector string) string {
+	b.t.Helper()
+	quoted, _ := json.Marshal(selector)
+	return eval[string](b, `document.querySelector(`+string(quoted)+`)?.innerText ?? ''`)
+}
+
+// shows waits until an element shows a text.
+func (b *tab) shows(selector, text string) {
+	b.t.Helper()
+	s, _ := json.Marshal(selector)
+	want, _ := json.Marshal(text)
+	b.wait(fmt.Sprintf(`document.querySelector(%s)?.innerText.includes(%s)`, s, want))
+}
+
+// mainThread is for how many seconds the page's own thread has computed.
+func (b *tab) mainThread() float64 {
+	b.t.Helper()
+	var seconds float64
+	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		metrics, err := performance.GetMetrics().Do(ctx)
+		for _, m := range metrics {
+			if m.Name == "TaskDuration" {
+				seconds = m.Value
+			}
+		}
+		return err
+	}))
+	return seconds
+}
+
+// axeURL and axeHash are of axe-core in the npm registry: what checks that people who
+// don't see the page, or use no mouse, can use it.
+const (
+	axeURL  = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz"
+	axeHash = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+)
+
+var axeSource = sync.OnceValues(func() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(cache, "moorage-test-web", filepath.Base(axeURL))
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		answer, err := http.Get(axeURL)
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close() //nolint:errcheck // it was only read
+		if raw, err = io.ReadAll(answer.Body); err != nil {
+			return "", err
+		}
+	}
+	if sum := sha512.Sum512(raw); base64.StdEncoding.EncodeToString(sum[:]) != axeHash {
+		return "", fmt.Errorf("%s is not what it was: its hash differs", axeURL)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, raw, 0o600)); err != nil {
+		return "", err
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return "", err
+	}
+	for files := tar.NewReader(zip); ; {
+		header, err := files.Next()
+		if err != nil {
+			return "", fmt.Errorf("axe.min.js: %w", err)
+		}
+		if header.Name == "package/axe.min.js" {
+			text, err := io.ReadAll(files)
+			return string(text), err
+		}
+	}
+})
+
+// accessible fails for what axe-core finds serious or critical in the page as it is.
+func (b *tab) accessible(what string) {
+	b.t.Helper()
+	source, err := axeSource()
+	if err != nil {
+		b.t.Fatalf("axe-core can't be had: %v", err)
+	}
+	type finding struct {
+		ID, Impact, Help string
+		Nodes            []string
+	}
+	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, exception, err := runtime.Evaluate(source + "; true").Do(ctx)
+		if exception != nil {
+			return exception
+		}
+		return err
+	}))
+	found := eval[[]finding](b, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => ({ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary)})))`)
+	for _, f := range found {
+		if f.Impact == "serious" || f.Impact == "critical" {
+			b.t.Errorf("%s: %s (%s): %s: %s", what, f.ID, f.Impact, f.Help, strings.Join(f.Nodes, "; "))
+		} else {
+			b.t.Logf("%s: %s (%s): %s", what, f.ID, f.Impact, f.Help)
+		}
+	}
+}

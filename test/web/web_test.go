@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var screenshots = flag.String("screenshots", "", "folder to write the screenshots of the documents into")
+
+// emulate has the page be of a size, in light or dark.
+func emulate(width, height int, scheme string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		if err := emulation.SetDeviceMetricsOverride(int64(width), int64(height), 1, false).Do(ctx); err != nil {
+			return err
+		}
+		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}).Do(ctx)
+	})
+}
+
+func shop(t *testing.T) (*apiServer, builder) {
+	t.Helper()
+	s := startAPIServer(t)
+	b := builder{s, time.Now()}
+	b.shop()
+	return s, b
+}
+
+// What a person looks for in an incident: who waits, for what, for how long still, and what
+// to do; from the list, by a click on the map, by the search, and by a link.
+func TestIncident(t *testing.T) {
+	s, _ := shop(t)
+	url := serve(t, "--server", s.URL)
+	b := open(t, url, 1500, 950, "light")
+	b.shows("#status", "36 nodes, 1 not ready")
+	b.shows("#status", "4 wait")
+	b.shows("#waits", "NodeUnreachable")
+	b.wait(`/at most [345]:\d\d more/.test(document.getElementById('waits').innerText)`)
+	b.accessible("the overview")
+
+	b.do(chromedp.Click(`#waits a[href*="db-0"]`, chromedp.ByQuery))
+	b.shows("#panel-title", "pod shop/db-0")
+	b.shows("#panel", "volume pv-vol-db")
+	b.shows("#panel", "can't leave node worker-7")
+	b.shows("#panel", "not ready for 3m")
+	b.shows("#panel .do", "powered off")
+	b.shows("#panel", "What explain says")
+	b.shows("#panel", "kubectl moorage explain pod/db-0 -n shop -o wide")
+	b.accessible("a pod")
+
+	b.do(chromedp.Click(`#panel .chain a[href*="pv-vol-db"]`, chromedp.ByQuery))
+	b.shows("#panel-title", "volume pv-vol-db")
+	b.shows("#panel", "Where it has been")
+	b.shows("#panel", "Who waits for it")
+	b.shows("#panel dl", "vol-db")
+	b.shows("#panel", "pod shop/db-0: not yet")
+	if n := eval[int](b, `document.querySelectorAll('.bar-part').length`); n < 1 {
+		t.Errorf("%d bars show where the volume has been", n)
+	}
+	b.accessible("a volume")
+
+	link := eval[string](b, `location.href`)
+	again := open(t, link, 1500, 950, "dark")
+	again.shows("#panel-title", "volume pv-vol-db")
+	again.accessible("a volume, from a link, in the dark")
+
+	b.do(chromedp.Click(`#panel .chain a[href*="worker-7"]`, chromedp.ByQuery))
+	b.shows("#panel-title", "node worker-7")
+	b.shows("#panel", "If it is drained")
+	b.shows("#panel", "Drain plan")
+	b.accessible("a node")
+	b.do(chromedp.NavigateBack())
+	b.shows("#panel-title", "volume pv-vol-db")
+}
+
+// The search finds pods, claims, volumes by their handles, and nodes; filters leave what they
+// name; each is in the address.
+func TestSearchAndFilters(t *testing.T) {
+	s, _ := shop(t)
+	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	for typed, want := range map[string]string{"vol-db": "volume/pv-vol-db", "orders-5-2": "pod/shop/orders-5-2", "data-cart-3-": "volume/", "worker-12": "node/worker-12", "nodeunreach": "pod/shop/db-0"} {
+		b.do(chromedp.Evaluate(`document.body.focus()`, nil), chromedp.KeyEvent("/"), chromedp.Evaluate(`document.getElementById('search').select()`, nil), chromedp.SendKeys("#search", typed, chromedp.ByQuery))
+		b.wait(`document.querySelectorAll('#results [role=option]').length > 0`)
+		if found := eval[string](b, `JSON.stringify(moorage.model.find(`+quote(typed)+`, 30))`); !strings.Contains(found, want) {
+			t.Errorf("%q finds %s, want %s", typed, found, want)
+		}
+	}
+	b.accessible("the search")
+	b.do(chromedp.SendKeys("#search", kb.ArrowDown+kb.Enter, chromedp.ByQuery))
+	b.wait(`document.getElementById('panel').hidden === false`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.wait(`document.getElementById('panel').hidden`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.wait(`moorage.state.q === '' && document.getElementById('search').value === ''`)
+
+	all := eval[int](b, `moorage.map.rows.length`)
+	b.do(chromedp.Click(`#legend [data-state=leaving]`, chromedp.ByQuery))
+	b.wait(fmt.Sprintf(`moorage.map.rows.length < %d && location.hash.includes('state=leaving')`, all))
+	if wrong := eval[int](b, `moorage.map.rows.filter(r => !r.cells.some(c => c.state === 'leaving')).length`); wrong != 0 {
+		t.Errorf("%d nodes are left without a slot that the filter names", wrong)
+	}
+	b.do(chromedp.Evaluate(`(e => { e.value = 'mail'; e.dispatchEvent(new Event('change')); })(document.getElementById('namespace'))`, nil))
+	b.wait(`location.hash.includes('ns=mail')`)
+	b.do(chromedp.Click("#clear", chromedp.ByQuery))
+	b.wait(fmt.Sprintf(`moorage.map.rows.length === %d && document.activeElement.id === 'map'`, all))
+}
+
+// Who uses no mouse gets everywhere, and who sees nothing is told where they are.
+func TestKeyboard(t *testing.T) {
+	s, _ := shop(t)
+	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	b.do(chromedp.KeyEvent("m"))
+	b.wait(`document.activeElement.id === 'map'`)
+	told := b.text("#focus-cell")
+	for _, key := range []string{kb.ArrowRight, kb.ArrowDown, kb.End, kb.PageDown, kb.Home} {
+		b.do(chromedp.KeyEvent(key))
+		now := eval[string](b, `document.getElementById('focus-node').textContent + document.getElementById('focus-cell').textContent`)
+		if now == told || !strings.Contains(now, "worker-") {
+			t.Errorf("after %q the cell is told as %q", key, now)
+		}
+		told = now
+	}
+	b.do(chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.Enter))
+	b.wait(`document.activeElement.id === 'panel-title'`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.wait(`document.getElementById('panel').hidden && document.activeElement.id === 'map'`)
+	b.do(chromedp.KeyEvent("n"))
+	b.shows("#panel-title", "node worker-")
+	b.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("?"))
+	b.wait(`document.getElementById('help').open`)
+	b.accessible("the keys")
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.wait(`!document.getElementById('help').open`)
+}
+
+// A click on the map opens what is there.
+func TestClickOnTheMap(t *testing.T) {
+	s, _ := shop(t)
+	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	b.wait(`moorage.map.frames > 0`)
+	at := eval[[]float64](b, `(() => {
+		const i = moorage.map.rows.findIndex(r => r.node.name === 'worker-5'), box = document.getElementById('map').getBoundingClientRect();
+		const [x, y] = moorage.map.cellAt(i, 2);
+		return [box.left + x + 6, box.top + y + 6 - document.getElementById('map').scrollTop];
+	})()`)
+	want := eval[string](b, `moorage.map.rows.find(r => r.node.name === 'worker-5').cells[2].slot.volume`)
+	b.do(chromedp.MouseClickXY(at[0], at[1]))
+	b.shows("#panel-title", want)
+}
+
+// A handover is seen as it goes on, without a reload; a failing API server, and the end of
+// the command, are said.
+func TestLiveHandover(t *testing.T) {
+	s := startAPIServer(t)
+	w := builder{s, time.Now()}
+	w.node("worker-9", 24, 0)
+	w.handover()
+	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	b.shows("#status", "1 waits")
+	b.do(chromedp.Click(`#waits a`, chromedp.ByQuery))
+	b.shows("#panel", "can't leave node worker-7")
+	b.do(chromedp.Evaluate(`window.before = 'the same page'`, nil))
+
+	s.remove("storage.k8s.io/v1", "VolumeAttachment", "", attachmentName("vol-db", "worker-7"))
+	s.remove("v1", "Node", "", "worker-7")
+	w.node("worker-9", 24, 0, "vol-db")
+	w.attach("vol-db", "worker-9", time.Second, 0)
+	w.hold("vol-db", "worker-9", "", "", "worker-9", "db-0")
+	w.pod("shop", "db-0", "worker-9", "Running", "data-db-0", 3*time.Minute, 0)
+	b.shows("#waits", "No pod waits")
+	b.wait(`moorage.model.nodes.get('worker-9').drivers[0].slots.some(s => s.volume === 'pv-vol-db' && s.slot === 'used')`)
+	b.shows("#panel .answer", "runs at worker-9")
+	b.wait(`document.getElementById('live').textContent.includes('no longer waits')`)
+	if eval[string](b, `window.before`) != "the same page" {
+		t.Error("the page was loaded anew")
+	}
+
+	s.fail(true)
+	b.shows("#problem", "the API server does not answer")
+	s.fail(false)
+	b.wait(`document.getElementById('problem').hidden || !document.getElementById('problem').innerText.includes('API server')`)
+}
+
+// The page of a phone has everything, too.
+func TestPhone(t *testing.T) {
+	s, _ := shop(t)
+	b := open(t, serve(t, "--server", s.URL), 390, 800, "dark")
+	if eval[int](b, `document.documentElement.scrollWidth`) > 390 {
+		t.Error("the page is wider than the phone")
+	}
+	b.accessible("the overview on a phone")
+	b.do(chromedp.Click(`#waits a[href*="db-0"]`, chromedp.ByQuery))
+	b.shows("#panel", "can't leave node worker-7")
+	if eval[int](b, `document.getElementById('panel').scrollWidth - document.getElementById('panel').clientWidth`) > 0 {
+		t.Error("the panel is wider than the phone")
+	}
+	b.accessible("a pod on a phone")
+}
+
+// Names that would be markup are shown as they are.
+func TestHostileNames(t *testing.T) {
+	const hostile = `<img src=x onerror=alert(1)></script><script>alert(2)</script>"'`
+	s := startAPIServer(t)
+	w := builder{s, time.Now()}
+	w.node("node"+hostile, 10, time.Minute, "h"+hostile)
+	w.node("worker-9", 10, 0)
+	w.volume("shop", "claim"+hostile, "h"+hostile)
+	w.attach("h"+hostile, "node"+hostile, time.Hour, 0)
+	w.hold("h"+hostile, "node"+hostile, "NodeUnreachable", hostile, "worker-9", "pod"+hostile)
+	w.pod("shop", "pod"+hostile, "worker-9", "Pending", "claim"+hostile, time.Minute, 0)
+	for _, url := range []string{serve(t, "--server", s.URL), written(t, "--server", s.URL)} {
+		b := open(t, url, 1300, 900, "light")
+		b.shows("#waits", "pod"+hostile)
+		b.do(chromedp.Click(`#waits a`, chromedp.ByQuery))
+		b.shows("#panel-title", "pod"+hostile)
+		b.shows("#panel .chain", "node"+hostile)
+		b.wait(`!document.getElementById('panel').hasAttribute('aria-busy')`)
+		b.do(chromedp.SendKeys("#search", "onerror", chromedp.ByQuery))
+		b.shows("#results", hostile)
+		if n := eval[int](b, `document.querySelectorAll('img, body script:not([type=module]):not([type="application/json"])').length`); n != 0 {
+			t.Errorf("%s: %d elements were made of names", url, n)
+		}
+	}
+}
+
+// Every cluster of the command line's sessions can be shown, in one file, too.
+func TestClusters(t *testing.T) {
+	folders, err := filepath.Glob("../../internal/kubectl/testdata/*/objects.yaml")
+	if err != nil || len(folders) < 5 {
+		t.Fatalf("%v: %v", folders, err)
+	}
+	for _, path := range folders {
+		name := filepath.Base(filepath.Dir(path))
+		t.Run(name, func(t *testing.T) {
+			s := startAPIServer(t)
+			s.load(t, name)
+			b := open(t, written(t, "--server", s.URL), 1300, 900, "light")
+			for _, ref := range eval[[]string](b, `[...moorage.model.waits.keys(), ...[...moorage.model.volumes.keys()].slice(0, 5).map(k => 'volume/' + k), ...[...moorage.model.nodes.keys()].slice(0, 3).map(n => 'node/' + n)]`) {
+				b.do(chromedp.Evaluate(`moorage.panel.actions.close(); location.hash = new URLSearchParams({sel: `+quote(ref)+`})`, nil))
+				b.wait(`moorage.panel.ref === ` + quote(ref) + ` && (moorage.panel.detail || moorage.panel.problem)`)
+				if problem := eval[string](b, `moorage.panel.problem`); problem != "" {
+					t.Errorf("%s: %s", ref, problem)
+				}
+				if text := b.text("#panel"); strings.Contains(text, "undefined") || strings.Contains(text, "NaN") || strings.Contains(text, "[object") {
+					t.Errorf("%s: the panel says\n%s", ref, text)
+				}
+			}
+		})
+	}
+}
+
+func quote(text string) string {
+	raw, _ := json.Marshal(text)
+	return string(raw)
+}
+
+// large is a page of one file whose data is a cluster of many nodes.
+func large(t *testing.T, nodes, slots int) string {
+	t.Helper()
+	s := startAPIServer(t)
+	builder{s, time.Now()}.node("n", 1, 0)
+	raw, err := os.ReadFile(strings.TrimPrefix(written(t, "--server", s.URL), "file://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []string{"used", "used", "used", "used", "kept", "leaving", "reserved", "unknown"}
+	var list, volumes, waits, links []any
+	for n := range nodes {
+		name := fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n/250, n%250)
+		var taken []any
+		for i := range slots - n%7 {
+			key := fmt.Sprintf("pvc-%08x-%04x", n*7919, i)
+			claim := fmt.Sprintf("team-%d/data-%d-%d", n%40, n, i)
+			taken = append(taken, object{"volume": key, "slot": kinds[(n+i*3)%len(kinds)], "state": "InUse", "users": []string{fmt.Sprintf("pod/team-%d/app-%d-%d", n%40, n, i)}})
+			volumes = append(volumes, object{"key": key, "claim": claim, "driver": disk, "handle": "vol-" + key, "access": "one node", "state": "InUse", "holder": name})
+			if i == 0 {
+				waits = append(waits, object{"ref": "pod/" + claim, "state": "WaitsForVolumes", "code": "Detaching", "answer": "waits", "since": "2026-03-01T11:00:00Z"})
+				links = append(links, object{"from": "pod/" + claim, "to": "volume/" + key, "how": "waits for", "code": "Detaching"})
+			}
+		}
+		list = append(list, object{"name": name, "ready": n%50 != 7, "drivers": []any{object{"name": disk, "registered": true, "limit": slots, "free": n % 7, "slots": taken}}})
+	}
+	data, err := json.Marshal(object{"source": "large", "taken": "2026-03-01T12:00:00Z", "details": object{},
+		"view": object{"taken": "2026-03-01T12:00:00Z", "nodes": list, "volumes": volumes, "waits": waits, "links": links, "unseen": []any{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(raw), `id="data">`)
+	_, after, found := strings.Cut(rest, "</script>")
+	file := filepath.Join(t.TempDir(), "large.html")
+	if err := os.WriteFile(file, []byte(before+`id="data">`+string(data)+"</script>"+after), 0o600); err != nil || !found {
+		t.Fatalf("found %t: %v", found, err)
+	}
+	return "file://" + file
+}
+
+// 40,000 slots: only those in sight are drawn, and what is typed is found.
+func TestThousandNodes(t *testing.T) {
+	b := open(t, large(t, 1000, 40), 1600, 1000, "light")
+	b.shows("#status", "1,000 nodes, 20 not ready")
+	if drawn := eval[int](b, `moorage.map.strips.size`); drawn < 20 || drawn > 120 {
+		t.Errorf("%d nodes are drawn, want those in sight", drawn)
+	}
+	type frames struct{ Script, Frame []float64 }
+	busy := b.mainThread()
+	f := eval[frames](b, `(async () => {
+		const box = document.getElementById('map'), script = [], frame = [];
+		const paint = moorage.map.paint.bind(moorage.map);
+		moorage.map.paint = () => {
+			const began = performance.now();
+			paint();
+			script.push(performance.now() - began);
+		};
+		let last = 0;
+		for (let i = 0; i < 120; i++) {
+			box.scrollTop = (box.scrollHeight - box.clientHeight) * i / 120;
+			const at = await new Promise(requestAnimationFrame);
+			if (last) frame.push(at - last);
+			last = at;
+		}
+		const sort = (list) => list.sort((a, b) => a - b);
+		return {Script: sort(script), Frame: sort(frame)};
+	})()`)
+	t.Logf("the page's thread computed for %.1f ms for each of %d frames", (b.mainThread()-busy)*1000/float64(len(f.Frame)), len(f.Frame))
+	t.Logf("to draw takes %.1f ms in the middle, %.1f ms of 95 in 100; between frames %.1f ms in the middle, %.1f ms of 95 in 100",
+		f.Script[len(f.Script)/2], f.Script[len(f.Script)*95/100], f.Frame[len(f.Frame)/2], f.Frame[len(f.Frame)*95/100])
+	b.do(chromedp.KeyEvent("/"), chromedp.SendKeys("#search", "app-777-7", chromedp.ByQuery))
+	b.shows("#results", "team-17/app-777-7")
+	b.wait(`moorage.map.rows.length === 1`)
+	b.do(chromedp.SendKeys("#search", kb.Enter, chromedp.ByQuery))
+	b.shows("#panel-title", "team-17/app-777-7")
+	b.accessible("a thousand nodes")
+}
+
+// The pictures of the documents, where the flag asks for them.
+func TestScreenshots(t *testing.T) {
+	s, _ := shop(t)
+	url := serve(t, "--server", s.URL)
+	for _, scheme := range []string{"light", "dark"} {
+		b := open(t, url+"#sel=volume%2Fpv-vol-db", 1280, 800, scheme)
+		b.shows("#panel", "What explain says")
+		b.do(chromedp.Evaluate(`document.activeElement.blur()`, nil))
+		var picture []byte
+		b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			picture, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
+			return err
+		}))
+		if len(picture) < 20_000 || len(picture) > 300_000 {
+			t.Errorf("the picture in %s has %d bytes", scheme, len(picture))
+		}
+		if *screenshots != "" {
+			if err := os.WriteFile(filepath.Join(*screenshots, "web-"+scheme+".png"), picture, 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
