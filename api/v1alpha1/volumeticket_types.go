@@ -135,8 +135,11 @@ type ClaimReference struct {
 //
 // +structType=atomic
 type VolumeTicketStatus struct {
-	// conditions are Granted and Satisfied. The reason of a False one is the
-	// arbiter's code, its message says what would change it.
+	// conditions are Granted and Satisfied. The reason of one that is not True is the
+	// arbiter's code, its message says what would change it. Satisfied is True only
+	// while the ticket is granted and its volumes are attached at its node. Granted is
+	// False of a pod's ticket that is refused for good; any other one asks for as long
+	// as it exists, and is Unknown while it waits.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -161,6 +164,14 @@ type VolumeTicketStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Epoch int64 `json:"epoch,omitempty"`
+
+	// interruptions is how often in a row the ticket has lost its volumes to somebody
+	// who ranks before. It is granted again after a pause: 10 seconds after the first
+	// one, twice as long after each further one, 5 minutes at most. When it has been
+	// satisfied for 10 minutes, counting begins anew.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Interruptions int64 `json:"interruptions,omitempty"`
 
 	// ttlElapsedSeconds is how much of spec.ttlSeconds controllers have counted
 	// so far, so that a restart of the controller does not start it over.

@@ -19,12 +19,15 @@ import (
 )
 
 // grantAt decides on the pending tickets of one node, round by round, until
-// none is left that another look would help.
+// none is left that another look would help now.
 func (c *Controller) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
 	for {
 		again, err := c.round(ctx, name)
-		if err != nil || !again {
+		if err != nil {
 			return 0, err
+		}
+		if !again {
+			return flow.Resumes(c.config.Cache.Snapshot(), name, c.config.Now()), nil
 		}
 	}
 }
@@ -84,12 +87,15 @@ func (c *Controller) granted(t *ledger.Ticket) execute.Status {
 			return nil, fmt.Errorf("%w: ticket %s has another version", execute.ErrStale, t.ID)
 		}
 		granted := condition(v1alpha1.TicketGranted, statusOf(r.Phase), r.Verdict, v1alpha1.ReasonGranted, object, c.config.Now())
-		if says(object, granted) {
+		if says(object, granted) && object.Status.Interruptions == r.Interruptions {
 			return nil, nil
 		}
 		next := object.DeepCopy()
 		meta.SetStatusCondition(&next.Status.Conditions, granted)
-		next.Status.Epoch = max(next.Status.Epoch, r.Epoch)
+		next.Status.Epoch, next.Status.Interruptions = max(next.Status.Epoch, r.Epoch), r.Interruptions
+		if r.Phase != ledger.TicketGranted && meta.IsStatusConditionTrue(next.Status.Conditions, v1alpha1.TicketSatisfied) {
+			meta.SetStatusCondition(&next.Status.Conditions, condition(v1alpha1.TicketSatisfied, metav1.ConditionFalse, r.Verdict, "", object, c.config.Now()))
+		}
 		next.Status.Volumes = volumes(c.config.Cache.Snapshot(), t)
 		return next, nil
 	}

@@ -65,11 +65,15 @@ func (c *Controller) reconcileOtherTicket(ctx context.Context, s ledger.Snapshot
 	return left, c.satisfied(ctx, s, t)
 }
 
-// satisfied keeps condition Satisfied of a granted ticket.
+// satisfied keeps condition Satisfied of a granted ticket. It is written together with
+// the loss of the grant (granted), and is not True of any other ticket.
 func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) error {
 	object, ok := c.config.Cache.Ticket(t.ID)
-	if !ok || t.Phase != ledger.TicketGranted || object.ResourceVersion != t.Version {
+	if !ok || object.ResourceVersion != t.Version {
 		return nil // another event follows
+	}
+	if t.Phase != ledger.TicketGranted && !meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.TicketSatisfied) {
+		return nil // what Granted says
 	}
 	verdict := c.config.Arbiter.Satisfied(s, t, c.config.Now())
 	status := metav1.ConditionFalse

@@ -136,7 +136,7 @@ func (c *cluster) decide(id ledger.TicketID) bool {
 // refused, so that one which only waits for others is left as it is.
 func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	d := flow.Rule(c.arb, s, t, c.Now)
-	if d.Verdict.Outcome == arbiter.Wait || d.Ruling == flow.Wait && t.Reason == string(d.Verdict.First().Code) {
+	if d.Verdict.Outcome == arbiter.Wait && t.Type == ledger.TypePod || d.Ruling == flow.Wait && t.Reason == string(d.Verdict.First().Code) {
 		return false
 	}
 	for _, step := range d.Holds {

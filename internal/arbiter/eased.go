@@ -22,7 +22,7 @@ func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 		return true
 	}
 	for _, need := range r.Needs {
-		if is.Driver(need.Volume.Driver).Used < was.Driver(need.Volume.Driver).Used {
+		if is.Driver(need.Volume.Driver).Taken() < was.Driver(need.Volume.Driver).Taken() {
 			return true
 		}
 	}

@@ -30,8 +30,11 @@ type slowUser struct {
 	node     ledger.NodeName
 	volumes  []ledger.VolumeID
 	pod      string // the pod, or the one that the ticket is for
+	id       ledger.TicketID
 	ticket   bool
 	asks     bool // a ticket that is not granted
+	hopeless bool // one that is not a pod's, and can't be granted now
+	slotless bool // one that keeps no slot meanwhile
 	leaves   bool // a pod that is terminating
 	yields   bool
 	tryout   bool // a pod that a dry run tries here
@@ -61,13 +64,43 @@ func (f slowFit) users() []slowUser {
 			continue
 		}
 		u := slowUser{
-			node: t.Node, pod: t.Pod, ticket: true, asks: t.Phase == ledger.TicketPending && !t.Ghost, yields: t.Type == ledger.TypeSnapshot,
+			node: t.Node, pod: t.Pod, ticket: true, id: t.ID, asks: t.Phase == ledger.TicketPending && !t.Ghost, yields: t.Type == ledger.TypeSnapshot,
 			takenOut: removed[t.Pod],
 		}
-		u.volumes = f.w.TicketVolumes(*t)
+		u.volumes, u.slotless = f.w.TicketVolumes(*t), !t.KeepsSlots()
 		users = append(users, u)
 	}
+	for i := range users {
+		if u := &users[i]; u.asks && u.pod == "" && len(u.volumes) > 0 {
+			u.hopeless = f.hopeless(f.w.snapshot().Ticket(u.id), u.volumes[0], users)
+		}
+	}
 	return users
+}
+
+// hopeless says whether a ticket that asks for one volume can't be granted: its status says
+// why, or somebody who stays has the volume elsewhere.
+func (f slowFit) hopeless(t *ledger.Ticket, v ledger.VolumeID, users []slowUser) bool {
+	told := []ledger.Code{"", arbiter.NotGranted, arbiter.HeldElsewhere, arbiter.UsedByOtherPod, arbiter.ForeignAttachment, arbiter.NodeMissing}
+	node, exists := f.w.Node(t.Node)
+	hold, _ := f.w.Hold(v)
+	who := ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
+	named := hold.Next.To == who || slices.Contains(hold.Requesters, who)
+	switch {
+	case t.Phase != ledger.TicketPending || t.InDoubt || named && !t.Waits():
+		return false
+	case !exists || !slices.Contains(told, ledger.Code(t.Reason)) || node.OutOfService && node.Ready != ledger.ReadyTrue:
+		return true
+	}
+	claim := f.w.claimOf(ledger.ClaimKey{Namespace: namespace, Name: t.Volumes[0].Claim})
+	return claim.Deleting || slices.ContainsFunc(users, func(o slowUser) bool {
+		if o.asks || o.leaves || o.takenOut || o.tryout || o.yields && t.Type != ledger.TypeSnapshot || !slices.Contains(o.volumes, v) || o.node == t.Node && claim.Access != ledger.AccessPod {
+			return false
+		}
+		at, _ := f.w.Node(o.node)
+		has := f.has(users, v)
+		return !(at.OutOfService && at.Ready != ledger.ReadyTrue) && (o.ticket || has == "" || has == o.node)
+	})
 }
 
 func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID {
@@ -118,7 +151,7 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 		return false
 	}
 	if u.asks {
-		return mode == ledger.AccessPod || !f.lived(users, v, f.n)
+		return !u.hopeless && (mode == ledger.AccessPod || !f.lived(users, v, f.n))
 	}
 	if has := f.has(users, v); !u.ticket && has != "" && has != u.node {
 		return false // it waits for those who have it
@@ -189,7 +222,7 @@ func (f slowFit) slots(users []slowUser) ledger.Code {
 			switch {
 			case u.takenOut:
 				freed[v] = true
-			case u.pod != f.pod.UID:
+			case u.pod != f.pod.UID && !u.slotless:
 				kept[v] = true
 				stays[v] = stays[v] || !u.asks && !u.leaves && !u.tryout && !f.haunts(u)
 			}

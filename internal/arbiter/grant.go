@@ -43,17 +43,18 @@ func (w view) fenced() []Reason {
 }
 
 // gaveWay says whether a ticket that is not granted has been told that it gives
-// way: to another, or because its node is fenced.
+// way: to another, or because its node is fenced; or, of one that is not a pod's, why it
+// waits. Either has no promise any more.
 func gaveWay(t *ledger.Ticket) bool {
-	return t.Phase == ledger.TicketPending && (t.Reason == string(Outranked) || t.Reason == string(NodeFenced))
+	return t.Waits() || t.Phase == ledger.TicketPending && (t.Reason == string(Outranked) || t.Reason == string(NodeFenced))
 }
 
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
 // yields to somebody who was promised the volume, when its node is fenced and
-// somebody asks for the volume elsewhere or got it, or when what it asked for
-// goes away.
+// somebody asks for the volume elsewhere or got it, when what it asked for
+// goes away, or where nobody attaches for it.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
-	var reasons []Reason
+	reasons := a.forPodsOnly(s, t)
 	for _, need := range TicketRequest(s, t).Needs {
 		if broken := need.broken(s); len(broken) > 0 {
 			if broken[0].Code != VolumeMissing && (need.Bound || broken[0].Code != ClaimUnbound) {
@@ -140,11 +141,15 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 	return true, false
 }
 
-// Satisfied says whether every volume of a ticket is at its node and safe to
-// mount, and else why not.
+// Satisfied says whether a ticket is granted and every volume of it is at its node and
+// safe to mount, and else why not.
 func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	var reasons []Reason
 	for _, need := range TicketRequest(s, t).Needs {
+		if t.Phase != ledger.TicketGranted {
+			reasons = append(reasons, Reason{Code: NotGranted, Volume: need.Volume, Claim: need.Name})
+			continue
+		}
 		v := a.Explain(s, need, t.Node, now)
 		if a.Cooperative && v.First().Code == NotReported {
 			continue // the attach/detach controller reports for bound pods only

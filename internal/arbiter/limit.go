@@ -54,9 +54,9 @@ func (w view) drivers() []string {
 
 // full says whether a driver lacks a slot for the request's new volumes.
 //
-//	Invariant: slots after = |places − those that only the request, a dry
-//	run or an outranked ticket keeps| + |the request's volumes among none of
-//	the rest|
+//	Invariant: slots after = |places that take one − those that only the
+//	request, a dry run or an outranked ticket keeps| + |the request's volumes
+//	among none of the rest|
 //
 // computed from the running count, the request, the dry run and the node's
 // pending tickets, and never from the node's other pods or attachments.
@@ -80,7 +80,7 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	if limit == ledger.NoLimit {
 		return Reason{}, false
 	}
-	after := state.Used + missing + w.tryout(node, driver)
+	after := state.Taken() + missing + w.tryout(node, driver)
 	reason.Used, reason.Limit, reason.Needed = after-fresh, limit, fresh
 	if limit != state.Limit {
 		reason.Policy = policy.Name
@@ -111,7 +111,7 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 		}
 		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
 		switch {
-		case p == nil:
+		case p == nil || p.OnlyAsked:
 			fresh++
 			missing++
 		case !w.confirmed(p):
@@ -155,7 +155,7 @@ func (w view) tryout(node *ledger.Node, driver string) int32 {
 	}
 	for _, v := range w.leavers(node) {
 		p := w.snapshot.Volume(v).NodeVolume(w.node)
-		if v.Driver == driver && p != nil && !kept[v] && w.vacant(p) {
+		if v.Driver == driver && p != nil && !p.OnlyAsked && !kept[v] && w.vacant(p) {
 			kept[v] = true // counted
 			change--
 		}
@@ -179,7 +179,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 			continue
 		}
 		kept[need.Volume] = true
-		if w.snapshot.Volume(need.Volume).NodeVolume(w.node) == nil {
+		if p := w.snapshot.Volume(need.Volume).NodeVolume(w.node); p == nil || p.OnlyAsked {
 			change++
 		}
 	}

@@ -64,13 +64,15 @@ func (p *planner) inhabited(place *ledger.NodeVolume) bool {
 	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" && standingOf(p.snapshot, u) >= leaving })
 }
 
-// awaited says whether a ticket that is not decided asks for the volume where
-// it is, and nobody for it elsewhere: granted, it finds the volume there.
+// awaited says whether a ticket that is not decided, and does not wait, asks for the
+// volume where it is, and nobody for it elsewhere: granted, it finds the volume there.
 func (p *planner) awaited(node *ledger.Node, place *ledger.NodeVolume) bool {
 	if !p.required || !ready(node) || p.sought(p.hold, place) {
 		return false
 	}
-	return slices.ContainsFunc(place.Users, func(u ledger.User) bool { return standingOf(p.snapshot, u) == asking })
+	return slices.ContainsFunc(place.Users, func(u ledger.User) bool {
+		return standingOf(p.snapshot, u) == asking && !p.snapshot.Ticket(u.Ticket).Waits()
+	})
 }
 
 // sought says whether an exclusive volume is to leave a place for another, by what
@@ -128,7 +130,7 @@ func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVo
 		return 0
 	}
 	state := node.Driver(p.volume.ID.Driver)
-	if limit := Limit(state, PolicyFor(p.snapshot, p.volume.ID.Driver, "")); limit != ledger.NoLimit && state.Used >= limit {
+	if limit := Limit(state, PolicyFor(p.snapshot, p.volume.ID.Driver, "")); limit != ledger.NoLimit && state.Taken() >= limit {
 		return 0
 	}
 	return left

@@ -171,6 +171,23 @@ func tooEarly(s ledger.Snapshot, r Request, refused func(ledger.Policy) bool) []
 	return reasons
 }
 
+// forPodsOnly says which volumes of a ticket that is not a pod's nobody attaches at its
+// node: beside the attach/detach controller Moorage attaches for bound pods only, unless
+// it is asked to attach before the bind. What is there for a pod will do.
+func (a Arbiter) forPodsOnly(s ledger.Snapshot, t *ledger.Ticket) []Reason {
+	if !a.Cooperative || a.BeforeBind || t.Type == ledger.TypePod {
+		return nil
+	}
+	var reasons []Reason
+	for _, need := range TicketRequest(s, t).Needs {
+		va := s.Volume(need.Volume).NodeVolume(t.Node).Own()
+		if need.Volume.IsReal() && !need.Volume.NoAttach() && s.AttachRequired(need.Volume.Driver) && (va == nil || va.Deleting) {
+			reasons = append(reasons, Reason{Code: AttachedForPods, Volume: need.Volume, Claim: need.Name, Node: t.Node})
+		}
+	}
+	return reasons
+}
+
 // afterPodGone is the time of the rule for a volume: its policy's, else the whole
 // cluster's.
 func afterPodGone(s ledger.Snapshot, p ledger.Policy) time.Duration {

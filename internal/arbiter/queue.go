@@ -106,8 +106,8 @@ func (q *Queue) depart(node *ledger.Node) {
 				continue
 			}
 			p := q.snapshot.Volume(v).NodeVolume(node.Name)
-			if p == nil {
-				continue
+			if p == nil || p.OnlyAsked {
+				continue // it takes no slot
 			}
 			d := q.departure(p)
 			q.leaves[v] = d
@@ -234,6 +234,9 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 	if lost := w.fenced(); len(lost) > 0 {
 		return refuse(lost), nil // before all else: whoever waits for this ticket to give way sees that it has
 	}
+	if PauseLeft(s, t, q.now) > 0 {
+		return refuse([]Reason{{Code: Outranked, Node: t.Node}}), nil
+	}
 	if q.behind[t.ID] {
 		return refuse([]Reason{{Code: TooManyTickets, Node: t.Node, Limit: MaxWaiting}}), nil
 	}
@@ -244,9 +247,9 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 		verdict = refuse(append(reasons, Reason{Code: NodeMissing, Node: t.Node}))
 	}
 	if !verdict.Allowed() {
-		return verdict, nil
+		return slotsLast(t, verdict), nil
 	}
-	if early := tooEarly(s, r, a.refuses); len(early) > 0 {
+	if early := append(tooEarly(s, r, a.refuses), a.forPodsOnly(s, t)...); len(early) > 0 {
 		return refuse(early), nil
 	}
 	if gaveWay(t) && len(r.Needs) > 0 {
@@ -255,6 +258,16 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 		return refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
 	}
 	return q.holds(r, t)
+}
+
+// slotsLast is what a ticket that is not a pod's is told: that slots are missing only where
+// nothing else is, since it keeps those then that come free.
+func slotsLast(t *ledger.Ticket, v Verdict) Verdict {
+	others := slices.DeleteFunc(slices.Clone(v.Reasons), func(r Reason) bool { return r.Code == NoFreeSlot })
+	if t.Type == ledger.TypePod || len(others) == 0 {
+		return v
+	}
+	return refuse(others)
 }
 
 // holds makes the holds that are written before a grant, unless one of the volumes is

@@ -63,8 +63,8 @@ func balance(s ledger.Snapshot, n ledger.NodeName, need Need, w Weights) int64 {
 	case limit == ledger.NoLimit:
 		return w.Balance
 	}
-	used := state.Used
-	if s.Volume(need.Volume).NodeVolume(n) == nil {
+	used := state.Taken()
+	if p := s.Volume(need.Volume).NodeVolume(n); p == nil || p.OnlyAsked {
 		used++
 	}
 	return w.Balance * int64(max(0, limit-used)) / int64(limit)

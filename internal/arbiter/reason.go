@@ -12,7 +12,7 @@ import (
 
 // The reasons that refuse a node or a grant.
 const (
-	NoFreeSlot          ledger.Code = "NoFreeSlot"          // the driver's limit at the node is reached
+	NoFreeSlot          ledger.Code = ledger.CodeNoFreeSlot // the driver's limit at the node is reached
 	NodeExhausted       ledger.Code = "NodeExhausted"       // the driver said ResourceExhausted
 	AccessModesConflict ledger.Code = "AccessModesConflict" // ReadOnlyMany with ReadWriteOnce
 	ClaimMissing        ledger.Code = "ClaimMissing"
@@ -34,7 +34,7 @@ const (
 	DriverNotRegistered ledger.Code = "DriverNotRegistered"
 	NodeMissing         ledger.Code = "NodeMissing"
 	NodeUnmanaged       ledger.Code = "NodeUnmanaged"
-	NotGranted          ledger.Code = "NotGranted"
+	NotGranted          ledger.Code = ledger.CodeNotGranted
 	Attaching           ledger.Code = "Attaching"
 	AttachFailed        ledger.Code = "AttachFailed"
 	NotReported         ledger.Code = "NotReported" // attached, not yet in volumesAttached
@@ -47,10 +47,11 @@ const (
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
 	DetachDelayed       ledger.Code = "DetachDelayed"
 	ForeignAttachment   ledger.Code = "ForeignAttachment"
-	TooManyTickets      ledger.Code = "TooManyTickets" // of one namespace, at one node
-	VolumeMissing       ledger.Code = "VolumeMissing"  // the claim's PersistentVolume has not been seen
-	NodeReplaced        ledger.Code = "NodeReplaced"   // attached to another machine of the node's name
-	VolumeReplaced      ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that is another volume's now
+	TooManyTickets      ledger.Code = "TooManyTickets"  // of one namespace, at one node
+	AttachedForPods     ledger.Code = "AttachedForPods" // in Cooperative mode
+	VolumeMissing       ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
+	NodeReplaced        ledger.Code = "NodeReplaced"    // attached to another machine of the node's name
+	VolumeReplaced      ledger.Code = "VolumeReplaced"  // attached under the name of a PersistentVolume that is another volume's now
 )
 
 // Message says the reason in words a user of Kubernetes understands.

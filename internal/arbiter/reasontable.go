@@ -177,6 +177,9 @@ var reasonTable = [...]reasonRow{
 	{TooManyTickets, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%d tickets of this namespace that come before wait for %s: this one is decided on once some of them are granted or deleted", r.Limit, r.Node)
 	}},
+	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is attached to %s for bound pods only, as Moorage runs beside the attach/detach controller: start moorage-controller with --attach-before-bind, or run it in Standalone mode", r.volume(), r.Node)
+	}},
 	{VolumeMissing, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	}},

@@ -61,12 +61,12 @@ type Decided struct {
 // another round is needed then (again); as for a ticket whose grant writes the hold of a
 // volume that another grant of this round writes: one of the two writes would fail. A ticket
 // in doubt is left out: it counts, and is decided once it is taken over. So is one that has
-// been told that it is one of too many.
+// been told that it is one of too many, and one that was interrupted lately (Resumes).
 func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time) (list []Decided, again bool) {
 	refused, written := false, map[ledger.VolumeID]bool{}
 	q := a.Queue(s, n, now)
 	for _, t := range q.Tickets() {
-		if t.InDoubt {
+		if t.InDoubt || arbiter.PauseLeft(s, t, now) > 0 {
 			continue
 		}
 		d := rule(q, s, t)
@@ -86,6 +86,21 @@ func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Tim
 	return list, again
 }
 
+// Resumes is after which time a ticket of a node that was interrupted is to be decided on
+// again; 0: there is none.
+func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time) time.Duration {
+	node, first := s.Node(n), time.Duration(0)
+	if node == nil {
+		return 0
+	}
+	for _, id := range node.Tickets {
+		if left := arbiter.PauseLeft(s, s.Ticket(id), now); left > 0 && (first == 0 || left < first) {
+			first = left
+		}
+	}
+	return first
+}
+
 // writesAnyOf says whether a decision writes the hold of one of the volumes.
 func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
 	return slices.ContainsFunc(d.Holds, func(step arbiter.Step) bool { return volumes[step.Volume] })
@@ -94,7 +109,8 @@ func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
 // Due is what is to be done about a ticket, apart from deciding on it; false: nothing. A
 // pod's ends when the pod counts by itself, or is taken to be gone, also one in doubt: it
 // is deleted at its version, so that a grant still in flight fails. One in doubt that does
-// not end is taken over (Renew). A grant that must not last is taken back.
+// not end is taken over (Renew). A grant that must not last is taken back: a pod's ticket
+// is refused, any other one asks on.
 func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if t.Type == ledger.TypePod {
 		if covered, gone := a.Covered(s, t); covered || gone {
@@ -110,6 +126,9 @@ func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 	v := a.Keeps(s, t, now)
 	if v.Allowed() {
 		v = exhausted(s, t)
+	}
+	if t.Type != ledger.TypePod {
+		return Interruption(t, v, Missing(s, t), now), !v.Allowed()
 	}
 	return Refusal(t, v, Missing(s, t)), !v.Allowed()
 }

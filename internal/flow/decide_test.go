@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -164,6 +165,72 @@ func TestDue(t *testing.T) {
 	s := facts(manual, full).Snapshot()
 	if task, due := Due(arbiter.Arbiter{}, s, s.Ticket(manual.ID), now); due {
 		t.Errorf("a person's ticket waits for room, and gets %+v", task.Commit)
+	}
+}
+
+// A ticket that is not a pod's is not refused when it loses its grant: it asks on. Its
+// interruptions are counted, and anew once it has been satisfied for long.
+func TestDueInterrupts(t *testing.T) {
+	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
+	backup.Phase, backup.Interruptions = ledger.TicketGranted, 2
+	hold := ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: "a"}, Hold: ledger.Hold{
+		Version: "1", Node: "n1", Requesters: []ledger.Requester{{Ticket: true, Namespace: "s", Name: "backup", UID: backup.UID}},
+		Next: ledger.Promise{Node: "n2", To: ledger.Requester{Namespace: "s", Name: "p", UID: "uid-p"}},
+	}}
+	for name, test := range map[string]struct {
+		satisfied time.Duration // for how long
+		pod       ledger.Pod
+		want      int64
+		reason    ledger.Code
+	}{
+		"never satisfied":    {0, pod("p", "n2", "a"), 3, arbiter.Outranked},
+		"satisfied lately":   {satisfiedForLong - time.Second, pod("p", "n2", "a"), 3, arbiter.Outranked},
+		"satisfied for long": {satisfiedForLong, pod("p", "n2", "a"), 1, arbiter.Outranked},
+		"its claim is gone":  {0, pod("p", "n2", "a"), 2, arbiter.ClaimMissing},
+		"nobody wants it":    {},
+	} {
+		k, list := backup, []ledger.Event{hold}
+		if test.satisfied > 0 {
+			k.SatisfiedSince = now.Add(-test.satisfied).Unix()
+		}
+		switch test.reason {
+		case arbiter.ClaimMissing:
+			k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}}
+		case arbiter.Outranked:
+			list = append(list, test.pod)
+		}
+		s := facts(append(list, k)...).Snapshot()
+		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+		if due != (test.reason != "") {
+			t.Errorf("%s: due %t", name, due)
+		} else if c := task.Commit; due && (c.Phase != ledger.TicketPending || c.Interruptions != test.want || c.Verdict.First().Code != test.reason) {
+			t.Errorf("%s: %v, %d interruptions, %v", name, c.Phase, c.Interruptions, c.Verdict.Reasons)
+		}
+		if test.reason == arbiter.ClaimMissing && len(task.Proofs) != 1 {
+			t.Errorf("%s: it is not read whether it is", name)
+		}
+	}
+}
+
+// What was interrupted is decided on again after a pause: 10 s, twice as long each time,
+// 5 min at most; meanwhile it says nothing new.
+func TestResumes(t *testing.T) {
+	for interruptions, want := range map[int64]time.Duration{0: 0, 1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second, 6: 5 * time.Minute, 1 << 40: 5 * time.Minute} {
+		k := ticket("backup", "n1", ledger.TypeBackup, "a")
+		k.Reason, k.Interruptions = string(arbiter.Outranked), interruptions
+		s := facts(k).Snapshot()
+		if got := Resumes(s, "n1", now); got != want {
+			t.Errorf("after %d interruptions it resumes after %s, want %s", interruptions, got, want)
+		}
+		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now); (len(list) == 0) != (want > 0) {
+			t.Errorf("after %d interruptions: decisions %+v", interruptions, list)
+		}
+		if list, _ := Round(arbiter.Arbiter{}, s, "n1", now.Add(want)); len(list) != 1 || list[0].Verdict.First().Code != arbiter.NotGranted {
+			t.Errorf("after %d interruptions and the pause: decisions %+v", interruptions, list)
+		}
+	}
+	if got := Resumes(facts().Snapshot(), "nowhere", now); got != 0 {
+		t.Errorf("at no node something resumes after %s", got)
 	}
 }
 

@@ -95,6 +95,8 @@ type Request struct {
 	Phase        ledger.TicketPhase
 	Verdict      arbiter.Verdict
 	Epoch        int64
+	// Interruptions is what DecideTicket writes of how often the ticket was interrupted.
+	Interruptions int64
 	// EpochOnly has DecideTicket write Epoch, and leave all else as it is.
 	EpochOnly bool
 	// Until, if set, is a deadline that comes before the driver's own, and by

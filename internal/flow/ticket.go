@@ -26,7 +26,7 @@ func Decide(d Decided) Task {
 	return t
 }
 
-// Refusal is the task that refuses a ticket, or takes its grant back. missing is
+// Refusal is the task that refuses a pod's ticket, or takes its grant back. missing is
 // what the refusal takes for missing.
 func Refusal(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketRefused, v)}
@@ -39,6 +39,26 @@ func Refusal(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume)
 			task.Proofs = append(task.Proofs, read(Claims, ledger.ClaimKey{Namespace: t.ID.Namespace, Name: m.Claim}.String()))
 		case t.Pod != "":
 			task.Proofs = append(task.Proofs, readPod(t))
+		}
+	}
+	return task
+}
+
+// satisfiedForLong is for how long a ticket has to have been satisfied for its
+// interruptions to be counted anew.
+const satisfiedForLong = 10 * time.Minute
+
+// Interruption is the task that takes the grant of a ticket back that is not a pod's: it
+// asks on, and is granted again when it can be, after a pause that grows with each
+// interruption by somebody who ranks before (arbiter.PauseLeft). missing is what this takes
+// for missing.
+func Interruption(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume, now time.Time) Task {
+	task := Refusal(t, v, missing)
+	task.Commit.Phase, task.Commit.Interruptions = ledger.TicketPending, t.Interruptions
+	if v.First().Code == arbiter.Outranked {
+		task.Commit.Interruptions++
+		if t.SatisfiedSince != 0 && now.Sub(time.Unix(t.SatisfiedSince, 0)) >= satisfiedForLong {
+			task.Commit.Interruptions = 1
 		}
 	}
 	return task
@@ -69,7 +89,7 @@ func Released(ghost *ledger.Ticket, pod *ledger.Pod) []ledger.Event {
 }
 
 func decide(t *ledger.Ticket, phase ledger.TicketPhase, v arbiter.Verdict) Request {
-	return Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch}
+	return Request{Do: DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version, Phase: phase, Verdict: v, Epoch: t.Epoch, Interruptions: t.Interruptions}
 }
 
 func readPod(t *ledger.Ticket) Request {

@@ -269,6 +269,9 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 			l.queueTicket(t, old, false)
 		}
 	}
+	if k.interrupted = now.Sub(l.facts.epoch); old != nil && old.UID == k.UID && old.Interruptions == k.Interruptions {
+		k.interrupted = old.interrupted
+	}
 	l.facts.tickets.put(l.gen, k.ID, &k)
 	l.linkTicket(&k)
 	l.updateTicketVolumes(now, t, k.ID)
@@ -280,7 +283,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 	t.ticket(k.ID)
 }
 
-func (e TicketInDoubt) apply(l *Ledger, _ time.Time, t *Touched) {
+func (e TicketInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	old := l.facts.tickets.get(e.ID)
 	if old == nil || old.UID != e.UID || old.Phase != TicketPending || old.InDoubt {
 		return
@@ -288,6 +291,7 @@ func (e TicketInDoubt) apply(l *Ledger, _ time.Time, t *Touched) {
 	doubted := *old
 	doubted.InDoubt = true
 	l.facts.tickets.put(l.gen, e.ID, &doubted)
+	l.phaseChanged(now, t, e.ID)
 	t.ticket(e.ID)
 }
 

@@ -123,8 +123,9 @@ func (s *stream) ticket() Event {
 	id := TicketID{"ns", uid}
 	t := Ticket{ID: id, Type: TypePod, Pod: uid}
 	if s.chance(3) {
-		id = TicketID{"ns", "t" + strconv.Itoa(s.below(2))}
-		t = Ticket{ID: id, Type: TypeManual}
+		n := s.below(2)
+		id = TicketID{"ns", "t" + strconv.Itoa(n)}
+		t = Ticket{ID: id, Type: []TicketType{TypeManual, TypeSnapshot}[n]}
 	}
 	key := "ticket/" + id.Name
 	if old, known := s.last[key].(Ticket); known {
@@ -136,6 +137,7 @@ func (s *stream) ticket() Event {
 		}
 		t = old
 		t.Version, t.Phase = s.next(), TicketPhase(s.below(3))
+		t.Reason = []string{"", "NotGranted", "NoFreeSlot", "Outranked"}[s.version%4]
 		return s.keep(key, t)
 	}
 	t.Version, t.UID, t.Node, t.Phase = s.next(), s.uid(), s.nodeName(), TicketPhase(s.below(3))

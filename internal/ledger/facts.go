@@ -144,6 +144,12 @@ type Ticket struct {
 	Phase        TicketPhase
 	Reason       string // of condition Granted
 	Volumes      []TicketVolume
+	// Interruptions is how often in a row the ticket has lost its grant to somebody who
+	// ranks before.
+	Interruptions int64
+	// SatisfiedSince is since when condition Satisfied is True, in seconds since 1970, by
+	// the clock of the controller that wrote it; 0 while it is not.
+	SatisfiedSince int64
 	// Finalizers says that the object has some: its deletion is pending, and it counts, until
 	// they are gone.
 	Finalizers bool
@@ -154,7 +160,8 @@ type Ticket struct {
 	// ticket: see TicketInDoubt.
 	InDoubt bool
 
-	at []VolumeID
+	at          []VolumeID
+	interrupted time.Duration // since the ledger's epoch, see Snapshot.Interrupted
 }
 
 // TicketVolume names one volume of a ticket; exactly one field is set, but

@@ -31,17 +31,22 @@ func (l *Ledger) changeNodeVolume(now time.Time, t *Touched, v VolumeID, n NodeN
 		after.idle, after.SawLeave = now.Sub(l.facts.epoch), found
 	}
 	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
-	reported, inUse := after.Reported, after.InUse
+	after.OnlyAsked = l.onlyAsked(after)
+	reported, inUse, asked := after.Reported, after.InUse, after.OnlyAsked
 	gone := after.Empty()
 	if gone {
 		vol.NodeVolumes = removeAt(vol.NodeVolumes, i)
 		l.sweep(vol)
 	}
 	t.volume(v)
-	if found == !gone && before.Reported == reported && before.InUse == inUse {
+	if found == !gone && before.Reported == reported && before.InUse == inUse && before.OnlyAsked == asked {
 		return
 	}
 	node := l.node(n)
+	if before.OnlyAsked != asked {
+		node.ownDriver(v.Driver).OnlyAsked += int32(count(asked) - count(before.OnlyAsked))
+		t.node(n)
+	}
 	if !node.Exists && node.NotReady.IsZero() {
 		node.NotReady = now
 	}
@@ -84,6 +89,18 @@ func (l *Ledger) occupied(p *NodeVolume) bool {
 		}
 	}
 	return false
+}
+
+// onlyAsked says whether nothing binds the volume to the node but tickets that wait and
+// keep no slot meanwhile.
+func (l *Ledger) onlyAsked(p *NodeVolume) bool {
+	if len(p.Users) == 0 || p.OccupiesSlot() || p.Held {
+		return false
+	}
+	return !slices.ContainsFunc(p.Users, func(u User) bool {
+		k := l.facts.tickets.get(u.Ticket)
+		return u.Pod != "" || k == nil || k.KeepsSlots()
+	})
 }
 
 func count(b bool) int {

@@ -116,6 +116,9 @@ type NodeVolume struct {
 	// Held says that the hold gives the volume to this node, where it needs no
 	// attachment (VolumeID.NoAttach): only the kubelet's word shows that it is not there.
 	Held bool
+	// OnlyAsked says that nothing binds the volume to the node but tickets that wait and
+	// keep no slot meanwhile: see Ticket.KeepsSlots.
+	OnlyAsked bool
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
@@ -230,10 +233,14 @@ type NodeDriver struct {
 	// long ago (RefusalsOver).
 	Exhausted bool
 	Used      int32 // NodeVolumes here of this driver's volumes
+	OnlyAsked int32 // those of them that take no slot: see NodeVolume.OnlyAsked
 
 	handles handles  // of the volumes that have a NodeVolume here
 	to      *machine // as the CSINode says, for attachments to share
 }
+
+// Taken is how many slots of the driver are taken.
+func (d NodeDriver) Taken() int32 { return d.Used - d.OnlyAsked }
 
 // At lists the volumes that have a NodeVolume at the node, sorted.
 func (n *Node) At() []VolumeID {

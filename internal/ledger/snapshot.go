@@ -111,6 +111,10 @@ func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 	return since, true
 }
 
+// Interrupted returns since when this process has known a ticket with as many
+// interruptions as it has.
+func (s Snapshot) Interrupted(t *Ticket) time.Time { return s.facts.epoch.Add(t.interrupted) }
+
 // Leaving returns since when this process has seen that the attachment at a node is
 // being deleted. False while none is.
 func (s Snapshot) Leaving(p *NodeVolume) (time.Time, bool) {

@@ -58,6 +58,7 @@ type twinPlace struct {
 	lapsed          bool
 	sent, left      bool
 	held            bool // the hold gives it a volume that needs no attachment
+	onlyAsked       bool // by tickets that wait and keep no slot
 	proof           ProofStage
 	forced          bool
 	idle            time.Time
@@ -563,12 +564,13 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	for _, d := range n.doubts {
 		node.doubts = append(node.doubts, d)
 	}
-	used := map[string]int32{}
+	used, onlyAsked := map[string]int32{}, map[string]int32{}
 	var at []VolumeID
 	for k := range w.places {
 		if k.n == name {
 			at = append(at, k.v)
 			used[k.v.Driver]++
+			onlyAsked[k.v.Driver] += int32(count(w.places[k].onlyAsked))
 		}
 	}
 	for id, t := range w.tickets {
@@ -580,7 +582,7 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 		n.drivers[driver] = n.driver(driver)
 	}
 	for driver, d := range n.drivers {
-		d.Used = used[driver]
+		d.Used, d.OnlyAsked = used[driver], onlyAsked[driver]
 		if d.Used == 0 && !d.Registered && !d.Exhausted && d.Limit == NoLimit {
 			continue // it says nothing
 		}
@@ -614,7 +616,7 @@ func describeSnapshot(s Snapshot) string {
 // open makes the twin's kind of place of a place.
 func open(s Snapshot, p *NodeVolume) *twinPlace {
 	idle, _ := s.Idle(p)
-	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Held, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
+	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.Lapsed, p.Sent, p.Left, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}
 }
 
 func describeVolume(v *Volume) string {
@@ -631,8 +633,8 @@ func (p *twinPlace) describe(v VolumeID) string {
 		attachments = append(attachments, fmt.Sprintf("%+v", *a))
 	}
 	slices.Sort(attachments)
-	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t held=%t idle=%v saw=%t", v, p.node,
-		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, p.held, seconds(p.idle), p.sawLeave)
+	return fmt.Sprintf("place %q %s users=%v attachments=%v reported=%t inUse=%t proof=%v %t lapsed=%t sent=%t left=%t held=%t onlyAsked=%t idle=%v saw=%t", v, p.node,
+		users, attachments, p.reported, p.inUse, p.proof, p.forced, p.lapsed, p.sent, p.left, p.held, p.onlyAsked, seconds(p.idle), p.sawLeave)
 }
 
 func describeNode(n *Node, volumes []VolumeID) []string {
@@ -646,7 +648,7 @@ func describeNode(n *Node, volumes []VolumeID) []string {
 	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
 		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
 	for _, d := range n.Drivers {
-		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used))
+		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d taken=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used, d.Taken()))
 	}
 	return lines
 }

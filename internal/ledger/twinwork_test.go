@@ -246,6 +246,7 @@ func (w *twin) workPlaces(now time.Time) {
 		}
 	}
 	for k, p := range w.places {
+		p.onlyAsked = w.onlyAsked(p)
 		w.history(now, p, old[k])
 	}
 }
@@ -255,6 +256,21 @@ func (w *twin) occupied(p *twinPlace) bool {
 	return slices.ContainsFunc(p.users, func(u User) bool {
 		return u.Pod != "" || w.tickets[u.Ticket].Phase == TicketGranted || w.tickets[u.Ticket].Ghost
 	})
+}
+
+// onlyAsked says whether nothing is at a place but tickets that wait and keep no slot.
+func (w *twin) onlyAsked(p *twinPlace) bool {
+	if len(p.attachments) > 0 || p.reported || p.inUse || p.sent || p.left || p.held || len(p.users) == 0 {
+		return false
+	}
+	for _, u := range p.users {
+		t, ok := w.tickets[u.Ticket]
+		told := t.Reason != "" && t.Reason != "Pending" && t.Reason != "NotGranted" && (t.Reason != "NoFreeSlot" || t.Type == TypeSnapshot)
+		if !ok || t.Type == TypePod || t.Phase != TicketPending || t.InDoubt || !told {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *twin) history(now time.Time, p, old *twinPlace) {

@@ -82,7 +82,7 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 			}
 			shown++
 			at := slots{n.Name, d.Name}
-			gauge(w.used, float64(d.Used), string(at.node), at.driver)
+			gauge(w.used, float64(d.Taken()), string(at.node), at.driver)
 			gauge(w.reserved, float64(reserved[at]), string(at.node), at.driver)
 			if limit := arbiter.Limit(d, arbiter.PolicyFor(s, d.Name, "")); d.Registered && limit != ledger.NoLimit {
 				gauge(w.limit, float64(limit), string(at.node), at.driver)

@@ -108,6 +108,18 @@ func TestTicket(t *testing.T) {
 	if got := Ticket(object); got.Pod != "" || got.TTLSeconds != 60 {
 		t.Errorf("a manual ticket is %+v", got)
 	}
+	object.Status.Interruptions = 3
+	object.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.TicketGranted, Status: metav1.ConditionFalse, Reason: "Outranked"},
+		{Type: v1alpha1.TicketSatisfied, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Unix(50, 0)},
+	}
+	if got := Ticket(object); got.Phase != ledger.TicketPending || got.Reason != "Outranked" || got.Interruptions != 3 || got.SatisfiedSince != 50 {
+		t.Errorf("a ticket that an earlier release has refused is %+v", got)
+	}
+	object.Status.Conditions[1].Status = metav1.ConditionFalse
+	if got := Ticket(object); got.SatisfiedSince != 0 {
+		t.Errorf("a ticket that is not satisfied is so since %d", got.SatisfiedSince)
+	}
 }
 
 func TestClaim(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 )
 
 // Ticket makes a fact of a VolumeTicket. A condition Granted that is absent or
-// Unknown leaves it pending.
+// Unknown leaves it pending; so does one that is False, of a ticket that is not a pod's:
+// it asks for as long as it exists, and earlier releases wrote that when it gave way.
 func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 	fact := ledger.Ticket{
 		ID:  ledger.TicketID{Namespace: t.Namespace, Name: t.Name},
@@ -21,6 +22,8 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		Scheduler: t.Spec.Scheduler,
 		Created:   t.CreationTimestamp.Unix(),
 		Epoch:     t.Status.Epoch,
+
+		Interruptions: t.Status.Interruptions,
 
 		Finalizers: len(t.Finalizers) > 0,
 	}
@@ -44,8 +47,13 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 		case metav1.ConditionTrue:
 			fact.Phase = ledger.TicketGranted
 		case metav1.ConditionFalse:
-			fact.Phase = ledger.TicketRefused
+			if fact.Type == ledger.TypePod {
+				fact.Phase = ledger.TicketRefused
+			}
 		}
+	}
+	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied); c != nil && c.Status == metav1.ConditionTrue {
+		fact.SatisfiedSince = c.LastTransitionTime.Unix()
 	}
 	return fact
 }

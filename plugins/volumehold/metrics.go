@@ -171,7 +171,7 @@ func (s *scraped) CollectWithStability(ch chan<- metrics.Metric) {
 	used, limits := map[string]int64{}, map[string]int64{}
 	for n := range snapshot.Nodes() {
 		for _, d := range n.Drivers {
-			used[d.Name] += int64(d.Used)
+			used[d.Name] += int64(d.Taken())
 			if limit := arbiter.Limit(d, arbiter.PolicyFor(snapshot, d.Name, "")); d.Registered && limit != ledger.NoLimit {
 				limits[d.Name] += int64(limit)
 			}

@@ -24,7 +24,7 @@ func (c *controller) round(n ledger.NodeName) {
 	left, came := len(decided), flow.Finished
 	over := func() {
 		if came != flow.Finished || !again {
-			c.grants.done(n, 0, came)
+			c.grants.done(n, flow.Resumes(c.observer.snapshot(), n, c.s.Now()), came)
 			return
 		}
 		c.round(n)

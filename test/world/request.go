@@ -77,6 +77,7 @@ type Request struct {
 	Phase              ledger.TicketPhase
 	Reason             string
 	Epoch              int64
+	Interruptions      int64
 	EpochOnly          bool // DecideTicket: write nothing else
 	Stamp              bool // CreateAttachment: with the attacher's finalizer
 	// Manager: kube-controller-manager asks, whom nobody judges.
@@ -111,7 +112,7 @@ func kindOf(k flow.Kind) Kind {
 func Sent(r flow.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
-		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
+		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Interruptions: r.Interruptions, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
 	case r.Do == GetObject && sent.Kind == Pods:

@@ -195,7 +195,7 @@ func (w *World) serveTicket(r Request) Answer {
 	if r.Phase == ledger.TicketRefused && r.Reason == string(arbiter.ClaimMissing) {
 		w.Judge.refuses(w, t)
 	}
-	t.Phase, t.Reason, t.Epoch = r.Phase, r.Reason, max(t.Epoch, r.Epoch)
+	t.Phase, t.Reason, t.Epoch, t.Interruptions = r.Phase, r.Reason, max(t.Epoch, r.Epoch), r.Interruptions
 	return answer(w.Put(t))
 }
 

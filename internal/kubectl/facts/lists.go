@@ -119,6 +119,10 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		out.State = TicketRefused
 		out.Reasons = w.refusal(t)
 	default:
+		if arbiter.PauseLeft(w.Snapshot, &fact, w.Now) > 0 {
+			out.Reasons = w.refusal(t) // for how long is the controller's to know
+			break
+		}
 		if queues[fact.Node] == nil {
 			queues[fact.Node] = w.Arbiter.Queue(w.Snapshot, fact.Node, w.Now)
 		}
@@ -135,7 +139,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	return out
 }
 
-// refusal is the reason that the controller gave when it refused a ticket: the
+// refusal is the reason that the controller gave when it refused or interrupted a ticket: the
 // facts may have changed since.
 func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)

@@ -120,6 +120,9 @@ func (w *World) slotVolumes() map[slotKey][]SlotVolume {
 	all := map[slotKey][]SlotVolume{}
 	for v := range w.Snapshot.Volumes() {
 		for i := range v.NodeVolumes {
+			if v.NodeVolumes[i].OnlyAsked {
+				continue
+			}
 			key := slotKey{v.NodeVolumes[i].Node, v.ID.Driver}
 			all[key] = append(all[key], w.slotVolume(v, &v.NodeVolumes[i]))
 		}
@@ -200,7 +203,7 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 		out.Stated = &d.Limit
 	}
 	if limit := arbiter.Limit(d, arbiter.PolicyFor(w.Snapshot, d.Name, "")); limit != ledger.NoLimit {
-		free := max(0, limit-d.Used)
+		free := max(0, limit-d.Taken())
 		out.Limit, out.Free = &limit, &free
 	}
 	return out

@@ -225,7 +225,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since", map[string]string{
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since", map[string]string{"Interruptions": never,
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -239,7 +239,7 @@ func flowFields() map[string]fields {
 			"doubted": "a leader that decides has done so",
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before", map[string]string{"Until": cooperative}},
-		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly", map[string]string{"Who": people, "Until": cooperative}},
+		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly", map[string]string{"Who": people, "Until": cooperative, "Interruptions": never}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
@@ -258,6 +258,7 @@ func objectFields() map[string]fields {
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved,
+			"Interruptions": never, "SatisfiedSince": never, "interrupted": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
@@ -302,7 +303,7 @@ func ledgerFields() map[string]fields {
 		"ledger.Volume":     {"ID Access NodeVolumes Hold earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
-		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"more": "nobody makes attachments under other names"}},
+		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
 		"ledger.Proof":      {"Stage Forced", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
@@ -320,7 +321,7 @@ func ledgerFields() map[string]fields {
 			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},
 		"ledger.doubt":       {"volume boot listed", nil},
-		"ledger.NodeDriver":  {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "handles": ofVolumes, "to": same}},
+		"ledger.NodeDriver":  {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
 		"ledger.claimRecord": {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{
 			"PersistentVolume": "the same as long as it exists", "claims": "it follows from the claims",

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// The codes of condition Granted that say more to the ledger than why a ticket waits.
+const (
+	// CodePending: nobody has looked yet.
+	CodePending Code = "Pending"
+	// CodeNotGranted: the ticket is about to be granted.
+	CodeNotGranted Code = "NotGranted"
+	// CodeNoFreeSlot: nothing but slots is missing.
+	CodeNoFreeSlot Code = "NoFreeSlot"
+)
+
+// Waits says whether a ticket that is not a pod's was told why it is not granted. A grant
+// that was sent before fails, since that write has changed the ticket's version; and
+// before the next one is sent, NotGranted is written. So it has no promise either.
+func (t *Ticket) Waits() bool {
+	if t.Type == TypePod || t.Phase != TicketPending {
+		return false
+	}
+	code := Code(t.Reason)
+	return code != "" && code != CodePending && code != CodeNotGranted
+}
+
+// KeepsSlots says whether a ticket that is not granted has slots at its node all the same.
+// One that waits for nothing else keeps those that come free, so that a ticket for many
+// volumes gets them in time; types that yield don't. One in doubt may be granted.
+func (t *Ticket) KeepsSlots() bool {
+	return t.InDoubt || !t.Waits() || Code(t.Reason) == CodeNoFreeSlot && !t.Type.Yields()
+}
