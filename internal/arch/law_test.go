@@ -49,6 +49,8 @@ var laws = []law{
 	{"internal/connect", []string{"api", "internal/lead"}, nil},
 	// Knows what API servers serve, and nothing of volumes.
 	{"internal/served", nil, []string{"k8s.io/apimachinery/"}},
+	// Knows a kubelet's folder, and nothing of Kubernetes' API.
+	{"internal/nodevolumes", nil, none},
 	{"internal/arch", nil, none},
 	// What the command line shows is computed without a client; the rest reads
 	// and prints.

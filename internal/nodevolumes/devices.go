@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+)
+
+// readDevices reads the folders of block volumes, which are called by the names of
+// their PersistentVolumes.
+func (s *scan) readDevices() {
+	for _, name := range s.stagedFolders(devicesFolder) {
+		if folder := path.Join(devicesFolder, name); folder != stagingFolder && folder != publishFolder {
+			s.readDevice(name)
+		}
+	}
+	// Those of which the kubelet has no record any more.
+	for _, name := range s.names(stagingFolder) {
+		if v := s.device(name); v != nil {
+			v.Staged = Yes
+		}
+	}
+	for _, name := range s.stagedFolders(publishFolder) {
+		folder := path.Join(publishFolder, name)
+		for _, pod := range s.names(folder) {
+			s.publishDevice(name, pod, path.Join(folder, pod))
+		}
+	}
+}
+
+// readDevice reads the folder of one block volume.
+func (s *scan) readDevice(name string) {
+	folder := path.Join(devicesFolder, name)
+	data := path.Join(folder, "data")
+	entries, complete := s.list(data)
+	r, err := s.readRecord(data, entries)
+	pods := s.names(path.Join(folder, "dev"))
+	if errors.Is(err, fs.ErrNotExist) && complete && len(pods) == 0 && s.mounts.At(folder) != Yes {
+		return
+	}
+	v := s.device(name)
+	if v == nil {
+		return
+	}
+	s.paths[folder] = true
+	if err != nil {
+		v.explain(err.Error())
+	} else {
+		v.Unknown = ""
+		s.identify(v, path.Join(stagingFolder, name), r)
+	}
+	for _, pod := range pods {
+		s.publishDevice(name, pod, path.Join(folder, "dev", pod))
+	}
+}
+
+// device is the entry of a block volume.
+func (s *scan) device(name string) *Volume {
+	p := path.Join(stagingFolder, name)
+	fresh := s.volumes[p] == nil
+	v := s.volume(p, Block)
+	if v != nil && fresh {
+		v.called(name)
+		v.explain("there is no " + recordName)
+	}
+	return v
+}
+
+// publishDevice takes a path of a block volume for a pod: the driver's own, or the
+// kubelet's.
+func (s *scan) publishDevice(name, pod, p string) {
+	if v := s.device(name); v != nil {
+		s.paths[p] = true
+		s.publish(v, Publication{PodUID: pod, Mounted: s.mounts.At(p)})
+	}
+}
+
+// names are those of a folder's entries. They are among what is staged.
+func (s *scan) names(folder string) []string {
+	entries, complete := s.list(folder)
+	s.stagedUnread = s.stagedUnread || !complete
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}

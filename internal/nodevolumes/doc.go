@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodevolumes reads what a node itself has of CSI volumes: what its kubelet
+// wrote down below its folder (usually /var/lib/kubelet), and what is mounted there.
+//
+// It reads folders, vol_data.json and the text of mountinfo, writes nothing, calls no
+// driver, and never opens or looks into a mounted volume, which may not answer. What
+// can't be read is Unknown, with the reason, and never taken for unused. What it keeps
+// is bounded, whatever the folders hold.
+//
+// The layout is that of Kubernetes 1.37.1, pkg/volume/csi:
+//
+//	plugins/kubernetes.io/csi/<driver>/<sha256 of the handle>/vol_data.json, globalmount
+//	    csi_attacher.go:598 makeDeviceMountPath; before 1.24 csi/pv/<PersistentVolume>/
+//	pods/<pod UID>/volumes/kubernetes.io~csi/<PersistentVolume>/vol_data.json, mount
+//	    csi_mounter.go:85 GetPath, csi_mounter.go:279 SetUpAt
+//	plugins/kubernetes.io/csi/volumeDevices/<PersistentVolume>/data/vol_data.json, dev/<pod UID>
+//	    csi_util.go:111 to 129
+//	plugins/kubernetes.io/csi/volumeDevices/staging/<PersistentVolume>
+//	plugins/kubernetes.io/csi/volumeDevices/publish/<PersistentVolume>/<pod UID>
+//	    csi_block.go:113 GetStagingPath, csi_block.go:131 getPublishPath
+//	pods/<pod UID>/volumeDevices/kubernetes.io~csi/<PersistentVolume>
+//	    csi_block.go:137 GetPodDeviceMapPath
+//
+// A kubelet that starts rebuilds what is mounted from the folders of pods alone
+// (pkg/kubelet/volumemanager/reconciler/reconstruct_common.go:194). What is staged, and
+// named by none of them, is in nobody's memory afterwards: it is Forgotten.
+package nodevolumes

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+// Answer is what is known of a question.
+type Answer string
+
+// The answers. Unknown is never to be read as No.
+const (
+	Yes     Answer = "Yes"
+	No      Answer = "No"
+	Unknown Answer = "Unknown"
+)
+
+// Mode is how a volume is given to pods.
+type Mode string
+
+// The modes.
+const (
+	Filesystem Mode = "Filesystem"
+	Block      Mode = "Block"
+)
+
+// Bounds of what is kept. A node has at most some hundred volumes and pods.
+const (
+	maxEntries   = 4096     // of one folder
+	maxVolumes   = 4096     // of one node
+	maxPublished = 256      // of one volume
+	maxUnknown   = 32       // of one node
+	maxRecord    = 64 << 10 // bytes of one vol_data.json
+	maxDriver    = 253      // characters, as of a CSIDriver's name
+	maxHandle    = 4096     // characters, as in a VolumeHold
+	maxName      = 253      // characters of a PersistentVolume's name
+	maxLine      = 128      // bytes of a machine's names
+	maxReason    = 512      // characters of one reason
+)
+
+// Facts is what one reading found.
+type Facts struct {
+	// Volumes are sorted by their paths.
+	Volumes []Volume
+	// Unknown says what could not be read, and why. While it is not empty, there may
+	// be volumes that are not listed.
+	Unknown []string
+	// Truncated: there was more than is kept.
+	Truncated bool
+}
+
+// Volume is one CSI volume at one staging path.
+type Volume struct {
+	// Driver and Handle identify the volume. Where they could not be read, the handle
+	// is empty, and the driver may be.
+	Driver, Handle string
+	// PersistentVolume is the name by which a pod's folder or a block volume's knows
+	// it; empty where none does. Of several it is the first in the order of the alphabet.
+	PersistentVolume string
+	Mode             Mode
+	// Path is where the kubelet has, or would have, the volume staged, below its folder.
+	Path string
+	// Staged: the kubelet has written down that it had the volume staged, or something
+	// is mounted at Path. It says so before it calls the driver, and until the driver
+	// has answered that nothing is left.
+	Staged Answer
+	// Mounted: something is mounted at or below Path. Drivers need not mount anything
+	// there, least of all for Block.
+	Mounted Answer
+	// Published are the pods it is published to, sorted by UID.
+	Published []Publication
+	// Forgotten: it is staged, mounted or published, and no pod's folder names it.
+	Forgotten bool
+	// Unknown says what could not be read of this volume, and why; empty: nothing.
+	Unknown string
+
+	named bool // by a pod's folder
+}
+
+// Publication is one pod that has a volume.
+type Publication struct {
+	PodUID string
+	// PodFolder: the pod's folder names the volume. If not, only the driver's own path
+	// of a block volume does.
+	PodFolder bool
+	// Mounted: something is mounted where the volume is published to this pod.
+	Mounted Answer
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+// Machine is what tells one boot of one machine, and one start of its kubelet, from
+// others. What could not be read is empty.
+type Machine struct {
+	// BootID and SystemUUID are those of the Node's status.nodeInfo.
+	BootID, SystemUUID string
+	// KubeletStarted is when the kubelet made its socket for pod resources, which it
+	// makes anew at each start (pkg/kubelet/server/server.go ListenAndServePodResources).
+	KubeletStarted time.Time
+}
+
+// ReadMachine reads them of the kubelet's folder, of /proc and of /sys.
+func ReadMachine(kubelet, proc, sys fs.FS) Machine {
+	m := Machine{
+		BootID:     line(proc, "sys/kernel/random/boot_id"),
+		SystemUUID: line(sys, "class/dmi/id/product_uuid"),
+	}
+	if info, err := fs.Stat(kubelet, "pod-resources/kubelet.sock"); err == nil {
+		m.KubeletStarted = info.ModTime()
+	}
+	return m
+}
+
+// line reads the one line of a small file; it is empty where there is none.
+func line(tree fs.FS, name string) string {
+	file, err := tree.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxLine+1))
+	if err != nil || len(text) > maxLine {
+		return ""
+	}
+	return printable(strings.TrimSpace(string(text)))
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+)
+
+// readPods reads the folders of pods, of which a kubelet always has the parent.
+func (s *scan) readPods() {
+	if _, err := fs.Stat(s.kubelet, podsFolder); err != nil {
+		s.podsUnread = true
+		s.note(fmt.Sprintf("the kubelet's folder has no %q: %v", podsFolder, err))
+		return
+	}
+	for _, pod := range s.podFolders(podsFolder) {
+		folder := path.Join(podsFolder, pod)
+		volumes := path.Join(folder, "volumes", inPods)
+		for _, volume := range s.podFolders(volumes) {
+			s.readPodVolume(pod, path.Join(volumes, volume))
+		}
+		// These are links to devices, and only their names count.
+		devices, complete := s.list(path.Join(folder, "volumeDevices", inPods))
+		s.podsUnread = s.podsUnread || !complete
+		for _, device := range devices {
+			if v := s.device(device.Name()); v != nil {
+				s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: No})
+			}
+		}
+	}
+}
+
+// podFolders lists a folder of pods.
+func (s *scan) podFolders(folder string) []string {
+	names, complete := s.folders(folder)
+	s.podsUnread = s.podsUnread || !complete
+	return names
+}
+
+// readPodVolume reads the folder of one volume of a pod. The kubelet writes its record
+// before it calls NodePublish (csi_mounter.go:291) and removes it when nothing is mounted
+// any more (csi_mounter.go:584).
+func (s *scan) readPodVolume(pod, folder string) {
+	p := path.Join(folder, "mount")
+	mounted := s.mounts.At(p)
+	entries, complete := s.list(folder)
+	s.podsUnread = s.podsUnread || !complete
+	r, err := s.readRecord(folder, entries)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if mounted == Yes || mounted == Unknown && find(entries, "mount") != nil {
+			s.podsUnread = true
+			s.note(fmt.Sprintf("%q may have a volume mounted, and there is no %s", folder, recordName))
+		}
+		return
+	case err != nil:
+		s.podsUnread = true
+		s.note(err.Error())
+		return
+	case r.Lifecycle == ephemeral:
+		return
+	}
+	// Where it is staged by an older kubelet's layout, that is the path.
+	staged := stagingPath(r.Driver, r.Handle)
+	if other, known := s.handles[identity{r.Driver, r.Handle, Filesystem}]; known && s.volumes[staged] == nil {
+		staged = other
+	}
+	v := s.volume(staged, Filesystem)
+	if v == nil {
+		return
+	}
+	if v.Handle == "" {
+		s.identify(v, staged, r)
+	}
+	v.called(r.PersistentVolume)
+	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: mounted})
+}

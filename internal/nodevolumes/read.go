@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Folders below the kubelet's own.
+const (
+	podsFolder    = "pods"
+	csiFolder     = "plugins/kubernetes.io/csi"
+	devicesFolder = csiFolder + "/volumeDevices"
+	stagingFolder = devicesFolder + "/staging"
+	publishFolder = devicesFolder + "/publish"
+	globalMount   = "globalmount"       // csi_attacher.go:46
+	inPods        = "kubernetes.io~csi" // the plugin's name in pods' folders
+)
+
+// scan is one reading.
+type scan struct {
+	kubelet fs.FS
+	mounts  Mounts
+	volumes map[string]*Volume  // by Path
+	handles map[identity]string // their paths
+	paths   map[string]bool     // whose mounts are accounted for
+	unknown []string
+	more    int // of unknown, not kept
+	// A pod's folder could not be read: it may name any volume.
+	podsUnread bool
+	// A folder of what is staged could not be read: any volume may be staged.
+	stagedUnread bool
+	truncated    bool
+}
+
+type identity struct {
+	driver, handle string
+	mode           Mode
+}
+
+func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mode} }
+
+// Read returns what the kubelet's folder and the mount table say. The folder is one that
+// links can't lead out of, such as that of an os.Root. It is for serial use, and takes
+// one system call or a few for each folder.
+func Read(kubelet fs.FS, mounts Mounts) Facts {
+	s := &scan{kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{}}
+	if mounts.unknown != "" {
+		s.note(mounts.unknown)
+	}
+	s.readStaged()
+	s.readDevices()
+	s.readPods()
+	s.readMounts()
+	return s.facts()
+}
+
+// facts sums up what was read.
+func (s *scan) facts() Facts {
+	f := Facts{Truncated: s.truncated, Unknown: s.unknown}
+	if s.more > 0 {
+		f.Unknown = append(f.Unknown, fmt.Sprintf("and %d more", s.more))
+	}
+	named := map[identity]bool{}
+	for _, v := range s.volumes {
+		if v.named {
+			named[v.identity()] = true
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(s.volumes)) {
+		v := *s.volumes[p]
+		slices.SortFunc(v.Published, func(a, b Publication) int { return cmp.Compare(a.PodUID, b.PodUID) })
+		if s.stagedUnread && v.Staged == No {
+			v.Staged = Unknown
+		}
+		there := v.Staged == Yes || v.Mounted == Yes || len(v.Published) > 0
+		switch {
+		case !there || v.named || v.Handle != "" && named[v.identity()]:
+		case s.podsUnread:
+			v.explain("a pod's folder could not be read, and may name it")
+		default:
+			v.Forgotten = true
+		}
+		f.Volumes = append(f.Volumes, v)
+	}
+	return f
+}
+
+// list returns the entries of a folder. One that is not there has none. What goes wrong
+// is noted, and the entries are then not all there are.
+func (s *scan) list(folder string) (entries []fs.DirEntry, complete bool) {
+	entries, err := readDir(s.kubelet, folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, true
+	case err != nil:
+		s.note(fmt.Sprintf("%q: %v", folder, err))
+		return entries, false
+	case len(entries) > maxEntries:
+		s.truncated = true
+		s.note(fmt.Sprintf("%q has more than %d entries", folder, maxEntries))
+		return entries[:maxEntries], false
+	}
+	return entries, true
+}
+
+// folders are the folders among a folder's entries. A link is none, and where it leads
+// is not looked at: then not all is read.
+func (s *scan) folders(folder string) (names []string, complete bool) {
+	entries, complete := s.list(folder)
+	for _, entry := range entries {
+		switch {
+		case entry.IsDir():
+			names = append(names, entry.Name())
+		case entry.Type()&fs.ModeSymlink != 0:
+			complete = false
+			s.note(fmt.Sprintf("%q is a link", path.Join(folder, entry.Name())))
+		}
+	}
+	return names, complete
+}
+
+// readDir reads at most one entry more than are kept.
+func readDir(tree fs.FS, folder string) ([]fs.DirEntry, error) {
+	file, err := tree.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	dir, ok := file.(fs.ReadDirFile)
+	if !ok {
+		return nil, errors.New("not a folder")
+	}
+	entries, err := dir.ReadDir(maxEntries + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+// note keeps why something could not be read.
+func (s *scan) note(reason string) {
+	if len(s.unknown) == maxUnknown {
+		s.more++
+		return
+	}
+	s.unknown = append(s.unknown, short(reason))
+}
+
+// volume returns the entry of a staging path, and makes it. It is nil when there are too
+// many.
+func (s *scan) volume(p string, mode Mode) *Volume {
+	if v := s.volumes[p]; v != nil {
+		return v
+	}
+	if len(s.volumes) == maxVolumes {
+		s.truncated = true
+		return nil
+	}
+	s.paths[p] = true
+	v := &Volume{Mode: mode, Path: printable(p), Staged: No, Mounted: s.mounts.At(p)}
+	if v.Mounted == Yes {
+		v.Staged = Yes
+	}
+	s.volumes[p] = v
+	return v
+}
+
+// identify says which volume an entry is of.
+func (s *scan) identify(v *Volume, p string, r record) {
+	v.Driver, v.Handle = r.Driver, r.Handle
+	s.handles[v.identity()] = p
+}
+
+// called takes the name of a PersistentVolume for a volume.
+func (v *Volume) called(name string) {
+	if v.PersistentVolume == "" || name != "" && name < v.PersistentVolume {
+		v.PersistentVolume = printable(name)
+	}
+}
+
+// explain keeps the first reason for not knowing something of a volume.
+func (v *Volume) explain(reason string) {
+	if v.Unknown == "" {
+		v.Unknown = short(reason)
+	}
+}
+
+// publish adds a pod that has the volume.
+func (s *scan) publish(v *Volume, p Publication) {
+	v.named = v.named || p.PodFolder
+	p.PodUID = printable(p.PodUID)
+	i := slices.IndexFunc(v.Published, func(other Publication) bool { return other.PodUID == p.PodUID })
+	switch {
+	case i >= 0:
+		other := &v.Published[i]
+		other.PodFolder = other.PodFolder || p.PodFolder
+		other.Mounted = either(other.Mounted, p.Mounted)
+	case len(v.Published) == maxPublished:
+		s.truncated = true
+	default:
+		v.Published = append(v.Published, p)
+	}
+}
+
+// readMounts notes what is mounted among the CSI plugin's folders and of which nothing
+// there tells.
+func (s *scan) readMounts() {
+	for _, point := range s.mounts.points {
+		if !below(point, csiFolder) || s.accounted(point) {
+			continue
+		}
+		s.note(fmt.Sprintf("%q is mounted, and there is no record of it", point))
+	}
+}
+
+func (s *scan) accounted(point string) bool {
+	for p := point; p != "." && p != "/"; p = path.Dir(p) {
+		if s.paths[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// either is Yes where one of two is, and No where both are.
+func either(a, b Answer) Answer {
+	switch {
+	case a == Yes || b == Yes:
+		return Yes
+	case a == No && b == No:
+		return No
+	default:
+		return Unknown
+	}
+}
+
+// printable is a name as JSON can have it.
+func printable(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	return strings.ToValidUTF8(name, "�")
+}
+
+// short cuts a reason off where it is too long to be kept.
+func short(reason string) string {
+	letters := []rune(printable(reason))
+	if len(letters) <= maxReason {
+		return string(letters)
+	}
+	return string(letters[:maxReason-1]) + "…"
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
+)
+
+const (
+	csi     = "plugins/kubernetes.io/csi/"
+	devices = csi + "volumeDevices/"
+	driver  = "disk.example.com"
+)
+
+// node is a kubelet's folder and what is mounted there.
+type node struct {
+	files  fstest.MapFS
+	mounts []string
+}
+
+func newNode() *node {
+	return &node{files: fstest.MapFS{"pods": {Mode: fs.ModeDir}}}
+}
+
+func (n *node) record(folder string, fields map[string]string) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	n.files[folder+"/vol_data.json"] = &fstest.MapFile{Data: append(text, '\n')}
+}
+
+func (n *node) dir(name string)   { n.files[name] = &fstest.MapFile{Mode: fs.ModeDir | 0o750} }
+func (n *node) mount(name string) { n.dir(name); n.mounts = append(n.mounts, name) }
+
+// stagingFolder is where the kubelet stages a volume with a file system.
+func stagingFolder(handle string) string {
+	sum := sha256.Sum256([]byte(handle))
+	return csi + driver + "/" + hex.EncodeToString(sum[:])
+}
+
+func (n *node) stage(handle string) {
+	n.record(stagingFolder(handle), map[string]string{"driverName": driver, "volumeHandle": handle})
+	n.mount(stagingFolder(handle) + "/globalmount")
+}
+
+func podFolder(pod, pv string) string { return "pods/" + pod + "/volumes/kubernetes.io~csi/" + pv }
+
+func (n *node) publish(pod, pv, handle string) {
+	n.record(podFolder(pod, pv), map[string]string{"driverName": driver, "volumeHandle": handle, "specVolID": pv, "volumeLifecycleMode": "Persistent", "nodeName": "n1"})
+	n.mount(podFolder(pod, pv) + "/mount")
+}
+
+// table is the mount table of a container that has the kubelet's folder with
+// HostToContainer.
+func (n *node) table() string {
+	lines := []string{
+		"1 0 0:1 / / rw - overlay overlay rw",
+		"2 1 8:1 /var/lib/kubelet /var/lib/kubelet ro,relatime master:7 - ext4 /dev/sda1 rw",
+	}
+	for i, m := range n.mounts {
+		lines = append(lines, fmt.Sprintf("%d 2 8:%d / /var/lib/kubelet/%s rw,relatime master:%d - ext4 /dev/sdb rw", 10+i, 16+i, strings.ReplaceAll(m, " ", `\040`), 20+i))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (n *node) read() nodevolumes.Facts {
+	return nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"))
+}
+
+// words is what facts say, a line for each volume and each thing that is unknown.
+func words(f nodevolumes.Facts) string {
+	var b strings.Builder
+	for _, v := range f.Volumes {
+		fmt.Fprintf(&b, "%s %s pv=%s %s staged=%s mounted=%s", v.Driver, v.Handle, v.PersistentVolume, v.Mode, v.Staged, v.Mounted)
+		for _, p := range v.Published {
+			fmt.Fprintf(&b, " pod=%s/%t/%s", p.PodUID, p.PodFolder, p.Mounted)
+		}
+		if v.Forgotten {
+			b.WriteString(" forgotten")
+		}
+		if v.Unknown != "" {
+			b.WriteString(" unknown: " + v.Unknown)
+		}
+		b.WriteString("\n")
+	}
+	for _, u := range f.Unknown {
+		b.WriteString("unknown: " + u + "\n")
+	}
+	if f.Truncated {
+		b.WriteString("truncated\n")
+	}
+	return b.String()
+}
+
+func TestRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		node func(*node)
+		want string
+	}{
+		"nothing": {func(*node) {}, ""},
+		"a volume of two pods": {func(n *node) {
+			n.stage("vol 1")
+			n.publish("uid-b", "pv-1", "vol 1")
+			n.publish("uid-a", "pv-1", "vol 1")
+		}, "disk.example.com vol 1 pv=pv-1 Filesystem staged=Yes mounted=Yes pod=uid-a/true/Yes pod=uid-b/true/Yes\n"},
+		// The kubelet was killed between NodeUnpublish and NodeUnstage.
+		"staged, and no pod's folder names it": {func(n *node) {
+			n.stage("vol-1")
+			n.dir("pods/uid-a/volumes/kubernetes.io~csi")
+		}, "disk.example.com vol-1 pv= Filesystem staged=Yes mounted=Yes forgotten\n"},
+		// Some drivers mount below the path, or nothing at all.
+		"mounted below the staging path": {func(n *node) {
+			n.record(stagingFolder("v"), map[string]string{"driverName": driver, "volumeHandle": "v"})
+			n.mount(stagingFolder("v") + "/globalmount/0001")
+			n.publish("uid-a", "pv", "v")
+		}, "disk.example.com v pv=pv Filesystem staged=Yes mounted=Yes pod=uid-a/true/Yes\n"},
+		"staged without a mount": {func(n *node) {
+			n.record(stagingFolder("v"), map[string]string{"driverName": driver, "volumeHandle": "v"})
+			n.dir(stagingFolder("v") + "/globalmount")
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=No forgotten\n"},
+		// NodeStage was never called: the record comes first.
+		"a folder without record and mount": {func(n *node) { n.dir(stagingFolder("v") + "/globalmount") }, ""},
+		"a mount without a record": {func(n *node) { n.mount(csi + driver + "/abc/globalmount") },
+			"disk.example.com  pv= Filesystem staged=Yes mounted=Yes forgotten unknown: something is mounted, and there is no vol_data.json\n"},
+		"a driver that does not stage": {func(n *node) { n.publish("uid-a", "pv", "v") },
+			"disk.example.com v pv=pv Filesystem staged=No mounted=No pod=uid-a/true/Yes\n"},
+		"published without a mount": {func(n *node) {
+			n.stage("v")
+			n.record(podFolder("uid-a", "pv"), map[string]string{"driverName": driver, "volumeHandle": "v", "specVolID": "pv"})
+		}, "disk.example.com v pv=pv Filesystem staged=Yes mounted=Yes pod=uid-a/true/No\n"},
+		"an ephemeral volume": {func(n *node) {
+			n.record(podFolder("uid-a", "inline"), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": "inline", "volumeLifecycleMode": "Ephemeral"})
+			n.mount(podFolder("uid-a", "inline") + "/mount")
+		}, ""},
+		"staged by Kubernetes 1.23": {func(n *node) {
+			n.record(csi+"pv/pv-1", map[string]string{"driverName": driver, "volumeHandle": "v"})
+			n.mount(csi + "pv/pv-1/globalmount")
+			n.publish("uid-a", "pv-1", "v")
+		}, "disk.example.com v pv=pv-1 Filesystem staged=Yes mounted=Yes pod=uid-a/true/Yes\n"},
+		"another record than the folder's": {func(n *node) {
+			n.record(stagingFolder("v"), map[string]string{"driverName": driver, "volumeHandle": "w"})
+			n.publish("uid-a", "pv-w", "w")
+		}, "disk.example.com w pv=pv-w Filesystem staged=Yes mounted=No pod=uid-a/true/Yes unknown: the record is of another volume than the folder\n"},
+		"a block volume": {func(n *node) {
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			n.mount(devices + "pv-b/dev/uid-a")
+			n.dir(devices + "staging/pv-b")
+			n.mount(devices + "publish/pv-b/uid-a")
+			n.files["pods/uid-a/volumeDevices/kubernetes.io~csi/pv-b"] = &fstest.MapFile{Mode: fs.ModeSymlink}
+		}, "disk.example.com b pv=pv-b Block staged=Yes mounted=No pod=uid-a/true/Yes\n"},
+		"a forgotten block volume": {func(n *node) {
+			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
+			n.dir(devices + "staging/pv-b")
+		}, "disk.example.com b pv=pv-b Block staged=Yes mounted=No forgotten\n"},
+		"a block volume whose driver's path is left": {func(n *node) {
+			n.mount(devices + "publish/pv-b/uid-a")
+		}, "  pv=pv-b Block staged=No mounted=No pod=uid-a/false/Yes forgotten unknown: there is no vol_data.json\n"},
+		"a mount that nothing tells of": {func(n *node) { n.mounts = append(n.mounts, csi+driver+"/abc/elsewhere") },
+			`unknown: "plugins/kubernetes.io/csi/disk.example.com/abc/elsewhere" is mounted, and there is no record of it` + "\n"},
+		// Which volume's the broken record is nobody can tell: none is called forgotten.
+		"a broken record of a pod": {func(n *node) {
+			n.stage("v")
+			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{Data: []byte(`{"driverName":"disk`)}
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes unknown: a pod's folder could not be read, and may name it\n" +
+			`unknown: "pods/uid-a/volumes/kubernetes.io~csi/pv/vol_data.json": unexpected end of JSON input` + "\n"},
+		"a pod's mount without a record": {func(n *node) {
+			n.stage("v")
+			n.mount(podFolder("uid-a", "pv") + "/mount")
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes unknown: a pod's folder could not be read, and may name it\n" +
+			`unknown: "pods/uid-a/volumes/kubernetes.io~csi/pv" may have a volume mounted, and there is no vol_data.json` + "\n"},
+		"a broken record of what is staged": {func(n *node) {
+			n.files[stagingFolder("v")+"/vol_data.json"] = &fstest.MapFile{Data: []byte("[]")}
+		}, "disk.example.com  pv= Filesystem staged=Yes mounted=No forgotten unknown: \"" + stagingFolder("v") + "/vol_data.json\": json: cannot unmarshal array into Go value of type map[string]string\n"},
+		"no folder pods": {func(n *node) { delete(n.files, "pods"); n.stage("v") },
+			"disk.example.com v pv= Filesystem staged=Yes mounted=Yes unknown: a pod's folder could not be read, and may name it\n" +
+				`unknown: the kubelet's folder has no "pods": open pods: file does not exist` + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode()
+			test.node(n)
+			got := words(n.read())
+			if sorted(got) != sorted(test.want) {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// sorted has the lines in an order that does not depend on digests.
+func sorted(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		for j := i; j > 0 && lines[j] < lines[j-1]; j-- {
+			lines[j], lines[j-1] = lines[j-1], lines[j]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// What the mount table does not tell is unknown, and not unmounted.
+func TestMountsUnknown(t *testing.T) {
+	for name, table := range map[string]string{
+		"empty":           "",
+		"private":         "1 0 8:1 / /var/lib/kubelet rw - ext4 /dev/sda rw\n",
+		"a broken line":   "1 0 8:1 / /var/lib/kubelet rw master:1 - ext4 /dev/sda rw\nhello\n",
+		"half an escape":  `1 0 8:1 / /var/lib/kubelet/a\04 rw master:1 - ext4 /dev/sda rw` + "\n2 0 8:1 / /var/lib/kubelet rw master:1 - ext4 /dev/sda rw\n",
+		"a line too long": "1 0 8:1 / /var/lib/kubelet rw master:1 - ext4 /dev/sda rw\n" + strings.Repeat("x", 1<<20),
+	} {
+		m := nodevolumes.ReadMounts(strings.NewReader(table), "/var/lib/kubelet")
+		if got := m.At("a"); got != nodevolumes.Unknown {
+			t.Errorf("%s: %s", name, got)
+		}
+		n := newNode()
+		n.stage("v")
+		n.dir(csi + driver + "/abc/globalmount") // without a record
+		f := nodevolumes.Read(n.files, m)
+		if len(f.Unknown) == 0 || len(f.Volumes) != 2 {
+			t.Fatalf("%s: %+v", name, f)
+		}
+		for _, v := range f.Volumes {
+			if v.Staged == nodevolumes.No || v.Mounted != nodevolumes.Unknown {
+				t.Errorf("%s: %+v", name, v)
+			}
+		}
+	}
+}
+
+func TestMounts(t *testing.T) {
+	m := nodevolumes.ReadMounts(strings.NewReader(
+		"1 0 8:1 / / rw shared:1 - ext4 /dev/sda rw\n"+
+			"2 1 8:2 / /var/lib/kubelet/a-1 rw shared:2 - ext4 /dev/sdb rw\n"+
+			`3 1 8:2 / /var/lib/kubelet/with\040space/x rw shared:2 - ext4 /dev/sdb rw`+"\n"+
+			"4 1 8:2 / /var/lib/kubelets/b rw shared:2 - ext4 /dev/sdb rw\n"+
+			"5 1 8:2 / /var/lib/kubelet/a/b/c rw shared:2 - ext4 /dev/sdb rw\n"), "/var/lib/kubelet/")
+	for p, want := range map[string]nodevolumes.Answer{
+		"a-1": nodevolumes.Yes, "a": nodevolumes.Yes, "a/b/c": nodevolumes.Yes, "a/b/c/d": nodevolumes.No, "with space": nodevolumes.Yes,
+		"b": nodevolumes.No, "a-": nodevolumes.No, "with": nodevolumes.No,
+	} {
+		if got := m.At(p); got != want {
+			t.Errorf("%s: %s, want %s", p, got, want)
+		}
+	}
+}
+
+// A folder that leads elsewhere by links, holds pipes, huge or unreadable files is told,
+// and nothing outside is read.
+func TestHostileFolder(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := fmt.Sprintf(`{"driverName":%q,"volumeHandle":"secret"}`, driver)
+	write(filepath.Join(outside, "vol/vol_data.json"), record)
+	write(filepath.Join(dir, "pods/uid-a/x"), "")
+	link(outside, csi+"linked.example.com")
+	link(filepath.Join(outside, "vol/vol_data.json"), csi+driver+"/file/vol_data.json")
+	write(filepath.Join(dir, csi+driver+"/huge/vol_data.json"), strings.Repeat(" ", 1<<20)+record)
+	write(filepath.Join(dir, csi+driver+"/bytes/vol_data.json"), strings.ReplaceAll(record, "secret", "\xff\xfe"))
+	write(filepath.Join(dir, csi+driver+"/bad\xff/vol_data.json"), record)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	f := nodevolumes.Read(root.FS(), nodevolumes.ReadMounts(strings.NewReader((&node{}).table()), "/var/lib/kubelet"))
+	got := words(f)
+	for _, want := range []string{`linked.example.com" is a link`, "is not a file", "has more than 65536 bytes", "it is not UTF-8", `bad\xff`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "secret") {
+		t.Errorf("what is outside was read:\n%s", got)
+	}
+	for _, v := range f.Volumes {
+		if v.Staged == nodevolumes.No {
+			t.Errorf("taken for unused: %+v", v)
+		}
+	}
+}
+
+// wide is a kubelet's folder with very many pods, and very many broken records.
+type wide struct{}
+
+func (wide) Open(name string) (fs.File, error) {
+	one := fstest.MapFS{}
+	switch {
+	case name == "pods" || name == csi+driver:
+		return &wideFolder{left: 10_000}, nil
+	case name+"/" == csi:
+		one[name+"/"+driver] = &fstest.MapFile{Mode: fs.ModeDir}
+	case path.Dir(name) == csi+driver:
+		one[name+"/vol_data.json"] = &fstest.MapFile{}
+	case path.Base(name) == "vol_data.json":
+		one[name] = &fstest.MapFile{Data: []byte(strings.Repeat("y", 1000))}
+	}
+	return one.Open(name)
+}
+
+// wideFolder hands out its entries as they are asked for.
+type wideFolder struct{ left int }
+
+func (f *wideFolder) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		return nil, errors.New("asked for all entries at once")
+	}
+	var entries []fs.DirEntry
+	for ; f.left > 0 && len(entries) < n; f.left-- {
+		entries = append(entries, folderEntry(fmt.Sprintf("%05d", f.left)))
+	}
+	return entries, nil
+}
+func (f *wideFolder) Stat() (fs.FileInfo, error) { return nil, nil }
+func (f *wideFolder) Read([]byte) (int, error)   { return 0, errors.New("a folder") }
+func (f *wideFolder) Close() error               { return nil }
+
+type folderEntry string
+
+func (e folderEntry) Name() string               { return string(e) }
+func (e folderEntry) IsDir() bool                { return true }
+func (e folderEntry) Type() fs.FileMode          { return fs.ModeDir }
+func (e folderEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
+
+// However much there is, what is kept is bounded, and said to be cut.
+func TestTooMuch(t *testing.T) {
+	f := nodevolumes.Read(wide{}, nodevolumes.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"))
+	if !f.Truncated || len(f.Volumes) > 4096 || len(f.Unknown) > 33 {
+		t.Errorf("truncated %t, %d volumes, %d unknown", f.Truncated, len(f.Volumes), len(f.Unknown))
+	}
+	for _, v := range f.Volumes {
+		if v.Forgotten {
+			t.Fatalf("forgotten, though not all pods were read: %+v", v)
+		}
+		if len(v.Unknown) > 2048 {
+			t.Fatalf("a reason of %d bytes", len(v.Unknown))
+		}
+	}
+}
+
+func TestMachine(t *testing.T) {
+	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	got := nodevolumes.ReadMachine(
+		fstest.MapFS{"pod-resources/kubelet.sock": {Mode: fs.ModeSocket, ModTime: started}},
+		fstest.MapFS{"sys/kernel/random/boot_id": {Data: []byte("0b2c\n")}},
+		fstest.MapFS{"class/dmi/id/product_uuid": {Data: []byte("EC2D-1\n")}})
+	if want := (nodevolumes.Machine{BootID: "0b2c", SystemUUID: "EC2D-1", KubeletStarted: started}); got != want {
+		t.Errorf("got %+v", got)
+	}
+	none := nodevolumes.ReadMachine(fstest.MapFS{}, fstest.MapFS{"sys/kernel/random/boot_id": {Data: []byte(strings.Repeat("x", 4096))}}, fstest.MapFS{})
+	if none != (nodevolumes.Machine{}) {
+		t.Errorf("got %+v", none)
+	}
+}
+
+func FuzzMounts(f *testing.F) {
+	f.Add((&node{mounts: []string{"a b", path.Join(csi, "x")}}).table())
+	f.Add("1 0 8:1 / /var/lib/kubelet\\040 rw shared:1 - ext4 /dev/sda rw\n")
+	f.Fuzz(func(t *testing.T, table string) {
+		m := nodevolumes.ReadMounts(strings.NewReader(table), "/var/lib/kubelet")
+		if !strings.Contains(table, "/var/lib/kubelet/") && !strings.Contains(table, `\`) && m.At("a") == nodevolumes.Yes {
+			t.Error("something is mounted that the table does not name")
+		}
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"driverName":"disk.example.com","volumeHandle":"v"}`))
+	f.Add([]byte(`{"driverName":"d","volumeHandle":1}`))
+	f.Add([]byte("\xff"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		n := newNode()
+		n.files[stagingFolder("v")+"/vol_data.json"] = &fstest.MapFile{Data: text}
+		facts := n.read()
+		if len(facts.Volumes) != 1 || facts.Volumes[0].Staged != nodevolumes.Yes {
+			t.Fatalf("%+v", facts)
+		}
+		v := facts.Volumes[0]
+		if v.Handle == "" && v.Unknown == "" {
+			t.Errorf("neither a volume nor why not: %+v", v)
+		}
+		if _, err := json.Marshal(v); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"unicode/utf8"
+)
+
+// recordName is what the kubelet calls its records (csi_plugin.go:58).
+const recordName = "vol_data.json"
+
+// ephemeral is the life cycle of a volume that is written into a pod: it is the pod's
+// alone, is not staged and never attached (csi_plugin.go:586).
+const ephemeral = "Ephemeral"
+
+// record is what is read of a vol_data.json (csi_mounter.go:44, csi_util.go:62).
+type record struct {
+	Driver, Handle, PersistentVolume, Lifecycle string
+}
+
+// parseRecord reads the text of a vol_data.json: a JSON object of strings.
+func parseRecord(text []byte) (record, error) {
+	if !utf8.Valid(text) {
+		return record{}, errors.New("it is not UTF-8")
+	}
+	var fields map[string]string
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return record{}, err
+	}
+	r := record{fields["driverName"], fields["volumeHandle"], fields["specVolID"], fields["volumeLifecycleMode"]}
+	switch {
+	case r.Driver == "":
+		return record{}, errors.New("it has no driverName")
+	case r.Handle == "" && r.Lifecycle != ephemeral:
+		return record{}, errors.New("it has no volumeHandle")
+	case len(r.Driver) > maxDriver || len(r.Handle) > maxHandle || len(r.PersistentVolume) > maxName:
+		return record{}, errors.New("driver, handle or name are longer than Kubernetes has them")
+	}
+	return r, nil
+}
+
+// readRecord reads the vol_data.json of a folder, of which these are the entries. It
+// is fs.ErrNotExist where there is none.
+func (s *scan) readRecord(folder string, entries []fs.DirEntry) (record, error) {
+	name := path.Join(folder, recordName)
+	entry := find(entries, recordName)
+	if entry == nil {
+		return record{}, fs.ErrNotExist
+	}
+	// A pipe would never answer, and a link leads who knows where.
+	if !entry.Type().IsRegular() {
+		return record{}, fmt.Errorf("%q is not a file", name)
+	}
+	file, err := s.kubelet.Open(name)
+	if err != nil {
+		return record{}, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxRecord+1))
+	switch {
+	case err != nil:
+		return record{}, err
+	case len(text) > maxRecord:
+		return record{}, fmt.Errorf("%q has more than %d bytes", name, maxRecord)
+	}
+	r, err := parseRecord(text)
+	if err != nil {
+		return record{}, fmt.Errorf("%q: %w", name, err)
+	}
+	return r, nil
+}
+
+func find(entries []fs.DirEntry, name string) fs.DirEntry {
+	for _, entry := range entries {
+		if entry.Name() == name {
+			return entry
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"path"
+)
+
+// beforeDrivers is the folder in which Kubernetes before 1.24 staged the volumes of all
+// drivers, by the names of their PersistentVolumes.
+const beforeDrivers = "pv"
+
+// stagingPath is where a volume with a file system is staged (csi_attacher.go:598).
+func stagingPath(driver, handle string) string {
+	sum := sha256.Sum256([]byte(handle))
+	return path.Join(csiFolder, driver, hex.EncodeToString(sum[:]), globalMount)
+}
+
+// readStaged reads the folders of volumes with a file system.
+func (s *scan) readStaged() {
+	for _, driver := range s.stagedFolders(csiFolder) {
+		folder := path.Join(csiFolder, driver)
+		if folder == devicesFolder {
+			continue
+		}
+		for _, volume := range s.stagedFolders(folder) {
+			s.readStagedFolder(driver, path.Join(folder, volume))
+		}
+	}
+}
+
+// stagedFolders lists a folder among what is staged.
+func (s *scan) stagedFolders(folder string) []string {
+	names, complete := s.folders(folder)
+	s.stagedUnread = s.stagedUnread || !complete
+	return names
+}
+
+// readStagedFolder reads the folder of one volume. The kubelet writes its record before
+// it calls NodeStage (csi_attacher.go:371), and removes it once NodeUnstage has
+// succeeded and nothing is mounted (csi_attacher.go:569, csi_mounter.go:584): without
+// record and mount, nothing is staged.
+func (s *scan) readStagedFolder(driver, folder string) {
+	p := path.Join(folder, globalMount)
+	entries, complete := s.list(folder)
+	s.stagedUnread = s.stagedUnread || !complete
+	r, err := s.readRecord(folder, entries)
+	none := errors.Is(err, fs.ErrNotExist)
+	if none && complete && (s.mounts.At(p) == No || s.mounts.At(p) == Unknown && find(entries, globalMount) == nil) {
+		return
+	}
+	v := s.volume(p, Filesystem)
+	if v == nil {
+		return
+	}
+	switch {
+	case none && v.Mounted != Yes:
+		v.Staged = Unknown
+		v.explain("there is no " + recordName + ", and the mount table can't be read")
+	case none:
+		v.explain("something is mounted, and there is no " + recordName)
+	case err != nil:
+		v.Staged = Yes
+		v.explain(err.Error())
+	default:
+		v.Staged = Yes
+		s.identify(v, p, r)
+		if driver != beforeDrivers && p != stagingPath(r.Driver, r.Handle) {
+			v.explain("the record is of another volume than the folder")
+		}
+	}
+	switch {
+	case driver == beforeDrivers:
+		v.called(path.Base(folder))
+	case v.Driver == "":
+		v.Driver = printable(driver)
+	}
+}
