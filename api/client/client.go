@@ -39,6 +39,7 @@ type (
 	VolumeTicketInterface = Typed[*v1alpha1.VolumeTicket, *v1alpha1.VolumeTicketList]
 	VolumeHoldInterface   = Typed[*v1alpha1.VolumeHold, *v1alpha1.VolumeHoldList]
 	AttachPolicyInterface = Typed[*v1alpha1.AttachPolicy, *v1alpha1.AttachPolicyList]
+	NodeVolumesInterface  = Typed[*v1alpha1.NodeVolumes, *v1alpha1.NodeVolumesList]
 )
 
 // Interface is access to every kind of the group. Safe for parallel use.
@@ -47,6 +48,7 @@ type Interface interface {
 	VolumeTickets(namespace string) VolumeTicketInterface
 	VolumeHolds() VolumeHoldInterface
 	AttachPolicies() AttachPolicyInterface
+	NodeVolumes() NodeVolumesInterface
 }
 
 // Clientset is the Interface on a real API server.
@@ -102,4 +104,11 @@ func (c *Clientset) AttachPolicies() AttachPolicyInterface {
 	return gentype.NewClientWithList(v1alpha1.ResourceAttachPolicies, c.rest, c.parameters, metav1.NamespaceNone,
 		func() *v1alpha1.AttachPolicy { return &v1alpha1.AttachPolicy{} },
 		func() *v1alpha1.AttachPolicyList { return &v1alpha1.AttachPolicyList{} })
+}
+
+// NodeVolumes returns the client for what nodes have.
+func (c *Clientset) NodeVolumes() NodeVolumesInterface {
+	return gentype.NewClientWithList(v1alpha1.ResourceNodeVolumes, c.rest, c.parameters, metav1.NamespaceNone,
+		func() *v1alpha1.NodeVolumes { return &v1alpha1.NodeVolumes{} },
+		func() *v1alpha1.NodeVolumesList { return &v1alpha1.NodeVolumesList{} })
 }

@@ -82,6 +82,7 @@ const (
 	ControllerName = "moorage-controller"
 	WebhookName    = "moorage-webhook"
 	ExtenderName   = "moorage-extender"
+	NodeName       = "moorage-node"
 )
 
 // Condition types.

@@ -16,10 +16,12 @@ const (
 	KindVolumeTicket = "VolumeTicket"
 	KindVolumeHold   = "VolumeHold"
 	KindAttachPolicy = "AttachPolicy"
+	KindNodeVolumes  = "NodeVolumes"
 
 	ResourceVolumeTickets  = "volumetickets"
 	ResourceVolumeHolds    = "volumeholds"
 	ResourceAttachPolicies = "attachpolicies"
+	ResourceNodeVolumes    = "nodevolumes"
 )
 
 // SchemeGroupVersion is the group and version that AddToScheme registers.
@@ -41,6 +43,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&VolumeTicket{}, &VolumeTicketList{},
 		&VolumeHold{}, &VolumeHoldList{},
 		&AttachPolicy{}, &AttachPolicyList{},
+		&NodeVolumes{}, &NodeVolumesList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

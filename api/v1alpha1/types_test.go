@@ -5,6 +5,7 @@ package v1alpha1_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -44,7 +45,7 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 	ofClass := policy.DeepCopy()
 	ofClass.Spec.StorageClassName, ofClass.Spec.Slots, ofClass.Spec.Workers, ofClass.Spec.MissingDriver = "fast", nil, nil, ""
 
-	for _, obj := range []runtime.Object{ticket, heldVolume(), policy, ofClass} {
+	for _, obj := range []runtime.Object{ticket, heldVolume(), policy, ofClass, nodeVolumes()} {
 		kind := obj.GetObjectKind().GroupVersionKind().Kind
 		sent := asMap(t, obj)
 		if errs := crds[kind].admit(sent, nil); len(errs) > 0 {
@@ -82,6 +83,9 @@ func TestPrinterColumns(t *testing.T) {
 		v1alpha1.KindVolumeHold: {heldVolume(),
 			[]string{"Name", "Volume", "Claim", "Node", "Holder", "State", "Waiting", "Age"},
 			[]string{heldVolume().Name, "pv-7", "shop/data", "worker-1", "shop/db-0", "DetachPending", "shop/db-1 at worker-2"}},
+		v1alpha1.KindNodeVolumes: {nodeVolumes(),
+			[]string{"Name", "Volumes", "Forgotten", "Unknown", "Changed", "Age"},
+			[]string{"worker-1", "2", "1", "1"}},
 	} {
 		convertor, err := tableconvertor.New(crds[kind].v1.Spec.Versions[0].AdditionalPrinterColumns)
 		if err != nil {
@@ -94,8 +98,8 @@ func TestPrinterColumns(t *testing.T) {
 		var names, cells []string
 		for i, column := range table.ColumnDefinitions {
 			names = append(names, column.Name)
-			if column.Name != "Age" {
-				cells = append(cells, table.Rows[0].Cells[i].(string))
+			if column.Type != "date" {
+				cells = append(cells, fmt.Sprint(table.Rows[0].Cells[i]))
 			}
 		}
 		if !slices.Equal(names, want.names) || !slices.Equal(cells, want.cells) {

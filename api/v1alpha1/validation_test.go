@@ -231,6 +231,32 @@ func TestPolicyDurationsAreReadable(t *testing.T) {
 	}
 }
 
+// What a node writes is bounded, and says Yes, No or Unknown.
+func TestNodeVolumesValidation(t *testing.T) {
+	definition := loadCRDs(t)[v1alpha1.KindNodeVolumes]
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.NodeVolumes)
+		wants  []string
+	}{
+		"as it is":          {func(*v1alpha1.NodeVolumes) {}, nil},
+		"another answer":    {func(n *v1alpha1.NodeVolumes) { n.Status.Volumes[0].Staged = "Maybe" }, []string{"status.volumes[0].staged", "Unknown"}},
+		"another mode":      {func(n *v1alpha1.NodeVolumes) { n.Status.Volumes[0].Mode = "Object" }, []string{"status.volumes[0].mode"}},
+		"a path twice":      {func(n *v1alpha1.NodeVolumes) { n.Status.Volumes[1].Path = n.Status.Volumes[0].Path }, []string{"status.volumes[1]", "Duplicate"}},
+		"a look below zero": {func(n *v1alpha1.NodeVolumes) { n.Spec.Look = -1 }, []string{"spec.look"}},
+		"too many": {func(n *v1alpha1.NodeVolumes) {
+			for i := range v1alpha1.MaxNodeVolumes {
+				n.Status.Volumes = append(n.Status.Volumes, v1alpha1.NodeVolume{Path: fmt.Sprint(i), Mode: "Block", Staged: v1alpha1.NodeNo, Mounted: v1alpha1.NodeNo})
+			}
+		}, []string{"status.volumes", "512"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := nodeVolumes()
+			test.change(object)
+			checkRefusal(t, definition.admit(asMap(t, object), nil).ToAggregate(), test.wants)
+		})
+	}
+}
+
 func podTicket() *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		TypeMeta:   typeMeta(v1alpha1.KindVolumeTicket),
@@ -257,6 +283,26 @@ func heldVolume() *v1alpha1.VolumeHold {
 			ForceDetach: &v1alpha1.ForceDetachProgress{Rule: v1alpha1.ForceDetachAfterPodGone, ElapsedSeconds: 12},
 			Summary: &v1alpha1.HoldSummary{Volume: "pv-7", Claim: "shop/data", Holder: "shop/db-0",
 				State: v1alpha1.HoldStateDetachPending, Waiting: "shop/db-1 at worker-2"},
+		},
+	}
+}
+
+func nodeVolumes() *v1alpha1.NodeVolumes {
+	seen := metav1.Unix(1, 0)
+	return &v1alpha1.NodeVolumes{
+		TypeMeta:   typeMeta(v1alpha1.KindNodeVolumes),
+		ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
+		Spec:       v1alpha1.NodeVolumesSpec{Look: 3},
+		Status: v1alpha1.NodeVolumesStatus{
+			Looked: 3, Observed: &seen, NodeUID: "n1", BootID: "b1", SystemUUID: "s1", KubeletStarted: &seen,
+			Volumes: []v1alpha1.NodeVolume{
+				{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1", PersistentVolume: "pv-7",
+					Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true},
+				{Path: "plugins/kubernetes.io/csi/volumeDevices/staging/pv-8", Mode: "Block", Staged: v1alpha1.NodeUnknown, Mounted: v1alpha1.NodeNo,
+					Published: []v1alpha1.PublishedPod{{PodUID: "p0", PodFolder: true, Mounted: v1alpha1.NodeYes}}, Unknown: "there is no vol_data.json"},
+			},
+			Truncated: true, Unknown: []string{"pods: permission denied"},
+			Summary: &v1alpha1.NodeVolumesSummary{Volumes: 2, Forgotten: 1, Unknown: 1},
 		},
 	}
 }

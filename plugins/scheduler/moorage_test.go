@@ -155,6 +155,10 @@ func (m *moorage) VolumeHolds() client.VolumeHoldInterface {
 		})}
 }
 
+func (m *moorage) NodeVolumes() client.NodeVolumesInterface {
+	panic("the scheduler knows nothing of what nodes say")
+}
+
 func (m *moorage) AttachPolicies() client.AttachPolicyInterface {
 	return typed[*v1alpha1.AttachPolicy, *v1alpha1.AttachPolicyList]{gentype.NewFakeClientWithList(m.Fake, "",
 		v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceAttachPolicies), v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindAttachPolicy),

@@ -164,6 +164,9 @@ func (w *world) VolumeTickets(namespace string) client.VolumeTicketInterface {
 }
 func (w *world) VolumeHolds() client.VolumeHoldInterface      { panic("the plugin writes no holds") }
 func (w *world) AttachPolicies() client.AttachPolicyInterface { panic("the plugin writes no policies") }
+func (w *world) NodeVolumes() client.NodeVolumesInterface {
+	panic("the plugin knows nothing of what nodes say")
+}
 
 type ticketClient struct {
 	client.VolumeTicketInterface

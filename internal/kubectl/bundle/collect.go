@@ -55,7 +55,7 @@ func resources() []resource {
 		return list
 	}
 	definitions := of("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-	own := []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies}
+	own := []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies, v1alpha1.ResourceNodeVolumes}
 	for _, name := range own {
 		definitions[0].names = append(definitions[0].names, name+"."+v1alpha1.GroupName)
 	}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodeVolumes is what one node itself has of CSI volumes: staged, published and mounted,
+// as its kubelet wrote it down and its mount table shows it, whatever the kubelet
+// remembers. It has the name of its Node, is owned by it, and is written by the
+// moorage-node of that node alone, only when something has changed.
+//
+// It covers volumes of CSI drivers that have a PersistentVolume. It says nothing of
+// devices that are open without a mount, and nothing of iSCSI and FC.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=nodevolumes,singular=nodevolumes,scope=Cluster,shortName=nv,categories=moorage
+// +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.summary.volumes`
+// +kubebuilder:printcolumn:name="Forgotten",type=integer,JSONPath=`.status.summary.forgotten`
+// +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.summary.unknown`
+// +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.observed`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NodeVolumes struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is asked of the node.
+	// +optional
+	Spec NodeVolumesSpec `json:"spec,omitempty"`
+
+	// status is what the node found.
+	// +optional
+	Status NodeVolumesStatus `json:"status,omitempty"`
+}
+
+// NodeVolumesList is a list of NodeVolumes.
+//
+// +kubebuilder:object:root=true
+type NodeVolumesList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeVolumes `json:"items"`
+}
+
+// NodeVolumesSpec is what is asked of a node.
+type NodeVolumesSpec struct {
+	// look asks for a fresh look: whoever wants one writes a higher number, and status.looked
+	// has it once the node has looked after it had read the number.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Look int64 `json:"look,omitempty"`
+}
+
+// Bounds of a NodeVolumes.
+const (
+	MaxNodeVolumes     = 512
+	MaxPublishedPods   = 256
+	MaxNodeUnknown     = 33
+	MaxNodePathLength  = 4096
+	MaxNodeReasonRunes = 512
+)
+
+// NodeVolumesStatus is what a node found. It is replaced as a whole, by one writer.
+//
+// +structType=atomic
+type NodeVolumesStatus struct {
+	// looked is the spec.look that the node had read before it looked.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Looked int64 `json:"looked,omitempty"`
+
+	// observed is when the node, by its own clock, looked and found what is here for the
+	// first time. It looks again whenever a mount changes, and writes nothing while it
+	// finds the same.
+	// +optional
+	Observed *metav1.Time `json:"observed,omitempty"`
+
+	// nodeUID is the UID of the Node object for which the writer's token was made.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=128
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// bootID is the kernel's of this boot, as in the Node's status.nodeInfo.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	BootID string `json:"bootID,omitempty"`
+
+	// systemUUID is the machine's, as in the Node's status.nodeInfo; absent where the
+	// firmware has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	SystemUUID string `json:"systemUUID,omitempty"`
+
+	// kubeletStarted is when, by the node's clock, the kubelet made the socket that it
+	// makes anew at each start; absent where there is none. To be compared for being the
+	// same, and with no clock.
+	// +optional
+	KubeletStarted *metav1.Time `json:"kubeletStarted,omitempty"`
+
+	// volumes are those that the kubelet has a record of, or of which something is
+	// mounted, sorted by path. At most 512 are listed, and as many as fit half a MiB:
+	// forgotten ones and those that something is unknown of before the others.
+	// +optional
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MaxItems=512
+	Volumes []NodeVolume `json:"volumes,omitempty"`
+
+	// truncated: there are more volumes or pods than are listed.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+
+	// unknown says what could not be read, and why. While there is any, what is not
+	// listed may be there nevertheless.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=33
+	// +kubebuilder:validation:items:MaxLength=512
+	Unknown []string `json:"unknown,omitempty"`
+
+	// summary is what kubectl get shows: derived from the rest, for people.
+	// +optional
+	Summary *NodeVolumesSummary `json:"summary,omitempty"`
+}
+
+// NodeAnswer is what is known of a question. Unknown is not to be read as No.
+// +kubebuilder:validation:Enum=Yes;No;Unknown
+type NodeAnswer string
+
+// The answers.
+const (
+	NodeYes     NodeAnswer = "Yes"
+	NodeNo      NodeAnswer = "No"
+	NodeUnknown NodeAnswer = "Unknown"
+)
+
+// NodeVolume is one volume at one staging path of a node.
+type NodeVolume struct {
+	// path is where the volume is staged, or would be, below the kubelet's folder
+	// (usually /var/lib/kubelet).
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Path string `json:"path"`
+
+	// driver is the CSI driver's name; absent where it could not be read.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Driver string `json:"driver,omitempty"`
+
+	// handle is the driver's own identifier of the volume; absent where it could not be
+	// read.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Handle string `json:"handle,omitempty"`
+
+	// persistentVolume is the name that a pod's folder, or that of a block volume, has for
+	// it; absent where none has. The PersistentVolume of that name may be another today.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PersistentVolume string `json:"persistentVolume,omitempty"`
+
+	// mode is how the volume is given to pods: with a file system, or as a block device.
+	// +required
+	// +kubebuilder:validation:Enum=Filesystem;Block
+	Mode string `json:"mode"`
+
+	// staged: Yes from before the driver is asked to stage the volume until it has
+	// answered that nothing is left of it. No for drivers that don't stage.
+	// +required
+	Staged NodeAnswer `json:"staged"`
+
+	// mounted: something is mounted at path or below it. A driver need not mount anything
+	// there.
+	// +required
+	Mounted NodeAnswer `json:"mounted"`
+
+	// published are the pods that the volume is published to. At most 256 are listed.
+	// +optional
+	// +listType=map
+	// +listMapKey=podUID
+	// +kubebuilder:validation:MaxItems=256
+	Published []PublishedPod `json:"published,omitempty"`
+
+	// forgotten: the volume is staged, mounted or published, and no pod's folder names it.
+	// A kubelet that starts does not learn of it; one that has been running since before
+	// is about to unstage it, or is staging it.
+	// +optional
+	Forgotten bool `json:"forgotten,omitempty"`
+
+	// unknown says what could not be read of this volume, and why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// PublishedPod is a pod that has a volume.
+type PublishedPod struct {
+	// podUID is the pod's UID; the pod may be gone.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	PodUID string `json:"podUID"`
+
+	// podFolder: the pod's folder names the volume. If not, only the path that the driver
+	// was given for a block volume does.
+	// +optional
+	PodFolder bool `json:"podFolder,omitempty"`
+
+	// mounted: something is mounted where the volume is published to the pod.
+	// +required
+	Mounted NodeAnswer `json:"mounted"`
+}
+
+// NodeVolumesSummary is what kubectl get nodevolumes shows.
+type NodeVolumesSummary struct {
+	// volumes that the node has, listed or not.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Volumes int32 `json:"volumes"`
+
+	// forgotten ones among them.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Forgotten int32 `json:"forgotten"`
+
+	// unknown: how many things could not be read, of the node and of its volumes.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Unknown int32 `json:"unknown"`
+}
