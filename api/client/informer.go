@@ -6,6 +6,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -31,6 +32,24 @@ func NewVolumeHoldInformer(c Interface) cache.SharedIndexInformer {
 // NewVolumeTicketInformer.
 func NewAttachPolicyInformer(c Interface) cache.SharedIndexInformer {
 	return newInformer(c.AttachPolicies(), &v1alpha1.AttachPolicy{}, cache.Indexers{})
+}
+
+// NewNodeVolumesInformer returns an informer on what one node has, the node's own; see
+// NewVolumeTicketInformer.
+func NewNodeVolumesInformer(c Interface, node string) cache.SharedIndexInformer {
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
+	own := c.NodeVolumes()
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.FieldSelector = only
+			return own.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = only
+			return own.Watch(ctx, opts)
+		},
+	}
+	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(listWatch, own), &v1alpha1.NodeVolumes{}, 0, cache.Indexers{})
 }
 
 // newInformer binds list and watch of one kind to a shared informer.

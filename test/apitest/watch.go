@@ -123,7 +123,7 @@ func kindOf(resource string) (kind, apiVersion string) {
 		"storageclasses":         {"StorageClass", "storage.k8s.io/v1"}, "csidrivers": {"CSIDriver", "storage.k8s.io/v1"},
 		"csinodes": {"CSINode", "storage.k8s.io/v1"}, "volumeattachments": {"VolumeAttachment", "storage.k8s.io/v1"},
 		"volumetickets": {"VolumeTicket", "moorage.dev/v1alpha1"}, "volumeholds": {"VolumeHold", "moorage.dev/v1alpha1"},
-		"attachpolicies": {"AttachPolicy", "moorage.dev/v1alpha1"}, "leases": {"Lease", "coordination.k8s.io/v1"},
+		"attachpolicies": {"AttachPolicy", "moorage.dev/v1alpha1"}, "nodevolumes": {"NodeVolumes", "moorage.dev/v1alpha1"}, "leases": {"Lease", "coordination.k8s.io/v1"},
 		"events":                            {"Event", "v1"},
 		"namespaces":                        {"Namespace", "v1"},
 		"services":                          {"Service", "v1"},

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/connect"
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+// machine is a kubelet's folder and a mount table in a temporary folder.
+type machine struct {
+	t      *testing.T
+	config Config
+	mounts []string
+}
+
+func newMachine(t *testing.T) *machine {
+	m := &machine{t: t, config: DefaultConfig()}
+	m.config.KubeletRoot = filepath.Join(t.TempDir(), "kubelet")
+	m.config.Mounts = filepath.Join(t.TempDir(), "mountinfo")
+	m.write("pods/uid-a/volumes/x", "")
+	m.table()
+	return m
+}
+
+func (m *machine) write(name, text string) {
+	m.t.Helper()
+	name = filepath.Join(m.config.KubeletRoot, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) table() {
+	m.t.Helper()
+	text := fmt.Sprintf("1 0 8:1 / %s rw master:1 - ext4 /dev/sda rw\n", m.config.KubeletRoot)
+	for i, point := range m.mounts {
+		text += fmt.Sprintf("%d 1 8:%d / %s rw master:1 - ext4 /dev/sdb rw\n", i+2, i+2, filepath.Join(m.config.KubeletRoot, point))
+	}
+	if err := os.WriteFile(m.config.Mounts, []byte(text), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// stage leaves a volume staged that no pod's folder names.
+func (m *machine) stage(handle string) {
+	m.t.Helper()
+	folder := "plugins/kubernetes.io/csi/pv/" + handle
+	m.write(folder+"/vol_data.json", fmt.Sprintf(`{"driverName":"disk.example.com","volumeHandle":%q}`, handle))
+	m.mounts = append(m.mounts, folder+"/globalmount")
+	m.table()
+}
+
+func (m *machine) agent(server *apitest.Server) *agent {
+	m.t.Helper()
+	config, err := connect.Rest(apitest.Kubeconfig(m.t, server.URL), "moorage-node")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	clients, err := client.NewForConfig(config)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func() sight { return look(m.config) })
+}
+
+func get(t *testing.T, server *apitest.Server) v1alpha1.NodeVolumes {
+	t.Helper()
+	var object v1alpha1.NodeVolumes
+	if !server.Get("nodevolumes", "", "n1", &object) {
+		t.Fatal("there is no NodeVolumes n1")
+	}
+	return object
+}
+
+func rounds(t *testing.T, a *agent, n int) {
+	t.Helper()
+	for range n {
+		if err := a.round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// At rest nothing is written, however often it looks, and whoever looks.
+func TestNoWriteAtRest(t *testing.T) {
+	server, m := apitest.Start(t), newMachine(t)
+	m.stage("vol-1")
+	rounds(t, m.agent(server), 100)
+	if got, want := server.Writes(), []string{"create nodevolumes n1", "update nodevolumes/status n1"}; !slices.Equal(got, want) {
+		t.Errorf("written: %q, want %q", got, want)
+	}
+	first := get(t, server)
+	if len(first.Status.Volumes) != 1 || !first.Status.Volumes[0].Forgotten || first.Status.Volumes[0].Handle != "vol-1" || first.Status.Observed == nil ||
+		first.Status.NodeUID != "uid-n1" || *first.Status.Summary != (v1alpha1.NodeVolumesSummary{Volumes: 1, Forgotten: 1}) {
+		t.Errorf("status %+v", first.Status)
+	}
+	if owners := first.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Node" || owners[0].Name != "n1" || owners[0].UID != "uid-n1" {
+		t.Errorf("owners %+v", owners)
+	}
+	server.Forget()
+	again := m.agent(server)
+	rounds(t, again, 100)
+	if got := server.Writes(); len(got) > 0 {
+		t.Errorf("a process that starts again writes %q", got)
+	}
+	m.stage("vol-2")
+	rounds(t, again, 100)
+	if got, want := server.Writes(), []string{"update nodevolumes/status n1"}; !slices.Equal(got, want) {
+		t.Errorf("after one change: %q, want %q", got, want)
+	}
+	if got := get(t, server).Status; len(got.Volumes) != 2 {
+		t.Errorf("status %+v", got)
+	}
+}
+
+// What somebody else wrote meanwhile is kept, and the question answered by a look that
+// comes after it.
+func TestConflictAndLook(t *testing.T) {
+	server, m := apitest.Start(t), newMachine(t)
+	a := m.agent(server)
+	rounds(t, a, 1)
+	asks := get(t, server)
+	asks.Spec.Look = 7
+	server.Put("nodevolumes", &asks)
+	m.stage("vol-1")
+	if err := a.round(t.Context()); !apierrors.IsConflict(err) {
+		t.Fatalf("a write on an old version: %v", err)
+	}
+	rounds(t, a, 1)
+	if got := get(t, server); got.Spec.Look != 7 || got.Status.Looked != 7 || len(got.Status.Volumes) != 1 {
+		t.Errorf("spec %+v, status %+v", got.Spec, got.Status)
+	}
+}
+
+// One that was deleted, or made again with its Node, is made again.
+func TestDeleted(t *testing.T) {
+	server, m := apitest.Start(t), newMachine(t)
+	a := m.agent(server)
+	rounds(t, a, 1)
+	object := get(t, server)
+	server.Remove("nodevolumes", "", "n1")
+	a.gone(&object)
+	rounds(t, a, 1)
+	if got := get(t, server); got.Status.Observed == nil {
+		t.Errorf("status %+v", got.Status)
+	}
+}
+
+// A folder or table that can't be opened leaves nothing that looks like unused.
+func TestBlind(t *testing.T) {
+	server, m := apitest.Start(t), newMachine(t)
+	m.config.KubeletRoot = filepath.Join(t.TempDir(), "none")
+	rounds(t, m.agent(server), 2)
+	if got := get(t, server).Status; len(got.Unknown) != 1 || got.Summary.Unknown != 1 || !strings.Contains(got.Unknown[0], "nothing can be read") {
+		t.Errorf("status %+v", got)
+	}
+}
+
+// fake is an API server that has one object, or fails.
+type fake struct {
+	client.NodeVolumesInterface
+	object v1alpha1.NodeVolumes
+	fails  bool
+	looks  []time.Duration // since the start, at which the node was looked at
+	tries  []time.Duration // to write
+	start  time.Time
+}
+
+func (f *fake) Get(context.Context, string, metav1.GetOptions) (*v1alpha1.NodeVolumes, error) {
+	return f.object.DeepCopy(), nil
+}
+
+func (f *fake) UpdateStatus(_ context.Context, object *v1alpha1.NodeVolumes, _ metav1.UpdateOptions) (*v1alpha1.NodeVolumes, error) {
+	f.tries = append(f.tries, time.Since(f.start))
+	if f.fails {
+		return nil, errors.New("the API server is away")
+	}
+	f.object = *object.DeepCopy()
+	return object, nil
+}
+
+// running runs an agent on a fake, in a bubble with a clock of its own.
+func running(t *testing.T, f *fake, test func(a *agent)) {
+	synctest.Test(t, func(t *testing.T) {
+		f.start = time.Now()
+		f.object.Name = "n1"
+		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func() sight {
+			f.looks = append(f.looks, time.Since(f.start))
+			return sight{}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); a.run(ctx) }()
+		synctest.Wait()
+		test(a)
+		cancel()
+		<-ended
+	})
+}
+
+// Many changes of mounts are one look, a question is one at once, and without either it
+// looks every five minutes.
+func TestWhenItLooks(t *testing.T) {
+	f := &fake{}
+	running(t, f, func(a *agent) {
+		time.Sleep(time.Minute)
+		for range 19 {
+			signal(a.changed)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Minute - 1900*time.Millisecond)
+		signal(a.asked)
+		time.Sleep(6 * time.Minute)
+	})
+	if want := []time.Duration{0, 62 * time.Second, 2 * time.Minute, 7 * time.Minute}; !slices.Equal(f.looks, want) {
+		t.Errorf("looked at %v, want %v", f.looks, want)
+	}
+	if len(f.tries) != 1 {
+		t.Errorf("wrote at %v", f.tries)
+	}
+}
+
+// While writes fail it waits longer and longer, whatever happens at the node.
+func TestBacksOff(t *testing.T) {
+	f := &fake{fails: true}
+	running(t, f, func(a *agent) {
+		for range 600 {
+			signal(a.changed)
+			signal(a.asked)
+			time.Sleep(time.Second)
+		}
+	})
+	want := []time.Duration{0, 1, 3, 7, 15, 31, 63, 127, 247, 367, 487}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if !slices.Equal(f.tries, want) {
+		t.Errorf("tried at %v, want %v", f.tries, want)
+	}
+}
+
+// Whatever there is, the object stays small, and shows first what people should see.
+func TestStatusIsBounded(t *testing.T) {
+	var facts nodevolumes.Facts
+	for i := range 3000 {
+		facts.Volumes = append(facts.Volumes, nodevolumes.Volume{Driver: "d", Handle: strings.Repeat("h", 4096), Path: fmt.Sprintf("p-%04d", i),
+			Mode: nodevolumes.Filesystem, Staged: nodevolumes.Yes, Mounted: nodevolumes.Yes, Forgotten: i == 2999})
+	}
+	status := statusOf(sight{facts: facts}, 1, "u")
+	raw, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) > 700<<10 || !status.Truncated || status.Summary.Volumes != 3000 || status.Summary.Forgotten != 1 {
+		t.Errorf("%d bytes, truncated %t, summary %+v", len(raw), status.Truncated, status.Summary)
+	}
+	if last := status.Volumes[len(status.Volumes)-1]; !last.Forgotten {
+		t.Error("the forgotten volume is not listed")
+	}
+	for i := range facts.Volumes {
+		facts.Volumes[i].Handle = "h"
+	}
+	if status := statusOf(sight{facts: facts}, 1, "u"); len(status.Volumes) != v1alpha1.MaxNodeVolumes || !status.Truncated {
+		t.Errorf("%d volumes, truncated %t", len(status.Volumes), status.Truncated)
+	}
+}
+
+// The node is the one that the API server's policy compares with: the token's.
+func TestIdentity(t *testing.T) {
+	extra := map[string][]string{claimNode: {"n1"}, claimNodeUID: {"uid-n1"}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
+			t.Errorf("asked %s", r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
+			"status": map[string]any{"userInfo": map[string]any{"extra": extra}}})
+	}))
+	defer server.Close()
+	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	if node, uid, err := identity(t.Context(), DefaultConfig(), config); err != nil || node != "n1" || uid != "uid-n1" {
+		t.Errorf("%s %s %v", node, uid, err)
+	}
+	delete(extra, claimNodeUID)
+	if _, _, err := identity(t.Context(), DefaultConfig(), config); err == nil {
+		t.Error("a token without a node's UID is taken")
+	}
+	given := DefaultConfig()
+	given.Node, given.NodeUID = "n2", "uid-n2"
+	if node, uid, err := identity(t.Context(), given, config); err != nil || node != "n2" || uid != "uid-n2" {
+		t.Errorf("%s %s %v", node, uid, err)
+	}
+}
+
+// A change wakes, and the end of the context ends the wait. No mount is made here: a
+// pipe whose writer goes away is as much of an event.
+func TestWatchMounts(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "mountinfo")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	changed, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() { ended <- watchMounts(ctx, pipe, changed) }()
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	quiet, stop := context.WithCancel(t.Context())
+	go func() { ended <- watchMounts(quiet, "/proc/self/mountinfo", make(chan struct{}, 1)) }()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := watchMounts(t.Context(), filepath.Join(t.TempDir(), "none"), changed); err == nil {
+		t.Error("a table that is not there is waited for")
+	}
+}
+
+// The whole process: what it is asked through the API server is answered there.
+func TestRun(t *testing.T) {
+	server, m := apitest.Start(t), newMachine(t)
+	m.stage("vol-1")
+	m.config.Kubeconfig, m.config.Listen = apitest.Kubeconfig(t, server.URL), "127.0.0.1:0"
+	m.config.Node, m.config.NodeUID, m.config.Mounts = "n1", "uid-n1", "/proc/self/mountinfo"
+	written := make(chan v1alpha1.NodeVolumes, 64)
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		serve()
+		if r.Verb == "update" {
+			var object v1alpha1.NodeVolumes
+			server.Get("nodevolumes", "", "n1", &object)
+			written <- object
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, m.config) }()
+	object := <-written
+	object.Spec.Look = 3
+	object.ResourceVersion = ""
+	server.Put("nodevolumes", &object)
+	for got := range written {
+		if got.Status.Looked == 3 {
+			break
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Config){
+		"a relative folder":     func(c *Config) { c.KubeletRoot = "kubelet" },
+		"a node without a UID":  func(c *Config) { c.Node = "n1" },
+		"no time to gather":     func(c *Config) { c.Gather = 0 },
+		"rescans before gather": func(c *Config) { c.Rescan = time.Millisecond },
+	} {
+		c := DefaultConfig()
+		change(&c)
+		if c.Validate() == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}

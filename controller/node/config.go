@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"path"
+	"time"
+)
+
+// Config says what a process looks at, and where it tells it.
+type Config struct {
+	// Kubeconfig is a file; empty: the service account of the process' pod.
+	Kubeconfig string
+	// Node and NodeUID are of the Node that this is. Both empty: those that the API
+	// server has in the service account's token, which is what its policy compares.
+	Node, NodeUID string
+	// KubeletRoot is the kubelet's folder; it has the same path in the container.
+	KubeletRoot string
+	// Mounts is the mount table, in the form of mountinfo.
+	Mounts string
+	// Listen is host:port for /healthz and /metrics; none when empty.
+	Listen string
+	// Gather is how long after a mount changed it looks: many change together.
+	Gather time.Duration
+	// Rescan is how often it looks when no mount changes: records do, too.
+	Rescan time.Duration
+	// RetryAtMost is the longest time between attempts to write.
+	RetryAtMost time.Duration
+	// WriteTimeout is how long a request may take.
+	WriteTimeout time.Duration
+}
+
+// DefaultConfig is what the flags say when nobody does.
+func DefaultConfig() Config {
+	return Config{
+		KubeletRoot: "/var/lib/kubelet", Mounts: "/proc/self/mountinfo", Listen: ":8080",
+		Gather: 2 * time.Second, Rescan: 5 * time.Minute, RetryAtMost: 2 * time.Minute, WriteTimeout: 10 * time.Second,
+	}
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	switch {
+	case !path.IsAbs(c.KubeletRoot):
+		return errors.New("--kubelet-root is not an absolute path")
+	case (c.Node == "") != (c.NodeUID == ""):
+		return errors.New("--node and --node-uid go together")
+	case c.Gather <= 0 || c.Rescan < c.Gather || c.RetryAtMost <= 0 || c.WriteTimeout <= 0:
+		return errors.New("times are above zero, and --rescan not below --gather")
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node is moorage-node: on each node one process that publishes what the node
+// itself has of CSI volumes, as a NodeVolumes of its name.
+//
+// Reads: the kubelet's folder, the mount table, and its own NodeVolumes. Decides: nothing.
+// What it found is said by internal/nodevolumes. Writes: its own NodeVolumes, on the
+// version that it has read, and only when it found something else than is written there.
+package node

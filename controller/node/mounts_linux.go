@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchMounts signals whenever the mount table changes, until ctx is done. An open
+// mountinfo has POLLERR and POLLPRI then (proc(5)), and nothing is read for it.
+func watchMounts(ctx context.Context, table string, changed chan struct{}) error {
+	file, err := os.Open(table)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	// What is written into the pipe ends the wait.
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+	defer unix.Close(pipe[0])
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = unix.Close(pipe[1]) // the other end hangs up
+	})
+	defer func() {
+		if stop() {
+			_ = unix.Close(pipe[1])
+		} else {
+			<-ended
+		}
+	}()
+	waits := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLPRI}, {Fd: int32(pipe[0])}}
+	for {
+		if _, err := unix.Poll(waits, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for %s to change: %w", table, err)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case waits[0].Revents&unix.POLLNVAL != 0:
+			return fmt.Errorf("%s can't be waited for", table)
+		case waits[0].Revents != 0:
+			signal(changed)
+		}
+	}
+}

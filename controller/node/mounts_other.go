@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package node
+
+import (
+	"context"
+	"errors"
+)
+
+// watchMounts needs Linux, as a kubelet with CSI volumes of this layout does.
+func watchMounts(context.Context, string, chan struct{}) error {
+	return errors.New("moorage-node runs on Linux only")
+}
