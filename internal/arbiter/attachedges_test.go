@@ -3,6 +3,9 @@
 package arbiter
 
 import (
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -186,5 +189,81 @@ func TestWhatARequestNeeds(t *testing.T) {
 	}
 	if len(got) != 3 || got[0] != "missing" || got[1] != "data" || got[2] != "gone" {
 		t.Errorf("it needs %q", got)
+	}
+}
+
+// What is in the way of a new attachment, and for which reason.
+func TestWhatIsInTheWay(t *testing.T) {
+	id := ledger.VolumeID{Driver: "d", Handle: "h"}
+	well := ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
+	unmanaged := well
+	unmanaged.Managed = false
+	alive := ledger.NodeState{Name: "dead", UID: "x", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
+	pv := func(access ledger.Access, deleting bool) ledger.Event {
+		return ledger.PersistentVolume{Name: "pv", Version: "2", Volume: id, Access: access, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Deleting: deleting}
+	}
+	namesake := ledger.Attachment{Name: "theirs", UID: "n", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}
+	first := ledger.PersistentVolume{Name: "pv", Version: "0", Volume: ledger.VolumeID{Driver: "d", Handle: "before"}}
+	inline := ledger.Pod{UID: "i", Version: "1", Namespace: "shop", Name: "i", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: id}}}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  ledger.Code // empty: nothing
+		node  ledger.NodeName
+	}{
+		"nothing":                         {[]ledger.Event{alive}, "", ""},
+		"the node is gone":                {[]ledger.Event{alive, ledger.NodeGone{Name: "well"}}, NodeMissing, "well"},
+		"the node is not managed":         {[]ledger.Event{alive, unmanaged}, NodeUnmanaged, "well"},
+		"the driver is not there":         {[]ledger.Event{alive, ledger.NodeDrivers{Node: "well", Version: "2"}}, DriverNotRegistered, "well"},
+		"access modes that conflict":      {[]ledger.Event{alive, pv(ledger.AccessConflict, false)}, AccessModesConflict, "well"},
+		"the volume goes away":            {[]ledger.Event{alive, pv(ledger.AccessNode, true)}, VolumeDeleting, "well"},
+		"no PersistentVolume":             {[]ledger.Event{alive, ledger.PersistentVolumeGone{Name: "pv"}}, ClaimLost, "well"},
+		"none, and a pod names it inline": {[]ledger.Event{alive, ledger.PersistentVolumeGone{Name: "pv"}, inline}, "", ""},
+		"it may be elsewhere":             {nil, NodeUnreachable, "dead"},
+		"it may be, and is shared":        {[]ledger.Event{pv(ledger.AccessMany, false)}, "", ""},
+	} {
+		s, _, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld, Transitions: 1}, func(l *ledger.Ledger) {
+			for _, e := range test.facts {
+				l.Apply(auditTime, e)
+			}
+		})
+		v := s.Volume(id)
+		p := Arbiter{}.planner(s, v, auditTime)
+		p.hold = *v.Hold
+		got := p.blockers(s.Node("well"), v.NodeVolume("well"))
+		if len(got) > 0 != (test.want != "") || test.want != "" && (got[0].Code != test.want || got[0].Node != test.node) {
+			t.Errorf("%s: %+v, want %s at %s", name, got, test.want, test.node)
+		}
+	}
+	l := ledger.New()
+	for _, e := range []ledger.Event{first, namesake, well, ledger.NodeDrivers{Node: "well", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d"}}}, pv(ledger.AccessMany, false)} {
+		l.Apply(auditTime, e)
+	}
+	s := l.Snapshot()
+	got := Arbiter{}.planner(s, s.Volume(id), auditTime).blockers(s.Node("well"), &ledger.NodeVolume{Node: "well"})
+	if len(got) != 1 || got[0].Code != VolumeReplaced || got[0].Detail != "theirs" {
+		t.Errorf("a namesake is there: %+v", got)
+	}
+}
+
+// A request may ask for as many volumes as a VolumeTicket lists, and a hold names as many
+// as the API takes.
+func TestBoundsAreThoseOfTheAPI(t *testing.T) {
+	for _, test := range []struct {
+		kind, field string
+		bound       int
+	}{
+		{"volumetickets", "volumes", MaxVolumes},
+		{"volumeholds", "requesters", maxListed},
+		{"volumeholds", "waiting", maxListed},
+		{"volumeholds", "fenced", maxFences},
+	} {
+		text, err := os.ReadFile("../../charts/moorage/files/crds/moorage.dev_" + test.kind + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := regexp.MustCompile(`(?s)\n +` + test.field + `:\n.*?\n +maxItems: (\d+)\n`).FindSubmatch(text)
+		if list == nil || string(list[1]) != strconv.Itoa(test.bound) {
+			t.Errorf("%s of %s: not bounded by %d", test.field, test.kind, test.bound)
+		}
 	}
 }

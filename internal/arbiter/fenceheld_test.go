@@ -224,3 +224,32 @@ func TestFenceNamesTheNode(t *testing.T) {
 		}
 	}
 }
+
+// What is kept of a volume that was taken from a node goes on to end the rights of all
+// there, as the taint did, but for what was taken because nobody used it.
+func TestWhatAKeptFenceEnds(t *testing.T) {
+	for rule, want := range map[string]bool{OutOfService: true, AfterUnreachable: true, AfterPodGone: false} {
+		s, v, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld, Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: rule, Since: 40}}}, func(l *ledger.Ledger) {
+			l.Apply(auditTime, deadNode("2", "x", "", func(*ledger.NodeState) {}))
+			l.Apply(auditTime, ledger.NodeLease{Node: "dead"})
+		})
+		if got := fenced(s, v, "dead", auditTime); got != want {
+			t.Errorf("%s: fenced: %t", rule, got)
+		}
+	}
+}
+
+// Beside another controller a volume at a node that does not answer is looked at again when
+// a rule's time is over.
+func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
+	s, _, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
+		l.Apply(auditTime, atDead("a", false))
+	})
+	v := s.Volume(fencedVolume)
+	p := Arbiter{Cooperative: true}.planner(s, v, auditTime)
+	place := v.NodeVolume("dead")
+	p.detachUnreported(s.Node("dead"), place, place.Own())
+	if len(p.plan.Steps) > 0 || !p.plan.Recheck.Equal(auditTime.Add(DefaultAfterPodGone)) {
+		t.Errorf("planned %+v, looked at again at %s", p.plan.Steps, p.plan.Recheck)
+	}
+}

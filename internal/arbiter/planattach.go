@@ -243,7 +243,7 @@ func (p *planner) elsewhere(n, holder ledger.NodeName) []Reason {
 
 func (p *planner) create(node *ledger.Node, place *ledger.NodeVolume) {
 	var beside ledger.NodeName
-	if p.exclusive && p.hold.Node != place.Node && p.migratesTo(p.volume.NodeVolume(place.Node)) {
+	if p.hold.Node != place.Node { // a shared volume has no holder; of others it is a live migration
 		beside = p.hold.Node
 	}
 	p.add(Step{
