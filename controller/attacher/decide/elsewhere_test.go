@@ -59,11 +59,16 @@ func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 			d.see(attached("a", deleting))
 			d.does("unpublish va-a id-a", failed(codes.Internal))
 		}, waits + ", which failed: Internal"},
-		"a finalizer could not be taken off": {func(d *desk) {
-			d.see(stamped("a"), attached("c", young))
-			d.see(attached("c", young, deleting))
+		"a detach has failed, and an attach succeeded since": {func(d *desk) {
+			d.see(stamped("a", young), attached("c"))
+			d.does("unpublish va-a id-a", failed(codes.Internal))
+			d.see(attached("c", deleting))
 			d.does("unpublish va-c id-c", ok)
-			d.does("release va-c", refused)
+			d.does("release va-c", ok)
+			d.book.Lose("uid-c", d.now)
+			d.pass(time.Second)
+			d.does("publish va-a id-a", ok)
+			d.see(attached("a", young))
 		}, waits},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,6 +151,13 @@ func TestSecretIsReadForEachCall(t *testing.T) {
 	d.does("unpublish va-a id-a", ok)
 	d.pass(time.Second)
 	d.book.Sighted("uid-a", true, d.now)
+	d.offers("read-secret va-a")
+
+	d = newDesk(t)
+	d.see(wanted("a", secret))
+	d.does("read-secret va-a", ok)
+	d.does("stamp va-a id-a", refused)
+	d.pass(time.Second)
 	d.offers("read-secret va-a")
 }
 

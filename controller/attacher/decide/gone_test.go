@@ -139,9 +139,11 @@ func TestUnplacedInOrder(t *testing.T) {
 	d.wakes(20 * time.Second)
 	d.pass(20 * time.Second)
 	slices.Sort(names)
-	steps, _ := d.book.Next(handle, d.now)
-	if len(steps) != 1 || !strings.Contains(steps[0].Reason.Message, names[0]) {
-		t.Errorf("it is told %v, want that it waits for %s", steps, names[0])
+	for range 20 {
+		steps, _ := d.book.Next(handle, d.now)
+		if len(steps) != 1 || !strings.Contains(steps[0].Reason.Message, names[0]) {
+			t.Fatalf("it is told %v, want that it waits for %s", steps, names[0])
+		}
 	}
 }
 
@@ -270,6 +272,23 @@ func TestForgottenVolumeWaitsForNobody(t *testing.T) {
 		d.book.Lose("uid-a", d.now)
 		if got := d.book.Lose("uid-"+name, d.now); slices.Contains(got, handle) != known {
 			t.Errorf("with %d transitions there is something new about %q", transitions, got)
+		}
+	}
+}
+
+// Which volume an attachment is of stays known when its PersistentVolume can't be found any
+// more: it holds back the others of the volume as before.
+func TestVolumeStaysKnown(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"))
+	if got := d.see(attached("a", func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })); !slices.Equal(got, []decide.VolumeID{handle}) {
+		t.Errorf("something new about %q, want the volume", got)
+	}
+	d.see(stamped("b", shared, func(b *decide.Attachment) { b.Created = epoch.Add(-time.Second) }))
+	steps, _ := d.book.Next(handle, d.now)
+	for _, s := range steps {
+		if s.Do == decide.Publish {
+			t.Errorf("published at a second node: %s", text(s))
 		}
 	}
 }

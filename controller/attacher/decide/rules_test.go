@@ -335,6 +335,29 @@ func TestListedWhereItIsWanted(t *testing.T) {
 	d.offers("publish va-a id-a")
 }
 
+// One that is attached is not hurried: the list says what is known.
+func TestListedWhereItIsAttached(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a"))
+	d.does("publish va-a id-a", ok)
+	d.see(attached("a", func(a *decide.Attachment) { a.AttachError.Message = "old" }))
+	d.does("mark-attached va-a", refused)
+	d.pass(time.Second / 4)
+	d.book.Sighted("uid-a", true, d.now)
+	d.offers()
+	d.wakes(time.Second * 3 / 4)
+}
+
+// Nor is one that is being deleted: the driver has refused to detach what it lists.
+func TestListedWhereItIsDetached(t *testing.T) {
+	d := newDesk(t)
+	d.see(stamped("a", deleting))
+	d.does("unpublish va-a id-a", failed(codes.Internal))
+	d.pass(time.Second / 4)
+	d.book.Sighted("uid-a", true, d.now)
+	d.wakes(time.Second * 3 / 4)
+}
+
 // Who has the volume goes before whoever else wants it, though the object does not say
 // yet that it is attached, and the driver that it is not; but for one that can't be
 // published, all wait.
