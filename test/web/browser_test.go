@@ -72,6 +72,13 @@ func run(m *testing.M) int {
 // serve runs the command until the test ends, and returns the page's address.
 func serve(t *testing.T, args ...string) string {
 	t.Helper()
+	url, _ := start(t, args...)
+	return url
+}
+
+// start runs the command, and returns the page's address and what ends it as Ctrl-C does.
+func start(t *testing.T, args ...string) (url string, end func()) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, append([]string{"web", "--kubeconfig", os.DevNull, "--open=false"}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -90,7 +97,12 @@ func serve(t *testing.T, args ...string) string {
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "http://127.0.0.1:") {
 		t.Fatalf("the command printed %q, and %q", lines.Text(), stderr.String())
 	}
-	return lines.Text()
+	return lines.Text(), func() {
+		t.Helper()
+		if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
+			t.Fatalf("the command ended with %v: %s", err, stderr.String())
+		}
+	}
 }
 
 // written has the command write the page into a file, and returns the file's address.

@@ -168,7 +168,8 @@ func TestLiveHandover(t *testing.T) {
 	w := builder{s, time.Now()}
 	w.node("worker-9", 24, 0)
 	w.handover()
-	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
+	url, end := start(t, "--server", s.URL)
+	b := open(t, url, 1300, 900, "light")
 	b.shows("#status", "1 waits")
 	b.do(chromedp.Click(`#waits a`, chromedp.ByQuery))
 	b.shows("#panel", "can't leave node worker-7")
@@ -192,6 +193,39 @@ func TestLiveHandover(t *testing.T) {
 	b.shows("#problem", "the API server does not answer")
 	s.fail(false)
 	b.wait(`document.getElementById('problem').hidden || !document.getElementById('problem').innerText.includes('API server')`)
+
+	end()
+	b.shows("#problem", "kubectl moorage web does not answer")
+	b.do(chromedp.Navigate("about:blank"))
+	b.forgive("/stream$")
+}
+
+// A recording has each time of what happened, and a slider for them.
+func TestReplay(t *testing.T) {
+	s := startAPIServer(t)
+	w := builder{s, time.Now()}
+	w.node("worker-9", 24, 0)
+	w.handover()
+	file := filepath.Join(t.TempDir(), "incident.rec")
+	live, end := start(t, "--server", s.URL, "--record", file)
+	b := open(t, live, 1300, 900, "light")
+	b.shows("#status", "1 waits")
+	w.pod("shop", "db-0", "worker-9", "Running", "data-db-0", 3*time.Minute, 0)
+	b.shows("#waits", "No pod waits")
+	b.do(chromedp.Navigate("about:blank"))
+	end()
+
+	b = open(t, serve(t, "--replay", file), 1300, 900, "dark")
+	b.shows("#replay-time", "1 waits")
+	b.shows("#waits", "pod shop/db-0")
+	b.accessible("a recording")
+	b.do(chromedp.Focus("#replay-at", chromedp.ByQuery), chromedp.KeyEvent(kb.End))
+	b.shows("#waits", "No pod waits")
+	b.shows("#replay-time", "0 wait")
+	b.do(chromedp.Click("#replay-play", chromedp.ByQuery))
+	b.shows("#waits", "pod shop/db-0")
+	b.shows("#waits", "No pod waits")
+	b.wait(`document.getElementById('replay-play').textContent === 'Play'`)
 }
 
 // The page of a phone has everything, too.

@@ -40,7 +40,11 @@ const examples = `  # Open the page in the browser
   kubectl moorage web --bundle moorage-bundle.tar.gz
 
   # Write the page into one file, and attach it to the incident
-  kubectl moorage web --out incident.html`
+  kubectl moorage web --out incident.html
+
+  # Keep what happens, and look at it again with a slider for the time
+  kubectl moorage web --record incident.rec
+  kubectl moorage web --replay incident.rec`
 
 // options are the flags.
 type options struct {
@@ -49,6 +53,8 @@ type options struct {
 	port    uint16
 	open    bool
 	out     string
+	record  string
+	replay  string
 }
 
 // NewCommand makes the command.
@@ -72,10 +78,16 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
 	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, and end")
+	cmd.Flags().StringVar(&o.record, "record", "", "Write what happens into this file, for --replay")
+	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record, with a slider for the time, in place of a cluster")
+	cmd.MarkFlagsMutuallyExclusive("out", "record", "replay")
 	return cmd
 }
 
 func (o *options) run(ctx context.Context) error {
+	if o.replay != "" {
+		return o.again(ctx)
+	}
 	c, err := o.base.Connect()
 	if err != nil {
 		return err
@@ -106,10 +118,6 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	case <-changed:
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(o.address, strconv.Itoa(int(o.port))))
-	if err != nil {
-		return err
-	}
 	if o.base.Flags.Bundle == "" {
 		go probe(ctx, c, h)
 	}
@@ -117,6 +125,46 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	s.detail = func(ctx context.Context, ref string) (Detail, error) {
 		now, _ := h.get()
 		return (&details{cluster: c, world: now.world}).of(ctx, ref)
+	}
+	if o.record == "" {
+		return o.listen(ctx, s, ended)
+	}
+	file, err := os.OpenFile(o.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	recorded := make(chan error, 1)
+	go func() { recorded <- s.record(ctx, file) }()
+	err = o.listen(ctx, s, ended)
+	stop()
+	return errors.Join(err, <-recorded, file.Close())
+}
+
+// again shows a recording until ctx ends.
+func (o *options) again(ctx context.Context) error {
+	if o.base.Flags.Bundle != "" {
+		return errors.New("--replay and --bundle both name what to show: choose one")
+	}
+	file, err := os.Open(o.replay)
+	if err != nil {
+		return err
+	}
+	r, err := readRecording(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("%s is no file of kubectl moorage web --record: %w", o.replay, err)
+	}
+	s := &server{hub: newHub(), source: filepath.Base(o.replay), recorded: r}
+	s.detail = func(context.Context, string) (Detail, error) {
+		return Detail{}, &command.NotFoundError{Message: "A recording has what the map and the lists showed, and not what explain said."}
+	}
+	return o.listen(ctx, s, make(chan error, 1))
+}
+
+// listen serves the page until ctx or what it shows ends.
+func (o *options) listen(ctx context.Context, s *server, ended chan error) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(o.address, strconv.Itoa(int(o.port))))
+	if err != nil {
+		return err
 	}
 	token := newToken()
 	web := &http.Server{Handler: s.handler(token, o.address), ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}

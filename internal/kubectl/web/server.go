@@ -38,6 +38,8 @@ type server struct {
 	frozen bool
 	clock  func() time.Time
 	detail func(ctx context.Context, ref string) (Detail, error)
+	// recorded is what is replayed; nil where a cluster is shown.
+	recorded *recording
 
 	streams, details *semaphore.Weighted
 }
@@ -48,6 +50,10 @@ func (s *server) handler(token, host string) http.Handler {
 	router.HandleFunc("/", s.page)
 	router.HandleFunc("/stream", s.stream)
 	router.HandleFunc("/detail", s.serveDetail)
+	if s.recorded != nil {
+		router.HandleFunc("/frames", s.serveFrames)
+		router.HandleFunc("/frame", s.serveFrame)
+	}
 	router.HandleFunc("/{asset:[a-z]+\\.(?:js|css)}", s.asset)
 	return &guard{token: token, host: host, next: router}
 }
@@ -103,27 +109,35 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.streams.Release(1)
-	out := newEvents(w, r)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
+	_ = s.each(r.Context(), ticker.C, newEvents(w, r).send) // a browser that does not read is gone
+}
+
+// each sends the view, then what changes of it, until ctx ends; at every beat, too, where
+// nothing changes.
+func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
 	for {
 		now, changed := s.hub.get()
-		if err := out.send(s.message(last, now)); err != nil {
-			return
+		if err := send(s.message(last, now)); err != nil {
+			return err
 		}
 		last = now
 		select {
-		case <-r.Context().Done():
-			return
+		case <-ctx.Done():
+			return nil
 		case <-changed:
-		case <-ticker.C:
+		case <-beat:
 		}
 	}
 }
 
 // message leads from what a browser has to what is so now.
 func (s *server) message(last, now state) message {
+	if s.recorded != nil {
+		return s.frame(0)
+	}
 	m := message{Seq: now.seq, Now: s.clock(), Frozen: s.frozen, Source: s.source, Problem: now.problem}
 	switch {
 	case last.view == nil:

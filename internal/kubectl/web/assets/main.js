@@ -126,12 +126,14 @@ function listen() {
     heard = performance.now();
     connected = true;
     const before = model.seq;
+    if (message.replay && replay.frames) return; // the slider says what is shown
     if (message.view) whole = true;
     if (!whole || !model.take(message)) {
       stream.close();
       setTimeout(listen, 200);
       return;
     }
+    if (message.replay) replay.begin();
     if (model.seq !== before || message.view) announce(show);
     else showStatus();
   });
@@ -141,6 +143,68 @@ function listen() {
     if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
   });
 }
+
+// Replay is the slider of a recording.
+class Replay {
+  async begin() {
+    if (this.frames) return;
+    this.frames = [];
+    this.frames = await (await fetch('frames')).json();
+    this.slider = byId('replay-at');
+    this.slider.max = this.frames.length - 1;
+    this.slider.value = 0;
+    this.slider.addEventListener('input', () => this.show());
+    byId('replay-play').addEventListener('click', () => this.play(!this.playing));
+    byId('replay').hidden = false;
+    this.tell();
+  }
+
+  tell() {
+    const i = Number(this.slider.value);
+    const { at, waits } = this.frames[i];
+    const text = `${at.slice(11, 19)} UTC, ${i + 1} of ${this.frames.length}, ${waits === 1 ? '1 waits' : `${waits} wait`}`;
+    byId('replay-time').textContent = text;
+    this.slider.setAttribute('aria-valuetext', text);
+  }
+
+  // show asks for the time that is chosen; while one is asked for, only the last choice counts.
+  async show() {
+    this.tell();
+    if (this.asking) {
+      this.again = true;
+      return;
+    }
+    this.asking = true;
+    try {
+      do {
+        this.again = false;
+        model.take(await (await fetch(`frame?at=${Number(this.slider.value)}`)).json());
+        announce(show);
+      } while (this.again);
+    } finally {
+      this.asking = false;
+    }
+  }
+
+  play(playing) {
+    this.playing = playing;
+    byId('replay-play').textContent = playing ? 'Pause' : 'Play';
+    clearInterval(this.timer);
+    if (!playing) return;
+    if (Number(this.slider.value) === this.frames.length - 1) this.slider.value = 0;
+    this.timer = setInterval(() => {
+      if (this.asking) return;
+      if (Number(this.slider.value) === this.frames.length - 1) {
+        this.play(false);
+        return;
+      }
+      this.slider.value = Number(this.slider.value) + 1;
+      this.show();
+    }, 600);
+  }
+}
+
+const replay = new Replay();
 
 // announce tells a screen reader who waits now that did not before.
 function announce(draw) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// recorded is a recording of a cluster to which nodes come.
+func recorded(t *testing.T, names ...string) []byte {
+	t.Helper()
+	h := newHub()
+	set(h, "n0")
+	s := &server{hub: h, source: "test", clock: noon}
+	ctx, end := context.WithCancel(t.Context())
+	in, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- s.record(ctx, out) }()
+	var file bytes.Buffer
+	zip, err := gzip.NewReader(io.TeeReader(in, &file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := json.NewDecoder(zip) // each line is there before the next change
+	next := func() {
+		var m message
+		if err := lines.Decode(&m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next() // the heading
+	next() // the first view
+	all := []string{"n0"}
+	for _, name := range names {
+		all = append(all, name)
+		set(h, all...)
+		next()
+	}
+	end()
+	go func() { _, _ = io.Copy(&file, in) }()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// A recording shows each time as it was; also one that was cut off.
+func TestRecording(t *testing.T) {
+	raw := recorded(t, "n1", "n2")
+	r, err := readRecording(bytes.NewReader(raw))
+	if err != nil || len(r.frames) != 3 {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	for i := range r.frames {
+		if n := len(r.view(i).Nodes); n != i+1 {
+			t.Errorf("at %d it shows %d nodes", i, n)
+		}
+	}
+	web := httptest.NewServer((&server{hub: newHub(), source: "file", recorded: r}).handler(token, "127.0.0.1"))
+	t.Cleanup(web.Close)
+	if m := listen(t, web).next(); !m.Replay || !m.Frozen || len(m.View.Nodes) != 1 {
+		t.Errorf("the page begins with %+v", m)
+	}
+	if _, body, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/frame?at=2", nil); strings.Count(body, `"name"`) != 3 {
+		t.Errorf("the last time: %s", body)
+	}
+	for _, at := range []string{"3", "-1", "x", ""} {
+		if code, _, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/frame?at="+at, nil); code != http.StatusNotFound {
+			t.Errorf("time %q: %d", at, code)
+		}
+	}
+	if code, body, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/frames", nil); code != http.StatusOK || strings.Count(body, `"at"`) != 3 {
+		t.Errorf("the times: %d, %s", code, body)
+	}
+}
+
+// A file that is no recording is refused with what is wrong; one that was cut off has what
+// was written before.
+func TestBrokenRecordings(t *testing.T) {
+	packed := func(text string) []byte {
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		_, _ = io.WriteString(zip, text)
+		_ = zip.Close()
+		return out.Bytes()
+	}
+	for text, want := range map[string]string{
+		"":                           "EOF",
+		`{"moorageRecording":7}`:     "format is 7",
+		`{"moorageRecording":1}`:     "no view",
+		`{"moorageRecording":1}{"x"`: "no view",
+		`{"moorageRecording":1}{"delta":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}`: "does not begin",
+		`{"other":true}`: "format is 0",
+	} {
+		if _, err := readRecording(bytes.NewReader(packed(text))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := readRecording(strings.NewReader("plain text")); err == nil {
+		t.Error("a file that is not compressed is read")
+	}
+	raw := recorded(t, "n1", "n2")
+	r, err := readRecording(bytes.NewReader(raw[:len(raw)-20]))
+	if err != nil || len(r.frames) < 2 {
+		t.Errorf("cut off: %+v, %v", r, err)
+	}
+}
