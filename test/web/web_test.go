@@ -377,6 +377,9 @@ func TestThousandNodes(t *testing.T) {
 	b.do(chromedp.SendKeys("#search", kb.Enter, chromedp.ByQuery))
 	b.shows("#panel-title", "team-17/app-777-7")
 	b.accessible("a thousand nodes")
+	if short := eval[string](b, `moorage.map.short('ip-10-0-3-7.eu-central-1.compute.internal')`); short != "ip-10-0-3-7" {
+		t.Errorf("a node is called %q on the map, whose domain all have", short)
+	}
 }
 
 // The pictures of the documents, where the flag asks for them.

@@ -109,7 +109,7 @@ func TestOnlyThePageIsAnswered(t *testing.T) {
 		"another origin":                 {"GET", "/" + token + "/detail?ref=node/n1", map[string]string{"Origin": "https://attacker.example"}, 403},
 		"another port's origin":          {"GET", "/" + token + "/detail?ref=node/n1", map[string]string{"Origin": "http://127.0.0.1:1"}, 403},
 		"its origin over https":          {"GET", "/" + token + "/detail?ref=node/n1", map[string]string{"Origin": "https://" + own}, 403},
-		"an origin without a name":       {"GET", "/" + token + "/stream", map[string]string{"Origin": "null"}, 403},
+		"an origin without a name":       {"GET", "/" + token + "/detail?ref=node/n1", map[string]string{"Origin": "null"}, 403},
 		"another site's image":           {"GET", "/" + token + "/main.js", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403},
 		"another site's frame":           {"GET", "/" + token + "/", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403},
 		"another port of this machine's": {"GET", "/" + token + "/main.js", map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403},

@@ -38,7 +38,7 @@ export function showWaits(model, filter, href) {
   const scrolled = box.querySelector('ol')?.scrollTop ?? 0;
   const list = el('ol', { class: 'waiting', tabindex: '0', 'aria-label': 'Who waits, the longest first' }, rows);
   box.replaceChildren(codes.length > 1 ? groups : '', list,
-    all.length > mostWaits ? el('p', { class: 'more', text: `and ${plural(all.length - mostWaits, 'more')}: search, or choose a namespace` }) : '');
+    all.length > mostWaits ? el('p', { class: 'more', text: `and ${(all.length - mostWaits).toLocaleString('en')} more: search, or choose a namespace` }) : '');
   list.scrollTop = scrolled;
 }
 

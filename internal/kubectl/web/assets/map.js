@@ -41,6 +41,7 @@ export class SlotMap {
   // update takes over rows and filter, and lays them out anew.
   update(filter = this.filter) {
     this.filter = filter;
+    this.domainOf = -1;
     this.rows = this.model.visible(filter);
     this.layout();
     this.strips.clear();
@@ -139,7 +140,7 @@ export class SlotMap {
       const dim = narrowed && !this.model.matches(row, cell, this.filter);
       const [x, y] = this.cellIn(j);
       c.drawImage(this.sprites.get(cell.state)[dim ? 1 : 0], x, y, this.cell, this.cell);
-      if (cell.volume?.reason && !dim) {
+      if (stays(cell) && !dim) {
         c.fillStyle = this.colours.alert;
         c.fillRect(x + this.cell - 5, y, 5, 5);
       }
@@ -154,7 +155,7 @@ export class SlotMap {
     const sign = row.node.missing ? '? ' : !row.node.ready ? '✕ ' : row.node.outOfService ? '! ' : row.node.cordoned ? '⊘ ' : '';
     const count = row.driver ? `${row.driver.slots.length}${row.driver.limit === undefined ? '' : `/${row.driver.limit}`}` : '';
     const room = (this.stacked ? this.blockWidth - 20 : this.labelWidth - 8) - (count.length + 1) * 7;
-    const name = this.stacked && row.driver && this.model.drivers.size > 1 ? `${sign}${row.node.name}  ${row.driver.name}` : sign + row.node.name;
+    const name = this.stacked && row.driver && this.model.drivers.size > 1 ? `${sign}${this.short(row.node.name)}  ${row.driver.name}` : sign + this.short(row.node.name);
     const middle = (this.stacked ? 9 : this.cell / 2);
     c.font = this.font;
     c.textBaseline = 'middle';
@@ -167,6 +168,17 @@ export class SlotMap {
       c.fillText(count, this.labelWidth - 8, middle);
       c.textAlign = 'left';
     }
+  }
+
+  // short is a node's name without the domain that all nodes have.
+  short(name) {
+    const domain = (text) => text.slice(text.indexOf('.'));
+    if (this.domainOf !== this.model.nodes.size) {
+      this.domainOf = this.model.nodes.size;
+      const all = [...this.model.nodes.keys()];
+      this.domain = all.length > 1 && all[0].includes('.') && all.every((other) => other.includes('.') && domain(other) === domain(all[0])) ? domain(all[0]) : '';
+    }
+    return this.domain && name.endsWith(this.domain) ? name.slice(0, -this.domain.length) : name;
   }
 
   // shorten cuts out the middle of a name that is too long: both ends tell nodes apart.
@@ -360,6 +372,9 @@ export class SlotMap {
   }
 }
 
+// stays says whether a volume is to leave where it is, and can't.
+const stays = (cell) => Boolean(cell.volume?.reason) && cell.state !== 'reserved';
+
 // describeNode says in words what a row's label shows.
 export function describeNode(row) {
   const { node, driver } = row;
@@ -380,7 +395,7 @@ export function describeCell(row, cell) {
   if (!cell.slot) return ['free', `node ${row.node.name}`];
   const lines = [`${cell.state}, ${cell.slot.state}`, `volume ${cell.slot.volume}`];
   if (cell.volume?.claim) lines.push(`claim ${cell.volume.claim}`);
-  if (cell.volume?.reason) lines.push(`can't leave: ${cell.volume.reason}`);
+  if (stays(cell)) lines.push(`can't leave: ${cell.volume.reason}`);
   for (const user of cell.slot.users ?? []) lines.push(user.replace('/', ' '));
   lines.push(`node ${row.node.name}${row.node.ready ? '' : ', not ready'}`);
   return lines;

@@ -194,8 +194,10 @@ export class Panel {
     const v = this.detail?.volume;
     if (!v?.nodes?.length) return [];
     const now = this.model.now();
-    const history = this.model.history.get(this.model.volumes.has(v.persistentVolume) ? v.persistentVolume : `${v.driver}^${v.handle}`) ?? [];
-    const parts = barParts(v.nodes, history, now);
+    const key = this.model.volumes.has(v.persistentVolume) ? v.persistentVolume : `${v.driver}^${v.handle}`;
+    const slots = new Map(this.model.slotsOf(key).map(({ row, cell }) => [row.node.name, cell.state]));
+    const parts = barParts(v.nodes.filter((n) => slots.has(n.node)), slots, this.model.history.get(key) ?? [], now);
+    if (parts.length === 0) return [];
     const begin = Math.min(now - 60, ...parts.map((part) => part.from));
     const span = Math.max(1, now - begin);
     const nodes = [...new Set(parts.map((part) => part.node))];
@@ -244,20 +246,19 @@ export class Panel {
 }
 
 // barParts are the spans of time in which a volume was in a state at a node.
-function barParts(nodes, history, now) {
+function barParts(nodes, slots, history, now) {
   const parts = [];
-  const slotOf = { InUse: 'used', Attached: 'used', Attaching: 'used', AttachFailed: 'leaving', Kept: 'kept', Detaching: 'leaving', DetachFailed: 'leaving', Reserved: 'reserved', Asked: 'reserved', Unknown: 'unknown' };
   const names = new Set([...nodes.map((n) => n.node), ...history.map((h) => h.node)]);
   for (const node of names) {
     const is = nodes.find((n) => n.node === node);
     const changes = history.filter((h) => h.node === node);
     let from = is?.since ? Math.min(Date.parse(is.since) / 1000, changes[0]?.at ?? Infinity) : (changes[0]?.at ?? now) - (changes[0]?.from ? 60 : 0);
-    let state = changes.length ? changes[0].from : slotOf[is?.state];
+    let state = changes.length ? changes[0].from : slots.get(node);
     for (const change of changes) {
       if (state && change.at > from) parts.push({ node, state, from, to: change.at });
       [from, state] = [change.at, change.to];
     }
-    if (is && (state ?? slotOf[is.state])) parts.push({ node, state: state ?? slotOf[is.state], from: Math.min(from, now), to: now });
+    if (is) parts.push({ node, state: state ?? slots.get(node), from: Math.min(from, now), to: now });
   }
   return parts;
 }
