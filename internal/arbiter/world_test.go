@@ -444,8 +444,9 @@ func (w *randomWorld) lasts(r arbiter.Reason) bool {
 	switch r.Code {
 	case arbiter.Attaching, arbiter.NotReported, arbiter.NotGranted, arbiter.Detaching:
 		return w.stock != nil
+	default:
+		return true
 	}
-	return true
 }
 
 func (w *randomWorld) nothingLeft(t failer) {

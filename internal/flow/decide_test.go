@@ -198,6 +198,7 @@ func TestDueInterrupts(t *testing.T) {
 			k.Volumes = []ledger.TicketVolume{{Claim: "nothing"}}
 		case arbiter.Outranked:
 			list = append(list, test.pod)
+		default: // nothing happens
 		}
 		s := facts(append(list, k)...).Snapshot()
 		task, due := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)

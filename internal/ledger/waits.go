@@ -15,17 +15,17 @@ const (
 // Waits says whether a ticket that is not a pod's was told why it is not granted. A grant
 // that was sent before fails, since that write has changed the ticket's version; and
 // before the next one is sent, NotGranted is written. So it has no promise either.
-func (t *Ticket) Waits() bool {
-	if t.Type == TypePod || t.Phase != TicketPending {
+func (k *Ticket) Waits() bool {
+	if k.Type == TypePod || k.Phase != TicketPending {
 		return false
 	}
-	code := Code(t.Reason)
+	code := Code(k.Reason)
 	return code != "" && code != CodePending && code != CodeNotGranted
 }
 
 // KeepsSlots says whether a ticket that is not granted has slots at its node all the same.
 // One that waits for nothing else keeps those that come free, so that a ticket for many
 // volumes gets them in time; types that yield don't. One in doubt may be granted.
-func (t *Ticket) KeepsSlots() bool {
-	return t.InDoubt || !t.Waits() || Code(t.Reason) == CodeNoFreeSlot && !t.Type.Yields()
+func (k *Ticket) KeepsSlots() bool {
+	return k.InDoubt || !k.Waits() || Code(k.Reason) == CodeNoFreeSlot && !k.Type.Yields()
 }
