@@ -12,7 +12,7 @@ LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) \
                -X github.com/moorage-dev/moorage/internal/report.Version=$(VERSION)
 SANDBOX     := $(BIN)/moorage-sandbox
 ATTACHER    := $(BIN)/csi-attacher
-COMPONENTS  := moorage-attacher moorage-controller moorage-scheduler moorage-webhook
+COMPONENTS  := moorage-attacher moorage-controller moorage-node moorage-scheduler moorage-webhook
 
 .DEFAULT_GOAL := help
 

@@ -34,6 +34,7 @@ import (
 type request struct {
 	user        string
 	groups      []string
+	extra       map[string][]string
 	namespace   string
 	resource    schema.GroupVersionResource
 	subresource string
@@ -55,7 +56,7 @@ func (r request) operation() admission.Operation {
 // attributes returns the request as admission sees it.
 func (r request) attributes() *admission.VersionedAttributes {
 	record := admission.NewAttributesRecord(r.now, r.before, r.kind, r.namespace, "", r.resource, r.subresource,
-		r.operation(), &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user, Groups: r.groups})
+		r.operation(), &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: r.user, Groups: r.groups, Extra: r.extra})
 	out := &admission.VersionedAttributes{Attributes: record, VersionedKind: r.kind}
 	if r.now != nil {
 		out.VersionedObject = admission.NewLazyObject(r.now)

@@ -35,6 +35,9 @@ type component struct {
 	// job: it ends by itself, so that there is nothing to probe, to keep from
 	// disruption or to ask.
 	job bool
+	// perNode: there is one on each node, as root and with the kubelet's folder, which
+	// no level of pod security but privileged admits.
+	perNode bool
 	// open: no network policy is about it, since it serves nobody and runs on request.
 	open bool
 	// monitored is the port that Prometheus asks, and metrics the Service that has
@@ -48,6 +51,7 @@ func components() map[string]component {
 		"scheduler":   {replicas: 2, lease: "moorage-scheduler", clustered: true, monitored: "https"},
 		"webhook":     {replicas: 2, silent: true, monitored: "https"},
 		"extender":    {replicas: 2, lease: "moorage-extender", clustered: true, monitored: "health", metrics: "moorage-extender-metrics"},
+		"node":        {perNode: true, clustered: true, monitored: "http"},
 		"certificate": {job: true, clustered: true},
 		"test":        {job: true, clustered: true, open: true},
 	}
@@ -56,6 +60,7 @@ func components() map[string]component {
 // everything is the chart with all that it can make.
 const everything = `
 extender: {enabled: true, certificatesGiven: true}
+node: {enabled: true}
 certManager: {enabled: false}
 metrics: {serviceMonitor: {enabled: true}}
 `
@@ -82,14 +87,20 @@ func TestEveryComponentIsOperable(t *testing.T) {
 		seen[name] = true
 		t.Run(w.name, func(t *testing.T) {
 			checkPod(t, w, want)
-			checkReplicas(t, w, want)
-			checkManners(t, w)
+			if want.perNode {
+				checkPerNode(t, w)
+			} else {
+				checkReplicas(t, w, want)
+				checkManners(t, w)
+			}
 			if !want.open {
 				release.checkNetwork(t, w, want)
 			}
 			release.checkAccount(t, w, want)
 			if !want.job {
-				release.checkDisruption(t, w)
+				if !want.perNode {
+					release.checkDisruption(t, w)
+				}
 				release.checkMonitor(t, w, want)
 			}
 		})
@@ -111,16 +122,26 @@ func checkPod(t *testing.T, w workload, want component) {
 		t.Fatal(err)
 	}
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	var forbidden []string
 	for _, result := range evaluator.EvaluatePod(restricted, &w.template.ObjectMeta, &spec) {
 		if !result.Allowed {
-			t.Errorf("it is not restricted: %s: %s", result.ForbiddenReason, result.ForbiddenDetail)
+			forbidden = append(forbidden, result.ForbiddenReason)
 		}
 	}
-	if spec.PriorityClassName != "system-cluster-critical" {
+	slices.Sort(forbidden)
+	var excused []string
+	rank := "system-cluster-critical"
+	if want.perNode {
+		excused, rank = []string{"restricted volume types", "runAsNonRoot != true", "runAsUser=0"}, ""
+	}
+	if !slices.Equal(forbidden, excused) {
+		t.Errorf("it is not restricted: %q, want %q", forbidden, excused)
+	}
+	if spec.PriorityClassName != rank {
 		t.Errorf("its priority class is %q", spec.PriorityClassName)
 	}
 	for _, volume := range spec.Volumes {
-		if volume.ConfigMap == nil && volume.Secret == nil {
+		if volume.ConfigMap == nil && volume.Secret == nil && !want.perNode {
 			t.Errorf("volume %s can be written", volume.Name)
 		}
 	}
@@ -207,6 +228,27 @@ func checkManners(t *testing.T, w workload) {
 	}
 }
 
+// checkPerNode wants a pod that runs whatever its node is tainted with, and that reads
+// one folder of it, where mounts that come later are seen, and writes nothing.
+func checkPerNode(t *testing.T, w workload) {
+	t.Helper()
+	spec := w.template.Spec
+	if len(spec.Tolerations) != 1 || spec.Tolerations[0] != (corev1.Toleration{Operator: corev1.TolerationOpExists}) {
+		t.Errorf("it tolerates %+v", spec.Tolerations)
+	}
+	if spec.HostPID || spec.HostNetwork || spec.HostIPC || len(spec.Volumes) != 1 || len(spec.Containers) != 1 || len(spec.Containers[0].VolumeMounts) != 1 {
+		t.Fatalf("it has more of its node than a folder: %+v", spec)
+	}
+	host, mount := spec.Volumes[0].HostPath, spec.Containers[0].VolumeMounts[0]
+	if host == nil || host.Path != mount.MountPath || !mount.ReadOnly || mount.MountPropagation == nil || *mount.MountPropagation != corev1.MountPropagationHostToContainer {
+		t.Errorf("it has %+v at %+v", host, mount)
+	}
+	security := spec.Containers[0].SecurityContext
+	if security.Privileged != nil && *security.Privileged || len(security.Capabilities.Add) > 0 || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("it may do more than read: %+v", security)
+	}
+}
+
 // selects says whether a selector selects labels, and not everything.
 func selects(t *testing.T, selector *metav1.LabelSelector, own labels.Set) bool {
 	t.Helper()
@@ -289,6 +331,9 @@ func (r release) checkAccount(t *testing.T, w workload, want component) {
 	if got := r.has("ClusterRole", name); got != want.clustered {
 		t.Errorf("it has rights in the cluster: %t", got)
 	}
+	if want.perNode {
+		return // its rights are in the cluster
+	}
 	if got := r.has("Role", name); got == want.silent {
 		t.Errorf("it has rights in its namespace: %t", got)
 	}
@@ -361,7 +406,14 @@ func (r release) workloads(t *testing.T) []workload {
 			var p corev1.Pod
 			decode(t, object, &p)
 			out = append(out, workload{p.Name, 0, corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}})
-		case "StatefulSet", "DaemonSet", "ReplicaSet":
+		case "DaemonSet":
+			var d appsv1.DaemonSet
+			decode(t, object, &d)
+			if !selects(t, d.Spec.Selector, d.Spec.Template.Labels) {
+				t.Errorf("%s does not select its pods", key)
+			}
+			out = append(out, workload{d.Name, 0, d.Spec.Template})
+		case "StatefulSet", "ReplicaSet":
 			t.Errorf("%s: there is no check for its kind", key)
 		}
 	}

@@ -102,6 +102,7 @@ func TestEverythingDecodes(t *testing.T) {
 		"certificate.yaml": {"Certificate", "Issuer"},
 		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
 			"PodDisruptionBudget", "Role", "RoleBinding", "Service", "ServiceAccount"},
+		"node.yaml": {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "Service", "ServiceAccount"},
 	}
 	for file, got := range kinds {
 		if !slices.Equal(got, want[file]) {

@@ -345,6 +345,56 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 	}
 }
 
+// A moorage-node speaks for the node that its token was made for, and nobody else does.
+func TestNodesSpeakForThemselves(t *testing.T) {
+	policy := loadPolicy(t, "moorage-node-volumes")
+	const own = "system:serviceaccount:" + manifests.Namespace + ":moorage-node"
+	token := func(node, uid string) map[string][]string {
+		return map[string][]string{"authentication.kubernetes.io/node-name": {node}, "authentication.kubernetes.io/node-uid": {uid}}
+	}
+	of := func(name string, change func(*v1alpha1.NodeVolumes)) *v1alpha1.NodeVolumes {
+		out := &v1alpha1.NodeVolumes{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindNodeVolumes},
+			ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: "u1"}}}}
+		if change != nil {
+			change(out)
+		}
+		return out
+	}
+	says := func(n *v1alpha1.NodeVolumes) { n.Status.BootID = "b" }
+	asks := func(n *v1alpha1.NodeVolumes) { n.Spec.Look = 1 }
+	tests := []struct {
+		name, user, subresource string
+		extra                   map[string][]string
+		now, before             *v1alpha1.NodeVolumes
+		want                    string
+	}{
+		{"its own is made", own, "", token("worker-1", "u1"), of("worker-1", nil), nil, ""},
+		{"its own status", own, "status", token("worker-1", "u1"), of("worker-1", says), of("worker-1", nil), ""},
+		{"another's status", own, "status", token("worker-2", "u2"), of("worker-1", says), of("worker-1", nil), "and no other"},
+		{"another's is made", own, "", token("worker-2", "u2"), of("worker-1", nil), nil, "and no other"},
+		{"with a token of no node", own, "status", nil, of("worker-1", says), of("worker-1", nil), "and no other"},
+		{"with a token of no node and no name", own, "status", nil, of("", says), of("", nil), "and no other"},
+		{"made for another Node of that name", own, "", token("worker-1", "u2"), of("worker-1", nil), nil, "that its Node owns"},
+		{"made with a question", own, "", token("worker-1", "u1"), of("worker-1", asks), nil, "asks for nothing"},
+		{"it answers a question of its own", own, "", token("worker-1", "u1"), of("worker-1", asks), of("worker-1", nil), "asks for nothing"},
+		{"somebody asks", tenant, "", nil, of("worker-1", asks), of("worker-1", nil), ""},
+		{"somebody answers", tenant, "status", nil, of("worker-1", says), of("worker-1", nil), "only the moorage-node"},
+		{"the controller answers", controllerUser, "status", nil, of("worker-1", says), of("worker-1", nil), "only the moorage-node"},
+		{"a kubelet answers", kubelet, "status", token("worker-1", "u1"), of("worker-1", says), of("worker-1", nil), "only the moorage-node"},
+		{"nothing is changed", tenant, "status", nil, of("worker-1", says), of("worker-1", says), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := request{user: test.user, extra: test.extra, resource: v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeVolumes),
+				subresource: test.subresource, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindNodeVolumes), now: test.now}
+			if test.before != nil {
+				r.before = test.before
+			}
+			check(t, policy.judge(t, r), test.want)
+		})
+	}
+}
+
 // A policy without a binding that denies is a comment.
 func TestPoliciesAreBound(t *testing.T) {
 	bound := map[string]bool{}

@@ -85,6 +85,7 @@ func (a *agent) run(ctx context.Context) {
 func (a *agent) round(ctx context.Context) error {
 	object, err := a.current(ctx)
 	if err != nil {
+		a.metrics.looked(a.look().facts, a.clock.Now()) // metrics need no API server
 		a.metrics.wrote("error")
 		return fmt.Errorf("read NodeVolumes %s: %w", a.node, err)
 	}

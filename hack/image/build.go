@@ -133,7 +133,7 @@ func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byt
 
 // user is who the program runs as, unless its pod says something else.
 func (b build) user() string {
-	if b.name == "moorage-attacher" {
+	if b.name == "moorage-attacher" || b.name == "moorage-node" {
 		return root
 	}
 	return nonroot

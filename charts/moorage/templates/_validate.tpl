@@ -33,7 +33,8 @@ The schema refuses what is wrong by itself; this, what is wrong together.
   "controller" (dict "--mode" "mode" "--hand-over" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout")
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
-  "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames" "--grant-deadline" "extender.grantDeadline") -}}
+  "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames" "--grant-deadline" "extender.grantDeadline")
+  "node" (dict "--kubelet-root" "node.kubeletRoot" "--listen" "node.port") -}}
 {{- range $component, $flags := $taken -}}
 {{- range (get $.Values $component).extraArgs -}}
 {{- $flag := first (splitList "=" .) -}}
