@@ -45,6 +45,7 @@ func checks() []check {
 		{name: "attach-policies", find: checkAttachPolicies, world: true},
 		{name: "limits", find: checkLimits, world: true},
 		{name: "attachments", find: checkAttachments, world: true},
+		{name: "node-volumes", find: checkNodeVolumes, world: true},
 		{name: "waits", find: checkWaits, world: true},
 		{name: "invariants", find: checkInvariants, world: true},
 	}

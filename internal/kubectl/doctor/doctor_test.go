@@ -176,6 +176,7 @@ func healthy(t *testing.T) *Evidence {
 		"scheduler.yaml": configuration("VolumeHold", "NodeVolumeLimits"), "other.yaml": "kind: Other", "notes": "not: [yaml",
 	}}}
 	e.Namespaces.Items = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}
+	e.NodeVolumes.Items = []v1alpha1.NodeVolumes{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}}
 	return e
 }
 
@@ -461,6 +462,18 @@ func TestFindings(t *testing.T) {
 				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-gone", "worker-1")}
 			})
 		}},
+		{"a forgotten volume", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted", func(e *Evidence) { forgets(e) }},
+		{"a volume that its kubelet is about to unstage", "node-volumes", OK, "1 nodes say what they have staged", func(e *Evidence) {
+			forgets(e)
+			world(e, func(o *facts.Objects) {
+				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
+			})
+		}},
+		{"a node that can't be read", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
+			forgets(e)
+			e.NodeVolumes.Items[0].Status.Unknown = []string{"pods: permission denied"}
+		}},
+		{"nodevolumes denied", "node-volumes", Unknown, "could not be read", func(e *Evidence) { e.NodeVolumes.Err = denied }},
 		{"ticket waits", "waits", Info, "a ticket of type Backup waits for 10m0s", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Tickets = []*v1alpha1.VolumeTicket{{
@@ -491,6 +504,14 @@ func TestFindings(t *testing.T) {
 	for _, message := range seen.left() {
 		t.Errorf("no row has doctor find: %s", message)
 	}
+}
+
+// forgets has the node say that it has a volume that no pod's folder names.
+func forgets(e *Evidence) {
+	e.NodeVolumes.Items = []v1alpha1.NodeVolumes{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Status: v1alpha1.NodeVolumesStatus{
+		Volumes: []v1alpha1.NodeVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
+			Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}},
+	}}}
 }
 
 // written has a manager own volumesAttached of the node.

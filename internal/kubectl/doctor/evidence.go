@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/served"
 )
@@ -54,8 +55,10 @@ type Evidence struct {
 	// Kubelets is what asked kubelets say of their configuration; Asked is of
 	// how many nodes.
 	Kubelets Read[Kubelet]
-	Asked    int
-	Probe    Probe
+	// NodeVolumes are what nodes say of themselves, none where no moorage-node runs.
+	NodeVolumes Read[v1alpha1.NodeVolumes]
+	Asked       int
+	Probe       Probe
 }
 
 // CRD is what matters of a CustomResourceDefinition.
