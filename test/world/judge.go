@@ -338,8 +338,10 @@ func (j *Judge) deletes(w *World, a ledger.Attachment, since int64) {
 	if a.Name != ledger.AttachmentName(v, a.Node) || j.Cooperative && !a.Ours {
 		j.fault("VolumeAttachment %s at %s is deleted, which is somebody else's", a.Name, a.Node)
 	}
+	// What kube-controller-manager reports for no pod nobody mounts: the kubelet looks for
+	// the VolumeAttachment first.
 	n, exists := w.Node(a.Node)
-	if exists && !lacks(n.Reported, v) {
+	if exists && !lacks(n.Reported, v) && (!j.Cooperative || j.used(w, At{v, a.Node})) {
 		j.fault("the VolumeAttachment of %s at %s is deleted while volumesAttached names it", v, a.Node)
 	}
 	for _, m := range w.machinesOf(a.Node) {
