@@ -205,16 +205,20 @@ func settle(t *testing.T, server *apitest.Server) {
 	}
 }
 
-// A ticket that the controller refuses ends the wait, with the reason.
-func TestAttachRefused(t *testing.T) {
+// A ticket that loses its volume while the command waits says to whom, and that it asks on.
+func TestAttachInterrupted(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
-	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "attach", "pv-kept", "--node", "worker-2")
+	ctx, interrupt := context.WithCancel(t.Context())
+	out, ended := start(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, "attach", "pv-kept", "--node", "worker-2")
 	out.await(t, "waiting: ")
 	var ticket v1alpha1.VolumeTicket
 	server.Get("volumetickets", "shop", facts.ManualName("pv-kept", "worker-2"), &ticket)
-	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "False", Reason: "NodeExhausted", Message: "no room"}}
+	ticket.Status.Interruptions = 1
+	ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: "Unknown", Reason: "Outranked", Message: "pod db has it"}}
 	server.Put("volumetickets", &ticket)
-	if code := <-ended; code != 2 || !strings.Contains(out.String(), "pv-kept is refused at worker-2: NodeExhausted: no room") {
+	out.await(t, "waiting: Outranked: pod db has it")
+	interrupt()
+	if code := <-ended; code == 0 {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

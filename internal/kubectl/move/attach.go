@@ -103,8 +103,6 @@ func (o *attachOptions) await(ctx context.Context, c *cluster.Cluster, ticket *v
 		switch {
 		case !ok:
 			return false, "the ticket to be seen", nil
-		case t.State == facts.TicketRefused:
-			return false, "", o.refusal("%s is refused at %s: %s", pv, o.node, worded(t.Reasons))
 		case t.State == facts.TicketSatisfied:
 			return true, "", nil
 		case len(t.Reasons) > 0:
