@@ -35,12 +35,12 @@ import (
 const patience = 90 * time.Second
 
 // chromium finds the browser: $CHROMIUM, or one that the system has. There is no test
-// without one.
+// without one. Debian's command is a script that outlives being killed: the program goes first.
 func chromium() (string, error) {
 	if path := os.Getenv("CHROMIUM"); path != "" {
 		return path, nil
 	}
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "headless-shell"} {
+	for _, name := range []string{"/usr/lib/chromium/chromium-headless-shell", "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "headless-shell"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
