@@ -60,8 +60,8 @@ func TestFenceGetsItsLease(t *testing.T) {
 	}
 }
 
-// A fence is in the way of a new attachment at its node, until it is taken back; one
-// without a rule is not where the volume was left, since it is about that.
+// A fence by a rule is in the way of a new attachment at its node, until the hold says
+// that the rule has ended; what it says then is about mounts of before.
 func TestFenceBeforeANewAttachment(t *testing.T) {
 	for name, test := range map[string]struct {
 		fences []ledger.Fence
@@ -70,7 +70,7 @@ func TestFenceBeforeANewAttachment(t *testing.T) {
 	}{
 		"none":                       {nil, false, true},
 		"by a rule":                  {[]ledger.Fence{{Node: "well", Rule: OutOfService}}, false, false},
-		"by a rule that has ended":   {[]ledger.Fence{{Node: "well"}}, false, false},
+		"by a rule that has ended":   {[]ledger.Fence{{Node: "well"}}, false, true},
 		"by a rule, and left there":  {[]ledger.Fence{{Node: "well", Rule: OutOfService}}, true, false},
 		"by none any more, and left": {[]ledger.Fence{{Node: "well"}}, true, true},
 		"at another node":            {[]ledger.Fence{{Node: "dead", Rule: OutOfService}}, false, true},
