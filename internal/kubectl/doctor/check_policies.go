@@ -21,6 +21,7 @@ func policies() map[string]string {
 		"moorage-pod-marks":     "fences against late binds can be forged",
 		"moorage-own-accounts":  "a stolen token of Moorage's can write all of a node's status, and delete any pod",
 		"moorage-leases":        "a stolen token of the scheduler's can take kube-scheduler's Lease",
+		"moorage-node-volumes":  "a node can say what another one has mounted",
 		"moorage-strict":        "the label moorage.dev/strict has no effect",
 	}
 }
