@@ -56,7 +56,7 @@ type chapter struct {
 }
 
 // chapterTimeout bounds a chapter for the case that something hangs.
-const chapterTimeout = 4 * time.Minute
+const chapterTimeout = 8 * time.Minute
 
 func run(ctx context.Context, c config) (err error) {
 	if c.certmanager == "" {
