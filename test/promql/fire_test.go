@@ -58,6 +58,8 @@ func situations() map[string]struct{ fires, silent []string } {
 		"MoorageUngrantedBinds": {[]string{`moorage_scheduler_ungranted_binds_total 0x50 1x9`}, []string{`moorage_scheduler_ungranted_binds_total 5x60`}},
 		"MoorageTruthDiffers":   {[]string{`moorage_truth_differences{code="Unaccounted"} 1x60`}, []string{`moorage_truth_differences{code="Unaccounted"} 1x40 0 1x19`}},
 		"MoorageUnexplainedUse": {[]string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x60`}, []string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x50 0 2x9`}},
+		// For a moment while a volume is staged or unstaged it is no fault.
+		"MoorageForgottenStagingPath": {[]string{`moorage_node_forgotten_volumes{node="n1"} 1x60`}, []string{`moorage_node_forgotten_volumes{node="n1"} 1x50 0 1x9`}},
 		"MoorageAttacherCallsFail": {[]string{publish + `"Internal"} 0+6x60`, publish + `"OK"} 0+4x60`},
 			[]string{publish + `"Internal"} 0+4x60`, publish + `"OK"} 0+6x60`}},
 		"MoorageAttacherTimesOut": {[]string{publish + `"DeadlineExceeded"} 0+1x60`, publish + `"OK"} 0+9x60`},
