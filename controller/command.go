@@ -3,11 +3,10 @@
 package controller
 
 import (
-	"flag"
-
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/memory"
 )
 
@@ -38,7 +37,7 @@ the other.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
+	connect.AddFlags(flags, &config.Kubeconfig)
 	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
 	flags.StringVar(&config.Mode, "mode", config.Mode, "standalone: do all attaching and detaching; cooperative: work beside kube-controller-manager's attach/detach controller, which detaches")
 	flags.BoolVar(&config.HandOver, "hand-over", config.HandOver, "in mode cooperative, where moorage-controller worked in mode standalone before: let kube-controller-manager's attach/detach controller write volumesAttached again")
@@ -55,8 +54,5 @@ the other.`,
 	flags.DurationVar(&config.RetryPeriod, "leader-elect-retry-period", config.RetryPeriod, "time between attempts to get or renew the lease")
 	flags.BoolVar(&config.SkipPolicyCheck, "skip-policy-check", config.SkipPolicyCheck, "start without the ValidatingAdmissionPolicy that keeps others from writing volumesAttached; for development only")
 	flags.BoolVar(&config.AllowFlexVolumes, "allow-flex-volumes", config.AllowFlexVolumes, "start in mode standalone though there are FlexVolumes: nobody attaches those whose drivers attach")
-	logging := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(logging)
-	flags.AddGoFlag(logging.Lookup("v"))
 	return command
 }

@@ -5,7 +5,6 @@ package attacher
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -15,14 +14,11 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection" // leader_election_master_status
 	_ "k8s.io/component-base/metrics/prometheus/restclient"              // rest_client_requests_total
+
+	"github.com/moorage-dev/moorage/internal/serving"
 )
 
 const (
-	readHeaderTimeout = 5 * time.Second
-	shutdownTimeout   = 2 * time.Second
-	// A client that reads slowly, or asks no more, keeps no connection for ever.
-	writeTimeout = 30 * time.Second
-	idleTimeout  = 2 * time.Minute
 	// leaderHealthPath and healthTimeout are those of csi-lib-utils.
 	leaderHealthPath = "/healthz/leader-election"
 	healthTimeout    = 20 * time.Second
@@ -50,20 +46,8 @@ func serve(ctx context.Context, c Config, manager metrics.CSIMetricsManager, own
 			fmt.Fprint(w, "ok")
 		})
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
-	if err != nil {
+	if _, stop, err = serving.Probes(ctx, c.Listen, mux); err != nil {
 		return nil, fmt.Errorf("listen on --http-endpoint=%s: %w", c.Listen, err)
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // ends with Shutdown
-	}()
-	return func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-		defer cancel()
-		_ = server.Shutdown(ending) // what is left is cut off with the process
-		<-served
-	}, nil
+	return stop, nil
 }

@@ -3,11 +3,10 @@
 package node
 
 import (
-	"flag"
-
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/memory"
 )
 
@@ -30,7 +29,7 @@ and nothing else.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
+	connect.AddFlags(flags, &config.Kubeconfig)
 	flags.StringVar(&config.Node, "node", config.Node, "name of the Node that this is; when empty, the one that the service account's token names")
 	flags.StringVar(&config.NodeUID, "node-uid", config.NodeUID, "with --node: UID of that Node")
 	flags.StringVar(&config.KubeletRoot, "kubelet-root", config.KubeletRoot, "the kubelet's --root-dir, mounted at the same path")
@@ -38,8 +37,5 @@ and nothing else.`,
 	flags.DurationVar(&config.Gather, "gather", config.Gather, "time after a mount changed to look: many change together")
 	flags.DurationVar(&config.Rescan, "rescan", config.Rescan, "time after which to look again when no mount changes")
 	flags.DurationVar(&config.WriteTimeout, "write-timeout", config.WriteTimeout, "longest time that one request may take")
-	logging := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(logging)
-	flags.AddGoFlag(logging.Lookup("v"))
 	return command
 }

@@ -3,11 +3,10 @@
 package extender
 
 import (
-	"flag"
-
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/memory"
 )
 
@@ -43,7 +42,7 @@ and NodeVolumeLimits among the disabled plugins of the profiles.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
+	connect.AddFlags(flags, &config.Kubeconfig)
 	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
 	flags.StringVar(&config.Name, "name", config.Name, "name of the Lease, and of the scheduler in the tickets that it stands behind")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for schedulers; without a host on every address")
@@ -63,8 +62,5 @@ and NodeVolumeLimits among the disabled plugins of the profiles.`,
 	flags.DurationVar(&config.RenewDeadline, "leader-elect-renew-deadline", config.RenewDeadline, "time after which a leader that can't renew its lease gives up")
 	flags.DurationVar(&config.RetryPeriod, "leader-elect-retry-period", config.RetryPeriod, "time between attempts to get or renew the lease")
 	flags.DurationVar(&config.ShutdownDelay, "shutdown-delay", config.ShutdownDelay, "time to go on serving after being told to stop, while reporting not ready")
-	logging := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(logging)
-	flags.AddGoFlag(logging.Lookup("v"))
 	return command
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"flag"
+
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+)
+
+// AddFlags adds the flags that every process has: --kubeconfig, whose value it takes for
+// the default and sets, and -v, klog's verbosity.
+func AddFlags(flags *pflag.FlagSet, kubeconfig *string) {
+	flags.StringVar(kubeconfig, "kubeconfig", *kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
+	logging := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(logging)
+	flags.AddGoFlag(logging.Lookup("v"))
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Limits of a server of probes and metrics. A client that reads slowly, or asks no more,
+// keeps no connection for ever.
+const (
+	probeReadTimeout     = 5 * time.Second
+	probeWriteTimeout    = 30 * time.Second
+	probeShutdownTimeout = 2 * time.Second
+)
+
+// Probes serves probes and metrics on an address (host:port), without TLS, and returns
+// the address it listens on. The function it returns ends that: what is still under way
+// two seconds later is cut off with the process.
+func Probes(ctx context.Context, address string, handler http.Handler) (at string, stop func(), err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: probeReadTimeout, ReadTimeout: probeReadTimeout,
+		WriteTimeout: probeWriteTimeout, IdleTimeout: idleTimeout,
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with Shutdown
+	}()
+	return listener.Addr().String(), func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeShutdownTimeout)
+		defer cancel()
+		_ = server.Shutdown(ending) // what is left is cut off with the process
+		<-served
+	}, nil
+}
