@@ -111,7 +111,7 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 		}
 		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
 		switch {
-		case p == nil || p.OnlyAsked:
+		case !p.TakesSlot():
 			fresh++
 			missing++
 		case !w.confirmed(p):
@@ -155,7 +155,7 @@ func (w view) tryout(node *ledger.Node, driver string) int32 {
 	}
 	for _, v := range w.leavers(node) {
 		p := w.snapshot.Volume(v).NodeVolume(w.node)
-		if v.Driver == driver && p != nil && !p.OnlyAsked && !kept[v] && w.vacant(p) {
+		if v.Driver == driver && p.TakesSlot() && !kept[v] && w.vacant(p) {
 			kept[v] = true // counted
 			change--
 		}
@@ -179,7 +179,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 			continue
 		}
 		kept[need.Volume] = true
-		if p := w.snapshot.Volume(need.Volume).NodeVolume(w.node); p == nil || p.OnlyAsked {
+		if !w.snapshot.Volume(need.Volume).NodeVolume(w.node).TakesSlot() {
 			change++
 		}
 	}

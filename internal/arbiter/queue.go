@@ -106,8 +106,8 @@ func (q *Queue) depart(node *ledger.Node) {
 				continue
 			}
 			p := q.snapshot.Volume(v).NodeVolume(node.Name)
-			if p == nil || p.OnlyAsked {
-				continue // it takes no slot
+			if !p.TakesSlot() {
+				continue
 			}
 			d := q.departure(p)
 			q.leaves[v] = d
@@ -263,8 +263,11 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 // slotsLast is what a ticket that is not a pod's is told: that slots are missing only where
 // nothing else is, since it keeps those then that come free.
 func slotsLast(t *ledger.Ticket, v Verdict) Verdict {
+	if t.Type == ledger.TypePod {
+		return v
+	}
 	others := slices.DeleteFunc(slices.Clone(v.Reasons), func(r Reason) bool { return r.Code == NoFreeSlot })
-	if t.Type == ledger.TypePod || len(others) == 0 {
+	if len(others) == 0 {
 		return v
 	}
 	return refuse(others)

@@ -64,7 +64,7 @@ func balance(s ledger.Snapshot, n ledger.NodeName, need Need, w Weights) int64 {
 		return w.Balance
 	}
 	used := state.Taken()
-	if p := s.Volume(need.Volume).NodeVolume(n); p == nil || p.OnlyAsked {
+	if !s.Volume(need.Volume).NodeVolume(n).TakesSlot() {
 		used++
 	}
 	return w.Balance * int64(max(0, limit-used)) / int64(limit)

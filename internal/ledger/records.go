@@ -128,6 +128,10 @@ type NodeVolume struct {
 // busy is the idle of a NodeVolume with users.
 const busy = time.Duration(math.MinInt64)
 
+// TakesSlot says whether the volume takes a slot of its driver at the node. What is not
+// there takes none.
+func (p *NodeVolume) TakesSlot() bool { return p != nil && !p.OnlyAsked }
+
 // Empty says whether nothing binds the volume to the node any more.
 func (p *NodeVolume) Empty() bool {
 	if p.Sent { //mutant:forget-creations

@@ -12,6 +12,8 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // forgottenFix is what a person does about a volume that a kubelet does not know of.
@@ -59,7 +61,7 @@ func checkNodeVolumes(e *Evidence) []Finding {
 
 // listsInUse says whether a node's kubelet lists a volume in volumesInUse.
 func (e *Evidence) listsInUse(node string, v v1alpha1.NodeVolume) bool {
-	name := corev1.UniqueVolumeName("kubernetes.io/csi/" + v.Driver + "^" + v.Handle)
+	name := translate.UniqueName(ledger.VolumeID{Driver: v.Driver, Handle: v.Handle})
 	return slices.ContainsFunc(e.World.Nodes, func(n *corev1.Node) bool {
 		return n.Name == node && slices.Contains(n.Status.VolumesInUse, name)
 	})

@@ -120,7 +120,7 @@ func (w *World) slotVolumes() map[slotKey][]SlotVolume {
 	all := map[slotKey][]SlotVolume{}
 	for v := range w.Snapshot.Volumes() {
 		for i := range v.NodeVolumes {
-			if v.NodeVolumes[i].OnlyAsked {
+			if !v.NodeVolumes[i].TakesSlot() {
 				continue
 			}
 			key := slotKey{v.NodeVolumes[i].Node, v.ID.Driver}

@@ -59,7 +59,7 @@ func (g *graph) pod(p *facts.PodWait) {
 		r := n.Reasons[0]
 		to := ""
 		if len(n.Nodes) == 1 {
-			to = kindNode + n.Nodes[0]
+			to = nodeRef(n.Nodes[0])
 		} else {
 			r.Message = fmt.Sprintf("at %d nodes: %s", len(n.Nodes), r.Message)
 		}
@@ -74,11 +74,7 @@ func (g *graph) ticket(t *facts.Ticket) {
 	}
 	from, r := kindTicket+t.Namespace+"/"+t.Name, &t.Reasons[0]
 	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: t.Node, State: t.State, Code: r.Code, Answer: "waits: " + strings.TrimSuffix(r.Message, ".") + ".", Since: t.Since})
-	if r.Node != "" {
-		g.because(from, kindNode+r.Node, WaitsFor, r)
-	} else {
-		g.because(from, "", WaitsFor, r)
-	}
+	g.because(from, nodeRef(r.Node), WaitsFor, r)
 }
 
 // volume adds who waits for a volume, where it is meanwhile, and who uses it there.
@@ -98,13 +94,11 @@ func (g *graph) volume(v *facts.Volume) {
 		at = v.Holder.Node
 	}
 	switch {
-	case v.Reason != nil && v.Reason.Node != "":
-		at = v.Reason.Node
-		g.because(self, kindNode+at, LeavesAt, v.Reason)
 	case v.Reason != nil:
-		g.because(self, "", LeavesAt, v.Reason)
+		g.because(self, nodeRef(v.Reason.Node), LeavesAt, v.Reason)
+		at = cmp.Or(v.Reason.Node, at)
 	case at != "":
-		g.link(Link{From: self, To: kindNode + at, How: IsAt, Since: v.Holder.Since})
+		g.link(Link{From: self, To: nodeRef(at), How: IsAt, Since: v.Holder.Since})
 	}
 	for i := range v.Nodes {
 		if v.Nodes[i].Node != at {
@@ -114,6 +108,14 @@ func (g *graph) volume(v *facts.Volume) {
 			g.link(Link{From: self, To: reference(u.Requester), How: UsedBy, Code: u.State})
 		}
 	}
+}
+
+// nodeRef is the reference of a node; empty for none.
+func nodeRef(name string) string {
+	if name == "" {
+		return ""
+	}
+	return kindNode + name
 }
 
 // volumeRef is the reference of a volume; of its claim where there is no volume yet.

@@ -8,6 +8,7 @@
 package view
 
 import (
+	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -188,7 +189,7 @@ func kindOf(v *facts.SlotVolume) string {
 	if v.Unknown() {
 		return Unknown
 	}
-	return map[string]string{"Used": Used, "Kept": Kept, "Leaving": Leaving, "Reserved": Reserved}[v.Slot]
+	return strings.ToLower(v.Slot)
 }
 
 func volume(v *facts.Volume) Volume {

@@ -186,8 +186,7 @@ func (d *details) timelines(ctx context.Context, pods []facts.Requester) ([]fact
 }
 
 func (d *details) node(ctx context.Context, name string) (Detail, error) {
-	i := slices.IndexFunc(d.world.ListNodes(), func(n facts.NodeState) bool { return n.Node == name })
-	if i >= 0 && d.world.Node(name) == nil {
+	if d.world.Node(name) == nil && slices.ContainsFunc(d.world.ListNodes(), func(n facts.NodeState) bool { return n.Node == name }) {
 		return Detail{Answer: "can't be read, or does not exist: volumes are bound to it all the same."}, nil
 	}
 	out, err := d.explained(ctx, "node", "", name)
@@ -205,16 +204,14 @@ func (d *details) node(ctx context.Context, name string) (Detail, error) {
 }
 
 func (d *details) ticket(namespace, name string) (Detail, error) {
-	for _, t := range d.world.ListTickets(namespace, false) {
-		if t.Name != name {
-			continue
-		}
-		out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: commands("tickets"+inside(namespace), namespace)}
-		if len(t.Reasons) > 0 {
-			r := t.Reasons[0]
-			out.Cause = &facts.Cause{Of: facts.OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
-		}
-		return out, nil
+	t, ok := d.world.TicketNow(namespace, name)
+	if !ok {
+		return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("ticket %s/%s has ended", namespace, name)}
 	}
-	return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("ticket %s/%s has ended", namespace, name)}
+	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: commands("tickets"+inside(namespace), namespace)}
+	if len(t.Reasons) > 0 {
+		r := t.Reasons[0]
+		out.Cause = &facts.Cause{Of: facts.OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+	}
+	return out, nil
 }
