@@ -252,12 +252,13 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 	if early := append(tooEarly(s, r, a.refuses), a.forPodsOnly(s, t)...); len(early) > 0 {
 		return refuse(early), nil
 	}
-	if gaveWay(t) && len(r.Needs) > 0 {
+	verdict, steps := q.holds(r, t)
+	if verdict.Allowed() && gaveWay(t) && len(r.Needs) > 0 {
 		// It asks anew, and that is written first: from here on a hold that
 		// names it means it.
 		return refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
 	}
-	return q.holds(r, t)
+	return verdict, steps
 }
 
 // slotsLast is what a ticket that is not a pod's is told: that slots are missing only where
