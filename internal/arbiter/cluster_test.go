@@ -214,16 +214,6 @@ func sortedVolumes[V any](m map[ledger.VolumeID]V) []ledger.VolumeID {
 	return world.SortVolumes(slices.Collect(maps.Keys(m)))
 }
 
-func compareVolumes(a, b ledger.VolumeID) int {
-	switch {
-	case a == b:
-		return 0
-	case a.Less(b):
-		return -1
-	}
-	return 1
-}
-
 func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // volumeName names a volume for people: by its PersistentVolumes.

@@ -243,7 +243,7 @@ func (c *cluster) volumes() []ledger.VolumeID {
 	for v := range c.snapshot().Volumes() {
 		ids = append(ids, v.ID)
 	}
-	slices.SortFunc(ids, compareVolumes)
+	slices.SortFunc(ids, ledger.VolumeID.Compare)
 	return ids
 }
 

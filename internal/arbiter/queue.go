@@ -303,7 +303,7 @@ func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
 		p.writeHold() //mutant:grant-without-hold
 		steps = append(steps, p.plan.Steps...)
 	}
-	slices.SortFunc(steps, func(a, b Step) int { return compareVolumes(a.Volume, b.Volume) })
+	slices.SortFunc(steps, func(a, b Step) int { return a.Volume.Compare(b.Volume) })
 	return allow(), steps
 }
 

@@ -95,16 +95,11 @@ func compareReasons(a, b Reason) int {
 	return cmp.Or(
 		cmp.Compare(outcomeOf(a.Code), outcomeOf(b.Code)),
 		cmp.Compare(a.Code, b.Code),
-		compareVolumes(a.Volume, b.Volume),
+		a.Volume.Compare(b.Volume),
 		cmp.Compare(a.Node, b.Node),
 		cmp.Compare(a.Claim, b.Claim),
 		cmp.Compare(a.Who.UID, b.Who.UID),
 	)
-}
-
-// compareVolumes orders volumes by driver, then handle.
-func compareVolumes(a, b ledger.VolumeID) int {
-	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
 }
 
 // Reason is one reason of a verdict or a wait. Which fields are set depends on

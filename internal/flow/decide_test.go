@@ -53,7 +53,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("answer %d for %q with %d holds, want %d for %q with %d", d.Ruling, d.Verdict.First().Code, len(d.Holds), test.want, test.reason, test.holds)
 			}
 			for i := 1; i < len(d.Holds); i++ {
-				if !d.Holds[i-1].Volume.Less(d.Holds[i].Volume) {
+				if d.Holds[i-1].Volume.Compare(d.Holds[i].Volume) >= 0 {
 					t.Errorf("holds are written in the order %s, %s", d.Holds[i-1].Volume, d.Holds[i].Volume)
 				}
 			}

@@ -107,11 +107,11 @@ func (n *Node) wrote(is NodeState, now time.Time) time.Time {
 
 // distinct is a list without doubles; nearly always the list itself.
 func distinct(list []VolumeID) []VolumeID {
-	if slices.IsSortedFunc(list, func(a, b VolumeID) int { return cmp.Or(compareVolumes(a, b), -1) }) {
+	if slices.IsSortedFunc(list, func(a, b VolumeID) int { return cmp.Or(a.Compare(b), -1) }) {
 		return list
 	}
 	list = slices.Clone(list)
-	slices.SortFunc(list, compareVolumes)
+	slices.SortFunc(list, VolumeID.Compare)
 	return slices.Compact(list)
 }
 

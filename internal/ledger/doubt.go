@@ -41,7 +41,7 @@ func (n *Node) Doubts(v VolumeID) bool {
 }
 
 func (n *Node) findDoubt(v VolumeID) (i int, found bool) {
-	return slices.BinarySearchFunc(n.doubts, v, func(d doubt, v VolumeID) int { return compareVolumes(d.volume, v) })
+	return slices.BinarySearchFunc(n.doubts, v, func(d doubt, v VolumeID) int { return d.volume.Compare(v) })
 }
 
 // doubt begins to count a volume as in use at a node, whatever the node's list says.
@@ -57,7 +57,7 @@ func (l *Ledger) doubtAll(now time.Time, t *Touched, n NodeName, list []doubt) {
 		return
 	}
 	rec.doubts = append(slices.Clip(rec.doubts), list...)
-	slices.SortFunc(rec.doubts, func(a, b doubt) int { return compareVolumes(a.volume, b.volume) })
+	slices.SortFunc(rec.doubts, func(a, b doubt) int { return a.volume.Compare(b.volume) })
 	for _, d := range list {
 		l.changeNodeVolume(now, t, d.volume, n, func(p *NodeVolume) { p.InUse = true })
 	}
@@ -133,7 +133,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
 	all := slices.Clip(inUse)
 	for _, d := range n.doubts {
-		if _, found := slices.BinarySearchFunc(inUse, d.volume, compareVolumes); !found {
+		if _, found := slices.BinarySearchFunc(inUse, d.volume, VolumeID.Compare); !found {
 			all = append(all, d.volume)
 		}
 	}
@@ -151,7 +151,7 @@ func (l *Ledger) hear(n NodeName, inUse []VolumeID) {
 		return d.boot != "" && rec.BootID != "" && d.boot != rec.BootID
 	})
 	for i := range rec.doubts {
-		_, rec.doubts[i].listed = slices.BinarySearchFunc(inUse, rec.doubts[i].volume, compareVolumes)
+		_, rec.doubts[i].listed = slices.BinarySearchFunc(inUse, rec.doubts[i].volume, VolumeID.Compare)
 	}
 }
 

@@ -2,7 +2,10 @@
 
 package ledger
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // VolumeID names a volume: the CSI driver and the driver's volume handle. Two
 // PersistentVolumes with the same pair are one volume. In-tree plugins that
@@ -55,12 +58,9 @@ func (v VolumeID) IsReal() bool { return !strings.HasPrefix(v.Handle, "\x00") }
 // waits for volumesAttached.
 func (v VolumeID) NoAttach() bool { return strings.HasPrefix(v.Driver, "kubernetes.io/") }
 
-// Less orders volumes by driver, then handle.
-func (v VolumeID) Less(w VolumeID) bool {
-	if v.Driver != w.Driver {
-		return v.Driver < w.Driver
-	}
-	return v.Handle < w.Handle
+// Compare orders volumes by driver, then handle.
+func (v VolumeID) Compare(w VolumeID) int {
+	return cmp.Or(cmp.Compare(v.Driver, w.Driver), cmp.Compare(v.Handle, w.Handle))
 }
 
 // NodeName is the name of a Node object.

@@ -138,13 +138,6 @@ func (n *Node) sweepDrivers() {
 	})
 }
 
-func compareVolumes(a, b VolumeID) int {
-	if c := cmp.Compare(a.Driver, b.Driver); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Handle, b.Handle)
-}
-
 // ownDriver returns the driver's entry for change, making it if it is new. n
 // is already owned, and so are its slices.
 func (n *Node) ownDriver(name string) *NodeDriver {

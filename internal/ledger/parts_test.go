@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -120,8 +121,8 @@ func TestVolumesAreOrdered(t *testing.T) {
 	list := []VolumeID{{Driver: "a", Handle: "2"}, {Driver: "a", Handle: "3"}, {Driver: "b", Handle: "1"}, {Driver: "b", Handle: "2"}}
 	for i, v := range list {
 		for j, w := range list {
-			if got := v.Less(w); got != (i < j) {
-				t.Errorf("%s before %s: %t", v, w, got)
+			if got := v.Compare(w); got != cmp.Compare(i, j) {
+				t.Errorf("%s compared with %s: %d", v, w, got)
 			}
 		}
 	}

@@ -638,7 +638,7 @@ func (p *twinPlace) describe(v VolumeID) string {
 }
 
 func describeNode(n *Node, volumes []VolumeID) []string {
-	at := slices.SortedFunc(slices.Values(volumes), compareVolumes)
+	at := slices.SortedFunc(slices.Values(volumes), VolumeID.Compare)
 	tickets := slices.SortedFunc(slices.Values(n.Tickets), func(a, b TicketID) int { return cmp.Compare(a.String(), b.String()) })
 	var doubts []string
 	for _, d := range n.doubts {

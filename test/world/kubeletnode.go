@@ -115,7 +115,7 @@ func (k Kubelet) Reported(a Answer) {
 	desired := k.Desired()
 	for _, v := range n.InUse {
 		if !lacks(desired, v) {
-			k.Told = include(k.Told, v, byName)
+			k.Told = include(k.Told, v, ledger.VolumeID.Compare)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (k Kubelet) Desired() []ledger.VolumeID {
 		}
 		volumes, _ := k.w.VolumesOf(p)
 		for _, v := range volumes {
-			list = include(list, v, byName)
+			list = include(list, v, ledger.VolumeID.Compare)
 		}
 	}
 	return list

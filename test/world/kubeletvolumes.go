@@ -18,7 +18,7 @@ func (k Kubelet) usesWith(desired []ledger.VolumeID) []ledger.VolumeID {
 	list := desired
 	for _, v := range k.Attached {
 		if lacks(k.Uncounted, v) {
-			list = include(list, v, byName)
+			list = include(list, v, ledger.VolumeID.Compare)
 		}
 	}
 	return list
@@ -42,7 +42,7 @@ func (k Kubelet) Verified(v ledger.VolumeID, a Answer) {
 		k.rest(v)
 		return
 	}
-	k.Attached = include(k.Attached, v, byName)
+	k.Attached = include(k.Attached, v, ledger.VolumeID.Compare)
 	k.pauses = without(k.pauses, v)
 }
 
@@ -67,7 +67,7 @@ func (k Kubelet) Check(v ledger.VolumeID) (r Request, possible bool) {
 		return Request{}, false
 	}
 	if v.NoAttach() {
-		k.Checked = include(k.Checked, v, byName)
+		k.Checked = include(k.Checked, v, ledger.VolumeID.Compare)
 		return Request{}, true
 	}
 	return Request{Do: GetObject, Kind: Attachments, Key: ledger.AttachmentName(v, k.m.Node)}, true
@@ -76,7 +76,7 @@ func (k Kubelet) Check(v ledger.VolumeID) (r Request, possible bool) {
 // CheckedBy takes the answer in.
 func (k Kubelet) CheckedBy(v ledger.VolumeID, a Answer) {
 	if va := a.attachment(); va.Attached && !va.Deleting {
-		k.Checked = include(k.Checked, v, byName)
+		k.Checked = include(k.Checked, v, ledger.VolumeID.Compare)
 		return
 	}
 	k.rest(v)

@@ -113,7 +113,7 @@ func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	if !w.Judge.mounts(w, m, v) {
 		return false
 	}
-	m.Staged = include(m.Staged, v, byName)
+	m.Staged = include(m.Staged, v, ledger.VolumeID.Compare)
 	m.Mounts = withList(m.Mounts, v, include(m.Mounts[v], pod, cmp.Compare[string]))
 	return true
 }
@@ -147,6 +147,6 @@ func (m *Machine) Stick(v ledger.VolumeID) bool {
 	if !m.Uses(v) || slices.Contains(m.Stuck, v) {
 		return false
 	}
-	m.Stuck = include(m.Stuck, v, byName)
+	m.Stuck = include(m.Stuck, v, ledger.VolumeID.Compare)
 	return true
 }

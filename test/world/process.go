@@ -90,9 +90,9 @@ func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 		switch {
 		case len(k.m.Mounts[v]) == 0 && k.w.Forgetful:
 		case slices.Contains(unknown, v):
-			k.Unknown = include(k.Unknown, v, byName)
+			k.Unknown = include(k.Unknown, v, ledger.VolumeID.Compare)
 		default:
-			k.Attached, k.Uncounted = include(k.Attached, v, byName), include(k.Uncounted, v, byName)
+			k.Attached, k.Uncounted = include(k.Attached, v, ledger.VolumeID.Compare), include(k.Uncounted, v, ledger.VolumeID.Compare)
 		}
 	}
 	k.Synced = len(k.Uncounted) == 0

@@ -3,7 +3,6 @@
 package world
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -58,14 +57,9 @@ func exclude[T comparable](list []T, e T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(other T) bool { return other == e })
 }
 
-// byName orders volumes by driver, then handle.
-func byName(a, b ledger.VolumeID) int {
-	return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
-}
-
 // SortVolumes sorts a list by driver, then handle.
 func SortVolumes(list []ledger.VolumeID) []ledger.VolumeID {
-	slices.SortFunc(list, byName)
+	slices.SortFunc(list, ledger.VolumeID.Compare)
 	return list
 }
 
