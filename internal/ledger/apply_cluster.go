@@ -253,7 +253,7 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	l.moveLeft(now, t, e.Volume, was.left(), hold.left())
 	l.moveHeld(now, t, e.Volume, was.held(e.Volume), hold.held(e.Volume))
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
-	l.useByHold(now, t, rec)
+	l.listPods(now, t, e.Volume, was, &hold)
 }
 
 func (e HoldBoots) apply(l *Ledger, _ time.Time, t *Touched) {
@@ -278,6 +278,7 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec.Hold = nil
+	l.listPods(now, t, e.Volume, was, nil)
 	l.moveLeft(now, t, e.Volume, was.left(), "")
 	l.moveHeld(now, t, e.Volume, was.held(e.Volume), "")
 	l.noteHold(now, t, e.Volume, was.node(), "")

@@ -53,13 +53,4 @@ func (l *Ledger) findUses(now time.Time, t *Touched) {
 	for _, uid := range lost {
 		l.updatePodVolumes(now, t, uid)
 	}
-	var held []VolumeID
-	for v := range l.facts.volumes.all() {
-		if v.Hold != nil && len(v.Hold.Requesters) > 0 {
-			held = append(held, v.ID)
-		}
-	}
-	for _, id := range held {
-		l.useByHold(now, t, l.facts.volumes.get(id))
-	}
 }

@@ -110,7 +110,7 @@ func (l *Ledger) setPodNodeVolumes(now time.Time, t *Touched, p *Pod, at []Volum
 }
 
 // podNodeVolumes is where each volume of a bound, unfinished pod leads, zero where
-// nowhere; and after them what else it may use.
+// nowhere; and after them, sorted, what else it may use.
 func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
@@ -124,7 +124,9 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 			more = append(more, l.attachedAs(l.facts.claims.get(ClaimKey{p.Namespace, v.Claim}).PersistentVolume, p.Node)...)
 		}
 	}
-	return keep(keep(at, p.at), more)
+	at = keep(keep(keep(at, p.at), more), l.heldFor(p))
+	slices.SortFunc(at[len(p.Volumes):], VolumeID.Compare)
+	return at
 }
 
 // keep adds the real volumes that at lacks. What a pod was started with it uses to its
@@ -159,20 +161,72 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	return list
 }
 
-// useByHold has the pods that a hold lists use its volume: the hold was written when
-// their claims led there. A process that has begun since can't tell it otherwise where
-// a claim or PersistentVolume has gone, or was made again.
-func (l *Ledger) useByHold(now time.Time, t *Touched, v *Volume) {
-	if v.Hold == nil || v.Hold.Node == "" {
+// heldFor are the volumes at a pod's node whose holds list it: they were written when its
+// claims led there. A process that has begun since can't tell it otherwise where a claim or
+// PersistentVolume has gone, or was made again.
+func (l *Ledger) heldFor(p *Pod) []VolumeID {
+	rec := l.facts.listed.get(p.UID)
+	if rec == nil {
+		return nil
+	}
+	var list []VolumeID
+	for _, v := range rec.volumes {
+		if l.facts.volumes.get(v).Hold.node() == p.Node {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// listed are the volumes whose holds list a pod, whether it was seen or not.
+type listed struct {
+	pod     string // its UID
+	volumes []VolumeID
+}
+
+// listPods keeps which pods the hold of a volume lists.
+func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) {
+	before, after := was.pods(), is.pods()
+	for _, uid := range before {
+		if !slices.Contains(after, uid) {
+			l.listPod(uid, v, false)
+		}
+	}
+	for _, uid := range after {
+		l.listPod(uid, v, true)
+		l.updatePodVolumes(now, t, uid)
+	}
+}
+
+// listPod has a volume's hold list a pod, or not.
+func (l *Ledger) listPod(uid string, v VolumeID, is bool) {
+	rec := listed{pod: uid}
+	if old := l.facts.listed.get(uid); old != nil {
+		rec.volumes = slices.Clone(old.volumes)
+	}
+	if is {
+		rec.volumes = add(rec.volumes, v)
+	} else {
+		rec.volumes = drop(rec.volumes, v)
+	}
+	if len(rec.volumes) == 0 {
+		l.facts.listed.del(l.gen, uid)
 		return
 	}
-	for _, r := range v.Hold.Requesters {
-		p := l.facts.pods.get(r.UID)
-		if r.Ticket || p == nil || p.Node != v.Hold.Node || len(p.at) == 0 || slices.Contains(p.at, v.ID) {
-			continue
+	l.facts.listed.put(l.gen, uid, &rec)
+}
+
+// pods lists the pods that a hold names as those that use its volume, by UID.
+func (h *Hold) pods() []string {
+	var list []string
+	if h != nil {
+		for _, r := range h.Requesters {
+			if !r.Ticket {
+				list = append(list, r.UID)
+			}
 		}
-		l.setPodNodeVolumes(now, t, p, append(slices.Clip(p.at), v.ID))
 	}
+	return list
 }
 
 // before is where the i-th volume led before; zero when it is new.

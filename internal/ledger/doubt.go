@@ -123,6 +123,9 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
 		if p.Reported || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
 			list = append(list, doubt{volume: v, boot: n.boot})
+			if !p.InUse {
+				l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })
+			}
 		}
 	}
 	l.doubtAll(now, t, n.Name, list)

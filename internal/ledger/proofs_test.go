@@ -21,6 +21,8 @@ func proofCases(v VolumeID, n NodeName) map[string]proofCase {
 		s.Reported = []VolumeID{v}
 		return s
 	}
+	booted, again := proofNode(n, "8"), proofNode(n, "10")
+	booted.BootID, again.BootID, again.UID = "b", "b", "another"
 	used := func(version string) Event {
 		s := proofNode(n, version)
 		s.InUse = []VolumeID{v}
@@ -47,11 +49,12 @@ func proofCases(v VolumeID, n NodeName) map[string]proofCase {
 		"it is made again":             {[]Event{unreported("a", "2"), attachment("b", "9")}, ProofNone},
 		"it is gone":                   {[]Event{unreported("a", "2"), AttachmentGone{name}}, ProofNone},
 		"the node reports it":          {[]Event{unreported("a", "2"), unwanted("a", "2"), listed("9")}, ProofNone},
-		"the node uses it":             {[]Event{unreported("a", "2"), unwanted("a", "2"), used("9")}, ProofNone},
-		"the node says nothing new":    {[]Event{unreported("a", "2"), unwanted("a", "2"), node("9")}, ProofUnwanted},
-		"a pod comes":                  {[]Event{unreported("a", "2"), unwanted("a", "2"), pod}, ProofNone},
-		"a ticket comes":               {[]Event{unreported("a", "2"), unwanted("a", "2"), manual}, ProofNone},
-		"a foreign one comes":          {[]Event{unreported("a", "2"), unwanted("a", "2"), foreign}, ProofUnwanted},
+		"the node is made again, maybe by the boot that reported it": {[]Event{booted, listed("9"), NodeGone{n}, unreported("a", "2"), again}, ProofNone},
+		"the node uses it":          {[]Event{unreported("a", "2"), unwanted("a", "2"), used("9")}, ProofNone},
+		"the node says nothing new": {[]Event{unreported("a", "2"), unwanted("a", "2"), node("9")}, ProofUnwanted},
+		"a pod comes":               {[]Event{unreported("a", "2"), unwanted("a", "2"), pod}, ProofNone},
+		"a ticket comes":            {[]Event{unreported("a", "2"), unwanted("a", "2"), manual}, ProofNone},
+		"a foreign one comes":       {[]Event{unreported("a", "2"), unwanted("a", "2"), foreign}, ProofUnwanted},
 	}
 }
 

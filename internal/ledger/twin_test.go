@@ -188,11 +188,6 @@ func (w *twin) applyRare(e Event) {
 		if old, ok := w.holds[e.Volume]; !ok || Newer(e.Hold.Version, old.Version) {
 			w.holds[e.Volume] = e.Hold
 			w.heldElsewhere(e.Volume, old.Node, e.Hold.Node)
-			for _, r := range e.Hold.Requesters {
-				if at := w.podAt[r.UID]; at != nil && w.pods[r.UID].Node == e.Hold.Node && !slices.Contains(at, e.Volume) {
-					w.podAt[r.UID] = append(at, e.Volume)
-				}
-			}
 		}
 	case HoldGone:
 		h := w.holds[e.Volume]

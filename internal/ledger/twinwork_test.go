@@ -17,11 +17,20 @@ func (w *twin) work(now time.Time) {
 			id, link := w.resolvePod(p, p.Volumes[i])
 			return keepReal(id, link, was)
 		})
-		for _, v := range was { // what it was started with, and what a hold says
-			if w.podAt[uid] != nil && v.IsReal() && !v.IsZero() && !slices.Contains(w.podAt[uid], v) {
+		if w.podAt[uid] == nil {
+			continue
+		}
+		for v, h := range w.holds {
+			if h.Node == p.Node && slices.ContainsFunc(h.Requesters, func(r Requester) bool { return !r.Ticket && r.UID == uid }) {
+				was = append(slices.Clip(was), v)
+			}
+		}
+		for _, v := range was { // what it was started with, and what holds say
+			if v.IsReal() && !v.IsZero() && !slices.Contains(w.podAt[uid], v) {
 				w.podAt[uid] = append(w.podAt[uid], v)
 			}
 		}
+		slices.SortFunc(w.podAt[uid][len(p.Volumes):], VolumeID.Compare)
 	}
 	for id, t := range w.tickets {
 		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
