@@ -59,16 +59,18 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 		claims string // of the tickets that are granted one after the other
 		past   string // of the pod that is bound past them
 		after  int    // how many grants come before it
+		stock  string // what kube-controller-manager has just attached
 		bad    bool
 	}{
-		"within the limit":              {"ab", "c", 1, false},
-		"over it by grants":             {"abd", "c", 1, true},
-		"over it by grants, later":      {"abd", "c", 0, true},
-		"over it by the bind":           {"ab", "c", 2, false},
-		"its volume is granted, too":    {"ac", "c", 1, false},
-		"and counts from then on":       {"acb", "c", 1, true},
-		"it takes a volume that stands": {"ab", "a", 1, false},
-		"which counts as before":        {"abd", "a", 1, true},
+		"within the limit":              {"ab", "c", 1, "", false},
+		"over it by grants":             {"abd", "c", 1, "", true},
+		"over it by grants, later":      {"abd", "c", 0, "", true},
+		"over it by the bind":           {"ab", "c", 2, "", false},
+		"its volume is granted, too":    {"ac", "c", 1, "", false},
+		"and counts from then on":       {"acb", "c", 1, "", true},
+		"it takes a volume that stands": {"ab", "a", 1, "", false},
+		"which counts as before":        {"abd", "a", 1, "", true},
+		"another one is attached there": {"cba", "c", 0, "a", false},
 	} {
 		w := New()
 		w.Put(ledger.Driver{Name: disk.Driver, AttachRequired: true})
@@ -77,6 +79,9 @@ func TestLimitsBesideBindsPastMoorage(t *testing.T) {
 			key := ledger.ClaimKey{Namespace: "ns", Name: c}
 			w.Put(ledger.PersistentVolume{Name: c, UID: c, Volume: ledger.VolumeID{Driver: disk.Driver, Handle: c}, Access: ledger.AccessMany, Claim: key})
 			w.Put(ledger.Claim{Key: key, UID: c, PersistentVolume: c, Bound: true, Access: ledger.AccessMany})
+		}
+		if test.stock != "" {
+			w.Serve(Request{Do: CreateAttachment, Fact: ledger.Attachment{Name: "csi-" + test.stock, Driver: disk.Driver, Node: "w1", PersistentVolume: test.stock}})
 		}
 		w.Put(ledger.Pod{UID: "past", Namespace: "ns", Name: "past", Volumes: []ledger.PodVolume{{Name: "v", Claim: test.past}}})
 		for i, c := range test.claims {

@@ -121,10 +121,18 @@ func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// bound are those, and what bound pods and the node's status bind to it, of
-// which whoever grants may not have heard.
+// bound are those, and what bound pods, the node's status and VolumeAttachments that
+// kube-controller-manager has just made bind to it: whoever grants may have heard of
+// them, and may not.
 func (w *World) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := w.booked(n)
+	for _, e := range w.all[Attachments] {
+		if a := e.(ledger.Attachment); a.Node == n {
+			if v, ok := w.Source(a); ok {
+				used[v] = true
+			}
+		}
+	}
 	node, _ := w.Node(n)
 	for _, v := range slices.Concat(node.InUse, node.Reported) {
 		used[v] = true
