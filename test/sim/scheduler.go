@@ -91,7 +91,7 @@ func (k *scheduler) offer(m *menu) {
 		return
 	}
 	for _, p := range k.places() {
-		if !k.leftOut(p) {
+		if uid, _, _ := strings.Cut(p, " "); !k.leftOut(p) && !k.reserved(uid) {
 			m.add(3, k.name, "place", p)
 		}
 	}
@@ -141,7 +141,8 @@ func (k *scheduler) act(what, arg string) bool {
 	return true
 }
 
-// places lists where pending pods may go now.
+// places lists where pending pods may go by what is known: it is worked out anew when
+// that has changed.
 func (k *scheduler) places() []string {
 	if k.looked == k.observer.changes {
 		return k.options
@@ -169,12 +170,13 @@ func (k *scheduler) leftOut(option string) bool {
 }
 
 func (k *scheduler) schedulable(p *ledger.Pod) bool {
-	return p.Node == "" && p.Phase == ledger.PodLive && k.s.scheduler[p.UID] == k.name && k.book[p.UID] == nil && !k.withdrawn(p.UID)
+	return p.Node == "" && p.Phase == ledger.PodLive && k.s.scheduler[p.UID] == k.name
 }
 
-// withdrawn says whether the pod's last ticket is still on its way out.
-func (k *scheduler) withdrawn(uid string) bool {
-	return k.s.net.find(messageID(&k.caller, "withdraw "+uid)) != nil
+// reserved says whether a pod has a reservation, or its last ticket is still on its way
+// out.
+func (k *scheduler) reserved(uid string) bool {
+	return k.book[uid] != nil || k.s.net.find(messageID(&k.caller, "withdraw "+uid)) != nil
 }
 
 func (k *scheduler) fits(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) bool {
@@ -194,7 +196,7 @@ func (k *scheduler) fits(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName
 func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	s := k.observer.snapshot()
 	p := s.Pod(uid)
-	if p == nil || !k.schedulable(p) || !k.fits(s, arbiter.PodRequest(s, p), n) {
+	if p == nil || !k.schedulable(p) || k.reserved(uid) || !k.fits(s, arbiter.PodRequest(s, p), n) {
 		return false
 	}
 	now := k.s.Now()
