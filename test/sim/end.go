@@ -203,7 +203,7 @@ func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
 		v, ok := s.w.Source(a)
-		if ok && !s.usedAt(v, a.Node) && !s.replaced(v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
+		if ok && !s.strays[a.UID] && !s.usedAt(v, a.Node) && !s.replaced(v) && !s.w.RefusedFor(v, a.Node) && !s.doubted(c, v, a.Node) && s.reachable(a.Node) {
 			s.fault("the VolumeAttachment of %s at %s is left over", v, a.Node)
 		}
 	}

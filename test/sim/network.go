@@ -152,6 +152,7 @@ func (n *network) act(what, id string) bool {
 			m.request.Since = 0 // its sender could have seen to it that it fails by now
 		}
 		m.answer, m.served = n.s.w.Serve(m.request), true
+		n.s.noteStray(m)
 		if m.deaf() {
 			n.remove(m)
 		}
@@ -175,6 +176,19 @@ func (n *network) act(what, id string) bool {
 		return false
 	}
 	return true
+}
+
+// noteStray notes a VolumeAttachment that was made for a kube-controller-manager that has
+// ended.
+func (s *Sim) noteStray(m *message) {
+	if !m.request.Manager || m.request.Do != world.CreateAttachment || m.caller.incarnation == m.incarnation {
+		return
+	}
+	for _, e := range m.answer.Facts {
+		if a, ok := e.(ledger.Attachment); ok {
+			s.strays[a.UID] = true
+		}
+	}
 }
 
 // due implements process.

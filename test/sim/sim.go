@@ -45,6 +45,10 @@ type Sim struct {
 	manager     *manager // nil in Standalone mode
 
 	scheduler map[string]string // who places a pod, by UID
+	// strays are the VolumeAttachments, by UID, that the API server made for a
+	// kube-controller-manager that had ended by then: the one after it reads what there is
+	// once, when it begins, and does not know them.
+	strays map[string]bool
 
 	names []ledger.NodeName
 	// firstClaims are all claims as long as no PersistentVolume has vanished.
@@ -63,7 +67,7 @@ func New(config Config) *Sim {
 	s := &Sim{
 		config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6d6f6f72616765)), w: world.New(),
 		faulty:    true,
-		scheduler: map[string]string{},
+		scheduler: map[string]string{}, strays: map[string]bool{},
 	}
 	s.w.Stamps, s.w.Judge.Cooperative = config.Stamps, config.Cooperative
 	s.w.Forgetful, s.w.Judge.Leases = config.Forgetful, config.Leases
