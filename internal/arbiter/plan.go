@@ -233,16 +233,26 @@ func (p *planner) isGrantee(u ledger.User) bool {
 	return st == living || st == asking && p.namedInHold(u)
 }
 
-// outranked says whether a user must yield to somebody at another node.
+// outranked says whether a user must yield to somebody at another node: not to those whom
+// Grant passes over (view.others, view.blocks), at a fenced node, or bound to a node where
+// they merely wait for others who have the volume; and to nobody where a live migration
+// has the volume beside them.
 func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
-	if t := p.snapshot.Ticket(u.Ticket); t == nil || !t.Type.Yields() || !p.exclusive {
+	t := p.snapshot.Ticket(u.Ticket)
+	if t == nil || !t.Type.Yields() || !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
 		return false
 	}
+	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: TicketRequest(p.snapshot, t), node: n, now: p.now}
+	has := w.has(p.volume)
 	for i := range p.volume.NodeVolumes {
-		if p.volume.NodeVolumes[i].Node == n {
+		place := &p.volume.NodeVolumes[i]
+		if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
 			continue
 		}
-		for _, other := range p.volume.NodeVolumes[i].Users {
+		for _, other := range place.Users {
+			if other.Pod != "" && has != "" && place.Node != has && !p.migratesTo(place) {
+				continue
+			}
 			if (standingOf(p.snapshot, other) == living || p.isGrantee(other)) && yields(p.snapshot, u, requestOf(p.snapshot, other)) {
 				return true
 			}

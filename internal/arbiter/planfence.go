@@ -86,7 +86,7 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 // was taken before the rule ended, there is nothing to say.
 func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
-	sameBoot := n != nil && n.Exists && old.BootID != "" && (n.BootID == "" || n.BootID == old.BootID)
+	sameBoot := n != nil && n.Exists && (n.BootID == "" || n.BootID == old.BootID) && (old.BootID != "" || n.UID == old.NodeUID)
 	untouched := place != nil && (place.Reported || place.HasOwn() && place.Own().UID == old.Attachment)
 	if !sameBoot || !old.InUse || old.Rule != "" && untouched {
 		return ledger.Fence{}, false
@@ -176,6 +176,7 @@ func (p *planner) forced(place *ledger.NodeVolume, va *ledger.Attachment) string
 // asks for: the rule of force by which it is taken, or nothing.
 func (p *planner) fenceWritten(place *ledger.NodeVolume, va *ledger.Attachment, rule string) bool {
 	f, found := p.volume.Hold.Fence(place.Node)
+	found = found && p.volume.Hold.Version != ""
 	if rule == "" || !attachedAt(place) { //mutant:unwritten-fence
 		return rule != "" || !found || f.Attachment != uidOf(va)
 	}

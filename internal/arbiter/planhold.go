@@ -68,9 +68,15 @@ func (p *planner) writeHold() {
 	p.add(Step{Do: WriteHold, Node: p.hold.Node, Hold: p.hold, Expect: p.hold.Version})
 }
 
-// forgotten says whether nothing is left that the hold could be about.
+// forgotten says whether nothing is left that the hold could be about: neither the volume,
+// nor a boot in which it may still be mounted, and finds it attached again when its disk
+// comes back under another PersistentVolume.
 func (p *planner) forgotten() bool {
-	return hold(p.volume).Version != "" && len(p.volume.PVs()) == 0 && len(p.volume.NodeVolumes) == 0
+	h := hold(p.volume)
+	if h.Version == "" || len(p.volume.PVs()) > 0 || len(p.volume.NodeVolumes) > 0 {
+		return false
+	}
+	return len(h.Fences) == 0 || len(p.fences(h, h)) == 0
 }
 
 // nextHold is the hold as it should be.

@@ -28,7 +28,7 @@ func (p *planner) writeNote(was, note ledger.Hold) {
 	case silent, was.Transitions > 0 && !says && len(note.Fences) == 0:
 		return
 	}
-	if !sameHold(was, note) {
+	if !sameHold(was, note) || p.volume.Hold != nil && was.Version == "" {
 		p.add(Step{Do: WriteHold, Hold: note, Expect: was.Version})
 	}
 }

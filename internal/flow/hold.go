@@ -61,7 +61,9 @@ func holdAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 		return t.reread(a)
 	case t.Sent.Do == ListObjects:
 		return forgottenAnswered(t, a)
-	case a.Result == Done, a.Result == NotFound && t.Sent.Do == DropHold:
+	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
+		return t.end(Finished, "", ledger.HoldGone{Volume: t.Step.Volume, Deleted: t.Step.Expect})
+	case a.Result == Done:
 		return t.end(Finished, "", holdBoots(t, a, s)...)
 	case a.Result == Exists, a.Result == Conflict, a.Result == NotFound:
 		return t.send(readHold(t.Step.Volume))

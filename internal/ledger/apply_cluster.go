@@ -262,15 +262,19 @@ func (e HoldBoots) apply(l *Ledger, _ time.Time, t *Touched) {
 
 // The hold of a volume that is nowhere but where the hold says, without an attachment,
 // is kept as one that is not written (Version is empty), if the volume has a
-// PersistentVolume. Without one, who deletes the hold says that the volume is nowhere.
+// PersistentVolume; so is one that says where the volume may be mounted after a detach by
+// force. Without a PersistentVolume, who deletes the hold says that the volume is nowhere.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
 	}
 	rec := l.volume(e.Volume)
 	was := rec.Hold
+	if e.Deleted != "" && was.Version != "" && was.Version != e.Deleted {
+		return // it was made anew
+	}
 	t.volume(e.Volume)
-	if len(rec.PVs()) > 0 && (was.left() != "" || was.held(e.Volume) != "") {
+	if e.Deleted == "" && len(rec.PVs()) > 0 && (was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0) {
 		// Whoever deleted it has moved no volume: what it said is to be written again.
 		unwritten := *was
 		unwritten.Version = ""

@@ -32,7 +32,12 @@ type (
 	// PolicyGone says that the AttachPolicy does not exist.
 	PolicyGone struct{ Name string }
 	// HoldGone says that the volume has no VolumeHold.
-	HoldGone struct{ Volume VolumeID }
+	HoldGone struct {
+		Volume VolumeID
+		// Deleted is the version that this process has deleted, since it had nothing to
+		// say any more; empty: it was seen to be gone.
+		Deleted string
+	}
 	// TicketGone says that the VolumeTicket does not exist. The reservation
 	// of a pod that is not known to be bound or gone lives on as a ghost.
 	TicketGone struct{ ID TicketID }

@@ -326,7 +326,7 @@ func (s *stream) rare() Event {
 		return s.gone("policy/a", PolicyGone{"a"})
 	case 6:
 		v := s.volume()
-		return s.gone("hold/"+v.String(), HoldGone{v})
+		return s.gone("hold/"+v.String(), HoldGone{Volume: v})
 	}
 	v := s.volume()
 	h := Hold{Version: s.next(), Node: s.nodeName(), Stays: s.chance(3)}

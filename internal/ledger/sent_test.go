@@ -77,7 +77,7 @@ func TestLeftVolumeHasItsSlot(t *testing.T) {
 			{HoldSeen{v, Hold{Version: "3", Node: "m", Stays: true}}, 0, 1},
 			{HoldSeen{v, Hold{Version: "4", Node: "m"}}, 0, 0},
 			{HoldSeen{v, Hold{Version: "5", Node: "m", Stays: true}}, 0, 1},
-			{HoldGone{v}, 0, 0},
+			{HoldGone{Volume: v}, 0, 0},
 		} {
 			l.Apply(start, step.event)
 			if freeze {

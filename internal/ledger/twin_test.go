@@ -195,7 +195,7 @@ func (w *twin) applyRare(e Event) {
 		for _, pv := range w.pvs {
 			named = named || pv.Volume == e.Volume
 		}
-		if was := h.Node; (h.Stays || e.Volume.NoAttach()) && was != "" && named {
+		if was := h.Node; named && (len(h.Fences) > 0 || (h.Stays || e.Volume.NoAttach()) && was != "") {
 			h.Version = ""
 			w.holds[e.Volume] = h
 		} else {
