@@ -63,6 +63,10 @@ func (n Need) broken(s ledger.Snapshot) []Reason {
 // which is not the one meant.
 const notTheirs = "not theirs"
 
+// madeAgain as the Detail of ClaimMissing says that the claim, or its PersistentVolume, leads
+// to another volume than the one that the ticket was granted.
+const madeAgain = "made again"
+
 func waitsForConsumer(s ledger.Snapshot, c *ledger.Claim) bool {
 	if c == nil {
 		return false

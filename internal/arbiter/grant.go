@@ -52,7 +52,7 @@ func gaveWay(t *ledger.Ticket) bool {
 // Keeps says whether a granted ticket may keep its grant. It loses it when it
 // yields to somebody who was promised the volume, when its node is fenced and
 // somebody asks for the volume elsewhere or got it, when what it asked for
-// goes away, or where nobody attaches for it.
+// goes away or leads to another volume, or where nobody attaches for it.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	reasons := a.forPodsOnly(s, t)
 	for _, need := range TicketRequest(s, t).Needs {
@@ -60,6 +60,10 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			if broken[0].Code != VolumeMissing && (need.Bound || broken[0].Code != ClaimUnbound) {
 				reasons = append(reasons, broken...)
 			}
+			continue
+		}
+		if need.Volume.IsReal() && !need.Volume.IsZero() && t.Type != ledger.TypePod && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
+			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: need.Volume, Claim: need.Name, Detail: madeAgain})
 			continue
 		}
 		if v := s.Volume(need.Volume); v != nil && v.Hold != nil {

@@ -85,8 +85,11 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s has both ReadOnlyMany and ReadWriteOnce, which no CSI attacher can attach: remove one of the access modes", r.volume())
 	}},
 	{ClaimMissing, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		if r.Detail == notTheirs {
+		switch r.Detail {
+		case notTheirs:
 			return fmt.Sprintf("claim %s belongs to someone else", r.Claim)
+		case madeAgain:
+			return fmt.Sprintf("claim %s, or its PersistentVolume, was made again for another volume since the ticket was granted", r.Claim)
 		}
 		return fmt.Sprintf("claim %s not found", r.Claim)
 	}},

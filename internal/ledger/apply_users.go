@@ -310,7 +310,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		delete(l.buried, k.ID)
 	}
 	old := l.facts.tickets.get(k.ID)
-	k.Ghost, k.InDoubt, k.at = false, false, nil
+	k.Ghost, k.InDoubt, k.at, k.strayed = false, false, nil, false
 	if old != nil {
 		if !Newer(k.Version, old.Version) {
 			return
@@ -319,6 +319,7 @@ func (k Ticket) apply(l *Ledger, now time.Time, t *Touched) {
 		l.unlinkTicket(old)
 		if old.Node == k.Node && slices.Equal(old.Volumes, k.Volumes) {
 			k.at = old.at
+			k.strayed = old.strayed && k.UID == old.UID && k.Phase == TicketGranted
 		} else {
 			l.queueTicket(t, old, false)
 		}
@@ -424,14 +425,36 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 		return
 	}
 	at := l.ticketNodeVolumes(k)
-	if slices.Equal(at, k.at) {
+	strayed := k.strayed || strays(k, at)
+	if strayed {
+		for i, v := range at {
+			if v != before(k.at, i) {
+				at[i] = VolumeID{}
+			}
+		}
+	}
+	if slices.Equal(at, k.at) && strayed == k.strayed {
 		return
 	}
 	l.moveUser(now, t, User{Ticket: id}, k.Node, k.at, at)
 	moved := *k
-	moved.at = at
+	moved.at, moved.strayed = at, strayed
 	l.facts.tickets.put(l.gen, id, &moved)
 	t.ticket(id)
+}
+
+// strays says whether a granted ticket, given where its volumes lead now, has lost one that
+// it was granted. A pod's names its claim by UID, and counts by itself once it is bound.
+func strays(k *Ticket, at []VolumeID) bool {
+	if k.Phase != TicketGranted || k.Type == TypePod {
+		return false
+	}
+	for i, v := range k.at {
+		if v.IsReal() && !v.IsZero() && before(at, i) != v {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Ledger) ticketNodeVolumes(k *Ticket) []VolumeID {

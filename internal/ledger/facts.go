@@ -160,7 +160,10 @@ type Ticket struct {
 	// ticket: see TicketInDoubt.
 	InDoubt bool
 
-	at          []VolumeID
+	at []VolumeID
+	// strayed: what it was granted leads elsewhere, or nowhere, as this process has seen. It
+	// has no other volume until it is granted anew: nobody has decided on that one.
+	strayed     bool
 	interrupted time.Duration // since the ledger's epoch, see Snapshot.Interrupted
 }
 

@@ -28,6 +28,7 @@ type twin struct {
 
 	// What history decides.
 	podAt    map[string][]VolumeID
+	strayed  map[TicketID]string // granted tickets that have lost what they were granted, by UID
 	ticketAt map[TicketID][]VolumeID
 	vaAt     map[string]VolumeID
 	byName   map[string]bool // of vaAt: only the attachment's name says so
@@ -88,7 +89,7 @@ func newTwin() *twin {
 		pods: map[string]Pod{}, tickets: map[TicketID]Ticket{}, claims: map[ClaimKey]Claim{}, pvs: map[string]PersistentVolume{},
 		classes: map[string]StorageClass{}, drivers: map[string]Driver{}, csi: map[string]bool{}, attachments: map[string]Attachment{},
 		nodes: map[NodeName]*twinNode{}, holds: map[VolumeID]Hold{}, policies: map[string]Policy{},
-		podAt: map[string][]VolumeID{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{}, byName: map[string]bool{},
+		podAt: map[string][]VolumeID{}, strayed: map[TicketID]string{}, ticketAt: map[TicketID][]VolumeID{}, vaAt: map[string]VolumeID{}, byName: map[string]bool{},
 		access: map[VolumeID]Access{}, named: map[VolumeID]bool{}, places: map[twinKey]*twinPlace{},
 		buried: map[TicketID]string{}, sent: map[twinKey]bool{}, refused: map[twinSlots]time.Time{},
 	}
@@ -139,6 +140,7 @@ func (w *twin) apply(now time.Time, e Event) {
 		}
 		delete(w.tickets, e.ID)
 		delete(w.ticketAt, e.ID)
+		delete(w.strayed, e.ID)
 	case Claim:
 		if old, ok := w.claims[e.Key]; !ok || Newer(e.Version, old.Version) {
 			w.claims[e.Key] = e
@@ -295,6 +297,7 @@ func (w *twin) ticket(e Ticket) {
 	delete(w.buried, e.ID)
 	if old.Node != e.Node || !slices.Equal(old.Volumes, e.Volumes) {
 		delete(w.ticketAt, e.ID)
+		delete(w.strayed, e.ID)
 	}
 	w.tickets[e.ID] = e
 }

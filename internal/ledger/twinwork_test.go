@@ -33,6 +33,7 @@ func (w *twin) work(now time.Time) {
 		slices.SortFunc(w.podAt[uid][len(p.Volumes):], VolumeID.Compare)
 	}
 	for id, t := range w.tickets {
+		had := w.ticketAt[id]
 		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
 			vol, link := w.resolveTicket(t, t.Volumes[i])
 			if t.Ghost {
@@ -46,6 +47,7 @@ func (w *twin) work(now time.Time) {
 			}
 			return vol
 		})
+		w.stray(id, had)
 	}
 	for name, a := range w.attachments {
 		w.vaAt[name] = w.source(a, w.vaAt[name])
@@ -54,6 +56,29 @@ func (w *twin) work(now time.Time) {
 	w.workPlaces(now)
 	w.workAccess()
 	w.workNodes(now)
+}
+
+// stray has a granted ticket that is not a pod's keep only what it still has of what it had,
+// once it has lost any of it.
+func (w *twin) stray(id TicketID, had []VolumeID) {
+	t := w.tickets[id]
+	if t.Phase != TicketGranted || t.Type == TypePod {
+		delete(w.strayed, id)
+		return
+	}
+	for i, v := range had {
+		if v.IsReal() && !v.IsZero() && before(w.ticketAt[id], i) != v {
+			w.strayed[id] = t.UID
+		}
+	}
+	if w.strayed[id] != t.UID {
+		return
+	}
+	for i := range w.ticketAt[id] {
+		if w.ticketAt[id][i] != before(had, i) {
+			w.ticketAt[id][i] = VolumeID{}
+		}
+	}
 }
 
 func (w *twin) whereTo(n int, counts bool, was []VolumeID, lead func(int, VolumeID) VolumeID) []VolumeID {

@@ -257,7 +257,7 @@ func objectFields() map[string]fields {
 		}},
 		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
-			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved,
+			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved, "strayed": never,
 			"Interruptions": never, "SatisfiedSince": never, "interrupted": never,
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
