@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -215,9 +216,13 @@ func TestRequestersAreBounded(t *testing.T) {
 		name := string(rune('a'+i%26)) + string(rune('a'+i/26))
 		list = append(list, ledger.Requester{Namespace: "s", Name: name, UID: name}, ledger.Requester{Namespace: "s", Name: name, UID: name})
 	}
-	got := listed(list)
+	got := listed(slices.Clone(list))
 	if len(got) != maxListed || got[0].Name != "aa" || got[1].Name != "ab" {
 		t.Errorf("%d are listed, from %v on", len(got), got[:2])
+	}
+	last, first := ledger.Requester{Namespace: "t", Name: "z", UID: "must"}, ledger.Requester{Namespace: "s", Name: "aa", UID: "aa"}
+	if got := listed(slices.Clone(list), last, first); len(got) != maxListed || got[0] != first || got[maxListed-1] != last {
+		t.Errorf("%d are listed, of those that must be %v and %v", len(got), got[0], got[len(got)-1])
 	}
 	if got := listed([]ledger.Requester{{Namespace: "t", Name: "a", UID: "3"}, {Namespace: "s", Name: "b", UID: "2"}, {Namespace: "s", Name: "b", UID: "1"}}); got[0].UID != "1" || got[1].UID != "2" || got[2].UID != "3" {
 		t.Errorf("listed as %v", got)

@@ -304,7 +304,17 @@ func (p *planner) requesters(place *ledger.NodeVolume) []ledger.Requester {
 			}
 		}
 	}
-	return listed(append(list, p.migrations(place)...))
+	return listed(list, append(p.migrations(place), p.granting(place)...)...)
+}
+
+// granting is the ticket that is about to be granted at the holder's node: until that is
+// written, its hold alone says so.
+func (p *planner) granting(place *ledger.NodeVolume) []ledger.Requester {
+	d := p.snapshot.Delta()
+	if d == nil || place == nil || !slices.Contains(place.Users, ledger.User{Ticket: d.Granted}) {
+		return nil
+	}
+	return []ledger.Requester{requester(p.snapshot, ledger.User{Ticket: d.Granted})}
 }
 
 // migrations lists the live migrations to other nodes than the holder's: granted
@@ -339,15 +349,21 @@ func (p *planner) waiting(holder ledger.NodeName, next ledger.Requester) []ledge
 	return listed(list)
 }
 
-// listed sorts requesters, drops doubles (a pod and its reservation), and
-// bounds them.
-func listed(list []ledger.Requester) []ledger.Requester {
-	slices.SortFunc(list, compareRequesters)
-	list = slices.CompactFunc(list, func(a, b ledger.Requester) bool { return a.UID == b.UID })
-	if len(list) > maxListed {
-		list = list[:maxListed]
+// listed sorts requesters, drops doubles (a pod and its reservation), and bounds them: where
+// there is no room for all, those that must be listed are.
+func listed(list []ledger.Requester, must ...ledger.Requester) []ledger.Requester {
+	sorted := func(list []ledger.Requester) []ledger.Requester {
+		slices.SortFunc(list, compareRequesters)
+		return slices.CompactFunc(list, func(a, b ledger.Requester) bool { return a.UID == b.UID })
 	}
-	return list
+	all := sorted(append(list, must...))
+	if len(all) <= maxListed {
+		return all
+	}
+	must = sorted(must)
+	must = must[:min(len(must), maxListed)]
+	all = slices.DeleteFunc(all, func(r ledger.Requester) bool { return slices.Contains(must, r) })
+	return sorted(append(must, all[:maxListed-len(must)]...))
 }
 
 func compareRequesters(a, b ledger.Requester) int {
