@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 				}
 			}
 		}
-		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+		decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(repeated(t, string(raw))), 4096)
 		for {
 			var object unstructured.Unstructured
 			if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
@@ -94,6 +95,28 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 		t.Fatalf("%s: no line says the time: # now: 2006-01-02T15:04:05Z", folder)
 	}
 	return server, now
+}
+
+// repeated puts each document that says "# n: 1-9" there nine times, with these numbers
+// where it has {n}.
+func repeated(t *testing.T, documents string) string {
+	t.Helper()
+	var all []string
+	for document := range strings.SplitSeq(documents, "\n---\n") {
+		_, times, ok := strings.Cut(document, "# n: ")
+		if !ok {
+			all = append(all, document)
+			continue
+		}
+		var first, last int
+		if _, err := fmt.Sscanf(times, "%d-%d\n", &first, &last); err != nil {
+			t.Fatalf("%s: %v", document, err)
+		}
+		for n := first; n <= last; n++ {
+			all = append(all, strings.ReplaceAll(document, "{n}", strconv.Itoa(n)))
+		}
+	}
+	return strings.Join(all, "\n---\n")
 }
 
 // play runs the session's commands and returns the session as it is now.

@@ -257,11 +257,23 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to *list
 	}
 }
 
+// writersMatter says whether it is decided by an object's managedFields what is said: they
+// tell who attached, who writes volumesAttached of a node, and a node's clock.
+func writersMatter(r resource) bool {
+	switch r.Group {
+	case "storage.k8s.io", v1alpha1.GroupName:
+		return true
+	case "", "coordination.k8s.io":
+		return r.Resource == "nodes" || r.Resource == "leases"
+	}
+	return false
+}
+
 // take returns an object as the archive has it, without what may be secret. Moorage's own
 // pods are remembered.
 func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
 	archive.Redact(o.Object, facts.FlagsMatter(o.GetLabels()))
-	if r.Group != "storage.k8s.io" && r.Group != v1alpha1.GroupName { // of those, they say who attached, and when
+	if !writersMatter(r) {
 		o.SetManagedFields(nil)
 	}
 	if r.Resource == "pods" && o.GetLabels()[v1alpha1.LabelPartOf] == v1alpha1.PartOf {

@@ -5,6 +5,7 @@ package facts
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -80,7 +81,7 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 		if c := w.componentCause(&Reason{Code: "NotGranted"}, ""); c != nil {
 			return c
 		}
-		return &Cause{Of: OfVolume, Code: "NotGranted", Since: waitsSince(p),
+		return &Cause{Of: OfVolume, Code: "NotGranted", Since: w.chosenSince(p),
 			Message: fmt.Sprintf("%s was chosen for it, and moorage-controller has not decided on its ticket yet", x.Reserved),
 			Changes: w.advice["NotGranted"].Changes, Do: w.advice["NotGranted"].Do}
 	}
@@ -95,6 +96,11 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 			Message: "its scheduler " + p.Spec.SchedulerName + " has not said why it has no node", Do: fmt.Sprintf("kubectl describe pod -n %s %s: its events may say", p.Namespace, p.Name)}
 	}
 	return nil
+}
+
+// chosenSince is when a node was chosen for a pod, which is when its ticket was made.
+func (w *World) chosenSince(p *corev1.Pod) time.Time {
+	return w.askedSince(Requester{Namespace: p.Namespace, Name: string(p.UID)})
 }
 
 // volumeCause is the first reason of the first volume that keeps a pod waiting.

@@ -120,6 +120,9 @@ func countedParts(message string) []string {
 	var parts []string
 	for _, m := range perNode.FindAllStringSubmatch(message, -1) {
 		text := strings.TrimPrefix(strings.TrimPrefix(m[2], "node(s) "), "had ")
+		if text == "were unschedulable" {
+			text = "cordoned"
+		}
 		nodes := " nodes"
 		if m[1] == "1" {
 			nodes = " node"
