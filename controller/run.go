@@ -47,18 +47,21 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "version", report.Version, "mode", config.Mode)
-	clients, err := connect.New(config.connection())
+	var observer *observe.Observer // there before the first scrape
+	metrics := report.NewMetrics(func() ledger.Snapshot { return observer.Snapshot() })
+	connection := config.connection()
+	connection.Watches = metrics.Watches
+	clients, err := connect.New(connection)
 	if err != nil {
 		return err
 	}
-	observer, err := observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage})
+	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage})
 	if err != nil {
 		return err
 	}
 	if config.NoForceOnTimeout {
 		observer.Apply(ledger.NoForceOnTimeout{})
 	}
-	metrics := report.NewMetrics(observer.Snapshot)
 	health := &health{synced: observer.HasSynced}
 	_, stopServing, err := serve(ctx, config.Listen, health, metrics.Registry)
 	if err != nil {
@@ -133,7 +136,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	if err != nil {
 		return err
 	}
-	c.metrics.Queues(stages.depths())
+	defer c.metrics.Leads(stages.depths(), stages.volumeStatus.Waiting)()
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
 	c.observer.SubscribeRefused(stages.volumeStatus.Add)

@@ -5,6 +5,8 @@ package manifests_test
 import (
 	"encoding/json"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -15,11 +17,64 @@ type dashboardPanel struct {
 	Title       string `json:"title"`
 	Description string `json:"description"`
 	GridPos     struct{ X, Y, W, H int }
-	Targets     []struct {
+	FieldConfig struct {
+		Defaults struct{ Thresholds struct{ Steps []any } }
+	}
+	Targets []struct {
 		RefID      string `json:"refId"`
 		Expr       string `json:"expr"`
 		Datasource struct{ UID string }
 	} `json:"targets"`
+}
+
+// Who looks at the dashboard sees which figures are bad, and finds from there the node, the
+// alerts that fired and the pages that say what to do.
+func TestDashboardLeadsOn(t *testing.T) {
+	raw, err := os.ReadFile("../charts/moorage/files/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels      []dashboardPanel
+		Links       []struct{ URL string }
+		Templating  struct{ List []struct{ Name string } }
+		Annotations struct{ List []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(raw, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	heatmaps := 0
+	for _, p := range dashboard.Panels {
+		if p.Type == "stat" && len(p.FieldConfig.Defaults.Thresholds.Steps) == 0 {
+			t.Errorf("%q does not say from which value on it is bad", p.Title)
+		}
+		if p.Type == "heatmap" {
+			heatmaps++
+		}
+	}
+	if heatmaps == 0 {
+		t.Error("no heatmap shows the slots")
+	}
+	var variables []string
+	for _, v := range dashboard.Templating.List {
+		variables = append(variables, v.Name)
+	}
+	if want := []string{"datasource", "driver", "node"}; !slices.Equal(variables, want) {
+		t.Errorf("its variables are %v, want %v", variables, want)
+	}
+	if len(dashboard.Annotations.List) != 1 || !strings.Contains(dashboard.Annotations.List[0].Expr, `ALERTS{alertname=~"Moorage.*"`) {
+		t.Errorf("its annotations are %+v", dashboard.Annotations.List)
+	}
+	const blob = "https://github.com/moorage-dev/moorage/blob/main/"
+	for _, l := range dashboard.Links {
+		path, ours := strings.CutPrefix(l.URL, blob)
+		if _, err := os.Stat("../" + path); !ours || err != nil {
+			t.Errorf("its link %s leads to no page of ours: %v", l.URL, err)
+		}
+	}
+	if len(dashboard.Links) < 3 {
+		t.Errorf("it has only the links %v", dashboard.Links)
+	}
 }
 
 // Each panel says what it shows, has room of its own, and asks the data source

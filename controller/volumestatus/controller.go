@@ -64,7 +64,8 @@ type Controller struct {
 	mu      sync.Mutex
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
 	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
-	many    int                  // how many of both are enough to look who is gone
+	stuck   map[string]stuck     // pods with a node that wait, by UID
+	many    int                  // how many of all are enough to look who is gone
 }
 
 // New returns a Controller that is ready to Run.
@@ -72,7 +73,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, waiting: map[string]time.Time{}, next: map[string]time.Time{}}
+	c := &Controller{config: config, waiting: map[string]time.Time{}, next: map[string]time.Time{}, stuck: map[string]stuck{}}
 	c.queue = work.New("pods", c.process)
 	return c, nil
 }
@@ -108,6 +109,7 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 	}
 	c.podBound(uid)
 	st := stateOf(c.config.Arbiter, s, pod, now)
+	c.note(object, pod, st, now)
 	worth, later := c.worth(object, pod, st, now)
 	if !worth {
 		return later, nil
@@ -189,14 +191,15 @@ func (c *Controller) since(uid string, now time.Time) time.Time {
 // deleted while it waits. It does so whenever twice as many are known as were left
 // the last time. mu is held.
 func (c *Controller) sweep() {
-	if len(c.waiting)+len(c.next) < c.many {
+	if len(c.waiting)+len(c.next)+len(c.stuck) < c.many {
 		return
 	}
 	s := c.config.Cache.Snapshot()
 	gone := func(uid string, _ time.Time) bool { return s.Pod(uid) == nil }
 	maps.DeleteFunc(c.waiting, gone)
 	maps.DeleteFunc(c.next, gone)
-	c.many = max(few, 2*(len(c.waiting)+len(c.next)))
+	maps.DeleteFunc(c.stuck, func(uid string, _ stuck) bool { return s.Pod(uid) == nil })
+	c.many = max(few, 2*(len(c.waiting)+len(c.next)+len(c.stuck)))
 }
 
 // few is how many pods are no reason to look who is gone.
@@ -207,6 +210,7 @@ func (c *Controller) podLeft(uid string) {
 	defer c.mu.Unlock()
 	delete(c.waiting, uid)
 	delete(c.next, uid)
+	delete(c.stuck, uid)
 }
 
 // podBound forgets when a pod that has a node now was to be told that it has none.

@@ -4,6 +4,7 @@ package connect
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -31,6 +32,8 @@ type Config struct {
 	// RenewDeadline is how long the leader tries to renew its Lease; one
 	// request takes at most half of it.
 	RenewDeadline time.Duration
+	// Watches, if it is set, wraps the transport by which is read and watched.
+	Watches func(http.RoundTripper) http.RoundTripper
 }
 
 // Clients are the ways to the API server: to read and watch, to write, which
@@ -49,13 +52,15 @@ func New(config Config) (*Clients, error) {
 		return nil, err
 	}
 	read.QPS, read.Burst = config.QPS, config.Burst
-	write := rest.CopyConfig(read)
+	write, lease := rest.CopyConfig(read), rest.CopyConfig(read)
+	if config.Watches != nil {
+		read.Wrap(config.Watches)
+	}
 	write.Timeout = config.WriteTimeout
 	if config.WriteQPS != 0 {
 		write.QPS = config.WriteQPS
 	}
 	write.Wrap(lead.Punctual)
-	lease := rest.CopyConfig(read)
 	lease.Timeout = config.RenewDeadline / 2
 
 	var c Clients

@@ -29,7 +29,10 @@ type Metrics struct {
 	violations *prometheus.CounterVec
 	found      *prometheus.CounterVec
 	differ     *prometheus.GaugeVec
+	leading    prometheus.Gauge
 	queues     *queues
+	pods       *pods
+	streams    *streams
 	upstream   upstream
 }
 
@@ -39,6 +42,11 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
 		queues:   newQueues(),
+		pods:     newPods(),
+		streams:  newStreams(),
+		leading: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "moorage_leading", Help: "1 while this process decides and writes, and 0 while it stands by.",
+		}),
 		upstream: newUpstream(),
 		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "moorage_operation_seconds",
@@ -70,7 +78,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ, m.queues, m.upstream.forced, m.upstream.operations,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))

@@ -32,11 +32,3 @@ func (q *queues) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(q.desc, prometheus.GaugeValue, float64(due()), name)
 	}
 }
-
-// Queues has each scrape ask how many keys are due, by the names of queues. What
-// was asked before is asked no more: it was an earlier term's.
-func (m *Metrics) Queues(depth map[string]func() int) {
-	if m != nil {
-		m.queues.depth.Store(&depth)
-	}
-}

@@ -33,8 +33,9 @@ func TestMetrics(t *testing.T) {
 	l.Apply(now, ledger.HoldBoots{Dropped: true})
 	l.Apply(now, ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "s", Name: "old"}, UID: "old"})
 	m := report.NewMetrics(l.Snapshot)
-	m.Queues(map[string]func() int{"volumes": func() int { return 1 }})
-	m.Queues(map[string]func() int{"volumes": func() int { return 7 }})
+	none := func() map[ledger.Code]report.PodWait { return nil }
+	m.Leads(map[string]func() int{"volumes": func() int { return 1 }}, none)
+	m.Leads(map[string]func() int{"volumes": func() int { return 7 }}, none)
 	m.Step(arbiter.Step{Do: arbiter.Report}, nil)
 	m.Step(arbiter.Step{Do: arbiter.Report}, execute.ErrStale)
 	m.Step(arbiter.Step{Do: arbiter.DeleteAttachment, Rule: arbiter.OutOfService}, nil)
@@ -96,10 +97,11 @@ moorage_tickets_oldest_pending_timestamp_seconds{reason="HeldElsewhere",type="Ma
 	if n, err := testutil.GatherAndCount(m.Registry, "moorage_operation_seconds"); err != nil || n != 2 {
 		t.Errorf("%d series of operations (%v), want attach and detach", n, err)
 	}
-	var none *report.Metrics
-	none.Step(arbiter.Step{}, nil)
-	none.Attached("d", 0)
-	none.Violations(nil)
+	var nothing *report.Metrics
+	nothing.Step(arbiter.Step{}, nil)
+	nothing.Attached("d", 0)
+	nothing.Violations(nil)
+	nothing.Leads(nil, nil)()
 }
 
 func TestEvents(t *testing.T) {

@@ -21,6 +21,8 @@ type world struct {
 	dropped  *prometheus.Desc
 	listed   *prometheus.Desc
 	volumes  *prometheus.Desc
+	states   *prometheus.Desc
+	fenced   *prometheus.Desc
 	total    *prometheus.Desc
 }
 
@@ -45,6 +47,10 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"Volumes that a node's kubelet reports in volumesInUse, and that have neither a VolumeAttachment nor a pod there. None where there are none.", []string{"node"}, nil),
 		volumes: prometheus.NewDesc("moorage_volumes",
 			"Volumes known.", nil, nil),
+		states: prometheus.NewDesc("moorage_volumes_by_state",
+			"Volumes by the state of their VolumeHold, and what it waits for. Attached or Free for volumes that many nodes may have.", []string{"state", "reason"}, nil),
+		fenced: prometheus.NewDesc("moorage_fenced_volumes",
+			"Volumes that were taken, or are being taken, from a node by a rule of force, and that it may not have again before it is known to be in order. None where there are none.", []string{"node"}, nil),
 		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
 			"Number of volumes in A/D Controller", []string{"plugin_name", "state"}, nil),
 	}
@@ -52,7 +58,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.volumes, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.volumes, w.states, w.fenced, w.total} {
 		ch <- d
 	}
 }
@@ -92,6 +98,42 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	w.collectTickets(s, gauge)
 	w.collectVolumes(s, gauge)
 	w.collectUnexplained(s, gauge)
+	w.collectStates(s, gauge)
+}
+
+// collectStates counts volumes by what their holds say.
+func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
+	type kind struct {
+		state  ledger.HoldState
+		reason ledger.Code
+	}
+	count, fenced := map[kind]int{}, map[ledger.NodeName]int{}
+	for v := range s.Volumes() {
+		if v.Hold == nil {
+			count[kind{state: unheld(v)}]++
+			continue
+		}
+		count[kind{v.Hold.State, v.Hold.Reason}]++
+		for _, f := range v.Hold.Fences {
+			fenced[f.Node]++
+		}
+	}
+	for k, n := range count {
+		gauge(w.states, float64(n), string(k.state), string(k.reason))
+	}
+	for n, volumes := range fenced {
+		gauge(w.fenced, float64(volumes), string(n))
+	}
+}
+
+// unheld is the state of a volume that has no hold, in words of a hold's states.
+func unheld(v *ledger.Volume) ledger.HoldState {
+	for i := range v.NodeVolumes {
+		if v.NodeVolumes[i].OccupiesSlot() {
+			return "Attached"
+		}
+	}
+	return ledger.HoldFree
 }
 
 // maxDriversShown is of how many drivers a node has series: a kubelet writes its CSINode

@@ -31,6 +31,14 @@ const (
 func situations() map[string]struct{ fires, silent []string } {
 	return map[string]struct{ fires, silent []string }{
 		"MoorageControllerAbsent": {[]string{`moorage_volumes 1x60`}, []string{`moorage_build_info{version="1"} 1x60`}},
+		"MoorageNobodyLeads":      {[]string{`moorage_leading{pod="a"} 0x60`, `moorage_leading{pod="b"} 0x60`}, []string{`moorage_leading{pod="a"} 0x60`, `moorage_leading{pod="b"} 1x60`}},
+		// API servers end each watch now and then.
+		"MoorageWatchBroken": {[]string{`moorage_watch_streams{pod="a", resource="pods"} 1x50 0x9`, `moorage_watch_streams{pod="b", resource="pods"} 1x60`},
+			[]string{`moorage_watch_streams{pod="a", resource="pods"} 1x56 0x2 1`}},
+		// The hour is the first of the epoch: one waits since its tenth minute, one since its fiftieth.
+		"MooragePodStuck": {[]string{`moorage_pods_waiting_oldest_timestamp_seconds{reason="DetachFailed"} 600x60`}, []string{`moorage_pods_waiting_oldest_timestamp_seconds{reason="DetachFailed"} 3000x60`}},
+		"MoorageWebhookUnreachable": {[]string{`apiserver_admission_webhook_fail_open_count{name="pod.moorage.dev", type="admit"} 0x40 0+1x19`},
+			[]string{`apiserver_admission_webhook_fail_open_count{name="inject.mesh.example.com", type="admit"} 0+1x60`, `apiserver_admission_webhook_fail_open_count{name="pod.moorage.dev", type="admit"} 7x60`}},
 		"MoorageInvariantViolated": {[]string{`moorage_invariant_violations_total{invariant="I1", pod="a"} 0x50 1x9`},
 			[]string{`moorage_invariant_violations_total{invariant="I1", pod="a"} 1x60`}},
 		"MoorageDefinitionsOutdated": {[]string{`moorage_volumehold_fields_dropped 1x60`}, []string{`moorage_volumehold_fields_dropped 0x60`}},

@@ -84,7 +84,7 @@ func ofDashboard(file string) ([]string, error) {
 	if err := json.Unmarshal(raw, &dashboard); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	variables := strings.NewReplacer("$__rate_interval", "5m", "$driver", ".*")
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$driver", ".*", "$node", ".*")
 	var out []string
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumestatus
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// stuck is a pod with a node whose volumes are not safe to mount.
+type stuck struct {
+	code  ledger.Code
+	since time.Time
+}
+
+// note keeps why a pod with a node waits for its volumes, or that it does not.
+func (c *Controller) note(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	code := st.first().Code
+	if pod.Node == "" || pod.Phase == ledger.PodFinished || code == "" || pod.OptedOut && c.config.Arbiter.Cooperative {
+		delete(c.stuck, pod.UID)
+		return
+	}
+	before, known := c.stuck[pod.UID]
+	if !known {
+		c.sweep()
+		before.since = waitsSince(object, now)
+	}
+	c.stuck[pod.UID] = stuck{code, before.since}
+}
+
+// waitsSince is since when a pod is known to wait: its condition may have been written by
+// an earlier leader.
+func waitsSince(object *corev1.Pod, now time.Time) time.Time {
+	for _, condition := range object.Status.Conditions {
+		if at := condition.LastTransitionTime.Time; condition.Type == v1alpha1.PodSafeToMount && condition.Status == corev1.ConditionFalse && at.Before(now) {
+			return at
+		}
+	}
+	return now
+}
+
+// Waiting counts the pods with a node that wait for their volumes, by the reason that lasts
+// longest. Safe for parallel use.
+func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
+	s := c.config.Cache.Snapshot()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waits := map[ledger.Code]report.PodWait{}
+	for uid, pod := range c.stuck {
+		if s.Pod(uid) == nil {
+			continue // it was deleted while it waited
+		}
+		w := waits[pod.code]
+		if w.Pods++; w.Oldest.IsZero() || pod.since.Before(w.Oldest) {
+			w.Oldest = pod.since
+		}
+		waits[pod.code] = w
+	}
+	return waits
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumestatus
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/report"
+)
+
+// waits looks at the pod, and fails unless the bound pods that wait are these.
+func (g *gate) waits(what string, want map[ledger.Code]report.PodWait) {
+	g.t.Helper()
+	if _, err := g.process(g.t.Context(), "p1"); err != nil {
+		g.t.Fatal(err)
+	}
+	if got := g.Waiting(); !maps.Equal(got, want) {
+		g.t.Errorf("%s: %v wait, want %v", what, got, want)
+	}
+}
+
+// A pod with a node counts under the reason of now, since its wait began, until its volumes
+// are there.
+func TestWaitingPods(t *testing.T) {
+	g := newGate(t, true)
+	began := g.now
+	g.apply(g.attachment("2", false))
+	g.waits("attaching", map[ledger.Code]report.PodWait{arbiter.Attaching: {Pods: 1, Oldest: began}})
+	g.now = g.now.Add(time.Hour)
+	failed := g.attachment("3", false)
+	failed.AttachError = ledger.CallError{Message: "no"}
+	g.apply(failed)
+	g.waits("refused", map[ledger.Code]report.PodWait{arbiter.AttachFailed: {Pods: 1, Oldest: began}})
+	g.apply(g.attachment("4", true))
+	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
+	g.waits("attached and reported", map[ledger.Code]report.PodWait{})
+}
+
+// A new leader reads on the pod since when it waits. A pod that is deleted while it waits
+// counts no more, though nothing has it looked at again.
+func TestWaitingPodsOfAnEarlierLeader(t *testing.T) {
+	g := newGate(t, true)
+	before := time.Unix(100, 0)
+	g.object.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(before)}}
+	g.apply(g.attachment("2", false))
+	g.waits("attaching", map[ledger.Code]report.PodWait{arbiter.Attaching: {Pods: 1, Oldest: before}})
+	g.apply(ledger.PodGone{UID: "p1"})
+	if got := g.Waiting(); len(got) != 0 {
+		t.Errorf("%v wait after the pod is gone", got)
+	}
+}
+
+// Beside the attach/detach controller a pod that has not opted in is not Moorage's.
+func TestWaitingPodsThatOptedOut(t *testing.T) {
+	g := newGate(t, false)
+	g.config.Arbiter = arbiter.Arbiter{Cooperative: true}
+	pod := g.pod(ledger.PodLive, "2")
+	pod.OptedOut = true
+	g.apply(pod)
+	g.apply(g.attachment("2", false))
+	g.waits("opted out", map[ledger.Code]report.PodWait{})
+}
