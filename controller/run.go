@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attachment"
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
+	"github.com/moorage-dev/moorage/controller/trace"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/controller/volumestatus"
 	"github.com/moorage-dev/moorage/internal/connect"
@@ -76,6 +78,11 @@ func Run(ctx context.Context, config Config) error {
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
 
+	tracer, err := trace.Open(ctx, config.TracesTo, config.TracesFile, report.Version)
+	if err != nil {
+		return err
+	}
+	defer endTraces(ctx, tracer)
 	guard := config.guard(clients.Write)
 	if err := guard.await(ctx); err != nil {
 		return err
@@ -86,11 +93,23 @@ func Run(ctx context.Context, config Config) error {
 		return guard.keep(ctx, func(ctx context.Context) error {
 			return serveTerm(ctx, termConfig{
 				Config: config, clients: clients, observer: observer, metrics: metrics,
-				events: report.NewEvents(ctx, clients.Write), term: t,
+				events: report.NewEvents(ctx, clients.Write), tracer: tracer, term: t,
 				leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.Epoch) },
 			})
 		})
 	})
+}
+
+// tracesPatience is how long the last traces may take to be sent.
+const tracesPatience = 2 * time.Second
+
+// endTraces sends what is not sent yet. Nobody waits long for traces.
+func endTraces(ctx context.Context, tracer *trace.Tracer) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesPatience)
+	defer cancel()
+	if err := tracer.Close(last); err != nil {
+		klog.FromContext(ctx).Error(err, "The last traces were not sent")
+	}
 }
 
 // termConfig is what one term of leading works with.
@@ -100,6 +119,7 @@ type termConfig struct {
 	observer *observe.Observer
 	metrics  *report.Metrics
 	events   *report.Events
+	tracer   *trace.Tracer // may be nil
 	term     lead.Term
 	leading  func() // called when the first decision may be made
 }
@@ -140,6 +160,9 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	c.leading()
 	c.observer.Subscribe(stages.wake.touched)
 	c.observer.SubscribeRefused(stages.volumeStatus.Add)
+	if c.tracer != nil {
+		c.observer.SubscribePods(func(pod *corev1.Pod) { c.tracer.Pod(pod, c.observer.Snapshot, time.Now()) })
+	}
 	stages.wake.all()
 	stages.run(ctx, c, executor)
 	return nil
@@ -184,7 +207,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	volumeStatus, err := volumestatus.New(volumestatus.Config{
-		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Grace: volumestatus.DefaultGrace, Events: c.events,
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Grace: volumestatus.DefaultGrace, Events: c.events, Trace: c.tracer,
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "fmt"
+import (
+	"fmt"
+	"path/filepath"
+)
 
 // moorageComponents lists Moorage's own processes: their commands are in the
 // multi-call binary, their rights are those of the service accounts in
@@ -18,6 +21,9 @@ func moorageComponents(s *site) []component {
 	var extra []string
 	if s.options.AttachBeforeBind {
 		extra = append(extra, "--attach-before-bind")
+	}
+	if s.options.Traces {
+		extra = append(extra, "--tracing-file="+filepath.Join(s.logs, "traces.jsonl"))
 	}
 	return []component{
 		{

@@ -22,6 +22,7 @@ type shapeFlags struct {
 	mode     string
 	attacher string
 	keep     bool
+	traces   bool
 }
 
 func (f *shapeFlags) add(fs *pflag.FlagSet) {
@@ -34,6 +35,7 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.shape.KubeletStatusInterval, "kubelet-status-interval", f.shape.KubeletStatusInterval,
 		"the kubelets' nodeStatusUpdateFrequency, which bounds how soon they mount")
 	fs.StringVar(&f.shape.Kubernetes, "kubernetes", "", "minor release that the control plane and the kubelets emulate: "+strings.Join(sandbox.EmulatedReleases(), ", ")+" (default: their own)")
+	fs.BoolVar(&f.traces, "traces", false, "have Moorage's controller write a trace of each pod's way to logs/traces.jsonl (OTLP)")
 	f.addCommon(fs)
 }
 
@@ -45,7 +47,7 @@ func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 // options combines the flags with the session's.
 func (s *Session) options(f *shapeFlags) (sandbox.Options, error) {
 	o := s.Options()
-	o.Shape, o.Attacher, o.Keep = f.shape, f.attacher, f.keep
+	o.Shape, o.Attacher, o.Keep, o.Traces = f.shape, f.attacher, f.keep, f.traces
 	if f.mode != "" {
 		mode, err := sandbox.ParseMode(f.mode)
 		if err != nil {
