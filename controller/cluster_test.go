@@ -21,10 +21,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/controller/trace"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
+	"github.com/moorage-dev/moorage/internal/report"
 	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/apitest"
 )
@@ -37,6 +39,9 @@ type cluster struct {
 	observer *observe.Observer
 	// detachFails and attachFails have the attacher fail with an error.
 	detachFails, attachFails atomic.Pointer[storagev1.VolumeError]
+	// tracer and metrics are the controller's; nil: it has none.
+	tracer  *trace.Tracer
+	metrics *report.Metrics
 	// lost is closed when the leader's lease is lost; nil: never.
 	lost chan struct{}
 }
@@ -186,8 +191,8 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 		ended <- serveTerm(ctx, termConfig{
 			Config: config, leading: func() { close(leading) },
 			clients:  &connect.Clients{Write: c.Kube, WriteMoorage: c.Moorage},
-			observer: observer,
-			term:     lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
+			observer: observer, tracer: c.tracer, metrics: c.metrics,
+			term: lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
 		})
 	}()
 	stopped := false

@@ -65,6 +65,9 @@ func (p *path) look(s ledger.Snapshot, pod *ledger.Pod, now time.Time) {
 	}
 	if pod.Node != "" {
 		once(&p.bound, now)
+		if !p.reserved.IsZero() && (p.granted.IsZero() || p.granted.After(p.bound)) {
+			p.granted = p.bound // no later: it is seen, or its ticket is gone, by the time that this is looked at
+		}
 	}
 	for _, v := range pod.Volumes {
 		id, link := s.ResolvePod(pod, v)

@@ -3,17 +3,22 @@
 package trace_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -174,6 +179,18 @@ func TestTicketIsNotOlderThanItsPod(t *testing.T) {
 	w.want("filter 0-0", "grant 0-1200", "bind 1200-1300", "pod shop/db 0-1300")
 }
 
+// A grant that was not seen, since the ticket has ended with the bind, was no later than that.
+func TestTicketThatHasEnded(t *testing.T) {
+	w := begin(t)
+	w.after(0, func() { w.pod(""); w.ticket(ledger.TicketPending) })
+	w.after(200*time.Millisecond, func() {
+		w.pod("n2")
+		w.apply(ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: uid}})
+	})
+	w.becomes(corev1.PodRunning)
+	w.want("filter 0-0", "grant 0-200", "bind 200-200", "pod shop/db 0-200")
+}
+
 // Two leaders that see the same make the same trace, and not two of one pod.
 func TestTwoLeadersMakeOneTrace(t *testing.T) {
 	first, second := begin(t), begin(t)
@@ -305,6 +322,56 @@ func TestFile(t *testing.T) {
 		if s.TraceID != strings.ReplaceAll(uid, "-", "") || len(s.SpanID) != 16 || (s.ParentSpanID == "") != (s.Name == "pod shop/db") {
 			t.Errorf("span %+v", s)
 		}
+	}
+}
+
+// collector keeps the spans that it is sent by gRPC.
+type collector struct {
+	collectorpb.UnimplementedTraceServiceServer
+	mu    sync.Mutex
+	spans []string
+}
+
+func (c *collector) Export(_ context.Context, r *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, resource := range r.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for _, span := range scope.Spans {
+				c.spans = append(c.spans, span.Name)
+			}
+		}
+	}
+	return &collectorpb.ExportTraceServiceResponse{}, nil
+}
+
+// An endpoint gets the spans by OTLP.
+func TestEndpoint(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got collector
+	server := grpc.NewServer()
+	collectorpb.RegisterTraceServiceServer(server, &got)
+	ended := make(chan error)
+	go func() { ended <- server.Serve(listener) }()
+	tracer, err := trace.Open(t.Context(), "http://"+listener.Addr().String(), "", "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := begin(t)
+	w.tracer = tracer
+	w.travel()
+	if err := tracer.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	server.Stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if len(got.spans) != 8 {
+		t.Errorf("the collector got %v", got.spans)
 	}
 }
 

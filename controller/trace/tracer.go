@@ -99,10 +99,13 @@ func (t *Tracer) begin(object *corev1.Pod, facts func() ledger.Snapshot, now tim
 	if t.paths[uid] != nil {
 		return
 	}
-	if len(t.paths) >= t.many {
-		t.sweep(facts())
+	s := facts()
+	t.sweep(s)
+	p := newPath(object.Namespace, object.Name, uid, object.CreationTimestamp.Unix(), false, now)
+	if pod := s.Pod(uid); pod != nil {
+		p.look(s, pod, now)
 	}
-	t.paths[uid] = newPath(object.Namespace, object.Name, uid, object.CreationTimestamp.Unix(), false, now)
+	t.paths[uid] = p
 }
 
 // sweep forgets the pods that were deleted on their way. mu is held.
