@@ -80,10 +80,13 @@ func (r *record) unpublishable() Reason {
 	return Reason{}
 }
 
-// refused says why an attachment is too old to be published: the volume has
+// outdated says whether an attachment is too old to be published: the volume has
 // changed its node since whoever made it looked.
+func (p *pass) outdated(r *record) bool { return r.Transitions != 0 && r.Transitions < p.v.fence }
+
+// refused says that an attachment is outdated, if it is.
 func (p *pass) refused(r *record) Reason {
-	if r.Transitions == 0 || r.Transitions >= p.v.fence {
+	if !p.outdated(r) {
 		return Reason{}
 	}
 	return Reason{

@@ -61,6 +61,8 @@ type Book struct {
 	full map[string]*record
 	// press are those that the driver pushes back.
 	press pushBack
+	// looked is how many records Next has looked at so far.
+	looked int
 }
 
 // NewBook returns an empty Book.

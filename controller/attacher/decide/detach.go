@@ -2,7 +2,10 @@
 
 package decide
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // detach is the chain of an attachment that is being deleted. The first rule
 // that applies decides.
@@ -47,7 +50,7 @@ func (p *pass) finish(r *record) move {
 // stays says whether nothing but its own deletion concerns a volume that is
 // wanted again where it is: no call under way, and no other node waiting.
 func (p *pass) stays(r *record) bool {
-	return !p.busy(r) && p.refused(r).IsZero() && (!p.exclusive() || p.contender(r) == nil)
+	return !p.busy(r) && !p.outdated(r) && p.contender(r) == nil
 }
 
 // undetachable says why an unpublish can't be put together.
@@ -65,13 +68,19 @@ func (r *record) undetachable() Reason {
 // and has the volume there. Unpublishing would take it from that one too. The one that
 // is asked for is being deleted, or gone.
 func (p *pass) usedHere(r *record) *record {
-	for _, other := range p.v.records {
-		if other.with(r) && !other.Deleting && !other.gone && other.maybe() {
-			return other
+	if p.users == nil {
+		p.users = map[place]*record{}
+		for other := range p.each(slices.Values(p.v.records)) {
+			if at := other.place(); p.users[at] == nil && other.uses() {
+				p.users[at] = other
+			}
 		}
 	}
-	return nil
+	return p.users[r.place()]
 }
+
+// uses says whether an attachment has the volume and is to keep it.
+func (r *record) uses() bool { return !r.Deleting && !r.gone && r.maybe() }
 
 // ghost is the chain of an attachment whose object is gone though its volume
 // may still be at its node: somebody took the finalizer off, or the volume was
@@ -81,7 +90,7 @@ func (p *pass) ghost(r *record) move {
 	if !r.NoUnpublish.IsZero() || p.usedHere(r) != nil {
 		return move{}
 	}
-	if due := r.goneAt.Add(ghostGrace); due.After(p.now) && (!p.exclusive() || p.contender(r) == nil) {
+	if due := r.goneAt.Add(ghostGrace); due.After(p.now) && p.contender(r) == nil {
 		return move{wake: due}
 	}
 	if m, ok := p.backoff(r, true); ok {

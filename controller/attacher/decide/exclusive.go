@@ -4,42 +4,47 @@ package decide
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// exclusive says whether the volume may be at one node at a time: if any of
-// its attachments says so. (Two PersistentVolumes may name one volume and
-// disagree.)
-func (p *pass) exclusive() bool {
-	for _, r := range p.v.records {
-		if r.Exclusive {
-			return true
-		}
-	}
-	return false
-}
-
 // blocker is another attachment at whose node an exclusive volume may be.
 func (p *pass) blocker(r *record) *record {
-	if !p.exclusive() {
+	if !p.exclusive {
 		return nil
 	}
-	for _, other := range p.v.records {
-		if other.maybe() && p.apart(r, other) {
+	if other := p.apartFrom(r, p.holders); other != nil {
+		return other
+	}
+	return p.apartFrom(r, p.unplacedHolders())
+}
+
+// unplacedHolders are the attachments at whose nodes the volume may be by their names,
+// in the order of these. An attachment whose PersistentVolume is gone says by its name
+// which volume it is of.
+func (p *pass) unplacedHolders() []*record {
+	if p.strangers == nil {
+		p.strangers = []*record{}
+		for other := range p.each(maps.Values(p.unplaced)) {
+			if other.maybe() && other.Name == p.attachmentName(p.v.id, other.Node) {
+				p.strangers = append(p.strangers, other)
+			}
+		}
+		slices.SortFunc(p.strangers, compareRecords)
+	}
+	return p.strangers
+}
+
+// apartFrom is the first attachment of a list that excludes this one.
+func (p *pass) apartFrom(r *record, list []*record) *record {
+	for other := range p.each(slices.Values(list)) {
+		if apart(r, other) {
 			return other
 		}
 	}
-	// An attachment whose PersistentVolume is gone says by its name which volume
-	// it is of.
-	var first *record
-	for _, other := range p.unplaced {
-		if other.maybe() && p.apart(r, other) && other.Name == p.attachmentName(p.v.id, other.Node) &&
-			(first == nil || compareRecords(other, first) < 0) {
-			first = other
-		}
-	}
-	return first
+	return nil
 }
 
 // attachmentName is the name that Kubernetes gives the attachment of a volume
@@ -50,7 +55,7 @@ func (b *Book) attachmentName(id VolumeID, node string) string {
 
 // apart says whether two attachments of an exclusive volume exclude each
 // other: they are of different places, and no live migration joins them.
-func (p *pass) apart(a, b *record) bool {
+func apart(a, b *record) bool {
 	return !a.with(b) && !a.joins(b) && !b.joins(a)
 }
 
@@ -63,43 +68,36 @@ func (r *record) joins(source *record) bool {
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
 }
 
-// rival is the attachment that an exclusive volume goes to before this one.
+// rival is an attachment that an exclusive volume goes to before this one: of all that
+// it does, the first.
 func (p *pass) rival(r *record) *record {
-	if !p.exclusive() {
+	first := p.contender(r)
+	if first == nil || firstServed(first, r) > 0 {
 		return nil
 	}
-	for _, other := range p.v.records {
-		if p.contends(other) && p.apart(r, other) && before(other, r) {
-			return other
-		}
-	}
-	return nil
+	return first
 }
 
-// contender is any attachment that wants an exclusive volume at another node.
-func (p *pass) contender(r *record) *record {
-	for _, other := range p.v.records {
-		if p.contends(other) && p.apart(r, other) {
-			return other
-		}
-	}
-	return nil
-}
+// contender is the first of the attachments that want an exclusive volume at another node.
+func (p *pass) contender(r *record) *record { return p.apartFrom(r, p.contenders) }
 
 // contends says whether an attachment wants the volume and could have it.
 func (p *pass) contends(r *record) bool {
 	if r.gone || r.Deleting {
 		return false
 	}
-	return r.known() || p.refused(r).IsZero() && r.unpublishable().IsZero()
+	return r.known() || !p.outdated(r) && r.unpublishable().IsZero()
 }
 
-// before orders the attachments that want an exclusive volume: where it is
+// firstServed orders the attachments that want an exclusive volume: where it is
 // known to be, then the newer transitions, then the older object. It is total,
 // so that one of them goes first and never two.
-func before(a, b *record) bool {
+func firstServed(a, b *record) int {
 	if a.known() != b.known() {
-		return a.known()
+		if a.known() {
+			return -1
+		}
+		return 1
 	}
-	return cmp.Or(cmp.Compare(b.Transitions, a.Transitions), a.Created.Compare(b.Created), compareRecords(a, b)) < 0
+	return cmp.Or(cmp.Compare(b.Transitions, a.Transitions), a.Created.Compare(b.Created), compareRecords(a, b))
 }

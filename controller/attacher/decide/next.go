@@ -35,6 +35,7 @@ func do(a Action) move { return move{do: a} }
 // pass decides on one volume at one moment.
 type pass struct {
 	*Book
+	together
 	v     *volume
 	now   time.Time
 	steps []Step
@@ -51,7 +52,8 @@ func (b *Book) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
 		return nil, time.Time{}
 	}
 	p := &pass{Book: b, v: v, now: now}
-	for _, r := range v.records {
+	p.survey()
+	for r := range p.each(slices.Values(v.records)) {
 		if r.running == 0 {
 			p.decide(r)
 		}
@@ -86,6 +88,9 @@ func (p *pass) add(r *record, m move) {
 	step := Step{Do: m.do, Volume: p.v.id, Name: r.Name, UID: r.UID, NodeID: m.nodeID, Reason: m.why, Detach: m.detach}
 	if m.do == MarkAttached {
 		step.Context = r.context
+	}
+	if m.do.Call() {
+		p.called[r.Node] = true
 	}
 	p.steps = append(p.steps, step)
 }
@@ -145,17 +150,8 @@ func (p *pass) note(r *record) move {
 // asks for one call for a volume at a time; attaching a shared volume to many
 // nodes would take for ever that way, and stock attachers never did.)
 func (p *pass) busy(r *record) bool {
-	for _, other := range p.v.records {
-		if other.running.Call() && p.meets(r, other) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(p.steps, func(s Step) bool {
-		return s.Do.Call() && p.meets(r, p.records[s.UID])
-	})
+	return p.called[r.Node] || p.exclusive && len(p.called) > 0
 }
-
-func (p *pass) meets(a, b *record) bool { return a.Node == b.Node || p.exclusive() }
 
 // call is a call to the driver, after the Secret that it needs.
 func (p *pass) call(r *record, a Action, nodeID string) move {

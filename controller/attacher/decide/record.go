@@ -96,10 +96,16 @@ func (r *record) volumeID() string {
 	return cmp.Or(r.atID, r.NodeID, r.TargetID)
 }
 
+// place is a node, and which machine it is to the driver.
+type place struct{ node, id string }
+
+// place is where the attachment has the volume, or would have it.
+func (r *record) place() place { return place{r.Node, r.volumeID()} }
+
 // with says whether two attachments of a volume are of one place: the same
 // node, and the same machine.
 func (r *record) with(other *record) bool {
-	return r.Node == other.Node && r.volumeID() == other.volumeID()
+	return r.place() == other.place()
 }
 
 // mayStay says whether the deletion may be finished without an unpublish,
