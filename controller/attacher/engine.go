@@ -138,12 +138,18 @@ func (e *engine) Stop() {
 	}
 }
 
-// lookAtAll decides on everything.
+// lookAtAll decides on everything, once for each volume.
 func (e *engine) lookAtAll() {
+	touched := map[decide.VolumeID]struct{}{}
 	for _, va := range e.store.attachments {
 		if a, ok := e.read(va); ok {
-			e.look(e.book.See(a, e.now())...)
+			for _, id := range e.book.See(a, e.now()) {
+				touched[id] = struct{}{}
+			}
 		}
+	}
+	for id := range touched {
+		e.lookAt(id)
 	}
 	for name := range e.store.volumes {
 		e.lookAtVolume(name)
@@ -165,7 +171,13 @@ func (e *engine) look(ids ...decide.VolumeID) {
 // leaseRecheck is when to look again while the lease is in doubt.
 const leaseRecheck = time.Second
 
-func (e *engine) lookAt(id decide.VolumeID) {
+// lookAt decides on a volume and begins what is decided, but for calls while
+// others wait for one: it joins them.
+func (e *engine) lookAt(id decide.VolumeID) { e.decideOn(id, false) }
+
+// decideOn is lookAt; if it is the volume's turn, its first call may begin though
+// others wait, and its next ones wait behind them.
+func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 	if !e.started {
 		return
 	}
@@ -179,16 +191,34 @@ func (e *engine) lookAt(id decide.VolumeID) {
 		if !e.allowed(step.Do) {
 			continue
 		}
-		turn := decide.Turn{Began: e.now()}
+		at := decide.Turn{Began: e.now()}
 		if step.Do.Call() {
-			var ok bool
-			if turn, ok = e.limit.Take(turn.Began); !ok {
-				e.waiting.join(id)
+			free := turn || e.waiting.len() == 0
+			if free {
+				at, free = e.limit.Take(at.Began)
+			}
+			if !free {
+				e.waiting.join(id, e.namespace(step.Name))
 				continue
 			}
+			turn = false
 		}
-		e.begin(step, turn)
+		e.begin(step, at)
 	}
+}
+
+// namespace is the one whose claim the volume of a VolumeAttachment belongs to;
+// empty if nobody can tell.
+func (e *engine) namespace(name string) string {
+	va := e.store.attachments[name]
+	if va == nil || va.Spec.Source.PersistentVolumeName == nil {
+		return ""
+	}
+	pv := e.store.volumes[*va.Spec.Source.PersistentVolumeName]
+	if pv == nil || pv.Spec.ClaimRef == nil {
+		return ""
+	}
+	return pv.Spec.ClaimRef.Namespace
 }
 
 // wake looks at a volume again at a time; never, if it is zero.
@@ -246,7 +276,7 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 		if !ok {
 			break
 		}
-		e.lookAt(id)
+		e.decideOn(id, true)
 	}
 }
 

@@ -384,6 +384,9 @@ func (s *stage) attachment(w words, meta metav1.ObjectMeta) *storagev1.VolumeAtt
 
 func persistentVolume(w words, meta metav1.ObjectMeta) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: meta}
+	if namespace, name, ok := strings.Cut(w.get("claim", ""), "/"); ok {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: namespace, Name: name}
+	}
 	for _, mode := range strings.Split(w.get("modes", "RWO"), ",") {
 		pv.Spec.AccessModes = append(pv.Spec.AccessModes, map[string]corev1.PersistentVolumeAccessMode{
 			"RWO": corev1.ReadWriteOnce, "RWX": corev1.ReadWriteMany, "ROX": corev1.ReadOnlyMany, "RWOP": corev1.ReadWriteOncePod,
