@@ -107,7 +107,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	now := c.config.Now()
 	s := c.config.Snapshot()
 	c.watch.look(s.Volume(id), id, busy, now)
-	again := c.recount(s, id, busy, now)
+	again := c.driver.look(s, id, busy, now)
 	plan := c.config.Arbiter.Plan(s, id, now)
 	if !plan.Recheck.IsZero() {
 		again = flow.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
@@ -115,22 +115,30 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	steps, pause := c.pauses.due(id, plan.Steps, now)
 	again = flow.Sooner(again, pause)
 	workers := arbiter.PolicyFor(s, id.Driver, "").Workers
+	admit := func(nodes int, steps []arbiter.Step) []arbiter.Step {
+		admitted := c.driver.admit(s, id, workers, nodes, steps)
+		c.callNext(id.Driver, workers)
+		return admitted
+	}
 	switch {
 	case len(busy) == 0 && deletesHold(steps):
+		admit(0, nil)
 		pause = c.deleteAside(ctx, id, steps)
 	case plan.Apart:
 		pause = c.spread(ctx, id, busy, func(nodes int) []arbiter.Step {
-			return c.driver.admit(s, id, workers, nodes, except(steps, busy))
+			return admit(nodes, except(steps, busy))
 		})
 	case len(busy) > 0: // The volume is shared no longer. What ends has it looked at again.
+		admit(0, nil)
 		pause = 0
 	default:
-		pause = c.attempt(ctx, c.driver.admit(s, id, workers, len(steps), steps))
+		pause = c.attempt(ctx, admit(len(steps), steps))
 	}
 	if pause > 0 {
 		again = flow.Sooner(again, pause)
 		// What was not begun takes no worker from others while it pauses.
-		c.recount(c.config.Snapshot(), id, c.flights.at(id), now)
+		c.driver.look(c.config.Snapshot(), id, c.flights.at(id), now)
+		c.callNext(id.Driver, workers)
 	}
 	return again, nil
 }
@@ -218,16 +226,11 @@ func (c *Controller) Clear(ctx context.Context, n ledger.NodeName) error {
 	return errors.Join(errs...)
 }
 
-// recount counts a volume's operations under way anew, but for those at nodes where
-// its steps are in flight, and has those looked at that need not wait any more. It
-// returns after how long one of these operations keeps its worker no longer, 0 when time
-// alone changes nothing.
-func (c *Controller) recount(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) time.Duration {
-	free, again := c.driver.look(s, id, busy, now)
-	for _, waiting := range free {
+// callNext has those looked at for whom there is a worker of a driver by now.
+func (c *Controller) callNext(driver string, workers int) {
+	for _, waiting := range c.driver.next(driver, workers) {
 		c.queue.Add(waiting)
 	}
-	return again
 }
 
 // inParallel does something with each step, some of them at a time: none depends on

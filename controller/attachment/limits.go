@@ -12,36 +12,50 @@ import (
 )
 
 // limits counts each driver's attaches and detaches that are under way, and
-// keeps who waits because there are as many as its policy allows. Those at nodes
+// knows who waits because there are as many as its policy allows. Those at nodes
 // that do not answer may never end: they are counted apart, and only keep others
 // of their kind waiting.
 //
 //	Invariant: total[d] counts under[v][n] over the volumes v of driver d and nodes n
+//	Invariant: after next(d), somebody waits for a worker of d only if all are busy or kept
 type limits struct {
-	mu      sync.Mutex
-	under   map[ledger.VolumeID]map[ledger.NodeName]bool // whether the node answers
-	total   map[string]count
-	waiting map[string]map[ledger.VolumeID]bool
+	mu    sync.Mutex
+	under map[ledger.VolumeID]map[ledger.NodeName]bool // whether the node answers
+	total map[string]count
+	turns map[string]*turns
 }
 
 // count is how many operations of a driver keep a worker: all of them, and those at
 // nodes that answer.
 type count struct{ all, live int }
 
+// of is how many stand in the way of one at a node that answers, or of one at another.
+func (c count) of(live bool) int {
+	if live {
+		return c.live
+	}
+	return c.all
+}
+
+func (c *count) add(live bool, by int) {
+	c.all += by
+	if live {
+		c.live += by
+	}
+}
+
 func newLimits() *limits {
 	return &limits{
-		under: map[ledger.VolumeID]map[ledger.NodeName]bool{}, total: map[string]count{},
-		waiting: map[string]map[ledger.VolumeID]bool{},
+		under: map[ledger.VolumeID]map[ledger.NodeName]bool{}, total: map[string]count{}, turns: map[string]*turns{},
 	}
 }
 
 // look counts one volume's operations anew, but for those at nodes where a step is in
-// flight. It returns the volumes that need not wait any more, and after how long the first of its
-// own operations keeps its worker no longer, 0 for as long as it is under way.
-func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) (free []ledger.VolumeID, again time.Duration) {
+// flight. It returns after how long the first of them keeps its worker no longer, 0 for as
+// long as it is under way.
+func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.total[id.Driver]
 	for n := range l.under[id] {
 		if !busy[n] {
 			l.end(id, n)
@@ -56,37 +70,33 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 			}
 		}
 	}
-	delete(l.waiting[id.Driver], id)
-	if after := l.total[id.Driver]; after.all >= before.all && after.live >= before.live {
-		return nil, again
-	}
-	for w := range l.waiting[id.Driver] {
-		free = append(free, w)
-	}
-	delete(l.waiting, id.Driver)
-	return free, again
+	return again
 }
 
 // admit returns the steps that may be done now: all but the beginnings of
 // attaches and detaches for which the driver has no worker. At a node that answers
 // only operations at such nodes are in their way; at another node, all are. Without
 // workers nothing is limited. Of the rest it returns those at the first so many nodes.
+//
+// Workers that are kept for others are not free. With this the volume's own turn ends, and
+// so does its wait, unless there is a step that has no worker. Whoever had its turn waits behind
+// all others.
 func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []arbiter.Step) []arbiter.Step {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	turns := l.of(id.Driver)
+	turns.end(id)
 	admitted := make([]arbiter.Step, 0, len(steps))
 	at := map[ledger.NodeName]bool{}
+	waits, answers := false, false
 	for _, step := range steps {
 		if !at[step.Node] && len(at) >= nodes {
 			continue
 		}
 		if step.Do == arbiter.CreateAttachment || step.Do == arbiter.DeleteAttachment {
-			live, busy := arbiter.Answers(s.Node(step.Node)), l.total[id.Driver].all
-			if live {
-				busy = l.total[id.Driver].live
-			}
-			if workers > 0 && busy >= workers {
-				l.wait(id)
+			live := arbiter.Answers(s.Node(step.Node))
+			if busy := l.total[id.Driver]; workers > 0 && busy.of(live)+turns.kept.of(live) >= workers {
+				waits, answers = true, answers || live
 				continue
 			}
 			l.begin(id, step.Node, live)
@@ -94,22 +104,36 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 		at[step.Node] = true
 		admitted = append(admitted, step)
 	}
+	if waits {
+		turns.wait(id, answers)
+	} else {
+		turns.leave(id)
+	}
 	return admitted
+}
+
+// next returns the volumes of a driver whose turn it is from now on: each is to be looked at,
+// and then to be admitted what it does, be it nothing.
+func (l *limits) next(driver string, workers int) []ledger.VolumeID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of(driver).next(l.total[driver], workers)
 }
 
 // waits says whether a volume waits for a worker of its driver.
 func (l *limits) waits(id ledger.VolumeID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting[id.Driver][id]
+	_, waits := l.of(id.Driver).spots[id]
+	return waits
 }
 
-// wait notes that a volume waits for a worker. It is called with mu held.
-func (l *limits) wait(id ledger.VolumeID) {
-	if l.waiting[id.Driver] == nil {
-		l.waiting[id.Driver] = map[ledger.VolumeID]bool{}
+// of is who waits for a driver. It is called with mu held.
+func (l *limits) of(driver string) *turns {
+	if l.turns[driver] == nil {
+		l.turns[driver] = newTurns()
 	}
-	l.waiting[id.Driver][id] = true
+	return l.turns[driver]
 }
 
 // begin counts an operation at a node, in the place of one that is counted there. It
@@ -138,9 +162,6 @@ func (l *limits) end(id ledger.VolumeID, n ledger.NodeName) {
 
 func (l *limits) count(driver string, live bool, by int) {
 	total := l.total[driver]
-	total.all += by
-	if live {
-		total.live += by
-	}
+	total.add(live, by)
 	l.total[driver] = total
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // mostLooks is how often one Next looks at each attachment of a volume, on average, at most.
-const mostLooks = 6
+const mostLooks = 8
 
 // next is Next for disk-1, which may look at its attachments, and others that may be its own,
 // as often as their number allows.

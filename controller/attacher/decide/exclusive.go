@@ -15,36 +15,21 @@ func (p *pass) blocker(r *record) *record {
 	if !p.exclusive {
 		return nil
 	}
-	if other := p.apartFrom(r, p.holders); other != nil {
-		return other
-	}
-	return p.apartFrom(r, p.unplacedHolders())
-}
-
-// unplacedHolders are the attachments at whose nodes the volume may be by their names,
-// in the order of these. An attachment whose PersistentVolume is gone says by its name
-// which volume it is of.
-func (p *pass) unplacedHolders() []*record {
-	if p.strangers == nil {
-		p.strangers = []*record{}
-		for other := range p.each(maps.Values(p.unplaced)) {
-			if other.maybe() && other.Name == p.attachmentName(p.v.id, other.Node) {
-				p.strangers = append(p.strangers, other)
-			}
-		}
-		slices.SortFunc(p.strangers, compareRecords)
-	}
-	return p.strangers
-}
-
-// apartFrom is the first attachment of a list that excludes this one.
-func (p *pass) apartFrom(r *record, list []*record) *record {
-	for other := range p.each(slices.Values(list)) {
-		if apart(r, other) {
+	for other := range p.each(slices.Values(p.v.records)) {
+		if other.maybe() && apart(r, other) {
 			return other
 		}
 	}
-	return nil
+	// An attachment whose PersistentVolume is gone says by its name which volume
+	// it is of.
+	var first *record
+	for other := range p.each(maps.Values(p.unplaced)) {
+		if other.maybe() && apart(r, other) && other.Name == p.attachmentName(p.v.id, other.Node) &&
+			(first == nil || compareRecords(other, first) < 0) {
+			first = other
+		}
+	}
+	return first
 }
 
 // attachmentName is the name that Kubernetes gives the attachment of a volume
@@ -79,7 +64,14 @@ func (p *pass) rival(r *record) *record {
 }
 
 // contender is the first of the attachments that want an exclusive volume at another node.
-func (p *pass) contender(r *record) *record { return p.apartFrom(r, p.contenders) }
+func (p *pass) contender(r *record) *record {
+	for other := range p.each(slices.Values(p.contenders)) {
+		if apart(r, other) {
+			return other
+		}
+	}
+	return nil
+}
 
 // contends says whether an attachment wants the volume and could have it.
 func (p *pass) contends(r *record) bool {

@@ -448,7 +448,7 @@ func TestUsedHere(t *testing.T) {
 		})
 	}
 	d := newDesk(t)
-	d.see(attached("a"), attached("a", named("other")))
+	d.see(attached("a"), attached("a", named("other")), attached("a", named("z"))) // the first is told
 	d.see(attached("a", deleting))
 	d.offers()
 	d.wakes(time.Second)

@@ -17,14 +17,12 @@ type together struct {
 	exclusive bool
 	// called are the nodes for which a call is under way, or among the steps.
 	called map[string]bool
-	// holders and contenders are, of an exclusive volume, those at whose nodes it may
-	// be, and those that want it, in the order in which they get it.
-	holders, contenders []*record
+	// contenders are those that want an exclusive volume, in the order in which they
+	// get it.
+	contenders []*record
 	// users are the attachments that have the volume and are to keep it, the first
-	// of each place, and strangers those whose volume nobody can tell and that may have
-	// this one: nil as long as nobody has asked.
-	users     map[place]*record
-	strangers []*record
+	// of each place; nil as long as nobody has asked.
+	users map[place]*record
 }
 
 // each goes through records, and counts them: what a Next costs is how many it looks at.
@@ -52,9 +50,6 @@ func (p *pass) survey() {
 		return
 	}
 	for r := range p.each(slices.Values(p.v.records)) {
-		if r.maybe() {
-			p.holders = append(p.holders, r)
-		}
 		if p.contends(r) {
 			p.contenders = append(p.contenders, r)
 		}
