@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// Very many volumes wait for the few workers of a driver. When one comes free, those are
+// looked at that can have it, in the order in which they began to wait, and not all that wait:
+// what they cost together is in proportion to their number.
+func TestTurnsOfManyThatWait(t *testing.T) {
+	const many = 100
+	now := time.Unix(1000, 0)
+	var handles []string
+	for i := range many {
+		handles = append(handles, fmt.Sprintf("v%03d", i))
+	}
+	l := facts(now, handles...)
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
+	var underWay, order []string
+	most := 0
+	d := &doer{do: func(s arbiter.Step) error {
+		if s.Do == arbiter.CreateAttachment {
+			l.Apply(now, attachmentOf(s.Volume.Handle, "2", false))
+			underWay, order = append(underWay, s.Volume.Handle), append(order, s.Volume.Handle)
+			most = max(most, len(underWay))
+		}
+		return nil
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var c *Controller
+	snapshots := 0
+	snapshot := func() ledger.Snapshot {
+		// When nobody is due any more, the driver is through with the oldest.
+		if snapshots++; c.Depth() == 0 {
+			if len(underWay) == 0 {
+				cancel()
+				return l.Snapshot()
+			}
+			l.Apply(now, attachmentOf(underWay[0], "3", true))
+			c.Add(volume(underWay[0]))
+			underWay = underWay[1:]
+		}
+		return l.Snapshot()
+	}
+	c, err := New(Config{Snapshot: snapshot, Do: d, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, handle := range handles {
+		c.Add(volume(handle))
+	}
+	c.queue.Run(ctx, 1) // without room for flights: one step after the other
+	if !slices.Equal(order, handles) || most != workers {
+		t.Errorf("%d of %d were attached, %d at a time, in the order %q", len(order), many, most, order)
+	}
+	if snapshots > 5*many {
+		t.Errorf("%d volumes were looked at %d times", many, snapshots)
+	}
+}
+
+// office is limits, asked for one attach after the other: of one volume each, or several.
+type office struct {
+	t *testing.T
+	l *limits
+	s ledger.Snapshot
+}
+
+func newOffice(t *testing.T) *office {
+	return &office{t, newLimits(), limited(time.Unix(1000, 0)).Snapshot()}
+}
+
+// asks has a volume ask for attaches at nodes, of which it is to get so many.
+func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName) {
+	o.t.Helper()
+	var steps []arbiter.Step
+	for _, n := range nodes {
+		steps = append(steps, arbiter.Step{Do: arbiter.CreateAttachment, Volume: volume(handle), Node: n})
+	}
+	if got := o.l.admit(o.s, volume(handle), workers, len(steps), steps); len(got) != want {
+		o.t.Errorf("%s may begin %d, want %d", handle, len(got), want)
+	}
+}
+
+// ends ends a volume's attach at a node.
+func (o *office) ends(handle string, n ledger.NodeName) {
+	o.l.mu.Lock()
+	defer o.l.mu.Unlock()
+	o.l.end(volume(handle), n)
+}
+
+// calls checks whose turn it is now.
+func (o *office) calls(workers int, want ...string) {
+	o.t.Helper()
+	var got []string
+	for _, id := range o.l.next(driver, workers) {
+		got = append(got, id.Handle)
+	}
+	if !slices.Equal(got, want) {
+		o.t.Errorf("it is the turn of %q, want %q", got, want)
+	}
+}
+
+// A worker that is free is kept for who waits longest until that volume has been looked at; if
+// that does not need it any more, it goes to the next.
+func TestFreeWorkerIsKept(t *testing.T) {
+	o := newOffice(t)
+	o.asks("a", 1, 1, "n1")
+	for _, handle := range []string{"b", "c", "d", "b"} { // b is looked at again, and keeps its place
+		o.asks(handle, 1, 0, "n1")
+	}
+	o.calls(1)
+	o.ends("a", "n1")
+	o.calls(1, "b")
+	o.calls(1)
+	o.asks("c", 1, 0, "n1")
+	o.asks("new", 1, 0, "n1")
+	o.asks("b", 1, 0) // nothing any more
+	o.calls(1, "c")
+	o.asks("c", 1, 1, "n1")
+	o.calls(1)
+	o.asks("d", 1, 0) // while it waits
+	o.ends("c", "n1")
+	o.calls(1, "new")
+	o.asks("new", 1, 1, "n1")
+	o.ends("new", "n1")
+	o.calls(1)
+	if w := o.l.of(driver); len(w.spots)+len(w.now)+w.kept.all+w.kept.live+w.rows[true].Len() > 0 {
+		t.Errorf("nobody waits, and kept is %+v", w)
+	}
+}
+
+// Each worker that is free is somebody's: also those that a policy has added, and all that wait
+// have their turn when it is gone.
+func TestAsManyTurnsAsWorkers(t *testing.T) {
+	o := newOffice(t)
+	o.asks("a", 1, 1, "n1")
+	for _, handle := range []string{"b", "c", "d", "e", "f"} {
+		o.asks(handle, 1, 0, "n1")
+	}
+	o.calls(3, "b", "c")
+	o.calls(2)
+	o.ends("a", "n1")
+	o.calls(3, "d")
+	o.calls(0, "e", "f")
+	for _, handle := range []string{"b", "c", "d", "e", "f"} {
+		o.asks(handle, 0, 1, "n1")
+	}
+}
+
+// Who has something to begin at a Ready node has a turn before those that wait only for other
+// nodes, and keeps no worker from them but its own; of these there must be fewer in all.
+func TestTurnsAtReadyNodes(t *testing.T) {
+	o := newOffice(t)
+	o.asks("a", 2, 1, "n1")
+	o.asks("away", 2, 1, "n2")
+	o.asks("gone", 2, 0, "n2")
+	o.asks("b", 2, 1, "n1") // that at n2 is not in its way
+	o.asks("c", 2, 0, "n1")
+	o.asks("both", 2, 0, "n2", "n1")
+	o.calls(2)
+	o.ends("b", "n1")
+	o.calls(2, "c") // two are under way in all
+	o.asks("d", 2, 0, "n1")
+	o.asks("c", 2, 1, "n1")
+	o.ends("a", "n1")
+	o.calls(2, "both")
+	o.asks("both", 2, 1, "n2", "n1") // and waits on, for n2
+	o.ends("both", "n1")
+	o.ends("c", "n1")
+	o.calls(2, "d")
+	o.asks("d", 2, 1, "n1")
+	o.ends("away", "n2")
+	o.calls(2, "gone")
+	o.asks("gone", 2, 1, "n2")
+	o.ends("gone", "n2")
+	o.calls(2, "both")
+	o.asks("late", 2, 1, "n1") // a worker that is kept for another node is not kept from this one
+	o.asks("both", 2, 0, "n2")
+}
+
+// A volume that waits for a Ready node as well as before for another only moves to those that do.
+func TestTurnsWhenItsNodeIsReady(t *testing.T) {
+	o := newOffice(t)
+	o.asks("a", 1, 1, "n1")
+	o.asks("b", 1, 0, "n2")
+	o.asks("c", 1, 0, "n1")
+	o.asks("b", 1, 0, "n1")
+	o.ends("a", "n1")
+	o.calls(1, "c")
+	o.asks("c", 1, 1, "n1")
+	o.ends("c", "n1")
+	o.calls(1, "b")
+	o.asks("b", 1, 1, "n1")
+}
