@@ -61,7 +61,7 @@ type Book struct {
 	full map[string]*record
 	// press are those that the driver pushes back.
 	press pushBack
-	// looked is how many records Next has looked at so far.
+	// looked is how many records, and volumes by their names, were looked at so far.
 	looked int
 }
 

@@ -4,6 +4,7 @@ package decide_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,4 +124,31 @@ func TestSharedVolumeAtManyNodes(t *testing.T) {
 		}
 	}
 	d.offers()
+}
+
+// VolumeAttachments may be seen before their PersistentVolumes are, as at a start: that their
+// volumes come to light costs in proportion to them, and not each a look at all volumes.
+func TestVolumesComeToLightInProportion(t *testing.T) {
+	const many = 500
+	d := newDesk(t)
+	seen := func(i int, volume bool) decide.Attachment {
+		id := ledger.VolumeID{Driver: driver, Handle: fmt.Sprint("disk-", i)}
+		return attached("a", named(ledger.AttachmentName(id, "a")), func(a *decide.Attachment) {
+			if a.Volume = ""; volume {
+				a.Volume = decide.VolumeID(id.Handle)
+			}
+		})
+	}
+	for i := range many {
+		d.see(seen(i, false))
+	}
+	for i := range many {
+		id := decide.VolumeID(fmt.Sprint("disk-", i))
+		if touched := d.see(seen(i, true)); !slices.Contains(touched, id) {
+			t.Fatalf("something new about %q, want %s among it", touched, id)
+		}
+	}
+	if looked := d.book.Looked(); looked > many {
+		t.Errorf("%d volumes came to light, and it took a look at %d", many, looked)
+	}
 }

@@ -2,5 +2,5 @@
 
 package decide
 
-// Looked is how many records Next has looked at so far.
+// Looked is how many records, and volumes by their names, were looked at so far.
 func (b *Book) Looked() int { return b.looked }

@@ -36,7 +36,10 @@ func (b *Book) See(a Attachment, now time.Time) []VolumeID {
 		v.fence = max(v.fence, a.Transitions)
 		return []VolumeID{after}
 	}
-	waiting := b.matchByName(r)
+	var waiting []VolumeID
+	if r.Name != b.attachmentName(after, r.Node) { // else no other volume waits for it
+		waiting = b.matchByName(r)
+	}
 	b.unlink(r)
 	r.Attachment = a
 	b.link(r)
@@ -126,6 +129,7 @@ func (b *Book) matchByName(r *record) []VolumeID {
 	}
 	var ids []VolumeID
 	for id := range b.volumes {
+		b.looked++
 		if r.Name == b.attachmentName(id, r.Node) {
 			ids = append(ids, id)
 		}
