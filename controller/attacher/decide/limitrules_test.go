@@ -198,13 +198,14 @@ func TestLimitGoesByTheQuickest(t *testing.T) {
 		{100 * time.Millisecond, 13, "the first is prompt"},
 		{10 * time.Millisecond, 16, "a quicker one is, too"},
 		{50 * time.Millisecond, 17, "slower than the quickest"},
-		{timeout/2 + 1, 17, "late"},
 	} {
 		last := turns[len(turns)-1]
 		turns = turns[:len(turns)-1]
 		l.Free(last, codes.OK, false, began.Add(c.took))
 		sizes(t, l, c.want, c.when)
 	}
+	l.Free(all(l, began)[0], codes.OK, false, began.Add(timeout/2+1))
+	sizes(t, l, 17, "late, with all in use")
 }
 
 // A driver that has shown to carry out one call at a time has the next one wait for all

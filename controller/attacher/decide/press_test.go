@@ -381,3 +381,45 @@ func TestPushedBackAlone(t *testing.T) {
 		d.pass(wait * time.Second)
 	}
 }
+
+// Only to be pushed back again is spared: who was eased and is then refused for something
+// else has failed once more.
+func TestEasedAndRefused(t *testing.T) {
+	d := crowded(t, 3, codes.Unavailable, false)
+	d.see(inCrowd(9, false))
+	d.pushedBack(9, false, codes.OK)
+	d.pushedBack(0, false, codes.Internal)
+	if _, wake := d.book.Next(disk(0), d.now); !wake.Equal(d.now.Add(2 * time.Second)) {
+		t.Errorf("it is tried again at %s, and it is %s, want two seconds later", wake, d.now)
+	}
+}
+
+// Who was never eased is not spared, whatever went well before.
+func TestNotEasedBySuccess(t *testing.T) {
+	d := newDesk(t)
+	d.see(attached("a"))
+	d.see(attached("a", deleting))
+	d.does("unpublish va-a id-a", failed(codes.Unavailable))
+	d.wakes(time.Second)
+	d.pass(time.Second)
+	d.does("unpublish va-a id-a", failed(codes.Unavailable))
+	d.wakes(2 * time.Second)
+}
+
+// An attachment that is being deleted keeps its turn when it is seen again.
+func TestDeletedKeepsItsTurn(t *testing.T) {
+	d := newDesk(t)
+	for i := range 4 {
+		a := inCrowd(i, false, deleting)
+		d.see(a)
+		d.ends(d.startsOf(disk(i), "unpublish "+a.Name+" "+a.NodeID), failed(codes.Unavailable))
+		d.pass(time.Second)
+	}
+	d.see(inCrowd(0, false, deleting))
+	a := inCrowd(9, false)
+	d.see(a)
+	got := d.ends(d.startsOf(disk(9), "publish "+a.Name+" "+a.NodeID), ok)
+	if want := []decide.VolumeID{disk(9), disk(0), disk(1)}; !slices.Equal(got, want) {
+		t.Errorf("there is something new about %q, want %q", got, want)
+	}
+}
