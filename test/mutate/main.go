@@ -102,6 +102,7 @@ func run(o options) error {
 	if err := l.prepare(codes, checker); err != nil {
 		return err
 	}
+	list = o.choose(codes) // now it is known which of them can be switched
 	to := io.Discard
 	if o.out != "" {
 		file, err := os.Create(o.out)

@@ -335,15 +335,12 @@ func TestListedWhereItIsWanted(t *testing.T) {
 	d.offers("publish va-a id-a")
 }
 
-// What another process has attached is known for certain: where the driver lists it and
-// it is wanted again, its deletion ends without an unpublish.
-func TestAttachedBeforeIsNoDoubt(t *testing.T) {
+// An attachment that is attached has the volume, though the attacher's finalizer is off:
+// it is not attached once more.
+func TestAttachedWithoutTheFinalizer(t *testing.T) {
 	d := newDesk(t)
-	d.see(attached("a"))
-	d.pass(time.Second)
-	d.book.Sighted("uid-a", true, d.now)
-	d.see(attached("a", deleting, wantedAgain))
-	d.offers("release va-a")
+	d.see(attached("a", func(a *decide.Attachment) { a.Stamped = false }))
+	d.offers()
 }
 
 // One that is attached is not hurried: the list says what is known.
