@@ -60,7 +60,8 @@ func main() {
 	}
 }
 
-// nicest is the lowest priority: others use the machine, too. Tests inherit it.
+// nicest is the lowest priority: others use the machine, too. It is given to each test
+// that is run, since a process sets it for one of its threads only.
 const nicest = 19
 
 func run(o options) error {

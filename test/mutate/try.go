@@ -267,7 +267,7 @@ var errNoticed = errors.New("noticed")
 func (l *lab) run(s *stage, binary string, id int, reached string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), idling*patience)
 	defer cancel()
-	limits := fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memory, int(patience.Seconds()))
+	limits := fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec nice -n %d "$0" "$@"`, memory, int(patience.Seconds()), nicest)
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limits, binary}, s.args...)...)
 	cmd.Dir = filepath.Join(l.root, s.folder)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", envActive+"="+strconv.Itoa(id), envReached+"="+reached)
