@@ -135,9 +135,6 @@ func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) 
 func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 	var found []Violation
 	for v := range s.Volumes() {
-		if !v.ID.IsReal() {
-			continue
-		}
 		plan := a.Plan(s, v.ID, now)
 		for _, step := range plan.Steps {
 			found = append(found, Violation{Invariant: "I6", Volume: v.ID, Node: step.Node, Message: "still to do: " + step.Do.String()})

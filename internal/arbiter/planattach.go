@@ -69,7 +69,7 @@ func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 // volume's now: it was deleted, and one of its name was made for another disk. Attachers
 // find the disk by that name alone (external-attacher, csiDetach).
 func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment) bool {
-	if va == nil || va.PersistentVolume == "" {
+	if va == nil {
 		return false
 	}
 	pv := s.PersistentVolume(va.PersistentVolume)

@@ -53,13 +53,13 @@ func (p *planner) detachUnreported(node *ledger.Node, place *ledger.NodeVolume, 
 	}
 	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
 	if !verdict.Allowed() {
-		if f := force(p.snapshot, p.volume, place, p.now); f.Rule != "" && f.Left > 0 {
+		if f := force(p.snapshot, p.volume, place, p.now); f.Left > 0 {
 			p.recheck(f.Left)
 		}
 		return
 	}
-	since, idle := p.snapshot.Idle(place)
-	if left := otherTurn - p.now.Sub(since); idle && left > 0 {
+	since, _ := p.snapshot.Idle(place)
+	if left := otherTurn - p.now.Sub(since); left > 0 {
 		p.recheck(left)
 		return
 	}

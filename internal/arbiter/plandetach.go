@@ -31,7 +31,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 	}
 	verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now)
 	if !verdict.Allowed() {
-		if f := force(p.snapshot, p.volume, place, p.now); f.Rule != "" && f.Left > 0 {
+		if f := force(p.snapshot, p.volume, place, p.now); f.Left > 0 {
 			p.recheck(f.Left)
 		}
 		p.putBack(node, place, va)
@@ -120,10 +120,10 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 // slot to spare, is not ready or is being drained, or the volume goes away.
 func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVolume) time.Duration {
 	policy := policyOf(p.snapshot, p.volume)
-	since, idle := p.snapshot.Idle(place)
+	since, _ := p.snapshot.Idle(place)
 	left := policy.DetachDelay - p.now.Sub(since)
 	va := place.Own()
-	if left <= 0 || !idle || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
+	if left <= 0 || va == nil || va.Deleting || !ready(node) || node.Draining || !p.required {
 		return 0
 	}
 	if p.sought(h, place) {

@@ -118,7 +118,7 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 // is over at that time, too: without the Lease no later leader knows the outage again.
 func (p *planner) withLease(old ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
 	unread := old.Rule != "" && old.Renewed == 0 && n != nil && n.Exists && old.NodeUID == n.UID && old.Since == n.ReadySince
-	if unread && n.Renewed != 0 && force(p.snapshot, p.volume, place, p.now).over() {
+	if unread && force(p.snapshot, p.volume, place, p.now).over() {
 		old.Renewed = n.Renewed
 	}
 	return old

@@ -161,9 +161,9 @@ func (p *planner) lingers(place *ledger.NodeVolume) bool {
 	if place == nil {
 		return false
 	}
-	since, idle := p.snapshot.Idle(place)
+	since, _ := p.snapshot.Idle(place)
 	left := lingering - p.now.Sub(since)
-	if !idle || left <= 0 {
+	if left <= 0 {
 		return false
 	}
 	p.recheck(left)

@@ -75,7 +75,7 @@ func (p *planner) overdue() *ledger.NodeVolume {
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
 		f := force(p.snapshot, p.volume, place, p.now)
-		if f.Rule == "" || f.Left <= 0 || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
+		if f.Left <= 0 || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
 			continue
 		}
 		if best == nil || f.Elapsed > longest.Elapsed {

@@ -89,10 +89,10 @@ const forcedIn = "It is detached by force in "
 // ForcedIn is how much of a rule's time was left when a message of a Reason was written;
 // false for a message that names no time.
 func ForcedIn(message string) (time.Duration, bool) {
-	_, rest, found := strings.Cut(message, forcedIn)
+	_, rest, _ := strings.Cut(message, forcedIn)
 	text, _, ended := strings.Cut(rest, ";")
 	left, err := time.ParseDuration(text)
-	return left, found && ended && err == nil
+	return left, ended && err == nil
 }
 
 // since is since when, in words, where that is known.

@@ -41,7 +41,7 @@ func (w view) contends(v *ledger.Volume, u ledger.User) bool {
 	switch {
 	case w.onlyLiving:
 		return false
-	case t == nil || t.InDoubt || t.Type == ledger.TypePod:
+	case t.InDoubt || t.Type == ledger.TypePod:
 		return true
 	}
 	if namedInHold(w.snapshot, v, u) {

@@ -99,7 +99,8 @@ func (s Snapshot) Attachment(name string) *Attachment {
 
 // Idle returns since when a NodeVolume has had no pod and no granted ticket, as
 // this process saw it; or when this process first saw the NodeVolume, without one, and
-// not before it had seen everything (Complete). False while it has any.
+// not before it had seen everything (Complete). False, and a time long ago, while it has
+// any.
 func (s Snapshot) Idle(p *NodeVolume) (time.Time, bool) {
 	if p.idle == busy {
 		return time.Time{}, false
