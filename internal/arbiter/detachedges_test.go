@@ -81,6 +81,8 @@ func TestDelayed(t *testing.T) {
 		"somebody is next":      {[]ledger.Event{policy, madeAt("well")}, "dead", 0, 0},
 		"next, and it's shared": {[]ledger.Event{policy, madeAt("well"), sharedDisk}, "dead", 0, time.Minute},
 		"the PV goes away":      {[]ledger.Event{policy, madeAt("well"), ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Deleting: true}}, "", 0, 0},
+		"the PV is gone":        {[]ledger.Event{policy, madeAt("well"), ledger.PersistentVolumeGone{Name: "pv"}}, "", 0, 0},
+		"named by a pod itself": {[]ledger.Event{policy, madeAt("well"), ledger.Pod{UID: "i", Version: "1", Namespace: "shop", Name: "i", Node: "dead", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Inline: disk}}}, ledger.PersistentVolumeGone{Name: "pv"}}, "", 0, time.Minute},
 		"no slot is free":       {[]ledger.Event{policy, madeAt("well"), full}, "", 0, 0},
 		"one slot is free":      {[]ledger.Event{policy, madeAt("well"), roomy}, "", 0, time.Minute},
 		"slots without an end":  {[]ledger.Event{policy, madeAt("well"), endless}, "", 0, time.Minute},

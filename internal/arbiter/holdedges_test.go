@@ -70,18 +70,18 @@ var (
 )
 
 // plannerOf is the planner of the volume, whose hold is as written, given facts.
-func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, hold ledger.Hold, facts ...ledger.Event) *planner {
+func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.Hold, facts ...ledger.Event) *planner {
 	t.Helper()
-	if hold.State == "" {
-		hold.State = ledger.HoldHeld
+	if written.State == "" {
+		written.State = ledger.HoldHeld
 	}
-	s, _, _ := concerned(t, "", heldAt, hold, func(l *ledger.Ledger) {
+	s, _, _ := concerned(t, "", heldAt, written, func(l *ledger.Ledger) {
 		for _, e := range facts {
 			l.Apply(auditTime, e)
 		}
 	})
 	p := a.planner(s, s.Volume(disk), auditTime)
-	p.hold = *p.volume.Hold
+	p.hold = hold(p.volume)
 	return p
 }
 
@@ -96,20 +96,21 @@ func TestLiving(t *testing.T) {
 		facts []ledger.Event
 		want  bool
 	}{
-		"nobody":               {ledger.Hold{}, []ledger.Event{madeAt("well")}, false},
-		"a pod":                {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, true},
-		"one that leaves":      {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, false},
-		"granted":              {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, true},
-		"asks":                 {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, false},
-		"asks, and named":      {named, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true},
-		"leaves, and named":    {ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, false},
-		"at a fenced node":     {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive), nodeAs("well", outOfOrder)}, false},
-		"needs no attachment":  {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive), noAttach}, false},
-		"has to give way":      {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), dataAt("q", "dead", ledger.PodLive)}, false},
-		"nobody else wants it": {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), dataAt("q", "well", ledger.PodLive)}, true},
-		"shared, and others":   {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), dataAt("q", "dead", ledger.PodLive), sharedDisk}, true},
-		"others only ask":      {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), asksAt("q", ledger.TypeManual, "dead")}, true},
-		"the other is not it":  {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow), dataAt("q", "dead", ledger.PodLive)}, true},
+		"nobody":                {ledger.Hold{}, []ledger.Event{madeAt("well")}, false},
+		"a pod":                 {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, true},
+		"one that leaves":       {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, false},
+		"granted":               {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow)}, true},
+		"asks":                  {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, false},
+		"asks, and named":       {named, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true},
+		"leaves, and named":     {ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, false},
+		"at a fenced node":      {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive), nodeAs("well", outOfOrder)}, false},
+		"needs no attachment":   {ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodLive), noAttach}, false},
+		"has to give way":       {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), dataAt("q", "dead", ledger.PodLive)}, false},
+		"nobody else wants it":  {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), dataAt("q", "well", ledger.PodLive)}, true},
+		"shared, and others":    {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), dataAt("q", "dead", ledger.PodLive), sharedDisk}, true},
+		"others only ask":       {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), asksAt("q", ledger.TypeManual, "dead")}, true},
+		"the other yields, too": {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeBackup, "well", grantedNow), asksAt("o", ledger.TypeBackup, "dead", grantedNow)}, true},
+		"the other is not it":   {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well", grantedNow), dataAt("q", "dead", ledger.PodLive)}, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", test.hold, test.facts...)
 		if got := p.living(p.at("well")); got != test.want {

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// byReason has a ticket say why it is not granted.
+func byReason(c ledger.Code) func(*ledger.Ticket) {
+	return func(k *ledger.Ticket) { k.Reason = string(c) }
+}
+
+// codes are the codes of reasons.
+func codes(reasons []Reason) []ledger.Code {
+	var list []ledger.Code
+	for _, r := range reasons {
+		list = append(list, r.Code)
+	}
+	return list
+}
+
+// A ticket that has been told to give way has no promise any more, nor has one that is not a
+// pod's and was told why it waits. What a granted one was told before is over.
+func TestGaveWay(t *testing.T) {
+	for name, test := range map[string]struct {
+		ticket ledger.Ticket
+		want   bool
+	}{
+		"a pod's":                 {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending}, false},
+		"a pod's, not granted":    {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(NotGranted)}, false},
+		"a pod's, held elsewhere": {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(HeldElsewhere)}, false},
+		"a pod's, outranked":      {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(Outranked)}, true},
+		"a pod's, fenced":         {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketPending, Reason: string(NodeFenced)}, true},
+		"granted since":           {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketGranted, Reason: string(Outranked)}, false},
+		"granted, and was fenced": {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketGranted, Reason: string(NodeFenced)}, false},
+		"refused":                 {ledger.Ticket{Type: ledger.TypePod, Phase: ledger.TicketRefused, Reason: string(Outranked)}, false},
+		"another's":               {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending}, false},
+		"another's that waits":    {ledger.Ticket{Type: ledger.TypeManual, Phase: ledger.TicketPending, Reason: string(HeldElsewhere)}, true},
+	} {
+		if got := gaveWay(&test.ticket); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A pod's ticket keeps others from a volume as long as it asks; any other one only while
+// it could be granted.
+func TestWhoContends(t *testing.T) {
+	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
+		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
+	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true, Deleting: true}
+	manual := func(changes ...func(*ledger.Ticket)) []ledger.Event {
+		return []ledger.Event{alive, asksAt("m", ledger.TypeManual, "well", changes...)}
+	}
+	named := []ledger.Requester{{UID: "m"}}
+	for name, test := range map[string]struct {
+		named      []ledger.Requester
+		onlyLiving bool
+		facts      []ledger.Event
+		want       bool
+	}{
+		"it could be granted":           {nil, false, manual(), true},
+		"nobody who asks counts":        {nil, true, manual(), false},
+		"a pod's":                       {nil, false, []ledger.Event{asksAt("m", ledger.TypePod, "nowhere", func(k *ledger.Ticket) { k.Pod = "q" })}, true},
+		"at a node that is not there":   {nil, false, []ledger.Event{asksAt("m", ledger.TypeManual, "nowhere")}, false},
+		"at a node that has gone":       {nil, false, append(manual(), ledger.NodeGone{Name: "well"}), false},
+		"there, and a leader before":    {nil, false, append(manual(), ledger.NodeGone{Name: "well"}, ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m"}), true},
+		"at one that is gone, promised": {named, false, append(manual(), ledger.NodeGone{Name: "well"}), true},
+		"it waits for slots":            {nil, false, manual(byReason(NoFreeSlot)), false},
+		"it waits for others":           {nil, false, manual(byReason(HeldElsewhere)), true},
+		"it waits for the driver":       {nil, false, manual(byReason(DriverNotRegistered)), false},
+		"it was promised, and waits":    {named, false, manual(byReason(NoFreeSlot)), false},
+		"at a fenced node":              {nil, false, append(manual(), nodeAs("well", outOfOrder)), false},
+		"of a claim that goes":          {nil, false, append(manual(), lost), false},
+		"where it can't be used":        {nil, false, append(manual(), zone), false},
+		"somebody lives elsewhere":      {nil, false, append(manual(), dataAt("q", "dead", ledger.PodLive), madeAt("dead")), false},
+		"somebody asks elsewhere":       {nil, false, append(manual(), asksAt("o", ledger.TypeManual, "dead")), true},
+		"its driver attaches nothing":   {nil, false, append(manual(), dataAt("q", "dead", ledger.PodLive), noAttach), true},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{Requesters: test.named}, test.facts...)
+		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Type: ledger.TypePod}, node: "dead", now: auditTime, onlyLiving: test.onlyLiving}
+		if got := w.contends(p.volume, ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A volume at a fenced node is contested by who asks or lives elsewhere, at a node that is
+// not fenced.
+func TestContested(t *testing.T) {
+	there := dataAt("old", "dead", ledger.PodLive)
+	oos := nodeAs("dead", outOfOrder)
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  bool
+	}{
+		"nobody elsewhere":       {[]ledger.Event{there, oos}, false},
+		"a pod elsewhere":        {[]ledger.Event{there, oos, dataAt("q", "well", ledger.PodLive)}, true},
+		"a ticket elsewhere":     {[]ledger.Event{there, oos, asksAt("m", ledger.TypeManual, "well")}, true},
+		"one that leaves":        {[]ledger.Event{there, oos, dataAt("q", "well", ledger.PodTerminating)}, false},
+		"a ghost":                {[]ledger.Event{there, oos, asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "q" }), ledger.TicketGone{ID: ledger.TicketID{Namespace: "shop", Name: "m"}}}, false},
+		"the node is not fenced": {[]ledger.Event{there, dataAt("q", "well", ledger.PodLive)}, false},
+		"the other is fenced":    {[]ledger.Event{there, oos, nodeAs("well", outOfOrder), dataAt("q", "well", ledger.PodLive)}, false},
+		"shared":                 {[]ledger.Event{there, oos, dataAt("q", "well", ledger.PodLive), sharedDisk}, false},
+		"needs no attachment":    {[]ledger.Event{there, oos, dataAt("q", "well", ledger.PodLive), noAttach}, false},
+		"another pod there":      {[]ledger.Event{there, oos, dataAt("q", "dead", ledger.PodLive)}, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, test.facts...)
+		if got := p.contested("dead"); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A granted ticket keeps its grant unless its claim goes, its node is fenced and somebody
+// asks elsewhere, or it was granted away. That its claim is not bound yet, or its volume is
+// not seen, is no reason; only a ticket that is not a pod's needs its claim bound.
+func TestKeepsAGrant(t *testing.T) {
+	claim := func(change func(*ledger.Claim)) ledger.Event {
+		c := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true}
+		change(&c)
+		return c
+	}
+	unbound := claim(func(c *ledger.Claim) { c.PersistentVolume, c.Bound = "", false })
+	ofPod := func(k *ledger.Ticket) { k.Pod, k.PodName = "q", "q" }
+	for name, test := range map[string]struct {
+		kind  ledger.TicketType
+		facts []ledger.Event
+		want  []ledger.Code
+	}{
+		"nothing has changed":       {ledger.TypeManual, nil, nil},
+		"its claim goes":            {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Deleting = true })}, []ledger.Code{ClaimDeleting}},
+		"its claim is lost":         {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Lost, c.Bound = true, false })}, []ledger.Code{ClaimLost}},
+		"its claim is unbound":      {ledger.TypeManual, []ledger.Event{unbound}, []ledger.Code{ClaimUnbound}},
+		"unbound, of a pod":         {ledger.TypePod, []ledger.Event{unbound}, nil},
+		"its volume is not seen":    {ledger.TypeManual, []ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, nil},
+		"its node is fenced":        {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder)}, nil},
+		"fenced, and wanted":        {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{NodeFenced}},
+		"granted elsewhere":         {ledger.TypeManual, []ledger.Event{ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", Node: "dead", State: ledger.HoldHeld, Transitions: 2}}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{Outranked}},
+		"no hold, wanted elsewhere": {ledger.TypeManual, []ledger.Event{ledger.HoldGone{Volume: disk}, nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, nil},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Transitions: 1}, append([]ledger.Event{alive, asksAt("m", test.kind, "well", grantedNow, ofPod)}, test.facts...)...)
+		v := Arbiter{}.Keeps(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
+		if got := codes(v.Reasons); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// Beside another controller a ticket that is not a pod's has only what is attached for a
+// pod, unless Moorage attaches before the bind.
+func TestForPodsOnly(t *testing.T) {
+	beside := Arbiter{Cooperative: true}
+	for name, test := range map[string]struct {
+		arbiter Arbiter
+		kind    ledger.TicketType
+		facts   []ledger.Event
+		want    bool
+	}{
+		"nothing is attached": {beside, ledger.TypeManual, nil, true},
+		"alone":               {Arbiter{}, ledger.TypeManual, nil, false},
+		"before the bind":     {Arbiter{Cooperative: true, BeforeBind: true}, ledger.TypeManual, nil, false},
+		"a pod's":             {beside, ledger.TypePod, nil, false},
+		"attached there":      {beside, ledger.TypeManual, []ledger.Event{madeAt("well")}, false},
+		"attached elsewhere":  {beside, ledger.TypeManual, []ledger.Event{madeAt("dead")}, true},
+		"being detached":      {beside, ledger.TypeManual, []ledger.Event{madeAt("well", goes)}, true},
+		"needs no attachment": {beside, ledger.TypeManual, []ledger.Event{noAttach}, false},
+		"is not there yet":    {beside, ledger.TypeManual, []ledger.Event{ledger.StorageClass{Name: "c", Version: "1", Driver: "d"}, ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "c"}}, false},
+		"of iSCSI":            {beside, ledger.TypeManual, []ledger.Event{ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}}, false},
+	} {
+		p := plannerOf(t, test.arbiter, "well", ledger.Hold{}, append([]ledger.Event{asksAt("m", test.kind, "well")}, test.facts...)...)
+		got := test.arbiter.forPodsOnly(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}))
+		if len(got) > 0 != test.want || test.want && (got[0].Code != AttachedForPods || got[0].Node != "well" || got[0].Claim != "data") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Why no attachment has been made where nothing is in its way.
+func TestNotBegun(t *testing.T) {
+	pending := ledger.Hold{State: ledger.HoldDetachPending, Reason: NodeUnreachable}
+	migrate := []ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, asksAt("m", ledger.TypeLiveMigration, "well", grantedNow)}
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		hold   ledger.Hold
+		facts  []ledger.Event
+		want   ledger.Code
+	}{
+		"held here":                {"well", ledger.Hold{}, nil, Attaching},
+		"held elsewhere":           {"dead", ledger.Hold{}, nil, NotGranted},
+		"elsewhere, and migrates":  {"dead", ledger.Hold{}, migrate, Attaching},
+		"elsewhere, and shared":    {"dead", ledger.Hold{}, []ledger.Event{sharedDisk}, Attaching},
+		"no hold":                  {"well", ledger.Hold{}, []ledger.Event{ledger.HoldGone{Volume: disk}}, Attaching},
+		"it waits for the node":    {"well", pending, []ledger.Event{nodeAs("well", silent)}, NodeUnreachable},
+		"which is back":            {"well", pending, nil, Attaching},
+		"it waits for other words": {"well", ledger.Hold{State: ledger.HoldDetachPending, Reason: InUse}, []ledger.Event{nodeAs("well", silent)}, Attaching},
+		"it is held, and silent":   {"well", ledger.Hold{State: ledger.HoldHeld, Reason: NodeUnreachable}, []ledger.Event{nodeAs("well", silent)}, Attaching},
+		"waits elsewhere, migrate": {"dead", pending, append(migrate, nodeAs("well", silent)), Attaching},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, append([]ledger.Event{dataAt("q", "well", ledger.PodLive)}, test.facts...)...)
+		if got := p.notBegun(p.at("well"), Reason{Claim: "data"}); got.Code != test.want || got.Claim != "data" {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+}
+
+// What a need that has led to no volume at a node waits for.
+func TestUndecided(t *testing.T) {
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, dataAt("q", "well", ledger.PodLive), dataAt("r", "dead", ledger.PodTerminating))
+	for name, test := range map[string]struct {
+		link ledger.Link
+		at   *ledger.NodeVolume
+		want ledger.Code
+	}{
+		"somebody has it":      {ledger.LinkUnbound, p.at("well"), ClaimUnbound},
+		"and it is bound":      {ledger.LinkVolume, p.at("well"), NotGranted},
+		"nobody is there":      {ledger.LinkUnbound, nil, NotGranted},
+		"somebody leaves only": {ledger.LinkUnbound, p.at("dead"), NotGranted},
+	} {
+		if got := undecided(p.snapshot, Need{Link: test.link}, test.at); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+	for name, n := range map[ledger.Code]*ledger.Node{
+		NodeMissing:   {},
+		NodeUnmanaged: {Exists: true},
+		NotReported:   {Exists: true, NodeState: ledger.NodeState{Managed: true}},
+	} {
+		if got := unreported(n); got != name {
+			t.Errorf("it is not reported by %s, want %s", got, name)
+		}
+	}
+	if got := unreported(nil); got != NodeMissing {
+		t.Errorf("it is not reported by %s where no node is known", got)
+	}
+}
+
+// Of each code so many reasons are kept, those that come first.
+func TestAtMost(t *testing.T) {
+	of := func(code ledger.Code, claims ...string) (list []Reason) {
+		for _, claim := range claims {
+			list = append(list, Reason{Code: code, Claim: claim})
+		}
+		return list
+	}
+	for _, test := range []struct{ is, want []Reason }{
+		{of(InUse, "a", "b"), of(InUse, "a", "b")},
+		{of(InUse, "a", "b", "c"), of(InUse, "a", "b")},
+		{slices.Concat(of(InUse, "a", "b", "c"), of(Detaching, "d", "e", "f")), slices.Concat(of(InUse, "a", "b"), of(Detaching, "d", "e"))},
+		{slices.Concat(of(InUse, "a"), of(Detaching, "d", "e")), slices.Concat(of(InUse, "a"), of(Detaching, "d", "e"))},
+	} {
+		if got := atMost(2, slices.Clone(test.is)); !slices.Equal(got, test.want) {
+			t.Errorf("%+v\nwant %+v", got, test.want)
+		}
+	}
+}
+
+// A code that is none of the arbiter's waits, and nothing is known of it.
+func TestUnknownCode(t *testing.T) {
+	r := Reason{Code: "Odd", Node: "well"}
+	if r.LiftedByEviction("well") || Transient("Odd") || CallOf("Odd") != CallNone || outcomeOf("Odd") != Wait || (Verdict{Reasons: []Reason{r}}).WaitsForOthers() || r.OfNodes() != "node(s) unfit: Odd" {
+		t.Errorf("%+v of %q", rowOf("Odd"), r.OfNodes())
+	}
+}
+
+// A ticket is satisfied when it is granted and each of its volumes may be mounted; beside
+// another controller that it is attached will do.
+func TestSatisfiedByWhat(t *testing.T) {
+	held := ledger.Hold{State: ledger.HoldHeld, NodeUID: "w"}
+	for name, test := range map[string]struct {
+		arbiter Arbiter
+		phase   ledger.TicketPhase
+		facts   []ledger.Event
+		want    []ledger.Code
+	}{
+		"not granted":            {Arbiter{}, ledger.TicketPending, []ledger.Event{madeAt("well"), nodeAs("well", reporting)}, []ledger.Code{NotGranted}},
+		"not attached":           {Arbiter{}, ledger.TicketGranted, nil, []ledger.Code{Attaching}},
+		"not reported":           {Arbiter{}, ledger.TicketGranted, []ledger.Event{madeAt("well")}, []ledger.Code{NotReported}},
+		"not reported, beside":   {Arbiter{Cooperative: true}, ledger.TicketGranted, []ledger.Event{madeAt("well")}, nil},
+		"not attached, beside":   {Arbiter{Cooperative: true}, ledger.TicketGranted, nil, []ledger.Code{Attaching}},
+		"attached, and reported": {Arbiter{}, ledger.TicketGranted, []ledger.Event{madeAt("well"), nodeAs("well", reporting)}, nil},
+		"attach refused":         {Arbiter{}, ledger.TicketGranted, []ledger.Event{madeAt("well", refusedToCome)}, []ledger.Code{AttachFailed}},
+		"being detached":         {Arbiter{}, ledger.TicketGranted, []ledger.Event{madeAt("well", goes)}, []ledger.Code{Detaching}},
+		"begun":                  {Arbiter{}, ledger.TicketGranted, []ledger.Event{madeAt("well", func(a *ledger.Attachment) { a.Attached = false })}, []ledger.Code{Attaching}},
+		"the node is fenced":     {Arbiter{}, ledger.TicketGranted, []ledger.Event{madeAt("well"), nodeAs("well", outOfOrder)}, []ledger.Code{NodeFenced}},
+	} {
+		p := plannerOf(t, test.arbiter, "well", held, append([]ledger.Event{alive, asksAt("m", ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Phase = test.phase })}, test.facts...)...)
+		v := test.arbiter.Satisfied(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
+		if got := codes(v.Reasons); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// Fit asks what else keeps an exclusive volume back; who grants does that by itself, who
+// looks only at the living does not, nor is there anything to ask of what is no volume yet.
+func TestHeldBack(t *testing.T) {
+	p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, alive, dataAt("q", "dead", ledger.PodLive), madeAt("dead"))
+	need := Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}
+	w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Type: ledger.TypePod}, node: "well", now: auditTime}
+	if got := w.heldBack(p.volume, need); len(got) != 1 || got[0].Code != HeldElsewhere || got[0].Node != "dead" || got[0].Who.UID != "q" {
+		t.Errorf("held back by %+v", got)
+	}
+	living, granting, own := w, w, w
+	living.onlyLiving = true
+	granting.queue = Arbiter{}.Queue(p.snapshot, "well", auditTime)
+	own.request.Pod = "q"
+	placeholder := &ledger.Volume{ID: ledger.UnboundClaim("d", "u"), NodeVolumes: p.volume.NodeVolumes, Hold: p.volume.Hold}
+	if got := slices.Concat(living.heldBack(p.volume, need), granting.heldBack(p.volume, need), w.heldBack(placeholder, need)); len(got) > 0 {
+		t.Errorf("held back by %+v", got)
+	}
+	if got := own.heldBack(p.volume, need); len(got) != 1 || got[0].Who.UID == "q" {
+		t.Errorf("held back by itself: %+v", got)
+	}
+}
+
+// A verdict says of a few tickets that they keep a volume, in the order of their rank, and
+// of no refused one.
+func TestBlockersAreThoseThatRankBefore(t *testing.T) {
+	var facts []ledger.Event
+	for i := range 40 {
+		facts = append(facts, asksAt("t"+strconv.Itoa(i), ledger.TypePod, "dead", func(k *ledger.Ticket) {
+			k.Pod, k.Created = "q"+strconv.Itoa(i), int64(i)
+			if i%10 == 0 {
+				k.Phase = ledger.TicketRefused
+			}
+		}))
+	}
+	for created, want := range map[int64]int{0: 0, 1: 0, 2: 1, 16: 14, 18: 16, 30: fewUsers} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append(facts, alive)...)
+		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Who: ledger.Requester{UID: "asks"}, Type: ledger.TypePod, Created: created}, node: "well", now: auditTime, queue: Arbiter{}.Queue(p.snapshot, "well", auditTime)}
+		got, _ := w.others(p.volume, ledger.AccessNode, Need{Name: "data", Volume: disk}, HeldElsewhere)
+		if len(got) != want {
+			t.Errorf("created at %d: %d keep it, want %d", created, len(got), want)
+		}
+		w.queue = nil // a scheduler counts who asks later, too
+		if got, _ := w.others(p.volume, ledger.AccessNode, Need{Name: "data", Volume: disk}, HeldElsewhere); len(got) != fewUsers {
+			t.Errorf("%d keep it from a scheduler's request, want %d", len(got), fewUsers)
+		}
+	}
+}
+
+// A rule of force that takes the time it takes: at once where the policy says so, and
+// without any time where the volume was taken by that rule before.
+func TestPodGoneRule(t *testing.T) {
+	after := func(d time.Duration) ledger.Event {
+		return ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterPodGone: &d}
+	}
+	taken := func(rule string) ledger.Hold {
+		return ledger.Hold{Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: rule, Since: 40, Renewed: 7}}}
+	}
+	for name, test := range map[string]struct {
+		hold  ledger.Hold
+		facts []ledger.Event
+		rule  string
+		over  bool
+		limit time.Duration
+	}{
+		"by default":                {ledger.Hold{}, nil, AfterPodGone, false, DefaultAfterPodGone},
+		"after a minute":            {ledger.Hold{}, []ledger.Event{after(time.Minute)}, AfterPodGone, false, time.Minute},
+		"at once":                   {ledger.Hold{}, []ledger.Event{after(0)}, AfterPodGone, true, 0},
+		"never":                     {ledger.Hold{}, []ledger.Event{after(never)}, "", false, 0},
+		"somebody uses it":          {ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "", false, 0},
+		"somebody leaves it":        {ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodTerminating)}, "", false, 0},
+		"somebody asks for it":      {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "dead")}, AfterPodGone, false, DefaultAfterPodGone},
+		"the node is Ready":         {ledger.Hold{}, []ledger.Event{nodeAs("dead", using)}, "", false, 0},
+		"taken by it":               {taken(AfterPodGone), nil, AfterPodGone, true, 0},
+		"taken by another rule":     {taken(OutOfService), nil, AfterPodGone, false, DefaultAfterPodGone},
+		"taken, and attached anew":  {taken(AfterPodGone), []ledger.Event{madeAt("dead")}, AfterPodGone, true, DefaultAfterPodGone},
+		"attached anew, by another": {taken(OutOfService), []ledger.Event{madeAt("dead")}, AfterPodGone, false, DefaultAfterPodGone},
+	} {
+		away := nodeAs("dead", silent, using, func(n *ledger.NodeState) { n.Version, n.ReadySince = "4", 40 })
+		p := plannerOf(t, Arbiter{}, "", test.hold, append([]ledger.Event{away, ledger.NodeLease{Node: "dead", Renewed: 7}}, test.facts...)...)
+		got := podGone(p.snapshot, p.volume, p.at("dead"), auditTime)
+		if got.Rule != test.rule || got.over() != test.over || got.Limit != test.limit {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
