@@ -104,11 +104,9 @@ func (l *Ledger) inlineAccess(v *Volume) Access {
 	most := AccessUnknown
 	for i := range v.NodeVolumes {
 		for _, u := range v.NodeVolumes[i].Users {
-			p := l.facts.pods.get(u.Pod)
-			if u.Pod == "" || p == nil {
-				continue
+			if p := l.facts.pods.get(u.Pod); p != nil {
+				most = max(most, p.inline[v.ID])
 			}
-			most = max(most, p.inline[v.ID])
 		}
 	}
 	return most

@@ -171,7 +171,7 @@ func (FencesInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		for _, f := range v.Hold.Fences {
 			// With a rule it is not put back before the hold says that the rule has ended:
 			// as long as the node reports it, it was not taken out yet.
-			if p := v.NodeVolume(f.Node); p != nil && f.InUse && (f.Rule == "" || !p.Reported) {
+			if p := v.NodeVolume(f.Node); p != nil && (f.Rule == "" || !p.Reported) {
 				list = append(list, at{v.ID, f.Node})
 			}
 		}
@@ -220,7 +220,7 @@ func (p *NodeVolume) stillMeant(f Fence) bool {
 // before may be there, and the kubelet does not count it.
 func (l *Ledger) doubtAgain(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if volume := l.facts.volumes.get(v); volume != nil {
-		if f, found := volume.Hold.Fence(n); found && f.Rule == "" {
+		if f, _ := volume.Hold.Fence(n); f.Rule == "" {
 			l.doubtFenced(now, t, v, n)
 		}
 	}

@@ -26,5 +26,6 @@
 // back, from the seed that is printed; drawn again, it is the same.
 //
 // A survivor that is none, since the change makes no difference, stands in
-// testdata/explained.txt with the reason why.
+// testdata/explained.txt with the reason why; FUNCTION: * stands for all of a function,
+// such as one that calculates a hash.
 package main

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -13,6 +14,10 @@ const equal outcome = "makes no difference"
 
 // explained are mutants that make no difference, by their key, and why.
 type explained map[string]string
+
+// ofAll ends the key of all mutants of a function of which none makes a difference as
+// long as no test notices.
+const ofAll = ": *"
 
 // readExplained reads a list of mutants: a line for the key, and one with a tab
 // before it that says why. Empty lines, and those with a #, are left out.
@@ -40,7 +45,7 @@ func (e explained) stale(codes []*code) {
 	keys := map[string]bool{}
 	for _, of := range codes {
 		for _, m := range of.mutants {
-			keys[m.key()] = true
+			keys[m.key()], keys[m.file+" "+m.function+ofAll] = true, true
 		}
 	}
 	for key := range e {
@@ -50,4 +55,7 @@ func (e explained) stale(codes []*code) {
 	}
 }
 
-func (e explained) has(m mutant) bool { return e[m.key()] != "" }
+// why says why a mutant makes no difference; empty where that is not explained.
+func (e explained) why(m mutant) string {
+	return cmp.Or(e[m.key()], e[m.file+" "+m.function+ofAll])
+}

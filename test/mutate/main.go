@@ -189,8 +189,8 @@ func (l *lab) all(list []mutant, known explained, to io.Writer, parallel int) er
 		group.Go(func() {
 			for m := range next {
 				is, by, err := l.try(m)
-				if is == survived && known.has(m) {
-					is, by = equal, known[m.key()]
+				if why := known.why(m); is == survived && why != "" {
+					is, by = equal, why
 				}
 				lock.Lock()
 				if err != nil && first == nil {

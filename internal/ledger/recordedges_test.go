@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is packed of an attachment is what is unpacked, whatever its fields are; and what
+// nearly all have takes no more room than the record itself.
+func TestPackedAttachments(t *testing.T) {
+	usual := Attachment{
+		UID: "01234567-89ab-cdef-0123-456789abcdef", Version: "12", Driver: "disk", Node: "n", PersistentVolume: "pv", NodeID: "i-1", Transitions: 3,
+		Attached: true, Ours: true, Name: AttachmentName(VolumeID{"disk", "h"}, "n"),
+	}
+	for name, test := range map[string]struct {
+		change func(*Attachment)
+		odd    bool
+	}{
+		"as usual":               {func(*Attachment) {}, false},
+		"no transitions":         {func(a *Attachment) { a.Transitions = 0 }, false},
+		"as many as there are":   {func(a *Attachment) { a.Transitions = math.MaxUint32 }, false},
+		"more than there are":    {func(a *Attachment) { a.Transitions = math.MaxUint32 + 1 }, true},
+		"fewer than none":        {func(a *Attachment) { a.Transitions = -1 }, true},
+		"no version":             {func(a *Attachment) { a.Version = "" }, false},
+		"a version in letters":   {func(a *Attachment) { a.Version = "a12" }, true},
+		"a version with a zero":  {func(a *Attachment) { a.Version = "012" }, true},
+		"a UID in capitals":      {func(a *Attachment) { a.UID = strings.ToUpper(a.UID) }, true},
+		"a short UID":            {func(a *Attachment) { a.UID = "u" }, true},
+		"no UID":                 {func(a *Attachment) { a.UID = "" }, false},
+		"a name of its own":      {func(a *Attachment) { a.Name = "theirs" }, true},
+		"another driver's":       {func(a *Attachment) { a.Driver = "other" }, true},
+		"it could not be":        {func(a *Attachment) { a.AttachError = CallError{Code: 9, Message: "no"} }, true},
+		"it could not end":       {func(a *Attachment) { a.DetachError = CallError{Code: 9, Message: "no"} }, true},
+		"since when it goes":     {func(a *Attachment) { a.DeletedAt = 7 }, true},
+		"being deleted":          {func(a *Attachment) { a.Deleting = true }, false},
+		"of a pod's own volume":  {func(a *Attachment) { a.Inline, a.PersistentVolume = VolumeID{"disk", "h"}, "" }, false},
+		"wanted and confirmed":   {func(a *Attachment) { a.Wanted, a.Confirmed = true, true }, false},
+		"neither ours, nor done": {func(a *Attachment) { a.Ours, a.Attached = false, false }, false},
+	} {
+		a := usual
+		test.change(&a)
+		r := a.pack("h", &machine{"n", "disk", a.NodeID}, a.PersistentVolume, a.Name == usual.Name)
+		a.own = a.Name == usual.Name
+		if got := r.unpack(); *got != a || (r.odd != nil) != test.odd {
+			t.Errorf("%s: %+v\nwant %+v (odd: %t)", name, *got, a, r.odd != nil)
+		}
+		if !r.named(a.Name) || r.named(a.Name+"x") || r.named("csi-") {
+			t.Errorf("%s: it is not named %s", name, a.Name)
+		}
+		if !r.is(a.UID) || r.is("another") || r.is("01234567-89ab-cdef-0123-456789abcdee") || a.UID != "" && r.is("") {
+			t.Errorf("%s: it is not the one of UID %q", name, a.UID)
+		}
+	}
+}
+
+// A record is older than what comes after it, by numbers where both are, else by what
+// Newer says of texts.
+func TestOlderRecords(t *testing.T) {
+	for _, is := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615"} {
+		for _, next := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615"} {
+			a := Attachment{Version: is}
+			r := a.pack("h", &machine{}, "", false)
+			if got, want := r.olderThan(next), Newer(next, is); got != want {
+				t.Errorf("%q is older than %q: %t, want %t", is, next, got, want)
+			}
+		}
+	}
+}
+
+// An attachment's usual name is its prefix and 64 lower-case hexadecimal digits.
+func TestUsualNames(t *testing.T) {
+	digest := strings.Repeat("0189abcf", 8)
+	for name, want := range map[string]bool{
+		"csi-" + digest: true, "": false, "csi-": false, digest: false, "xsi-" + digest: false, "csi-" + digest[1:]: false, "csi-" + digest + "0": false,
+		"csi-" + digest[:63] + "g": false, "csi-" + digest[:63] + "A": false, "csi-/" + digest[1:]: false, "csi-:" + digest[1:]: false, "csi-`" + digest[1:]: false,
+		digest + "0000": false,
+	} {
+		if got := usualName(name); got != want {
+			t.Errorf("%q: %t", name, got)
+		}
+	}
+	v := VolumeID{"disk", "h"}
+	if name := AttachmentName(v, "n"); !leadsTo(name, v, "n") || leadsTo(name, v, "m") || leadsTo(name, VolumeID{"disk", "i"}, "n") || leadsTo("theirs", v, "n") {
+		t.Error("a name leads elsewhere")
+	}
+	if v := UnboundClaim("disk", "u"); leadsTo(AttachmentName(v, "n"), v, "n") {
+		t.Error("a name leads to what is no volume")
+	}
+}
+
+// What a label may say, by the characters at the edges of what is allowed.
+func TestLabelValues(t *testing.T) {
+	for v, want := range map[string]bool{
+		"": true, "a": true, "z": true, "A": true, "Z": true, "0": true, "9": true, "a-b": true, "a.b": true, "a_b": true, "a--b": true,
+		"-a": false, "a-": false, ".a": false, "a.": false, "_a": false, "a_": false, "-": false,
+		"a/b": false, "a:b": false, "a@b": false, "a[b": false, "a`b": false, "a{b": false, "a b": false, "é": false, "a,b": false, "a^b": false,
+		strings.Repeat("a", 63): true, strings.Repeat("a", 64): false,
+	} {
+		if got := labelValue(v); got != want {
+			t.Errorf("%q: %t", v, got)
+		}
+	}
+}
+
+// Where attachments wait for their volume, and not where only a hold names the node.
+func TestUnmatchedNodes(t *testing.T) {
+	l := New()
+	l.Apply(start, HoldSeen{VolumeID{"disk", "held"}, Hold{Version: "1", Node: "m"}})
+	if got := l.unmatchedNodes("disk"); len(got) != 0 {
+		t.Errorf("attachments wait at %q", got)
+	}
+	for _, driver := range []string{"disk", "other"} {
+		l.Apply(start, Attachment{Name: AttachmentName(VolumeID{driver, "h"}, NodeName("n-"+driver)), UID: "u", Version: "1", Driver: driver, Node: NodeName("n-" + driver), PersistentVolume: "unseen"})
+	}
+	if got := l.unmatchedNodes("disk"); !slices.Equal(got, []NodeName{"n-disk"}) {
+		t.Errorf("attachments wait at %q, want n-disk", got)
+	}
+}
+
+// Since when a ticket is interrupted counts from when its present number of
+// interruptions was seen, of the same ticket.
+func TestInterruptedSince(t *testing.T) {
+	later := start.Add(time.Minute)
+	ticket := func(version, uid string, times int64) Ticket {
+		return Ticket{ID: TicketID{"ns", "t"}, UID: uid, Version: version, Type: TypeManual, Node: "n", Interruptions: times}
+	}
+	for name, test := range map[string]struct {
+		next Ticket
+		want time.Time
+	}{
+		"as often as before": {ticket("2", "t", 1), start},
+		"once more":          {ticket("2", "t", 2), later},
+		"another ticket":     {ticket("2", "u", 1), later},
+		"seen again":         {ticket("1", "t", 1), start},
+	} {
+		l := New()
+		l.Apply(start, ticket("1", "t", 1))
+		l.Apply(later, test.next)
+		s := l.Snapshot()
+		if got := s.Interrupted(s.Ticket(TicketID{"ns", "t"})); !got.Equal(test.want) {
+			t.Errorf("%s: since %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A ticket waits at the node that it names, only while it is pending.
+func TestWhereTicketsWait(t *testing.T) {
+	id := TicketID{"ns", "t"}
+	ticket := func(version string, n NodeName, phase TicketPhase) Event {
+		return Ticket{ID: id, UID: "t", Version: version, Type: TypeManual, Node: n, Phase: phase, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	}
+	for name, test := range map[string]struct {
+		next  Event
+		waits []NodeName
+	}{
+		"as before":      {ticket("2", "n", TicketPending), []NodeName{"n"}},
+		"at another one": {ticket("2", "m", TicketPending), []NodeName{"m"}},
+		"granted":        {ticket("2", "n", TicketGranted), nil},
+		"refused":        {ticket("2", "n", TicketRefused), nil},
+		"gone":           {TicketGone{id}, nil},
+		"an older one":   {ticket("1", "m", TicketPending), []NodeName{"n"}},
+	} {
+		l := New()
+		for _, e := range []Event{proofNode("n", "1"), proofNode("m", "1"), ticket("1", "n", TicketPending), test.next} {
+			l.Apply(start, e)
+		}
+		var waits []NodeName
+		for _, n := range []NodeName{"n", "m"} {
+			if slices.Contains(l.Snapshot().Node(n).Tickets, id) {
+				waits = append(waits, n)
+			}
+		}
+		if !slices.Equal(waits, test.waits) {
+			t.Errorf("%s: it waits at %q, want %q", name, waits, test.waits)
+		}
+	}
+}
+
+// Who takes a step has heard nothing new by what it proves itself.
+func TestOwnEvents(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	for _, e := range []Event{AttachSent{v, "n"}, AttachResolved{v, "n"}, Unreported{Volume: v, Node: "n"}, Unwanted{Volume: v, Node: "n"}, HoldBoots{}} {
+		if l := New(); !l.Apply(start, e).Own {
+			t.Errorf("%T is news", e)
+		}
+	}
+	if New().Apply(start, proofNode("n", "1")).Own {
+		t.Error("a node is no news")
+	}
+}
+
+// That a hold has come or gone touches its volume, whatever else is known of that.
+func TestHoldsTouchTheirVolume(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	for _, stays := range []bool{false, true} {
+		l := New()
+		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+		if got := l.Apply(start, HoldSeen{v, Hold{Version: "1", Node: "n", Stays: stays}}).Volumes; !slices.Contains(got, v) {
+			t.Errorf("a hold touches %v", got)
+		}
+		if got := l.Apply(start, HoldGone{v}).Volumes; !slices.Contains(got, v) {
+			t.Errorf("that a hold has gone touches %v", got)
+		}
+	}
+	l := New()
+	if got := l.Apply(start, HoldGone{v}).Volumes; len(got) > 0 {
+		t.Errorf("that a hold has gone that was never seen touches %v", got)
+	}
+}
+
+// A node is forgotten when it has gone and holds nothing: no CSINode, no volume, no ticket
+// that waits there.
+func TestForgottenNodes(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	drivers := NodeDrivers{Node: "n", Version: "1", Drivers: []DriverOnNode{{Name: "disk", Limit: 2}}}
+	ticket := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n"}
+	full := Attachment{Name: "full", UID: "f", Version: "1", Driver: "disk", Node: "n", Inline: v, AttachError: CallError{Code: ResourceExhausted, Message: "full"}}
+	for name, test := range map[string]struct {
+		events []Event
+		known  bool
+	}{
+		"gone":                         {nil, false},
+		"with its drivers":             {[]Event{drivers}, true},
+		"without them":                 {[]Event{drivers, NodeDriversGone{"n"}}, false},
+		"with a volume":                {[]Event{proofAttachment(v, "n", "a", "1")}, true},
+		"with a volume gone":           {[]Event{proofAttachment(v, "n", "a", "1"), AttachmentGone{AttachmentName(v, "n")}}, false},
+		"with a ticket":                {[]Event{ticket}, true},
+		"with a ticket gone":           {[]Event{ticket, TicketGone{ticket.ID}}, false},
+		"it was full, and is no more":  {[]Event{full, AttachmentGone{"full"}, RefusalsOver{start}}, false},
+		"with a hold that gives it it": {[]Event{HoldSeen{v, Hold{Version: "1", Node: "n"}}}, false},
+	} {
+		l := New()
+		for _, e := range append([]Event{proofNode("n", "1")}, test.events...) {
+			l.Apply(start, e)
+		}
+		l.Apply(start, NodeGone{"n"})
+		if got := l.Snapshot().Node("n") != nil; got != test.known {
+			t.Errorf("%s: known: %t", name, got)
+		}
+	}
+}
+
+// What was proved by force at a node is void when the rule ends: the node is Ready, is
+// another one, loses its taint, or its kubelet is heard of.
+func TestForceEnds(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	state := func(version string, ready Readiness, change func(*NodeState)) NodeState {
+		n := proofNode("n", version)
+		n.Ready = ready
+		change(&n)
+		return n
+	}
+	is := func(*NodeState) {}
+	tainted := func(n *NodeState) { n.OutOfService = true }
+	for name, test := range map[string]struct {
+		before, after NodeState
+		forced, void  bool
+	}{
+		"goes on":                 {state("2", ReadyUnknown, is), state("3", ReadyUnknown, is), true, false},
+		"Ready":                   {state("2", ReadyUnknown, is), state("3", ReadyTrue, is), true, true},
+		"made again":              {state("2", ReadyUnknown, is), state("3", ReadyUnknown, func(n *NodeState) { n.UID = "m" }), true, true},
+		"the taint goes":          {state("2", ReadyUnknown, tainted), state("3", ReadyUnknown, is), true, true},
+		"the taint stays":         {state("2", ReadyUnknown, tainted), state("3", ReadyUnknown, tainted), true, false},
+		"a taint comes":           {state("2", ReadyUnknown, is), state("3", ReadyUnknown, tainted), true, false},
+		"its kubelet writes":      {state("2", ReadyUnknown, is), state("3", ReadyFalse, is), true, true},
+		"Ready, and not by force": {state("2", ReadyUnknown, is), state("3", ReadyTrue, is), false, false},
+	} {
+		l := New()
+		for _, e := range []Event{PersistentVolume{Name: "pv", Version: "1", Volume: v}, test.before, proofAttachment(v, "n", "a", "2")} {
+			l.Apply(start, e)
+		}
+		l.Apply(start, Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "2", Forced: test.forced})
+		if l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage != ProofUnreported {
+			t.Fatalf("%s: nothing is proved", name)
+		}
+		l.Apply(start.Add(time.Second), test.after)
+		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage == ProofNone; got != test.void {
+			t.Errorf("%s: void: %t", name, got)
+		}
+	}
+}
