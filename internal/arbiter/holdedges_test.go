@@ -43,6 +43,7 @@ func nodeAs(name ledger.NodeName, changes ...func(*ledger.NodeState)) ledger.Eve
 	uid := map[ledger.NodeName]string{"well": "w", "dead": "x"}[name]
 	n := ledger.NodeState{Name: name, UID: uid, Version: "5", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
 	for _, change := range changes {
+		n.Version = "6"
 		change(&n)
 	}
 	return n
