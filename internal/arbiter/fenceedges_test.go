@@ -237,3 +237,31 @@ func TestVolumeGrantedOfTheUnknown(t *testing.T) {
 		}
 	}
 }
+
+// What a need waits for after the grant: its claim's volume, and that the hold gives it to
+// the node, now or next, or by a live migration.
+func TestVolumeGrantedByTheHold(t *testing.T) {
+	migrate := []ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, asksAt("m", ledger.TypeLiveMigration, "well", grantedNow)}
+	for name, test := range map[string]struct {
+		heldAt, next ledger.NodeName
+		link         ledger.Link
+		facts        []ledger.Event
+		want         ledger.Code
+	}{
+		"held here":              {"well", "", ledger.LinkVolume, nil, ""},
+		"next here":              {"dead", "well", ledger.LinkVolume, nil, ""},
+		"held elsewhere":         {"dead", "", ledger.LinkVolume, nil, NotGranted},
+		"elsewhere, it migrates": {"dead", "", ledger.LinkVolume, migrate, ""},
+		"no hold":                {"well", "", ledger.LinkVolume, []ledger.Event{ledger.HoldGone{Volume: disk}}, NotGranted},
+		"not bound yet":          {"well", "", ledger.LinkUnbound, nil, ClaimUnbound},
+		"not seen":               {"well", "", ledger.LinkUnseen, nil, VolumeMissing},
+		"needs no attachment":    {"dead", "", ledger.LinkVolume, []ledger.Event{noAttach}, ""},
+		"shared":                 {"dead", "", ledger.LinkVolume, []ledger.Event{sharedDisk}, ""},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, ledger.Hold{Next: ledger.Promise{Node: test.next}}, test.facts...)
+		v := Arbiter{}.VolumeGranted(p.snapshot, Need{Name: "data", Volume: disk, Link: test.link}, "well")
+		if v.First().Code != test.want || v.Allowed() != (test.want == "") {
+			t.Errorf("%s: %+v, want %q", name, v, test.want)
+		}
+	}
+}

@@ -284,3 +284,118 @@ func TestForceEnds(t *testing.T) {
 		}
 	}
 }
+
+// What an event touches is named once, and all of it.
+func TestTouchedNamesAll(t *testing.T) {
+	var touched Touched
+	for _, handle := range []string{"", "a", "b", "a", "c", "b"} {
+		v := VolumeID{}
+		if handle != "" {
+			v = VolumeID{"disk", handle}
+		}
+		touched.volume(v)
+		touched.node(NodeName(handle))
+		touched.ticket(TicketID{"ns", handle})
+	}
+	if want := []VolumeID{{"disk", "a"}, {"disk", "b"}, {"disk", "c"}}; !slices.Equal(touched.Volumes, want) {
+		t.Errorf("volumes %v, want %v", touched.Volumes, want)
+	}
+	if want := []NodeName{"a", "b", "c"}; !slices.Equal(touched.Nodes, want) {
+		t.Errorf("nodes %v, want %v", touched.Nodes, want)
+	}
+	if want := []TicketID{{"ns", ""}, {"ns", "a"}, {"ns", "b"}, {"ns", "c"}}; !slices.Equal(touched.Tickets, want) {
+		t.Errorf("tickets %v, want %v", touched.Tickets, want)
+	}
+}
+
+// Where one volume of a ticket leads: a claim's only if it is the claim meant, and a pod's
+// own only if the pod names no claim for it.
+func TestWhereTicketVolumesLead(t *testing.T) {
+	v, inline := VolumeID{"disk", "h"}, VolumeID{"disk", "inline"}
+	for name, test := range map[string]struct {
+		volume TicketVolume
+		pod    string
+		want   VolumeID
+		link   Link
+	}{
+		"a claim":                   {TicketVolume{Claim: "data"}, "", v, LinkVolume},
+		"the claim that is meant":   {TicketVolume{Claim: "data", ClaimUID: "c"}, "", v, LinkVolume},
+		"another one":               {TicketVolume{Claim: "data", ClaimUID: "d"}, "", VolumeID{}, LinkMissing},
+		"none of that name":         {TicketVolume{Claim: "other"}, "", VolumeID{}, LinkMissing},
+		"none, and one is meant":    {TicketVolume{Claim: "other", ClaimUID: "d"}, "", VolumeID{}, LinkMissing},
+		"a PersistentVolume":        {TicketVolume{PersistentVolume: "pv"}, "", v, LinkVolume},
+		"none that was seen":        {TicketVolume{PersistentVolume: "other"}, "", VolumeID{}, LinkUnseen},
+		"a pod's own":               {TicketVolume{PodVolume: "own"}, "p", inline, LinkVolume},
+		"a pod's, by a claim":       {TicketVolume{PodVolume: "claimed"}, "p", VolumeID{}, LinkMissing},
+		"a pod's of no such name":   {TicketVolume{PodVolume: "other"}, "p", VolumeID{}, LinkMissing},
+		"a pod's that nobody knows": {TicketVolume{PodVolume: "own"}, "q", VolumeID{}, LinkMissing},
+	} {
+		l := New()
+		key := ClaimKey{Namespace: "ns", Name: "data"}
+		for _, e := range []Event{
+			PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: key}, Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true},
+			Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Volumes: []PodVolume{{Name: "claimed", Claim: "data"}, {Name: "own", Inline: inline}}},
+		} {
+			l.Apply(start, e)
+		}
+		got, link := l.Snapshot().ResolveTicket(&Ticket{ID: TicketID{"ns", "t"}, Pod: test.pod}, test.volume)
+		if got != test.want || link != test.link {
+			t.Errorf("%s: %s (%s), want %s (%s)", name, got, link, test.want, test.link)
+		}
+	}
+}
+
+// A pod's ticket that has gone is a ghost until its pod counts by itself or it is looked
+// for; it waits nowhere, and goes only once.
+func TestGhosts(t *testing.T) {
+	id := TicketID{"ns", "t"}
+	pod := func(n NodeName) Event {
+		return Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: n}
+	}
+	for name, test := range map[string]struct {
+		kind  TicketType
+		phase TicketPhase
+		pod   Event
+		ghost bool
+	}{
+		"nobody knows its pod": {TypePod, TicketPending, proofNode("m", "1"), true},
+		"granted":              {TypePod, TicketGranted, pod(""), true},
+		"its pod is not bound": {TypePod, TicketPending, pod(""), true},
+		"its pod is bound":     {TypePod, TicketPending, pod("n"), false},
+		"refused":              {TypePod, TicketRefused, pod(""), false},
+		"of no pod":            {TypeManual, TicketGranted, pod(""), false},
+	} {
+		l := New()
+		for _, e := range []Event{proofNode("n", "1"), test.pod, Ticket{ID: id, UID: "t", Version: "1", Type: test.kind, Pod: "p", Node: "n", Phase: test.phase}, TicketGone{id}} {
+			l.Apply(start, e)
+		}
+		s := l.Snapshot()
+		if got := s.Ticket(id) != nil; got != test.ghost || got && !s.Ticket(id).Ghost {
+			t.Errorf("%s: a ghost: %t", name, got)
+		}
+		if slices.Contains(s.Node("n").Tickets, id) {
+			t.Errorf("%s: it waits", name)
+		}
+		if got := l.Apply(start, TicketGone{id}); len(got.Tickets) > 0 {
+			t.Errorf("%s: it goes twice: %+v", name, got)
+		}
+	}
+}
+
+// An attachment that is made again in one look, under another UID, is attached anew: what
+// the hold says of a mount of before counts. A new version of the same is not.
+func TestMadeAgainInOneLook(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	for uid, want := range map[string]bool{"a": false, "b": true} {
+		l := New()
+		for _, e := range []Event{
+			NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}, proofAttachment(v, "n", "a", "1"),
+			HoldSeen{v, Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "u", BootID: "b", InUse: true}}}}, proofAttachment(v, "n", uid, "2"),
+		} {
+			l.Apply(start, e)
+		}
+		if got := l.Snapshot().Node("n").Doubts(v); got != want {
+			t.Errorf("of UID %s: doubted: %t", uid, got)
+		}
+	}
+}
