@@ -205,12 +205,9 @@ func (c StorageClass) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-func (e StorageClassGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if l.facts.classes.get(e.Name) == nil {
-		return
-	}
+// What refers to unbound claims of the class stays where it is: see resolveOnce.
+func (e StorageClassGone) apply(l *Ledger, _ time.Time, _ *Touched) {
 	l.facts.classes.del(l.gen, e.Name)
-	l.classChanged(now, t, e.Name)
 }
 
 // classChanged places anew what refers to a class's unbound claims. Classes
