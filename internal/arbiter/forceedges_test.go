@@ -286,3 +286,133 @@ func TestLonger(t *testing.T) {
 		}
 	}
 }
+
+// Who comes last is nobody: the zero request, and not that of a ticket whose type is not
+// known.
+func TestWhoComesLast(t *testing.T) {
+	nobody, odd := Request{}, Request{Who: ledger.Requester{UID: "odd"}}
+	asks := Request{Type: ledger.TypePod, Who: ledger.Requester{UID: "asks"}}
+	if compareLast(nobody, odd) <= 0 || compareLast(odd, nobody) >= 0 || compareLast(asks, nobody) >= 0 || compareLast(nobody, nobody) != 0 || compareLast(asks, odd) != CompareRequests(asks, odd) {
+		t.Error("somebody comes after nobody")
+	}
+}
+
+// A volume that a kubelet lists without an attachment is looked at again when it has done
+// so for a minute, and not after that.
+func TestUnexplainedUseIsLookedAtAgain(t *testing.T) {
+	left := []ledger.Event{madeAt("well"), nodeAs("well", using), ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")}}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		after time.Duration
+		want  time.Duration // 0: never
+	}{
+		"at once":         {left, 0, time.Minute},
+		"after a while":   {left, 59 * time.Second, time.Second},
+		"long enough":     {left, time.Minute, 0},
+		"longer":          {left, time.Hour, 0},
+		"it was not left": {left[1:2], 0, 0},
+		"it is attached":  {left[:2], 0, 0},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
+		p.now = auditTime.Add(test.after)
+		p.stuck(p.at("well"))
+		if got := p.plan.Recheck; got.IsZero() != (test.want == 0) || test.want != 0 && !got.Equal(p.now.Add(test.want)) {
+			t.Errorf("%s: looked at again at %s, want in %s", name, got.Sub(p.now), test.want)
+		}
+	}
+}
+
+// A node excludes a volume by its labels, while it is there.
+func TestExcludes(t *testing.T) {
+	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
+		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
+	labeled := nodeAs("well", func(n *ledger.NodeState) { n.Labels = map[string]string{"zone": "a"} })
+	for name, test := range map[string]struct {
+		node  ledger.NodeName
+		facts []ledger.Event
+		want  bool
+	}{
+		"anywhere":                 {"well", nil, false},
+		"in no zone":               {"well", []ledger.Event{zone}, true},
+		"in a zone":                {"well", []ledger.Event{zone, labeled}, false},
+		"one that has gone":        {"well", []ledger.Event{zone, ledger.NodeGone{Name: "well"}}, false},
+		"one that nobody knows":    {"nowhere", []ledger.Event{zone}, false},
+		"its PersistentVolume has": {"well", []ledger.Event{zone, ledger.PersistentVolumeGone{Name: "pv"}}, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, test.facts...)
+		if got := excludes(p.snapshot, p.snapshot.Volume(disk), test.node); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{})
+	if excludes(p.snapshot, nil, "well") {
+		t.Error("what is no volume is excluded")
+	}
+}
+
+// Who keeps a volume for one pod from a node: whoever has it or asks for it, there, too. Of
+// one for a node who asks elsewhere is passed over where others live at the node.
+func TestOthers(t *testing.T) {
+	asks := asksAt("m", ledger.TypePod, "dead", func(k *ledger.Ticket) { k.Pod = "o" })
+	for name, test := range map[string]struct {
+		access ledger.Access
+		facts  []ledger.Event
+		want   []ledger.NodeName
+		passed bool
+	}{
+		"nobody":                         {ledger.AccessNode, nil, nil, false},
+		"somebody here":                  {ledger.AccessNode, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, nil, false},
+		"here, and for one pod":          {ledger.AccessPod, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, []ledger.NodeName{"well"}, false},
+		"somebody there":                 {ledger.AccessNode, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, []ledger.NodeName{"dead"}, false},
+		"asks there":                     {ledger.AccessNode, []ledger.Event{asks}, []ledger.NodeName{"dead"}, false},
+		"asks there, others here":        {ledger.AccessNode, []ledger.Event{asks, dataAt("q", "well", ledger.PodLive)}, nil, true},
+		"asks there, others here, a pod": {ledger.AccessPod, []ledger.Event{asks, dataAt("q", "well", ledger.PodLive)}, []ledger.NodeName{"dead", "well"}, false},
+		"somebody else's attachment":     {ledger.AccessNode, []ledger.Event{ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Attached: true}}, []ledger.NodeName{"dead"}, false},
+		"theirs, here":                   {ledger.AccessNode, []ledger.Event{ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}}, nil, false},
+		"waits where it is not":          {ledger.AccessNode, []ledger.Event{madeAt("third"), dataAt("q", "third", ledger.PodLive), dataAt("o", "dead", ledger.PodLive)}, []ledger.NodeName{"third"}, true},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
+		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Type: ledger.TypePod, Created: 5}, node: "well", now: auditTime}
+		got, passed := w.others(p.volume, test.access, Need{Name: "data", Volume: disk}, HeldElsewhere)
+		var at []ledger.NodeName
+		for _, r := range got {
+			at = append(at, r.Node)
+		}
+		if len(at) != len(test.want) || passed != test.passed {
+			t.Errorf("%s: at %q, passed over: %t", name, at, passed)
+			continue
+		}
+		for i := range at {
+			if at[i] != test.want[i] {
+				t.Errorf("%s: at %q, want %q", name, at, test.want)
+			}
+		}
+	}
+}
+
+// What a hold keeps of a rule's time names the Node, also where that has gone since, as far
+// as the hold before did.
+func TestOutageOfANodeThatHasGone(t *testing.T) {
+	before := ledger.Hold{Force: &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x"}}
+	f := forcing{Rule: AfterPodGone, Elapsed: 70 * time.Second, Left: time.Minute, Step: 30 * time.Second}
+	place := &ledger.NodeVolume{Node: "dead"}
+	for name, test := range map[string]struct {
+		hold ledger.Hold
+		at   *ledger.NodeVolume
+		want string
+	}{
+		"it said so":           {before, place, "x"},
+		"it said nothing":      {ledger.Hold{}, place, ""},
+		"it spoke of another":  {before, &ledger.NodeVolume{Node: "third"}, ""},
+		"it said so of no UID": {ledger.Hold{Force: &ledger.Force{Node: "dead"}}, place, ""},
+	} {
+		p := plannerOf(t, Arbiter{}, "dead", test.hold)
+		if got := outage(p.volume, test.at, nil, f); got.NodeUID != test.want || got.Elapsed != time.Minute || got.Rule != AfterPodGone || got.Node != test.at.Node {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	p := plannerOf(t, Arbiter{}, "dead", before)
+	if got := outage(p.volume, place, &ledger.Node{NodeState: ledger.NodeState{UID: "y", ReadySince: 40}, Exists: true, Renewed: 7}, f); got.NodeUID != "y" || got.Since != 40 || got.Renewed != 7 {
+		t.Errorf("of a Node that is there: %+v", got)
+	}
+}

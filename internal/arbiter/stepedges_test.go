@@ -50,9 +50,14 @@ func TestAcquire(t *testing.T) {
 		"from before, and in use":      {Arbiter{}, "well", []ledger.Event{nodeAs("well", reporting, using)}, CreateAttachment},
 		"from before, beside another":  {Arbiter{Cooperative: true}, "well", []ledger.Event{nodeAs("well", reporting)}, CreateAttachment},
 		"refused too early":            {Arbiter{}, "well", []ledger.Event{madeAt("well", refusedToCome, func(a *ledger.Attachment) { a.Ours = false })}, RetryAttach},
+		"shared, and it was not once":  {Arbiter{}, "well", []ledger.Event{madeAt("well"), sharedDisk, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", Node: "well", NodeUID: "old"}}}, Report},
+		"the hold names an old Node":   {Arbiter{}, "well", []ledger.Event{madeAt("well"), ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", Node: "well", NodeUID: "old"}}}, 0},
 		"somebody is left elsewhere":   {Arbiter{}, "well", []ledger.Event{madeAt("dead")}, 0},
 	} {
 		p := plannerOf(t, test.arbiter, test.heldAt, ledger.Hold{Transitions: 4}, append([]ledger.Event{alive, lives}, test.facts...)...)
+		if p.hold.NodeUID == "old" {
+			p.hold.NodeUID = "w"
+		}
 		p.acquire(p.at("well"))
 		if got := only(p); got != test.want {
 			t.Errorf("%s: %+v, want %s", name, p.plan.Steps, test.want)
