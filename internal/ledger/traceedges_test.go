@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"testing"
+	"time"
+)
+
+// A dry run adds pods and takes pods away; who is put back is as before, and who was only
+// tried is not there.
+func TestDryRuns(t *testing.T) {
+	var d Delta
+	empty := func(want bool, when string) {
+		t.Helper()
+		if d.Empty() != want {
+			t.Errorf("%s: empty: %t", when, !want)
+		}
+	}
+	empty(true, "at first")
+	d.Add("p", "n")
+	if empty(false, "one is tried"); d.Added["p"] != "n" || len(d.Removed) != 0 {
+		t.Errorf("%+v", d)
+	}
+	d.Remove("p")
+	empty(true, "it is tried no more")
+	d.Remove("p")
+	if empty(false, "one is taken away"); !d.Removed["p"] || len(d.Added) != 0 {
+		t.Errorf("%+v", d)
+	}
+	c := d.Clone()
+	d.Add("p", "n")
+	empty(true, "it is put back")
+	if c.Empty() || !c.Removed["p"] {
+		t.Errorf("the copy is %+v", c)
+	}
+	d.Granted = TicketID{"ns", "t"}
+	empty(false, "one is granted")
+	if c := d.Clone(); c.Granted != d.Granted {
+		t.Errorf("the copy is %+v", c)
+	}
+	var none *Delta
+	if !none.Empty() || none.Clone() != nil {
+		t.Error("none is something")
+	}
+}
+
+// What is remembered of a volume at a node besides what is said now.
+func TestTraces(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	node := func(version, uid, boot string, change func(*NodeState)) Event {
+		n := NodeState{Name: "n", UID: uid, Version: version, BootID: boot, Ready: ReadyTrue, Managed: true, Reporting: true}
+		change(&n)
+		return n
+	}
+	is := func(*NodeState) {}
+	lists := func(n *NodeState) { n.Reported, n.InUse = []VolumeID{v}, []VolumeID{v} }
+	uses := func(n *NodeState) { n.InUse = []VolumeID{v} }
+	unreporting := func(n *NodeState) { n.Reporting = false }
+	attached := proofAttachment(v, "n", "a", "1")
+	for name, test := range map[string]struct {
+		events []Event
+		want   NodeTrace
+	}{
+		"nothing":                         {[]Event{node("1", "u", "", is)}, NodeTrace{}},
+		"its boot":                        {[]Event{node("1", "u", "b", is)}, NodeTrace{LastBoot: "b"}},
+		"its last boot":                   {[]Event{node("1", "u", "b", is), node("2", "u", "", is)}, NodeTrace{LastBoot: "b"}},
+		"its next boot":                   {[]Event{node("1", "u", "b", is), node("2", "u", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"booted, and has not said":        {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
+		"booted, not said, says no boot":  {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
+		"booted, and has said":            {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"gone, and it was listed":         {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}}, NodeTrace{LastBoot: "b", LeftReported: true}},
+		"gone, and it was not":            {[]Event{attached, node("1", "u", "b", uses), NodeGone{"n"}}, NodeTrace{LastBoot: "b"}},
+		"made again, and it was listed":   {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"made again, and it lists it":     {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", uses)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
+		"gone, made again, and listed":    {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}, node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"made again, it was in use":       {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"in use without an attachment":    {[]Event{node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
+		"made again, and not used":        {[]Event{attached, node("1", "u", "b", is), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
+		"made again by another boot":      {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"made again by nobody known":      {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"no boot was ever said":           {[]Event{attached, node("1", "u", "", lists), node("2", "v", "", is)}, NodeTrace{}},
+		"made again, and then a new boot": {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"made again, nothing was there":   {[]Event{node("1", "u", "b", is), node("2", "v", "", is)}, NodeTrace{}},
+		"made again, and then it goes":    {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), AttachmentGone{attached.Name}}, NodeTrace{LastBoot: "b"}},
+	} {
+		l := New()
+		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+		l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n"})
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := l.Snapshot().Node("n").Trace(v); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// Where a claim leads.
+func TestWhereClaimsLead(t *testing.T) {
+	v, key := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}
+	claim := func(change func(*Claim)) Claim {
+		c := Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true, Class: "fast"}
+		change(&c)
+		return c
+	}
+	is := func(*Claim) {}
+	unbound := func(c *Claim) { c.Bound = false }
+	csi := []Event{StorageClass{Name: "fast", Version: "1", Driver: "disk"}, Driver{Name: "disk", Version: "1", AttachRequired: true}}
+	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: key}
+	others := PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: ClaimKey{Namespace: "ns", Name: "other"}}
+	for name, test := range map[string]struct {
+		events []Event
+		want   VolumeID
+		link   Link
+	}{
+		"none":                          {nil, VolumeID{}, LinkMissing},
+		"gone":                          {[]Event{claim(is), ClaimGone{key}}, VolumeID{}, LinkMissing},
+		"bound":                         {[]Event{pv, claim(is)}, v, LinkVolume},
+		"bound to what is not seen":     {[]Event{claim(is)}, VolumeID{}, LinkUnseen},
+		"bound to what has gone":        {[]Event{pv, claim(is), PersistentVolumeGone{"pv"}}, VolumeID{}, LinkUnseen},
+		"bound to another's":            {[]Event{others, claim(is)}, VolumeID{}, LinkLost},
+		"bound to NFS":                  {[]Event{PersistentVolume{Name: "pv", Version: "1", Claim: key}, claim(is)}, VolumeID{}, LinkNone},
+		"lost":                          {[]Event{pv, claim(func(c *Claim) { c.Lost = true })}, VolumeID{}, LinkLost},
+		"not bound":                     {append(csi, claim(unbound)), UnboundClaim("disk", "c"), LinkUnbound},
+		"bound, it says not to what":    {append(csi, claim(func(c *Claim) { c.PersistentVolume = "" })), UnboundClaim("disk", "c"), LinkUnbound},
+		"not bound, of no class":        {append(csi, claim(func(c *Claim) { c.Bound, c.Class = false, "" })), VolumeID{}, LinkUnbound},
+		"not bound, of a class of none": {[]Event{StorageClass{Name: "fast", Version: "1"}, claim(unbound)}, VolumeID{}, LinkUnbound},
+		"not bound, by no CSI driver":   {append(csi[:1:1], claim(unbound)), VolumeID{}, LinkOutside},
+	} {
+		l := New()
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		s := l.Snapshot()
+		got, link := s.ResolvePod(&Pod{UID: "p", Namespace: "ns"}, PodVolume{Name: "v", Claim: "data"})
+		if got != test.want || link != test.link {
+			t.Errorf("%s: %s (%s), want %s (%s)", name, got, link, test.want, test.link)
+		}
+	}
+	l := New()
+	l.Apply(start, pv)
+	l.Apply(start, claim(func(c *Claim) { c.OwnerPod = "p" }))
+	for uid, want := range map[string]Link{"p": LinkVolume, "q": LinkMissing} {
+		if _, link := l.Snapshot().ResolvePod(&Pod{UID: uid, Namespace: "ns"}, PodVolume{Name: "v", Claim: "data", Ephemeral: true}); link != want {
+			t.Errorf("an ephemeral volume of pod %s: %s", uid, link)
+		}
+	}
+	if id, link := l.Snapshot().ResolvePod(&Pod{}, PodVolume{Name: "v"}); link != LinkNone || !id.IsZero() {
+		t.Errorf("a volume of no claim: %s %s", id, link)
+	}
+}
+
+// How many a volume may serve: what its PersistentVolumes say, the strictest of them; what
+// pods say that name it themselves only where none ever has.
+func TestAccessOfVolumes(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	pv := func(name string, access Access) Event {
+		return PersistentVolume{Name: name, Version: "1", Volume: v, Access: access}
+	}
+	pod := func(uid string, access Access) Event {
+		return Pod{UID: uid, Version: "1", Namespace: "ns", Name: uid, Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v, Access: access}}}
+	}
+	held := HoldSeen{v, Hold{Version: "1", Node: "n"}}
+	for name, test := range map[string]struct {
+		events []Event
+		want   Access
+	}{
+		"one":                        {[]Event{pv("a", AccessMany)}, AccessMany},
+		"the strictest of two":       {[]Event{pv("a", AccessMany), pv("b", AccessPod), pv("c", AccessNode)}, AccessPod},
+		"of those that are there":    {[]Event{pv("a", AccessMany), pv("b", AccessPod), PersistentVolumeGone{"b"}}, AccessMany},
+		"none any more":              {[]Event{held, pv("a", AccessNode), PersistentVolumeGone{"a"}}, AccessNode},
+		"a pod's word":               {[]Event{pod("p", AccessMany)}, AccessMany},
+		"the strictest of two pods'": {[]Event{pod("p", AccessMany), pod("q", AccessNode)}, AccessNode},
+		"a pod's, and one is there":  {[]Event{pv("a", AccessMany), pod("p", AccessPod)}, AccessMany},
+		"a pod's, and one has been":  {[]Event{held, pv("a", AccessMany), PersistentVolumeGone{"a"}, pod("p", AccessPod)}, AccessMany},
+		"of a pod that has gone":     {[]Event{held, pod("p", AccessMany), pod("q", AccessNode), PodGone{"q"}}, AccessMany},
+		"nobody's any more":          {[]Event{held, pod("p", AccessMany), PodGone{"p"}}, AccessMany},
+		"a ticket says nothing":      {[]Event{pod("p", AccessMany), Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "m", Volumes: []TicketVolume{{PodVolume: "v"}}}}, AccessMany},
+	} {
+		l := New()
+		for _, e := range test.events {
+			l.Apply(start.Add(time.Second), e)
+		}
+		if got := l.Snapshot().Volume(v).Access; got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
