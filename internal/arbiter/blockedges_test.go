@@ -207,4 +207,12 @@ func TestTriedWithAVolume(t *testing.T) {
 	if got := (view{snapshot: s, node: "well"}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); got != nil {
 		t.Errorf("nothing is tried: %+v", got)
 	}
+	d := &ledger.Delta{}
+	d.Add("p", "dead")
+	if got := (view{snapshot: s.With(d), node: "well", onlyLiving: true}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); got != nil {
+		t.Errorf("only the living count: %+v", got)
+	}
+	if got := (view{snapshot: s.With(d), node: "well"}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); len(got) != 1 {
+		t.Errorf("a pod is tried: %+v", got)
+	}
 }

@@ -20,12 +20,13 @@ func TestAttachAbandoned(t *testing.T) {
 		facts []ledger.Event
 		want  bool
 	}{
-		"left there":               {true, "well", []ledger.Event{alive}, true},
-		"not left there":           {false, "well", []ledger.Event{alive}, false},
-		"it goes elsewhere":        {true, "dead", []ledger.Event{alive}, false},
-		"there is an attachment":   {true, "well", []ledger.Event{alive, attachment}, false},
-		"a creation is under way":  {true, "well", []ledger.Event{alive, ledger.AttachSent{Volume: id, Node: "well"}}, false},
-		"it may be elsewhere, too": {true, "well", nil, false},
+		"left there":                       {true, "well", []ledger.Event{alive}, true},
+		"not left there":                   {false, "well", []ledger.Event{alive}, false},
+		"it goes elsewhere":                {true, "dead", []ledger.Event{alive}, false},
+		"there is an attachment":           {true, "well", []ledger.Event{alive, attachment}, false},
+		"a creation is under way":          {true, "well", []ledger.Event{alive, ledger.AttachSent{Volume: id, Node: "well"}}, false},
+		"its hold has to be written first": {true, "well", []ledger.Event{alive, ledger.HoldGone{Volume: id}}, false},
+		"it may be elsewhere, too":         {true, "well", nil, false},
 	} {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldUnknown, Stays: test.stays, Transitions: 1}, func(l *ledger.Ledger) {
 			for _, e := range test.facts {

@@ -288,11 +288,9 @@ func (p *NodeVolume) records() []*attachmentRecord {
 	return list
 }
 
+// setRecords takes one record or more.
 func (p *NodeVolume) setRecords(list []*attachmentRecord) {
-	p.first, p.more = nil, nil
-	if len(list) > 0 {
-		p.first = list[0]
-	}
+	p.first, p.more = list[0], nil
 	if len(list) > 1 {
 		rest := list[1:]
 		p.more = &rest

@@ -187,3 +187,57 @@ func TestAccessOfVolumes(t *testing.T) {
 		}
 	}
 }
+
+// Which ticket of a name this process has deleted, until that is seen.
+func TestDeletedTickets(t *testing.T) {
+	id := TicketID{"ns", "t"}
+	l := New()
+	deleted := func(want, when string) {
+		t.Helper()
+		if got := l.Deleted(id); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	l.Apply(start, Ticket{ID: id, UID: "u", Version: "1", Type: TypeManual, Node: "n"})
+	deleted("", "it is there")
+	l.Forget(start, id)
+	deleted("u", "it is deleted")
+	l.Apply(start, TicketGone{id})
+	deleted("", "it is seen to be gone")
+}
+
+// Whether it is known what a volume was attached for: by each of its attachments, or
+// without any by its PersistentVolumes.
+func TestSourceKnown(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
+	by := func(name string, n NodeName, source string) Event {
+		return Attachment{Name: name, UID: name, Version: "1", Driver: "disk", Node: n, PersistentVolume: source}
+	}
+	inline := Attachment{Name: "inline", UID: "i", Version: "1", Driver: "disk", Node: "n", Inline: v}
+	gone := PersistentVolume{Name: "gone", Version: "1", Volume: v}
+	pod := Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"a PersistentVolume":       {[]Event{pv}, true},
+		"none":                     {[]Event{pod}, false},
+		"attached for it":          {[]Event{pv, by("a", "n", "pv")}, true},
+		"for one that has gone":    {[]Event{pv, gone, by("a", "n", "gone"), PersistentVolumeGone{"gone"}}, false},
+		"one of two, at a node":    {[]Event{pv, gone, by("a", "n", "pv"), by("b", "n", "gone"), PersistentVolumeGone{"gone"}}, false},
+		"both, at a node":          {[]Event{pv, by("a", "n", "pv"), by("b", "n", "pv")}, true},
+		"one of two, at two nodes": {[]Event{pv, gone, by("a", "m", "gone"), by("b", "n", "pv"), PersistentVolumeGone{"gone"}}, false},
+		"the other of two":         {[]Event{pv, gone, by("a", "n", "gone"), by("b", "m", "pv"), PersistentVolumeGone{"gone"}}, false},
+		"inline":                   {[]Event{inline}, true},
+		"inline, and used beside":  {[]Event{inline, pod, proofNode("m", "1")}, true},
+	} {
+		l := New()
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := l.Snapshot().Volume(v).SourceKnown(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
