@@ -241,3 +241,76 @@ func TestSourceKnown(t *testing.T) {
 		}
 	}
 }
+
+// What names a PersistentVolume is forgotten with it: nothing is kept of one that nobody
+// names and that was never seen.
+func TestForgottenPersistentVolumes(t *testing.T) {
+	key := ClaimKey{Namespace: "ns", Name: "data"}
+	id := TicketID{"ns", "t"}
+	for name, events := range map[string][2]Event{
+		"a claim":       {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, ClaimGone{key}},
+		"another claim": {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, Claim{Key: key, UID: "c", Version: "2", PersistentVolume: "other", Bound: true}},
+		"a ticket":      {Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}, TicketGone{id}},
+		"an attachment": {Attachment{Name: "a", UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}, AttachmentGone{"a"}},
+		"itself":        {PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"disk", "h"}}, PersistentVolumeGone{"pv"}},
+	} {
+		l := New()
+		if l.Apply(start, events[0]); l.facts.pvs.get("pv") == nil {
+			t.Errorf("%s: nothing is known", name)
+		}
+		if l.Apply(start, events[1]); l.facts.pvs.get("pv") != nil {
+			t.Errorf("%s: it is not forgotten", name)
+		}
+	}
+}
+
+// The ghost of a ticket keeps what its pod may use, whatever becomes of the claim.
+func TestGhostsKeepTheirVolume(t *testing.T) {
+	v, key, id := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}, TicketID{"ns", "t"}
+	for ghost, want := range map[bool]int{true: 1, false: 0} {
+		l := New()
+		for _, e := range []Event{
+			proofNode("n", "1"), PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: key}, Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true},
+			Ticket{ID: id, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{Claim: "data"}}},
+		} {
+			l.Apply(start, e)
+		}
+		if ghost {
+			l.Apply(start, TicketGone{id})
+		}
+		l.Apply(start, ClaimGone{key})
+		users := 0
+		if p := l.Snapshot().Volume(v).NodeVolume("n"); p != nil {
+			users = len(p.Users)
+		}
+		if users != want {
+			t.Errorf("a ghost: %t: %d users, want %d", ghost, users, want)
+		}
+	}
+}
+
+// A set has what it was made of and what is added, be they few or many.
+func TestVolumeSets(t *testing.T) {
+	id := func(i int) VolumeID { return VolumeID{"disk", string(rune('a' + i))} }
+	for _, n := range []int{0, 1, fewVolumes - 1, fewVolumes, fewVolumes + 1, fewVolumes + 5} {
+		var list []VolumeID
+		for i := range n {
+			list = append(list, id(i))
+		}
+		s := setOf(list)
+		for i := n; i < n+3; i++ {
+			if s.has(id(i)) {
+				t.Errorf("%d of %d are there", i, n)
+			}
+			s.add(id(i))
+		}
+		for i := range n + 3 {
+			if !s.has(id(i)) {
+				t.Errorf("%d of %d is not there", i, n+3)
+			}
+		}
+		if s.has(id(n + 3)) {
+			t.Errorf("of %d there is one too many", n+3)
+		}
+	}
+}
