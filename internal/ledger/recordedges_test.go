@@ -399,3 +399,23 @@ func TestMadeAgainInOneLook(t *testing.T) {
 		}
 	}
 }
+
+// Nor does a proof by force outlast that the node's Lease is renewed.
+func TestForceEndsWithALease(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	for renewed, void := range map[int64]bool{7: false, 8: true} {
+		away := proofNode("n", "2")
+		away.Ready = ReadyUnknown
+		l := New()
+		for _, e := range []Event{
+			PersistentVolume{Name: "pv", Version: "1", Volume: v}, away, proofAttachment(v, "n", "a", "2"), NodeLease{Node: "n", Renewed: 7},
+			Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "2", Forced: true},
+		} {
+			l.Apply(start, e)
+		}
+		l.Apply(start.Add(time.Second), NodeLease{Node: "n", Renewed: renewed})
+		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage == ProofNone; got != void {
+			t.Errorf("renewed at %d: void: %t", renewed, got)
+		}
+	}
+}
