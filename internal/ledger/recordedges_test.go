@@ -203,12 +203,12 @@ func TestHoldsTouchTheirVolume(t *testing.T) {
 		if got := l.Apply(start, HoldSeen{v, Hold{Version: "1", Node: "n", Stays: stays}}).Volumes; !slices.Contains(got, v) {
 			t.Errorf("a hold touches %v", got)
 		}
-		if got := l.Apply(start, HoldGone{v}).Volumes; !slices.Contains(got, v) {
+		if got := l.Apply(start, HoldGone{Volume: v}).Volumes; !slices.Contains(got, v) {
 			t.Errorf("that a hold has gone touches %v", got)
 		}
 	}
 	l := New()
-	if got := l.Apply(start, HoldGone{v}).Volumes; len(got) > 0 {
+	if got := l.Apply(start, HoldGone{Volume: v}).Volumes; len(got) > 0 {
 		t.Errorf("that a hold has gone that was never seen touches %v", got)
 	}
 }

@@ -248,7 +248,7 @@ func TestListedHoldsEnd(t *testing.T) {
 		{AttachmentGone{AttachmentName(v, "n")}, true},
 		{HoldSeen{v, Hold{Version: "3", Node: "m"}}, false},
 		{HoldSeen{v, Hold{Version: "4", Node: "n"}}, true},
-		{HoldGone{v}, false},
+		{HoldGone{Volume: v}, false},
 	} {
 		if l.Apply(start, test.event); listed() != test.want {
 			t.Errorf("event %d: listed: %t", i, listed())
