@@ -37,7 +37,7 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	case living, orphaned:
 		return !yields(w.snapshot, u, w.request) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
-		if excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) || w.queue != nil && CompareRequests(requestOf(w.snapshot, u), w.request) > 0 {
+		if excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) || w.queue != nil && CompareRequests(requestOf(w.snapshot, u), w.request) > 0 || w.queue.refuses(u.Ticket) {
 			return false
 		}
 		return w.contends(v, u)

@@ -58,8 +58,9 @@ func (w view) drivers() []string {
 //	request, a dry run or an outranked ticket keeps| + |the request's volumes
 //	among none of the rest|
 //
-// computed from the running count, the request, the dry run and the node's
-// pending tickets, and never from the node's other pods or attachments.
+// computed from the running count, the request and the dry run, or what has been
+// handed out to the node's pending tickets that rank before (Queue), and never from
+// the node's other pods or attachments.
 func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	fresh, missing := w.fresh(driver)
 	if fresh == 0 {
@@ -80,8 +81,15 @@ func (w view) full(node *ledger.Node, driver string) (Reason, bool) {
 	if limit == ledger.NoLimit {
 		return Reason{}, false
 	}
-	after := state.Taken() + missing + w.tryout(node, driver)
-	reason.Used, reason.Limit, reason.Needed = after-fresh, limit, fresh
+	var after int32
+	if w.queue == nil {
+		after = state.Taken() + missing + w.tryout(node, driver)
+		reason.Used = after - fresh
+	} else {
+		after = w.queue.slots.used(state) + missing
+		reason.Used = w.queue.slots.told(state, after-fresh, limit)
+	}
+	reason.Limit, reason.Needed = limit, fresh
 	if limit != state.Limit {
 		reason.Policy = policy.Name
 	}
@@ -102,7 +110,7 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 }
 
 // fresh counts the request's volumes of a driver that have no slot at the
-// node in their own right, and of these the ones that have no NodeVolume there, so
+// node in their own right, and of these the ones that have none at all there, so
 // that the running count misses them.
 func (w view) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.request.Needs {
@@ -111,7 +119,8 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 		}
 		p := w.snapshot.Volume(need.Volume).NodeVolume(w.node)
 		switch {
-		case !p.TakesSlot():
+		case w.queue != nil && w.queue.slots.given[need.Volume]: // with who ranks before
+		case !w.takes(need.Volume, p):
 			fresh++
 			missing++
 		case !w.confirmed(p):
@@ -119,6 +128,14 @@ func (w view) fresh(driver string) (fresh, missing int32) {
 		}
 	}
 	return fresh, missing
+}
+
+// takes says whether a volume has a slot at the node.
+func (w view) takes(v ledger.VolumeID, p *ledger.NodeVolume) bool {
+	if w.queue == nil {
+		return p.TakesSlot()
+	}
+	return w.queue.slots.takes(v, p)
 }
 
 // confirmed says whether a NodeVolume has a slot that is not the request's to get:
@@ -134,11 +151,10 @@ func (w view) confirmed(p *ledger.NodeVolume) bool {
 	})
 }
 
-// tryout is by how much a dry run, and for a grant the tickets that rank
-// after it, change the slots that a driver uses at the node.
+// tryout is by how much a dry run changes the slots that a driver uses at the node.
 func (w view) tryout(node *ledger.Node, driver string) int32 {
 	d := w.snapshot.Delta()
-	if d.Empty() && !w.detached && !(w.queue != nil && len(node.Tickets) > 0) {
+	if d.Empty() && !w.detached {
 		return 0
 	}
 	kept := map[ledger.VolumeID]bool{}
@@ -159,9 +175,6 @@ func (w view) tryout(node *ledger.Node, driver string) int32 {
 			kept[v] = true // counted
 			change--
 		}
-	}
-	if w.queue != nil {
-		change -= w.queue.free(w.request, driver, kept)
 	}
 	return change
 }
@@ -186,8 +199,7 @@ func (w view) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	return change
 }
 
-// leavers lists the volumes whose place at the node may be vacant in this
-// view, apart from those of tickets that rank after the request (Queue.free).
+// leavers lists the volumes whose place at the node may be vacant in this view.
 func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	if d := w.snapshot.Delta(); d != nil {
@@ -201,26 +213,21 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 	if w.detached {
 		list = append(list, node.At()...)
 	}
-	if w.queue != nil {
-		list = append(list, w.queue.own(w.request)...)
-	}
 	return list
 }
 
 // vacant says whether a NodeVolume that the request does not need would come free:
-// all its users are the request's own, taken away by a dry run, or outranked. A
-// ticket that a leader before may have granted is not outranked.
+// all its users are the request's own, or taken away by a dry run.
 // An attachment goes with the last of them, in time; a preemption may count on
-// that, a grant never does.
+// that.
 func (w view) vacant(p *ledger.NodeVolume) bool {
-	if p.OccupiesSlot() && !w.detached && (w.queue != nil || len(p.Users) == 0) {
+	if p.OccupiesSlot() && !w.detached && len(p.Users) == 0 {
 		return false
 	}
 	for _, u := range p.Users {
 		st := standingOf(w.snapshot, u)
 		switch {
 		case w.request.owns(u), st == gone, st == leaving && w.detached:
-		case w.queue != nil && st == asking && w.queue.after(u, w.request):
 		default:
 			return false
 		}

@@ -3,7 +3,6 @@
 package arbiter
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -17,27 +16,32 @@ import (
 // are granted or gone, and until then count as those that rank last.
 const MaxWaiting = 256
 
-// Queue is the pending tickets of a node, for decisions on the same facts. What these
-// decisions have in common is worked out once, so that together they cost little more
-// than in proportion to the tickets. Not safe for parallel use.
+// Queue is the pending tickets of a node, for decisions on the same facts. They are decided
+// on in the order of their rank, each once, so that these decisions agree with each other,
+// and together cost little more than in proportion to the tickets. Not safe for parallel
+// use.
 type Queue struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
+	node     ledger.NodeName
 	now      time.Time
 
-	tickets []*ledger.Ticket              // in the order of their rank
-	behind  map[ledger.TicketID]bool      // those that MaxWaiting leaves out
-	leaves  map[ledger.VolumeID]departure // of the volumes that these tickets ask for, with a NodeVolume here
-	last    map[string][]Request          // by driver, the places of leaves that may come free: after whom, sorted
-	users   map[*ledger.NodeVolume]ranked // of NodeVolumes with many users, as they are needed
+	tickets []*ledger.Ticket             // in the order of their rank
+	ranks   []Request                    // theirs
+	behind  map[ledger.TicketID]bool     // those that MaxWaiting leaves out
+	decided map[ledger.TicketID]decision // on the first of them
+	next    int                          // how many these are
+
+	slots     slots
+	elsewhere map[ledger.VolumeID]awaiting  // see keptElsewhere, as it is needed
+	users     map[*ledger.NodeVolume]ranked // of NodeVolumes with many users, as they are needed
 }
 
-// departure says to whom a NodeVolume's slot is free: to who ranks before all its users,
-// if these are tickets that are not granted.
-type departure struct {
-	never bool    // somebody else keeps it
-	first Request // who ranks first of its users
-	none  bool    // nobody counts: it is free to everyone
+// decision is what Grant says of a ticket.
+type decision struct {
+	verdict Verdict
+	steps   []Step
+	gets    bool // it is granted, or will be as soon as it has been told that it asks anew
 }
 
 // ranked is the users of a NodeVolume: first those that are more than tickets which are
@@ -49,10 +53,13 @@ type ranked struct {
 
 // Queue returns the pending tickets of a node.
 func (a Arbiter) Queue(s ledger.Snapshot, n ledger.NodeName, now time.Time) *Queue {
-	q := &Queue{arbiter: a, snapshot: s, now: now, users: map[*ledger.NodeVolume]ranked{}}
+	q := &Queue{
+		arbiter: a, snapshot: s, node: n, now: now, decided: map[ledger.TicketID]decision{},
+		elsewhere: map[ledger.VolumeID]awaiting{}, users: map[*ledger.NodeVolume]ranked{},
+	}
 	if node := s.Node(n); node != nil {
 		q.rank(node)
-		q.depart(node)
+		q.leave(node)
 	}
 	return q
 }
@@ -64,18 +71,18 @@ func (q *Queue) Tickets() []*ledger.Ticket { return q.tickets }
 // rank sorts the tickets, and leaves out those that are too many of a namespace. One that
 // a hold names is not left out: whoever it is promised before waits until it is told.
 func (q *Queue) rank(node *ledger.Node) {
-	requests := make([]Request, 0, len(node.Tickets))
+	q.ranks = make([]Request, 0, len(node.Tickets))
 	for _, id := range node.Tickets {
-		requests = append(requests, requestOf(q.snapshot, ledger.User{Ticket: id}))
+		q.ranks = append(q.ranks, requestOf(q.snapshot, ledger.User{Ticket: id}))
 	}
-	slices.SortFunc(requests, CompareRequests)
+	slices.SortFunc(q.ranks, CompareRequests)
 	type share struct {
 		namespace string
 		pods      bool
 	}
 	waiting := map[share]int{}
 	q.behind = map[ledger.TicketID]bool{}
-	for _, r := range requests {
+	for _, r := range q.ranks {
 		t := q.snapshot.Ticket(r.Ticket)
 		q.tickets = append(q.tickets, t)
 		of := share{t.ID.Namespace, t.Type == ledger.TypePod}
@@ -97,95 +104,13 @@ func (q *Queue) named(t *ledger.Ticket) bool {
 	})
 }
 
-// depart works out which slots come free if those who rank last are not served.
-func (q *Queue) depart(node *ledger.Node) {
-	q.leaves, q.last = map[ledger.VolumeID]departure{}, map[string][]Request{}
-	for _, t := range q.tickets {
-		for _, v := range q.snapshot.TicketAt(t.ID) {
-			if _, known := q.leaves[v]; known {
-				continue
-			}
-			p := q.snapshot.Volume(v).NodeVolume(node.Name)
-			if !p.TakesSlot() {
-				continue
-			}
-			d := q.departure(p)
-			q.leaves[v] = d
-			if !d.never {
-				q.last[v.Driver] = append(q.last[v.Driver], d.first)
-			}
-		}
+// refuses says whether a ticket that ranks before is refused by the same facts.
+func (q *Queue) refuses(id ledger.TicketID) bool {
+	if q == nil {
+		return false
 	}
-	for _, list := range q.last {
-		slices.SortFunc(list, compareLast)
-	}
-}
-
-// compareLast is CompareRequests; who is left out, and the zero Request of a departure that is
-// free to everyone, come last.
-func compareLast(a, b Request) int {
-	switch x, y := isLast(a), isLast(b); {
-	case x && y:
-		return 0
-	case x:
-		return 1
-	case y:
-		return -1
-	}
-	return CompareRequests(a, b)
-}
-
-func isLast(r Request) bool { return r.Type == "" && r.Who.IsZero() }
-
-// departure says to whom a NodeVolume's slot is free. A ticket that a leader before may
-// have granted keeps it.
-func (q *Queue) departure(p *ledger.NodeVolume) departure {
-	if p.OccupiesSlot() {
-		return departure{never: true}
-	}
-	d := departure{none: true}
-	for _, u := range p.Users {
-		switch st := standingOf(q.snapshot, u); {
-		case st == gone:
-		case st != asking || q.snapshot.Ticket(u.Ticket).InDoubt:
-			return departure{never: true}
-		case q.behind[u.Ticket]:
-		default:
-			if r := requestOf(q.snapshot, u); d.none || CompareRequests(r, d.first) < 0 {
-				d = departure{first: r}
-			}
-		}
-	}
-	return d
-}
-
-// freeTo says whether the departure leaves the slot to a request.
-func (d departure) freeTo(r Request) bool {
-	return !d.never && (d.none || CompareRequests(d.first, r) > 0)
-}
-
-// free counts the slots of a driver that are free to a request, apart from those of the
-// volumes in kept, which stay.
-func (q *Queue) free(r Request, driver string, kept map[ledger.VolumeID]bool) int32 {
-	list := q.last[driver]
-	before, _ := slices.BinarySearchFunc(list, r, func(other, r Request) int { return cmp.Or(compareLast(other, r), -1) })
-	free := len(list) - before
-	for v := range kept {
-		if d, listed := q.leaves[v]; listed && v.Driver == driver && d.freeTo(r) {
-			free--
-		}
-	}
-	return int32(free)
-}
-
-// own are the volumes, of those that tickets of the node ask for, that the requester
-// itself uses or asks for.
-func (q *Queue) own(r Request) []ledger.VolumeID {
-	list := slices.Concat(q.snapshot.TicketAt(r.Ticket), q.snapshot.PodAt(r.Pod))
-	return slices.DeleteFunc(list, func(v ledger.VolumeID) bool {
-		_, listed := q.leaves[v]
-		return !listed
-	})
+	d, decided := q.decided[id]
+	return decided && d.verdict.Refuses(q.snapshot.Ticket(id))
 }
 
 // fewUsers is up to how many users of a NodeVolume are looked at as they come, and of
@@ -228,17 +153,45 @@ func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 // Grant decides on a whole ticket of the queue: all of its volumes, or none. See
 // Arbiter.Grant.
 func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
+	rank := ticketAsks(t)
+	for ; q.next < len(q.tickets) && CompareRequests(q.ranks[q.next], rank) <= 0; q.next++ {
+		if before := q.tickets[q.next]; !before.InDoubt { // one in doubt has its slots, as if it were granted
+			q.handOut(before)
+		}
+	}
+	d, decided := q.decided[t.ID]
+	if !decided {
+		d = q.decide(t, TicketRequest(q.snapshot, t))
+	}
+	return d.verdict, d.steps
+}
+
+// handOut decides on a ticket, and hands out what it gets to it.
+func (q *Queue) handOut(t *ledger.Ticket) {
+	r := TicketRequest(q.snapshot, t)
+	d := q.decide(t, r)
+	q.decided[t.ID] = d
+	switch {
+	case d.gets:
+		q.give(r)
+	case d.verdict.Refuses(t): // gone
+	case t.Type == ledger.TypePod, d.verdict.First().Code == NoFreeSlot && !t.Type.Yields():
+		q.keep(r)
+	}
+}
+
+// decide decides on a ticket, for which those that rank before have been decided on.
+func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	a, s := q.arbiter, q.snapshot
-	r := TicketRequest(s, t)
 	w := view{arbiter: a, snapshot: s, request: r, node: t.Node, now: q.now, queue: q}
 	if lost := w.fenced(); len(lost) > 0 {
-		return refuse(lost), nil // before all else: whoever waits for this ticket to give way sees that it has
+		return decision{verdict: refuse(lost)} // before all else: whoever waits for this ticket to give way sees that it has
 	}
 	if PauseLeft(s, t, q.now) > 0 {
-		return refuse([]Reason{{Code: Outranked, Node: t.Node}}), nil
+		return decision{verdict: refuse([]Reason{{Code: Outranked, Node: t.Node}})}
 	}
 	if q.behind[t.ID] {
-		return refuse([]Reason{{Code: TooManyTickets, Node: t.Node, Limit: MaxWaiting}}), nil
+		return decision{verdict: refuse([]Reason{{Code: TooManyTickets, Node: t.Node, Limit: MaxWaiting}})}
 	}
 	verdict := w.judge(nil)
 	if node := s.Node(t.Node); node == nil || !node.Exists {
@@ -247,31 +200,19 @@ func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
 		verdict = refuse(append(reasons, Reason{Code: NodeMissing, Node: t.Node}))
 	}
 	if !verdict.Allowed() {
-		return slotsLast(t, verdict), nil
+		return decision{verdict: q.slotsLast(t, r, verdict)}
 	}
 	if early := append(tooEarly(s, r, a.refuses), a.forPodsOnly(s, t)...); len(early) > 0 {
-		return refuse(early), nil
+		return decision{verdict: refuse(early)}
 	}
 	verdict, steps := q.holds(r, t)
-	if verdict.Allowed() && gaveWay(t) && len(r.Needs) > 0 {
+	d := decision{verdict: verdict, steps: steps, gets: verdict.Allowed()}
+	if d.gets && gaveWay(t) && len(r.Needs) > 0 {
 		// It asks anew, and that is written first: from here on a hold that
 		// names it means it.
-		return refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
+		d.verdict, d.steps = refuse([]Reason{{Code: NotGranted, Volume: r.Needs[0].Volume, Claim: r.Needs[0].Name}}), nil
 	}
-	return verdict, steps
-}
-
-// slotsLast is what a ticket that is not a pod's is told: that slots are missing only where
-// nothing else is, since it keeps those then that come free.
-func slotsLast(t *ledger.Ticket, v Verdict) Verdict {
-	if t.Type == ledger.TypePod {
-		return v
-	}
-	others := slices.DeleteFunc(slices.Clone(v.Reasons), func(r Reason) bool { return r.Code == NoFreeSlot })
-	if len(others) == 0 {
-		return v
-	}
-	return refuse(others)
+	return d
 }
 
 // holds makes the holds that are written before a grant, unless one of the volumes is
@@ -305,10 +246,4 @@ func (q *Queue) holds(r Request, t *ledger.Ticket) (Verdict, []Step) {
 	}
 	slices.SortFunc(steps, func(a, b Step) int { return a.Volume.Compare(b.Volume) })
 	return allow(), steps
-}
-
-// after says whether a ticket that is not granted comes after a request. One that a leader
-// before may have granted does not.
-func (q *Queue) after(u ledger.User, r Request) bool {
-	return !q.snapshot.Ticket(u.Ticket).InDoubt && (q.behind[u.Ticket] || CompareRequests(requestOf(q.snapshot, u), r) > 0)
 }

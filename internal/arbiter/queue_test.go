@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"testing"
@@ -19,7 +20,7 @@ var queueTime = time.Unix(1_700_000_000, 0)
 
 // crowd draws a node at which more users share a few volumes than a queue looks at as
 // they come: pods, tickets of every rank, phase and namespace, some of them in doubt.
-func crowd(t *rapid.T) ledger.Snapshot {
+func crowd(t *rapid.T) *ledger.Ledger {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }
 	below := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(t, what) }
@@ -44,6 +45,8 @@ func crowd(t *rapid.T) ledger.Snapshot {
 		}
 		if below(40, "granted") == 0 {
 			k.Phase = ledger.TicketGranted
+		} else {
+			k.Reason = string([]ledger.Code{"", "", NotGranted, HeldElsewhere, NoFreeSlot, NoFreeSlot, SlotsNotKept}[below(7, "told")])
 		}
 		for range 1 + below(2, "volumes") {
 			k.Volumes = append(k.Volumes, ledger.TicketVolume{PersistentVolume: fmt.Sprint("v", below(volumes+1, "volume"))})
@@ -53,23 +56,21 @@ func crowd(t *rapid.T) ledger.Snapshot {
 			apply(ledger.TicketInDoubt{ID: k.ID, UID: k.UID})
 		}
 	}
-	return l.Snapshot()
+	return l
 }
 
 // TestQueueCountsAsOneByOne compares what a queue works out once for all tickets of a
 // node with what a look at each of the others says, for each of them.
 func TestQueueCountsAsOneByOne(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
-		s := crowd(t)
+		s := crowd(t).Snapshot()
 		q := Arbiter{}.Queue(s, "n1", queueTime)
 		if !slices.IsSortedFunc(q.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(a), ticketAsks(b)) }) {
 			t.Fatal("they are not in the order of their rank")
 		}
+		given, kept := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
 		for _, k := range q.Tickets() {
 			w := view{snapshot: s, request: TicketRequest(s, k), node: "n1", now: queueTime, queue: q}
-			if got, want := w.tryout(s.Node("n1"), "disk"), freedOneByOne(w); got != want {
-				t.Fatalf("ticket %s counts on %d slots, want %d", k.ID, -got, -want)
-			}
 			for _, need := range w.request.Needs {
 				v := s.Volume(need.Volume)
 				if v == nil || !exclusive(v.Access) {
@@ -80,28 +81,89 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 					t.Fatalf("ticket %s is kept from %s: %t (%v), want %t", k.ID, v.ID, got, reasons, want)
 				}
 			}
+			if k.InDoubt {
+				continue
+			}
+			full := fullOneByOne(w, given, kept)
+			verdict, _ := q.Grant(k)
+			first := verdict.First().Code
+			if got := first == NoFreeSlot || first == SlotsNotKept; got && !full || (verdict.Allowed() || first == NotGranted) && full {
+				t.Fatalf("ticket %s is told %s (%v), and that there are too few slots is %t", k.ID, first, verdict.Reasons, full)
+			}
+			for _, need := range w.request.Needs {
+				switch {
+				case verdict.Allowed() || first == NotGranted:
+					given[need.Volume] = true
+				case first == NoFreeSlot && k.Type != ledger.TypeBackup:
+					kept[need.Volume] = true
+				}
+			}
 		}
 	})
 }
 
-// freedOneByOne is the change of the slots that are used, if all tickets that rank after
-// the request went.
-func freedOneByOne(w view) int32 {
-	change := int32(0)
+// fullOneByOne says whether a request asks for more slots than are left by who stays, and by
+// those that rank before: who gets its volumes, and who keeps slots for them.
+func fullOneByOne(w view, given, kept map[ledger.VolumeID]bool) bool {
+	all, fresh := map[ledger.VolumeID]bool{}, false
 	for v := range w.snapshot.Volumes() {
-		p := v.NodeVolume(w.node)
-		wanted := slices.ContainsFunc(w.request.Needs, func(n Need) bool { return n.Volume == v.ID })
-		if p == nil || wanted || v.ID.Driver != "disk" || p.OccupiesSlot() {
-			continue
-		}
-		if !slices.ContainsFunc(p.Users, func(u ledger.User) bool {
+		if p := v.NodeVolume(w.node); p != nil && (p.OccupiesSlot() || slices.ContainsFunc(p.Users, func(u ledger.User) bool {
 			k := w.snapshot.Ticket(u.Ticket)
-			return !w.request.owns(u) && (k.Phase == ledger.TicketGranted || k.InDoubt || CompareRequests(ticketAsks(k), w.request) < 0)
-		}) {
-			change--
+			return k.Phase == ledger.TicketGranted || k.InDoubt
+		})) {
+			all[v.ID] = true
 		}
 	}
-	return change
+	for _, n := range w.request.Needs {
+		p := w.snapshot.Volume(n.Volume).NodeVolume(w.node)
+		has := given[n.Volume] || p != nil && (p.OccupiesSlot() || slices.ContainsFunc(p.Users, func(u ledger.User) bool { return w.snapshot.Ticket(u.Ticket).Phase == ledger.TicketGranted }))
+		fresh = fresh || !n.Volume.IsZero() && !has
+		if !n.Volume.IsZero() {
+			all[n.Volume] = true
+		}
+	}
+	maps.Copy(all, given)
+	maps.Copy(all, kept)
+	delete(all, ledger.VolumeID{})
+	return fresh && len(all) > 4
+}
+
+// What a ticket gets depends on those that rank before it: not on those that rank after it,
+// nor on what it or one of these has been told. Otherwise two tickets may be told each to
+// wait for the other, or by turns that they wait and that they don't.
+func TestRankedAfterChangesNothing(t *testing.T) {
+	proptest.Check(t, func(t *rapid.T) {
+		l := crowd(t)
+		s := l.Snapshot()
+		tickets := slices.SortedFunc(s.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(a), ticketAsks(b)) })
+		if len(tickets) == 0 {
+			return
+		}
+		i := rapid.IntRange(0, len(tickets)-1).Draw(t, "ticket")
+		k := tickets[i]
+		if k.Phase != ledger.TicketPending || k.InDoubt {
+			return
+		}
+		l = l.Fork()
+		for _, other := range tickets[i:] {
+			if other.Phase != ledger.TicketPending || other.InDoubt {
+				continue
+			}
+			if other != k && rapid.Bool().Draw(t, "gone") {
+				l.Apply(queueTime, ledger.TicketGone{ID: other.ID})
+				continue
+			}
+			told := *other
+			told.Version, told.Reason = "2", string(rapid.SampledFrom([]ledger.Code{"", NotGranted, HeldElsewhere, NoFreeSlot, SlotsNotKept}).Draw(t, "told"))
+			l.Apply(queueTime, told)
+		}
+		was, _ := Arbiter{}.Grant(s, k, queueTime)
+		now := l.Snapshot()
+		is, _ := Arbiter{}.Grant(now, now.Ticket(k.ID), queueTime)
+		if gets := func(v Verdict) bool { return v.Allowed() || v.First().Code == NotGranted }; gets(was) != gets(is) || !gets(was) && was.First().Code != is.First().Code {
+			t.Fatalf("ticket %s: %v, and %v once those that rank after it are others", k.ID, was.Reasons, is.Reasons)
+		}
+	})
 }
 
 // blockedOneByOne says whether anybody, at another node or for a volume of one pod

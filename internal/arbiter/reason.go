@@ -48,6 +48,7 @@ const (
 	DetachDelayed       ledger.Code = "DetachDelayed"
 	ForeignAttachment   ledger.Code = "ForeignAttachment"
 	TooManyTickets      ledger.Code = "TooManyTickets"  // of one namespace, at one node
+	SlotsNotKept        ledger.Code = "SlotsNotKept"    // lacks only slots, and keeps none that come free
 	AttachedForPods     ledger.Code = "AttachedForPods" // in Cooperative mode
 	VolumeMissing       ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
 	NodeReplaced        ledger.Code = "NodeReplaced"    // attached to another machine of the node's name

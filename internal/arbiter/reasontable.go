@@ -180,6 +180,7 @@ var reasonTable = [...]reasonRow{
 	{TooManyTickets, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%d tickets of this namespace that come before wait for %s: this one is decided on once some of them are granted or deleted", r.Limit, r.Node)
 	}},
+	{SlotsNotKept, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.slotsNotKept},
 	{AttachedForPods, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is attached to %s for bound pods only, as Moorage runs beside the attach/detach controller: start moorage-controller with --attach-before-bind, or run it in Standalone mode", r.volume(), r.Node)
 	}},
@@ -206,15 +207,28 @@ func (r Reason) waysToKnow() string {
 	return boot + ", " + taint + ", or somebody who has looked there deletes its VolumeAttachment"
 }
 
-func (r Reason) noFreeSlot() string {
-	policy := ""
-	if r.Policy != "" {
-		policy = ", AttachPolicy " + r.Policy + " sets that limit"
+func (r Reason) byPolicy() string {
+	if r.Policy == "" {
+		return ""
 	}
+	return ", AttachPolicy " + r.Policy + " sets that limit"
+}
+
+func (r Reason) noFreeSlot() string {
+	policy := r.byPolicy()
 	if r.Needed > 1 {
 		return fmt.Sprintf("too few free slots of driver %s (%d of %d used, %d needed%s)", r.Driver, r.Used, r.Limit, r.Needed, policy)
 	}
 	return fmt.Sprintf("no free slot of driver %s (%d of %d used%s)", r.Driver, r.Used, r.Limit, policy)
+}
+
+// slotsNotKept says for which volume slots are kept elsewhere; or, without one, that there
+// are too few at all.
+func (r Reason) slotsNotKept() string {
+	if r.Volume.IsZero() {
+		return fmt.Sprintf("%d slots of driver %s are needed, and %s has %d in all%s: it can't be granted there, and keeps no slot that comes free", r.Needed, r.Driver, r.Node, r.Limit, r.byPolicy())
+	}
+	return fmt.Sprintf("%s; it keeps none that comes free, as %s waits for one at %s%s, which comes before", r.noFreeSlot(), r.volume(), r.Node, r.forWhom())
 }
 
 func (r Reason) nodeExhausted() string {

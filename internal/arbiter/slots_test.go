@@ -9,30 +9,26 @@ import (
 )
 
 // Whose place at a node would come free: to a scheduler that evicts, what only the evicted
-// use; to a grant, what only tickets that rank after it ask for, and never an attachment.
+// use.
 func TestVacant(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	attached := ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true, Attached: true}
-	later := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "later"}, UID: "later", Version: "1", Type: ledger.TypeManual, Node: "well", Created: 9, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
-	earlier := later
-	earlier.ID.Name, earlier.UID, earlier.Created = "earlier", "earlier", 1
-	granted := later
+	asked := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "later"}, UID: "later", Version: "1", Type: ledger.TypeManual, Node: "well", Created: 9, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
+	granted := asked
 	granted.Phase = ledger.TicketGranted
 	terminating := ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	request := Request{Type: ledger.TypeManual, Created: 5, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}
 	for name, test := range map[string]struct {
-		podAt                    ledger.NodeName
-		facts                    []ledger.Event
-		evicts, grants, detached bool
+		podAt            ledger.NodeName
+		facts            []ledger.Event
+		evicts, detached bool
 	}{
-		"somebody lives there":             {"well", nil, false, false, false},
-		"somebody is about to go":          {"", []ledger.Event{terminating}, false, false, true},
-		"attached, and nobody uses it":     {"", []ledger.Event{attached}, false, false, true},
-		"a ticket asks that ranks after":   {"", []ledger.Event{later}, false, true, false},
-		"a ticket asks that ranks before":  {"", []ledger.Event{earlier}, false, false, false},
-		"a ticket is granted":              {"", []ledger.Event{granted}, false, false, false},
-		"attached, and a ticket asks":      {"", []ledger.Event{attached, later}, false, false, false},
-		"a ticket asks, a leader may know": {"", []ledger.Event{later, ledger.TicketInDoubt{ID: later.ID, UID: later.UID}}, false, false, false},
+		"somebody lives there":         {"well", nil, false, false},
+		"somebody is about to go":      {"", []ledger.Event{terminating}, false, true},
+		"attached, and nobody uses it": {"", []ledger.Event{attached}, false, true},
+		"a ticket asks":                {"", []ledger.Event{asked}, false, false},
+		"a ticket is granted":          {"", []ledger.Event{granted}, false, false},
+		"attached, and a ticket asks":  {"", []ledger.Event{attached, asked}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, _ := concerned(t, test.podAt, "", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -49,16 +45,12 @@ func TestVacant(t *testing.T) {
 			if got := w.vacant(place); got != test.detached {
 				t.Errorf("once all is detached that nobody needs: %t", got)
 			}
-			w.detached, w.queue = false, Arbiter{}.Queue(s, "well", auditTime)
-			if got := w.vacant(place); got != test.grants {
-				t.Errorf("to a grant: %t", got)
-			}
 		})
 	}
 }
 
-// What a dry run takes away leaves its place, unless it is attached for nobody: a grant
-// does not count on an attachment that goes, a preemption does.
+// What a dry run takes away leaves its place, attached or not: a preemption counts on an
+// attachment that goes with its user.
 func TestVacantOfTheEvicted(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, v, _ := concerned(t, "well", "", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -69,10 +61,6 @@ func TestVacantOfTheEvicted(t *testing.T) {
 	w := view{snapshot: s.With(d), node: "well", now: auditTime}
 	if !w.vacant(v.NodeVolume("well")) {
 		t.Error("not to a scheduler that evicts its only user")
-	}
-	w.queue = Arbiter{}.Queue(s, "well", auditTime)
-	if w.vacant(v.NodeVolume("well")) {
-		t.Error("to a grant, though it is attached")
 	}
 }
 

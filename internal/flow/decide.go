@@ -41,7 +41,7 @@ func rule(q *arbiter.Queue, s ledger.Snapshot, t *ledger.Ticket) Decision {
 	switch {
 	case verdict.Allowed():
 		d.Ruling = Grant
-	case t.Type == ledger.TypePod && (verdict.Outcome == arbiter.Deny || verdict.WaitsForOthers()):
+	case verdict.Refuses(t):
 		d.Ruling, d.Missing = Refuse, Missing(s, t)
 	}
 	return d
@@ -53,17 +53,16 @@ type Decided struct {
 	Decision
 }
 
-// Round decides on all pending tickets of a node on the same facts. What
-// follows may be written side by side: that takes no slot twice, because to
-// each ticket those that rank before it count, as if they were granted. For
-// the same reason a ticket that ranks after one that is refused here is not
-// refused in the same round: there may be room for it once that is written, and
-// another round is needed then (again); as for a ticket whose grant writes the hold of a
-// volume that another grant of this round writes: one of the two writes would fail. A ticket
-// in doubt is left out: it counts, and is decided once it is taken over. So is one that has
-// been told that it is one of too many, and one that was interrupted lately (Resumes).
+// Round decides on all pending tickets of a node on the same facts. What follows may be
+// written side by side: that takes no slot twice, because to each ticket those that rank
+// before it count as they are decided on here: granted, or refused and gone. Where one of
+// these writes fails, the others hold all the same, and its ticket is decided on anew. Only a
+// ticket whose grant writes the hold of a volume that another grant of this round writes is
+// put off to another round (again): one of the two writes would fail. A ticket in doubt is
+// left out: it counts, and is decided once it is taken over. So is one that has been told
+// that it is one of too many, and one that was interrupted lately (Resumes).
 func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Time) (list []Decided, again bool) {
-	refused, written := false, map[ledger.VolumeID]bool{}
+	written := map[ledger.VolumeID]bool{}
 	q := a.Queue(s, n, now)
 	for _, t := range q.Tickets() {
 		if t.InDoubt || arbiter.PauseLeft(s, t, now) > 0 {
@@ -71,13 +70,12 @@ func Round(a arbiter.Arbiter, s ledger.Snapshot, n ledger.NodeName, now time.Tim
 		}
 		d := rule(q, s, t)
 		switch {
-		case d.Ruling != Grant && refused, d.writesAnyOf(written):
+		case d.writesAnyOf(written):
 			again = true
 			continue
 		case d.Verdict.First().Code == arbiter.TooManyTickets && t.Reason == string(arbiter.TooManyTickets):
 			continue
 		}
-		refused = refused || d.Ruling == Refuse
 		for _, step := range d.Holds {
 			written[step.Volume] = true
 		}

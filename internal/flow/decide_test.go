@@ -33,8 +33,10 @@ func TestDecide(t *testing.T) {
 		"room for both volumes": {ticket: ticket("p", "n1", ledger.TypePod, "b", "a"), want: Grant, holds: 2},
 		"room for none of three": {ticket: ticket("p", "n1", ledger.TypePod, "a", "b", "c"),
 			want: Refuse, reason: arbiter.NoFreeSlot},
-		"a full node, and nobody who would look elsewhere": {ticket: ticket("p", "n1", ledger.TypeManual, "a", "b", "c"),
-			want: Wait, reason: arbiter.NoFreeSlot},
+		"a full node, and nobody who would look elsewhere": {facts: []ledger.Event{pod("old", "n1", "c")},
+			ticket: ticket("p", "n1", ledger.TypeManual, "a", "b"), want: Wait, reason: arbiter.NoFreeSlot},
+		"more than the node has room for": {ticket: ticket("p", "n1", ledger.TypeManual, "a", "b", "c"),
+			want: Wait, reason: arbiter.SlotsNotKept},
 		"somebody living has it elsewhere": {facts: []ledger.Event{pod("old", "n2", "a")},
 			ticket: ticket("p", "n1", ledger.TypePod, "a"), want: Refuse, reason: arbiter.HeldElsewhere},
 		"the same, for a ticket of a user": {facts: []ledger.Event{pod("old", "n2", "a")},
@@ -299,24 +301,27 @@ func TestDueBesides(t *testing.T) {
 	}
 }
 
-// What a node's tickets get is written side by side: who ranks after a refusal is
-// granted in the same round or decided in the next, and never refused in the same.
-func TestOneRefusalARound(t *testing.T) {
-	tickets := []ledger.Event{}
-	for i, claims := range [][]string{{"nothing"}, {"a"}, {"nothing else"}} {
+// What a node's tickets get is written side by side, and those that rank after a refusal
+// are decided on in the same round: the refusal may be one that can't be written. Who is
+// refused keeps nothing from them: neither its slot nor a volume of one pod.
+func TestRefusalsPutNobodyOff(t *testing.T) {
+	single := ledger.ClaimKey{Namespace: "s", Name: "single"}
+	facts := facts(
+		ledger.PersistentVolume{Name: "single", UID: "single", Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: "single"}, Access: ledger.AccessPod, Claim: single},
+		ledger.Claim{Key: single, UID: "single", Version: "1", PersistentVolume: "single", Bound: true, Access: ledger.AccessPod},
+	)
+	for i, claims := range [][]string{{"nothing"}, {"single", "a", "b"}, {"single"}, {"a"}, {"nothing else"}, {"b"}} {
 		k := ticket(fmt.Sprint(i), "n1", ledger.TypePod, claims...)
 		k.Created = int64(10 * i)
-		tickets = append(tickets, pod(fmt.Sprint(i), "", claims...), k)
+		facts.Apply(now, pod(fmt.Sprint(i), "", claims...))
+		facts.Apply(now, k)
 	}
-	list, again := Round(arbiter.Arbiter{}, facts(tickets...).Snapshot(), "n1", now)
+	list, again := Round(arbiter.Arbiter{}, facts.Snapshot(), "n1", now)
 	var got []Ruling
 	for _, d := range list {
 		got = append(got, d.Ruling)
 	}
-	if want := []Ruling{Refuse, Grant}; !slices.Equal(got, want) || !again {
-		t.Errorf("rulings %v, another round: %t, want %v and another round", got, again, want)
-	}
-	if _, again := Round(arbiter.Arbiter{}, facts(tickets[:4]...).Snapshot(), "n1", now); again {
-		t.Error("another round, and nobody is left")
+	if want := []Ruling{Refuse, Refuse, Grant, Grant, Refuse, Refuse}; !slices.Equal(got, want) || again {
+		t.Errorf("rulings %v, another round: %t, want %v and none", got, again, want)
 	}
 }

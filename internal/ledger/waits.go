@@ -8,7 +8,8 @@ const (
 	CodePending Code = "Pending"
 	// CodeNotGranted: the ticket is about to be granted.
 	CodeNotGranted Code = "NotGranted"
-	// CodeNoFreeSlot: nothing but slots is missing.
+	// CodeNoFreeSlot: nothing but slots is missing, and a ticket of a type that doesn't yield
+	// keeps those that come free.
 	CodeNoFreeSlot Code = "NoFreeSlot"
 )
 
@@ -24,8 +25,13 @@ func (k *Ticket) Waits() bool {
 }
 
 // KeepsSlots says whether a ticket that is not granted has slots at its node all the same.
-// One that waits for nothing else keeps those that come free, so that a ticket for many
-// volumes gets them in time; types that yield don't. One in doubt may be granted.
+// One in doubt may be granted.
 func (k *Ticket) KeepsSlots() bool {
-	return k.InDoubt || !k.Waits() || Code(k.Reason) == CodeNoFreeSlot && !k.Type.Yields()
+	return k.InDoubt || !k.Waits() || k.AwaitsSlots()
+}
+
+// AwaitsSlots says whether a ticket that waits for nothing but slots keeps those that come
+// free, so that one for many volumes gets them in time. Types that yield don't.
+func (k *Ticket) AwaitsSlots() bool {
+	return k.Waits() && Code(k.Reason) == CodeNoFreeSlot && !k.Type.Yields()
 }
