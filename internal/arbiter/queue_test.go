@@ -28,7 +28,7 @@ func crowd(t *rapid.T) *ledger.Ledger {
 		apply(ledger.NodeState{Name: n, UID: string(n), Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 		apply(ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: string(n), Limit: 4}}})
 	}
-	const volumes = 5
+	const volumes = 8
 	for i := range volumes {
 		name := fmt.Sprint("v", i)
 		access := []ledger.Access{ledger.AccessNode, ledger.AccessPod, ledger.AccessMany}[below(3, "access")]

@@ -129,3 +129,19 @@ func TestWordsOfAFullNodeStay(t *testing.T) {
 		t.Errorf("they are told %v", words)
 	}
 }
+
+// A free slot is kept for a ticket that needs two, and that does not yield, from those that
+// rank after it; its type decides, and not what it was told.
+func TestSlotIsKeptForWhoDoesNotYield(t *testing.T) {
+	for kind, want := range map[ledger.TicketType]bool{ledger.TypeBackup: true, ledger.TypeManual: false} {
+		l := crowded(kind, []string{"a", "b"}, []string{"c"})
+		l.Apply(now, ledger.NodeDrivers{Node: "n1", Version: "3", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-n1", Limit: 2}}})
+		written(t, l, "n1")
+		if granted, reason := reasonOf(l, "t01"); granted != want {
+			t.Errorf("%s: the second, for one volume, is granted: %t (%s)", kind, granted, reason)
+		}
+		if _, reason := reasonOf(l, "t00"); reason != arbiter.NoFreeSlot {
+			t.Errorf("%s: the first is told %s", kind, reason)
+		}
+	}
+}
