@@ -21,8 +21,6 @@ type view struct {
 	// they rank before this one. Nil for a scheduler, which counts them all: who asked
 	// first comes first.
 	queue *Queue
-	// onlyLiving: tickets that are not granted and wait are not counted.
-	onlyLiving bool
 	// detached: what nobody needs at the node any more counts as detached.
 	detached bool
 }
@@ -37,10 +35,10 @@ func (w view) blocks(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User) bool
 	case living, orphaned:
 		return !yields(w.snapshot, u, w.request) && !fenced(w.snapshot, v, p.Node, w.now) //mutant:take-from-the-living
 	case asking:
-		if excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) || w.queue != nil && CompareRequests(requestOf(w.snapshot, u), w.request) > 0 || w.queue.refuses(u.Ticket) {
+		if !contends(w.snapshot.Ticket(u.Ticket)) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) || w.queue.refuses(u.Ticket) {
 			return false
 		}
-		return w.contends(v, u)
+		return w.queue == nil || CompareRequests(requestOf(w.snapshot, u), w.request) < 0
 	case gone, leaving:
 	}
 	return false
@@ -234,7 +232,7 @@ func (w view) has(v *ledger.Volume) ledger.NodeName {
 // the volume. What the request's own pod has elsewhere does not count. Grant asks
 // by itself, with the grant in the snapshot.
 func (w view) heldBack(v *ledger.Volume, need Need) []Reason {
-	if w.queue != nil || w.onlyLiving || !v.ID.IsReal() {
+	if w.queue != nil || !v.ID.IsReal() {
 		return nil
 	}
 	s := w.snapshot
@@ -274,7 +272,7 @@ func (w view) heldBy(v *ledger.Volume, p *ledger.NodeVolume, u ledger.User, name
 // tried counts the pods that a dry run tries with the same volume.
 func (w view) tried(need Need, a ledger.Access, code ledger.Code) []Reason {
 	d := w.snapshot.Delta()
-	if d == nil || w.onlyLiving {
+	if d == nil {
 		return nil
 	}
 	var reasons []Reason

@@ -33,7 +33,7 @@ type slowUser struct {
 	id       ledger.TicketID
 	ticket   bool
 	asks     bool // a ticket that is not granted
-	hopeless bool // one that is not a pod's, and can't be granted now
+	told     bool // one that is not a pod's, and was told why it waits
 	slotless bool // one that keeps no slot meanwhile
 	leaves   bool // a pod that is terminating
 	yields   bool
@@ -68,39 +68,10 @@ func (f slowFit) users() []slowUser {
 			takenOut: removed[t.Pod],
 		}
 		u.volumes, u.slotless = f.w.TicketVolumes(*t), !t.KeepsSlots()
+		u.told = t.Pod == "" && !t.InDoubt && t.Reason != "" && t.Reason != string(arbiter.NotGranted)
 		users = append(users, u)
 	}
-	for i := range users {
-		if u := &users[i]; u.asks && u.pod == "" && len(u.volumes) > 0 {
-			u.hopeless = f.hopeless(f.w.snapshot().Ticket(u.id), u.volumes[0], users)
-		}
-	}
 	return users
-}
-
-// hopeless says whether a ticket that asks for one volume can't be granted: its status says
-// why, or somebody who stays has the volume elsewhere.
-func (f slowFit) hopeless(t *ledger.Ticket, v ledger.VolumeID, users []slowUser) bool {
-	told := []ledger.Code{"", arbiter.NotGranted, arbiter.HeldElsewhere, arbiter.UsedByOtherPod, arbiter.ForeignAttachment, arbiter.NodeMissing}
-	node, exists := f.w.Node(t.Node)
-	hold, _ := f.w.Hold(v)
-	who := ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
-	named := hold.Next.To == who || slices.Contains(hold.Requesters, who)
-	switch {
-	case t.Phase != ledger.TicketPending || t.InDoubt || named && !t.Waits():
-		return false
-	case !exists || !slices.Contains(told, ledger.Code(t.Reason)) || node.OutOfService && node.Ready != ledger.ReadyTrue:
-		return true
-	}
-	claim := f.w.claimOf(ledger.ClaimKey{Namespace: namespace, Name: t.Volumes[0].Claim})
-	return claim.Deleting || slices.ContainsFunc(users, func(o slowUser) bool {
-		if o.asks || o.leaves || o.takenOut || o.tryout || o.yields && t.Type != ledger.TypeSnapshot || !slices.Contains(o.volumes, v) || o.node == t.Node && claim.Access != ledger.AccessPod {
-			return false
-		}
-		at, _ := f.w.Node(o.node)
-		has := f.has(users, v)
-		return !(at.OutOfService && at.Ready != ledger.ReadyTrue) && (o.ticket || has == "" || has == o.node)
-	})
 }
 
 func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID {
@@ -151,7 +122,7 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 		return false
 	}
 	if u.asks {
-		return !u.hopeless && (mode == ledger.AccessPod || !f.lived(users, v, f.n))
+		return !u.told && (mode == ledger.AccessPod || !f.lived(users, v, f.n))
 	}
 	if has := f.has(users, v); !u.ticket && has != "" && has != u.node {
 		return false // it waits for those who have it

@@ -15,9 +15,9 @@ import (
 // Grant asks with the request's grant in the snapshot. For Fit that makes no
 // difference: it asks only where others live at the node, or migrate to it.
 func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, bool) {
-	who, at, lost := p.committedElsewhere(r, n)
+	who, at, told := p.committedElsewhere(r, n)
 	switch {
-	case lost:
+	case told:
 		return Reason{Code: NotGranted, Volume: p.volume.ID, Claim: name}, true
 	case at != "": //mutant:forget-promises
 		return Reason{Code: HeldElsewhere, Volume: p.volume.ID, Claim: name, Node: at, Who: who}, true
@@ -33,8 +33,10 @@ func (p *planner) heldBack(r Request, n ledger.NodeName, name string) (Reason, b
 // the hold as written promises it, as the grant may be on its way; and at a
 // fenced node to any ticket that has it or may get it. Whoever ranks before, or
 // relies on the fence, has that ticket told first that it gives way, and waits
-// until then: once it is told, no fence that ends makes two of them.
-func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.Requester, at ledger.NodeName, lost bool) {
+// until then (told): once it is told, no fence that ends makes two of them. A pod's
+// ticket does not wait for that, but is refused; any other one has to contend
+// meanwhile, or nobody would tell the one that has the promise.
+func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.Requester, at ledger.NodeName, told bool) {
 	next := hold(p.volume).Next
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
@@ -48,7 +50,7 @@ func (p *planner) committedElsewhere(r Request, n ledger.NodeName) (who ledger.R
 				continue
 			}
 			if lost || standingOf(p.snapshot, u) == asking && place.Node == next.Node && who.UID == next.To.UID {
-				return who, place.Node, lost
+				return who, place.Node, lost || r.Type != ledger.TypePod && CompareRequests(r, requestOf(p.snapshot, u)) < 0
 			}
 		}
 	}

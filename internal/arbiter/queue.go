@@ -45,7 +45,7 @@ type decision struct {
 }
 
 // ranked is the users of a NodeVolume: first those that are more than tickets which are
-// not granted, then these, in the order of their rank.
+// not granted, then those of these that contend, in the order of their rank.
 type ranked struct {
 	users  []ledger.User
 	asking []Request
@@ -118,7 +118,7 @@ func (q *Queue) refuses(id ledger.TicketID) bool {
 const fewUsers = 16
 
 // blockers are the users of a NodeVolume that may keep a volume from a request. Of the
-// tickets that rank before it, the first few are enough.
+// tickets that rank before it and contend, the first few are enough.
 func (q *Queue) blockers(p *ledger.NodeVolume, r Request) []ledger.User {
 	if q == nil || len(p.Users) <= fewUsers {
 		return p.Users
@@ -138,7 +138,9 @@ func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 		switch standingOf(q.snapshot, u) {
 		case gone:
 		case asking:
-			k.asking = append(k.asking, requestOf(q.snapshot, u))
+			if contends(q.snapshot.Ticket(u.Ticket)) {
+				k.asking = append(k.asking, requestOf(q.snapshot, u))
+			}
 		default:
 			k.users = append(k.users, u)
 		}

@@ -3,7 +3,6 @@
 package arbiter
 
 import (
-	"slices"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -31,44 +30,9 @@ func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration
 	return max(0, min(pause, lastPause)-now.Sub(s.Interrupted(t)))
 }
 
-// contends says whether a ticket that is not granted keeps others from a volume: a pod's
-// does, as it is decided on at once. Any other one may ask for months. It does only while
-// it could be granted, as far as that does not depend on other tickets which are not:
-// somebody who merely asks ranks before it, and contends by itself, or stands in nobody's
-// way. What depends on slots is taken from the ticket's own status, which says so.
-func (w view) contends(v *ledger.Volume, u ledger.User) bool {
-	t := w.snapshot.Ticket(u.Ticket)
-	switch {
-	case w.onlyLiving:
-		return false
-	case t.InDoubt || t.Type == ledger.TypePod:
-		return true
-	}
-	if namedInHold(w.snapshot, v, u) {
-		return true // its grant may be on its way
-	}
-	if t.Waits() && rowOf(ledger.Code(t.Reason)).effect != waitsForOthers {
-		return false
-	}
-	n := w.snapshot.Node(t.Node)
-	if n == nil || !n.Exists {
-		return false
-	}
-	return w.couldBeGranted(t)
-}
-
-// couldBeGranted says whether nothing keeps the volumes of a ticket from it but slots and
-// tickets that are not granted.
-func (w view) couldBeGranted(t *ledger.Ticket) bool {
-	asker := w
-	asker.request, asker.node, asker.queue, asker.onlyLiving = TicketRequest(w.snapshot, t), t.Node, nil, true
-	return len(asker.fenced()) == 0 && !slices.ContainsFunc(asker.request.Needs, func(need Need) bool {
-		if len(need.broken(w.snapshot)) > 0 {
-			return true
-		}
-		if need.Volume.IsZero() || !w.snapshot.AttachRequired(need.Volume.Driver) {
-			return false
-		}
-		return excludes(w.snapshot, w.snapshot.Volume(need.Volume), t.Node) || len(asker.free(need)) > 0
-	})
-}
+// contends says whether a ticket that is not granted keeps others from its volumes: until it
+// is told why it waits. A pod's is never told that; any other one may ask for months. So this
+// depends on nothing but the ticket's own status. It costs nothing to know, whatever else the
+// ticket asks for, and the write that changes it touches all volumes of the ticket, so that
+// whoever waits for one of them is looked at again.
+func contends(t *ledger.Ticket) bool { return t.InDoubt || !t.Waits() }

@@ -188,3 +188,33 @@ func TestAnswersSendThePodElsewhere(t *testing.T) {
 		})
 	}
 }
+
+// A pod is kept from its volume by a ticket that nobody has answered yet. It is woken when
+// the ticket is told that it waits for its other volume, which somebody asks for who comes
+// before: nothing else happens to the pod's own volume when that one is given away.
+func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
+	first := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "a"}, UID: "a", Version: "1", Type: ledger.TypeManual, Node: "n3",
+		Volumes: []ledger.TicketVolume{{Claim: "w"}}}
+	asks := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "n2",
+		Volumes: []ledger.TicketVolume{{Claim: "v"}, {Claim: "w"}}}
+	r := newStillRig(t, all(disk("v", ledger.AccessNode), disk("w", ledger.AccessNode), one(readyNode("n1"), readyNode("n2"), readyNode("n3"), first, asks))...)
+	close(r.synced)
+	pod := podWith("p", "v")
+	r.known(pod)
+	if status := r.filter(pod, "n1"); status.IsSuccess() {
+		t.Fatal("the pod is not kept from n1")
+	}
+	r.plugin.core.requeuer.Look(t.Context())
+	if woken := r.queue.names(); len(woken) != 0 {
+		t.Fatalf("woken before anything happened: %v", woken)
+	}
+	asks.Version, asks.Reason = "2", string(arbiter.HeldElsewhere)
+	r.apply(asks)
+	r.plugin.core.requeuer.Look(t.Context())
+	if woken := r.queue.names(); !slices.Contains(woken, "p") {
+		t.Errorf("woken are %v", woken)
+	}
+	if status := r.filter(podWith("q", "v"), "n1"); !status.IsSuccess() {
+		t.Errorf("n1 does not take the volume: %v", status)
+	}
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// asks puts a Manual ticket at a node for claims.
+func (c *cluster) asks(name, node string, claims ...string) {
+	k := &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, NodeName: node},
+	}
+	for _, claim := range claims {
+		k.Spec.Volumes = append(k.Spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim}})
+	}
+	c.Put("volumetickets", k)
+}
+
+// answer is the reason of condition Granted of a ticket that asks: Granted once it is.
+func (c *cluster) answer(name string) string {
+	var t v1alpha1.VolumeTicket
+	c.Get("volumetickets", "shop", name, &t)
+	if g := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted); g != nil {
+		return g.Reason
+	}
+	return ""
+}
+
+// A ticket that was told why it waits keeps nobody from its other volumes, also where those
+// whom it waits for are not granted themselves. It was thought to keep them, and who waited
+// for it was not looked at again.
+func TestWhoIsToldWhyItWaitsKeepsNobodyWaiting(t *testing.T) {
+	c := newCluster(t, 4, "n1", "n2", "n4")
+	c.node("n3", nil)
+	c.disk("v")
+	c.disk("w")
+	c.lead(1)
+	c.pod("r", "", "w", true)
+	c.ticket("r", "n3", "w") // its driver is not registered there
+	c.until("the first waits for the driver", func() bool { return c.granted("r") != nil && c.granted("r").Reason == "DriverNotRegistered" })
+	c.asks("b-t", "n2", "v", "w")
+	c.until("the second waits for the first", func() bool { return c.answer("b-t") == "HeldElsewhere" })
+	c.asks("c-u", "n4", "v")
+	c.until("the third has what nobody else can have", func() bool { return c.answer("c-u") == v1alpha1.ReasonGranted })
+}
+
+// Who waits for a ticket that nobody has answered yet is looked at again when that is told
+// why it waits.
+func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
+	c := newCluster(t, 4, "n1", "n2", "n4")
+	c.disk("v")
+	c.disk("w")
+	c.lead(1)
+	c.pod("has", "n1", "w", false)
+	c.until("a pod has one of the volumes", func() bool { return c.reported("w", "n1") })
+	refuses := c.refuseStatus("b-t")
+	c.asks("b-t", "n2", "v", "w")
+	c.asks("c-u", "n4", "v")
+	c.until("the second waits for the first", func() bool { return c.answer("c-u") == "HeldElsewhere" })
+	refuses.Store(false)
+	c.until("the first waits for the pod", func() bool { return c.answer("b-t") == "HeldElsewhere" })
+	c.until("the second has the other volume", func() bool { return c.answer("c-u") == v1alpha1.ReasonGranted })
+}
