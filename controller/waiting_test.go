@@ -5,8 +5,11 @@ package controller
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -67,4 +70,20 @@ func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
 	refuses.Store(false)
 	c.until("the first waits for the pod", func() bool { return c.answer("b-t") == "HeldElsewhere" })
 	c.until("the second has the other volume", func() bool { return c.answer("c-u") == v1alpha1.ReasonGranted })
+}
+
+// What a ticket is told is true: a claim that is there is not called missing, though it
+// leads to no volume yet.
+func TestClaimThatIsThereIsNotCalledMissing(t *testing.T) {
+	c := newCluster(t, 2, "n1")
+	c.Put("storageclasses", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: driver, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)})
+	c.lead(1)
+	c.asks("t", "n1", "data")
+	c.until("it is told that there is no claim", func() bool { return c.answer("t") == "ClaimMissing" })
+	c.Put("persistentvolumeclaims", &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("late"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+	})
+	c.until("it is told that the claim is not bound", func() bool { return c.answer("t") == "ClaimUnbound" })
 }

@@ -67,3 +67,17 @@ func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 		t.Errorf("it leads to %q, after its PersistentVolume has come for %q", got, other)
 	}
 }
+
+// A ticket hears of its claim, though that leads to no volume: what it waits for is another
+// thing then.
+func TestTicketsHearOfTheirClaims(t *testing.T) {
+	l, key := New(), ClaimKey{Namespace: "ns", Name: "data"}
+	l.Apply(start, StorageClass{Name: "late", Version: "1", Driver: "d", WaitForFirst: true})
+	asks := Ticket{ID: TicketID{"ns", "t"}, UID: "a", Version: "1", Type: TypeManual, Node: "n1", Volumes: []TicketVolume{{Claim: "data"}}}
+	l.Apply(start, asks)
+	for _, e := range []Event{Claim{Key: key, UID: "c", Version: "1", Class: "late"}, ClaimGone{Key: key}} {
+		if touched := l.Apply(start, e); !slices.Contains(touched.Tickets, asks.ID) {
+			t.Errorf("%T touched %+v", e, touched)
+		}
+	}
+}

@@ -177,7 +177,8 @@ func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
 	}
 }
 
-// claimChanged places anew the pods and tickets that refer to a claim.
+// claimChanged places anew the pods and tickets that refer to a claim. Tickets are told of it
+// also where it leads to no volume yet: what they wait for is another thing then.
 func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	rec := l.facts.claims.get(key)
 	if rec == nil {
@@ -191,6 +192,7 @@ func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	}
 	for _, id := range rec.tickets {
 		l.updateTicketVolumes(now, t, id)
+		t.ticket(id)
 	}
 }
 
