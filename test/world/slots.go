@@ -19,7 +19,9 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 	there, counted := w.bound(t.Node), j.accountable(w, t.Node)
 	fresh, after := map[string]bool{}, map[string]int32{}
 	for _, v := range w.TicketVolumes(t) {
-		if !there[v] && !j.been[At{v, t.Node}] {
+		// One that has its slot is known by its name, also where its PersistentVolume has gone.
+		_, attaches := typed[ledger.Attachment](&w.Objects, Attachments, ledger.AttachmentName(v, t.Node))
+		if !there[v] && !attaches && !j.been[At{v, t.Node}] {
 			fresh[v.Driver] = true
 		}
 		counted[v] = true
