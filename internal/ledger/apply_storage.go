@@ -149,16 +149,18 @@ func (c Claim) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.Claim, rec.exists = c, true
 	l.relinkClaim(c.Key, old.PersistentVolume, c.PersistentVolume)
 	l.claimChanged(now, t, c.Key)
+	rec.heard(t)
 }
 
 func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if l.facts.claims.get(e.Key) == nil {
+	if old := l.facts.claims.get(e.Key); old == nil || !old.exists {
 		return
 	}
 	rec := l.claim(e.Key)
 	l.relinkClaim(e.Key, rec.PersistentVolume, "")
 	rec.Claim, rec.exists = Claim{Key: e.Key}, false
 	l.claimChanged(now, t, e.Key)
+	rec.heard(t)
 	l.sweepClaim(rec)
 }
 
@@ -177,8 +179,7 @@ func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
 	}
 }
 
-// claimChanged places anew the pods and tickets that refer to a claim. Tickets are told of it
-// also where it leads to no volume yet: what they wait for is another thing then.
+// claimChanged places anew the pods and tickets that refer to a claim.
 func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	rec := l.facts.claims.get(key)
 	if rec == nil {
@@ -192,6 +193,13 @@ func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	}
 	for _, id := range rec.tickets {
 		l.updateTicketVolumes(now, t, id)
+	}
+}
+
+// heard has the tickets that refer to a claim hear of it, also where it leads to no
+// volume yet: what they wait for is another thing then.
+func (rec *claimRecord) heard(t *Touched) {
+	for _, id := range rec.tickets {
 		t.ticket(id)
 	}
 }
@@ -223,6 +231,7 @@ func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 	}
 	for _, key := range keys {
 		l.claimChanged(now, t, key)
+		l.facts.claims.get(key).heard(t)
 	}
 }
 
