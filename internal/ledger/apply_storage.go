@@ -198,8 +198,8 @@ func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 
 // heard has the tickets that refer to a claim hear of it, also where it leads to no
 // volume yet: what they wait for is another thing then.
-func (rec *claimRecord) heard(t *Touched) {
-	for _, id := range rec.tickets {
+func (c *claimRecord) heard(t *Touched) {
+	for _, id := range c.tickets {
 		t.ticket(id)
 	}
 }
