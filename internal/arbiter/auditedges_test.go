@@ -106,26 +106,6 @@ func TestFenceRules(t *testing.T) {
 	}
 }
 
-// A ticket that is not a pod's is told that slots are missing only where nothing else is.
-func TestSlotsLast(t *testing.T) {
-	slot, held := Reason{Code: NoFreeSlot, Driver: "d"}, Reason{Code: HeldElsewhere, Node: "n"}
-	for name, test := range map[string]struct {
-		kind ledger.TicketType
-		is   []Reason
-		want []ledger.Code
-	}{
-		"a pod's":             {ledger.TypePod, []Reason{slot, held}, []ledger.Code{NoFreeSlot, HeldElsewhere}},
-		"another's":           {ledger.TypeManual, []Reason{slot, held}, []ledger.Code{HeldElsewhere}},
-		"and nothing else is": {ledger.TypeManual, []Reason{slot}, []ledger.Code{NoFreeSlot}},
-		"nothing of slots":    {ledger.TypeManual, []Reason{held}, []ledger.Code{HeldElsewhere}},
-	} {
-		v := refuse(slices.Clone(test.is))
-		if got := slotsLast(&ledger.Ticket{Type: test.kind}, v); !slices.Equal(codes(got.Reasons), test.want) {
-			t.Errorf("%s: %q, want %q", name, codes(got.Reasons), test.want)
-		}
-	}
-}
-
 // A volume is reported early whose attachment is there, and has never been attached.
 func TestReportedEarly(t *testing.T) {
 	begun := func(a *ledger.Attachment) { a.Attached = false }

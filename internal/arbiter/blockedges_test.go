@@ -209,9 +209,6 @@ func TestTriedWithAVolume(t *testing.T) {
 	}
 	d := &ledger.Delta{}
 	d.Add("p", "dead")
-	if got := (view{snapshot: s.With(d), node: "well", onlyLiving: true}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); got != nil {
-		t.Errorf("only the living count: %+v", got)
-	}
 	if got := (view{snapshot: s.With(d), node: "well"}).tried(Need{Volume: id}, ledger.AccessNode, HeldElsewhere); len(got) != 1 {
 		t.Errorf("a pod is tried: %+v", got)
 	}

@@ -196,44 +196,6 @@ func TestCommittedElsewhere(t *testing.T) {
 	}
 }
 
-// To whom a slot is free that only tickets keep which are not granted.
-func TestDeparture(t *testing.T) {
-	young := func(k *ledger.Ticket) { k.Created = 9 }
-	old := func(k *ledger.Ticket) { k.Created = 1 }
-	refusedNow := func(k *ledger.Ticket) { k.Phase = ledger.TicketRefused }
-	doubted := ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m"}
-	pod := func(k *ledger.Ticket) { k.Pod = k.ID.Name }
-	for name, test := range map[string]struct {
-		facts  []ledger.Event
-		before bool // free to who ranks between the old and the young
-		last   bool // free to who ranks last
-		first  bool // free to who ranks first
-	}{
-		"nobody":              {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, refusedNow)}, true, true, true},
-		"a young one asks":    {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young)}, true, false, true},
-		"an old one asks":     {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, old)}, false, false, true},
-		"both ask":            {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young), asksAt("o", ledger.TypePod, "well", pod, old)}, false, false, true},
-		"the old one refused": {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young), asksAt("o", ledger.TypePod, "well", pod, old, refusedNow)}, true, false, true},
-		"it is granted":       {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young, grantedNow)}, false, false, false},
-		"it may be granted":   {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young), doubted}, false, false, false},
-		"a pod lives":         {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young), dataAt("q", "well", ledger.PodLive)}, false, false, false},
-		"a pod leaves":        {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young), dataAt("q", "well", ledger.PodTerminating)}, false, false, false},
-		"it is attached":      {[]ledger.Event{asksAt("m", ledger.TypePod, "well", pod, young), madeAt("well")}, false, false, false},
-	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, test.facts...)
-		place := p.at("well")
-		if place == nil {
-			place = &ledger.NodeVolume{Node: "well", Users: []ledger.User{{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}}}
-		}
-		d := Arbiter{}.Queue(p.snapshot, "well", auditTime).departure(place)
-		for created, want := range map[int64]bool{0: test.first, 5: test.before, 99: test.last} {
-			if got := d.freeTo(Request{Type: ledger.TypePod, Created: created, Who: ledger.Requester{UID: "r"}}); got != want {
-				t.Errorf("%s: free to who was created at %d: %t", name, created, got)
-			}
-		}
-	}
-}
-
 // A need is for as many nodes as its claim says.
 func TestAccessOfANeed(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -284,16 +246,6 @@ func TestLonger(t *testing.T) {
 		if got := longer(test.a, test.b); got != test.want {
 			t.Errorf("%d and %d: %d, want %d", test.a, test.b, got, test.want)
 		}
-	}
-}
-
-// Who comes last is nobody: the zero request, and not that of a ticket whose type is not
-// known.
-func TestWhoComesLast(t *testing.T) {
-	nobody, odd := Request{}, Request{Who: ledger.Requester{UID: "odd"}}
-	asks := Request{Type: ledger.TypePod, Who: ledger.Requester{UID: "asks"}}
-	if compareLast(nobody, odd) <= 0 || compareLast(odd, nobody) >= 0 || compareLast(asks, nobody) >= 0 || compareLast(nobody, nobody) != 0 || compareLast(asks, odd) != CompareRequests(asks, odd) {
-		t.Error("somebody comes after nobody")
 	}
 }
 

@@ -49,43 +49,24 @@ func TestGaveWay(t *testing.T) {
 	}
 }
 
-// A pod's ticket keeps others from a volume as long as it asks; any other one only while
-// it could be granted.
+// A ticket that is not granted keeps others from its volumes until it is told why it waits,
+// which a pod's never is; one in doubt does in any case.
 func TestWhoContends(t *testing.T) {
-	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
-		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
-	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true, Deleting: true}
-	manual := func(changes ...func(*ledger.Ticket)) []ledger.Event {
-		return []ledger.Event{alive, asksAt("m", ledger.TypeManual, "well", changes...)}
-	}
-	named := []ledger.Requester{{UID: "m"}}
 	for name, test := range map[string]struct {
-		named      []ledger.Requester
-		onlyLiving bool
-		facts      []ledger.Event
-		want       bool
+		kind    ledger.TicketType
+		reason  ledger.Code
+		inDoubt bool
+		want    bool
 	}{
-		"it could be granted":           {nil, false, manual(), true},
-		"nobody who asks counts":        {nil, true, manual(), false},
-		"a pod's":                       {nil, false, []ledger.Event{asksAt("m", ledger.TypePod, "nowhere", func(k *ledger.Ticket) { k.Pod = "q" })}, true},
-		"at a node that is not there":   {nil, false, []ledger.Event{asksAt("m", ledger.TypeManual, "nowhere")}, false},
-		"at a node that has gone":       {nil, false, append(manual(), ledger.NodeGone{Name: "well"}), false},
-		"there, and a leader before":    {nil, false, append(manual(), ledger.NodeGone{Name: "well"}, ledger.TicketInDoubt{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m"}), true},
-		"at one that is gone, promised": {named, false, append(manual(), ledger.NodeGone{Name: "well"}), true},
-		"it waits for slots":            {nil, false, manual(byReason(NoFreeSlot)), false},
-		"it waits for others":           {nil, false, manual(byReason(HeldElsewhere)), true},
-		"it waits for the driver":       {nil, false, manual(byReason(DriverNotRegistered)), false},
-		"it was promised, and waits":    {named, false, manual(byReason(NoFreeSlot)), false},
-		"at a fenced node":              {nil, false, append(manual(), nodeAs("well", outOfOrder)), false},
-		"of a claim that goes":          {nil, false, append(manual(), lost), false},
-		"where it can't be used":        {nil, false, append(manual(), zone), false},
-		"somebody lives elsewhere":      {nil, false, append(manual(), dataAt("q", "dead", ledger.PodLive), madeAt("dead")), false},
-		"somebody asks elsewhere":       {nil, false, append(manual(), asksAt("o", ledger.TypeManual, "dead")), true},
-		"its driver attaches nothing":   {nil, false, append(manual(), dataAt("q", "dead", ledger.PodLive), noAttach), true},
+		"nobody has looked":        {ledger.TypeManual, "", false, true},
+		"nobody has decided":       {ledger.TypeManual, ledger.CodePending, false, true},
+		"it asks anew":             {ledger.TypeManual, NotGranted, false, true},
+		"it waits for others":      {ledger.TypeManual, HeldElsewhere, false, false},
+		"it waits for slots":       {ledger.TypeManual, NoFreeSlot, false, false},
+		"it may have been granted": {ledger.TypeManual, HeldElsewhere, true, true},
+		"a pod's that was told":    {ledger.TypePod, HeldElsewhere, false, true},
 	} {
-		p := plannerOf(t, Arbiter{}, "", ledger.Hold{Requesters: test.named}, test.facts...)
-		w := view{snapshot: p.snapshot, request: Request{Pod: "asks", Type: ledger.TypePod}, node: "dead", now: auditTime, onlyLiving: test.onlyLiving}
-		if got := w.contends(p.volume, ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}); got != test.want {
+		if got := contends(&ledger.Ticket{Type: test.kind, Phase: ledger.TicketPending, Reason: string(test.reason), InDoubt: test.inDoubt}); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -298,8 +279,8 @@ func TestSatisfiedByWhat(t *testing.T) {
 	}
 }
 
-// Fit asks what else keeps an exclusive volume back; who grants does that by itself, who
-// looks only at the living does not, nor is there anything to ask of what is no volume yet.
+// Fit asks what else keeps an exclusive volume back; who grants does that by itself, nor
+// is there anything to ask of what is no volume yet.
 func TestHeldBack(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, alive, dataAt("q", "dead", ledger.PodLive), madeAt("dead"))
 	need := Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}
@@ -307,12 +288,11 @@ func TestHeldBack(t *testing.T) {
 	if got := w.heldBack(p.volume, need); len(got) != 1 || got[0].Code != HeldElsewhere || got[0].Node != "dead" || got[0].Who.UID != "q" {
 		t.Errorf("held back by %+v", got)
 	}
-	living, granting, own := w, w, w
-	living.onlyLiving = true
+	granting, own := w, w
 	granting.queue = Arbiter{}.Queue(p.snapshot, "well", auditTime)
 	own.request.Pod = "q"
 	placeholder := &ledger.Volume{ID: ledger.UnboundClaim("d", "u"), NodeVolumes: p.volume.NodeVolumes, Hold: p.volume.Hold}
-	if got := slices.Concat(living.heldBack(p.volume, need), granting.heldBack(p.volume, need), w.heldBack(placeholder, need)); len(got) > 0 {
+	if got := slices.Concat(granting.heldBack(p.volume, need), w.heldBack(placeholder, need)); len(got) > 0 {
 		t.Errorf("held back by %+v", got)
 	}
 	if got := own.heldBack(p.volume, need); len(got) != 1 || got[0].Who.UID == "q" {
