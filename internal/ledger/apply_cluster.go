@@ -270,11 +270,15 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec := l.volume(e.Volume)
 	was := rec.Hold
-	if e.Deleted != "" && was.Version != "" && was.Version != e.Deleted {
-		return // it was made anew
+	if e.Deleted != "" {
+		rec.dropped = e.Deleted
+		if was.Version != "" {
+			return // the watch tells when it is gone: what was on its way before comes first
+		}
 	}
 	t.volume(e.Volume)
-	if e.Deleted == "" && len(rec.PVs()) > 0 && (was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0) {
+	own := e.Deleted != "" || was.Version == rec.dropped
+	if !own && len(rec.PVs()) > 0 && (was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0) {
 		// Whoever deleted it has moved no volume: what it said is to be written again.
 		unwritten := *was
 		unwritten.Version = ""

@@ -17,6 +17,7 @@ type Volume struct {
 	NodeVolumes []NodeVolume // in the order of their nodes
 	Hold        *Hold        // nil: no VolumeHold
 
+	dropped string    // the version of the hold that this process has deleted last
 	earlier *earlier  // see Earlier; nil: nothing
 	left    *left     // see Left; nil: none
 	pvs     *[]string // see PVs; nil: none
@@ -83,6 +84,10 @@ type earlier struct {
 	force Force
 	read  time.Time
 }
+
+// Dropped is the version of the VolumeHold that this process has deleted last, since it had
+// nothing to say any more; empty: none.
+func (v *Volume) Dropped() string { return v.dropped }
 
 // Earlier returns how far a forced detach had come when this process first
 // saw the hold, and when that was, or when it had seen everything (Complete).

@@ -155,11 +155,12 @@ func (w *World) bound(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// claimed stands for the volume that an unbound claim will become.
+// claimed stands for the volume that an unbound claim will become; one that has lost its
+// volume becomes no other.
 func (w *World) claimed(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	claim, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	class, known := typed[ledger.StorageClass](&w.Objects, Classes, claim.Class)
-	return ledger.VolumeID{Driver: class.Driver, Handle: "claim " + claim.UID}, exists && known && !claim.Bound
+	return ledger.VolumeID{Driver: class.Driver, Handle: "claim " + claim.UID}, exists && known && !claim.Bound && !claim.Lost
 }
 
 // TicketVolumes are the volumes that a ticket needs slots for; an unbound

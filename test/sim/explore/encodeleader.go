@@ -112,6 +112,7 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 	if v.Hold != nil {
 		e.hold(v.ID, *v.Hold)
 	}
+	e.version(holdObject(v.ID), v.Dropped())
 	earlier, read := v.Earlier()
 	e.force(earlier)
 	e.bool(read.IsZero())

@@ -300,7 +300,7 @@ func ledgerFields() map[string]fields {
 			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
-		"ledger.Volume":     {"ID Access NodeVolumes Hold earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
+		"ledger.Volume":     {"ID Access NodeVolumes Hold dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
 		"ledger.earlier":    {"force read", nil},
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
 		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
