@@ -11,11 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// byReason has a ticket say why it is not granted.
-func byReason(c ledger.Code) func(*ledger.Ticket) {
-	return func(k *ledger.Ticket) { k.Reason = string(c) }
-}
-
 // codes are the codes of reasons.
 func codes(reasons []Reason) []ledger.Code {
 	var list []ledger.Code
