@@ -62,7 +62,7 @@ func holdAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	case t.Sent.Do == ListObjects:
 		return forgottenAnswered(t, a)
 	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
-		return t.end(Finished, "", ledger.HoldGone{Volume: t.Step.Volume, Deleted: t.Step.Expect})
+		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume, Version: t.Step.Expect})
 	case a.Result == Done:
 		return t.end(Finished, "", holdBoots(t, a, s)...)
 	case a.Result == Exists, a.Result == Conflict, a.Result == NotFound:

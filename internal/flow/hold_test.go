@@ -42,10 +42,10 @@ func TestDeleteHold(t *testing.T) {
 		replies []reply
 		want    []string
 	}{
-		"nothing to lose":     {ledger.Hold{PVs: []string{"pv"}}, []reply{replies(Done)}, []string{drop, "tell HoldGone", "finished"}},
-		"gone":                {ledger.Hold{}, []reply{replies(NotFound)}, []string{drop, "tell HoldGone", "finished"}},
+		"nothing to lose":     {ledger.Hold{PVs: []string{"pv"}}, []reply{replies(Done)}, []string{drop, "tell HoldDropped", "finished"}},
+		"gone":                {ledger.Hold{}, []reply{replies(NotFound)}, []string{drop, "tell HoldDropped", "finished"}},
 		"another version":     {ledger.Hold{}, []reply{replies(Conflict), replies(Done)}, []string{drop, "get holds d^a", "stale"}},
-		"nothing is there":    {held, []reply{replies(Done, elsewhere), replies(Done, other), replies(Done)}, []string{"list attachments", "list pvs", drop, "tell HoldGone", "finished"}},
+		"nothing is there":    {held, []reply{replies(Done, elsewhere), replies(Done, other), replies(Done)}, []string{"list attachments", "list pvs", drop, "tell HoldDropped", "finished"}},
 		"it has another name": {held, []reply{replies(Done), replies(Done, other, pv)}, []string{"list attachments", "list pvs", "stale"}},
 		"it is attached":      {held, []reply{replies(Done, elsewhere, of)}, []string{"list attachments", "failed"}},
 		"no answer":           {held, []reply{replies(Unknown)}, []string{"list attachments", "failed"}},

@@ -153,7 +153,7 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		case NotFound:
 			return t.end(Finished, "", ledger.TicketReleased{ID: t.Ticket.ID, UID: t.Ticket.UID})
 		case Conflict:
-			return t.end(Stale, fmt.Sprintf("ticket %s has another version", t.Ticket.ID))
+			return t.send(read(Tickets, t.Sent.Key))
 		default:
 			return t.fail(a)
 		}

@@ -147,7 +147,7 @@ func TestEnding(t *testing.T) {
 	}{
 		"covered":            {false, []reply{replies(Done)}, []string{drop, "tell TicketReleased", "finished"}, true},
 		"gone already":       {false, []reply{replies(NotFound)}, []string{drop, "tell TicketReleased", "finished"}, true},
-		"another version":    {false, []reply{replies(Conflict)}, []string{drop, "stale"}, false},
+		"another version":    {false, []reply{replies(Conflict), replies(Done)}, []string{drop, "get tickets s/uid-p", "stale"}, false},
 		"no answer":          {false, []reply{replies(Unknown)}, []string{drop, "failed"}, false},
 		"its pod is gone":    {true, []reply{replies(NotFound), replies(Done)}, []string{look, "tell PodGone", drop, "tell TicketReleased", "finished"}, true},
 		"its pod is there":   {true, []reply{replies(Done, pod("p", ""))}, []string{look, "finished"}, false},

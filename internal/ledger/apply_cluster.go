@@ -260,36 +260,53 @@ func (e HoldBoots) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own, l.facts.dropsHoldBoots = true, e.Dropped
 }
 
+func (e HoldDropped) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
+		return
+	}
+	rec := l.volume(e.Volume)
+	rec.dropped = e.Version
+	if rec.Hold.Version == "" { // the watch came before, and who had deleted it was not known
+		l.removeHold(now, t, rec)
+	}
+}
+
 // The hold of a volume that is nowhere but where the hold says, without an attachment,
 // is kept as one that is not written (Version is empty), if the volume has a
 // PersistentVolume; so is one that says where the volume may be mounted after a detach by
-// force. Without a PersistentVolume, who deletes the hold says that the volume is nowhere.
+// force. Without a PersistentVolume, who deletes the hold says that the volume is nowhere;
+// and this process deletes what has nothing to say.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
 	}
 	rec := l.volume(e.Volume)
 	was := rec.Hold
-	if e.Deleted != "" {
-		rec.dropped = e.Deleted
-		if was.Version != "" {
-			return // the watch tells when it is gone: what was on its way before comes first
-		}
-	}
-	t.volume(e.Volume)
-	own := e.Deleted != "" || was.Version == rec.dropped
-	if !own && len(rec.PVs()) > 0 && (was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0) {
-		// Whoever deleted it has moved no volume: what it said is to be written again.
-		unwritten := *was
-		unwritten.Version = ""
-		rec.Hold = &unwritten
+	dropped := rec.dropped != "" && was.Version == rec.dropped
+	if dropped || len(rec.PVs()) == 0 || was.left() == "" && was.held(e.Volume) == "" && len(was.Fences) == 0 {
+		l.removeHold(now, t, rec)
 		return
 	}
+	if was.Version == "" {
+		return // told again
+	}
+	// Whoever deleted it has moved no volume: what it said is to be written again.
+	unwritten := *was
+	unwritten.Version = ""
+	rec.Hold = &unwritten
+	t.volume(e.Volume)
+}
+
+// removeHold takes a volume's hold out. The record is owned.
+func (l *Ledger) removeHold(now time.Time, t *Touched, rec *Volume) {
+	v, was := rec.ID, rec.Hold
 	rec.Hold = nil
-	l.listPods(now, t, e.Volume, was, nil)
-	l.moveLeft(now, t, e.Volume, was.left(), "")
-	l.moveHeld(now, t, e.Volume, was.held(e.Volume), "")
-	l.noteHold(now, t, e.Volume, was.node(), "")
+	t.volume(v)
+	l.listPods(now, t, v, was, nil)
+	l.moveLeft(now, t, v, was.left(), "")
+	l.moveHeld(now, t, v, was.held(v), "")
+	l.noteHold(now, t, v, was.node(), "")
 	l.sweep(rec)
 }
 

@@ -32,12 +32,7 @@ type (
 	// PolicyGone says that the AttachPolicy does not exist.
 	PolicyGone struct{ Name string }
 	// HoldGone says that the volume has no VolumeHold.
-	HoldGone struct {
-		Volume VolumeID
-		// Deleted is the version that this process has deleted, since it had nothing to
-		// say any more; empty: it was seen to be gone.
-		Deleted string
-	}
+	HoldGone struct{ Volume VolumeID }
 	// TicketGone says that the VolumeTicket does not exist. The reservation
 	// of a pod that is not known to be bound or gone lives on as a ghost.
 	TicketGone struct{ ID TicketID }
@@ -86,6 +81,14 @@ type HoldBoots struct{ Dropped bool }
 type HoldSeen struct {
 	Volume VolumeID
 	Hold   Hold
+}
+
+// HoldDropped says that this process has deleted a volume's VolumeHold at a version, since
+// it had nothing to say any more. It is gone when the watch says so (HoldGone): what was on
+// its way before comes first.
+type HoldDropped struct {
+	Volume  VolumeID
+	Version string
 }
 
 // Unreported is the proof that one write showed the volume not in use at the
