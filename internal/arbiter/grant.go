@@ -62,7 +62,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 			}
 			continue
 		}
-		if need.Volume.IsReal() && !need.Volume.IsZero() && t.Type != ledger.TypePod && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
+		if need.Volume.IsReal() && t.Type != ledger.TypePod && !slices.Contains(s.TicketAt(t.ID), need.Volume) {
 			reasons = append(reasons, Reason{Code: ClaimMissing, Volume: need.Volume, Claim: need.Name, Detail: madeAgain})
 			continue
 		}

@@ -242,7 +242,7 @@ func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
 	if t == nil || !t.Type.Yields() || !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
 		return false
 	}
-	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: TicketRequest(p.snapshot, t), node: n, now: p.now}
+	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: requestOf(p.snapshot, u), node: n, now: p.now}
 	has := w.has(p.volume)
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]

@@ -148,6 +148,7 @@ func TestForPodsOnly(t *testing.T) {
 		"being detached":      {beside, ledger.TypeManual, []ledger.Event{madeAt("well", goes)}, true},
 		"needs no attachment": {beside, ledger.TypeManual, []ledger.Event{noAttach}, false},
 		"is not there yet":    {beside, ledger.TypeManual, []ledger.Event{ledger.StorageClass{Name: "c", Version: "1", Driver: "d"}, ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "c"}}, false},
+		"of no class yet":     {beside, ledger.TypeManual, []ledger.Event{ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2"}}, false},
 		"of iSCSI":            {beside, ledger.TypeManual, []ledger.Event{ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}}, false},
 	} {
 		p := plannerOf(t, test.arbiter, "well", ledger.Hold{}, append([]ledger.Event{asksAt("m", test.kind, "well")}, test.facts...)...)

@@ -135,7 +135,7 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 func keep(at, was []VolumeID) []VolumeID {
 	has := setOf(at)
 	for _, v := range was {
-		if v.IsReal() && !v.IsZero() && !has.has(v) {
+		if v.IsReal() && !has.has(v) {
 			at = append(at, v)
 			has.add(v)
 		}
@@ -193,7 +193,11 @@ func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) 
 		}
 	}
 	for _, uid := range after {
-		l.listPod(uid, v, true)
+		if !slices.Contains(before, uid) {
+			l.listPod(uid, v, true)
+		} else if was.node() == is.node() {
+			continue
+		}
 		l.updatePodVolumes(now, t, uid)
 	}
 }
@@ -260,7 +264,7 @@ func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 // none by design.
 func (l *Ledger) usesUnknown(p *Pod) bool {
 	for i, v := range p.Volumes {
-		if at := before(p.at, i); at.IsZero() || !at.IsReal() {
+		if at := before(p.at, i); !at.IsReal() {
 			if _, link := l.facts.resolvePod(p, v); link != LinkNone {
 				return true
 			}
@@ -450,7 +454,7 @@ func strays(k *Ticket, at []VolumeID) bool {
 		return false
 	}
 	for i, v := range k.at {
-		if v.IsReal() && !v.IsZero() && before(at, i) != v {
+		if v.IsReal() && before(at, i) != v {
 			return true
 		}
 	}

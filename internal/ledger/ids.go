@@ -49,9 +49,9 @@ func unknownSource(driver, attachment string) VolumeID {
 	return VolumeID{driver, sourcePrefix + attachment}
 }
 
-// IsReal says whether v is a volume that a driver knows, rather than a
+// IsReal says whether v is a volume that a driver knows, rather than none (IsZero) or a
 // placeholder for one.
-func (v VolumeID) IsReal() bool { return !strings.HasPrefix(v.Handle, "\x00") }
+func (v VolumeID) IsReal() bool { return !v.IsZero() && !strings.HasPrefix(v.Handle, "\x00") }
 
 // NoAttach says whether v is attached without a VolumeAttachment: the in-tree
 // plugins iSCSI and FC, whose attach does nothing, while the kubelet still

@@ -26,7 +26,7 @@ func (w *twin) work(now time.Time) {
 			}
 		}
 		for _, v := range was { // what it was started with, and what holds say
-			if v.IsReal() && !v.IsZero() && !slices.Contains(w.podAt[uid], v) {
+			if v.IsReal() && !slices.Contains(w.podAt[uid], v) {
 				w.podAt[uid] = append(w.podAt[uid], v)
 			}
 		}
@@ -67,7 +67,7 @@ func (w *twin) stray(id TicketID, had []VolumeID) {
 		return
 	}
 	for i, v := range had {
-		if v.IsReal() && !v.IsZero() && before(w.ticketAt[id], i) != v {
+		if v.IsReal() && before(w.ticketAt[id], i) != v {
 			w.strayed[id] = t.UID
 		}
 	}
@@ -97,7 +97,7 @@ func keepReal(id VolumeID, link Link, was VolumeID) VolumeID {
 	switch {
 	case link == LinkNone || link == LinkVolume:
 		return id
-	case !was.IsZero() && was.IsReal():
+	case was.IsReal():
 		return was
 	case !id.IsZero():
 		return id
@@ -168,7 +168,7 @@ func (w *twin) resolvePV(name string) (VolumeID, Link) {
 // led before, or to a volume of its own that stands for the unknown one.
 func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	pv, ok := w.pvs[a.PersistentVolume]
-	led := !was.IsZero() && was.IsReal()
+	led := was.IsReal()
 	switch {
 	case !a.Inline.IsZero():
 		return a.Inline

@@ -76,7 +76,7 @@ func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	request := arbiter.TicketRequest(w.Snapshot, &probe)
 	out.Reasons = w.reasons(w.Arbiter.Admissible(w.Snapshot, request), nil)
 	for _, need := range request.Needs {
-		if need.Volume.IsReal() && !need.Volume.IsZero() {
+		if need.Volume.IsReal() {
 			v := w.Volume(need.Volume)
 			out.Volume = &v
 		}
