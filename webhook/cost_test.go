@@ -6,11 +6,11 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/serving"
+	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
 const (
@@ -23,11 +23,8 @@ func allocated(handler http.Handler, body string) (code int, bytes uint64) {
 	request := httptest.NewRequest(http.MethodPost, pathMutatePod, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	answer := httptest.NewRecorder()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	handler.ServeHTTP(answer, request)
-	runtime.ReadMemStats(&after)
-	return answer.Code, after.TotalAlloc - before.TotalAlloc
+	bytes = alloctest.Bytes(func() { handler.ServeHTTP(answer, request) })
+	return answer.Code, bytes
 }
 
 // Everybody who reaches the port may post a body of maxBodyBytes: what is allocated for

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/work"
 )
 
 // Tracer follows pods, and sends the trace of each that runs. All methods are safe for
@@ -23,11 +24,8 @@ type Tracer struct {
 
 	mu    sync.Mutex
 	paths map[string]*path // of pods on their way, by UID
-	many  int              // how many are enough to look who is gone
+	gone  work.Sweep       // of paths
 }
-
-// few is how many pods are no reason to look who is gone.
-const few = 128
 
 // New returns a Tracer that gives spans to a processor.
 func New(to sdk.SpanProcessor, version string) *Tracer {
@@ -110,11 +108,11 @@ func (t *Tracer) begin(object *corev1.Pod, facts func() ledger.Snapshot, now tim
 
 // sweep forgets the pods that were deleted on their way. mu is held.
 func (t *Tracer) sweep(s ledger.Snapshot) {
-	if len(t.paths) < t.many {
+	if !t.gone.Due(len(t.paths)) {
 		return
 	}
 	maps.DeleteFunc(t.paths, func(uid string, _ *path) bool { return s.Pod(uid) == nil })
-	t.many = max(few, 2*len(t.paths))
+	t.gone.Left(len(t.paths))
 }
 
 // Close sends what is not sent yet.

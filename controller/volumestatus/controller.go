@@ -67,7 +67,7 @@ type Controller struct {
 	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
 	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
 	stuck   map[string]stuck     // pods with a node that wait, by UID
-	many    int                  // how many of all are enough to look who is gone
+	gone    work.Sweep           // of all three
 }
 
 // New returns a Controller that is ready to Run.
@@ -193,10 +193,10 @@ func (c *Controller) since(uid string, now time.Time) time.Time {
 }
 
 // sweep forgets the pods that are gone: nothing has one looked at again that is
-// deleted while it waits. It does so whenever twice as many are known as were left
-// the last time. mu is held.
+// deleted while it waits. mu is held.
 func (c *Controller) sweep() {
-	if len(c.waiting)+len(c.next)+len(c.stuck) < c.many {
+	known := func() int { return len(c.waiting) + len(c.next) + len(c.stuck) }
+	if !c.gone.Due(known()) {
 		return
 	}
 	s := c.config.Cache.Snapshot()
@@ -204,11 +204,8 @@ func (c *Controller) sweep() {
 	maps.DeleteFunc(c.waiting, gone)
 	maps.DeleteFunc(c.next, gone)
 	maps.DeleteFunc(c.stuck, func(uid string, _ stuck) bool { return s.Pod(uid) == nil })
-	c.many = max(few, 2*(len(c.waiting)+len(c.next)+len(c.stuck)))
+	c.gone.Left(known())
 }
-
-// few is how many pods are no reason to look who is gone.
-const few = 128
 
 func (c *Controller) podLeft(uid string) {
 	c.mu.Lock()

@@ -18,6 +18,7 @@ import (
 // for ever.
 func TestPodsThatGoWhileTheyWait(t *testing.T) {
 	g := newGate(t, true)
+	const few = 128 // are no reason to look who is gone
 	words := "0/3 nodes are available: 3 node(s) have no free slot of driver d (4 of 4 used)."
 	for i := range 20 * few {
 		pod := g.pod(ledger.PodLive, "1")

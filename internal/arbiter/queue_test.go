@@ -5,7 +5,6 @@ package arbiter
 import (
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/alloctest"
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
@@ -316,11 +316,7 @@ func TestAuditOfManyTicketsCostsInProportion(t *testing.T) {
 				Volumes: []ledger.TicketVolume{{Claim: "nothing"}}})
 		}
 		s := l.Snapshot()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		Arbiter{}.AuditAtRest(s, queueTime)
-		runtime.ReadMemStats(&after)
-		return float64(after.TotalAlloc - before.TotalAlloc)
+		return float64(alloctest.Bytes(func() { Arbiter{}.AuditAtRest(s, queueTime) }))
 	}
 	if small, large := cost(100), cost(800); large > 16*small {
 		t.Errorf("an audit of 800 tickets takes %.1f times as much as one of 100", large/small)

@@ -4,12 +4,12 @@ package arbiter_test
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
 // waitingEverywhere has somebody ask for the same volumes by one ticket at each of so many
@@ -59,12 +59,12 @@ func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 		for _, volumes := range []int{few, many} {
 			s, pod := waitingEverywhere(nodes, volumes, told)
 			r := arbiter.PodRequest(s, pod)
-			fit[volumes] = allocated(func() {
+			fit[volumes] = alloctest.Bytes(func() {
 				if v := (arbiter.Arbiter{}).Fit(s, r, nthNode(1), time.Unix(2000, 0)); v.Allowed() != (told == arbiter.HeldElsewhere) {
 					t.Errorf("told %q: the pod fits: %t", told, v.Allowed())
 				}
 			})
-			grant[volumes] = allocated(func() {
+			grant[volumes] = alloctest.Bytes(func() {
 				if v, _ := (arbiter.Arbiter{}).Grant(s, lastOf(s, nodes), time.Unix(2000, 0)); v.First().Code != arbiter.HeldElsewhere {
 					t.Errorf("told %q: the ticket is told %s", told, v.First().Code)
 				}
@@ -77,14 +77,6 @@ func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 			t.Errorf("told %q: a decision takes %d bytes for %d volumes, and %d for %d; want %d at most", told, grant[few], few, grant[many], many, most)
 		}
 	}
-}
-
-func allocated(what func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	what()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // BenchmarkWaiting asks for one node for a pod, and decides on one ticket, where somebody has

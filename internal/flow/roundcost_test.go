@@ -4,11 +4,11 @@ package flow
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
 // flood has n tickets wait at n1. Each volume is one that a pod at n2 uses; volumes and
@@ -47,14 +47,11 @@ func TestRoundCostsInProportion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cost := func(n int) float64 {
 				s := ask(n)
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				list, _ := Round(arbiter.Arbiter{}, s, "n1", now)
-				runtime.ReadMemStats(&after)
-				if len(list) != n {
-					t.Errorf("of %d tickets %d are answered", n, len(list))
-				}
-				return float64(after.TotalAlloc - before.TotalAlloc)
+				return float64(alloctest.Bytes(func() {
+					if list, _ := Round(arbiter.Arbiter{}, s, "n1", now); len(list) != n {
+						t.Errorf("of %d tickets %d are answered", n, len(list))
+					}
+				}))
 			}
 			small, large := cost(few), cost(times*few)
 			if large > most*small {

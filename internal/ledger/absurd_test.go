@@ -4,19 +4,11 @@ package ledger
 
 import (
 	"fmt"
-	"runtime"
 	"strconv"
 	"testing"
-)
 
-// allocated is how many bytes are allocated meanwhile.
-func allocated(do func()) float64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	do()
-	runtime.ReadMemStats(&after)
-	return float64(after.TotalAlloc - before.TotalAlloc)
-}
+	"github.com/moorage-dev/moorage/test/alloctest"
+)
 
 // absurdVolumes are n volumes; each of another driver, or all of one.
 func absurdVolumes(n int, drivers bool) []VolumeID {
@@ -79,7 +71,7 @@ func TestAbsurdObjectsCostInProportion(t *testing.T) {
 	}
 	for name, object := range tests {
 		t.Run(name, func(t *testing.T) {
-			cost := func(n int) float64 { return allocated(func() { object(New(), n) }) }
+			cost := func(n int) float64 { return float64(alloctest.Bytes(func() { object(New(), n) })) }
 			small, large := cost(few), cost(times*few)
 			if large > most*small {
 				t.Errorf("%d entries take %.0f KiB, %d take %.0f times as much; want %d times at most", few, small/1024, times*few, large/small, most)

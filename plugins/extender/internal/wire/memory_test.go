@@ -4,19 +4,11 @@ package wire
 
 import (
 	"bytes"
-	"runtime"
 	"strings"
 	"testing"
-)
 
-// allocated is how many bytes f allocates in all, whether or not they live on.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
+	"github.com/moorage-dev/moorage/test/alloctest"
+)
 
 // What a request costs is bounded by its size, whatever is in it: by a few times
 // what was sent, and by what the body's limit allows for each of the requests
@@ -37,13 +29,13 @@ func TestMemoryIsBounded(t *testing.T) {
 		"a key without end":     `{"` + strings.Repeat("x", size),
 		"many pods":             `{` + list(`"Pod":`+pod) + `,"NodeNames":["n"]}`,
 	} {
-		used := allocated(func() { _, _ = ReadArgs(strings.NewReader(body)) })
+		used := alloctest.Bytes(func() { _, _ = ReadArgs(strings.NewReader(body)) })
 		if limit := uint64(12 * len(body)); used > limit {
 			t.Errorf("%s: %d bytes take %d bytes of memory, %.1f times as much", name, len(body), used, float64(used)/float64(len(body)))
 		}
 	}
 	victims := `{"Pod":` + pod + `,"NodeNameToVictims":{"n":{"Pods":[` + list(`{"metadata":{"uid":"u"}}`) + `]}}}`
-	if used := allocated(func() { _, _ = ReadPreemption(bytes.NewReader([]byte(victims))) }); used > uint64(12*len(victims)) {
+	if used := alloctest.Bytes(func() { _, _ = ReadPreemption(bytes.NewReader([]byte(victims))) }); used > uint64(12*len(victims)) {
 		t.Errorf("victims: %d bytes take %d bytes of memory", len(victims), used)
 	}
 }
