@@ -96,6 +96,10 @@ func (f slowFit) codes() map[ledger.Code]bool {
 				codes[code] = true
 			}
 		}
+		used := slices.ContainsFunc(users, func(u slowUser) bool { return !u.tryout && slices.Contains(u.volumes, v) })
+		if f.mode(i) >= ledger.AccessNode && f.fenced(f.n) && (used || f.w.snapshot().Volume(v) != nil) {
+			codes[arbiter.NodeFenced] = true
+		}
 	}
 	if code := f.slots(users); code != "" {
 		codes[code] = true
@@ -118,7 +122,7 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 	if u.tryout {
 		return true
 	}
-	if node, _ := f.w.Node(u.node); node.OutOfService && node.Ready != ledger.ReadyTrue {
+	if f.fenced(u.node) {
 		return false
 	}
 	if u.asks {
@@ -130,11 +134,15 @@ func (f slowFit) keepsAway(v ledger.VolumeID, mode ledger.Access, u slowUser, us
 	return !u.yields
 }
 
+// fenced says whether what is at a node no longer counts.
+func (f slowFit) fenced(n ledger.NodeName) bool {
+	node, _ := f.w.Node(n)
+	return node.OutOfService && node.Ready != ledger.ReadyTrue
+}
+
 // lived says whether anybody else uses a volume at a node, and will stay.
 func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) bool {
-	node, _ := f.w.Node(n)
-	fenced := node.OutOfService && node.Ready != ledger.ReadyTrue
-	return !fenced && slices.ContainsFunc(users, func(o slowUser) bool {
+	return !f.fenced(n) && slices.ContainsFunc(users, func(o slowUser) bool {
 		others := o.pod == "" || o.pod != f.pod.UID
 		return o.node == n && !o.asks && !o.leaves && !o.takenOut && !o.tryout && !o.yields && others &&
 			!f.haunts(o) && slices.Contains(o.volumes, v)
@@ -279,7 +287,7 @@ func (w *randomWorld) compareFit(t *rapid.T, d *ledger.Delta) {
 				got[reason.Code] = true
 			}
 			if !maps.Equal(want, got) || v.Allowed() != (len(want) == 0) {
-				w.fail(t, "%s at %s (dry run %+v): %s, want %v", p.Name, nodeName(i), d, fmt.Sprint(v.Outcome, got), want)
+				w.fail(t, "%s at %s (dry run %+v): %s, want %v", p.Name, nodeName(i), d, fmt.Sprint(v.Outcome, v.Reasons), want)
 			}
 		}
 	}

@@ -217,20 +217,20 @@ func (w view) leavers(node *ledger.Node) []ledger.VolumeID {
 }
 
 // vacant says whether a NodeVolume that the request does not need would come free:
-// all its users are the request's own, or taken away by a dry run.
-// An attachment goes with the last of them, in time; a preemption may count on
+// all its users are the request's own, taken away by a dry run, or wait without a slot.
+// An attachment goes with the last of them who has it, in time; a preemption may count on
 // that.
 func (w view) vacant(p *ledger.NodeVolume) bool {
-	if p.OccupiesSlot() && !w.detached && len(p.Users) == 0 {
-		return false
-	}
+	leaves := w.detached || !p.OccupiesSlot()
 	for _, u := range p.Users {
 		st := standingOf(w.snapshot, u)
 		switch {
 		case w.request.owns(u), st == gone, st == leaving && w.detached:
+			leaves = true
+		case st == asking && !w.snapshot.Ticket(u.Ticket).KeepsSlots():
 		default:
 			return false
 		}
 	}
-	return true
+	return leaves
 }

@@ -16,6 +16,8 @@ func TestVacant(t *testing.T) {
 	asked := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "later"}, UID: "later", Version: "1", Type: ledger.TypeManual, Node: "well", Created: 9, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted := asked
 	granted.Phase = ledger.TicketGranted
+	waits := asked
+	waits.Reason = string(HeldElsewhere)
 	terminating := ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	request := Request{Type: ledger.TypeManual, Created: 5, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}
 	for name, test := range map[string]struct {
@@ -27,6 +29,7 @@ func TestVacant(t *testing.T) {
 		"somebody is about to go":      {"", []ledger.Event{terminating}, false, true},
 		"attached, and nobody uses it": {"", []ledger.Event{attached}, false, true},
 		"a ticket asks":                {"", []ledger.Event{asked}, false, false},
+		"attached, and a ticket waits": {"", []ledger.Event{attached, waits}, false, true},
 		"a ticket is granted":          {"", []ledger.Event{granted}, false, false},
 		"attached, and a ticket asks":  {"", []ledger.Event{attached, asked}, false, false},
 	} {
@@ -61,6 +64,14 @@ func TestVacantOfTheEvicted(t *testing.T) {
 	w := view{snapshot: s.With(d), node: "well", now: auditTime}
 	if !w.vacant(v.NodeVolume("well")) {
 		t.Error("not to a scheduler that evicts its only user")
+	}
+	s, v, _ = concerned(t, "well", "", ledger.Hold{}, func(l *ledger.Ledger) {
+		l.Apply(auditTime, ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true, Attached: true})
+		l.Apply(auditTime, ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "later"}, UID: "later", Version: "1", Type: ledger.TypeManual, Node: "well", Created: 9,
+			Reason: string(HeldElsewhere), Volumes: []ledger.TicketVolume{{Claim: "data"}}})
+	})
+	if w = (view{snapshot: s.With(d), node: "well", now: auditTime}); !w.vacant(v.NodeVolume("well")) {
+		t.Error("not where a ticket beside it merely waits")
 	}
 }
 
