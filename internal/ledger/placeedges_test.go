@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// atNode is what a volume has at a node; nil: nothing.
+func atNode(l *Ledger, v VolumeID, n NodeName) *NodeVolume {
+	return l.Snapshot().Volume(v).NodeVolume(n)
+}
+
+// Since when nobody uses a volume at a node counts from when the last user left, and stays
+// until somebody comes; it is the whole truth only where this process saw that.
+func TestSinceWhenIdle(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	uses := func(version string) Event {
+		n := proofNode("n", version)
+		n.InUse = []VolumeID{v}
+		return n
+	}
+	pod := func(version string, phase PodPhase) Event {
+		return Pod{UID: "p", Version: version, Namespace: "ns", Name: "p", Node: "n", Phase: phase, Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	}
+	ticket := func(version string, phase TicketPhase) Event {
+		return Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: version, Type: TypeManual, Node: "n", Phase: phase, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	}
+	reports := func(version string) Event {
+		n := proofNode("n", version)
+		n.InUse, n.Reported = []VolumeID{v}, []VolumeID{v}
+		return n
+	}
+	for name, test := range map[string]struct {
+		events []Event // one a second
+		idle   int     // by which of them; -1: it is not
+		seen   bool
+	}{
+		"listed":                     {[]Event{uses("2")}, 0, false},
+		"listed again":               {[]Event{uses("2"), uses("3")}, 0, false},
+		"listed, and reported":       {[]Event{uses("2"), reports("3")}, 0, false},
+		"a pod":                      {[]Event{uses("2"), pod("1", PodLive)}, -1, false},
+		"a pod that leaves":          {[]Event{uses("2"), pod("1", PodLive), pod("2", PodTerminating)}, -1, false},
+		"a pod has finished":         {[]Event{uses("2"), pod("1", PodLive), pod("2", PodFinished)}, 2, true},
+		"it has gone":                {[]Event{uses("2"), pod("1", PodLive), PodGone{"p"}}, 2, true},
+		"gone, and reported":         {[]Event{uses("2"), pod("1", PodLive), PodGone{"p"}, reports("3")}, 2, true},
+		"it comes back":              {[]Event{uses("2"), pod("1", PodLive), PodGone{"p"}, pod("3", PodLive)}, -1, false},
+		"and goes again":             {[]Event{uses("2"), pod("1", PodLive), PodGone{"p"}, pod("3", PodLive), PodGone{"p"}}, 4, true},
+		"a ticket asks":              {[]Event{uses("2"), ticket("1", TicketPending)}, 0, false},
+		"a ticket asks for it first": {[]Event{ticket("1", TicketPending), uses("2")}, 0, false},
+		"it is granted":              {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted)}, -1, false},
+		"and interrupted":            {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted), ticket("3", TicketPending)}, 3, true},
+		"and gone":                   {[]Event{uses("2"), ticket("1", TicketGranted), TicketGone{TicketID{"ns", "t"}}}, 2, true},
+	} {
+		l := New()
+		l.Apply(start.Add(-time.Second), proofNode("n", "1"))
+		l.Apply(start.Add(-time.Second), PersistentVolume{Name: "pv", Version: "1", Volume: v})
+		l.Apply(start.Add(-time.Second), Complete{})
+		for i, e := range test.events {
+			l.Apply(start.Add(time.Duration(i)*time.Second), e)
+		}
+		p := atNode(l, v, "n")
+		since, idle := l.Snapshot().Idle(p)
+		if idle != (test.idle >= 0) || idle && !since.Equal(start.Add(time.Duration(test.idle)*time.Second)) || p.SawLeave != test.seen {
+			t.Errorf("%s: idle %t since %s, seen to begin %t; want the time of event %d, %t", name, idle, since, p.SawLeave, test.idle, test.seen)
+		}
+	}
+}
+
+// What a node reports is from before once the attachment that it was about has gone or was
+// made again, until it is reported no more.
+func TestLapsedReports(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	reports := func(version string) Event {
+		n := proofNode("n", version)
+		n.Reported = []VolumeID{v}
+		return n
+	}
+	uses := func(version string) Event {
+		n := proofNode("n", version)
+		n.InUse = []VolumeID{v}
+		return n
+	}
+	a := func(uid, version string) Event { return proofAttachment(v, "n", uid, version) }
+	short := func(uid, version string) Event {
+		a := proofAttachment(v, "n", "a", version)
+		a.UID = uid
+		return a
+	}
+	theirs := Attachment{Name: "theirs", UID: proofUID("f"), Version: "1", Driver: "disk", Node: "n", Inline: v}
+	gone := AttachmentGone{AttachmentName(v, "n")}
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"reported":                        {[]Event{a("a", "1"), reports("2")}, false},
+		"its attachment is written":       {[]Event{a("a", "1"), reports("2"), a("a", "2")}, false},
+		"of no usual UID":                 {[]Event{short("a", "1"), reports("2"), short("a", "2")}, false},
+		"of no usual UID, made again":     {[]Event{short("a", "1"), reports("2"), short("b", "2")}, true},
+		"its attachment goes":             {[]Event{a("a", "1"), reports("2"), gone}, true},
+		"it is made again":                {[]Event{a("a", "1"), reports("2"), a("b", "2")}, true},
+		"it goes, and is made again":      {[]Event{a("a", "1"), reports("2"), gone, a("b", "2")}, true},
+		"it goes, and it is used, too":    {[]Event{a("a", "1"), reports("2"), gone, Pod{UID: "p", Version: "1", Namespace: "ns", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}}, true},
+		"it goes, and reports end":        {[]Event{a("a", "1"), reports("2"), uses("3"), gone, reports("4")}, false},
+		"lapsed, and then it is not":      {[]Event{a("a", "1"), reports("2"), a("b", "2"), uses("3")}, false},
+		"lapsed, not, and reported again": {[]Event{a("a", "1"), reports("2"), a("b", "2"), uses("3"), reports("4")}, false},
+		"reported where none ever was":    {[]Event{reports("2"), a("a", "1")}, false},
+		"another's goes":                  {[]Event{a("a", "1"), theirs, reports("2"), AttachmentGone{"theirs"}}, false},
+		"only another's goes":             {[]Event{theirs, reports("2"), AttachmentGone{"theirs"}}, false},
+		"its own beside another's goes":   {[]Event{a("a", "1"), theirs, reports("2"), gone}, true},
+	} {
+		l := New()
+		l.Apply(start, proofNode("n", "1"))
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := atNode(l, v, "n").Lapsed; got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A volume that only its attachment's name has placed, and that is another one's, has not
+// lost it: its report does not lapse.
+func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
+	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "other"}
+	l := New()
+	n := proofNode("n", "1")
+	n.Reported = []VolumeID{v}
+	a := Attachment{Name: AttachmentName(v, "n"), UID: proofUID("a"), Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
+	for _, e := range []Event{n, a} {
+		l.Apply(start, e)
+	}
+	if p := atNode(l, v, "n"); !p.HasOwn() {
+		t.Fatalf("the name leads nowhere: %+v", p)
+	}
+	a.Inline, a.PersistentVolume, a.Version = other, "", "2"
+	l.Apply(start, a)
+	if p := atNode(l, v, "n"); p.HasAttachments() || p.Lapsed {
+		t.Errorf("of the first: %+v", p)
+	}
+}
+
+// What changes at a node is counted there: volumes that come and go, and those that only
+// tickets ask for which keep no slot. A change that leaves nothing leaves no trace.
+func TestChangesAreCountedAtTheNode(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	change := func(l *Ledger, v VolumeID, n NodeName, do func(*NodeVolume)) Touched {
+		var touched Touched
+		l.changeNodeVolume(start, &touched, v, n, do)
+		return touched
+	}
+	nothing := func(*NodeVolume) {}
+	for _, at := range []struct {
+		v VolumeID
+		n NodeName
+	}{{VolumeID{}, "n"}, {v, ""}} {
+		l := New()
+		if got := change(l, at.v, at.n, func(p *NodeVolume) { p.InUse = true }); len(got.Volumes)+len(got.Nodes) > 0 || l.facts.volumes.get(at.v) != nil || l.facts.nodes.get(at.n) != nil {
+			t.Errorf("volume %s at node %q: %+v", at.v, at.n, got)
+		}
+	}
+	l := New()
+	if got := change(l, v, "n", nothing); len(got.Nodes) > 0 || l.facts.nodes.get("n") != nil || l.facts.volumes.get(v) != nil {
+		t.Errorf("nothing has come: %+v", got)
+	}
+	counts := func(when string, used, asked int32, reported, inUse int) {
+		t.Helper()
+		n := l.facts.nodes.get("n")
+		if d := n.Driver("disk"); d.Used != used || d.OnlyAsked != asked || n.reported != reported || n.inUse != inUse {
+			t.Errorf("%s: %d used, %d only asked for, %d reported, %d in use", when, d.Used, d.OnlyAsked, n.reported, n.inUse)
+		}
+	}
+	if got := change(l, v, "n", func(p *NodeVolume) { p.InUse = true }); !slices.Equal(got.Nodes, []NodeName{"n"}) {
+		t.Errorf("it comes, and touches %q", got.Nodes)
+	}
+	counts("it comes", 1, 0, 0, 1)
+	if n := l.facts.nodes.get("n"); !n.NotReady.Equal(start) {
+		t.Errorf("a node that nobody has seen is not Ready since %s", n.NotReady)
+	}
+	l.changeNodeVolume(start.Add(time.Second), &Touched{}, v, "n", func(p *NodeVolume) { p.Reported = true })
+	if n := l.facts.nodes.get("n"); !n.NotReady.Equal(start) {
+		t.Errorf("it is not Ready since %s, when a volume was reported", n.NotReady)
+	}
+	counts("it is reported", 1, 0, 1, 1)
+	if got := change(l, v, "n", func(p *NodeVolume) { p.InUse = false }); len(got.Nodes) > 0 || !slices.Equal(got.Volumes, []VolumeID{v}) {
+		t.Errorf("it is not in use, and touches %+v", got)
+	}
+	counts("it is not in use", 1, 0, 1, 0)
+	if got := change(l, v, "n", func(p *NodeVolume) { p.Reported = false }); !slices.Equal(got.Nodes, []NodeName{"n"}) || l.facts.nodes.get("n") != nil || l.facts.volumes.get(v) != nil {
+		t.Errorf("it goes, and touches %q", got.Nodes)
+	}
+	l.Apply(start, proofNode("n", "1"))
+	change(l, v, "n", func(p *NodeVolume) { p.InUse = true })
+	if n := l.facts.nodes.get("n"); !n.NotReady.IsZero() {
+		t.Errorf("a node that is Ready is not since %s", n.NotReady)
+	}
+}
+
+// A place is only asked for while nothing is there but tickets that wait and keep no slot.
+func TestOnlyAsked(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	told := func(version, name string, reason Code, changes ...func(*Ticket)) Event {
+		k := Ticket{ID: TicketID{"ns", name}, UID: name, Version: version, Type: TypeManual, Node: "n", Reason: string(reason), Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+		for _, change := range changes {
+			change(&k)
+		}
+		return k
+	}
+	const held = Code("HeldElsewhere")
+	uses := proofNode("n", "2")
+	uses.InUse = []VolumeID{v}
+	for name, test := range map[string]struct {
+		events []Event
+		want   int32
+	}{
+		"it was told why it waits":   {[]Event{told("1", "t", held)}, 1},
+		"two were":                   {[]Event{told("1", "t", held), told("1", "u", held)}, 1},
+		"one was not":                {[]Event{told("1", "t", held), told("1", "u", "")}, 0},
+		"it waits for slots":         {[]Event{told("1", "t", CodeNoFreeSlot)}, 0},
+		"it waits for slots, yields": {[]Event{told("1", "t", CodeNoFreeSlot, func(k *Ticket) { k.Type = TypeBackup })}, 1},
+		"it is told later":           {[]Event{told("1", "t", ""), told("2", "t", held)}, 1},
+		"it asks anew":               {[]Event{told("1", "t", held), told("2", "t", CodeNotGranted)}, 0},
+		"it may be granted":          {[]Event{told("1", "t", held), TicketInDoubt{ID: TicketID{"ns", "t"}, UID: "t"}}, 0},
+		"a pod comes":                {[]Event{told("1", "t", held), Pod{UID: "p", Version: "1", Namespace: "ns", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}}, 0},
+		"it is in use":               {[]Event{told("1", "t", held), uses}, 0},
+		"it goes":                    {[]Event{told("1", "t", held), TicketGone{TicketID{"ns", "t"}}}, 0},
+	} {
+		l := New()
+		for _, e := range append([]Event{proofNode("n", "1"), PersistentVolume{Name: "pv", Version: "1", Volume: v}}, test.events...) {
+			l.Apply(start, e)
+		}
+		s := l.Snapshot()
+		if p := s.Volume(v).NodeVolume("n"); s.Node("n").Driver("disk").OnlyAsked != test.want || p != nil && p.OnlyAsked != (test.want > 0) {
+			t.Errorf("%s: %d, %+v", name, s.Node("n").Driver("disk").OnlyAsked, p)
+		}
+	}
+}
+
+// A pod or ticket that asks for other volumes at its node leaves those that it asks for no
+// more, and keeps those that it goes on to ask for.
+func TestOtherVolumesAtTheSameNode(t *testing.T) {
+	id := func(handle string) VolumeID { return VolumeID{"disk", handle} }
+	pod := func(version string, n NodeName, handles ...string) Event {
+		p := Pod{UID: "p", Version: version, Namespace: "ns", Name: "p", Node: n}
+		for _, h := range handles {
+			p.Volumes = append(p.Volumes, PodVolume{Name: h, Inline: id(h)})
+		}
+		return p
+	}
+	ticket := func(version string, n NodeName, handles ...string) Event {
+		k := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: version, Type: TypeManual, Node: n}
+		for _, h := range handles {
+			k.Volumes = append(k.Volumes, TicketVolume{PersistentVolume: h})
+		}
+		return k
+	}
+	for name, asks := range map[string]func(string, NodeName, ...string) Event{"pod": pod, "ticket": ticket} {
+		for next, test := range map[string]struct {
+			event Event
+			want  string
+		}{
+			"the same":           {asks("2", "n", "a", "b"), "an bn"},
+			"in another order":   {asks("2", "n", "b", "a"), "an bn"},
+			"one other":          {asks("2", "n", "b", "c"), "bn cn"},
+			"one less":           {asks("2", "n", "b"), "bn"},
+			"none":               {asks("2", "n"), ""},
+			"at another node":    {asks("2", "m", "a", "b"), "am bm"},
+			"others, at another": {asks("2", "m", "b", "c"), "bm cm"},
+		} {
+			l := New()
+			for _, h := range []string{"a", "b", "c"} {
+				l.Apply(start, PersistentVolume{Name: h, Version: "1", Volume: id(h)})
+			}
+			l.Apply(start, asks("1", "n", "a", "b"))
+			l.Apply(start, test.event)
+			got := ""
+			for _, h := range []string{"a", "b", "c"} {
+				for _, n := range []NodeName{"m", "n"} {
+					if p := atNode(l, id(h), n); p != nil && len(p.Users) == 1 {
+						got += " " + h + string(n)
+					}
+				}
+			}
+			if got = got[min(1, len(got)):]; got != test.want {
+				t.Errorf("a %s, %s: at %q, want %q", name, next, got, test.want)
+			}
+		}
+	}
+}
+
+// What a pod used it keeps, but for what stands for no volume, and each once.
+func TestKeepsWhatItUsed(t *testing.T) {
+	a, b, unbound := VolumeID{"disk", "a"}, VolumeID{"disk", "b"}, UnboundClaim("disk", "u")
+	for name, test := range map[string]struct{ at, was, want []VolumeID }{
+		"nothing":         {nil, nil, nil},
+		"the same":        {[]VolumeID{a}, []VolumeID{a}, []VolumeID{a}},
+		"another one":     {[]VolumeID{a}, []VolumeID{b}, []VolumeID{a, b}},
+		"twice":           {[]VolumeID{a}, []VolumeID{b, b}, []VolumeID{a, b}},
+		"none":            {[]VolumeID{a}, []VolumeID{{}}, []VolumeID{a}},
+		"an unbound one":  {[]VolumeID{a}, []VolumeID{unbound}, []VolumeID{a}},
+		"where none is":   {[]VolumeID{{}}, []VolumeID{a}, []VolumeID{{}, a}},
+		"of several":      {[]VolumeID{a}, []VolumeID{unbound, {}, a, b}, []VolumeID{a, b}},
+		"nothing is left": {nil, []VolumeID{a}, []VolumeID{a}},
+	} {
+		if got := keep(slices.Clone(test.at), test.was); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// Who comes voids the proof that nobody wants the volume; who goes does not.
+func TestProofEndsWithAUser(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	user := Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	for name, test := range map[string]struct {
+		events []Event
+		want   ProofStage
+	}{
+		"nobody":       {nil, ProofUnreported},
+		"who goes":     {[]Event{PodGone{"p"}}, ProofUnreported},
+		"who comes":    {[]Event{user}, ProofNone},
+		"who comes in": {[]Event{PodGone{"p"}, user}, ProofNone},
+	} {
+		l := New()
+		p := user
+		p.UID, p.Name = "p", "p"
+		for _, e := range []Event{proofNode("n", "1"), p, proofAttachment(v, "n", "a", "1"), Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"}} {
+			l.Apply(start, e)
+		}
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := atNode(l, v, "n").Proof.Stage; got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// The driver's entry of a node goes when nothing is known of it: no volume, no CSINode's
+// word, none about room.
+func TestDriversOfANode(t *testing.T) {
+	n := &Node{Drivers: []NodeDriver{
+		unknownDriver("gone"),
+		{DriverOnNode: DriverOnNode{Name: "used", Limit: NoLimit}, Used: 1},
+		{DriverOnNode: DriverOnNode{Name: "registered", Limit: NoLimit}, Registered: true},
+		{DriverOnNode: DriverOnNode{Name: "full", Limit: NoLimit}, Exhausted: true},
+		{DriverOnNode: DriverOnNode{Name: "limited", Limit: 2}},
+		{DriverOnNode: DriverOnNode{Name: "named", Limit: NoLimit, NodeID: "i"}},
+	}}
+	n.inBulk = true
+	if n.sweepDrivers(); len(n.Drivers) != 6 {
+		t.Errorf("while many come: %v", n.Drivers)
+	}
+	n.inBulk = false
+	n.sweepDrivers()
+	var names []string
+	for _, d := range n.Drivers {
+		names = append(names, d.Name)
+	}
+	if want := []string{"used", "registered", "full", "limited", "named"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	n = &Node{}
+	n.ownDrivers([]string{"b", "a", "b"})
+	n.ownDrivers([]string{"c", "a"})
+	names = nil
+	for _, d := range n.Drivers {
+		names = append(names, d.Name)
+		if d.Limit != NoLimit {
+			t.Errorf("%s has a limit of %d", d.Name, d.Limit)
+		}
+	}
+	if want := []string{"a", "b", "c"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
