@@ -5,6 +5,7 @@ package arbiter
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -327,5 +328,29 @@ func TestTooEarlyNamesTheVolume(t *testing.T) {
 	none := plannerOf(t, Arbiter{}, "", ledger.Hold{}, noAttach)
 	if got := tooEarly(none.snapshot, r, refused(true)); len(got) != 1 || got[0].Volume.Driver != "n" {
 		t.Errorf("of what needs no attachment, and another volume: %+v", got)
+	}
+}
+
+// A volume of which nobody knows what it was attached for has the strictest policy of its driver,
+// the one for all classes among them; but not its delay.
+func TestStrictestOfAll(t *testing.T) {
+	policy := func(class string, after time.Duration) ledger.Event {
+		return ledger.Policy{Name: "p" + class, Version: "1", Driver: "d", Class: class, AfterPodGone: &after, DetachDelay: after}
+	}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  time.Duration
+	}{
+		"the driver's":        {[]ledger.Event{policy("", 10*time.Minute), policy("fast", time.Minute)}, 10 * time.Minute},
+		"its own":             {[]ledger.Event{policy("", 10*time.Minute), policy("fast", time.Hour)}, time.Hour},
+		"of another class":    {[]ledger.Event{policy("", 10*time.Minute), policy("fast", time.Minute), policy("slow", 20*time.Minute)}, 20 * time.Minute},
+		"of two more classes": {[]ledger.Event{policy("", 10*time.Minute), policy("fast", time.Minute), policy("slow", 20*time.Minute), policy("slower", 30*time.Minute)}, 30 * time.Minute},
+	} {
+		s := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.facts...).snapshot
+		fast := PolicyFor(s, "d", "fast")
+		got := strictestOfAll(s, "d", fast)
+		if got.AfterPodGone == nil || *got.AfterPodGone != test.want || got.DetachDelay != fast.DetachDelay {
+			t.Errorf("%s: %v after the pod has gone, a delay of %s; want %s and %s", name, got.AfterPodGone, got.DetachDelay, test.want, fast.DetachDelay)
+		}
 	}
 }

@@ -176,6 +176,7 @@ func TestGoneBeside(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	toDead := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)
+	toWell := asksAt("o", ledger.TypeLiveMigration, "well", grantedNow)
 	for name, test := range map[string]struct {
 		at, holder ledger.NodeName
 		facts      []ledger.Event
@@ -189,6 +190,7 @@ func TestElsewhere(t *testing.T) {
 		"the target, at a third one": {"dead", "well", []ledger.Event{migrate, alive, madeAt("third"), madeAt("dead"), toDead}, 1},
 		"no target, at the holder":   {"dead", "well", []ledger.Event{alive, madeAt("well")}, 1},
 		"the target as the holder":   {"dead", "dead", []ledger.Event{migrate, alive, madeAt("well"), madeAt("dead"), toDead}, 1},
+		"and another target":         {"dead", "dead", []ledger.Event{migrate, alive, madeAt("well"), madeAt("dead"), toDead, toWell}, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, test.facts...)
 		if got := p.elsewhere(test.at, test.holder); len(got) != test.want {
