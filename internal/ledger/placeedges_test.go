@@ -377,3 +377,79 @@ func TestDriversOfANode(t *testing.T) {
 		t.Errorf("%q, want %q", names, want)
 	}
 }
+
+// A pod that has no volumes uses none, whatever a hold says of it.
+func TestPodWithoutVolumesUsesNone(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	held := HoldSeen{v, Hold{Version: "1", Node: "n", Requesters: []Requester{{Namespace: "ns", Name: "p", UID: "p"}}}}
+	for handle, want := range map[string]bool{"": false, "other": true} {
+		l := New()
+		p := Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n"}
+		if handle != "" {
+			p.Volumes = []PodVolume{{Name: "v", Inline: VolumeID{"disk", handle}}}
+		}
+		l.Apply(start, held)
+		l.Apply(start, p)
+		if at := atNode(l, v, "n"); (at != nil) != want {
+			t.Errorf("a pod with %q uses the volume of its hold: %t", handle, at != nil)
+		}
+	}
+}
+
+// An attachment that only its name has placed no longer waits for its PersistentVolume once
+// that is seen and says the same; another one later says nothing of it any more.
+func TestAttachmentThatWasPlacedByItsName(t *testing.T) {
+	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "other"}
+	a := Attachment{Name: AttachmentName(v, "n"), UID: proofUID("a"), Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
+	l := New()
+	l.Apply(start, HoldSeen{v, Hold{Version: "1", Node: "n"}})
+	l.Apply(start, a)
+	if r := l.facts.attachments.get(a.Name); !r.byName || r.at() != v || !slices.Contains(l.facts.pvs.get("pv").attachments, a.Name) {
+		t.Fatalf("it is of %s, by its name: %t", r.at(), r.byName)
+	}
+	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+	if r := l.facts.attachments.get(a.Name); r.byName || r.at() != v || len(l.facts.pvs.get("pv").attachments) > 0 {
+		t.Errorf("it is of %s, by its name: %t", r.at(), r.byName)
+	}
+	l.Apply(start, PersistentVolumeGone{"pv"})
+	l.Apply(start, PersistentVolume{Name: "pv", Version: "2", Volume: other})
+	if p := atNode(l, v, "n"); !p.HasOwn() {
+		t.Errorf("it is another one's: %+v", p)
+	}
+}
+
+// What is noted of a driver at a node stays as long as one of the two is there: attachments
+// that wait for their volume, and holds that name the node.
+func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	held := HoldSeen{v, Hold{Version: "1", Node: "n"}}
+	waits := Attachment{Name: "theirs", UID: proofUID("b"), Version: "1", Driver: "disk", Node: "n", PersistentVolume: "unseen"}
+	own := Attachment{Name: AttachmentName(v, "n"), UID: proofUID("a"), Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
+	for name, test := range map[string]struct {
+		events []Event
+		known  bool // a record of it
+		named  bool // the attachment that comes next is of the volume
+	}{
+		"a hold":                         {[]Event{held}, true, true},
+		"an attachment waits":            {[]Event{waits}, true, false},
+		"both, and the attachment goes":  {[]Event{held, waits, AttachmentGone{"theirs"}}, true, true},
+		"both, and the hold goes":        {[]Event{held, waits, HoldGone{Volume: v}}, true, false},
+		"both have gone":                 {[]Event{held, waits, HoldGone{Volume: v}, AttachmentGone{"theirs"}}, false, false},
+		"the hold names another node":    {[]Event{held, HoldSeen{v, Hold{Version: "2", Node: "m"}}}, false, false},
+		"the volume comes to be there":   {[]Event{held, Pod{UID: "p", Version: "1", Namespace: "ns", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}}, false, true},
+		"it comes, and leaves the hold":  {[]Event{held, Pod{UID: "p", Version: "1", Namespace: "ns", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}, PodGone{"p"}}, true, true},
+		"it comes, and no hold is there": {[]Event{Pod{UID: "p", Version: "1", Namespace: "ns", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}, PodGone{"p"}}, false, false},
+	} {
+		l := New()
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := l.facts.unmatched.get(driverNode{"disk", "n"}) != nil; got != test.known {
+			t.Errorf("%s: known: %t", name, got)
+		}
+		l.Apply(start, own)
+		if got := l.facts.attachments.get(own.Name).at() == v; got != test.named {
+			t.Errorf("%s: the attachment is of it: %t", name, got)
+		}
+	}
+}

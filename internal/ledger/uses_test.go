@@ -79,6 +79,7 @@ func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 		"it is of another node":                        {[]ledger.Event{reported, claimOf("c1", "2", "pv", true), attachmentAt("n2", "5"), pod, complete}, nil},
 		"it is of another PersistentVolume":            {[]ledger.Event{reported, claimOf("c1", "2", "other", true), attachmentAt("n1", "5"), pod, complete}, nil},
 		"the PersistentVolume is another claim's":      {[]ledger.Event{reported, anothers(), claimOf("c1", "2", "pv", false), attachmentAt("n1", "5"), pod, complete}, nil},
+		"it is another claim's, and has another disk":  {[]ledger.Event{reported, attachmentAt("n1", "5"), anothersDisk(secondDisk), claimOf("c1", "2", "pv", false), pod, complete}, nil},
 		"the PersistentVolume has another disk by now": {[]ledger.Event{reported, attachmentAt("n1", "5"), claimOf("c1", "2", "pv", false), pod, pvOf("pv", "4", secondDisk), complete}, []ledger.VolumeID{secondDisk}},
 		"the PersistentVolume had another disk for a while": {[]ledger.Event{reported, attachmentAt("n1", "5"), pvOf("pv", "4", secondDisk), ledger.PersistentVolumeGone{Name: "pv"},
 			claimOf("c1", "2", "pv", false), pod, complete}, []ledger.VolumeID{firstDisk}},
@@ -113,8 +114,10 @@ func finished(version string) ledger.Pod {
 }
 
 // anothers is the PersistentVolume of the first disk, bound to another claim.
-func anothers() ledger.PersistentVolume {
-	pv := pvOf("pv", "1", firstDisk)
+func anothers() ledger.PersistentVolume { return anothersDisk(firstDisk) }
+
+func anothersDisk(v ledger.VolumeID) ledger.PersistentVolume {
+	pv := pvOf("pv", "1", v)
 	pv.Claim = ledger.ClaimKey{Namespace: "other", Name: "data"}
 	return pv
 }
