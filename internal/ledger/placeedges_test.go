@@ -453,3 +453,34 @@ func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
 		}
 	}
 }
+
+// A granted ticket comes to use what it leads to later, unless it has lost a volume that it
+// was granted; one that only asks, and a pod's, do in any case.
+func TestTicketsThatLeadFurther(t *testing.T) {
+	first, late := VolumeID{"disk", "first"}, VolumeID{"disk", "late"}
+	comes := PersistentVolume{Name: "late", Version: "1", Volume: late}
+	gone := PersistentVolumeGone{"first"}
+	for name, test := range map[string]struct {
+		kind   TicketType
+		phase  TicketPhase
+		events []Event
+		want   bool
+	}{
+		"granted":              {TypeManual, TicketGranted, []Event{comes}, true},
+		"granted, it has lost": {TypeManual, TicketGranted, []Event{gone, comes}, false},
+		"asks":                 {TypeManual, TicketPending, []Event{comes}, true},
+		"asks, it has lost":    {TypeManual, TicketPending, []Event{gone, comes}, true},
+		"a pod's, it has lost": {TypePod, TicketGranted, []Event{gone, comes}, true},
+		"granted, lost later":  {TypeManual, TicketGranted, []Event{comes, gone}, true},
+	} {
+		l := New()
+		l.Apply(start, PersistentVolume{Name: "first", Version: "1", Volume: first})
+		l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: test.kind, Pod: "p", Node: "n", Phase: test.phase, Volumes: []TicketVolume{{PersistentVolume: "first"}, {PersistentVolume: "late"}}})
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if p := atNode(l, late, "n"); (p != nil) != test.want {
+			t.Errorf("%s: it uses what comes: %t", name, p != nil)
+		}
+	}
+}

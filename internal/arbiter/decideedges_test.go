@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// What a ticket of a queue is told, and whether slots are handed out to it: what must end a
+// wait comes first, and one that was told why it waits asks anew before it is granted.
+func TestDecide(t *testing.T) {
+	id := ledger.TicketID{Namespace: "shop", Name: "m"}
+	told := func(code ledger.Code) func(*ledger.Ticket) {
+		return func(k *ledger.Ticket) { k.Reason = string(code) }
+	}
+	often := func(k *ledger.Ticket) { k.Reason, k.Interruptions = string(Outranked), 3 }
+	empty := func(k *ledger.Ticket) { k.Volumes = nil }
+	manual := func(changes ...func(*ledger.Ticket)) ledger.Event {
+		return asksAt("m", ledger.TypeManual, "well", changes...)
+	}
+	inTheWay := dataAt("q", "dead", ledger.PodLive)
+	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
+	gone := ledger.NodeGone{Name: "well"}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  []ledger.Code
+		gets  bool
+		steps int
+	}{
+		"granted":                         {[]ledger.Event{manual()}, nil, true, 1},
+		"somebody has it":                 {[]ledger.Event{inTheWay, manual()}, []ledger.Code{HeldElsewhere}, false, 0},
+		"it was told why it waits":        {[]ledger.Event{manual(told(HeldElsewhere))}, []ledger.Code{NotGranted}, true, 0},
+		"it asks anew":                    {[]ledger.Event{manual(told(NotGranted))}, nil, true, 1},
+		"told, and it asks for nothing":   {[]ledger.Event{manual(told(HeldElsewhere), empty)}, nil, true, 0},
+		"it pauses":                       {[]ledger.Event{manual(often)}, []ledger.Code{Outranked}, false, 0},
+		"its node is fenced":              {[]ledger.Event{nodeAs("well", outOfOrder), manual()}, []ledger.Code{NodeFenced}, false, 0},
+		"fenced, and it pauses":           {[]ledger.Event{nodeAs("well", outOfOrder), manual(often)}, []ledger.Code{NodeFenced}, false, 0},
+		"the Node is gone":                {[]ledger.Event{manual(), gone}, []ledger.Code{NodeMissing}, false, 0},
+		"gone, and somebody has it":       {[]ledger.Event{inTheWay, manual(), gone}, []ledger.Code{NodeMissing}, false, 0},
+		"gone, and its claim is lost":     {[]ledger.Event{manual(), lost, gone}, []ledger.Code{ClaimLost, NodeMissing}, false, 0},
+		"its claim is lost":               {[]ledger.Event{manual(), lost}, []ledger.Code{ClaimLost}, false, 0},
+		"the node is full":                {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, manual()}, []ledger.Code{SlotsNotKept}, false, 0},
+		"a pod's, and the node is full":   {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "p" })}, []ledger.Code{NoFreeSlot}, false, 0},
+		"told, and nothing is to be held": {[]ledger.Event{sharedDisk, manual(told(HeldElsewhere))}, []ledger.Code{NotGranted}, true, 0},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
+		k := p.snapshot.Ticket(id)
+		q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
+		d := q.decide(k, TicketRequest(p.snapshot, k))
+		if got := codes(d.verdict.Reasons); !slices.Equal(got, test.want) || d.gets != test.gets || len(d.steps) != test.steps {
+			t.Errorf("%s: %q, gets it: %t, %d steps; want %q, %t, %d", name, got, d.gets, len(d.steps), test.want, test.gets, test.steps)
+			continue
+		}
+		if first := d.verdict.First(); first.Code == NotGranted && (first.Volume != disk || first.Claim != "data") || (first.Code == Outranked || first.Code == NodeMissing) && first.Node != "well" {
+			t.Errorf("%s: %+v", name, first)
+		}
+	}
+}
+
+// What a ticket gets is given to it, and what it waits for is kept for it where it keeps
+// slots; nothing is where it waits for others, or is refused for good.
+func TestHandOut(t *testing.T) {
+	inTheWay := dataAt("q", "dead", ledger.PodLive)
+	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
+	// A pod has the only slot.
+	full := []ledger.Event{
+		ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 1}}},
+		ledger.Pod{UID: "o", Version: "1", Namespace: "shop", Name: "o", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: ledger.VolumeID{Driver: "d", Handle: "other"}}}},
+	}
+	ofPod := func(k *ledger.Ticket) { k.Pod = "p" }
+	andUnseen := func(k *ledger.Ticket) { k.Volumes = append(k.Volumes, ledger.TicketVolume{PersistentVolume: "unseen"}) }
+	for name, test := range map[string]struct {
+		facts       []ledger.Event
+		given, kept bool
+	}{
+		"granted":                     {[]ledger.Event{asksAt("m", ledger.TypeManual, "well")}, true, false},
+		"it is to ask anew":           {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) })}, true, false},
+		"it waits for others":         {[]ledger.Event{inTheWay, asksAt("m", ledger.TypeManual, "well")}, false, false},
+		"a pod's waits for others":    {[]ledger.Event{inTheWay, asksAt("m", ledger.TypePod, "well", ofPod)}, false, false},
+		"a pod's waits for a volume":  {[]ledger.Event{asksAt("m", ledger.TypePod, "well", ofPod, andUnseen)}, false, true},
+		"it waits for a volume":       {[]ledger.Event{asksAt("m", ledger.TypeManual, "well", andUnseen)}, false, false},
+		"it waits for slots":          {append(full[:2:2], asksAt("m", ledger.TypeManual, "well")), false, true},
+		"it waits for slots, yields":  {append(full[:2:2], asksAt("m", ledger.TypeBackup, "well")), false, false},
+		"a pod's is refused for them": {append(full[:2:2], asksAt("m", ledger.TypePod, "well", ofPod)), false, false},
+		"its claim is lost":           {[]ledger.Event{asksAt("m", ledger.TypeManual, "well"), lost}, false, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
+		k := p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"})
+		q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
+		q.handOut(k)
+		if got := q.slots; got.given[disk] != test.given || got.kept[disk] != test.kept {
+			t.Errorf("%s: given %t, kept %t, %+v", name, got.given[disk], got.kept[disk], q.decided[k.ID].verdict)
+		}
+	}
+}
+
+// The holds that are written before a grant are in the order of their volumes. One that
+// promises the volume to the node promises it to who is granted, and who else waits is listed.
+func TestHoldsOfAGrant(t *testing.T) {
+	other := ledger.VolumeID{Driver: "d", Handle: "a"}
+	promised := ledger.Hold{Transitions: 1, Next: ledger.Promise{Node: "well", To: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}}
+	k := asksAt("m", ledger.TypeManual, "well", func(k *ledger.Ticket) {
+		k.Volumes = []ledger.TicketVolume{{Claim: "data"}, {PersistentVolume: "a"}}
+	})
+	pv := ledger.PersistentVolume{Name: "a", Version: "1", Volume: other, Access: ledger.AccessNode}
+	waits := dataAt("late", "well", ledger.PodLive)
+	p := plannerOf(t, Arbiter{}, "dead", promised, alive, madeAt("dead"), pv, waits, k)
+	id := ledger.TicketID{Namespace: "shop", Name: "m"}
+	q := Arbiter{}.Queue(p.snapshot, "well", auditTime)
+	v, steps := q.holds(TicketRequest(p.snapshot, p.snapshot.Ticket(id)), p.snapshot.Ticket(id))
+	if !v.Allowed() || len(steps) != 2 || steps[0].Volume != other || steps[1].Volume != disk {
+		t.Fatalf("%+v, %+v", v, steps)
+	}
+	h := steps[1].Hold
+	if h.Next.Node != "well" || h.Next.To.UID != "m" || steps[0].Hold.Node != "well" || steps[0].Hold.Next.Node != "" {
+		t.Errorf("written %+v and %+v", steps[0].Hold, h)
+	}
+	if len(h.Waiting) != 1 || h.Waiting[0].UID != "late" {
+		t.Errorf("%v are waiting", h.Waiting)
+	}
+}
