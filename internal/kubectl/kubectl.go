@@ -91,6 +91,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 			"  # May this node be drained?\n  kubectl moorage drain-plan worker-1",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	command.Help(cmd, b.Style)
 	b.Flags.AddFlags(cmd.PersistentFlags())
 	complete := func(name string, names cobra.CompletionFunc) {
 		if err := cmd.RegisterFlagCompletionFunc(name, names); err != nil {

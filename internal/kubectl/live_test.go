@@ -81,7 +81,7 @@ func TestWatch(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	ctx, interrupt := context.WithCancel(t.Context())
 	out, ended := start(ctx, server, kubectl.Setting{Now: func() time.Time { return now }}, "volumes", "-n", "shop", "-w")
-	out.await(t, "pv-d")
+	out.await(t, "shop/data-d")
 	before := strings.Count(out.String(), "\n")
 	var pv corev1.PersistentVolume
 	if !server.Get("persistentvolumes", "", "pv-b", &pv) {
@@ -94,14 +94,14 @@ func TestWatch(t *testing.T) {
 		n.Status.VolumesInUse = nil
 		return &n
 	}())
-	out.await(t, "\npv-b     shop/data-b   Attached")
+	out.await(t, "\nshop/data-b  Attached")
 	interrupt()
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d after Ctrl-C", code)
 	}
 	changed := strings.Split(strings.TrimSpace(out.String()), "\n")[before:]
 	for _, line := range changed {
-		if !strings.HasPrefix(line, "pv-a") && !strings.HasPrefix(line, "pv-b") {
+		if !strings.HasPrefix(line, "shop/data-a") && !strings.HasPrefix(line, "shop/data-b") {
 			t.Errorf("a row is printed that has not changed: %s", line)
 		}
 	}

@@ -64,7 +64,7 @@ func TestNodesWithoutCRDs(t *testing.T) {
 		return nil
 	})
 	out, errors, code := run(t.Context(), server, now, "nodes")
-	if code != 0 || !strings.Contains(out, "worker-1   disk.example.com   2") || !strings.Contains(errors, "Moorage is not installed in this cluster") {
+	if code != 0 || !strings.Contains(out, "worker-1  disk.example.com  2/2") || !strings.Contains(errors, "Moorage is not installed in this cluster") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errors)
 	}
 }

@@ -42,7 +42,7 @@ func TestEveryReasonHasACase(t *testing.T) {
 var (
 	codeOfAnswer = regexp.MustCompile(`\(([A-Z][A-Za-z]+)(?: for [0-9a-z]+)?\)`)
 	codeInRow    = regexp.MustCompile("`([A-Za-z]+)`")
-	codeOfTicket = regexp.MustCompile(`(?m)^\S+ +\S+ +[A-Z]\S* .* Pending +([A-Z][A-Za-z]+) +\S+$`)
+	codeOfTicket = regexp.MustCompile(`(?m)^\S+/\S+ +[A-Z]\S+ +\S+ +([A-Z][A-Za-z]+) +\S+$`)
 )
 
 // shownCodes are the codes that the sessions' answers end with, and those of tickets.

@@ -75,8 +75,10 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	if err := whole(o.out, func(w io.Writer) error { return collect(ctx, c, w, o, tell) }); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(b.Streams.Out, "%s: look through it before you publish it: names of objects and logs are in it.\n"+
-		"Ask it with --bundle: kubectl moorage doctor --bundle %s\n", o.out, o.out)
+	if err := b.Say(b.Streams.Out, "%s: look through it before you publish it: names of objects and logs are in it.", o.out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(b.Streams.Out, "Ask it: kubectl moorage doctor --bundle %s\n", o.out)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -66,6 +67,12 @@ func (b *Base) Style() screen.Style {
 		return *b.Set
 	}
 	return screen.StyleOf(b.Streams.Out)
+}
+
+// Say prints a sentence for people, broken where the line ends.
+func (b *Base) Say(w io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintln(w, b.Style().Wrap(fmt.Sprintf(format, args...), 0))
+	return err
 }
 
 // Read connects and reads the cluster once.

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/moorage-dev/moorage/docs"
@@ -34,5 +35,17 @@ func readAdvice() map[ledger.Code]Advice {
 	return advice
 }
 
-// plain takes the page's code marks out; a terminal has none.
-func plain(text string) string { return strings.ReplaceAll(text, "`", "") }
+var pageLink = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
+
+// plain takes the page's code marks out, and names the page that a link leads to: a
+// terminal has neither.
+func plain(text string) string {
+	text = pageLink.ReplaceAllStringFunc(text, func(link string) string {
+		parts := pageLink.FindStringSubmatch(link)
+		if path := "docs/" + parts[2]; strings.HasSuffix(path, parts[1]) {
+			return path
+		}
+		return parts[1] + " in docs/" + parts[2]
+	})
+	return strings.ReplaceAll(text, "`", "")
+}

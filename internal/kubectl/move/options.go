@@ -115,8 +115,7 @@ func (o *options) refusal(format string, args ...any) error {
 }
 
 func (o *options) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(o.base.Streams.Out, format+"\n", args...)
-	return err
+	return o.base.Say(o.base.Streams.Out, format, args...)
 }
 
 var errDone = errors.New("done")

@@ -17,7 +17,9 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	if x.Waits > 0 || x.Dead {
 		answer = yellow
 	}
-	p.printf("%s  %s\n", s.paint(bold, "node "+x.Node), s.paint(answer, x.Answer))
+	subject := "node " + x.Node
+	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+x.Answer, 0), subject)
+	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.line(2, "do", x.Do)
 	for _, pod := range x.Pods {
 		sign := s.paint(green, "→ "+pod.To)

@@ -41,7 +41,7 @@ func (p *page) line(indent int, label, text string) {
 	}
 	const labels = 9
 	at := indent + labels
-	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), p.s.wrap(text, at))
+	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), p.s.Wrap(text, at))
 }
 
 // headline prints the answer, and what to do about its cause: all that most
@@ -51,7 +51,7 @@ func (p *page) headline(subject, answer string, c *facts.Cause) {
 	if c != nil {
 		paint, about = yellow, " ("+c.Code+p.since(c.Since)+")"
 	}
-	text := p.s.wrap(subject+" "+answer+about, 0)
+	text := p.s.Wrap(subject+" "+answer+about, 0)
 	if rest, ok := strings.CutPrefix(text, subject); ok {
 		text = p.s.paint(bold, subject) + p.s.paint(paint, rest)
 	}
@@ -268,11 +268,11 @@ func (p *page) unseen(list []facts.Unseen) {
 	}
 	say := func(format string, args ...any) {
 		const label = "not seen: "
-		p.printf("%s%s\n", p.s.paint(yellow, label), p.s.wrap(fmt.Sprintf(format, args...), len(label)))
+		p.printf("%s%s\n", p.s.paint(yellow, label), p.s.Wrap(fmt.Sprintf(format, args...), len(label)))
 	}
 	switch {
 	case stock(missing):
-		p.printf("%s\n", p.s.wrap("Moorage is not installed in this cluster: what is shown is what kube-controller-manager, kube-scheduler and the drivers do.", 0))
+		p.printf("%s\n", p.s.Wrap("Moorage is not installed in this cluster: what is shown is what kube-controller-manager, kube-scheduler and the drivers do.", 0))
 	case len(missing) > 0:
 		say("%s: the cluster does not serve them. Are Moorage's CRDs installed?", strings.Join(missing, ", "))
 	}

@@ -40,7 +40,7 @@ func (p *page) storageDetails(x facts.Storage) {
 		p.printf("\n")
 	}
 	for _, pod := range x.Pods {
-		p.printf("%s\n", p.s.wrap(p.podLine(pod), 2))
+		p.printf("%s\n", p.s.Wrap(p.podLine(pod), 2))
 	}
 }
 

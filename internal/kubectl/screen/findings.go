@@ -31,7 +31,7 @@ func Findings(w io.Writer, s Style, list []Finding, all bool) error {
 			c = red
 		}
 		const label = 17
-		p.printf("%s %s\n", s.paint(c, f.Sign+" "+pad(f.Check, label-3)), s.wrap(f.Message, label))
+		p.printf("%s %s\n", s.paint(c, f.Sign+" "+pad(f.Check, label-3)), s.Wrap(f.Message, label))
 		p.line(2, "evidence", f.Evidence)
 		p.line(2, "fix", f.Fix)
 	}

@@ -35,28 +35,28 @@ func TestStyles(t *testing.T) {
 
 // A bar of many slots is scaled down, and no kind is lost.
 func TestBarScales(t *testing.T) {
-	text := bar(facts.Slots{Used: 1, Kept: 1, Leaving: 1, Reserved: 1, Limit: new(int32(128)), Free: new(int32(124))})
+	text := bar(facts.Slots{Used: 1, Kept: 1, Leaving: 1, Reserved: 1, Limit: new(int32(128)), Free: new(int32(124))}, leastSigns)
 	for _, sign := range []string{signUsed, signKept, signLeaving, signReserved, signFree} {
 		if !strings.Contains(text, sign) {
 			t.Errorf("%s is missing in %s", sign, text)
 		}
 	}
-	if n := len([]rune(text)); n > mostSigns+4 {
+	if n := len([]rune(text)); n > leastSigns {
 		t.Errorf("the bar has %d signs", n)
 	}
-	if text := bar(facts.Slots{Used: 2}); text != "██…" {
+	if text := bar(facts.Slots{Used: 2}, leastSigns); text != "██…" {
 		t.Errorf("a node without a limit shows %s", text)
 	}
 }
 
 func TestWrap(t *testing.T) {
 	s := Style{Width: 40}
-	for line := range strings.Lines(s.wrap(strings.Repeat("word ", 30)+strings.Repeat("x", 60), 10)) {
+	for line := range strings.Lines(s.Wrap(strings.Repeat("word ", 30)+strings.Repeat("x", 60), 10)) {
 		if n := len([]rune(strings.TrimSpace(line))); n > 30 && n != 60 {
 			t.Errorf("a line has %d columns: %q", n, line)
 		}
 	}
-	if got := s.wrap("a  b\nc", 0); got != "a b c" {
+	if got := s.Wrap("a  b\nc", 0); got != "a b c" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -134,6 +134,91 @@ func TestNamesAndColumns(t *testing.T) {
 		var b bytes.Buffer
 		if err := o.Print(&b, test.kind, test.value); err != nil || b.String() != test.want {
 			t.Errorf("%s -o %s: %q, want %q (%v)", test.kind, test.format, b.String(), test.want, err)
+		}
+	}
+}
+
+// The widest rows that there can be of names of ordinary length fit, whatever their states
+// and reasons are; a name that is longer is whole all the same.
+func TestTablesFit(t *testing.T) {
+	now, since := time.Unix(1e9, 0), time.Unix(1e9, 0).Add(-71*time.Hour)
+	long := func(n int) string { return strings.Repeat("x", n) }
+	pod := facts.Requester{Kind: "Pod", Namespace: long(nsNameWidth), Name: "web-6d4cf56db6-x7k2p"}
+	node, driver, claim, code := long(nodeWidth), long(driverWidth), "n/"+long(claimWidth-2), "ForeignAttachment"
+	tables := map[string]func(s Style, node string) *Table{
+		"volumes": func(_ Style, node string) *Table {
+			return Volumes([]facts.Volume{{
+				PersistentVolume: long(40), Claim: claim, Driver: driver, Handle: long(60), State: "DetachPending", Reason: &facts.Reason{Code: code},
+				Holder: &facts.Holder{Node: node, For: []facts.Requester{pod, pod}, Since: since}, Next: &facts.Waiter{Who: pod, Node: node}, Waiting: []facts.Waiter{{Who: pod}},
+			}, {
+				Claim: claim, State: "InUse", Nodes: []facts.NodeVolume{{Node: node, Since: since}, {Node: long(nodeWidth)}},
+			}}, now)
+		},
+		"tickets": func(_ Style, node string) *Table {
+			return Tickets([]facts.Ticket{
+				{Namespace: "n", Name: long(nsNameWidth - 2), Type: "LiveMigration", Node: node, State: "Pending", Reasons: []facts.Reason{{Code: "DriverNotRegistered"}}, Created: since},
+				{Namespace: "n", Name: long(36), For: long(nsNameWidth - 2), Type: "Pod", Node: node, State: "Satisfied", Derived: true, Created: since},
+			}, now)
+		},
+		"nodes": func(s Style, node string) *Table {
+			return Slots([]facts.Slots{
+				{Node: node, Driver: driver, OutOfService: true, Used: 100, Kept: 1, Leaving: 1, Reserved: 1, Stated: new(int32(128)), Limit: new(int32(127)), Free: new(int32(24)), Registered: true},
+				{Node: node, Driver: driver, Ready: true, Exhausted: true, Registered: true, Cordoned: true, Used: 12},
+			}, s)
+		},
+		"waits": func(_ Style, node string) *Table {
+			return waits([]facts.PodWait{{Who: facts.Requester{Namespace: "n", Name: long(nsNameWidth - 2)}, Node: node, State: "WaitsForVolumes", Code: "DriverNotRegistered", Since: since}}, now)
+		},
+	}
+	for name, table := range tables {
+		for _, s := range []Style{{}, {Terminal: true, Width: 80}} {
+			var b bytes.Buffer
+			if err := table(s, node).Print(&b, NewOutput(true), s); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				if n := len([]rune(strings.TrimRight(line, " \n"))); n > plainWidth {
+					t.Errorf("%s: %d columns:\n%s", name, n, b.String())
+					break
+				}
+			}
+		}
+		var b bytes.Buffer
+		whole := "ip-10-0-12-34.eu-west-1.compute.internal"
+		if err := table(Style{}, whole).Print(&b, NewOutput(true), Style{}); err != nil || !strings.Contains(b.String(), whole) {
+			t.Errorf("%s: %v: a long name of a node is not whole:\n%s", name, err, b.String())
+		}
+	}
+}
+
+// -o wide has every name whole, and nothing that the default merges.
+func TestWideIsWhole(t *testing.T) {
+	pod := facts.Requester{Kind: "Pod", Namespace: "shop", Name: "web-6d4cf56db6-x7k2p"}
+	table := Volumes([]facts.Volume{{
+		PersistentVolume: "pvc-1", Claim: "shop/data", State: "DetachPending", Reason: &facts.Reason{Code: "DetachFailed"},
+		Holder: &facts.Holder{Node: "worker-1", For: []facts.Requester{pod}}, Next: &facts.Waiter{Who: pod, Node: "worker-2"},
+	}}, time.Unix(0, 0))
+	o := NewOutput(true)
+	o.Format = "wide"
+	var b bytes.Buffer
+	if err := table.Print(&b, o, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"VOLUME", "pvc-1", "DetachPending", "DetachFailed", "shop/web-6d4cf56db6-x7k2p at worker-2", "SINCE"} {
+		if !strings.Contains(b.String(), text) {
+			t.Errorf("it lacks %q:\n%s", text, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "STATUS") || strings.Contains(b.String(), "…") {
+		t.Errorf("it merges or shortens:\n%s", b.String())
+	}
+}
+
+// A name is shortened in its middle, where those of one workload are the same.
+func TestShortName(t *testing.T) {
+	for name, want := range map[string]string{"db-0": "db-0", "web-6d4cf56db6-x7k2p": "web-6…-x7k2p", "twelve-chars": "twelve-chars"} {
+		if got := shortName(name, 12); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }

@@ -19,8 +19,14 @@ const (
 	signFree     = "·"
 )
 
-// mostSigns bounds a bar; one sign then stands for several slots.
-const mostSigns = 40
+// A bar has no more signs than there is room for beside a row's other cells; one sign then
+// stands for several slots.
+const (
+	leastSigns = 15
+	mostSigns  = 40
+)
+
+func (s Style) signs() int { return min(max(s.Columns()-plainWidth+leastSigns, leastSigns), mostSigns) }
 
 // BarLegend explains the bar.
 const BarLegend = signUsed + " used  " + signKept + " kept by detachDelay  " + signLeaving + " leaving  " + signReserved + " reserved  " + signFree + " free"
@@ -28,50 +34,65 @@ const BarLegend = signUsed + " used  " + signKept + " kept by detachDelay  " + s
 // Slots is the table of nodes and their drivers' slots. The bar is for
 // terminals.
 func Slots(list []facts.Slots, s Style) *Table {
-	columns := []string{"NODE", "DRIVER", "USED", "KEPT", "LEAVING", "RESERVED", "FREE", "LIMIT", "NOTE"}
+	columns := []string{"NODE", "DRIVER", "-TAKEN", "+USED", "+KEPT", "+LEAVING", "+RESERVED", "+FREE", "+LIMIT"}
 	if s.Terminal {
 		columns = append(columns, "SLOTS")
 	}
-	t := newTable(columns...)
+	t := newTable(append(columns, "-NOTE", "+NOTE")...)
 	for _, x := range list {
-		cells := []any{
-			x.Node, x.Driver, number(int(x.Used)), number(int(x.Kept)), number(int(x.Leaving)), number(int(x.Reserved)),
-			limited(x.Free), limited(x.Limit), note(x),
+		cells := []string{
+			x.Node, x.Driver, taken(x), number(int(x.Used)), number(int(x.Kept)), number(int(x.Leaving)), number(int(x.Reserved)),
+			limited(x.Free), limited(x.Limit),
 		}
 		if s.Terminal {
-			cells = append(cells, bar(x))
+			cells = append(cells, bar(x, s.signs()))
 		}
-		t.add(x.Node+"/"+x.Driver, cells...)
+		notes := notesOf(x)
+		first := strings.Join(notes, ", ")
+		if len(notes) > 1 {
+			first = notes[0] + " +" + number(len(notes)-1)
+		}
+		t.add(x.Node+"/"+x.Driver, append(cells, orNone(first), orNone(strings.Join(notes, ", ")))...)
 	}
 	return t
 }
 
-func note(x facts.Slots) string {
+// taken is how many slots nobody else can have, of how many.
+func taken(x facts.Slots) string {
+	n := number(int(x.Used + x.Kept + x.Leaving + x.Reserved))
+	if x.Limit == nil {
+		return n + "/∞"
+	}
+	return n + "/" + number(int(*x.Limit))
+}
+
+// notesOf is what else there is to know of a row, what matters most first.
+func notesOf(x facts.Slots) []string {
 	var notes []string
 	if !x.Ready {
 		notes = append(notes, "node not ready")
 	}
 	if x.OutOfService {
-		notes = append(notes, "taint out-of-service")
+		notes = append(notes, "out of service")
+	}
+	switch {
+	case !x.Registered:
+		notes = append(notes, "not registered")
+	case x.Exhausted:
+		notes = append(notes, "ResourceExhausted")
 	}
 	if x.Cordoned {
 		notes = append(notes, "cordoned")
 	}
-	switch {
-	case !x.Registered:
-		notes = append(notes, "driver not registered")
-	case x.Exhausted:
-		notes = append(notes, "ResourceExhausted")
-	}
 	if x.Stated != nil && x.Limit != nil && *x.Stated != *x.Limit {
 		notes = append(notes, "CSINode says "+number(int(*x.Stated)))
 	}
-	return orNone(strings.Join(notes, ", "))
+	return notes
 }
 
 // bar draws the slots in their order, scaled down where there are many. What
 // is there at all is seen: no kind is rounded to nothing.
-func bar(x facts.Slots) string {
+func bar(x facts.Slots, most int) string {
 	free := int32(0)
 	if x.Free != nil {
 		free = *x.Free
@@ -80,11 +101,17 @@ func bar(x facts.Slots) string {
 		sign  string
 		slots int32
 	}{{signUsed, x.Used}, {signKept, x.Kept}, {signLeaving, x.Leaving}, {signReserved, x.Reserved}, {signFree, free}}
-	total := int32(0)
-	for _, p := range parts {
-		total += p.slots
+	length := func(per int32) int {
+		signs := 0
+		for _, p := range parts {
+			signs += int((p.slots + per - 1) / per)
+		}
+		return signs
 	}
-	per := max(1, (total+mostSigns-1)/mostSigns)
+	per := int32(1)
+	for length(per) > most {
+		per++
+	}
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteString(strings.Repeat(p.sign, int((p.slots+per-1)/per)))

@@ -63,17 +63,18 @@ func (s Style) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-func (s Style) width() int {
+// Columns is how wide text may be.
+func (s Style) Columns() int {
 	if s.Width == 0 {
 		return plainWidth
 	}
 	return s.Width
 }
 
-// wrap breaks text between words so that each line, with the indent before it,
+// Wrap breaks text between words so that each line, with the indent before it,
 // fits. The first line has no indent: a label stands there.
-func (s Style) wrap(text string, indent int) string {
-	room := max(s.width()-indent, leastWidth/2)
+func (s Style) Wrap(text string, indent int) string {
+	room := max(s.Columns()-indent, leastWidth/2)
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(text) {

@@ -3,80 +3,121 @@
 package screen
 
 import (
-	"bytes"
+	"cmp"
 	"io"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/printers"
+	"unicode/utf8"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
+// What is shown by default fits plainWidth columns where names are of ordinary length, as
+// below: each table has the columns that most readers need, and merges what fits one.
+// Names that somebody may have to copy, of a claim, node, driver or ticket, stay whole: a
+// longer one makes its line longer. Those of pods that hold a volume or wait for it are
+// shortened in their middle. -o wide has every column and every name, whatever the width.
+const (
+	nsNameWidth = 23 // namespace/name of a pod or ticket
+	claimWidth  = 19 // namespace/name of a claim
+	nodeWidth   = 12
+	driverWidth = 18
+	podWidth    = 12 // to which a pod's name is shortened
+)
+
 // Table prints rows as kubectl get does.
 type Table struct {
-	table metav1.Table
-	keys  []string // a row's identity, for changes
+	columns []column
+	rows    [][]string
+	keys    []string // a row's identity, for changes
 }
 
-// column is a column's name; one that begins with "+" is shown when wide is
-// asked for.
+// column has a name, and is shown always, with -o wide only, or without it only.
+type column struct {
+	name         string
+	wide, narrow bool
+}
+
+// newTable makes a table without rows. A column whose name begins with "+" is shown with -o
+// wide only, one with "-" only without it.
 func newTable(columns ...string) *Table {
 	t := &Table{}
 	for _, c := range columns {
-		name, wide := strings.CutPrefix(c, "+")
-		definition := metav1.TableColumnDefinition{Name: name, Type: "string"}
-		if wide {
-			definition.Priority = 1
-		}
-		t.table.ColumnDefinitions = append(t.table.ColumnDefinitions, definition)
+		t.columns = append(t.columns, column{name: strings.TrimLeft(c, "+-"), wide: c[0] == '+', narrow: c[0] == '-'})
 	}
 	return t
 }
 
-func (t *Table) add(key string, cells ...any) {
+func (t *Table) add(key string, cells ...string) {
 	t.keys = append(t.keys, key)
-	t.table.Rows = append(t.table.Rows, metav1.TableRow{Cells: cells})
+	t.rows = append(t.rows, cells)
 }
 
 // Len is the number of rows.
-func (t *Table) Len() int { return len(t.table.Rows) }
+func (t *Table) Len() int { return len(t.rows) }
+
+// lines are the cells that are shown, below the columns' names unless those are left out.
+func (t *Table) lines(o *Output) [][]string {
+	var names []string
+	for _, c := range t.columns {
+		names = append(names, c.name)
+	}
+	lines := t.rows
+	if !o.NoHeaders {
+		lines = append([][]string{names}, t.rows...)
+	}
+	var shown [][]string
+	for _, cells := range lines {
+		var line []string
+		for i, c := range t.columns {
+			if c.wide && !o.Wide() || c.narrow && o.Wide() {
+				continue
+			}
+			line = append(line, cells[i])
+		}
+		shown = append(shown, line)
+	}
+	return shown
+}
 
 // Print prints the table.
 func (t *Table) Print(w io.Writer, o *Output, s Style) error {
 	return NewRows(w).Print(t, o, s)
 }
 
-// Rows prints tables below each other, in columns of the same widths. It is
-// serial.
+// gap is the space between columns: kubectl's own is 3, for which 80 columns are too few.
+const gap = 2
+
+// Rows prints tables below each other, in columns that get wider where they have to, and
+// never narrower. It is serial.
 type Rows struct {
 	to     io.Writer
-	buffer bytes.Buffer
-	writer interface {
-		io.Writer
-		Flush() error
-	}
+	widths []int
 }
 
 // NewRows returns rows that are printed to a writer.
-func NewRows(to io.Writer) *Rows {
-	r := &Rows{to: to}
-	r.writer = printers.GetNewTabWriter(&r.buffer)
-	return r
-}
+func NewRows(to io.Writer) *Rows { return &Rows{to: to} }
 
 // Print prints a table below the ones before.
 func (r *Rows) Print(t *Table, o *Output, s Style) error {
-	printer := printers.NewTablePrinter(printers.PrintOptions{NoHeaders: o.NoHeaders, Wide: o.Wide()})
-	if err := printer.PrintObj(&t.table, r.writer); err != nil {
-		return err
+	lines := t.lines(o)
+	for _, cells := range lines {
+		for len(r.widths) < len(cells) {
+			r.widths = append(r.widths, 0)
+		}
+		for i, cell := range cells {
+			r.widths[i] = max(r.widths[i], utf8.RuneCountInString(cell))
+		}
 	}
-	if err := r.writer.Flush(); err != nil {
-		return err
+	var b strings.Builder
+	for _, cells := range lines {
+		line := ""
+		for i, cell := range cells {
+			line += cell + strings.Repeat(" ", r.widths[i]-utf8.RuneCountInString(cell)+gap)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	defer r.buffer.Reset()
-	_, err := io.WriteString(r.to, s.paintBars(r.buffer.String()))
+	_, err := io.WriteString(r.to, s.paintBars(b.String()))
 	return err
 }
 
@@ -84,12 +125,12 @@ func (r *Rows) Print(t *Table, o *Output, s Style) error {
 // there and returns their places: what kubectl get -w prints next.
 func (t *Table) Changed(seen map[string]string) []int {
 	var changed []int
-	var rows []metav1.TableRow
-	for i, row := range t.table.Rows {
+	var rows [][]string
+	for i, row := range t.rows {
 		var b strings.Builder
-		for c, cell := range row.Cells {
-			if name := t.table.ColumnDefinitions[c].Name; name != "AGE" && name != "SINCE" {
-				b.WriteString(cellText(cell) + "\x00")
+		for c, cell := range row {
+			if name := t.columns[c].name; name != "AGE" && name != "SINCE" {
+				b.WriteString(cell + "\x00")
 			}
 		}
 		if seen[t.keys[i]] != b.String() {
@@ -97,15 +138,8 @@ func (t *Table) Changed(seen map[string]string) []int {
 			rows, changed = append(rows, row), append(changed, i)
 		}
 	}
-	t.table.Rows = rows
+	t.rows = rows
 	return changed
-}
-
-func cellText(cell any) string {
-	if text, ok := cell.(string); ok {
-		return text
-	}
-	return ""
 }
 
 // none stands for an empty cell, as in kubectl get.
@@ -120,69 +154,122 @@ func orNone(text string) string {
 
 // Volumes is the table of volumes.
 func Volumes(list []facts.Volume, now time.Time) *Table {
-	t := newTable("VOLUME", "CLAIM", "STATE", "NODE", "HOLDER", "NEXT", "WAITING", "REASON", "+DRIVER", "+HANDLE", "+ACCESS", "+TRANSITIONS", "SINCE")
+	t := newTable("+VOLUME", "CLAIM", "-STATUS", "+STATE", "-NODE", "+NODE", "-HOLDER", "+HOLDER", "-WAITING", "+NEXT", "+WAITING",
+		"+REASON", "+DRIVER", "+HANDLE", "+ACCESS", "+TRANSITIONS", "+SINCE")
 	for _, v := range list {
 		name := v.PersistentVolume
 		if name == "" {
 			name = v.Handle
 		}
-		node, holder, since := holderOf(v)
-		next := ""
+		claim := v.Claim
+		if claim == "" {
+			claim = "(" + name + ")"
+		}
+		nodes, holders, since := holdersOf(v)
+		next, waiting := "", v.Waiting
 		if v.Next != nil {
-			next = v.Next.Who.Namespace + "/" + v.Next.Who.Name + " at " + v.Next.Node
+			next, waiting = v.Next.Who.Namespace+"/"+v.Next.Who.Name+" at "+v.Next.Node, append([]facts.Waiter{*v.Next}, v.Waiting...)
 		}
 		reason := ""
 		if v.Reason != nil {
 			reason = v.Reason.Code
 		}
-		t.add(v.Driver+"^"+v.Handle, name, orNone(v.Claim), v.State, orNone(node), orNone(holder), orNone(next), number(len(v.Waiting)),
+		t.add(v.Driver+"^"+v.Handle, name, claim, cmp.Or(reason, v.State), v.State, orNone(nodesOf(nodes)), orNone(strings.Join(nodes, ",")),
+			orNone(short(holders)), orNone(shortNames(holders)), orNone(short(who(waiting))), orNone(next), number(len(v.Waiting)),
 			orNone(reason), v.Driver, v.Handle, v.Access, number(int(v.Transitions)), ago(now, since))
 	}
 	return t
 }
 
-// holderOf says where a volume is, for whom and since when; for a shared one,
-// of all its nodes.
-func holderOf(v facts.Volume) (node, holder string, since time.Time) {
-	if v.Holder != nil {
-		return v.Holder.Node, shortNames(v.Holder.For), v.Holder.Since
+// nodesOf names the node of a volume that is at one, and counts them otherwise.
+func nodesOf(nodes []string) string {
+	if len(nodes) > 1 {
+		return number(len(nodes)) + " nodes"
 	}
-	var nodes []string
-	var users []facts.Requester
+	return strings.Join(nodes, "")
+}
+
+func who(list []facts.Waiter) []facts.Requester {
+	var all []facts.Requester
+	for _, w := range list {
+		all = append(all, w.Who)
+	}
+	return all
+}
+
+// holdersOf says where a volume is, for whom and since when; for a shared one,
+// of all its nodes.
+func holdersOf(v facts.Volume) (nodes []string, holders []facts.Requester, since time.Time) {
+	if v.Holder != nil {
+		return []string{v.Holder.Node}, v.Holder.For, v.Holder.Since
+	}
 	for _, p := range v.Nodes {
 		nodes = append(nodes, p.Node)
 		for _, u := range p.Users {
-			users = append(users, u.Requester)
+			holders = append(holders, u.Requester)
 		}
 		since = p.Since
 	}
-	return strings.Join(nodes, ","), shortNames(users), since
+	return nodes, holders, since
 }
 
 func shortNames(list []facts.Requester) string {
-	switch len(list) {
-	case 0:
+	if len(list) == 0 {
 		return ""
-	case 1:
-		return list[0].Namespace + "/" + list[0].Name
 	}
-	return list[0].Namespace + "/" + list[0].Name + " +" + number(len(list)-1)
+	return list[0].Namespace + "/" + list[0].Name + others(list)
 }
 
-// Tickets is the table of tickets.
+// short is shortNames without the namespace, which is that of the claim, in no more than
+// podWidth columns.
+func short(list []facts.Requester) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return shortName(list[0].Name, podWidth-len(others(list))) + others(list)
+}
+
+func others(list []facts.Requester) string {
+	if len(list) == 1 {
+		return ""
+	}
+	return " +" + number(len(list)-1)
+}
+
+// shortName takes out the middle of a name that is longer than a width: pods of one workload
+// begin alike and end differently.
+func shortName(name string, width int) string {
+	if len(name) <= width {
+		return name
+	}
+	head := (width - 1) / 2
+	return name[:head] + "…" + name[len(name)-(width-1-head):]
+}
+
+// Tickets is the table of tickets. One of a pod goes by the pod's name: its own is the
+// pod's UID, which -o wide has.
 func Tickets(list []facts.Ticket, now time.Time) *Table {
-	t := newTable("NAMESPACE", "NAME", "TYPE", "FOR", "NODE", "STATE", "REASON", "+PRIORITY", "+VOLUMES", "AGE")
+	t := newTable("-TICKET", "-TYPE", "+NAMESPACE", "+NAME", "+TYPE", "+FOR", "NODE", "-STATUS", "+STATE", "+REASON", "+PRIORITY", "+VOLUMES", "AGE")
 	for _, x := range list {
 		reason := ""
 		if len(x.Reasons) > 0 {
 			reason = x.Reasons[0].Code
 		}
-		name := x.Name
+		name, kind := x.Name, x.Type
 		if x.Derived {
-			name = "(the pod)"
+			name, kind = "(the pod)", x.Type+" (bound)"
 		}
-		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace, name, x.Type, orNone(x.For), x.Node, x.State, orNone(reason),
-			number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
+		t.add(x.Namespace+"/"+x.Type+"/"+x.Name, x.Namespace+"/"+cmp.Or(x.For, x.Name), kind, x.Namespace, name, x.Type, orNone(x.For), x.Node,
+			cmp.Or(reason, x.State), x.State, orNone(reason), number(x.Priority), strings.Join(x.Volumes, ","), ago(now, x.Created))
+	}
+	return t
+}
+
+// waits is the table of pods that wait.
+func waits(list []facts.PodWait, now time.Time) *Table {
+	t := newTable("POD", "NODE", "STATUS", "FOR")
+	for _, x := range list {
+		t.add(x.Who.String(), x.Who.Namespace+"/"+x.Who.Name, orNone(x.Node), cmp.Or(x.Code, x.State), ago(now, x.Since))
 	}
 	return t
 }

@@ -52,12 +52,8 @@ func (t Top) Print(w io.Writer, s Style) error {
 	}
 	fmt.Fprintf(&b, "%s  slots taken: %s   pods that wait: %d   volumes on their way: %d\n\n",
 		s.paint(bold, t.Now.UTC().Format("15:04:05")), slots, len(t.Waits), len(t.Volumes))
-	waits, volumes := newTable("POD", "NODE", "STATE", "REASON", "FOR"), Volumes(t.Volumes, t.Now)
-	for _, x := range t.Waits {
-		waits.add(x.Who.String(), x.Who.Namespace+"/"+x.Who.Name, orNone(x.Node), x.State, orNone(x.Code), ago(t.Now, x.Since))
-	}
 	room := t.room(s)
-	for _, part := range []*Table{Slots(t.Slots, s), waits, volumes} {
+	for _, part := range []*Table{Slots(t.Slots, s), waits(t.Waits, t.Now), Volumes(t.Volumes, t.Now)} {
 		if part.Len() == 0 {
 			continue
 		}
@@ -85,8 +81,8 @@ func (t Top) room(s Style) int {
 
 // cut leaves so many rows, and returns how many it took away.
 func (t *Table) cut(rows int) int {
-	left := max(0, len(t.table.Rows)-rows)
-	t.table.Rows = t.table.Rows[:len(t.table.Rows)-left]
+	left := max(0, len(t.rows)-rows)
+	t.rows = t.rows[:len(t.rows)-left]
 	return left
 }
 

@@ -127,7 +127,7 @@ func (v *Versions) moorage() string {
 	case len(v.Images) > 0:
 		return strings.Join(v.Images, "\n                 ")
 	case len(v.Leaders) > 0:
-		return "leading: " + strings.Join(v.Leaders, ", ") + "; their pods are not visible, or they run elsewhere"
+		return "leading: " + strings.Join(v.Leaders, ",\n                 ") + ";\n                 their pods are not visible, or they run elsewhere"
 	case v.Installed:
 		return "its CRDs are installed; no component leads that could be seen"
 	}

@@ -32,7 +32,7 @@ import (
 const examples = `  # Open the page in the browser
   kubectl moorage web
 
-  # On a machine without a browser: print the address, and reach it through a tunnel
+  # Without a browser: print the address, and reach it through a tunnel
   kubectl moorage web --open=false --port 8080
   ssh -L 8080:127.0.0.1:8080 jumphost
 
@@ -187,16 +187,21 @@ func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 			host = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(a.Port())))
 			fallthrough
 		case !a.Addr().IsLoopback():
-			fmt.Fprintf(o.base.Streams.ErrOut, "Warning: --address %s lets others of the network in who know the address below, and it is not encrypted.\n", o.address)
+			o.say("Warning: --address %s lets others of the network in who know the address below, and it is not encrypted.", o.address)
 		}
 	}
 	url := "http://" + host + "/" + token + "/"
 	fmt.Fprintf(o.base.Streams.Out, "%s\nCtrl-C ends it. The address is a secret: it shows what you may see.\n", url)
 	if o.open {
 		if err := openBrowser(ctx, url); err != nil {
-			fmt.Fprintf(o.base.Streams.ErrOut, "No browser could be opened (%v): open the address yourself.\n", err)
+			o.say("No browser could be opened (%v): open the address yourself.", err)
 		}
 	}
+}
+
+// say warns on the error stream. A stream that nobody reads stops nothing.
+func (o *options) say(format string, args ...any) {
+	_ = o.base.Say(o.base.Streams.ErrOut, format, args...)
 }
 
 // idle is how many times as long as it took to make a view no other one is made, beside
@@ -261,7 +266,6 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	if err := cmp.Or(WriteStatic(file, s), file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.base.Streams.Out, "%s shows the cluster at %s, with what is known of %d of %d objects. Open it in a browser.\n",
+	return o.base.Say(o.base.Streams.Out, "%s shows the cluster at %s, with what is known of %d of %d objects. Open it in a browser.",
 		o.out, w.Now.UTC().Format(time.RFC3339), len(s.Details), len(all))
-	return nil
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+)
+
+// widest is how many columns a terminal has that nobody has made wider.
+const widest = 80
+
+// What a person sees who asks for no format fits a terminal: each line of every session
+// but those of errors, which stay on one line so that grep finds them whole.
+func TestSessionsFitATerminal(t *testing.T) {
+	sessions, err := filepath.Glob("testdata/*/session.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, path := range sessions {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := ""
+		for line := range strings.Lines(string(raw)) {
+			switch {
+			case strings.HasPrefix(line, "$ "):
+				asked = line
+			case strings.HasPrefix(line, "#"), strings.Contains(asked, " -o "), strings.HasPrefix(line, "error: "):
+			default:
+				lines++
+				if n := columns(line); n > widest {
+					t.Errorf("%s: %d columns after %s%s", path, n, asked, line)
+				}
+			}
+		}
+	}
+	if lines < 500 {
+		t.Errorf("only %d lines of sessions are looked at", lines)
+	}
+}
+
+func columns(line string) int { return utf8.RuneCountInString(strings.TrimRight(line, "\n")) }
+
+// Every help text fits a terminal, too, and ends with the examples' commands whole.
+func TestHelpFitsATerminal(t *testing.T) {
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	root := kubectl.NewCommand(&command.Base{Flags: command.NewFlags(nil), Streams: streams})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		out.Reset()
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := columns(line); n > widest {
+				t.Errorf("%s --help: %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		for line := range strings.Lines(c.Example) {
+			if !strings.Contains(out.String(), strings.TrimSpace(line)) {
+				t.Errorf("%s --help does not show %s", c.CommandPath(), line)
+			}
+		}
+		for _, child := range c.Commands() {
+			visit(child)
+		}
+	}
+	visit(root)
+}
