@@ -3,20 +3,16 @@
 package kubectl_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
-	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 // Who may not list PersistentVolumes is told so, and never that a volume is lost.
@@ -115,18 +111,12 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor has one finding, and attach says what is missing.
+// Without Moorage doctor says what it would change, by four checks, and attach says what is missing.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
-	server.Intercept(func(r apitest.Request, serve func()) error {
-		if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies"}, r.Resource) {
-			return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
-		}
-		serve()
-		return nil
-	})
+	server.Intercept(withoutMoorage)
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "--all", "-o", "json")
-	if code != 2 || strings.Count(out, `"check"`) != 1 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
+	if code != 2 || strings.Count(out, `"check"`) != 5 || !strings.Contains(out, "Moorage is not installed in this cluster") || !strings.Contains(out, "docs/operate/quickstart.md") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errs)
 	}
 	if out, errs, code := run(t.Context(), server, now, "attach", "pv-a", "--node", "worker-1"); code != 1 || !strings.Contains(errs, "Moorage is not installed in this cluster") {

@@ -11,13 +11,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -94,7 +97,19 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	if now.IsZero() {
 		t.Fatalf("%s: no line says the time: # now: 2006-01-02T15:04:05Z", folder)
 	}
+	if strings.HasPrefix(filepath.Base(folder), "stock") {
+		server.Intercept(withoutMoorage)
+	}
 	return server, now
+}
+
+// withoutMoorage has a server serve none of Moorage's kinds.
+func withoutMoorage(r apitest.Request, serve func()) error {
+	if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies"}, r.Resource) {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
+	}
+	serve()
+	return nil
 }
 
 // repeated puts each document that says "# n: 1-9" there nine times, with these numbers

@@ -150,7 +150,7 @@ func (s *story) explainsHandover(first *corev1.Pod, from, claim string) (to stri
 	leaving, reserved := s.slots(from), s.slots(to)
 	s.expect(leaving.Leaving == 1 && leaving.Used == 0, "nodes shows the slot at "+from+" as leaving", "it says %+v", leaving)
 	s.expect(reserved.Reserved == 1 && reserved.Used == 0, "nodes shows the slot at "+to+" as reserved", "it says %+v", reserved)
-	volumes := s.reads("volumes").out
+	volumes := s.reads("volumes", "-o", "wide").out
 	s.expect(strings.Contains(volumes, "db-0 at "+to), "volumes says who is next", "it says %s", volumes)
 	tickets := s.reads("tickets", "--pods").out
 	s.expect(strings.Contains(tickets, "Detaching"), "tickets says what the pod waits for", "it says %s", tickets)
@@ -263,12 +263,12 @@ func (s *story) movesByHand(claim, to string) {
 	s.gone("db-0")
 	pv, handle := s.volumeOf(claim), s.handle(claim)
 	a := s.moorageCommand("attach", pv, "--node", to)
-	s.expect(a.code == 0 && strings.Contains(a.out, pv+" is attached to "+to), "attach attaches", "exit code %d: %s%s", a.code, a.out, a.err)
+	s.expect(a.code == 0 && strings.Contains(strings.Join(strings.Fields(a.out), " "), pv+" is attached to "+to), "attach attaches", "exit code %d: %s%s", a.code, a.out, a.err)
 	s.expect(len(s.calls(diskapi.ControllerPublish, diskapi.Applied, handle, to)) > 0, "the disk service has attached it to "+to, "it has not")
 	tickets := s.reads("tickets").out
 	s.expect(strings.Contains(tickets, "Manual"), "tickets shows the manual ticket", "it says %s", tickets)
 	a = s.moorageCommand("detach", pv, "--node", to)
-	s.expect(a.code == 0 && strings.Contains(a.out, pv+" is detached from "+to), "detach detaches", "exit code %d: %s%s", a.code, a.out, a.err)
+	s.expect(a.code == 0 && strings.Contains(strings.Join(strings.Fields(a.out), " "), pv+" is detached from "+to), "detach detaches", "exit code %d: %s%s", a.code, a.out, a.err)
 	s.expect(len(s.calls(diskapi.ControllerUnpublish, diskapi.Applied, handle, to)) > 0, "the disk service has detached it from "+to, "it has not")
 	s.say("attached %s to %s by hand, and detached it again", pv, to)
 }

@@ -70,13 +70,19 @@ func (e *Evidence) absent() bool {
 func examine(e *Evidence) Report {
 	if e.absent() {
 		f := found(Error, "the cluster serves none of its kinds, and no webhook or policy of its is seen",
-			"Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it.", "Moorage is not installed in this cluster")
+			"Install it: docs/operate/quickstart.md. explain, volumes, nodes, top and drain-plan work without it.",
+			"Moorage is not installed in this cluster; what follows is what it would change here")
 		f.Check = "api"
-		return newReport([]Finding{f})
+		return newReport(append([]Finding{f}, ask(e, stockChecks())...))
 	}
+	return newReport(ask(e, checks()))
+}
+
+// ask asks the questions of checks.
+func ask(e *Evidence, list []check) []Finding {
 	var findings []Finding
-	partial := len(e.World.Unseen) > 0
-	for _, c := range checks() {
+	partial := slices.ContainsFunc(e.World.Unseen, func(u facts.Unseen) bool { return !u.Missing || !e.absent() })
+	for _, c := range list {
 		for _, f := range c.find(e) {
 			f.Check = c.name
 			if f.Severity == OK && c.world && partial {
@@ -85,7 +91,7 @@ func examine(e *Evidence) Report {
 			findings = append(findings, f)
 		}
 	}
-	return newReport(findings)
+	return findings
 }
 
 // checkNames are the checks' names, for documentation and its test.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -483,6 +484,40 @@ func TestFindings(t *testing.T) {
 					}}},
 				}}
 			})
+		}},
+		{"without Moorage, nearly full", "slots", Warning, "1 of 1 slots are taken; nodes near their limit, where a pod that is placed too early hangs: 1 of 1", func(e *Evidence) {
+			stock(e, func(o *facts.Objects) {
+				o.NodeDrivers[0].Spec.Drivers[0].Allocatable.Count = new(int32(1))
+				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv")}
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
+			})
+		}},
+		{"without Moorage, no limit", "slots", Info, "no driver states", func(e *Evidence) {
+			stock(e, func(o *facts.Objects) { o.NodeDrivers[0].Spec.Drivers[0].Allocatable = nil })
+		}},
+		{"without Moorage, a rollout", "rollouts", Warning, "1 of 1. On another node it waits for ever", func(e *Evidence) {
+			stock(e, func(o *facts.Objects) { o.Claims = []*corev1.PersistentVolumeClaim{claim(corev1.ReadWriteOnce)} })
+			e.Deployments.Items = []appsv1.Deployment{deployment()}
+		}},
+		{"without Moorage, a node is down", "forced", Warning, "not been ready for more than 6 minutes: 1", func(e *Evidence) {
+			stock(e, func(o *facts.Objects) {
+				down(o, 10*time.Minute)
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
+			})
+		}},
+		{"without Moorage, a node went down", "forced", Unknown, "is not in the API", func(e *Evidence) {
+			stock(e, func(o *facts.Objects) {
+				down(o, time.Minute)
+				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
+			})
+		}},
+		{"without Moorage, kubelets denied", "kubelets", Unknown, "nodeStatusUpdateFrequency) is not in the API", func(e *Evidence) {
+			e.Kubelets = Read[Kubelet]{Err: denied}
+			stock(e, func(*facts.Objects) {})
+		}},
+		{"without Moorage, a slow kubelet", "kubelets", Warning, "up to 10s each", func(e *Evidence) {
+			e.Kubelets.Items[0].NodeStatusUpdateFrequency = 10 * time.Second
+			stock(e, func(*facts.Objects) {})
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

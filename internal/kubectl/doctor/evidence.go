@@ -6,6 +6,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,9 @@ type Evidence struct {
 	// Kubelets is what asked kubelets say of their configuration; Asked is of
 	// how many nodes.
 	Kubelets Read[Kubelet]
+	// Deployments and Events are read where Moorage is not installed.
+	Deployments Read[appsv1.Deployment]
+	Events      Read[corev1.Event]
 	// NodeVolumes are what nodes say of themselves, none where no moorage-node runs.
 	NodeVolumes Read[v1alpha1.NodeVolumes]
 	Asked       int

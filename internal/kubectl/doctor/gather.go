@@ -32,6 +32,10 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 		wait.Go(func() { read(ctx, c, e) })
 	}
 	wait.Wait()
+	if e.absent() {
+		readStock(ctx, c, e)
+		return e, ctx.Err()
+	}
 	e.Probe = tryPod(ctx, c, e, probe)
 	return e, ctx.Err()
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// A rollout can hang where a new pod is made beside the old one: by the API's default, too.
+func TestSurges(t *testing.T) {
+	rolling := func(surge *intstr.IntOrString) appsv1.DeploymentStrategy {
+		return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: surge}}
+	}
+	for name, test := range map[string]struct {
+		spec appsv1.DeploymentSpec
+		want bool
+	}{
+		"default":      {appsv1.DeploymentSpec{}, true},
+		"25% of one":   {appsv1.DeploymentSpec{Replicas: new(int32(1)), Strategy: rolling(new(intstr.FromString("25%")))}, true},
+		"no surge":     {appsv1.DeploymentSpec{Replicas: new(int32(3)), Strategy: rolling(new(intstr.FromInt32(0)))}, false},
+		"0%":           {appsv1.DeploymentSpec{Replicas: new(int32(3)), Strategy: rolling(new(intstr.FromString("0%")))}, false},
+		"recreate":     {appsv1.DeploymentSpec{Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}}, false},
+		"scaled to 0":  {appsv1.DeploymentSpec{Replicas: new(int32(0))}, false},
+		"surge of one": {appsv1.DeploymentSpec{Strategy: rolling(new(intstr.FromInt32(1)))}, true},
+	} {
+		if got := surges(&appsv1.Deployment{Spec: test.spec}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Only a claim that may be at one node is in the way of a rollout.
+func TestRolloutsByAccess(t *testing.T) {
+	for mode, want := range map[corev1.PersistentVolumeAccessMode]Severity{
+		corev1.ReadWriteOnce: Warning, corev1.ReadWriteOncePod: Warning, corev1.ReadWriteMany: OK, corev1.ReadOnlyMany: OK,
+	} {
+		e := &Evidence{World: facts.NewWorld(facts.Objects{Claims: []*corev1.PersistentVolumeClaim{claim(mode)}}, now())}
+		e.Deployments.Items = []appsv1.Deployment{deployment()}
+		if f := checkRollouts(e)[0]; f.Severity != want {
+			t.Errorf("%s: %+v", mode, f)
+		}
+	}
+	e := &Evidence{World: facts.NewWorld(facts.Objects{}, now())}
+	e.Deployments.Err = errors.New("forbidden")
+	if f := checkRollouts(e)[0]; f.Severity != Unknown {
+		t.Errorf("Deployments that may not be read: %+v", f)
+	}
+}
+
+// What the API shows beside forced detaches is counted.
+func TestForcedDetachesEvidence(t *testing.T) {
+	o := small()
+	o.Attachments = []*storagev1.VolumeAttachment{attachment("pv", "worker-1")}
+	o.Attachments[0].Status.DetachError = &storagev1.VolumeError{Message: "busy"}
+	e := &Evidence{World: facts.NewWorld(o, now()), Events: Read[corev1.Event]{Items: make([]corev1.Event, 3)}}
+	if f := checkForcedDetaches(e)[0]; !strings.Contains(f.Evidence, "refused: 1; events FailedAttachVolume, of the last hour by default: 3") {
+		t.Errorf("%+v", f)
+	}
+	e.Events.Err = errors.New("forbidden")
+	if f := checkForcedDetaches(e)[0]; !strings.Contains(f.Evidence, "events: forbidden") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What a kubelet's interval costs is told by what pods took, where no kubelet may be asked.
+func TestStockKubelets(t *testing.T) {
+	o := small()
+	o.Nodes[0].Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now().Add(-2 * time.Minute))
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"},
+		Spec:       corev1.PodSpec{NodeName: "worker-1", Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}},
+		Status: corev1.PodStatus{
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-time.Minute))}},
+			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now().Add(-48 * time.Second))}}}},
+		},
+	}
+	o.Pods = []*corev1.Pod{pod}
+	o.Claims = []*corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "c"},
+		Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}}
+	o.PersistentVolumes = []*corev1.PersistentVolume{{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "pv"},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "c"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "v"}},
+		},
+	}}
+	f := checkStockKubelets(&Evidence{World: facts.NewWorld(o, now())})[0]
+	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pods with volumes: 12s") || !strings.Contains(f.Evidence, "2m0s ago") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// stock takes Moorage out of a cluster, and changes what is left.
+func stock(e *Evidence, change func(*facts.Objects)) {
+	o := small()
+	change(&o)
+	e.World = facts.NewWorld(o, now())
+	for _, resource := range facts.OwnResources() {
+		e.World.Unseen = append(e.World.Unseen, facts.Unseen{Resource: resource, Missing: true})
+	}
+	e.Webhooks.Items, e.Policies.Items, e.Bindings.Items = nil, nil, nil
+}
+
+// down has the node be not ready for so long.
+func down(o *facts.Objects, since time.Duration) {
+	o.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
+	o.Nodes[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-since))
+}
+
+func claim(mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "c"}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}},
+	}
+}
+
+// deployment is one with the claim, and the API's own strategy.
+func deployment() appsv1.Deployment {
+	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	d.Spec.Template.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	return d
+}
