@@ -37,7 +37,7 @@ type change struct {
 	object     object
 }
 
-func startAPIServer(t *testing.T) *apiServer {
+func startAPIServer(t testing.TB) *apiServer {
 	t.Helper()
 	s := &apiServer{objects: map[string]map[string]object{}, changed: make(chan struct{})}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -198,7 +198,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 }
 
 // load puts the objects of one of the clusters of kubectl moorage's sessions.
-func (s *apiServer) load(t *testing.T, folder string) {
+func (s *apiServer) load(t testing.TB, folder string) {
 	t.Helper()
 	for _, path := range []string{"../../internal/kubectl/testdata/base.yaml", "../../internal/kubectl/testdata/" + folder + "/objects.yaml"} {
 		raw, err := os.ReadFile(path)

@@ -34,19 +34,15 @@ import (
 // patience is for how long a page may take to show what it is to show, on a busy machine.
 const patience = 90 * time.Second
 
-// chromium finds the browser: $CHROMIUM, or one that the system has. There is no test
-// without one. Debian's command is a script that outlives being killed: the program goes first.
-func chromium() (string, error) {
-	if path := os.Getenv("CHROMIUM"); path != "" {
-		return path, nil
+// chromium finds the browser, as the script beside this file says. There is no test
+// without one.
+var chromium = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("./browser").Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return "", errors.New(strings.TrimSpace(string(exit.Stderr)))
 	}
-	for _, name := range []string{"/usr/lib/chromium/chromium-headless-shell", "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "headless-shell"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("no Chromium is installed: apt-get install chromium-headless-shell, or name one with $CHROMIUM")
-}
+	return strings.TrimSpace(string(out)), err
+})
 
 // command is the program that is tested, built by TestMain.
 var command string
@@ -70,14 +66,14 @@ func run(m *testing.M) int {
 }
 
 // serve runs the command until the test ends, and returns the page's address.
-func serve(t *testing.T, args ...string) string {
+func serve(t testing.TB, args ...string) string {
 	t.Helper()
 	url, _ := start(t, args...)
 	return url
 }
 
 // start runs the command, and returns the page's address and what ends it as Ctrl-C does.
-func start(t *testing.T, args ...string) (url string, end func()) {
+func start(t testing.TB, args ...string) (url string, end func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, append([]string{"web", "--kubeconfig", os.DevNull, "--open=false"}, args...)...)
 	var stderr bytes.Buffer
@@ -106,7 +102,7 @@ func start(t *testing.T, args ...string) (url string, end func()) {
 }
 
 // written has the command write the page into a file, and returns the file's address.
-func written(t *testing.T, args ...string) string {
+func written(t testing.TB, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	cmd := exec.CommandContext(t.Context(), command, append([]string{"web", "--kubeconfig", os.DevNull, "--out", file}, args...)...)
@@ -118,7 +114,7 @@ func written(t *testing.T, args ...string) string {
 
 // tab is a page in the browser. What it logs as an error fails the test at its end.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 
 	mu     sync.Mutex
@@ -127,7 +123,7 @@ type tab struct {
 }
 
 // open opens an address in a browser of its own, of a size, in light or dark.
-func open(t *testing.T, url string, width, height int, scheme string) *tab {
+func open(t testing.TB, url string, width, height int, scheme string) *tab {
 	t.Helper()
 	path, err := chromium()
 	if err != nil {
@@ -141,7 +137,7 @@ func open(t *testing.T, url string, width, height int, scheme string) *tab {
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
 	t.Cleanup(end)
-	ctx, end = context.WithTimeout(ctx, 4*time.Minute)
+	ctx, end = context.WithTimeout(ctx, 10*time.Minute)
 	t.Cleanup(end)
 	b := &tab{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, b.listen)
@@ -269,15 +265,11 @@ var axeSource = sync.OnceValues(func() (string, error) {
 	}
 	file := filepath.Join(cache, "moorage-test-web", filepath.Base(axeURL))
 	raw, err := os.ReadFile(file)
+	for try := 0; err != nil && try < 3; try++ {
+		raw, err = download(axeURL)
+	}
 	if err != nil {
-		answer, err := http.Get(axeURL)
-		if err != nil {
-			return "", err
-		}
-		defer answer.Body.Close() //nolint:errcheck // it was only read
-		if raw, err = io.ReadAll(answer.Body); err != nil {
-			return "", err
-		}
+		return "", err
 	}
 	if sum := sha512.Sum512(raw); base64.StdEncoding.EncodeToString(sum[:]) != axeHash {
 		return "", fmt.Errorf("%s is not what it was: its hash differs", axeURL)
@@ -300,6 +292,18 @@ var axeSource = sync.OnceValues(func() (string, error) {
 		}
 	}
 })
+
+func download(url string) ([]byte, error) {
+	answer, err := (&http.Client{Timeout: time.Minute}).Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	return io.ReadAll(answer.Body)
+}
 
 // accessible fails for what axe-core finds serious or critical in the page as it is.
 func (b *tab) accessible(what string) {

@@ -31,7 +31,7 @@ func emulate(width, height int, scheme string) chromedp.Action {
 	})
 }
 
-func shop(t *testing.T) (*apiServer, builder) {
+func shop(t testing.TB) (*apiServer, builder) {
 	t.Helper()
 	s := startAPIServer(t)
 	b := builder{s, time.Now()}
@@ -150,7 +150,7 @@ func TestKeyboard(t *testing.T) {
 func TestClickOnTheMap(t *testing.T) {
 	s, _ := shop(t)
 	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
-	b.wait(`moorage.map.frames > 0`)
+	b.wait(`moorage.map.painted > 0`)
 	at := eval[[]float64](b, `(() => {
 		const i = moorage.map.rows.findIndex(r => r.node.name === 'worker-5'), box = document.getElementById('map').getBoundingClientRect();
 		const [x, y] = moorage.map.cellAt(i, 2);
@@ -215,13 +215,27 @@ func TestReplay(t *testing.T) {
 	b.do(chromedp.Navigate("about:blank"))
 	end()
 
-	b = open(t, serve(t, "--replay", file), 1300, 900, "dark")
+	for _, url := range []string{serve(t, "--replay", file), written(t, "--replay", file)} {
+		replayed(t, url)
+	}
+}
+
+// replayed goes through the recording of a handover.
+func replayed(t *testing.T, url string) {
+	t.Helper()
+	b := open(t, url, 1300, 900, "dark")
 	b.shows("#replay-time", "1 waits")
 	b.shows("#waits", "pod shop/db-0")
 	b.accessible("a recording")
 	b.do(chromedp.Focus("#replay-at", chromedp.ByQuery), chromedp.KeyEvent(kb.End))
 	b.shows("#waits", "No pod waits")
 	b.shows("#replay-time", "0 wait")
+	b.do(chromedp.Evaluate(`location.hash = 'sel=volume%2Fpv-vol-db'`, nil))
+	b.shows("#panel", "Where it has been")
+	b.shows("#panel", "worker-7")
+	b.shows("#panel", "A recording has what the map and the lists showed")
+	b.accessible("a volume in a recording")
+	b.do(chromedp.KeyEvent(kb.Escape))
 	b.do(chromedp.Click("#replay-play", chromedp.ByQuery))
 	b.shows("#waits", "pod shop/db-0")
 	b.shows("#waits", "No pod waits")
@@ -299,87 +313,6 @@ func TestClusters(t *testing.T) {
 func quote(text string) string {
 	raw, _ := json.Marshal(text)
 	return string(raw)
-}
-
-// large is a page of one file whose data is a cluster of many nodes.
-func large(t *testing.T, nodes, slots int) string {
-	t.Helper()
-	s := startAPIServer(t)
-	builder{s, time.Now()}.node("n", 1, 0)
-	raw, err := os.ReadFile(strings.TrimPrefix(written(t, "--server", s.URL), "file://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := []string{"used", "used", "used", "used", "kept", "leaving", "reserved", "unknown"}
-	var list, volumes, waits, links []any
-	for n := range nodes {
-		name := fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n/250, n%250)
-		var taken []any
-		for i := range slots - n%7 {
-			key := fmt.Sprintf("pvc-%08x-%04x", n*7919, i)
-			claim := fmt.Sprintf("team-%d/data-%d-%d", n%40, n, i)
-			taken = append(taken, object{"volume": key, "slot": kinds[(n+i*3)%len(kinds)], "state": "InUse", "users": []string{fmt.Sprintf("pod/team-%d/app-%d-%d", n%40, n, i)}})
-			volumes = append(volumes, object{"key": key, "claim": claim, "driver": disk, "handle": "vol-" + key, "access": "one node", "state": "InUse", "holder": name})
-			if i == 0 {
-				waits = append(waits, object{"ref": "pod/" + claim, "state": "WaitsForVolumes", "code": "Detaching", "answer": "waits", "since": "2026-03-01T11:00:00Z"})
-				links = append(links, object{"from": "pod/" + claim, "to": "volume/" + key, "how": "waits for", "code": "Detaching"})
-			}
-		}
-		list = append(list, object{"name": name, "ready": n%50 != 7, "drivers": []any{object{"name": disk, "registered": true, "limit": slots, "free": n % 7, "slots": taken}}})
-	}
-	data, err := json.Marshal(object{"source": "large", "taken": "2026-03-01T12:00:00Z", "details": object{},
-		"view": object{"taken": "2026-03-01T12:00:00Z", "nodes": list, "volumes": volumes, "waits": waits, "links": links, "unseen": []any{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, _ := strings.Cut(string(raw), `id="data">`)
-	_, after, found := strings.Cut(rest, "</script>")
-	file := filepath.Join(t.TempDir(), "large.html")
-	if err := os.WriteFile(file, []byte(before+`id="data">`+string(data)+"</script>"+after), 0o600); err != nil || !found {
-		t.Fatalf("found %t: %v", found, err)
-	}
-	return "file://" + file
-}
-
-// 40,000 slots: only those in sight are drawn, and what is typed is found.
-func TestThousandNodes(t *testing.T) {
-	b := open(t, large(t, 1000, 40), 1600, 1000, "light")
-	b.shows("#status", "1,000 nodes, 20 not ready")
-	if drawn := eval[int](b, `moorage.map.strips.size`); drawn < 20 || drawn > 120 {
-		t.Errorf("%d nodes are drawn, want those in sight", drawn)
-	}
-	type frames struct{ Script, Frame []float64 }
-	busy := b.mainThread()
-	f := eval[frames](b, `(async () => {
-		const box = document.getElementById('map'), script = [], frame = [];
-		const paint = moorage.map.paint.bind(moorage.map);
-		moorage.map.paint = () => {
-			const began = performance.now();
-			paint();
-			script.push(performance.now() - began);
-		};
-		let last = 0;
-		for (let i = 0; i < 120; i++) {
-			box.scrollTop = (box.scrollHeight - box.clientHeight) * i / 120;
-			const at = await new Promise(requestAnimationFrame);
-			if (last) frame.push(at - last);
-			last = at;
-		}
-		const sort = (list) => list.sort((a, b) => a - b);
-		return {Script: sort(script), Frame: sort(frame)};
-	})()`)
-	t.Logf("the page's thread computed for %.1f ms for each of %d frames", (b.mainThread()-busy)*1000/float64(len(f.Frame)), len(f.Frame))
-	t.Logf("to draw takes %.1f ms in the middle, %.1f ms of 95 in 100; between frames %.1f ms in the middle, %.1f ms of 95 in 100",
-		f.Script[len(f.Script)/2], f.Script[len(f.Script)*95/100], f.Frame[len(f.Frame)/2], f.Frame[len(f.Frame)*95/100])
-	b.do(chromedp.KeyEvent("/"), chromedp.SendKeys("#search", "app-777-7", chromedp.ByQuery))
-	b.shows("#results", "team-17/app-777-7")
-	b.wait(`moorage.map.rows.length === 1`)
-	b.do(chromedp.SendKeys("#search", kb.Enter, chromedp.ByQuery))
-	b.shows("#panel-title", "team-17/app-777-7")
-	b.accessible("a thousand nodes")
-	if short := eval[string](b, `moorage.map.short('ip-10-0-3-7.eu-central-1.compute.internal')`); short != "ip-10-0-3-7" {
-		t.Errorf("a node is called %q on the map, whose domain all have", short)
-	}
 }
 
 // The pictures of the documents, where the flag asks for them.

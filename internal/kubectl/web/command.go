@@ -9,7 +9,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +43,10 @@ const examples = `  # Open the page in the browser
 
   # Keep what happens, and look at it again with a slider for the time
   kubectl moorage web --record incident.rec
-  kubectl moorage web --replay incident.rec`
+  kubectl moorage web --replay incident.rec
+
+  # Write a recording, with its slider, into one file
+  kubectl moorage web --replay incident.rec --out incident.html`
 
 // options are the flags.
 type options struct {
@@ -77,10 +79,11 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "Port to serve the page on; 0 for one that is free")
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
-	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now into this file, and end")
+	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, and end")
 	cmd.Flags().StringVar(&o.record, "record", "", "Write what happens into this file, for --replay")
 	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record, with a slider for the time, in place of a cluster")
-	cmd.MarkFlagsMutuallyExclusive("out", "record", "replay")
+	cmd.MarkFlagsMutuallyExclusive("out", "record")
+	cmd.MarkFlagsMutuallyExclusive("replay", "record")
 	return cmd
 }
 
@@ -149,13 +152,16 @@ func (o *options) again(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := readRecording(file)
+	r, err := readRecording(file, filepath.Base(o.replay))
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("%s is no file of kubectl moorage web --record: %w", o.replay, err)
 	}
-	s := &server{hub: newHub(), source: filepath.Base(o.replay), recorded: r}
+	if o.out != "" {
+		return o.writeRecording(r)
+	}
+	s := &server{hub: newHub(), recorded: r}
 	s.detail = func(context.Context, string) (Detail, error) {
-		return Detail{}, &command.NotFoundError{Message: "A recording has what the map and the lists showed, and not what explain said."}
+		return Detail{}, &command.NotFoundError{Message: "a recording does not have what explain said"}
 	}
 	return o.listen(ctx, s, make(chan error, 1))
 }
@@ -259,13 +265,28 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 			s.Details[ref] = detail
 		}
 	}
-	file, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := cmp.Or(WriteStatic(file, s), file.Close()); err != nil {
+	if err := o.store(s); err != nil {
 		return err
 	}
 	return o.base.Say(o.base.Streams.Out, "%s shows the cluster at %s, with what is known of %d of %d objects. Open it in a browser.",
 		o.out, w.Now.UTC().Format(time.RFC3339), len(s.Details), len(all))
+}
+
+// writeRecording writes a recording as one file.
+func (o *options) writeRecording(r *recording) error {
+	if err := o.store(r.static()); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.base.Streams.Out, "%s shows what happened from %s to %s. Open it in a browser.\n",
+		o.out, r.frames[0].At.UTC().Format(time.RFC3339), r.frames[len(r.frames)-1].At.UTC().Format(time.RFC3339))
+	return nil
+}
+
+// store writes a page of one file.
+func (o *options) store(s Static) error {
+	file, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(WriteStatic(file, s), file.Close())
 }

@@ -3,7 +3,6 @@
 package web
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -25,6 +24,8 @@ const (
 	indexPage = "index.html"
 	style     = "style.css"
 	mainName  = "main.js"
+	pairPage  = "pair.html"
+	pairName  = "pair.js"
 )
 
 func modules() []string {
@@ -44,9 +45,22 @@ func asset(name string) []byte {
 type Static struct {
 	Source string     `json:"source"`
 	Taken  time.Time  `json:"taken"`
-	View   *view.View `json:"view"`
+	View   *view.View `json:"view,omitempty"`
 	// Details are by reference; those of other objects were left out.
-	Details map[string]Detail `json:"details"`
+	Details map[string]Detail `json:"details,omitempty"`
+	// messages and frames are those of a recording, which has them in place of a view.
+	messages []message
+	frames   []frame
+}
+
+// MarshalJSON writes what the page reads.
+func (s Static) MarshalJSON() ([]byte, error) {
+	type plain Static
+	return json.Marshal(struct {
+		plain
+		Messages []message `json:"messages,omitempty"`
+		Frames   []frame   `json:"frames,omitempty"`
+	}{plain(s), s.messages, s.frames})
 }
 
 // The lines of the page that name its files.
@@ -63,33 +77,54 @@ func WriteStatic(w io.Writer, s Static) error {
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	script, css := bundled(), string(asset(style))
-	for _, text := range []string{script, css} {
-		if lower := strings.ToLower(text); strings.Contains(lower, "</script") || strings.Contains(lower, "</style") || strings.Contains(lower, "<!--") {
-			return errors.New("write the page: its own code would end the element that it is in")
-		}
+	page, err := single(string(asset(indexPage)), scriptLine, bundled(modules()...), data)
+	if err != nil {
+		return err
 	}
-	page := string(asset(indexPage))
-	for _, part := range [][2]string{
-		{headLine, headLine + `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src ` + hashOf(script) + `; style-src ` + hashOf(css) +
-			`; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`},
-		{styleLine, "<style>" + css + "</style>"},
-		{scriptLine, `<script type="application/json" id="data">` + string(data) + `</script><script type="module">` + script + "</script>"},
-	} {
-		before, after, found := strings.Cut(page, part[0])
-		if !found {
-			return fmt.Errorf("write the page: it has no line %q", part[0])
-		}
-		page = before + part[1] + after
-	}
-	_, err = io.Copy(w, bytes.NewReader([]byte(page)))
+	_, err = io.WriteString(w, page)
 	return err
 }
 
-// bundled is all modules in one: without their imports, which are all of each other.
-func bundled() string {
+// single makes one file of a page: with its script, in place of the line that names it, its
+// style and its data. It may run its own script, and others that frames in it have.
+func single(page, line, script string, data []byte, others ...string) (string, error) {
+	css := string(asset(style))
+	sources := ""
+	for _, text := range append([]string{script, css}, others...) {
+		if lower := strings.ToLower(text); strings.Contains(lower, "</script") || strings.Contains(lower, "</style") || strings.Contains(lower, "<!--") {
+			return "", errors.New("write the page: its own code would end the element that it is in")
+		}
+		if text != css {
+			sources += " " + hashOf(text)
+		}
+	}
+	for _, part := range [][2]string{
+		{headLine, headLine + `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src` + sources + `; style-src ` + hashOf(css) +
+			`; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'">`},
+		{styleLine, "<style>" + css + "</style>"},
+		{line, `<script type="application/json" id="data">` + string(data) + `</script><script type="module">` + script + "</script>"},
+	} {
+		var err error
+		if page, err = replaceOnce(page, part[0], part[1]); err != nil {
+			return "", err
+		}
+	}
+	return page, nil
+}
+
+// replaceOnce replaces a line of the page.
+func replaceOnce(page, line, with string) (string, error) {
+	before, after, found := strings.Cut(page, line)
+	if !found {
+		return "", fmt.Errorf("write the page: it has no line %q", line)
+	}
+	return before + with + after, nil
+}
+
+// bundled is modules in one: without their imports, which are all of each other.
+func bundled(names ...string) string {
 	var out strings.Builder
-	for _, name := range modules() {
+	for _, name := range names {
 		for line := range strings.Lines(string(asset(name))) {
 			if !strings.HasPrefix(line, "import ") {
 				out.WriteString(strings.TrimPrefix(line, "export "))

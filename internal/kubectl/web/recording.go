@@ -40,8 +40,8 @@ func (s *server) record(ctx context.Context, w io.Writer) error {
 
 // recording is one that was read.
 type recording struct {
-	messages []message // the first has a view
-	frames   []frame
+	messages []message // the first has a view, each other one leads on from the one before
+	frames   []frame   // of the messages
 }
 
 // frame is what there is to see at a time.
@@ -51,7 +51,7 @@ type frame struct {
 }
 
 // readRecording reads a recording. One that was cut off is read as far as it goes.
-func readRecording(r io.Reader) (*recording, error) {
+func readRecording(r io.Reader, source string) (*recording, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, err
@@ -76,13 +76,16 @@ func readRecording(r io.Reader) (*recording, error) {
 		switch {
 		case m.View != nil:
 			now = m.View
-		case now == nil:
+		case m.Delta != nil && now == nil:
 			return nil, errors.New("it does not begin with a view")
+		case m.Delta != nil && m.From != out.messages[len(out.messages)-1].Seq:
+			return nil, fmt.Errorf("what leads to view %d is missing", m.From)
 		case m.Delta != nil:
 			now = now.Apply(*m.Delta)
 		default:
 			continue // only a problem
 		}
+		m.Frozen, m.Replay, m.Source, m.Problem = true, true, source, ""
 		out.messages, out.frames = append(out.messages, m), append(out.frames, frame{m.Now, len(now.Waits)})
 	}
 	if now == nil {
@@ -91,18 +94,8 @@ func readRecording(r io.Reader) (*recording, error) {
 	return out, nil
 }
 
-// view is what there was to see at a frame.
-func (r *recording) view(i int) *view.View {
-	var now *view.View
-	for _, m := range r.messages[:i+1] {
-		if m.View != nil {
-			now = m.View
-		} else {
-			now = now.Apply(*m.Delta)
-		}
-	}
-	return now
-}
+// mostMessages bounds the messages of one answer.
+const mostMessages = 64
 
 // serveFrames lists the times that can be looked at.
 func (s *server) serveFrames(w http.ResponseWriter, _ *http.Request) {
@@ -110,17 +103,19 @@ func (s *server) serveFrames(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.recorded.frames) // who asked has gone
 }
 
-// serveFrame answers what there was to see at one of them.
-func (s *server) serveFrame(w http.ResponseWriter, r *http.Request) {
-	i, err := strconv.Atoi(r.URL.Query().Get("at"))
-	if err != nil || i < 0 || i >= len(s.recorded.frames) {
+// serveMessages answers what leads from one of them to the next, a part at a time.
+func (s *server) serveMessages(w http.ResponseWriter, r *http.Request) {
+	from, err := strconv.Atoi(r.URL.Query().Get("from"))
+	if err != nil || from < 0 || from >= len(s.recorded.messages) {
 		http.Error(w, "there is no such time", http.StatusNotFound)
 		return
 	}
+	rest := s.recorded.messages[from:]
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.frame(i)) // who asked has gone
+	_ = json.NewEncoder(w).Encode(rest[:min(len(rest), mostMessages)]) // who asked has gone
 }
 
-func (s *server) frame(i int) message {
-	return message{Seq: uint64(i) + 1, View: s.recorded.view(i), Now: s.recorded.frames[i].At, Frozen: true, Source: s.source, Replay: true}
+// static is a page of one file that shows the recording.
+func (r *recording) static() Static {
+	return Static{Source: r.messages[0].Source, Taken: r.frames[0].At, messages: r.messages, frames: r.frames}
 }

@@ -55,13 +55,17 @@ func recorded(t *testing.T, names ...string) []byte {
 // A recording shows each time as it was; also one that was cut off.
 func TestRecording(t *testing.T) {
 	raw := recorded(t, "n1", "n2")
-	r, err := readRecording(bytes.NewReader(raw))
+	r, err := readRecording(bytes.NewReader(raw), "file")
 	if err != nil || len(r.frames) != 3 {
 		t.Fatalf("%+v: %v", r, err)
 	}
-	for i := range r.frames {
-		if n := len(r.view(i).Nodes); n != i+1 {
-			t.Errorf("at %d it shows %d nodes", i, n)
+	seen := r.messages[0].View
+	for i, m := range r.messages {
+		if i > 0 {
+			seen = seen.Apply(*m.Delta)
+		}
+		if n := len(seen.Nodes); n != i+1 || !m.Frozen || !m.Replay || m.Source != "file" {
+			t.Errorf("at %d it shows %d nodes: %+v", i, n, m)
 		}
 	}
 	web := httptest.NewServer((&server{hub: newHub(), source: "file", recorded: r}).handler(token, "127.0.0.1"))
@@ -69,11 +73,11 @@ func TestRecording(t *testing.T) {
 	if m := listen(t, web).next(); !m.Replay || !m.Frozen || len(m.View.Nodes) != 1 {
 		t.Errorf("the page begins with %+v", m)
 	}
-	if _, body, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/frame?at=2", nil); strings.Count(body, `"name"`) != 3 {
-		t.Errorf("the last time: %s", body)
+	if _, body, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/messages?from=1", nil); strings.Count(body, `"delta"`) != 2 || strings.Contains(body, "n0") {
+		t.Errorf("what leads from the first time on: %s", body)
 	}
 	for _, at := range []string{"3", "-1", "x", ""} {
-		if code, _, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/frame?at="+at, nil); code != http.StatusNotFound {
+		if code, _, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/messages?from="+at, nil); code != http.StatusNotFound {
 			t.Errorf("time %q: %d", at, code)
 		}
 	}
@@ -97,19 +101,42 @@ func TestBrokenRecordings(t *testing.T) {
 		`{"moorageRecording":7}`:     "format is 7",
 		`{"moorageRecording":1}`:     "no view",
 		`{"moorageRecording":1}{"x"`: "no view",
-		`{"moorageRecording":1}{"delta":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}`: "does not begin",
+		`{"moorageRecording":1}{"delta":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}`:                                                                                                "does not begin",
+		`{"moorageRecording":1}{"seq":1,"view":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}{"seq":3,"from":2,"delta":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}`: "view 2 is missing",
 		`{"other":true}`: "format is 0",
 	} {
-		if _, err := readRecording(bytes.NewReader(packed(text))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readRecording(bytes.NewReader(packed(text)), "file"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := readRecording(strings.NewReader("plain text")); err == nil {
+	if _, err := readRecording(strings.NewReader("plain text"), "file"); err == nil {
 		t.Error("a file that is not compressed is read")
 	}
 	raw := recorded(t, "n1", "n2")
-	r, err := readRecording(bytes.NewReader(raw[:len(raw)-20]))
+	r, err := readRecording(bytes.NewReader(raw[:len(raw)-20]), "file")
 	if err != nil || len(r.frames) < 2 {
 		t.Errorf("cut off: %+v, %v", r, err)
+	}
+}
+
+// A recording in one file has all its times, and loads nothing.
+func TestRecordingInOneFile(t *testing.T) {
+	r, err := readRecording(bytes.NewReader(recorded(t, "n1", "n2")), "incident.rec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := WriteStatic(&page, r.static()); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(page.String(), `id="data">`)
+	data, _, _ := strings.Cut(rest, "</script>")
+	var read struct {
+		Source   string
+		Messages []message
+		Frames   []frame
+	}
+	if err := json.Unmarshal([]byte(data), &read); err != nil || read.Source != "incident.rec" || len(read.Messages) != 3 || len(read.Frames) != 3 {
+		t.Errorf("%v: %+v", err, read)
 	}
 }

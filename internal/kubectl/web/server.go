@@ -45,6 +45,11 @@ type server struct {
 }
 
 func (s *server) handler(token, host string) http.Handler {
+	return &guard{token: token, host: host, next: s.routes()}
+}
+
+// routes are the answers of the page, for whoever may ask.
+func (s *server) routes() http.Handler {
 	s.streams, s.details = semaphore.NewWeighted(mostStreams), semaphore.NewWeighted(mostDetails)
 	router := mux.NewRouter().SkipClean(true)
 	router.HandleFunc("/", s.page)
@@ -52,10 +57,10 @@ func (s *server) handler(token, host string) http.Handler {
 	router.HandleFunc("/detail", s.serveDetail)
 	if s.recorded != nil {
 		router.HandleFunc("/frames", s.serveFrames)
-		router.HandleFunc("/frame", s.serveFrame)
+		router.HandleFunc("/messages", s.serveMessages)
 	}
 	router.HandleFunc("/{asset:[a-z]+\\.(?:js|css)}", s.asset)
-	return &guard{token: token, host: host, next: router}
+	return router
 }
 
 func (s *server) page(w http.ResponseWriter, _ *http.Request) {
@@ -111,22 +116,23 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.Release(1)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
-	_ = s.each(r.Context(), ticker.C, newEvents(w, r).send) // a browser that does not read is gone
+	out := newEvents(w, r)
+	_ = s.each(r.Context(), ticker.C, func(m message) error { return out.send(m) }) // a browser that does not read is gone
 }
 
-// each sends the view, then what changes of it, until ctx ends; at every beat, too, where
-// nothing changes.
+// each sends the view, then what changes of it, until ctx ends, and what is so then; at every
+// beat, too, where nothing changes.
 func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
 	for {
+		ended := ctx.Err() != nil
 		now, changed := s.hub.get()
-		if err := send(s.message(last, now)); err != nil {
+		if err := send(s.message(last, now)); err != nil || ended {
 			return err
 		}
 		last = now
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-changed:
 		case <-beat:
 		}
@@ -136,7 +142,7 @@ func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(mess
 // message leads from what a browser has to what is so now.
 func (s *server) message(last, now state) message {
 	if s.recorded != nil {
-		return s.frame(0)
+		return s.recorded.messages[0]
 	}
 	m := message{Seq: now.seq, Now: s.clock(), Frozen: s.frozen, Source: s.source, Problem: now.problem}
 	switch {
@@ -169,7 +175,7 @@ func newEvents(w http.ResponseWriter, r *http.Request) *events {
 }
 
 // send writes one event, and gives up on a browser that does not read.
-func (e *events) send(m message) error {
+func (e *events) send(m any) error {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return err

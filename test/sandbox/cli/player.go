@@ -19,6 +19,8 @@ type player struct {
 	out   io.Writer
 	paint bool
 	began time.Time // of the scene that is on
+	show  *show     // nil without a page
+	side  int       // of the page
 }
 
 // Margins of what a scene says and shows.
@@ -55,6 +57,7 @@ func (p *player) opening(scenes int) {
 }
 
 func (p *player) heading(number int, scene sandbox.Scene) {
+	p.show.scene(number, scene)
 	title := fmt.Sprintf(" %d  %s ", number, scene.Title)
 	fmt.Fprintf(p.out, "\n%s\n", p.styled(bold, "━━━"+title+strings.Repeat("━", max(0, lineWidth-3-len(title)))))
 	fmt.Fprintln(p.out, p.styled(dim, wrapped(scene.Intro, "")))
@@ -65,8 +68,10 @@ func (p *player) voice(name string) { fmt.Fprintf(p.out, "\n  %s\n", p.styled(cy
 
 // say tells one line, with the time since the scene began.
 func (p *player) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.show.tell(p.side, text)
 	at := fmt.Sprintf("%s%6.1f s  ", sayMargin, time.Since(p.began).Seconds())
-	fmt.Fprintln(p.out, p.styled(dim, at)+strings.TrimSpace(wrapped(fmt.Sprintf(format, args...), showMargin)))
+	fmt.Fprintln(p.out, p.styled(dim, at)+strings.TrimSpace(wrapped(text, showMargin)))
 }
 
 // indented is where tables go.
@@ -108,12 +113,7 @@ func (p *player) times(r sandbox.Result, all bool) {
 // verdict says how a scene ended; 1 if it failed.
 func (p *player) verdict(r sandbox.Result) int {
 	if r.Passed {
-		saw := "no violation"
-		if len(r.Excused) > 0 {
-			saw = fmt.Sprintf("%d violations (%s), as expected of upstream", len(r.Excused), r.Excused[0].Rule)
-		}
-		fmt.Fprintf(p.out, "%s%s the judge saw %d calls and %s; nothing is left over (%.0f s)\n",
-			sayMargin, p.styled(green, "✓"), r.Calls, saw, r.Seconds)
+		fmt.Fprintf(p.out, "%s%s %s; nothing is left over (%.0f s)\n", sayMargin, p.styled(green, "✓"), judged(r), r.Seconds)
 		return 0
 	}
 	fmt.Fprintf(p.out, "%s%s %s\n", sayMargin, p.styled(red, "✗ not as expected:"), r.Error)
@@ -124,6 +124,15 @@ func (p *player) verdict(r sandbox.Result) int {
 		fmt.Fprintf(p.out, "%s  the components' logs are kept in %s\n", sayMargin, r.Logs)
 	}
 	return 1
+}
+
+// judged says what the judge saw in a scene that ended as expected.
+func judged(r sandbox.Result) string {
+	saw := "no violation"
+	if len(r.Excused) > 0 {
+		saw = fmt.Sprintf("%d violations (%s), as expected of upstream", len(r.Excused), r.Excused[0].Rule)
+	}
+	return fmt.Sprintf("the judge saw %d calls and %s", r.Calls, saw)
 }
 
 func (p *player) closing(failed int, took time.Duration) {

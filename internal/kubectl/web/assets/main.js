@@ -9,22 +9,28 @@ import { Panel } from './panel.js';
 const model = new Model();
 setTimedClock(() => model.now());
 const stored = byId('data') ? JSON.parse(byId('data').textContent) : null;
+// A page in a frame of another one of the same file has no address of its own: links lead
+// within it.
+const framed = window.parent !== window;
+const addressless = location.protocol === 'about:';
+let place = '';
 const state = { sel: '', q: '', ns: '', driver: '', state: '' };
 let connected = false;
 let heard = performance.now();
 
 const actions = {
   href: (ref) => `#${address({ ...state, sel: ref })}`,
-  open: (ref) => { location.hash = address({ ...state, sel: ref }); },
+  open: (ref) => go(address({ ...state, sel: ref })),
   close: () => {
-    location.hash = address({ ...state, sel: '' });
+    go(address({ ...state, sel: '' }));
     byId('map').focus();
   },
   filter: (q) => change({ q }),
   say: (text) => { byId('live').textContent = text; },
   detail: async (ref) => {
+    if (model.recorded) return null;
     if (stored) {
-      if (stored.details[ref]) return stored.details[ref];
+      if (stored.details?.[ref]) return stored.details?.[ref];
       throw new Error('What explain says of it is not in this file, which has that of what waited, and of the first objects.');
     }
     const answer = await fetch(`detail?ref=${encodeURIComponent(ref)}`);
@@ -44,9 +50,19 @@ function address(s) {
   return params.toString();
 }
 
+// go leads to a state of the page.
+function go(to) {
+  if (!addressless) {
+    location.hash = to;
+    return;
+  }
+  place = to;
+  read();
+}
+
 // read takes over what the address says.
 function read() {
-  const params = new URLSearchParams(location.hash.slice(1));
+  const params = new URLSearchParams(addressless ? place : location.hash.slice(1));
   for (const name of Object.keys(state)) state[name] = params.get(name) ?? '';
   if (byId('search').value !== state.q && document.activeElement !== byId('search')) byId('search').value = state.q;
   show();
@@ -56,7 +72,8 @@ function read() {
 // letter that was typed.
 function change(part) {
   Object.assign(state, part);
-  history.replaceState(null, '', `#${address(state)}`);
+  if (addressless) place = address(state);
+  else history.replaceState(null, '', `#${address(state)}`);
   show();
 }
 
@@ -144,18 +161,21 @@ function listen() {
   });
 }
 
-// Replay is the slider of a recording.
+// Replay is the slider of a recording: frames are its times, messages what leads from each to
+// the next. Those of a file are in it, others are asked for when they are needed.
 class Replay {
   async begin() {
     if (this.frames) return;
-    this.frames = [];
-    this.frames = await (await fetch('frames')).json();
+    this.frames = stored?.frames ?? [];
+    this.messages = stored?.messages ?? [];
+    this.at = 0;
+    if (!stored) this.frames = await (await fetch('frames')).json();
     this.slider = byId('replay-at');
     this.slider.max = this.frames.length - 1;
     this.slider.value = 0;
     this.slider.addEventListener('input', () => this.show());
     byId('replay-play').addEventListener('click', () => this.play(!this.playing));
-    byId('replay').hidden = false;
+    byId('replay').hidden = framed;
     this.tell();
   }
 
@@ -167,7 +187,7 @@ class Replay {
     this.slider.setAttribute('aria-valuetext', text);
   }
 
-  // show asks for the time that is chosen; while one is asked for, only the last choice counts.
+  // show goes to the time that is chosen; while it is on its way, only the last choice counts.
   async show() {
     this.tell();
     if (this.asking) {
@@ -178,12 +198,35 @@ class Replay {
     try {
       do {
         this.again = false;
-        model.take(await (await fetch(`frame?at=${Number(this.slider.value)}`)).json());
+        await this.reach(Number(this.slider.value));
         announce(show);
       } while (this.again);
     } finally {
       this.asking = false;
     }
+  }
+
+  // reach takes in what leads to a time, from the beginning where it is an earlier one.
+  async reach(i) {
+    while (this.messages.length <= i) {
+      this.messages.push(...await (await fetch(`messages?from=${this.messages.length}`)).json());
+    }
+    if (i < this.at) {
+      this.at = 0;
+      model.restart();
+      model.take(this.messages[0], i === 0);
+    }
+    while (this.at < i) {
+      this.at++;
+      model.take(this.messages[this.at], this.at === i);
+    }
+  }
+
+  // showTime goes to the last time that is not after one, in seconds since 1970.
+  showTime(at) {
+    const later = this.frames.findIndex((frame) => Date.parse(frame.at) / 1000 > at);
+    this.slider.value = Math.max(0, (later < 0 ? this.frames.length : later) - 1);
+    this.show();
   }
 
   play(playing) {
@@ -272,11 +315,29 @@ setInterval(() => {
   if (!stored) showProblem();
 }, 1000);
 
-if (stored) {
+document.body.classList.toggle('pane', framed);
+if (addressless) {
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest?.('a[href^="#"]');
+    if (!link || event.defaultPrevented) return;
+    event.preventDefault();
+    go(link.getAttribute('href').slice(1));
+  });
+}
+if (stored?.messages) {
+  model.take(stored.messages[0]);
+  replay.begin();
+} else if (stored) {
   model.take({ seq: 1, now: stored.taken, frozen: true, source: stored.source, view: stored.view });
 } else listen();
 read();
 search.hide();
+if (framed) { // the page around it says which time is shown
+  addEventListener('message', (event) => {
+    if (event.source === window.parent && typeof event.data?.at === 'number' && replay.frames) replay.showTime(event.data.at);
+  });
+  window.parent.postMessage('ready', '*');
+}
 
 // For who looks at the page from outside, such as its tests.
 window.moorage = { model, map, panel, state };

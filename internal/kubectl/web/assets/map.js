@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The map: a row for each driver at each node, a cell for each slot, on a canvas of which
-// only what can be seen is drawn.
+// The map: a row for each driver at each node, a cell for each slot. It is drawn in tiles,
+// each a canvas of some lines, of which only those in sight and beside it exist: to scroll
+// is the browser's own work, and the page draws a tile now and then.
 import { el, byId } from './dom.js';
 import { states } from './model.js';
 
 const narrowWidth = 560;
 const gap = 2;
 
-// mostStrips bounds the rows that are kept as they were drawn.
-const mostStrips = 400;
+// A tile is about so high. Those within so many of what is in sight are drawn ahead, one in
+// a frame; those further away are given up.
+const tileHeight = 240;
+const tilesAhead = 4;
+
+// tileMargin is what is drawn around the lines of a tile: outlines reach out of their cells.
+const tileMargin = 3;
 
 export class SlotMap {
   // actions has open(ref) and hover texts.
@@ -16,25 +22,22 @@ export class SlotMap {
     this.model = model;
     this.actions = actions;
     this.box = byId('map');
-    this.canvas = byId('canvas');
-    this.context = this.canvas.getContext('2d');
     this.filter = {};
     this.rows = [];
     this.focus = null;
     this.selected = '';
     this.labels = new Map();
-    this.strips = new Map();
-    this.frames = 0;
+    this.tiles = new Map();
+    this.painted = 0;
     new ResizeObserver(() => this.update()).observe(this.box);
     this.box.addEventListener('scroll', () => this.draw(), { passive: true });
     this.box.addEventListener('keydown', (event) => this.key(event));
-    this.box.addEventListener('focus', () => this.draw());
-    this.box.addEventListener('blur', () => this.draw());
+    for (const event of ['focus', 'blur']) this.box.addEventListener(event, () => this.touch(this.rowIndex()));
     this.box.addEventListener('pointermove', (event) => this.hover(event));
     this.box.addEventListener('pointerleave', () => { byId('tooltip').hidden = true; });
     this.box.addEventListener('click', (event) => this.click(event));
     for (const query of ['(prefers-color-scheme: dark)', '(prefers-contrast: more)', '(forced-colors: active)']) {
-      matchMedia(query).addEventListener('change', () => { this.sprites = null; this.draw(); });
+      matchMedia(query).addEventListener('change', () => { this.sprites = null; this.redraw(); });
     }
   }
 
@@ -44,9 +47,8 @@ export class SlotMap {
     this.domainOf = -1;
     this.rows = this.model.visible(filter);
     this.layout();
-    this.strips.clear();
     this.restoreFocus();
-    this.draw();
+    this.redraw();
   }
 
   layout() {
@@ -65,19 +67,26 @@ export class SlotMap {
     this.columns = Math.max(1, Math.floor((width + 20) / this.blockWidth));
     byId('map-size').style.height = `${Math.ceil(this.rows.length / this.columns) * this.rowHeight + 16}px`;
     const ratio = window.devicePixelRatio || 1;
-    const [w, h] = [this.box.clientWidth, this.box.clientHeight];
-    if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(h * ratio) || this.ratio !== ratio) {
-      this.ratio = ratio;
-      this.canvas.width = Math.round(w * ratio);
-      this.canvas.height = Math.round(h * ratio);
-      this.canvas.style.width = `${w}px`;
-      this.canvas.style.height = `${h}px`;
-      this.labels.clear();
-    }
+    this.ratio = ratio;
+    this.linesOfTile = Math.max(1, Math.round(tileHeight / this.rowHeight));
     if (this.spriteCell !== this.cell || this.spriteRatio !== ratio) this.sprites = null;
     this.box.setAttribute('aria-rowcount', this.rows.length);
     this.box.setAttribute('aria-colcount', longest);
   }
+
+  // redraw has all tiles drawn anew, touch that of one row.
+  redraw() {
+    for (const tile of this.tiles.values()) tile.stale = true;
+    this.draw();
+  }
+
+  touch(i) {
+    const tile = this.tiles.get(this.tileOf(i));
+    if (tile) tile.stale = true;
+    this.draw();
+  }
+
+  tileOf(i) { return Math.floor(Math.floor(i / this.columns) / this.linesOfTile); }
 
   // draw asks for one frame, however often it is called before that.
   draw() {
@@ -88,19 +97,65 @@ export class SlotMap {
     });
   }
 
+  // paint draws the tiles in sight, and one of those beside them.
   paint() {
-    this.frames++;
     if (!this.sprites) this.makeSprites();
-    const { context: c, ratio } = this;
-    const top = Math.round(this.box.scrollTop * ratio) / ratio;
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const [first, last] = this.range(top);
-    for (let i = first; i < last; i++) {
-      const [x, y] = this.origin(i);
-      c.drawImage(this.strip(this.rows[i]), x - 1, y - top - 1, this.blockWidth, this.rowHeight);
+    const { scrollTop: top, clientHeight: height } = this.box;
+    const size = this.linesOfTile * this.rowHeight;
+    const last = Math.ceil(Math.ceil(this.rows.length / this.columns) / this.linesOfTile) - 1;
+    const from = Math.max(0, Math.floor((top - 8 - tileMargin) / size));
+    const to = Math.min(last, Math.floor((top + height - 8 + tileMargin) / size));
+    for (const [t, tile] of this.tiles) {
+      if (t > last || t < from - tilesAhead || t > to + tilesAhead) {
+        tile.canvas.remove();
+        this.tiles.delete(t);
+      }
     }
-    this.paintMarks(top);
+    for (let t = from; t <= to; t++) this.paintTile(t);
+    for (let away = 1; away <= tilesAhead; away++) {
+      for (const t of [to + away, from - away]) {
+        if (t >= 0 && t <= last && this.paintTile(t)) {
+          this.draw();
+          return;
+        }
+      }
+    }
+  }
+
+  // paintTile draws a tile, unless it is as it was.
+  paintTile(t) {
+    let tile = this.tiles.get(t);
+    if (tile && !tile.stale) return false;
+    const size = this.linesOfTile * this.rowHeight;
+    const [width, height] = [this.box.clientWidth, size + 2 * tileMargin];
+    if (!tile) {
+      tile = { canvas: document.createElement('canvas') };
+      this.tiles.set(t, tile);
+      byId('tiles').append(tile.canvas);
+    }
+    tile.stale = false;
+    this.painted++;
+    const { canvas } = tile;
+    const c = canvas.getContext('2d');
+    const [w, h] = [Math.round(width * this.ratio), Math.round(height * this.ratio)];
+    if (canvas.width !== w || canvas.height !== h) {
+      canvas.width = w;
+      canvas.height = h;
+    }
+    const top = 8 + t * size - tileMargin;
+    Object.assign(canvas.style, { top: `${top}px`, width: `${width}px`, height: `${height}px` });
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    c.clearRect(0, 0, width, height);
+    const first = t * this.linesOfTile * this.columns;
+    const end = Math.min(this.rows.length, first + this.linesOfTile * this.columns);
+    for (let i = first; i < end; i++) {
+      const [x, y] = this.origin(i);
+      c.setTransform(this.ratio, 0, 0, this.ratio, x * this.ratio, Math.round((y - top) * this.ratio));
+      this.paintRow(c, this.rows[i]);
+    }
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.paintMarks(c, top, first, end);
+    return true;
   }
 
   // origin is where a row begins in the map.
@@ -115,22 +170,6 @@ export class SlotMap {
     const [x, y] = this.origin(i);
     const [cx, cy] = this.cellIn(j);
     return [x + cx, y + cy];
-  }
-
-  // strip is a row as it is drawn, with one pixel around it: to scroll is to copy strips.
-  strip(row) {
-    const kept = this.strips.get(row.key);
-    if (kept) return kept;
-    if (this.strips.size >= mostStrips) this.strips.delete(this.strips.keys().next().value);
-    const canvas = document.createElement('canvas');
-    canvas.width = Math.round(this.blockWidth * this.ratio);
-    canvas.height = Math.round(this.rowHeight * this.ratio);
-    const c = canvas.getContext('2d');
-    c.scale(canvas.width / this.blockWidth, canvas.height / this.rowHeight);
-    c.translate(1, 1);
-    this.paintRow(c, row);
-    this.strips.set(row.key, canvas);
-    return canvas;
   }
 
   paintRow(c, row) {
@@ -194,8 +233,7 @@ export class SlotMap {
     return short;
   }
 
-  paintMarks(top) {
-    const c = this.context;
+  paintMarks(c, top, first, end) {
     const outline = (i, j, colour, width) => {
       const [x, y] = this.cellAt(i, j);
       c.strokeStyle = colour;
@@ -203,8 +241,7 @@ export class SlotMap {
       c.strokeRect(x - 1, y - top - 1, this.cell + 2, this.cell + 2);
     };
     if (this.selected) {
-      const [first, last] = this.range(top);
-      for (let i = first; i < last; i++) {
+      for (let i = first; i < end; i++) {
         const row = this.rows[i];
         if (this.selected === `node/${row.node.name}`) {
           const [x, y] = this.origin(i);
@@ -218,18 +255,11 @@ export class SlotMap {
     }
     if (this.focus && document.activeElement === this.box) {
       const i = this.rowIndex();
-      if (i >= 0) {
+      if (i >= first && i < end) {
         outline(i, this.focus.j, this.colours.back, 4);
         outline(i, this.focus.j, this.colours.text, 2);
       }
     }
-  }
-
-  range(top) {
-    return [
-      Math.max(0, Math.floor((top - 8) / this.rowHeight)) * this.columns,
-      Math.min(this.rows.length, (Math.ceil((top + this.box.clientHeight) / this.rowHeight) + 1) * this.columns),
-    ];
   }
 
   // makeSprites draws each kind of cell once. Kinds differ in form, not only in colour.
@@ -243,7 +273,6 @@ export class SlotMap {
     this.spriteRatio = this.ratio;
     for (const [state] of states) this.sprites.set(state, [1, 0.22].map((alpha) => sprite(state, colour(state), this.cell, this.ratio, alpha)));
     this.labels.clear();
-    this.strips.clear();
   }
 
   // hit is the row and cell at a point of the page.
@@ -299,6 +328,7 @@ export class SlotMap {
   moveTo(i, j, scroll = true) {
     const row = this.rows[i];
     if (!row) return;
+    const was = this.rowIndex();
     this.focus = { key: row.key, i, j: Math.max(0, Math.min(j, row.cells.length - 1)) };
     const [, y] = this.cellAt(i, this.focus.j);
     const [, top] = this.origin(i);
@@ -312,7 +342,8 @@ export class SlotMap {
     text.setAttribute('aria-colindex', this.focus.j + 1);
     text.textContent = cell ? `slot ${this.focus.j + 1} of ${row.cells.length}: ${describeCell(row, cell).join(', ')}` : describeNode(row).join(', ');
     this.box.setAttribute('aria-activedescendant', 'focus-cell');
-    this.draw();
+    this.touch(was);
+    this.touch(i);
   }
 
   key(event) {
@@ -368,7 +399,7 @@ export class SlotMap {
       const [, y] = this.origin(i);
       if (y < this.box.scrollTop || y + this.rowHeight > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = Math.max(0, y - this.box.clientHeight / 3);
     }
-    this.draw();
+    this.redraw();
   }
 }
 

@@ -31,18 +31,28 @@ export class Model {
     this.problem = '';
     this.source = '';
     this.frozen = false;
+    this.recorded = false; // this is a time of a recording
     this.base = Date.now() / 1000;
     this.at = performance.now();
+    this.began = 0;
     this.index();
+  }
+
+  // restart forgets what has happened: a recording begins anew.
+  restart() {
+    this.history.clear();
+    this.positions.clear();
   }
 
   // now is the cluster's time, in seconds since 1970.
   now() { return this.frozen ? this.base : this.base + (performance.now() - this.at) / 1000; }
 
-  // take takes a message in. False when one was missed: then the whole view is needed.
-  take(message) {
+  // take takes a message in. False when one was missed: then the whole view is needed. Of
+  // several, only the last needs to be indexed for the screen.
+  take(message, last = true) {
     this.problem = message.problem ?? '';
     this.frozen = Boolean(message.frozen);
+    this.recorded = Boolean(message.replay);
     this.source = message.source ?? this.source;
     this.base = Date.parse(message.now) / 1000;
     this.at = performance.now();
@@ -53,7 +63,8 @@ export class Model {
     } else return true;
     this.seq = message.seq;
     this.ready = true;
-    this.index();
+    this.began ||= this.base;
+    if (last) this.index();
     return true;
   }
 

@@ -95,7 +95,7 @@ export class Panel {
     const { detail } = this;
     const wait = this.model.waits.get(this.ref);
     const answer = detail?.answer ?? wait?.answer;
-    const out = [el('p', { class: detail?.cause || wait ? 'answer bad' : 'answer', text: answer ?? (this.problem ? '' : 'Asking…') })];
+    const out = [el('p', { class: detail?.cause || wait ? 'answer bad' : 'answer', text: answer ?? (this.problem || this.model.recorded ? '' : 'Asking…') })];
     const cause = detail?.cause;
     if (cause) out.push(el('p', { class: 'reason' }, el('span', { class: 'code', text: cause.code }), cause.since ? [' for ', since(cause.since)] : ''));
     if (cause?.do) out.push(el('div', { class: 'do' }, el('h3', { text: 'What to do' }), el('p', { text: cause.do })));
@@ -172,10 +172,10 @@ export class Panel {
   // facts are what is written of a volume.
   facts() {
     const v = this.detail?.volume;
-    if (!v) return [];
     const line = (term, ...value) => [el('dt', { text: term }), el('dd', {}, ...value)];
     const who = (r) => refLink(`${r.kind === 'Pod' ? 'pod' : 'ticket'}/${r.namespace}/${r.name}`, this.actions.href);
     const node = (name) => refLink(`node/${name}`, this.actions.href);
+    if (!v) return this.recorded(line, node);
     return [el('h3', { text: 'Volume' }), el('dl', {},
       line('state', v.state),
       v.holder ? line('held by', node(v.holder.node), v.holder.since ? [' for ', since(v.holder.since)] : '', v.holder.for?.length ? [', for ', ...v.holder.for.map((r, i) => [i ? ', ' : '', who(r)])] : ', no pod uses it there') : '',
@@ -189,21 +189,42 @@ export class Panel {
       v.transitions ? line('moved', v.transitions === 1 ? 'once' : `${v.transitions} times`) : '')];
   }
 
+  // recorded is what a recording has of a volume.
+  recorded(line, node) {
+    const [kind, name] = split(this.ref);
+    if (!this.model.recorded) return [];
+    const v = kind === 'volume' ? this.model.volumes.get(name) : null;
+    return [
+      v ? [el('h3', { text: 'Volume' }), el('dl', {},
+        line('state', v.state),
+        v.holder ? line('held by', node(v.holder)) : '',
+        v.next ? line('next', refLink(v.next, this.actions.href)) : '',
+        v.claim ? line('claim', v.claim) : '',
+        line('driver', v.driver),
+        line('handle', el('code', { text: v.handle })),
+        line('serves', v.access))] : '',
+      el('p', { class: 'faint', text: 'A recording has what the map and the lists showed, and not what explain said.' }),
+    ].flat();
+  }
+
   // bars are where a volume has been: a bar for each node, from when it was attached.
   bars() {
+    const { model } = this;
     const v = this.detail?.volume;
-    if (!v?.nodes?.length) return [];
-    const now = this.model.now();
-    const key = this.model.volumes.has(v.persistentVolume) ? v.persistentVolume : `${v.driver}^${v.handle}`;
-    const slots = new Map(this.model.slotsOf(key).map(({ row, cell }) => [row.node.name, cell.state]));
-    const parts = barParts(v.nodes.filter((n) => slots.has(n.node)), slots, this.model.history.get(key) ?? [], now);
+    const [kind, name] = split(this.ref);
+    if (!v && (!model.recorded || kind !== 'volume')) return [];
+    const now = model.now();
+    const key = !v ? name : model.volumes.has(v.persistentVolume) ? v.persistentVolume : `${v.driver}^${v.handle}`;
+    const slots = new Map(model.slotsOf(key).map(({ row, cell }) => [row.node.name, cell.state]));
+    const nodes = v ? (v.nodes ?? []).filter((n) => slots.has(n.node)) : [...slots.keys()].map((node) => ({ node }));
+    const parts = barParts(nodes, slots, model.history.get(key) ?? [], model.began, now);
     if (parts.length === 0) return [];
     const begin = Math.min(now - 60, ...parts.map((part) => part.from));
     const span = Math.max(1, now - begin);
-    const nodes = [...new Set(parts.map((part) => part.node))];
+    const names = [...new Set(parts.map((part) => part.node))];
     return [el('h3', { text: 'Where it has been' }), el('div', { class: 'bars', role: 'list', 'aria-label': 'Nodes at which the volume is or was' },
-      nodes.map((name) => {
-        const own = parts.filter((part) => part.node === name);
+      names.map((at) => {
+        const own = parts.filter((part) => part.node === at);
         const lane = el('div', { class: 'lane', 'aria-hidden': 'true' }, own.map((part) => {
           const bar = el('span', { class: `bar-part ${part.state}`, title: `${part.state}, ${ago(part.to - part.from)}` });
           bar.style.left = `${((part.from - begin) / span) * 100}%`;
@@ -211,8 +232,8 @@ export class Panel {
           return bar;
         }));
         const words = own.map((part) => `${part.state} ${part.to === now ? 'for' : 'was for'} ${ago(part.to - part.from)}`).join(', ');
-        return el('div', { class: 'bar-row', role: 'listitem' }, el('span', { class: 'bar-node' }, refLink(`node/${name}`, this.actions.href, true)), lane, el('span', { class: 'bar-words', text: words }));
-      })), el('p', { class: 'faint', text: `The last ${ago(span)}. What was before the page was opened is seen as far as objects that still exist tell it.` })];
+        return el('div', { class: 'bar-row', role: 'listitem' }, el('span', { class: 'bar-node' }, refLink(`node/${at}`, this.actions.href, true)), lane, el('span', { class: 'bar-words', text: words }));
+      })), el('p', { class: 'faint', text: `The last ${ago(span)}. What was before the ${model.recorded ? 'recording began' : 'page was opened'} is seen as far as objects that still exist tell it.` })];
   }
 
   // steps are the timelines of pods.
@@ -245,14 +266,15 @@ export class Panel {
   }
 }
 
-// barParts are the spans of time in which a volume was in a state at a node.
-function barParts(nodes, slots, history, now) {
+// barParts are the spans of time in which a volume was in a state at a node. What was there
+// when the page was opened, or the recording began, was so at least since then.
+function barParts(nodes, slots, history, began, now) {
   const parts = [];
   const names = new Set([...nodes.map((n) => n.node), ...history.map((h) => h.node)]);
   for (const node of names) {
     const is = nodes.find((n) => n.node === node);
     const changes = history.filter((h) => h.node === node);
-    let from = is?.since ? Math.min(Date.parse(is.since) / 1000, changes[0]?.at ?? Infinity) : (changes[0]?.at ?? now) - (changes[0]?.from ? 60 : 0);
+    let from = Math.min(is?.since ? Date.parse(is.since) / 1000 : began, changes[0]?.at ?? now);
     let state = changes.length ? changes[0].from : slots.get(node);
     for (const change of changes) {
       if (state && change.at > from) parts.push({ node, state, from, to: change.at });

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// The size that the page is made for.
+const (
+	manyNodes = 1000
+	manySlots = 40
+)
+
+const noon = "2026-03-01T12:00:00Z"
+
+// nodeOf is the name of a node of the large cluster.
+func nodeOf(n int) string {
+	return fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n/250, n%250)
+}
+
+// largeNode is a node of the large cluster; shift moves the states of its slots.
+func largeNode(n, slots, shift int) object {
+	kinds := []string{"used", "used", "used", "used", "kept", "leaving", "reserved", "unknown"}
+	var taken []any
+	for i := range slots - n%7 {
+		taken = append(taken, object{"volume": largeVolume(n, i), "slot": kinds[(n+i*3+shift)%len(kinds)], "state": "InUse", "users": []string{fmt.Sprintf("pod/team-%d/app-%d-%d", n%40, n, i)}})
+	}
+	driver := disk
+	if n%10 == 3 {
+		driver = "files.example.com"
+	}
+	return object{"name": nodeOf(n), "ready": n%50 != 7, "drivers": []any{object{"name": driver, "registered": true, "limit": slots, "free": n % 7, "slots": taken}}}
+}
+
+func largeVolume(n, i int) string { return fmt.Sprintf("pvc-%08x-%04x", n*7919, i) }
+
+// largeView is a cluster of many nodes, as the page gets it. Of every hundredth volume a pod
+// waits, and one driver has every tenth node.
+func largeView(nodes, slots int) object {
+	var list, volumes, waits, links []any
+	for n := range nodes {
+		node := largeNode(n, slots, 0)
+		for i := range slots - n%7 {
+			key, claim := largeVolume(n, i), fmt.Sprintf("team-%d/data-%d-%d", n%40, n, i)
+			driver := node["drivers"].([]any)[0].(object)["name"]
+			volumes = append(volumes, object{"key": key, "claim": claim, "driver": driver, "handle": "vol-" + key, "access": "one node", "state": "InUse", "holder": nodeOf(n)})
+			if i == 0 {
+				waits = append(waits, object{"ref": "pod/" + claim, "state": "WaitsForVolumes", "code": "Detaching", "answer": "waits", "since": "2026-03-01T11:00:00Z"})
+				links = append(links, object{"from": "pod/" + claim, "to": "volume/" + key, "how": "waits for", "code": "Detaching"})
+			}
+		}
+		list = append(list, node)
+	}
+	return object{"taken": noon, "nodes": list, "volumes": volumes, "waits": waits, "links": links, "unseen": []any{}}
+}
+
+// largeRecording writes a recording of a large cluster, in which half a minute later a
+// hundred nodes are not as they were.
+func largeRecording(t testing.TB, nodes, slots int) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "large.rec")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changed []any
+	for n := 0; n < nodes; n += 10 {
+		changed = append(changed, largeNode(n, slots, 3))
+	}
+	zip := gzip.NewWriter(out)
+	lines := json.NewEncoder(zip)
+	later := "2026-03-01T12:00:30Z"
+	if err := errors.Join(
+		lines.Encode(object{"moorageRecording": 1}),
+		lines.Encode(object{"seq": 1, "now": noon, "source": "large", "view": largeView(nodes, slots)}),
+		lines.Encode(object{"seq": 2, "from": 1, "now": later, "source": "large", "delta": object{"taken": later, "nodes": changed}}),
+		zip.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// scroll scrolls the map by many screens as a finger or a wheel does.
+func (b *tab) scroll(pixels, perSecond int) {
+	b.t.Helper()
+	at := eval[[]float64](b, `(({left, top, width, height}) => [left + width / 2, top + height / 2])(document.getElementById('map').getBoundingClientRect())`)
+	b.do(input.SynthesizeScrollGesture(at[0], at[1]).WithYDistance(float64(-pixels)).WithSpeed(int64(perSecond)))
+}
+
+// topNode is the node that the map shows at its top.
+func topNode(b *tab) string {
+	b.t.Helper()
+	return eval[string](b, `(({left, top}) => moorage.map.hit({clientX: left + 20, clientY: top + 40})?.row.node.name ?? '')(document.getElementById('map').getBoundingClientRect())`)
+}
+
+// 40,000 slots: only those in sight are drawn, and each volume is found, opened and led to.
+func TestThousandNodes(t *testing.T) {
+	b := open(t, serve(t, "--replay", largeRecording(t, manyNodes, manySlots)), 1600, 1000, "light")
+	b.shows("#status", "1,000 nodes, 20 not ready")
+	b.shows("#status", "40,000 slots")
+	if drawn := eval[int](b, `document.querySelectorAll('#tiles canvas').length`); drawn < 3 || drawn > 15 {
+		t.Errorf("%d tiles of the map are drawn, want those in sight and some beside them", drawn)
+	}
+	b.accessible("a thousand nodes")
+
+	first := topNode(b)
+	b.scroll(5000, 20000)
+	b.wait(`document.getElementById('map').scrollTop > 4000`)
+	if now := topNode(b); now == first || now == "" {
+		t.Errorf("after scrolling the map shows %q, and before %q", now, first)
+	}
+	if drawn := eval[int](b, `document.querySelectorAll('#tiles canvas').length`); drawn > 15 {
+		t.Errorf("%d tiles are kept after they were scrolled away", drawn)
+	}
+	b.wait(`moorage.map.tiles.size > 0 && [...document.querySelectorAll('#tiles canvas')].some(c => Math.abs(c.getBoundingClientRect().top - document.getElementById('map').getBoundingClientRect().top) < 300)`)
+
+	b.do(chromedp.KeyEvent("/"), chromedp.SendKeys("#search", "app-777-7", chromedp.ByQuery))
+	b.shows("#results", "team-17/app-777-7")
+	b.wait(`moorage.map.rows.length === 1`)
+	b.do(chromedp.SendKeys("#search", kb.Enter, chromedp.ByQuery))
+	b.shows("#panel-title", "team-17/app-777-7")
+	b.accessible("a pod of a thousand nodes")
+	b.do(chromedp.Evaluate(`location.hash = 'sel=volume%2F`+largeVolume(777, 5)+`'`, nil))
+	b.shows("#panel-title", largeVolume(777, 5))
+	b.shows("#panel", nodeOf(777))
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.wait(`document.getElementById('panel').hidden`)
+	b.do(chromedp.Click("#clear", chromedp.ByQuery))
+	b.wait(`moorage.map.rows.length === 1000`)
+	if short := eval[string](b, `moorage.map.short(`+quote(nodeOf(753))+`)`); short != "ip-10-0-3-3" {
+		t.Errorf("a node is called %q on the map, whose domain all have", short)
+	}
+}
+
+// Each filter leaves what it names of 40,000 slots, and the slider leads to another time.
+func TestThousandNodesFiltered(t *testing.T) {
+	b := open(t, serve(t, "--replay", largeRecording(t, manyNodes, manySlots)), 1600, 1000, "dark")
+	choose := func(id, value string) {
+		b.do(chromedp.Evaluate(`(e => { e.value = `+quote(value)+`; e.dispatchEvent(new Event('change')); })(document.getElementById(`+quote(id)+`))`, nil))
+	}
+	choose("driver", "files.example.com")
+	b.wait(`moorage.map.rows.length === 100`)
+	choose("namespace", "team-13")
+	b.wait(`moorage.map.rows.length === 25 && moorage.map.rows.every(r => r.driver.name === 'files.example.com')`)
+	b.do(chromedp.Click(`#legend [data-state=unknown]`, chromedp.ByQuery))
+	b.wait(`location.hash.includes('state=unknown') && location.hash.includes('ns=team-13') && location.hash.includes('driver=files.example.com')`)
+	b.accessible("a thousand nodes, filtered, in the dark")
+	b.do(chromedp.Click("#clear", chromedp.ByQuery))
+	b.wait(`moorage.map.rows.length === 1000`)
+
+	before := eval[string](b, `moorage.model.nodes.get(`+quote(nodeOf(10))+`).drivers[0].slots[0].slot`)
+	b.do(chromedp.Focus("#replay-at", chromedp.ByQuery), chromedp.KeyEvent(kb.End))
+	b.shows("#replay-time", "12:00:30 UTC, 2 of 2")
+	b.wait(`moorage.model.nodes.get(` + quote(nodeOf(10)) + `).drivers[0].slots[0].slot !== ` + quote(before))
+}
+
+// framesOf runs while the page counts its frames, and returns how far apart they were in
+// milliseconds, the shortest first.
+func (b *tab) framesOf(do func()) []float64 {
+	b.t.Helper()
+	b.do(chromedp.Evaluate(`window.frameTimes = []; window.counting = true; (function next(at) { frameTimes.push(at); if (counting) requestAnimationFrame(next); })(performance.now())`, nil))
+	do()
+	return eval[[]float64](b, `(counting = false, frameTimes.slice(2).map((at, i) => at - frameTimes[i + 1]).sort((a, b) => a - b))`)
+}
+
+// BenchmarkFrames measures how far apart frames are while a map of 1,000 nodes with 40 slots
+// is scrolled by 40,000 pixels a second, how long the page's own thread computes for each,
+// and how long a letter in the search and a change of a hundred nodes take to be shown.
+func BenchmarkFrames(b *testing.B) {
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"desktop", 1600, 1000}, {"phone", 390, 800}} {
+		b.Run(size.name, func(b *testing.B) {
+			page := open(b, serve(b, "--replay", largeRecording(b, manyNodes, manySlots)), size.width, size.height, "light")
+			page.do(chromedp.Sleep(time.Second))
+			for b.Loop() {
+				busy := page.mainThread()
+				frames := page.framesOf(func() {
+					for range 2 {
+						page.scroll(8000, 4000)
+						page.scroll(-8000, 4000)
+					}
+				})
+				b.ReportMetric((page.mainThread()-busy)*1000/float64(len(frames)), "ms-computed/frame")
+				b.ReportMetric(frames[len(frames)/2], "ms-between-frames-p50")
+				b.ReportMetric(frames[len(frames)*95/100], "ms-between-frames-p95")
+				b.ReportMetric(frames[len(frames)*99/100], "ms-between-frames-p99")
+				b.ReportMetric(float64(len(frames)), "frames")
+			}
+		})
+	}
+}
