@@ -44,8 +44,9 @@ var chromium = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// command is the program that is tested, built by TestMain.
-var command string
+// command is the program that is tested, and pairPage one that serves the page of the demo;
+// both are built by TestMain.
+var command, pairPage string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -56,8 +57,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // the system clears it
-	command = filepath.Join(folder, "kubectl-moorage")
-	build := exec.Command("go", "build", "-C", "../..", "-o", command, "./cmd/kubectl-moorage")
+	command, pairPage = filepath.Join(folder, "kubectl-moorage"), filepath.Join(folder, "pairpage")
+	build := exec.Command("go", "build", "-C", "../..", "-o", folder, "./cmd/kubectl-moorage", "./test/pairpage")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
 		return 1
@@ -122,8 +123,24 @@ type tab struct {
 	dialog string
 }
 
-// open opens an address in a browser of its own, of a size, in light or dark.
+// open opens an address in a browser of its own, of a size, in light or dark, and waits until
+// it shows a cluster.
 func open(t testing.TB, url string, width, height int, scheme string) *tab {
+	t.Helper()
+	b := browse(t, url, width, height, scheme)
+	b.wait(`window.moorage?.model.ready`)
+	return b
+}
+
+// openPair opens a page with two clusters.
+func openPair(t testing.TB, url string) *tab {
+	t.Helper()
+	b := browse(t, url, 1500, 950, "light")
+	b.wait(`window.moorage?.lines`)
+	return b
+}
+
+func browse(t testing.TB, url string, width, height int, scheme string) *tab {
 	t.Helper()
 	path, err := chromium()
 	if err != nil {
@@ -152,7 +169,6 @@ func open(t testing.TB, url string, width, height int, scheme string) *tab {
 		}
 	})
 	b.do(log.Enable(), performance.Enable().WithTimeDomain(performance.EnableTimeDomainThreadTicks), emulate(width, height, scheme), chromedp.Navigate(url))
-	b.wait(`window.moorage?.model.ready`)
 	return b
 }
 
