@@ -46,8 +46,8 @@ $(BIN)/kubectl-moorage: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/kubectl-moorage
 
 .PHONY: demo
-demo: build ## Watch Moorage do its work on a real cluster on this machine
-	@$(SANDBOX) demo
+demo: build ## Watch Moorage do its work on a real cluster on this machine; WEB=1 on a page, too, OUT=page.html to keep that
+	@$(SANDBOX) demo $(if $(WEB),--web) $(if $(OUT),--out $(OUT))
 
 .PHONY: sandbox
 sandbox: build $(BIN)/kubectl-moorage ## Start a cluster to play with; Ctrl-C ends it
@@ -146,6 +146,10 @@ bench-attach: build $(BIN)/moorage-attacher ## Measure attachers alone: ours, st
 .PHONY: bench-core
 bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
 	@$(GO) run ./test/bench/core $(if $(OUT),--out $(OUT))
+
+.PHONY: bench-web
+bench-web: ## Measure the frames of kubectl moorage web at 1,000 nodes with 40 slots in a real browser; OUT=FILE to keep the result
+	@$(GO) run ./test/bench/web $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-scheduler
 bench-scheduler: ## Run kube-scheduler's own benchmark with its profile and with Moorage's; ONLY='*CSI*,PreemptionPVs', SIZE=5000, REPEAT=3, PROFILE=moorage, OUT=FILE

@@ -5,10 +5,13 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +42,22 @@ func shop(t testing.TB) (*apiServer, builder) {
 	return s, b
 }
 
+// terminal is what the command prints. It may end with a code that says what it found.
+func terminal(t *testing.T, server string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, append(args, "--kubeconfig", os.DevNull, "--server", server)...)
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+var spans = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|h|m|s))+\b`)
+
+// timeless is a text without what changes from second to second.
+func timeless(text string) string { return strings.TrimSpace(spans.ReplaceAllString(text, "SPAN")) }
+
 // What a person looks for in an incident: who waits, for what, for how long still, and what
 // to do; from the list, by a click on the map, by the search, and by a link.
 func TestIncident(t *testing.T) {
@@ -59,6 +78,10 @@ func TestIncident(t *testing.T) {
 	b.shows("#panel .do", "powered off")
 	b.shows("#panel", "What explain says")
 	b.shows("#panel", "kubectl moorage explain pod/db-0 -n shop -o wide")
+	says := eval[string](b, `document.querySelector('#panel [data-name=explain] pre').textContent`)
+	if want := terminal(t, s.URL, "explain", "pod/db-0", "-n", "shop", "-o", "wide"); timeless(says) != timeless(want) {
+		t.Errorf("the page says\n%s\nand the command\n%s", says, want)
+	}
 	b.accessible("a pod")
 
 	b.do(chromedp.Click(`#panel .chain a[href*="pv-vol-db"]`, chromedp.ByQuery))
@@ -81,6 +104,11 @@ func TestIncident(t *testing.T) {
 	b.shows("#panel-title", "node worker-7")
 	b.shows("#panel", "If it is drained")
 	b.shows("#panel", "Drain plan")
+	b.shows("#panel table", "data-db-0")
+	plan := eval[string](b, `document.querySelector('#panel [data-name=drain] pre').textContent`)
+	if want := terminal(t, s.URL, "drain-plan", "worker-7"); timeless(plan) != timeless(want) {
+		t.Errorf("the page's plan is\n%s\nand the command's\n%s", plan, want)
+	}
 	b.accessible("a node")
 	b.do(chromedp.NavigateBack())
 	b.shows("#panel-title", "volume pv-vol-db")
@@ -114,6 +142,11 @@ func TestSearchAndFilters(t *testing.T) {
 	}
 	b.do(chromedp.Evaluate(`(e => { e.value = 'mail'; e.dispatchEvent(new Event('change')); })(document.getElementById('namespace'))`, nil))
 	b.wait(`location.hash.includes('ns=mail')`)
+	left := eval[int](b, `moorage.map.rows.length`)
+	again := open(t, eval[string](b, `location.href`), 1300, 900, "dark")
+	again.wait(fmt.Sprintf(`moorage.map.rows.length === %d && document.getElementById('namespace').value === 'mail'`, left))
+	again.wait(`document.querySelector('#legend [data-state=leaving]').getAttribute('aria-pressed') === 'true'`)
+	again.accessible("filters, from a link, in the dark")
 	b.do(chromedp.Click("#clear", chromedp.ByQuery))
 	b.wait(fmt.Sprintf(`moorage.map.rows.length === %d && document.activeElement.id === 'map'`, all))
 }
@@ -230,6 +263,10 @@ func replayed(t *testing.T, url string) {
 	b.do(chromedp.Focus("#replay-at", chromedp.ByQuery), chromedp.KeyEvent(kb.End))
 	b.shows("#waits", "No pod waits")
 	b.shows("#replay-time", "0 wait")
+	b.wait(`location.hash.includes('at=')`)
+	again := open(t, eval[string](b, `location.href`), 1300, 900, "light")
+	again.shows("#waits", "No pod waits")
+	again.shows("#replay-time", "0 wait")
 	b.do(chromedp.Evaluate(`location.hash = 'sel=volume%2Fpv-vol-db'`, nil))
 	b.shows("#panel", "Where it has been")
 	b.shows("#panel", "worker-7")

@@ -228,7 +228,7 @@ func (p *Pair) panes(content func(i int) (string, error)) (string, error) {
 			return "", err
 		}
 		name := html.EscapeString(s.name)
-		fmt.Fprintf(&sides, `<section class="side" aria-labelledby="side-%d"><h2 id="side-%d">%s</h2><ol class="told" tabindex="0" role="log" aria-label="What happens: %s"></ol><iframe title="%s" %s></iframe></section>`,
+		fmt.Fprintf(&sides, `<section class="side" aria-labelledby="side-%d"><h2 id="side-%d">%s</h2><div class="told" tabindex="0" role="log" aria-label="What happens: %s"></div><iframe title="%s" %s></iframe></section>`,
 			i, i, name, name, name, attribute)
 	}
 	page := strings.ReplaceAll(string(asset(pairPage)), "<!-- title -->", html.EscapeString(p.title))

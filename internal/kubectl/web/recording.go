@@ -94,6 +94,16 @@ func readRecording(r io.Reader, source string) (*recording, error) {
 	return out, nil
 }
 
+// beat is what a page gets on its own: first how the recording begins, then only that it is
+// still there.
+func (r *recording) beat(first bool) message {
+	m := r.messages[0]
+	if !first {
+		m.View = nil
+	}
+	return m
+}
+
 // mostMessages bounds the messages of one answer.
 const mostMessages = 64
 

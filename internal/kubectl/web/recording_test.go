@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // recorded is a recording of a cluster to which nodes come.
@@ -83,6 +84,39 @@ func TestRecording(t *testing.T) {
 	}
 	if code, body, _ := ask(t, http.MethodGet, web.URL+"/"+token+"/frames", nil); code != http.StatusOK || strings.Count(body, `"at"`) != 3 {
 		t.Errorf("the times: %d, %s", code, body)
+	}
+}
+
+// A page of a recording gets its first time once, and is told then only that the command
+// still answers.
+func TestRecordingIsSentOnce(t *testing.T) {
+	r, err := readRecording(bytes.NewReader(recorded(t, "n1")), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat := make(chan time.Time)
+	ctx, end := context.WithCancel(t.Context())
+	sent := make(chan message, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&server{hub: newHub(), recorded: r}).each(ctx, beat, func(m message) error {
+			sent <- m
+			return nil
+		})
+	}()
+	if m := <-sent; m.View == nil || !m.Replay {
+		t.Errorf("first: %+v", m)
+	}
+	for range 2 {
+		beat <- noon()
+		if m := <-sent; m.View != nil || m.Delta != nil || !m.Replay {
+			t.Errorf("then: %+v", m)
+		}
+	}
+	end()
+	<-sent
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -124,10 +124,14 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 // beat, too, where nothing changes.
 func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
-	for {
+	for first := true; ; first = false {
 		ended := ctx.Err() != nil
 		now, changed := s.hub.get()
-		if err := send(s.message(last, now)); err != nil || ended {
+		next := func() message { return s.message(last, now) }
+		if s.recorded != nil {
+			next = func() message { return s.recorded.beat(first) }
+		}
+		if err := send(next()); err != nil || ended {
 			return err
 		}
 		last = now
@@ -141,9 +145,6 @@ func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(mess
 
 // message leads from what a browser has to what is so now.
 func (s *server) message(last, now state) message {
-	if s.recorded != nil {
-		return s.recorded.messages[0]
-	}
 	m := message{Seq: now.seq, Now: s.clock(), Frozen: s.frozen, Source: s.source, Problem: now.problem}
 	switch {
 	case last.view == nil:

@@ -14,7 +14,7 @@ const stored = byId('data') ? JSON.parse(byId('data').textContent) : null;
 const framed = window.parent !== window;
 const addressless = location.protocol === 'about:';
 let place = '';
-const state = { sel: '', q: '', ns: '', driver: '', state: '' };
+const state = { sel: '', q: '', ns: '', driver: '', state: '', at: '' };
 let connected = false;
 let heard = performance.now();
 
@@ -65,6 +65,7 @@ function read() {
   const params = new URLSearchParams(addressless ? place : location.hash.slice(1));
   for (const name of Object.keys(state)) state[name] = params.get(name) ?? '';
   if (byId('search').value !== state.q && document.activeElement !== byId('search')) byId('search').value = state.q;
+  replay.read();
   show();
 }
 
@@ -177,7 +178,17 @@ class Replay {
     byId('replay-play').addEventListener('click', () => this.play(!this.playing));
     byId('replay').hidden = framed;
     this.tell();
+    this.read();
   }
+
+  // read goes to the time that the address names.
+  read() {
+    if (!this.slider || this.asking || state.at === this.place()) return;
+    this.showTime(state.at ? Date.parse(state.at) / 1000 : -1);
+  }
+
+  // place is the time that is chosen, as the address has it: none for the first one.
+  place() { return Number(this.slider.value) ? this.frames[Number(this.slider.value)].at : ''; }
 
   tell() {
     const i = Number(this.slider.value);
@@ -199,7 +210,7 @@ class Replay {
       do {
         this.again = false;
         await this.reach(Number(this.slider.value));
-        announce(show);
+        announce(() => change({ at: this.place() }));
       } while (this.again);
     } finally {
       this.asking = false;

@@ -29,7 +29,7 @@ function showLines(count) {
       for (const log of logs) log.replaceChildren();
       continue;
     }
-    logs[line.side].append(el('li', {}, el('span', { class: 'faint', text: `${(times[shown] - began).toFixed(1)} s` }), ` ${line.text}`));
+    logs[line.side].append(el('p', {}, el('span', { class: 'faint', text: `${(times[shown] - began).toFixed(1)} s` }), ` ${line.text}`));
   }
   for (const log of logs) log.scrollTop = log.scrollHeight;
   byId('about').textContent = chapter === null ? '' : lines[chapter].about ?? '';

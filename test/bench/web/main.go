@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Web measures the page of kubectl moorage web in a real browser, and stores the result: how
+// far apart frames are while a map of 1,000 nodes with 40 slots is scrolled.
+//
+//	make bench-web OUT=test/bench/results/web.json
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+
+	"github.com/moorage-dev/moorage/test/bench/core/report"
+	"github.com/moorage-dev/moorage/test/bench/internal/record"
+	"github.com/moorage-dev/moorage/test/bench/origin"
+)
+
+// schema is the format of the result file.
+const schema = "moorage.dev/bench-web/v1"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	out := flag.String("out", "", "store the result as JSON in this file")
+	flag.Parse()
+	if err := run(ctx, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out string) error {
+	source, err := origin.OfTree(ctx, ".")
+	if err != nil {
+		return err
+	}
+	command := []string{"go", "test", "-C", "test/web", "-run", "^$", "-bench", "Frames", "-benchtime", "3x"}
+	head := record.Begin(strings.Join(command, " "), source)
+	var output bytes.Buffer
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&output, os.Stdout), os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", head.Command, err)
+	}
+	benchmarks, err := report.Parse(&output)
+	if err != nil {
+		return err
+	}
+	if len(benchmarks) == 0 {
+		return errors.New("nothing was measured")
+	}
+	if out == "" {
+		return nil
+	}
+	return record.Save(out, report.Result{Schema: schema, Head: head, Benchmarks: benchmarks})
+}
