@@ -78,7 +78,7 @@ func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
 	})
 	s.until("the claim is told the same, in an event", func() error { return s.claimTold("data", texts...) })
 	s.sayTold(waiting.Name)
-	s.show("pods", "volumeholds")
+	s.show("pods", "volumeholds", "pod/"+waiting.Name)
 }
 
 // claimTold returns nil when a warning of a claim has every text.

@@ -55,8 +55,8 @@ type Env struct {
 	// Output receives what processes of a Bare scenario's own print.
 	Output io.Writer
 	// Show prints resources of the scenario's namespace, and cluster-scoped
-	// ones, as kubectl get does. It is for people who watch; most runs print
-	// nothing.
+	// ones, as kubectl get does, and single objects, such as pod/web-1, as kubectl
+	// moorage explain does. It is for people who watch; most runs print nothing.
 	Show func(ctx context.Context, resources ...string)
 
 	// mark is the end of the disk service's log when the scenario began.

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,8 +13,10 @@ import (
 	"text/tabwriter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -29,10 +32,30 @@ func shownAs(resource string) (shown, bool) {
 	s, ok := map[string]shown{
 		"pods":              {"/api/v1", "pods", []string{"Name", "Status", "Node"}},
 		"volumeattachments": {"/apis/storage.k8s.io/v1/volumeattachments", "", []string{"PV", "Node", "Attached"}},
-		"volumeholds":       {"/apis/moorage.dev/v1alpha1/volumeholds", "", []string{"Volume", "Claim", "Node", "Holder", "State", "Waiting"}},
+		"volumeholds":       {"/apis/moorage.dev/v1alpha1/volumeholds", "", []string{"Claim", "Node", "Holder", "State", "Waiting"}},
 		"volumetickets":     {"/apis/moorage.dev/v1alpha1", "volumetickets", []string{"Type", "Node", "Granted", "Reason"}},
 	}[resource]
 	return s, ok
+}
+
+// show prints what a scenario shows: a kind as kubectl get does, or one object, such
+// as pod/web-1, as kubectl moorage explain does.
+func show(ctx context.Context, w io.Writer, e *sandbox.Env, resource string) error {
+	if strings.Contains(resource, "/") {
+		return showExplanation(ctx, w, e, resource)
+	}
+	return showTable(ctx, w, e, resource)
+}
+
+func showExplanation(ctx context.Context, w io.Writer, e *sandbox.Env, object string) error {
+	fmt.Fprintf(w, "$ kubectl moorage explain %s\n", object)
+	var errs bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: w, ErrOut: &errs}
+	code := kubectl.Run(ctx, streams, []string{"explain", object, "--kubeconfig", e.Cluster.Kubeconfig(), "--namespace", e.Namespace})
+	if code != 0 && errs.Len() > 0 {
+		return fmt.Errorf("kubectl moorage explain ends with %d: %s", code, errs.String())
+	}
+	return nil
 }
 
 // showTable asks the API server for a resource as a table, as kubectl get does,
