@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/judge"
 )
 
 // chaos churns pods while everything that can be killed is killed and the disk
@@ -47,6 +48,7 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 		c.calm()
 		s.say("%s", c.summary())
 		c.allRun()
+		c.atTwoNodes()
 	})
 	return scenario
 }
@@ -109,6 +111,21 @@ func (c *churn) allRun() {
 		c.Count("pods that run in the end")
 	}
 	c.say("%d of %d pods run", len(c.pods)-len(c.Hanging()), len(c.pods))
+}
+
+// atTwoNodes counts how often a volume came to be at two nodes at once. Two that have
+// it mounted may break its file system.
+func (c *churn) atTwoNodes() {
+	log, err := c.Disk.Log(c.ctx, 0, diskapi.Filter{})
+	c.must(err)
+	for _, t := range judge.FindTogether(log) {
+		what := "attached to"
+		if t.Mounted {
+			what = "mounted at"
+		}
+		c.Count("volumes " + what + " two nodes at once")
+		c.say("volume %s is %s node %s while it is at %s, too (entry %d)", t.Entry.Volume, what, t.Entry.Node, t.Other, t.Entry.Seq)
+	}
 }
 
 // act does one thing that the seed chooses.

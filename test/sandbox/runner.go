@@ -50,6 +50,8 @@ type Result struct {
 	// Broken is how many violations of each rule there were, excused or not;
 	// of a scenario that compares, Excused has the first of each rule only.
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
+	// Happened is how many of those calls the disk service answered with success.
+	Happened map[diskapi.Rule]int `json:"happened,omitempty"`
 	// Hanging are the pods that a scenario that compares has seen never run, and
 	// why, and Left what was left over after it.
 	Hanging []string `json:"hanging,omitempty"`
@@ -58,6 +60,17 @@ type Result struct {
 	Denied []string `json:"denied,omitempty"`
 	// Pods is the timeline of the scenario's pods.
 	Pods []PodTimes `json:"pods,omitempty"`
+}
+
+// broke counts a violation.
+func (r *Result) broke(v diskapi.Violation) {
+	if r.Broken == nil {
+		r.Broken, r.Happened = map[diskapi.Rule]int{}, map[diskapi.Rule]int{}
+	}
+	r.Broken[v.Rule]++
+	if v.Attempt == diskapi.Happened {
+		r.Happened[v.Rule]++
+	}
 }
 
 // Runner runs scenarios one after the other and keeps a cluster for the next
@@ -284,10 +297,7 @@ func (e *Env) judge(ctx context.Context, result *Result) error {
 		if v.Seq <= e.mark {
 			continue
 		}
-		if result.Broken == nil {
-			result.Broken = map[diskapi.Rule]int{}
-		}
-		result.Broken[v.Rule]++
+		result.broke(v)
 		switch {
 		case e.compares && result.Broken[v.Rule] > 1:
 		case e.compares, e.excused[v.Rule], e.migrations[v.Seq]:

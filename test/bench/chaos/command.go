@@ -21,6 +21,7 @@ import (
 type flags struct {
 	mode              string
 	seed              uint64
+	lenient           bool
 	out, render, from string
 }
 
@@ -43,6 +44,7 @@ func NewCommand(s bench.Session, scenario sandbox.Scenario) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.mode, "mode", string(sandbox.Standalone), "the mode that is put through it")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of what is done; what comes of it depends on more")
+	fs.BoolVar(&f.lenient, "lenient", false, "with disks that let themselves be attached to a second node, and past a node's limit, instead of refusing that")
 	fs.StringVar(&f.out, "out", "", "store the result as JSON in this file, beside those of other modes")
 	fs.StringVar(&f.render, "render", "", "write the result into this document; without --out nothing runs, and the result of --from is written")
 	fs.StringVar(&f.from, "from", "test/bench/results/chaos.json", "the result to write")
@@ -66,15 +68,17 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 	if !scenario.Supports(mode) {
 		return fmt.Errorf("mode %s: scenario %s runs in %v", mode, scenario.Name, scenario.Modes)
 	}
-	head := record.Begin(fmt.Sprintf("moorage-sandbox bench-chaos --mode=%s --seed=%d", mode, f.seed), origin.OfBinaryOrTree(ctx))
+	head := record.Begin(f.command(mode), origin.OfBinaryOrTree(ctx))
 	runner := &sandbox.Runner{Options: s.Options(), Seed: f.seed, Log: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "    "+format+"\n", args...)
 	}}
-	outcome := runner.Run(ctx, scenario, mode)
+	outcome := runner.Run(ctx, f.withDisks(scenario), mode)
 	if err := errors.Join(context.Cause(ctx), runner.Close()); err != nil {
 		return err
 	}
-	if err := f.keep(result.Of(head, outcome)); err != nil {
+	run := result.Of(head, outcome)
+	run.Lenient = f.lenient
+	if err := f.keep(run); err != nil {
 		return err
 	}
 	if !outcome.Passed {
@@ -82,6 +86,25 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 		return fmt.Errorf("%s: %s", mode, outcome.Error)
 	}
 	return nil
+}
+
+// command is the command line, as far as it says what to run.
+func (f *flags) command(mode sandbox.Mode) string {
+	line := fmt.Sprintf("moorage-sandbox bench-chaos --mode=%s --seed=%d", mode, f.seed)
+	if f.lenient {
+		line += " --lenient"
+	}
+	return line
+}
+
+// withDisks is the scenario with disks of the kind that is asked for.
+func (f *flags) withDisks(scenario sandbox.Scenario) sandbox.Scenario {
+	shape := scenario.Shape
+	scenario.Shape = func(s *sandbox.Shape) {
+		shape(s)
+		s.LenientDisks = f.lenient
+	}
+	return scenario
 }
 
 // keep stores a run beside those of other modes, if there are any, and shows them.

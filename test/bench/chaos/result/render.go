@@ -22,7 +22,7 @@ func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-cha
 func Render(r Result) string {
 	var out strings.Builder
 	for _, run := range r.Runs {
-		fmt.Fprintf(&out, "- %s: %s.\n", run.Mode, run.Measured())
+		fmt.Fprintf(&out, "- %s: %s.\n", run.name(), run.Measured())
 	}
 	out.WriteString("\n" + tabulate(r.Runs))
 	for _, run := range r.Runs {
@@ -52,7 +52,7 @@ func (s *sheet) number(name string, of func(Run) int) {
 
 func tabulate(runs []Run) string {
 	s := &sheet{runs: runs}
-	s.row("", func(run Run) string { return string(run.Mode) })
+	s.row("", Run.name)
 	for _, name := range keys(runs, func(run Run) map[string]int { return run.Counts }) {
 		s.number(name, func(run Run) int { return run.Counts[name] })
 	}
@@ -60,12 +60,30 @@ func tabulate(runs []Run) string {
 	s.number("calls of the disk service", func(run Run) int { return run.Calls })
 	for _, rule := range keys(runs, func(run Run) map[diskapi.Rule]int { return run.Broken }) {
 		s.number(fmt.Sprintf("violations of `%s`", rule), func(run Run) int { return run.Broken[rule] })
+		s.row("– answered with success", func(run Run) string { return run.happened(rule) })
 	}
 	s.number("**violations, all rules**", Run.violations)
 	s.number("**left over**", func(run Run) int { return len(run.Left) })
 	s.row("took", func(run Run) string { return fmt.Sprintf("%.0f s", run.Seconds) })
 	s.row("outcome", Run.outcome)
 	return s.String()
+}
+
+// happened is how many violations of a rule the disk service answered with success,
+// where the result says so: those of earlier versions don't.
+func (r Run) happened(rule diskapi.Rule) string {
+	if r.Broken[rule] > 0 && r.Happened == nil {
+		return "–"
+	}
+	return strconv.Itoa(r.Happened[rule])
+}
+
+// name is the mode, and of which kind the disks are where they are not the usual.
+func (r Run) name() string {
+	if r.Lenient {
+		return string(r.Mode) + ", lenient disks"
+	}
+	return string(r.Mode)
 }
 
 // violations is how many the judge saw, of all rules.
@@ -92,17 +110,17 @@ func (r Run) outcome() string {
 // details are the first words of everything that went wrong.
 func details(out *strings.Builder, run Run) {
 	if run.Failed != "" {
-		fmt.Fprintf(out, "\n%s failed: %s\n", run.Mode, firstLine(run.Failed))
+		fmt.Fprintf(out, "\n%s failed: %s\n", run.name(), firstLine(run.Failed))
 	}
 	for _, v := range run.First {
-		fmt.Fprintf(out, "\n%s, the first `%s`: %s\n", run.Mode, v.Rule, firstLine(v.Message))
+		fmt.Fprintf(out, "\n%s, the first `%s`: %s\n", run.name(), v.Rule, firstLine(v.Message))
 	}
 	for _, list := range []struct {
 		name  string
 		lines []string
 	}{{"never run", run.Hanging}, {"left over", run.Left}} {
 		if len(list.lines) > 0 {
-			fmt.Fprintf(out, "\n%s, %s, the first of %d: %s\n", run.Mode, list.name, len(list.lines), list.lines[0])
+			fmt.Fprintf(out, "\n%s, %s, the first of %d: %s\n", run.name(), list.name, len(list.lines), list.lines[0])
 		}
 	}
 }

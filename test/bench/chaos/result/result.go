@@ -14,7 +14,7 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench-chaos/v1"
 
-// Result has the last run of each mode.
+// Result has the last run of each mode, with disks of either kind.
 type Result struct {
 	Schema string `json:"schema"`
 	Runs   []Run  `json:"runs"`
@@ -25,6 +25,9 @@ type Run struct {
 	record.Head
 	Mode sandbox.Mode `json:"mode"`
 	Seed uint64       `json:"seed"`
+	// Lenient: the disks let themselves be attached to a second node, and past a
+	// node's limit. Otherwise they refuse that, as most clouds' do.
+	Lenient bool `json:"lenient,omitempty"`
 	// Seconds from the first pod until nothing was left over, or nobody waited
 	// for it any longer.
 	Seconds float64 `json:"seconds"`
@@ -37,6 +40,8 @@ type Run struct {
 	Counts map[string]int `json:"counts"`
 	// Broken is how many violations the judge saw, by rule.
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
+	// Happened is how many of these calls were answered with success.
+	Happened map[diskapi.Rule]int `json:"happened,omitempty"`
 	// First has the first violation of each rule.
 	First []diskapi.Violation `json:"first,omitempty"`
 	// Hanging are the pods that did not run, and Left what was left over.
@@ -48,7 +53,7 @@ type Run struct {
 func Of(head record.Head, r sandbox.Result) Run {
 	run := Run{
 		Head: head, Mode: r.Mode, Seed: r.Seed, Seconds: r.Seconds, Failed: r.Error, Calls: r.Calls,
-		Counts: r.Counts, Broken: r.Broken, Hanging: r.Hanging, Left: r.Left,
+		Counts: r.Counts, Broken: r.Broken, Happened: r.Happened, Hanging: r.Hanging, Left: r.Left,
 	}
 	seen := map[diskapi.Rule]bool{}
 	for _, v := range slices.Concat(r.Excused, r.Violations) {
@@ -60,14 +65,25 @@ func Of(head record.Head, r sandbox.Result) Run {
 	return run
 }
 
-// Add puts a run in the place of the last one of its mode.
+// Add puts a run in the place of the last one of its mode with such disks.
 func (r *Result) Add(run Run) {
 	r.Schema = Schema
-	r.Runs = slices.DeleteFunc(r.Runs, func(old Run) bool { return old.Mode == run.Mode })
+	r.Runs = slices.DeleteFunc(r.Runs, func(old Run) bool { return old.Mode == run.Mode && old.Lenient == run.Lenient })
 	r.Runs = append(r.Runs, run)
 	slices.SortFunc(r.Runs, func(a, b Run) int {
-		return cmp.Compare(slices.Index(sandbox.Modes(), a.Mode), slices.Index(sandbox.Modes(), b.Mode))
+		return cmp.Or(lenientLast(a.Lenient, b.Lenient), cmp.Compare(slices.Index(sandbox.Modes(), a.Mode), slices.Index(sandbox.Modes(), b.Mode)))
 	})
+}
+
+// lenientLast sorts the runs with lenient disks after the others.
+func lenientLast(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // Read reads a result file.
