@@ -171,7 +171,7 @@ func (p *player) runner(options sandbox.Options, seed uint64) *sandbox.Runner {
 		Started: p.show.started(p.side),
 		Show: func(ctx context.Context, e *sandbox.Env, resources []string) {
 			for _, resource := range resources {
-				if err := show(ctx, p.indented(), e, resource); err != nil {
+				if err := printResource(ctx, p.indented(), e, resource); err != nil {
 					p.say("%s can't be shown: %v", resource, err)
 				}
 			}

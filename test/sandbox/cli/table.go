@@ -38,9 +38,9 @@ func shownAs(resource string) (shown, bool) {
 	return s, ok
 }
 
-// show prints what a scenario shows: a kind as kubectl get does, or one object, such
+// printResource prints what a scenario shows: a kind as kubectl get does, or one object, such
 // as pod/web-1, as kubectl moorage explain does.
-func show(ctx context.Context, w io.Writer, e *sandbox.Env, resource string) error {
+func printResource(ctx context.Context, w io.Writer, e *sandbox.Env, resource string) error {
 	if strings.Contains(resource, "/") {
 		return showExplanation(ctx, w, e, resource)
 	}
