@@ -119,12 +119,12 @@ func (c *churn) atTwoNodes() {
 	log, err := c.Disk.Log(c.ctx, 0, diskapi.Filter{})
 	c.must(err)
 	for _, t := range judge.FindTogether(log) {
-		what := "attached to"
+		what := sandbox.AttachedToTwo
 		if t.Mounted {
-			what = "mounted at"
+			what = sandbox.MountedAtTwo
 		}
-		c.Count("volumes " + what + " two nodes at once")
-		c.say("volume %s is %s node %s while it is at %s, too (entry %d)", t.Entry.Volume, what, t.Entry.Node, t.Other, t.Entry.Seq)
+		c.Count(what)
+		c.say("%s: %s at %s and %s (entry %d)", what, t.Entry.Volume, t.Other, t.Entry.Node, t.Entry.Seq)
 	}
 }
 

@@ -11,6 +11,12 @@ type comparison struct {
 	counts   map[string]int
 }
 
+// What is counted of volumes for one node that were at two.
+const (
+	AttachedToTwo = "volumes attached to two nodes at once"
+	MountedAtTwo  = "volumes mounted at two nodes at once"
+)
+
 // Compare has what a cluster without Moorage does wrong be counted in the
 // result, and not fail the scenario: violations, what is left over, and pods
 // that are told to Hangs. It is an error where Moorage is to be judged. It is
