@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cell is a number in a page of results, which tests hold to the result files.
+type cell struct {
+	page, heading, row string
+	column             int // 1 is the first after the row's name
+}
+
+const (
+	attachPage = "internals/benchmarks.md"
+	placePage  = "internals/benchmarks-scheduler.md"
+
+	oneByOne    = "### 40 pods, one every 1.1s over 10 nodes, attach 0s, status interval 1s"
+	burst       = "### 50 pods at once over 10 nodes, attach 0s, status interval 1s"
+	burstSlow   = "### 50 pods at once over 10 nodes, attach 0s, status interval 10s"
+	placed      = "<!-- results: begin; written by `make bench-scheduler`, not by hand -->"
+	writes      = "API writes per pod, attach"
+	running     = "created → Running"
+	emptyNodes  = "SchedulingCSIPVsRWO 500Nodes"
+	loadedNodes = "LoadedNodesCSIPVsRWO 500Nodes"
+)
+
+// quotes are the sentences of users' pages with measured numbers, each with the cells
+// that they are from.
+var quotes = []struct {
+	page, says string
+	from       []cell
+}{
+	{"../README.md", "50 pods at once | %s | %s |", []cell{{attachPage, burst, writes, 1}, {attachPage, burst, writes, 5}}},
+	{"../README.md", "one pod at a time | %s | %s |", []cell{{attachPage, oneByOne, running, 1}, {attachPage, oneByOne, running, 5}}},
+	{"../README.md", "kubelets that report every second | %s | %s |", []cell{{attachPage, burst, running, 1}, {attachPage, burst, running, 5}}},
+	{"../README.md", "every 10 s, the default | %s | %s |", []cell{{attachPage, burstSlow, running, 1}, {attachPage, burstSlow, running, 5}}},
+	{"../README.md", "empty nodes | %s | %s |", []cell{{placePage, placed, emptyNodes, 5}, {placePage, placed, emptyNodes, 4}}},
+	{"../README.md", "30 volumes each | %s | %s |", []cell{{placePage, placed, loadedNodes, 5}, {placePage, placed, loadedNodes, 4}}},
+	{"../README.md", "100,000 volumes | %s MiB |", []cell{{attachPage, "## The core", "observe Start", 5}}},
+	{"faq.md", "%s instead of %s", []cell{{attachPage, burst, writes, 1}, {attachPage, burst, writes, 5}}},
+	{"operate/sizing.md", "about %s MiB of the heap are live", []cell{{attachPage, "## The core", "observe Start", 5}}},
+}
+
+// What users' pages say was measured is what the pages of results say.
+func TestMeasuredNumbersAreThoseOfTheResults(t *testing.T) {
+	for _, q := range quotes {
+		var numbers []any
+		for _, c := range q.from {
+			numbers = append(numbers, c.read(t))
+		}
+		if want := fmt.Sprintf(q.says, numbers...); !strings.Contains(text(t, q.page), want) {
+			t.Errorf("%s does not say %q", q.page, want)
+		}
+	}
+}
+
+func (c cell) read(t *testing.T) string {
+	t.Helper()
+	_, section, found := strings.Cut(text(t, c.page), "\n"+c.heading+"\n")
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) > c.column+1 && strings.TrimSpace(cells[1]) == c.row {
+			return strings.TrimSpace(cells[1+c.column])
+		}
+	}
+	t.Fatalf("%s has no row %q with %d cells below %q (which is there: %t)", c.page, c.row, c.column, c.heading, found)
+	return ""
+}
+
+// lost are commits that results name and that the history no longer has; the page
+// says why.
+var lost = map[string]string{
+	"aa639aba8227": "internals/benchmarks-attach.md",
+}
+
+// The commits that result files and pages name are in the history, so that everybody
+// can measure them again.
+func TestNamedCommitsExist(t *testing.T) {
+	results, err := filepath.Glob(root + "/test/bench/results/*.json")
+	if err != nil || len(results) < 5 {
+		t.Fatalf("only %v are result files: %v", results, err)
+	}
+	for page, why := range lost {
+		if !strings.Contains(text(t, why), "names a commit that is not in the history") {
+			t.Errorf("%s does not say why %s is not in the history", why, page)
+		}
+	}
+	whole := wholeHistory(t)
+	commit := regexp.MustCompile(`(?:"commit": "|\bcommit )([0-9a-f]{7,40})\b`)
+	named := 0
+	for _, file := range slices.Concat(results, pages(t)) {
+		for _, m := range commit.FindAllStringSubmatch(text(t, file), -1) {
+			named++
+			if lost[m[1][:min(12, len(m[1]))]] != "" || !whole {
+				continue
+			}
+			if err := exec.CommandContext(t.Context(), "git", "-C", root, "merge-base", "--is-ancestor", m[1], "HEAD").Run(); err != nil {
+				t.Errorf("%s names commit %s, which is not in the history", file, m[1])
+			}
+		}
+	}
+	if named < 10 {
+		t.Errorf("only %d commits are found", named)
+	}
+}
+
+// wholeHistory says whether this is a clone with its history. In a release's archive
+// and in a shallow clone nobody can tell which commits there are.
+func wholeHistory(t *testing.T) bool {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "rev-parse", "--is-shallow-repository").Output()
+	return err == nil && strings.TrimSpace(string(out)) == "false"
+}
