@@ -141,6 +141,17 @@ func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 	if p := atNode(l, v, "n"); p.HasAttachments() || p.Lapsed {
 		t.Errorf("of the first: %+v", p)
 	}
+
+	// One that was made again for the other is not the one that was reported.
+	l = New()
+	own := proofAttachment(v, "n", "a", "1")
+	l.Apply(start, own)
+	l.Apply(start, n)
+	own.UID, own.Version, own.Inline = proofUID("b"), "2", other
+	l.Apply(start, own)
+	if p := atNode(l, v, "n"); p.HasAttachments() || !p.Lapsed {
+		t.Errorf("of the first, made again: %+v", p)
+	}
 }
 
 // What changes at a node is counted there: volumes that come and go, and those that only
@@ -481,6 +492,91 @@ func TestTicketsThatLeadFurther(t *testing.T) {
 		}
 		if p := atNode(l, late, "n"); (p != nil) != test.want {
 			t.Errorf("%s: it uses what comes: %t", name, p != nil)
+		}
+	}
+}
+
+// What a pod used before comes after what its volumes lead to, in the order of the volumes.
+func TestOrderOfWhatAPodUses(t *testing.T) {
+	key := ClaimKey{Namespace: "ns", Name: "data"}
+	l := New()
+	l.Apply(start, Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Claim: "data"}}})
+	for i, handle := range []string{"a", "b", "c"} {
+		version := string(rune('1' + i))
+		l.Apply(start, PersistentVolume{Name: handle, Version: "1", Volume: VolumeID{"disk", handle}})
+		l.Apply(start, Claim{Key: key, UID: "c" + version, Version: version, PersistentVolume: handle, Bound: true})
+	}
+	var got []string
+	for _, v := range l.Snapshot().PodAt("p") {
+		got = append(got, v.Handle)
+	}
+	if want := []string{"c", "a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("it uses %q, want %q", got, want)
+	}
+}
+
+// A driver that has left the CSINode is forgotten where nothing was said of it; what the
+// CSINode said of its slots or its name for the node is remembered.
+func TestDriversThatLeaveTheCSINode(t *testing.T) {
+	said := []DriverOnNode{{Name: "limited", Limit: 2}, {Name: "named", Limit: NoLimit, NodeID: "i"}, {Name: "plain", Limit: NoLimit}, {Name: "stays", Limit: NoLimit}}
+	for name, test := range map[string]struct {
+		next Event
+		want []string
+	}{
+		"they have left it": {NodeDrivers{Node: "n", Version: "2", Drivers: said[3:]}, []string{"limited", "named", "stays"}},
+		"it is gone":        {NodeDriversGone{"n"}, []string{"limited", "named"}},
+		"nothing changes":   {NodeDrivers{Node: "n", Version: "2", Drivers: said}, []string{"limited", "named", "plain", "stays"}},
+	} {
+		l := New()
+		l.Apply(start, proofNode("n", "1"))
+		l.Apply(start, NodeDrivers{Node: "n", Version: "1", Drivers: said})
+		l.Apply(start, test.next)
+		var got []string
+		for _, d := range l.Snapshot().Node("n").Drivers {
+			got = append(got, d.Name)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A doubt about a volume that needs no attachment ends when its hold gives it to another
+// node, or to none; the volume is in use then if the node's list says so.
+func TestDoubtEndsWhereTheHoldMoves(t *testing.T) {
+	v := VolumeID{"kubernetes.io/iscsi", "h"}
+	hold := func(version string, n NodeName) Event {
+		return HoldSeen{v, Hold{Version: version, Node: n}}
+	}
+	node := func(uid, version string, inUse ...VolumeID) Event {
+		n := proofNode("n", version)
+		n.UID, n.BootID, n.InUse = uid, "b", inUse
+		return n
+	}
+	for name, test := range map[string]struct {
+		next           Event
+		listed         bool
+		doubted, inUse bool
+	}{
+		"it stays":                    {hold("2", "n"), false, true, true},
+		"to another node":             {hold("2", "m"), false, false, false},
+		"to another node, and listed": {hold("2", "m"), true, false, true},
+		"to none":                     {hold("2", ""), false, false, false},
+	} {
+		l := New()
+		for _, e := range []Event{PersistentVolume{Name: "pv", Version: "1", Volume: v}, hold("1", "n"), node("u", "1", v), node("w", "2")} {
+			l.Apply(start, e)
+		}
+		if test.listed {
+			l.Apply(start, node("w", "3", v))
+		}
+		if !l.Snapshot().Node("n").Doubts(v) {
+			t.Fatalf("%s: nothing is doubted", name)
+		}
+		l.Apply(start, test.next)
+		p := atNode(l, v, "n")
+		if got := l.Snapshot().Node("n").Doubts(v); got != test.doubted || (p != nil && p.InUse) != test.inUse {
+			t.Errorf("%s: doubted %t, %+v", name, got, p)
 		}
 	}
 }
