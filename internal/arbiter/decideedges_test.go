@@ -122,3 +122,23 @@ func TestHoldsOfAGrant(t *testing.T) {
 		t.Errorf("%v are waiting", h.Waiting)
 	}
 }
+
+// Nobody decides on the ghost of a ticket, whatever its phase was: that is nothing left to do.
+func TestGhostIsNotDecidedOn(t *testing.T) {
+	k := asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "later" })
+	id := ledger.TicketID{Namespace: "shop", Name: "m"}
+	for ghost, want := range map[bool]bool{false: true, true: false} {
+		facts := []ledger.Event{alive, k}
+		if ghost {
+			facts = append(facts, ledger.TicketGone{ID: id})
+		}
+		s := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, facts...).snapshot
+		if got := s.Ticket(id); got == nil || got.Ghost != ghost || got.Phase != ledger.TicketPending {
+			t.Fatalf("the ticket is %+v", got)
+		}
+		found := Arbiter{}.AuditAtRest(s, auditTime)
+		if got := slices.ContainsFunc(found, func(v Violation) bool { return v.Ticket == id }); got != want {
+			t.Errorf("a ghost: %t: %v", ghost, found)
+		}
+	}
+}
