@@ -89,7 +89,7 @@ func (s *Session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
 Try, in another terminal:
   export KUBECONFIG=%[2]s
   %[3]s kubectl get nodes
-  %[3]s kubectl moorage nodes      # with kubectl-moorage in $PATH: make bin/kubectl-moorage
+  %[3]s kubectl moorage nodes      # after make bin/kubectl-moorage
   %[3]s fault --help               # have the disk service fail
 `, cluster.Dir(), cluster.Kubeconfig(), os.Args[0])
 		select {
