@@ -173,9 +173,19 @@ func TestThousandNodesFiltered(t *testing.T) {
 // milliseconds.
 func (b *tab) framesOf(do func()) []float64 {
 	b.t.Helper()
-	b.do(chromedp.Evaluate(`window.frameTimes = []; window.counting = true; (function next(at) { frameTimes.push(at); if (counting) requestAnimationFrame(next); })(performance.now())`, nil))
+	b.do(chromedp.Evaluate(`(times => {
+		window.frameTimes = times;
+		(function next(at) {
+			if (window.frameTimes !== times) return;
+			times.push(at);
+			requestAnimationFrame(next);
+		})(performance.now());
+	})([])`, nil))
 	do()
-	return eval[[]float64](b, `(counting = false, frameTimes.slice(2).map((at, i) => at - frameTimes[i + 1]))`)
+	return eval[[]float64](b, `(times => {
+		window.frameTimes = null;
+		return times.slice(2).map((at, i) => at - times[i + 1]);
+	})(frameTimes)`)
 }
 
 // BenchmarkFrames measures how far apart frames are while a map of 1,000 nodes with 40 slots
