@@ -99,6 +99,9 @@ func TestPair(t *testing.T) {
 	b.do(chromedp.Evaluate(inFrame(1, `document.querySelector('#panel .chain a').click()`), nil))
 	b.wait(inFrame(1, `document.getElementById('panel-title')?.innerText.includes('pv-vol-db')`))
 	b.accessible("two recordings")
+	if left := eval[float64](b, inFrame(0, `document.documentElement.clientHeight - document.getElementById('map').getBoundingClientRect().bottom`)); left < 0 || left > 40 {
+		t.Errorf("the map of a side ends %.0f pixels above the end of its frame", left)
+	}
 	b.do(chromedp.Focus("#time-at", chromedp.ByQuery), chromedp.KeyEvent(kb.Home))
 	b.shows("#about", "A pod moves")
 	b.do(chromedp.Click("#time-play", chromedp.ByQuery))
