@@ -3,7 +3,7 @@
 // Web measures the page of kubectl moorage web in a real browser, and stores the result: how
 // far apart frames are while a map of 1,000 nodes with 40 slots is scrolled.
 //
-//	make bench-web OUT=test/bench/results/web.json
+//	make bench-web OUT=test/bench/web/results/web.json
 package main
 
 import (
