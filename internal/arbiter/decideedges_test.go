@@ -142,3 +142,71 @@ func TestGhostIsNotDecidedOn(t *testing.T) {
 		}
 	}
 }
+
+// Who has a volume comes before who merely lives at a node, and these before those who ask;
+// of several the first.
+func TestBlockedAt(t *testing.T) {
+	asks := func(name string, n ledger.NodeName) ledger.Event { return asksAt(name, ledger.TypeManual, n) }
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		facts  []ledger.Event
+		want   ledger.NodeName
+	}{
+		"nobody":                     {"", nil, ""},
+		"somebody asks":              {"", []ledger.Event{asks("a", "well")}, "well"},
+		"two ask":                    {"", []ledger.Event{asks("a", "dead"), asks("b", "well")}, "dead"},
+		"who asks itself":            {"", []ledger.Event{asks("r", "well")}, ""},
+		"one asks, and one lives":    {"", []ledger.Event{asks("a", "dead"), dataAt("q", "well", ledger.PodLive)}, "well"},
+		"two live, and one has it":   {"well", []ledger.Event{dataAt("o", "dead", ledger.PodLive), dataAt("q", "well", ledger.PodLive)}, "well"},
+		"one lives, and none has it": {"", []ledger.Event{dataAt("o", "dead", ledger.PodLive)}, "dead"},
+		"one leaves":                 {"well", []ledger.Event{dataAt("q", "well", ledger.PodTerminating)}, ""},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, ledger.Hold{State: ledger.HoldHeld}, append([]ledger.Event{alive}, test.facts...)...)
+		r := needing("d/h")
+		r.Created = 9
+		w := view{snapshot: p.snapshot, request: r, now: auditTime}
+		if got := w.blockedAt(p.volume); got != test.want {
+			t.Errorf("%s: at %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What a hold from before says of another node is in nobody's way where the volume is shared
+// by now, nor where it has the volume here.
+func TestMissingByTheHold(t *testing.T) {
+	lives := dataAt("q", "well", ledger.PodLive)
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		facts  []ledger.Event
+		want   ledger.Code
+	}{
+		"held elsewhere":           {"dead", []ledger.Event{lives}, NodeUnreachable},
+		"elsewhere, and shared":    {"dead", []ledger.Event{lives, sharedDisk}, Attaching},
+		"where nothing of it is":   {"dead", []ledger.Event{lives, alive}, NotGranted},
+		"held here":                {"well", []ledger.Event{lives, alive}, Attaching},
+		"no hold":                  {"dead", []ledger.Event{lives, alive, ledger.HoldGone{Volume: disk}}, Attaching},
+		"the node here is fenced":  {"dead", []ledger.Event{lives, nodeAs("well", outOfOrder)}, NodeFenced},
+		"attached, not yet listed": {"well", []ledger.Event{lives, alive, madeAt("well")}, NotReported},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, ledger.Hold{State: ledger.HoldHeld}, test.facts...)
+		got := Arbiter{}.missing(p.snapshot, p.volume, p.at("well"), auditTime)
+		if len(got) == 0 || got[0].Code != test.want {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+}
+
+// There is nothing to do about a volume that nobody knows, or that does not exist yet.
+func TestPlanOfWhatIsNotThere(t *testing.T) {
+	unbound := ledger.UnboundClaim("d", "u")
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.StorageClass{Name: "c", Version: "1", Driver: "d"},
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "c"}, dataAt("q", "well", ledger.PodLive))
+	if p.snapshot.Volume(unbound) == nil {
+		t.Fatal("nothing stands for the claim")
+	}
+	for _, v := range []ledger.VolumeID{{Driver: "d", Handle: "unknown"}, unbound} {
+		if plan := (Arbiter{}).Plan(p.snapshot, v, auditTime); len(plan.Steps) > 0 || plan.Apart || !plan.Recheck.IsZero() {
+			t.Errorf("of %s: %+v", v, plan)
+		}
+	}
+}
