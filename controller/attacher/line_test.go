@@ -23,7 +23,10 @@ func TestLine(t *testing.T) {
 	l.join("a2", "c") // it waits already, whosever it is
 	var got []decide.VolumeID
 	for l.len() > 0 {
-		id, _ := l.next()
+		id, ok := l.next()
+		if !ok {
+			t.Fatalf("it is nobody's turn after %q", got)
+		}
 		if got = append(got, id); id == "a1" && len(got) < 9 || id == "c1" && len(got) < 4 {
 			l.join(id, string(id[0]))
 		}

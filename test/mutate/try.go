@@ -45,7 +45,8 @@ type stage struct {
 func stages(seeds int) []*stage {
 	var list []*stage
 	for _, s := range []struct{ folder, run, skip string }{
-		{"internal/ledger", ".", "TestFootprint|TestAbsurd|TestTwin"},
+		{"internal/ledger", ".", "TestFootprint|TestAbsurd|TestTwin|TestHandlesAreASet|TestBooks"},
+		{"internal/ledger", "TestHandlesAreASet|TestBooks", ""},
 		{"internal/ledger", "TestTwin", ""},
 		{"internal/ledger", "TestAbsurd", ""},
 		{"internal/ledger", "TestFootprint", ""},
@@ -65,8 +66,9 @@ func stages(seeds int) []*stage {
 		{"internal/translate", ".", ""},
 		{"internal/report", ".", ""},
 		{"internal/execute", ".", ""},
+		{"controller/attacher", "TestLine", ""},
 		{"controller/attacher", "TestScenarios", ""},
-		{"controller/attacher", ".", "TestScenarios|OverTheWire"},
+		{"controller/attacher", ".", "TestLine|TestScenarios|OverTheWire"},
 	} {
 		list = append(list, &stage{folder: s.folder, name: s.folder + " " + s.run, args: []string{"-test.failfast", "-test.short", "-test.run=" + s.run, "-test.skip=" + s.skip}})
 	}
@@ -88,7 +90,7 @@ func (s *stage) concerns(file string) bool {
 
 // pure says whether a stage's tests depend on no clock.
 func (s *stage) pure() bool {
-	return s.name == "controller/attacher TestScenarios" || strings.HasPrefix(s.folder, "test/sim") || slices.ContainsFunc(targets, func(t target) bool { return t.folder == s.folder })
+	return s.name == "controller/attacher TestScenarios" || strings.HasPrefix(s.folder, "test/sim") || slices.ContainsFunc(targets, func(t target) bool { return t.folder == s.folder && t.files == nil })
 }
 
 // lab builds and runs tests with a mutant in the code.
