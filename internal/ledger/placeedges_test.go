@@ -580,3 +580,25 @@ func TestDoubtEndsWhereTheHoldMoves(t *testing.T) {
 		}
 	}
 }
+
+// What a snapshot says stays as it was, whatever comes to be known after it.
+func TestSnapshotsStayAsTheyWere(t *testing.T) {
+	v, key := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}
+	l := New()
+	for _, e := range []Event{
+		PersistentVolume{Name: "pv", Version: "1", Volume: v}, Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true},
+		proofNode("n", "1"), HoldSeen{v, Hold{Version: "1", Node: "n"}},
+	} {
+		l.Apply(start, e)
+	}
+	s := l.Snapshot()
+	for _, e := range []Event{
+		PersistentVolume{Name: "pv", Version: "2", Volume: v}, Claim{Key: key, UID: "c", Version: "2", PersistentVolume: "pv", Bound: true},
+		proofNode("n", "2"), HoldSeen{v, Hold{Version: "2", Node: "n"}},
+	} {
+		l.Apply(start, e)
+	}
+	if got := s.PersistentVolume("pv").Version + s.Claim(key).Version + s.Node("n").Version + s.Volume(v).Hold.Version; got != "1111" {
+		t.Errorf("the versions of PersistentVolume, claim, node and hold are %s", got)
+	}
+}
