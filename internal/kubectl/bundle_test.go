@@ -45,7 +45,9 @@ func ask(t *testing.T, file string, style *screen.Style, args ...string) (stdout
 	return out.String(), errs.String(), code
 }
 
-// Every command that only reads says of a bundle what it says of the cluster.
+// Every command that only reads says of a bundle what it says of the cluster. Clusters
+// that are seen in part are left out: who may list one namespace's pods names it to each
+// command, and not to the bundle.
 func TestBundleAnswersAsTheCluster(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -56,6 +58,9 @@ func TestBundleAnswersAsTheCluster(t *testing.T) {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "forbid")); err == nil {
+			continue
 		}
 		server, now := load(t, filepath.Dir(path))
 		file := bundled(t, server, now)

@@ -100,7 +100,22 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	if strings.HasPrefix(filepath.Base(folder), "stock") {
 		server.Intercept(withoutMoorage)
 	}
+	if raw, err := os.ReadFile(filepath.Join(folder, "forbid")); err == nil {
+		server.Intercept(forbidden(strings.Split(strings.TrimSpace(string(raw)), "\n")))
+	}
 	return server, now
+}
+
+// forbidden has a server refuse the lists that a folder's file "forbid" names: a resource
+// on each line.
+func forbidden(resources []string) func(apitest.Request, func()) error {
+	return func(r apitest.Request, serve func()) error {
+		if r.Verb == "list" && slices.Contains(resources, strings.TrimSpace(r.Resource+" "+r.Name)) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", nil)
+		}
+		serve()
+		return nil
+	}
 }
 
 // withoutMoorage has a server serve none of Moorage's kinds.

@@ -20,7 +20,8 @@ type Orphan struct {
 }
 
 // Orphans lists the attachments that have lost their node, their volume, or
-// were never Moorage's: it reports them and leaves them alone.
+// were never Moorage's: it reports them and leaves them alone. An object that can't be
+// seen is not one that is gone: its attachments are no orphans.
 func (w *World) Orphans() []Orphan {
 	var list []Orphan
 	for v := range w.Snapshot.Volumes() {
@@ -39,16 +40,18 @@ func (w *World) Orphans() []Orphan {
 func (w *World) orphaned(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (message, fix string) {
 	node := w.Snapshot.Node(p.Node)
 	switch {
+	case !v.ID.IsReal() && w.unseen("persistentvolumes"):
+		return "", ""
 	case !v.ID.IsReal():
 		return fmt.Sprintf("its PersistentVolume %s does not exist", va.PersistentVolume),
 			"Detach the volume with the storage's own tools if it still is attached, then delete the VolumeAttachment."
 	case !va.Own():
 		return "its name is not the one that its volume and node lead to: somebody else made it, and no kubelet looks for it",
 			"Find its maker in metadata.managedFields, and have them delete it."
-	case node == nil || !node.Exists:
+	case (node == nil || !node.Exists) && !w.unseen("nodes"):
 		return fmt.Sprintf("its node %s does not exist: it counts as unreachable, and the volume as in use, until forceDetach.afterPodGone is over", p.Node),
 			"If the machine is gone for certain and the volume is needed at once, delete the VolumeAttachment."
-	case !w.Snapshot.AttachRequired(v.ID.Driver):
+	case !w.Snapshot.AttachRequired(v.ID.Driver) && !w.unseen("csidrivers.storage.k8s.io"):
 		return fmt.Sprintf("driver %s needs no attachments any more", v.ID.Driver), "Delete the VolumeAttachment."
 	}
 	return "", ""
