@@ -62,8 +62,8 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 }
 
 // safeAdvice is what to do about a reason. A command that ends pods is given only
-// for the node of the reason, only where that node is not ready, and with the
-// check that its machine is off.
+// for the node of the reason, only where that node is seen to be not ready, and with
+// the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
 	advice := w.advice[code]
 	if code != arbiter.NodeUnreachable {
@@ -73,14 +73,16 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	switch {
 	case node == "":
 		return "Find the node that is not ready: kubectl get nodes"
-	case object == nil && !w.unseen("nodes"):
+	case object == nil && w.unseen("nodes"):
+		return askFor("nodes")
+	case object == nil:
 		return fmt.Sprintf("The node %s is gone from the API: make sure that its machine is off, then see docs/operate/troubleshooting.md", node)
-	case object != nil && w.isReady(ledger.NodeName(node)):
+	case w.isReady(ledger.NodeName(node)):
 		if outOfService(object) {
 			return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, then remove the taint: %s", node, untaint(node))
 		}
 		return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, and don't taint it", node)
-	case object != nil && outOfService(object):
+	case outOfService(object):
 		return fmt.Sprintf("%s has the taint %s: Moorage detaches as soon as its evidence is complete", node, corev1.TaintNodeOutOfService)
 	}
 	return fmt.Sprintf("First see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
@@ -104,7 +106,7 @@ func (w *World) podsAt(node string) string {
 			n++
 		}
 	}
-	if w.unseen("pods") {
+	if w.partUnseen("pods") {
 		return ". It ends every pod there; how many can't be seen"
 	}
 	if n == 0 {

@@ -4,6 +4,7 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,6 +127,11 @@ func (w *World) unseen(resource string) bool {
 		}
 	}
 	return false
+}
+
+// partUnseen says whether a kind could not be listed in some namespaces, or in any.
+func (w *World) partUnseen(resource string) bool {
+	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource })
 }
 
 // componentCause says that what a volume waits for can't happen, because the

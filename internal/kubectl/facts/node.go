@@ -16,6 +16,9 @@ import (
 type Slots struct {
 	Node  string `json:"node"`
 	Ready bool   `json:"ready"`
+	// NotVisible: nodes may not be listed. Whether this one is ready is not known, and
+	// Ready is true.
+	NotVisible bool `json:"notVisible,omitempty"`
 	// Cordoned and OutOfService say what keeps new pods away: spec.unschedulable, and
 	// the taint node.kubernetes.io/out-of-service.
 	Cordoned     bool   `json:"cordoned,omitempty"`
@@ -80,6 +83,8 @@ func (w *World) ListSlots() []Slots {
 type NodeState struct {
 	Node  string `json:"node"`
 	Ready bool   `json:"ready"`
+	// NotVisible: as of Slots.
+	NotVisible bool `json:"notVisible,omitempty"`
 	// Since is when it was last seen to become not ready.
 	Since        time.Time `json:"since,omitzero"`
 	Cordoned     bool      `json:"cordoned,omitempty"`
@@ -104,7 +109,8 @@ func (w *World) nodeState(name ledger.NodeName) NodeState {
 	out := NodeState{Node: string(name), Ready: w.isReady(name), Since: w.notReadySince(name)}
 	object := w.nodes[name]
 	if object == nil {
-		out.Missing = !w.unseen("nodes")
+		out.NotVisible = w.unseen("nodes")
+		out.Ready, out.Missing = out.NotVisible, !out.NotVisible
 		return out
 	}
 	out.Cordoned, out.OutOfService = object.Spec.Unschedulable, outOfService(object)
@@ -186,7 +192,7 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 		Node: string(n.Name), Driver: d.Name, Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
 	}
 	state := w.nodeState(n.Name)
-	out.Ready, out.Cordoned, out.OutOfService = state.Ready, state.Cordoned, state.OutOfService
+	out.Ready, out.NotVisible, out.Cordoned, out.OutOfService = state.Ready, state.NotVisible, state.Cordoned, state.OutOfService
 	for _, v := range volumes {
 		switch v.Slot {
 		case slotUsed:

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,10 +69,7 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 
 func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if resource := w.hidden(r.Code); resource != "" {
-		return Reason{
-			Code: NotVisible, Message: "where its volume is can't be told: you may not list " + resource,
-			Do: "Ask for the right to read them, docs/kubectl.md has a ClusterRole: kubectl auth can-i list " + resource,
-		}
+		return notVisible(r.Code, r.Node, resource)
 	}
 	reason := Reason{
 		Code: string(r.Code), Message: w.message(r), Node: string(r.Node),
@@ -88,6 +86,22 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 // be read. It is this program's own: nothing is known to be wrong.
 const NotVisible = "NotVisible"
 
+// notVisible stands for a reason that can't be told without a resource.
+func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason {
+	what := "where its volume is"
+	if code == arbiter.NodeUnreachable && node != "" {
+		what = fmt.Sprintf("whether %s is ready", node)
+	}
+	return Reason{
+		Code: NotVisible, Message: what + " can't be told: you may not list " + resource, Node: string(node), Do: askFor(resource),
+	}
+}
+
+// askFor is what to do about a resource that may not be listed.
+func askFor(resource string) string {
+	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: kubectl auth can-i list " + resource
+}
+
 // hidden is the resource without which a reason can't be told from an object that
 // may not be read; empty where it could be listed.
 func (w *World) hidden(code ledger.Code) string {
@@ -96,6 +110,7 @@ func (w *World) hidden(code ledger.Code) string {
 		arbiter.ClaimMissing:        "persistentvolumeclaims",
 		arbiter.NodeMissing:         "nodes",
 		arbiter.NotReported:         "nodes",
+		arbiter.NodeUnreachable:     "nodes",
 		arbiter.DriverNotRegistered: "csinodes.storage.k8s.io",
 		arbiter.Attaching:           "volumeattachments.storage.k8s.io",
 	}[code]

@@ -187,6 +187,11 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	}
 	if h.Reason != "" {
 		node, until := w.concern(v)
+		if resource := w.hidden(h.Reason); resource != "" {
+			unseen := notVisible(h.Reason, ledger.NodeName(node), resource)
+			out.Reason = &unseen
+			return
+		}
 		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: node, Until: until, Changes: w.advice[h.Reason].Changes, Do: w.safeAdvice(h.Reason, node)}
 		for _, c := range w.holds[v.ID].Status.Conditions {
 			if c.Reason == string(h.Reason) {
@@ -208,7 +213,7 @@ func (w *World) concern(v *ledger.Volume) (node string, until time.Time) {
 
 // gone says whether a pod that a hold names is known not to exist any more.
 func (w *World) gone(r ledger.Requester) bool {
-	return !r.Ticket && w.pods[r.UID] == nil && !slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == "pods" })
+	return !r.Ticket && w.pods[r.UID] == nil && !w.partUnseen("pods")
 }
 
 // describeWaiting lists who wants the volume and is neither holder nor next:

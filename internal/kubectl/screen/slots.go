@@ -69,6 +69,9 @@ func taken(x facts.Slots) string {
 // notesOf is what else there is to know of a row, what matters most first.
 func notesOf(x facts.Slots) []string {
 	var notes []string
+	if x.NotVisible {
+		notes = append(notes, "node can't be seen")
+	}
 	if !x.Ready {
 		notes = append(notes, "node not ready")
 	}
