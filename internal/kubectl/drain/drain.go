@@ -3,7 +3,7 @@
 // Package drain is kubectl moorage drain-plan: where the volumes of a node
 // could go, before it is drained.
 //
-// Reads: everything the ledger is made of. Decides: nothing. Writes: nothing.
+// Reads: everything the ledger is made of, and Leases. Decides: nothing. Writes: nothing.
 package drain
 
 import (
@@ -28,7 +28,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Use: "drain-plan NODE", Short: "Say whether a node's volumes can go elsewhere, and which pod would wait and why",
 		Long: "Say whether the volumes of a node's pods can go elsewhere, and which pod would wait and why. Nothing is changed.\n\n" +
 			"Volumes, node selectors and affinity, and taints are looked at; CPU, memory, pod affinity and disruption budgets are not.\n\n" +
-			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait or the node is not ready, 1 when nothing could be said.",
+			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait, the node is not ready, a component is down, or it can't be told, 1 when nothing could be said.",
 		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 &&\n  kubectl drain worker-1 --ignore-daemonsets\n\n" +
 			"  # Wait until it may be drained\n  kubectl moorage drain-plan worker-1 --watch &&\n  kubectl drain worker-1 --ignore-daemonsets",
 		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
@@ -45,10 +45,11 @@ func NewCommand(b *command.Base) *cobra.Command {
 			if watch {
 				return p.follow(cmd.Context())
 			}
-			_, w, err := b.Read(cmd.Context())
+			c, w, err := b.Read(cmd.Context())
 			if err != nil {
 				return err
 			}
+			c.ReadEvidence(cmd.Context(), w, nil)
 			return p.plan(w, b.Streams.Out)
 		},
 	}
@@ -75,7 +76,7 @@ func (p *planner) plan(w *facts.World, out io.Writer) error {
 	} else {
 		err = screen.DrainPlan(out, p.base.Style(), plan, w.Now)
 	}
-	if err == nil && (plan.Waits > 0 || plan.Dead) {
+	if err == nil && !plan.Clear() {
 		err = &command.ExitError{Code: command.ExitFindings}
 	}
 	return err
@@ -92,6 +93,7 @@ func (p *planner) follow(ctx context.Context) error {
 	}
 	last := ""
 	err = c.Follow(ctx, func(w *facts.World) error {
+		c.ReadEvidence(ctx, w, nil)
 		var text bytes.Buffer
 		ended := p.plan(w, &text)
 		if findings := (*command.ExitError)(nil); ended != nil && !errors.As(ended, &findings) {

@@ -31,9 +31,19 @@ type DrainPlan struct {
 	Stuck []Volume `json:"stuck,omitempty"`
 	// Dead: the node is not ready, so that nothing is unmounted there. Do is what to
 	// do about it, empty where it is out of service.
-	Dead   bool     `json:"notReady,omitempty"`
-	Do     string   `json:"do,omitempty"`
+	Dead bool   `json:"notReady,omitempty"`
+	Do   string `json:"do,omitempty"`
+	// NotVisible are the resources that may not be listed: whether pods that could go
+	// elsewhere by what is seen can do so is not known.
+	NotVisible []string `json:"notVisible,omitempty"`
+	// Down are the components without which no pod gets its volumes elsewhere.
+	Down   []Cause  `json:"down,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
+}
+
+// Clear says whether nothing is known or unseen that stands in the way of a drain.
+func (p *DrainPlan) Clear() bool {
+	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
 }
 
 // DrainPod is one pod of the node.
@@ -43,6 +53,8 @@ type DrainPod struct {
 	Volumes   []string `json:"volumes"`
 	// To is the node that would suit its volumes best; empty when it would wait.
 	To string `json:"to,omitempty"`
+	// NotVisible: whether it would wait can't be told.
+	NotVisible bool `json:"notVisible,omitempty"`
 	// Note says what else is worth knowing, such as that nobody makes it again.
 	Note string `json:"note,omitempty"`
 	// Nodes are the nodes and why none will do, for one that would wait.
@@ -54,7 +66,7 @@ type DrainPod struct {
 // best. Pods of DaemonSets and mirror pods stay, as kubectl drain leaves them.
 func (w *World) DrainPlan(node string) DrainPlan {
 	after, moved := w.drained(node)
-	out := DrainPlan{Node: node, Unseen: w.Unseen}
+	out := DrainPlan{Node: node, Unseen: w.Unseen, NotVisible: w.mayNotList()}
 	var tried ledger.Delta
 	for _, pod := range moved {
 		snapshot := after.Snapshot.With(&tried)
@@ -67,17 +79,55 @@ func (w *World) DrainPlan(node string) DrainPlan {
 		if to := after.best(snapshot, request, plan.Nodes); to != "" {
 			plan.To, plan.Nodes = to, nil
 			tried.Add(string(pod.UID), ledger.NodeName(to))
-		} else {
+		} else if plan.NotVisible = anyNotVisible(plan.Nodes); !plan.NotVisible {
 			out.Waits++
 		}
 		out.Pods = append(out.Pods, plan)
 	}
+	out.Down = w.downFor(moved)
 	out.Stuck = w.stuck(node)
 	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
 		w.keepAtDeadNode(&out)
 	}
 	out.Answer = answerDrain(&out)
 	return out
+}
+
+// mayNotList are the resources that may not be listed, in some namespaces or any. Those
+// that the cluster does not serve have no objects.
+func (w *World) mayNotList() []string {
+	var list []string
+	for _, u := range w.Unseen {
+		if !u.Missing {
+			list = append(list, u.Resource)
+		}
+	}
+	return list
+}
+
+func anyNotVisible(groups []NodesVerdict) bool {
+	return slices.ContainsFunc(groups, func(g NodesVerdict) bool {
+		return slices.ContainsFunc(g.Reasons, func(r Reason) bool { return r.Code == NotVisible })
+	})
+}
+
+// downFor are the components that are down, and without which pods get no node or no
+// volumes: their schedulers, the controller, and the attachers.
+func (w *World) downFor(pods []*corev1.Pod) []Cause {
+	var list []Cause
+	add := func(c *Cause) {
+		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+			list = append(list, *c)
+		}
+	}
+	for _, p := range pods {
+		add(w.schedulerDown(p, &corev1.PodCondition{}))
+		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
+			add(w.componentCause(&Reason{Code: string(arbiter.Attaching)}, need.Volume.Driver))
+		}
+		add(w.componentCause(&Reason{Code: "NotGranted"}, ""))
+	}
+	return list
 }
 
 // keepAtDeadNode has pods wait whose volumes a node that is not ready does not let
@@ -146,6 +196,7 @@ func (w *World) drained(node string) (*World, []*corev1.Pod) {
 	})
 	objects.Pods = append(objects.Pods, moved...)
 	after := NewWorld(objects, w.Now)
+	after.Unseen = w.Unseen
 	after.draining = node
 	return after, moved
 }
@@ -224,6 +275,8 @@ func answerDead(p *DrainPlan) string {
 	switch {
 	case p.Do == "":
 		return "It is not ready and out of service: its volumes are taken away, and a drain adds nothing."
+	case p.Waits == 0 && len(p.NotVisible) > 0:
+		return "It is not ready, so that a drain ends nothing there. Whether a pod there has a volume that would be missed elsewhere " + cantBeTold(p)
 	case p.Waits == 0:
 		return "It is not ready, so that a drain ends nothing there; no pod there has a volume that would be missed elsewhere."
 	}
@@ -239,12 +292,24 @@ func answerDrain(p *DrainPlan) string {
 		stuck = fmt.Sprintf(" %s there should have left already and can't.", count(n, "volume"))
 	}
 	switch {
+	case p.Waits > 0:
+		return fmt.Sprintf("%d of %s would wait: no other node can take their volumes.", p.Waits, count(len(p.Pods), "pod")) + stuck
+	case len(p.NotVisible) > 0:
+		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + stuck
+	case len(p.Down) > 0:
+		var down []string
+		for _, c := range p.Down {
+			down = append(down, c.Message)
+		}
+		return "Its pods would wait: " + sentence(strings.Join(down, "; ")) + stuck
 	case len(p.Pods) == 0:
 		return "No pod there has a volume that needs an attachment." + stuck
-	case p.Waits == 0 && len(p.Pods) == 1:
+	case len(p.Pods) == 1:
 		return "The volumes of its one pod can go elsewhere." + stuck
-	case p.Waits == 0:
-		return fmt.Sprintf("The volumes of all %s can go elsewhere.", count(len(p.Pods), "pod")) + stuck
 	}
-	return fmt.Sprintf("%d of %s would wait: no other node can take their volumes.", p.Waits, count(len(p.Pods), "pod")) + stuck
+	return fmt.Sprintf("The volumes of all %s can go elsewhere.", count(len(p.Pods), "pod")) + stuck
+}
+
+func cantBeTold(p *DrainPlan) string {
+	return "can't be told: you may not list all " + strings.Join(p.NotVisible, ", ") + "."
 }

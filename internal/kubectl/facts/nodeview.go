@@ -24,6 +24,8 @@ type NodeView struct {
 	Answer string `json:"answer"`
 	Cause  *Cause `json:"cause,omitempty"`
 	Pods   int    `json:"pods"`
+	// PodsNotVisible: pods may not be listed in all namespaces, so that there may be more.
+	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
 	// Terminating are those of the pods that are being deleted.
 	Terminating int     `json:"terminating,omitempty"`
 	Slots       []Slots `json:"slots,omitempty"`
@@ -35,7 +37,7 @@ type NodeView struct {
 // ExplainNode says how a node serves its volumes, and who waits for it.
 func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	name := ledger.NodeName(n.Name)
-	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), Unseen: w.Unseen}
+	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), PodsNotVisible: w.partUnseen("pods"), Unseen: w.Unseen}
 	for _, p := range w.Pods {
 		if p.Spec.NodeName == n.Name && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 			out.Pods++
@@ -110,10 +112,17 @@ func answerNode(x *NodeView) string {
 	case x.Cause != nil:
 		return "is ready, and not all is well: " + sentence(x.Cause.Message)
 	case len(full) > 0:
-		return fmt.Sprintf("is ready, with %s, and full for driver %s.", count(x.Pods, "pod"), strings.Join(full, ", "))
+		return fmt.Sprintf("is ready, with %s, and full for driver %s.", podsOf(x), strings.Join(full, ", "))
 	}
 	if x.Cordoned {
-		return fmt.Sprintf("is ready and cordoned, with %s: no new pod goes there.", count(x.Pods, "pod"))
+		return fmt.Sprintf("is ready and cordoned, with %s: no new pod goes there.", podsOf(x))
 	}
-	return fmt.Sprintf("is ready, with %s, and takes more volumes.", count(x.Pods, "pod"))
+	return fmt.Sprintf("is ready, with %s, and takes more volumes.", podsOf(x))
+}
+
+func podsOf(x *NodeView) string {
+	if x.PodsNotVisible {
+		return count(x.Pods, "pod") + " of those that may be seen"
+	}
+	return count(x.Pods, "pod")
 }

@@ -14,17 +14,25 @@ import (
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
 	answer := green
-	if x.Waits > 0 || x.Dead {
+	if !x.Clear() {
 		answer = yellow
 	}
 	subject := "node " + x.Node
 	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+x.Answer, 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.line(2, "do", x.Do)
+	for _, c := range x.Down {
+		p.line(2, "do", c.Do)
+	}
 	for _, pod := range x.Pods {
 		sign := s.paint(green, "→ "+pod.To)
-		if pod.To == "" {
+		switch {
+		case pod.NotVisible:
+			sign = s.paint(yellow, "? can't be told")
+		case pod.To == "":
 			sign = s.paint(red, "✗ would wait")
+		case len(x.NotVisible) > 0:
+			sign = s.paint(yellow, "→ "+pod.To+", by what can be seen")
 		}
 		p.printf("\n%s  %s\n", s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
 		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
