@@ -127,10 +127,11 @@ func (w *World) storageCause(out *Storage) {
 }
 
 // podsCause is what the first pod that waits for a volume waits for; nil when none
-// does, or it waits for something else.
+// does, or it waits for something else. A pod that lacks a claim does not wait for the
+// one that has its name.
 func podsCause(pods []PodNeed) *Cause {
 	for _, p := range pods {
-		if len(p.Reasons) > 0 && p.Cause != nil && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
+		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(arbiter.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
 			return p.Cause
 		}
 	}

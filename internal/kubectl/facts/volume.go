@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -280,12 +281,18 @@ func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 		}
 		for _, uid := range w.Snapshot.ClaimPods(pv.Claim) {
 			pod, fact := w.pods[uid], w.Snapshot.Pod(uid)
-			if pod != nil && fact != nil && fact.Node == "" && fact.Phase == ledger.PodLive && !w.hasTicket(v, uid) {
+			if pod != nil && fact != nil && fact.Node == "" && fact.Phase == ledger.PodLive && w.needs(fact, v.ID) && !w.hasTicket(v, uid) {
 				list = append(list, pod)
 			}
 		}
 	}
 	return list
+}
+
+// needs says whether a volume is one of a pod's own: of a generic ephemeral volume's
+// claim there may be another of that name.
+func (w *World) needs(p *ledger.Pod, id ledger.VolumeID) bool {
+	return slices.ContainsFunc(arbiter.PodRequest(w.Snapshot, p).Needs, func(n arbiter.Need) bool { return n.Volume == id })
 }
 
 func (w *World) hasTicket(v *ledger.Volume, pod string) bool {
