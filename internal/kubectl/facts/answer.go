@@ -5,6 +5,8 @@ package facts
 import (
 	"fmt"
 	"strings"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
 )
 
 // answer is the whole of a Pod in a sentence or two, to be read after its name.
@@ -25,6 +27,8 @@ func answer(p *Pod) string {
 		return fmt.Sprintf("is being deleted at %s. Its volumes may go elsewhere once its kubelet no longer reports them as in use.", p.Node)
 	case p.Node == "":
 		return answerUnplaced(p)
+	case p.Cause != nil && p.Cause.Code == string(arbiter.NodeMissing):
+		return fmt.Sprintf("may run: there is no node %s, nobody can say whether its machine still runs it, and its volumes count as in use.", p.Node)
 	case !p.NodeReady:
 		return fmt.Sprintf("may run: %s is not ready, nobody can say whether it still runs there, and its volumes count as in use.", p.Node)
 	case p.Phase == "Running":

@@ -5,8 +5,10 @@ package facts
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -23,7 +25,7 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	if node == nil {
 		return &Cause{Of: OfNode, Code: string(arbiter.NodeMissing),
 			Message: fmt.Sprintf("it is bound to %s, and there is no such node", name),
-			Do:      fmt.Sprintf("If the machine is gone for good, delete the pod: kubectl delete pod -n %s %s. Its controller makes another one", p.Namespace, p.Name)}
+			Do:      fmt.Sprintf("If the machine is gone for good, delete the pod: kubectl delete pod -n %s %s. %s", p.Namespace, p.Name, whoMakesAnother(p))}
 	}
 	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(name)),
 		Message: fmt.Sprintf("its node %s is not ready, so that nothing starts or ends there", name),
@@ -36,6 +38,32 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 	return c
 }
 
+// whoMakesAnother says who makes a pod again when it is gone.
+func whoMakesAnother(p *corev1.Pod) string {
+	if metav1.GetControllerOf(p) == nil {
+		return "No controller makes it again: create it anew where it is still needed"
+	}
+	return "Its controller makes another one"
+}
+
+// kubeletLives says whether a node is not ready by its kubelet's own word: it ends pods
+// and unmounts. Of a kubelet that is not heard of, Ready is Unknown.
+func kubeletLives(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionFalse
+	})
+}
+
+// deletedAt is when a pod's deletion was asked for: its deletionTimestamp is when its
+// grace period ends.
+func deletedAt(p *corev1.Pod) time.Time {
+	at := p.DeletionTimestamp.Time
+	if p.DeletionGracePeriodSeconds != nil {
+		at = at.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return at
+}
+
 // terminatingCause says why a pod that is being deleted does not go: its node is
 // gone or not ready, so that no kubelet ends it. Nil where the kubelet can.
 func (w *World) terminatingCause(p *corev1.Pod) *Cause {
@@ -43,7 +71,7 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
 		return nil
 	}
-	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Since: p.DeletionTimestamp.Time}
+	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Since: deletedAt(p)}
 	node := w.Node(name)
 	switch {
 	case node == nil:
@@ -53,9 +81,15 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready and has the taint %s: Kubernetes' pod garbage collector deletes it within a minute, and it can be replaced then",
 			p.Name, name, corev1.TaintNodeOutOfService)
 		c.Do = "If it stays, see that kube-controller-manager runs"
+	case kubeletLives(node):
+		return nil // its kubelet ends it
 	default:
-		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: a StatefulSet can't replace it until %s is back, or has the taint %s",
-			p.Name, name, name, corev1.TaintNodeOutOfService)
+		meanwhile := "no kubelet ends it, and its volumes count as in use"
+		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "StatefulSet" {
+			meanwhile = "a StatefulSet can't replace it"
+		}
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: %s until %s is back, or has the taint %s",
+			p.Name, name, meanwhile, name, corev1.TaintNodeOutOfService)
 		c.Do = w.safeAdvice(arbiter.NodeUnreachable, name)
 	}
 	return c
@@ -84,6 +118,9 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 		return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, and don't taint it", node)
 	case outOfService(object):
 		return fmt.Sprintf("%s has the taint %s: Moorage detaches as soon as its evidence is complete", node, corev1.TaintNodeOutOfService)
+	}
+	if kubeletLives(object) {
+		return fmt.Sprintf("%s is not ready by its kubelet's own word, which still ends pods and unmounts: don't taint it. See why: kubectl describe node %s", node, node)
 	}
 	return fmt.Sprintf("First see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
 		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", node, node, corev1.TaintNodeOutOfService, w.podsAt(node))

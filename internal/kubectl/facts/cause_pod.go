@@ -46,7 +46,7 @@ func finishedCause(p *corev1.Pod) *Cause {
 	c := &Cause{Of: OfContainer, Code: "Failed", Message: "it has failed", Do: fmt.Sprintf("Read what it said: kubectl logs -n %s %s", p.Namespace, p.Name)}
 	if p.Status.Reason != "" {
 		c.Of, c.Code, c.Message = OfNode, p.Status.Reason, fmt.Sprintf("it has failed (%s): %s", p.Status.Reason, shortened(p.Status.Message, "the kubelet ended it"))
-		c.Do = "Its controller makes another one; what is left of it can be deleted"
+		c.Do = whoMakesAnother(p) + "; what is left of it can be deleted"
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {

@@ -18,6 +18,8 @@ type NodeView struct {
 	Ready bool   `json:"ready"`
 	// Cordoned: no new pod goes there.
 	Cordoned bool `json:"cordoned,omitempty"`
+	// KubeletLives: it is not ready by its kubelet's own word, which still ends pods.
+	KubeletLives bool `json:"kubeletLives,omitempty"`
 	// Since is when it was last seen to become not ready.
 	Since time.Time `json:"since,omitzero"`
 	// Answer is the whole in a sentence that begins after its name.
@@ -37,7 +39,7 @@ type NodeView struct {
 // ExplainNode says how a node serves its volumes, and who waits for it.
 func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	name := ledger.NodeName(n.Name)
-	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), PodsNotVisible: w.partUnseen("pods"), Unseen: w.Unseen}
+	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), PodsNotVisible: w.partUnseen("pods"), KubeletLives: kubeletLives(n), Unseen: w.Unseen}
 	for _, p := range w.Pods {
 		if p.Spec.NodeName == n.Name && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 			out.Pods++
@@ -101,6 +103,9 @@ func answerNode(x *NodeView) string {
 	switch {
 	case !x.Ready && x.Terminating > 0:
 		text := fmt.Sprintf("is not ready: %s Terminating there, and a StatefulSet can't replace such a pod", countVerb(x.Terminating, "pod"))
+		if x.KubeletLives {
+			text = fmt.Sprintf("is not ready, by its kubelet's own word: %s Terminating there, and its kubelet ends such a pod", countVerb(x.Terminating, "pod"))
+		}
 		if len(x.Kept) > 0 {
 			text += fmt.Sprintf("; %s can't leave it", count(len(x.Kept), "volume"))
 		}
