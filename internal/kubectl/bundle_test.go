@@ -163,11 +163,16 @@ func TestBundleSaysWhatIsServed(t *testing.T) {
 func TestBundleKeepsFlags(t *testing.T) {
 	const flag = "--controllers=*,-persistentvolume-attach-detach-controller"
 	server, now := load(t, "testdata/handover")
-	for name, labels := range map[string]map[string]string{
-		"kube-controller-manager": {"component": "kube-controller-manager"}, "moorage-controller": {"app.kubernetes.io/part-of": "moorage"}, "app": nil,
+	own, manager := map[string]string{"app.kubernetes.io/part-of": "moorage"}, map[string]string{"component": "kube-controller-manager"}
+	for _, p := range []struct {
+		namespace, name string
+		labels          map[string]string
+	}{
+		{"kube-system", "kube-controller-manager", manager}, {"moorage-system", "moorage-controller", own}, {"moorage-system", "app", nil},
+		{"a-tenant", "its-manager", manager}, {"a-tenant", "its-controller", own},
 	} {
 		server.Put("pods", &corev1.Pod{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", Labels: labels},
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: p.namespace, Labels: p.labels},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i", Args: []string{flag}}}},
 		})
 	}

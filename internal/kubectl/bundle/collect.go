@@ -91,7 +91,9 @@ type collector struct {
 	client rest.Interface
 	to     *archive.Writer
 	about  archive.About
-	// pods are Moorage's, whose logs are read.
+	// home is the namespace in which Moorage is installed, and pods are those of its own,
+	// whose logs are read.
+	home string
 	pods []unstructured.Unstructured
 	tell func(format string, args ...any)
 }
@@ -104,7 +106,7 @@ func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, t
 		return fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	taken := c.Clock().UTC().Truncate(time.Second)
-	x := &collector{client: c.Kube.Discovery().RESTClient(), to: archive.NewWriter(to, taken), tell: tell,
+	x := &collector{client: c.Kube.Discovery().RESTClient(), to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx),
 		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
 	if err := x.add(archive.DiscoveryFile("/version"), raw); err != nil {
 		return err
@@ -272,11 +274,11 @@ func writersMatter(r resource) bool {
 // take returns an object as the archive has it, without what may be secret. Moorage's own
 // pods are remembered.
 func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
-	archive.Redact(o.Object, facts.FlagsMatter(o.GetLabels()))
+	archive.Redact(o.Object, facts.FlagsMatter(&o, x.home))
 	if !writersMatter(r) {
 		o.SetManagedFields(nil)
 	}
-	if r.Resource == "pods" && o.GetLabels()[v1alpha1.LabelPartOf] == v1alpha1.PartOf {
+	if r.Resource == "pods" && facts.Own(&o, x.home) {
 		x.pods = append(x.pods, o)
 	}
 	return o.Object

@@ -54,7 +54,7 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		world = c.world(feeds, first.Unseen)
+		world = c.world(feeds, first)
 		pause = max(settle, idle*time.Since(began))
 	}
 }
@@ -114,8 +114,8 @@ func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	return metav1.NamespaceAll, true
 }
 
-func (c *Cluster) world(feeds []cache.SharedInformer, unseen []facts.Unseen) *facts.World {
-	var objects facts.Objects
+func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World) *facts.World {
+	objects := facts.Objects{Home: first.Home}
 	for _, feed := range feeds {
 		for _, object := range feed.GetStore().List() {
 			if o, ok := object.(runtime.Object); ok {
@@ -126,6 +126,6 @@ func (c *Cluster) world(feeds []cache.SharedInformer, unseen []facts.Unseen) *fa
 		}
 	}
 	w := facts.NewWorld(objects, c.Clock())
-	w.Unseen = unseen
+	w.Unseen = first.Unseen
 	return w
 }

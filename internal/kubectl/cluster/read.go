@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -24,6 +26,8 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	results := []result{c.read(ctx, tickets)}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
+	var home string
+	wait.Go(func() { home = c.Home(ctx) })
 	for _, k := range others {
 		wait.Go(func() {
 			r := c.read(ctx, k)
@@ -33,7 +37,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 		})
 	}
 	wait.Wait()
-	var objects facts.Objects
+	objects := facts.Objects{Home: home}
 	var unseen []facts.Unseen
 	for _, k := range kinds() { // in the order of the kinds, whatever came first
 		for _, r := range results {
@@ -54,6 +58,17 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	w := facts.NewWorld(objects, c.Clock())
 	w.Unseen = unseen
 	return w, nil
+}
+
+// Home is the namespace in which Moorage is installed, as facts.Home tells it: the default
+// one where the ClusterRoleBinding may not be read.
+func (c *Cluster) Home(ctx context.Context) string {
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", v1alpha1.ControllerName).String()}
+	list, err := c.Kube.RbacV1().ClusterRoleBindings().List(ctx, options)
+	if err != nil {
+		return facts.DefaultHome
+	}
+	return facts.Home(list.Items)
 }
 
 // result is what became of one kind's list.

@@ -23,6 +23,9 @@ type Objects struct {
 	Tickets           []*v1alpha1.VolumeTicket
 	Holds             []*v1alpha1.VolumeHold
 	Policies          []*v1alpha1.AttachPolicy
+	// Home is the namespace in which Moorage is installed; see Home. Empty means
+	// DefaultHome.
+	Home string
 }
 
 // Add puts an object into the list of its kind; false for a kind that nothing

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -56,14 +55,14 @@ func NewWorld(o Objects, now time.Time) *World {
 		advice: readAdvice(),
 	}
 	l := ledger.New()
-	if forceOff(o.Pods) {
+	w.Arbiter.Cooperative = strings.HasPrefix(w.Reporter().Manager, kubeControllerManager)
+	if w.forceOff() {
 		l.Apply(now, ledger.NoForceOnTimeout{})
 	}
 	w.takeStorage(l)
 	w.takeNodes(l)
 	w.takeUsers(l)
 	w.Snapshot = l.Snapshot()
-	w.Arbiter.Cooperative = strings.HasPrefix(w.Reporter().Manager, kubeControllerManager)
 	return w
 }
 
@@ -153,36 +152,6 @@ func (w *World) PodFact(p *corev1.Pod) *ledger.Pod {
 // NeedsAttachment says whether any volume of a pod needs an attachment.
 func (w *World) NeedsAttachment(p *corev1.Pod) bool {
 	return arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Attachable(w.Snapshot)
-}
-
-// kubeControllerManager is the field manager of the attach/detach controller:
-// kube-controller-manager's user agent begins so.
-const kubeControllerManager = "kube-controller-manager"
-
-// FlagsMatter says whether pods with these labels run a component by whose flags it is
-// decided what is said: Moorage's own, and the attach/detach controller.
-func FlagsMatter(labels map[string]string) bool {
-	return labels[v1alpha1.LabelPartOf] == v1alpha1.PartOf || labels["component"] == kubeControllerManager
-}
-
-// forceOff says whether the controller that detaches runs with the flag by which
-// no time forces a detach: Moorage's, or the attach/detach controller where its
-// pods can be seen.
-func forceOff(pods []*corev1.Pod) bool {
-	for _, p := range pods {
-		if !FlagsMatter(p.Labels) {
-			continue
-		}
-		for _, c := range p.Spec.Containers {
-			for _, arg := range slices.Concat(c.Command, c.Args) {
-				value, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "disable-force-detach-on-timeout")
-				if ok && (value == "" || value == "=true") {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // Reporter is who writes node.status.volumesAttached, as the API server's

@@ -40,7 +40,7 @@ func NewAttachCommand(b *command.Base) *cobra.Command {
 	}
 	o.add(cmd)
 	cmd.Flags().DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket")
-	cmd.Flags().StringVar(&o.ownNamespace, "moorage-namespace", "moorage-system", "Moorage's own namespace, where the ticket of a volume without a claim is made")
+	cmd.Flags().StringVar(&o.ownNamespace, "moorage-namespace", facts.DefaultHome, "Moorage's own namespace, where the ticket of a volume without a claim is made")
 	return cmd
 }
 
