@@ -3,8 +3,11 @@
 package kubectl_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,5 +48,33 @@ func TestTenantsFlag(t *testing.T) {
 		if (after != before) != counts {
 			t.Errorf("a pod in namespace %s: before\n%safter\n%s", namespace, before, after)
 		}
+	}
+}
+
+// A Lease of the controller's name in a namespace of a tenant's hides nothing from doctor,
+// explain and version.
+func TestTenantsLease(t *testing.T) {
+	server, now := load(t, "testdata/handover")
+	front := discovering(t, server)
+	lease := func(namespace string, renewed time.Time) {
+		at, seconds, holder := metav1.NewMicroTime(renewed), int32(15), "one"
+		server.Put("leases", &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ControllerName},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: &seconds},
+		})
+	}
+	lease("moorage-system", now.Add(-time.Hour))
+	lease("a-tenant", now.Add(time.Hour))
+	if out, _, _ := run(t.Context(), front, now, "doctor"); !strings.Contains(out, "nobody leads moorage-controller") {
+		t.Errorf("doctor does not say that nobody leads:\n%s", out)
+	}
+	server.Put("pods", labelled("a-tenant", "it"))
+	if out, _, _ := run(t.Context(), front, now, "version"); strings.Contains(out, "tenant/image") || strings.Contains(out, "leading") {
+		t.Errorf("version takes a tenant's objects for Moorage's:\n%s", out)
+	}
+	lease("moorage-system", now.Add(-time.Second))
+	server.Put("pods", labelled("moorage-system", "own"))
+	if out, _, _ := run(t.Context(), front, now, "version"); !strings.Contains(out, "tenant/image:1") {
+		t.Errorf("version does not have the image of Moorage's own pod:\n%s", out)
 	}
 }

@@ -9,33 +9,19 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// lease finds a Lease by name outside of kube-node-lease, or nil.
+// lease finds the Lease of a component of Moorage's, or nil.
 func (e *Evidence) lease(name string) *coordinationv1.Lease {
-	for i := range e.Leases.Items {
-		if l := &e.Leases.Items[i]; l.Name == name && l.Namespace != corev1.NamespaceNodeLease {
-			return l
-		}
-	}
-	return nil
+	return facts.Lease(e.Leases.Items, name, facts.Home(e.RoleBinds.Items))
 }
 
-// lapsed says for how long a Lease has been over;
-// zero while somebody leads.
-func (e *Evidence) lapsed(l *coordinationv1.Lease) time.Duration {
-	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
-		return 1
-	}
-	if late := e.now().Sub(l.Spec.RenewTime.Time) - time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second; late > 0 {
-		return late
-	}
-	return 0
-}
+// lapsed says for how long a Lease has been over; zero while somebody leads.
+func (e *Evidence) lapsed(l *coordinationv1.Lease) time.Duration { return facts.Lapsed(l, e.now()) }
 
 func checkController(e *Evidence) []Finding {
 	return e.checkLeader(v1alpha1.ControllerName, "Nothing is granted, attached or detached meanwhile; running pods are untouched.")
@@ -58,6 +44,9 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 	}
 	l := e.lease(name)
 	logs := "kubectl get pods -A -l app.kubernetes.io/part-of=moorage, and the logs of " + name + "."
+	if l == nil && e.RoleBinds.Err != nil {
+		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err) // its namespace is not known
+	}
 	if l == nil {
 		return []Finding{found(Error, "there is no Lease "+name, logs, "%s has never led in this cluster. %s", name, consequence)}
 	}

@@ -94,16 +94,6 @@ func firstTime(e *corev1.Event) time.Time {
 	return eventTime(e)
 }
 
-// lease finds a component's Lease by its name, or nil.
-func (e Evidence) lease(name string) *coordinationv1.Lease {
-	for i := range e.Leases {
-		if e.Leases[i].Name == name {
-			return &e.Leases[i]
-		}
-	}
-	return nil
-}
-
 // leadership is what a component's Lease says.
 type leadership uint8
 
@@ -119,16 +109,12 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	if !w.Evidence.LeasesSeen {
 		return leadUnknown, time.Time{}
 	}
-	l := w.Evidence.lease(name)
-	if l == nil {
+	l := Lease(w.Evidence.Leases, name, w.home())
+	switch {
+	case l == nil:
 		return never, time.Time{}
-	}
-	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
-		return lapsed, time.Time{}
-	}
-	ends := l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second)
-	if w.Now.After(ends) {
-		return lapsed, l.Spec.RenewTime.Time
+	case Lapsed(l, w.Now) > 0:
+		return lapsed, renewedAt(l)
 	}
 	return leads, time.Time{}
 }

@@ -41,7 +41,7 @@ func (w *World) schedulerDown(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 	name := p.Spec.SchedulerName
 	lease := name
 	if name == corev1.DefaultSchedulerName || name == "" {
-		name, lease = corev1.DefaultSchedulerName, "kube-scheduler"
+		name, lease = corev1.DefaultSchedulerName, kubeScheduler
 	}
 	is, since := w.leads(lease)
 	switch {

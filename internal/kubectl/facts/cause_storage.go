@@ -140,9 +140,12 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	switch arbiter.CallOf(codeOf(reason)) {
 	case arbiter.CallAttach, arbiter.CallDetach:
 		if is, since := w.leads(attacherLease(driver)); is == lapsed {
-			return &Cause{Of: OfComponent, Code: "AttacherDown", Since: since,
-				Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
-				Do:      "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
+			message := fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver)
+			if code := codeOf(reason); code == arbiter.AttachFailed || code == arbiter.DetachFailed {
+				message += "; before that: " + reason.Message // the driver's own words
+			}
+			return &Cause{Of: OfComponent, Code: "AttacherDown", Since: since, Message: message,
+				Do: "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
 		}
 	case arbiter.CallNone: // no call of an attacher's is waited for
 	}

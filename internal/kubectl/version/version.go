@@ -14,7 +14,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/report"
 )
@@ -81,16 +81,17 @@ func (v *Versions) ask(ctx context.Context, b *command.Base) {
 	v.Kubernetes = server.GitVersion
 	_, err = c.Kube.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 	v.Installed = err == nil
-	v.Leaders = leaders(ctx, c)
-	v.Images, err = images(ctx, c)
+	home := c.Home(ctx)
+	v.Leaders = leaders(ctx, c, home)
+	v.Images, err = images(ctx, c, home)
 	if err != nil {
 		v.Error = "Moorage's pods can't be listed: " + err.Error()
 	}
 }
 
 // images lists the images of Moorage's pods.
-func images(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
+func images(ctx context.Context, c *cluster.Cluster, home string) ([]string, error) {
+	list, err := c.Kube.CoreV1().Pods(home).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
 	if err != nil {
 		return nil, err
 	}
@@ -104,21 +105,18 @@ func images(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 }
 
 // leaders lists Moorage's components that lead; none where Leases may not be listed.
-func leaders(ctx context.Context, c *cluster.Cluster) []string {
+func leaders(ctx context.Context, c *cluster.Cluster, home string) []string {
 	list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}
-	found := map[string]bool{}
-	for _, l := range list.Items {
-		if !slices.Contains([]string{v1alpha1.ControllerName, v1alpha1.SchedulerName, v1alpha1.ExtenderName}, l.Name) || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
-			continue
-		}
-		if c.Clock().Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second)) {
-			found[l.Name] = true
+	var found []string
+	for _, name := range []string{v1alpha1.ControllerName, v1alpha1.ExtenderName, v1alpha1.SchedulerName} {
+		if l := facts.Lease(list.Items, name, home); l != nil && facts.Lapsed(l, c.Clock()) == 0 {
+			found = append(found, name)
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return found
 }
 
 // moorage says what is known of Moorage in the cluster.
