@@ -78,3 +78,14 @@ func TestTenantsLease(t *testing.T) {
 		t.Errorf("version does not have the image of Moorage's own pod:\n%s", out)
 	}
 }
+
+// bundle asks Moorage's own pods for logs and metrics, and nobody else's.
+func TestTenantsLogs(t *testing.T) {
+	server, now := load(t, "testdata/handover")
+	server.Put("pods", labelled("a-tenant", "it"))
+	server.Put("pods", labelled("moorage-system", "own"))
+	asked := unpack(t, bundled(t, server, now))["about.json"] // this server has no logs: each that was asked for has failed
+	if strings.Contains(asked, "a-tenant") || !strings.Contains(asked, "moorage-system_own") {
+		t.Errorf("it asked for\n%s", asked)
+	}
+}

@@ -96,6 +96,10 @@ type collector struct {
 	home string
 	pods []unstructured.Unstructured
 	tell func(format string, args ...any)
+	// patience is how long a pod may take to answer, and answered how many bytes pods have
+	// answered in all.
+	patience time.Duration
+	answered int
 }
 
 // collect reads everything. What the API server refuses is noted; an error means that the
@@ -106,7 +110,7 @@ func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, t
 		return fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	taken := c.Clock().UTC().Truncate(time.Second)
-	x := &collector{client: c.Kube.Discovery().RESTClient(), to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx),
+	x := &collector{client: c.Kube.Discovery().RESTClient(), to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), patience: logPatience,
 		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
 	if err := x.add(archive.DiscoveryFile("/version"), raw); err != nil {
 		return err

@@ -4,19 +4,61 @@ package bundle
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/doctor"
 )
 
-// maxLog bounds the log of one container, in bytes.
-const maxLog = 20 << 20
+// What pods answer is bounded, however long they go on: the log of one container, or the
+// metrics of one port, in bytes and in time, and all of them together in bytes.
+const (
+	maxLog      = 20 << 20
+	maxAll      = 200 << 20
+	logPatience = 30 * time.Second
+)
+
+var errFull = errors.New("logs and metrics are larger together than a bundle takes")
+
+// answer reads what a pod answers, and adds it; what is larger than the bound is cut off
+// there, and told.
+func (x *collector) answer(ctx context.Context, name string, request *rest.Request) error {
+	raw, err := x.bounded(ctx, request)
+	if err != nil {
+		x.failed(name, err)
+		return ctx.Err()
+	}
+	if len(raw) > maxLog {
+		raw = raw[:maxLog]
+		x.failed(name, fmt.Errorf("only the first %d MiB", maxLog>>20))
+	}
+	x.answered += len(raw)
+	return x.add(name, raw)
+}
+
+// bounded reads an answer to one byte beyond the bound.
+func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte, error) {
+	if x.answered >= maxAll {
+		return nil, errFull
+	}
+	ctx, stop := context.WithTimeout(ctx, x.patience)
+	defer stop()
+	stream, err := request.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close() //nolint:errcheck // it was only read
+	return io.ReadAll(io.LimitReader(stream, maxLog+1))
+}
 
 // schemes are how the API server reaches the ports of Moorage's components, by their names;
 // some of them serve metrics.
@@ -53,14 +95,9 @@ func (x *collector) log(ctx context.Context, pod unstructured.Unstructured, cont
 	if previous {
 		name += "_previous"
 	}
-	raw, err := x.client.Get().AbsPath("/api/v1/namespaces", pod.GetNamespace(), "pods", pod.GetName(), "log").
+	return x.answer(ctx, "logs/"+name+".log", x.client.Get().AbsPath("/api/v1/namespaces", pod.GetNamespace(), "pods", pod.GetName(), "log").
 		Param("container", container).Param("previous", strconv.FormatBool(previous)).Param("timestamps", "true").
-		Param("sinceSeconds", strconv.Itoa(max(1, int(since.Seconds())))).Param("limitBytes", strconv.Itoa(maxLog)).DoRaw(ctx)
-	if err != nil {
-		x.failed("logs/"+name+".log", err)
-		return ctx.Err()
-	}
-	return x.add("logs/"+name+".log", raw)
+		Param("sinceSeconds", strconv.Itoa(max(1, int(since.Seconds())))).Param("limitBytes", strconv.Itoa(maxLog)))
 }
 
 // metrics asks a pod for its metrics, at each of its ports that may have them.
@@ -73,14 +110,7 @@ func (x *collector) metrics(ctx context.Context, pod *corev1.Pod) error {
 			}
 			name := "metrics/" + pod.Namespace + "_" + pod.Name + "_" + port.Name + ".txt"
 			target := scheme + pod.Name + ":" + strconv.Itoa(int(port.ContainerPort))
-			raw, err := x.client.Get().AbsPath("/api/v1/namespaces", pod.Namespace, "pods", target, "proxy", "metrics").DoRaw(ctx)
-			if err == nil {
-				err = x.add(name, raw)
-			} else {
-				x.failed(name, err)
-				err = ctx.Err()
-			}
-			if err != nil {
+			if err := x.answer(ctx, name, x.client.Get().AbsPath("/api/v1/namespaces", pod.Namespace, "pods", target, "proxy", "metrics")); err != nil {
 				return err
 			}
 		}
