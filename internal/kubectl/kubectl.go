@@ -46,6 +46,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 
 // RunIn is Run with a setting.
 func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []string, setting Setting) int {
+	streams.Out, streams.ErrOut = screen.Visible(streams.Out), screen.Visible(streams.ErrOut)
 	base := &command.Base{
 		Flags:   command.NewFlags(streams.ErrOut),
 		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version, Now: setting.Now, Set: setting.Style,

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
 const examples = `  # Write moorage-bundle-….tar.gz to send along with a report
@@ -67,7 +68,7 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	}
 	tell := func(format string, args ...any) { fmt.Fprintf(b.Streams.ErrOut, format+"\n", args...) }
 	if o.out == "-" {
-		return collect(ctx, c, b.Streams.Out, o, tell)
+		return collect(ctx, c, screen.Raw(b.Streams.Out), o, tell)
 	}
 	if o.out == "" {
 		o.out = "moorage-bundle-" + c.Clock().UTC().Format("20060102-150405") + ".tar.gz"

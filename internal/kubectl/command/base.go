@@ -26,7 +26,8 @@ import (
 type Base struct {
 	// Flags are kubectl's own: --kubeconfig, --context, -n and so on.
 	Flags *Flags
-	// Streams are the terminal's, or a test's.
+	// Streams are the terminal's, or a test's. What is written to them is shown as
+	// screen.Visible shows it.
 	Streams genericiooptions.IOStreams
 	// UserAgent names this program to the API server.
 	UserAgent string

@@ -158,7 +158,7 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, typeName, names
 		return Explanation{}, err
 	}
 	var text bytes.Buffer
-	base := &command.Base{Streams: genericiooptions.IOStreams{Out: &text}}
+	base := &command.Base{Streams: genericiooptions.IOStreams{Out: screen.Visible(&text)}}
 	if err := a.print(base, screen.Style{}, true); err != nil {
 		return Explanation{}, err
 	}

@@ -84,7 +84,7 @@ func (c *columns) PrintObj(object printable, w io.Writer) error {
 			if err := path.Execute(&cell, item); err != nil {
 				return err
 			}
-			row = append(row, orNone(cell.String()))
+			row = append(row, orNone(shownLine(cell.String())))
 		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}

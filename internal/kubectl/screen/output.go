@@ -3,6 +3,7 @@
 package screen
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
 )
@@ -105,15 +107,39 @@ func (o *Output) Print(w io.Writer, kind string, value any) error {
 	return printer.PrintObj(&unstructured.Unstructured{Object: fields}, w)
 }
 
+// printJSON prints with a printer that makes JSON.
+func printJSON(printer printers.ResourcePrinter) printers.ResourcePrinter {
+	return printers.ResourcePrinterFunc(func(object printable, w io.Writer) error {
+		var text bytes.Buffer
+		if err := printer.PrintObj(object, &text); err != nil {
+			return err
+		}
+		_, err := io.WriteString(Raw(w), escapedJSON(text.String()))
+		return err
+	})
+}
+
+// printYAML prints with a printer that makes YAML of JSON: YAML's own reader refuses control
+// characters that are no escapes, which JSON may have.
+func printYAML(printer printers.ResourcePrinter) printers.ResourcePrinter {
+	return printers.ResourcePrinterFunc(func(object printable, w io.Writer) error {
+		raw, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		return printer.PrintObj(&runtime.Unknown{Raw: []byte(escapedJSON(string(raw)))}, Raw(w))
+	})
+}
+
 func (o *Output) printer() (printers.ResourcePrinter, error) {
 	format, argument, given := strings.Cut(o.Format, "=")
 	switch format {
 	case "json":
-		return &printers.JSONPrinter{}, nil
+		return printJSON(&printers.JSONPrinter{}), nil
 	case "yaml":
-		return &printers.YAMLPrinter{}, nil
+		return printYAML(&printers.YAMLPrinter{}), nil
 	case "kyaml":
-		return &printers.KYAMLPrinter{}, nil
+		return printYAML(&printers.KYAMLPrinter{}), nil
 	case nameFormat:
 		return printers.ResourcePrinterFunc(printNames), nil
 	case jsonPath, jsonPathAsJSON, jsonPathFile, customColumns, customColumnsFile:
@@ -139,6 +165,9 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 	}
 	printer.EnableJSONOutput(format == jsonPathAsJSON)
 	printer.AllowMissingKeys(true)
+	if format == jsonPathAsJSON {
+		return printJSON(printer), nil
+	}
 	return printer, nil
 }
 

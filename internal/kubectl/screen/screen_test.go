@@ -17,7 +17,7 @@ func TestStyles(t *testing.T) {
 	slots := []facts.Slots{{Node: "n", Ready: true, Registered: true, Driver: "d", Used: 2, Reserved: 1, Limit: new(int32(4)), Free: new(int32(1))}}
 	show := func(s Style) string {
 		var b bytes.Buffer
-		if err := Slots(slots, s).Print(&b, NewOutput(true), s); err != nil {
+		if err := Slots(slots, s).Print(Visible(&b), NewOutput(true), s); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -64,7 +64,7 @@ func TestWrap(t *testing.T) {
 // Lines are cut by what is seen of them, and colours are ended.
 func TestClip(t *testing.T) {
 	s := Style{Width: 3, Colour: true}
-	if got := s.clip("\x1b[31mabcdef\x1b[0m\nxy\n"); got != "\x1b[31mabc\x1b[0m\nxy\n" {
+	if got, want := s.clip(s.paint(red, "abcdef")+"\nxy\n"), s.paint(red, "abc")+"\nxy\n"; got != want {
 		t.Errorf("got %q", got)
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // StyleOf is the style that suits a writer.
 func StyleOf(w io.Writer) Style {
-	file, ok := w.(*os.File)
+	file, ok := Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return Style{}
 	}
@@ -60,7 +60,7 @@ func (s Style) paint(c colour, text string) string {
 	if !s.Colour || text == "" {
 		return text
 	}
-	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+	return mark + string(c) + "m" + text + mark + "0m"
 }
 
 // Columns is how wide text may be.

@@ -73,7 +73,7 @@ func (t *Table) lines(o *Output) [][]string {
 			if c.wide && !o.Wide() || c.narrow && o.Wide() {
 				continue
 			}
-			line = append(line, cells[i])
+			line = append(line, shownLine(cells[i]))
 		}
 		shown = append(shown, line)
 	}

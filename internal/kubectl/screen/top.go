@@ -94,7 +94,7 @@ func (s Style) clip(text string) string {
 	}
 	var b strings.Builder
 	column, escape := 0, false
-	for _, r := range text {
+	for _, r := range shown(text) {
 		switch {
 		case r == '\x1b':
 			escape = true

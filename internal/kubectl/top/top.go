@@ -81,10 +81,10 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 			return nil
 		})
 	}()
-	if _, err := fmt.Fprint(b.Streams.Out, enterScreen); err != nil {
+	if _, err := fmt.Fprint(screen.Raw(b.Streams.Out), enterScreen); err != nil {
 		return err
 	}
-	defer fmt.Fprint(b.Streams.Out, leaveScreen)
+	defer fmt.Fprint(screen.Raw(b.Streams.Out), leaveScreen)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var last *facts.World
@@ -98,7 +98,7 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 		if last == nil {
 			continue
 		}
-		if _, err := fmt.Fprint(b.Streams.Out, home+wipe); err != nil {
+		if _, err := fmt.Fprint(screen.Raw(b.Streams.Out), home+wipe); err != nil {
 			return err
 		}
 		if err := screen.TopOf(last, c.Clock()).Print(b.Streams.Out, b.Style()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -30,7 +31,7 @@ func newReplayCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return replay(cmd.Context(), args[0], func(kubeconfig string, about archive.About) {
-				fmt.Fprintf(cmd.OutOrStdout(), "The cluster as it was at %s (kubectl moorage %s). Ask it in another terminal, for example:\n\n  export KUBECONFIG=%s\n  kubectl get pods --all-namespaces\n",
+				fmt.Fprintf(screen.Visible(cmd.OutOrStdout()), "The cluster as it was at %s (kubectl moorage %s). Ask it in another terminal, for example:\n\n  export KUBECONFIG=%s\n  kubectl get pods --all-namespaces\n",
 					about.Taken.Format(time.RFC3339), about.Client, kubeconfig)
 			})
 		},
