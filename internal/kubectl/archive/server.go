@@ -5,6 +5,7 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -143,6 +144,11 @@ func (s *Server) list(r schema.GroupVersionResource) (*unstructured.Unstructured
 	list := &unstructured.UnstructuredList{}
 	if err := list.UnmarshalJSON(raw); err != nil {
 		return nil, err
+	}
+	for _, o := range list.Items {
+		if o.GetName() == "" {
+			return nil, fmt.Errorf("%s has an object without a name, which no API server has", name)
+		}
 	}
 	s.lists[name] = list
 	return list, nil
