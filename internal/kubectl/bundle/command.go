@@ -9,11 +9,8 @@ package bundle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,7 +70,7 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	if o.out == "" {
 		o.out = "moorage-bundle-" + c.Clock().UTC().Format("20060102-150405") + ".tar.gz"
 	}
-	if err := whole(o.out, func(w io.Writer) error { return collect(ctx, c, w, o, tell) }); err != nil {
+	if err := command.WriteWhole(o.out, func(w io.Writer) error { return collect(ctx, c, w, o, tell) }); err != nil {
 		return err
 	}
 	if err := b.Say(b.Streams.Out, "%s: look through it before you publish it: names of objects and logs are in it.", o.out); err != nil {
@@ -81,21 +78,4 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	}
 	_, err = fmt.Fprintf(b.Streams.Out, "Ask it: kubectl moorage doctor --bundle %s\n", o.out)
 	return err
-}
-
-// whole writes a file that only its owner may read, under its name once it is whole.
-func whole(name string, write func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), ".moorage-bundle-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	if err := errors.Join(write(file), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), name)
 }

@@ -12,8 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -152,7 +152,7 @@ func (o *options) again(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := readRecording(file, filepath.Base(o.replay))
+	r, err := readRecording(ctx, file, filepath.Base(o.replay))
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("%s is no file of kubectl moorage web --record: %w", o.replay, err)
 	}
@@ -173,7 +173,7 @@ func (o *options) listen(ctx context.Context, s *server, ended chan error) error
 		return err
 	}
 	token := newToken()
-	web := &http.Server{Handler: s.handler(token, o.address), ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
+	web := newServer(ctx, s.handler(token, o.address))
 	o.announce(ctx, listener.Addr(), token)
 	go func() { ended <- web.Serve(listener) }()
 	select {
@@ -284,9 +284,5 @@ func (o *options) writeRecording(r *recording) error {
 
 // store writes a page of one file.
 func (o *options) store(s Static) error {
-	file, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(WriteStatic(file, s), file.Close())
+	return command.WriteWhole(o.out, func(w io.Writer) error { return WriteStatic(w, s) })
 }

@@ -51,12 +51,10 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	// Who is refused keeps no connection: others of this machine have no token, either.
+	h.Set("Connection", "close")
 	switch {
-	case !g.rightHost(r.Host):
-		http.Error(w, "this page is served for localhost only", http.StatusMisdirectedRequest)
-		return
-	case !sameOrigin(r):
-		http.Error(w, "requests of other websites are refused", http.StatusForbidden)
+	case refused(w, r, g.host):
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "this page only reads", http.StatusMethodNotAllowed)
@@ -67,27 +65,51 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not found: open the address that kubectl moorage web has printed, with its token", http.StatusNotFound)
 		return
 	}
+	h.Del("Connection")
 	inner := r.Clone(r.Context())
 	inner.URL.Path, inner.URL.RawPath = "/"+rest, ""
 	g.next.ServeHTTP(w, inner)
 }
 
-// rightHost says whether a request names this machine. The port may be another one: that of
+// LocalOnly lets through only requests that programs of this machine send, and not those of
+// websites that are open in a browser of it.
+func LocalOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !refused(w, r, "") {
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// refused refuses a request that comes under the name of another host, or from a website.
+func refused(w http.ResponseWriter, r *http.Request, host string) bool {
+	switch {
+	case !rightHost(r.Host, host):
+		http.Error(w, "this is served for localhost only", http.StatusMisdirectedRequest)
+	case !sameOrigin(r):
+		http.Error(w, "requests of other websites are refused", http.StatusForbidden)
+	default:
+		return false
+	}
+	return true
+}
+
+// rightHost says whether a request names this machine, or the address that was asked for. The port may be another one: that of
 // an SSH tunnel. A website that has its name resolve to 127.0.0.1 still sends its name.
-func (g *guard) rightHost(host string) bool {
+func rightHost(host, asked string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
 	name = strings.Trim(name, "[]")
-	if strings.EqualFold(name, "localhost") || g.host != "" && strings.EqualFold(name, g.host) {
+	if strings.EqualFold(name, "localhost") || asked != "" && strings.EqualFold(name, asked) {
 		return true
 	}
 	address, err := netip.ParseAddr(name)
 	if err != nil {
 		return false
 	}
-	all, err := netip.ParseAddr(g.host)
+	all, err := netip.ParseAddr(asked)
 	return address.IsLoopback() || err == nil && all.IsUnspecified()
 }
 

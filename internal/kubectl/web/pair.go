@@ -160,7 +160,7 @@ func (p *Pair) Serve(ctx context.Context, started func(url string)) error {
 		return err
 	}
 	token := newToken()
-	web := &http.Server{Handler: p.handler(token), ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
+	web := newServer(ctx, p.handler(token))
 	stop := context.AfterFunc(ctx, func() { _ = web.Close() })
 	defer stop()
 	started("http://" + listener.Addr().String() + "/" + token + "/")
@@ -246,7 +246,7 @@ func (p *Pair) Write(w io.Writer) error {
 		return err
 	}
 	page, err := p.panes(func(i int) (string, error) {
-		r, err := readRecording(bytes.NewReader(p.sides[i].file.Bytes()), p.sides[i].name)
+		r, err := readRecording(context.Background(), bytes.NewReader(p.sides[i].file.Bytes()), p.sides[i].name)
 		if err != nil {
 			return "", fmt.Errorf("the recording of %s: %w", p.sides[i].name, err)
 		}

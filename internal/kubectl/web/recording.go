@@ -50,13 +50,28 @@ type frame struct {
 	Waits int       `json:"waits"`
 }
 
-// readRecording reads a recording. One that was cut off is read as far as it goes.
-func readRecording(r io.Reader, source string) (*recording, error) {
+// until is a reader that ends with an error once a context has.
+type until struct {
+	context.Context
+	io.Reader
+}
+
+// Read reads on.
+func (u until) Read(p []byte) (int, error) {
+	if err := u.Err(); err != nil {
+		return 0, err
+	}
+	return u.Reader.Read(p)
+}
+
+// readRecording reads a recording until ctx ends. One that was cut off is read as far as it
+// goes.
+func readRecording(ctx context.Context, r io.Reader, source string) (*recording, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
-	in := json.NewDecoder(io.LimitReader(zip, maxRecording))
+	in := json.NewDecoder(io.LimitReader(until{ctx, zip}, maxRecording))
 	var h heading
 	if err := in.Decode(&h); err != nil {
 		return nil, err

@@ -7,12 +7,17 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
 // recorded is a recording of a cluster to which nodes come.
@@ -56,7 +61,7 @@ func recorded(t *testing.T, names ...string) []byte {
 // A recording shows each time as it was; also one that was cut off.
 func TestRecording(t *testing.T) {
 	raw := recorded(t, "n1", "n2")
-	r, err := readRecording(bytes.NewReader(raw), "file")
+	r, err := readRecording(t.Context(), bytes.NewReader(raw), "file")
 	if err != nil || len(r.frames) != 3 {
 		t.Fatalf("%+v: %v", r, err)
 	}
@@ -90,7 +95,7 @@ func TestRecording(t *testing.T) {
 // A page of a recording gets its first time once, and is told then only that the command
 // still answers.
 func TestRecordingIsSentOnce(t *testing.T) {
-	r, err := readRecording(bytes.NewReader(recorded(t, "n1")), "file")
+	r, err := readRecording(t.Context(), bytes.NewReader(recorded(t, "n1")), "file")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,23 +144,57 @@ func TestBrokenRecordings(t *testing.T) {
 		`{"moorageRecording":1}{"seq":1,"view":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}{"seq":3,"from":2,"delta":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}`: "view 2 is missing",
 		`{"other":true}`: "format is 0",
 	} {
-		if _, err := readRecording(bytes.NewReader(packed(text)), "file"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readRecording(t.Context(), bytes.NewReader(packed(text)), "file"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := readRecording(strings.NewReader("plain text"), "file"); err == nil {
+	if _, err := readRecording(t.Context(), strings.NewReader("plain text"), "file"); err == nil {
 		t.Error("a file that is not compressed is read")
 	}
 	raw := recorded(t, "n1", "n2")
-	r, err := readRecording(bytes.NewReader(raw[:len(raw)-20]), "file")
+	r, err := readRecording(t.Context(), bytes.NewReader(raw[:len(raw)-20]), "file")
 	if err != nil || len(r.frames) < 2 {
 		t.Errorf("cut off: %+v, %v", r, err)
 	}
 }
 
+// Ctrl-C ends the reading of a long recording.
+func TestRecordingEndsWithItsContext(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if _, err := readRecording(ctx, bytes.NewReader(recorded(t, "n1")), "file"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the reading ended with %v", err)
+	}
+}
+
+// A page replaces a file that others could read by one that only its owner can.
+func TestOutIsForItsOwner(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(name, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	now := view.Of(world("n1"))
+	if err := (&options{out: name}).store(Static{View: now, Taken: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {
+		t.Error("a time that JSON has no text for was written")
+	}
+	if raw, err := os.ReadFile(name); err != nil || string(raw) != "old" {
+		t.Errorf("a page that could not be written left %q, %v", raw, err)
+	}
+	if err := (&options{out: name}).store(Static{View: now, Taken: noon()}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+	if files, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*")); err != nil || len(files) != 1 {
+		t.Errorf("there are %v, %v", files, err)
+	}
+}
+
 // A recording in one file has all its times, and loads nothing.
 func TestRecordingInOneFile(t *testing.T) {
-	r, err := readRecording(bytes.NewReader(recorded(t, "n1", "n2")), "incident.rec")
+	r, err := readRecording(t.Context(), bytes.NewReader(recorded(t, "n1", "n2")), "incident.rec")
 	if err != nil {
 		t.Fatal(err)
 	}

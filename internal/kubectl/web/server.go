@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ const (
 	writePatience = 30 * time.Second
 	detailTime    = time.Minute
 	headerTime    = 10 * time.Second
+	idleTime      = time.Minute
 )
 
 // server serves the page. Its handlers are safe for parallel use.
@@ -42,6 +44,11 @@ type server struct {
 	recorded *recording
 
 	streams, details *semaphore.Weighted
+}
+
+// newServer is a server of a page until ctx ends.
+func newServer(ctx context.Context, handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
 func (s *server) handler(token, host string) http.Handler {

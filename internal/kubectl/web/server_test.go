@@ -149,10 +149,50 @@ func TestOtherAddressesAreByName(t *testing.T) {
 		"0.0.0.0":   {"192.0.2.8:80", "attacker.example"},
 		"::":        {"[2001:db8::1]:80", "attacker.example"},
 	} {
-		g := &guard{host: host}
-		if !g.rightHost(c.asked) || g.rightHost(c.refused) || !g.rightHost("localhost:1") {
-			t.Errorf("--address %s: %s is %t, %s is %t", host, c.asked, g.rightHost(c.asked), c.refused, g.rightHost(c.refused))
+		right := func(name string) bool { return rightHost(name, host) }
+		if !right(c.asked) || right(c.refused) || !right("localhost:1") {
+			t.Errorf("--address %s: %s is %t, %s is %t", host, c.asked, right(c.asked), c.refused, right(c.refused))
 		}
+	}
+}
+
+// A server of a bundle answers programs, and no website.
+func TestLocalOnly(t *testing.T) {
+	web := httptest.NewServer(LocalOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })))
+	defer web.Close()
+	for what, c := range map[string]struct {
+		headers map[string]string
+		want    int
+	}{
+		"kubectl":                    {nil, 204},
+		"a name that resolves to it": {map[string]string{"Host": "attacker.example"}, 421},
+		"another origin":             {map[string]string{"Origin": "https://attacker.example"}, 403},
+		"an image of a website":      {map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403},
+	} {
+		if code, _, _ := ask(t, "GET", web.URL+"/api/v1/pods", c.headers); code != c.want {
+			t.Errorf("%s: %d, want %d", what, code, c.want)
+		}
+	}
+}
+
+// Who has no token can't keep connections open, and so not all of them.
+func TestWithoutTokenTheConnectionEnds(t *testing.T) {
+	web, _ := serving(t, "127.0.0.1")
+	for path, kept := range map[string]bool{"/": false, "/other/": false, "/" + token + "/": true} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.Close == kept {
+			t.Errorf("%s: the connection is closed: %t, %v", path, answer.Close, err)
+		}
+	}
+	if s := newServer(t.Context(), nil); s.IdleTimeout == 0 || s.ReadHeaderTimeout == 0 {
+		t.Error("an idle connection stays for ever")
 	}
 }
 
