@@ -15,7 +15,10 @@ export const states = [
 // mostCells bounds what is drawn of one driver at one node.
 const mostCells = 256;
 
-const names = (list, key) => new Map(list.map((item) => [item[key], item]));
+const names = (list, key) => new Map((list ?? []).map((item) => [item[key], item]));
+
+// whole is a node with all its lists: a recording may come from anybody.
+const whole = (node) => ({ ...node, drivers: (node.drivers ?? []).map((driver) => ({ ...driver, slots: driver.slots ?? [] })) });
 
 export class Model {
   constructor() {
@@ -70,16 +73,16 @@ export class Model {
 
   replace(view) {
     this.taken = view.taken;
-    this.nodes = names(view.nodes, 'name');
+    this.nodes = names((view.nodes ?? []).map(whole), 'name');
     this.volumes = names(view.volumes, 'key');
     this.waits = names(view.waits, 'ref');
-    this.links = view.links;
-    this.unseen = view.unseen;
+    this.links = view.links ?? [];
+    this.unseen = view.unseen ?? [];
   }
 
   apply(delta) {
     this.taken = delta.taken;
-    for (const node of delta.nodes ?? []) {
+    for (const node of (delta.nodes ?? []).map(whole)) {
       this.remember(this.nodes.get(node.name), node);
       this.nodes.set(node.name, node);
     }

@@ -5,9 +5,11 @@ import { el, byId, ago, since, until } from './dom.js';
 import { split } from './model.js';
 import { kindNames, refLink } from './lists.js';
 
-// mostChain bounds how deep a chain of waits is followed, mostBranches how wide.
+// mostChain bounds how deep a chain of waits is followed, mostBranches how wide, and
+// mostItems how many links are shown in all.
 const mostChain = 12;
 const mostBranches = 12;
+const mostItems = 500;
 
 const verbs = {
   'waits for': 'waits for', 'is next for': 'is next for', "can't leave": "can't leave", 'is at': 'is at', 'is used by': 'is used by',
@@ -108,7 +110,7 @@ export class Panel {
     const { model, ref } = this;
     const out = [];
     if (model.from.has(ref)) {
-      out.push(el('h3', { text: 'Waits for' }), this.branch(ref, new Set([ref]), 0));
+      out.push(el('h3', { text: 'Waits for' }), this.branch(ref, new Set([ref]), 0, { items: mostItems }));
     }
     const waiting = (model.to.get(ref) ?? []).filter((link) => link.how !== 'is used by');
     if (waiting.length) {
@@ -125,9 +127,11 @@ export class Panel {
     return message && !(this.detail?.answer ?? this.model.waits.get(this.ref)?.answer ?? '').includes(message.replace(/\.$/, ''));
   }
 
-  branch(ref, seen, depth) {
+  branch(ref, seen, depth, left) {
     const links = this.model.from.get(ref) ?? [];
-    return el('ol', { class: 'chain' }, links.slice(0, mostBranches).map((link) => {
+    const shown = links.slice(0, Math.min(mostBranches, left.items));
+    left.items -= shown.length;
+    return el('ol', { class: 'chain' }, shown.map((link) => {
       const again = link.to && seen.has(link.to);
       const node = link.to?.startsWith('node/') ? this.model.nodes.get(split(link.to)[1]) : null;
       return el('li', {},
@@ -139,8 +143,8 @@ export class Panel {
         node && !node.ready ? el('span', { class: 'bad' }, ' — not ready', node.since ? [' for ', since(node.since)] : '') : '',
         this.unsaid(link.message) ? el('p', { class: 'message', text: link.message }) : '',
         again ? el('span', { class: 'bad', text: ' — they wait for each other' }) : '',
-        link.to && !again && depth < mostChain && this.model.from.has(link.to) ? this.branch(link.to, new Set([...seen, link.to]), depth + 1) : '');
-    }), links.length > mostBranches ? el('li', { text: `and ${links.length - mostBranches} more` }) : '');
+        link.to && !again && depth < mostChain && this.model.from.has(link.to) ? this.branch(link.to, new Set([...seen, link.to]), depth + 1, left) : '');
+    }), links.length > shown.length ? el('li', { text: `and ${links.length - shown.length} more` }) : '');
   }
 
   // node lists the slots of a node.
