@@ -16,6 +16,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+	"github.com/moorage-dev/moorage/internal/kubectl/web"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -58,7 +59,7 @@ func replay(ctx context.Context, file string, started func(kubeconfig string, ab
 		return errors.Join(err, listener.Close())
 	}
 	server := &http.Server{
-		Handler: archive.NewServer(a), ReadHeaderTimeout: 10 * time.Second,
+		Handler: web.LocalOnly(archive.NewServer(a)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })

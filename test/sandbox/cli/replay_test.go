@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +88,24 @@ func TestReplay(t *testing.T) {
 	}
 	if err := client.CoreV1().Pods("shop").Delete(ctx, "web", metav1.DeleteOptions{}); err == nil {
 		t.Error("a bundle let a pod be deleted")
+	}
+	for header, want := range map[string]int{"Origin": http.StatusForbidden, "Host": http.StatusMisdirectedRequest} {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/pods", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header == "Host" {
+			request.Host = "attacker.example"
+		} else {
+			request.Header.Set(header, "https://attacker.example")
+		}
+		answer, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != want {
+			t.Errorf("a website's %s: %s, %v", header, answer.Status, err)
+		}
 	}
 	cancel()
 	if err := <-ended; err != nil {
