@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
@@ -58,7 +59,7 @@ func checkStockSlots(e *Evidence) []Finding {
 			continue
 		}
 		limited++
-		used := s.Used + s.Kept + s.Leaving + s.Reserved
+		used := s.Taken()
 		taken, limits = taken+used, limits+*s.Limit
 		if *s.Limit > 0 && used*10 >= *s.Limit*9 {
 			near = append(near, fmt.Sprintf("%s %s %d/%d", s.Node, s.Driver, used, *s.Limit))
@@ -80,10 +81,6 @@ func checkRollouts(e *Evidence) []Finding {
 	if e.Deployments.Err != nil {
 		return unchecked("deployments.apps", e.Deployments.Err)
 	}
-	claims := map[string]*corev1.PersistentVolumeClaim{}
-	for _, c := range e.World.Claims {
-		claims[c.Namespace+"/"+c.Name] = c
-	}
 	var hang []string
 	for i := range e.Deployments.Items {
 		d := &e.Deployments.Items[i]
@@ -94,7 +91,7 @@ func checkRollouts(e *Evidence) []Finding {
 			if v.PersistentVolumeClaim == nil {
 				continue
 			}
-			if claim := claims[d.Namespace+"/"+v.PersistentVolumeClaim.ClaimName]; claim != nil && ofOneNode(claim) {
+			if claim := e.World.Claim(d.Namespace, v.PersistentVolumeClaim.ClaimName); claim != nil && ofOneNode(claim) {
 				hang = append(hang, d.Namespace+"/"+d.Name)
 				break
 			}
@@ -130,10 +127,6 @@ func ofOneNode(c *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// forcedAfter is after how long kube-controller-manager takes volumes away from a node that is
-// not ready, without knowing whether they are in use there.
-const forcedAfter = 6 * time.Minute
-
 // checkForcedDetaches says what the API shows of detaches by force: they are a metric and a
 // line of a log, and neither an event nor a field of any object.
 func checkForcedDetaches(e *Evidence) []Finding {
@@ -147,7 +140,7 @@ func checkForcedDetaches(e *Evidence) []Finding {
 			refused++
 		}
 		n, known := nodes[va.Spec.NodeName]
-		if known && !n.Ready && !n.Since.IsZero() && e.now().Sub(n.Since) > forcedAfter {
+		if known && !n.Ready && !n.Since.IsZero() && e.now().Sub(n.Since) > arbiter.DefaultAfterPodGone {
 			away[va.Spec.NodeName] = true
 		}
 	}
@@ -161,7 +154,8 @@ func checkForcedDetaches(e *Evidence) []Finding {
 		"Moorage detaches by force only by proof or by a policy of yours, and says so on the volume."
 	if len(away) > 0 {
 		return []Finding{found(Warning, some(sortedKeys(away))+"; "+evidence, fix,
-			"nodes with volumes that have not been ready for more than 6 minutes: %d. kube-controller-manager detaches by force what pods there leave behind", len(away))}
+			"nodes with volumes that have not been ready for more than %d minutes: %d. kube-controller-manager detaches by force what pods there leave behind",
+			arbiter.DefaultAfterPodGone/time.Minute, len(away))}
 	}
 	return []Finding{found(Unknown, evidence, fix, "how many volumes were detached by force in the last day is not in the API")}
 }

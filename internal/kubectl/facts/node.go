@@ -48,6 +48,9 @@ type Slots struct {
 	Volumes []SlotVolume `json:"volumes,omitempty"`
 }
 
+// Taken is how many slots nobody else can have.
+func (s Slots) Taken() int32 { return s.Used + s.Kept + s.Leaving + s.Reserved }
+
 // SlotVolume is a volume that takes a slot.
 type SlotVolume struct {
 	Volume string `json:"volume"` // PersistentVolume, or driver^handle

@@ -57,9 +57,9 @@ func Slots(list []facts.Slots, s Style) *Table {
 	return t
 }
 
-// taken is how many slots nobody else can have, of how many.
+// taken is how many slots are taken, of how many.
 func taken(x facts.Slots) string {
-	n := number(int(x.Used + x.Kept + x.Leaving + x.Reserved))
+	n := number(int(x.Taken()))
 	if x.Limit == nil {
 		return n + "/∞"
 	}

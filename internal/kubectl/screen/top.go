@@ -42,7 +42,7 @@ func (t Top) Print(w io.Writer, s Style) error {
 	var used, total int32
 	for _, x := range t.Slots {
 		if x.Limit != nil {
-			used += x.Used + x.Kept + x.Leaving + x.Reserved
+			used += x.Taken()
 			total += *x.Limit
 		}
 	}

@@ -94,8 +94,8 @@ func refused(w http.ResponseWriter, r *http.Request, host string) bool {
 	return true
 }
 
-// rightHost says whether a request names this machine, or the address that was asked for. The port may be another one: that of
-// an SSH tunnel. A website that has its name resolve to 127.0.0.1 still sends its name.
+// rightHost says whether a request names this machine, or the address that was asked for.
+// The port may be another one: that of an SSH tunnel. A website that has its name resolve to 127.0.0.1 still sends its name.
 func rightHost(host, asked string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -3,14 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -57,28 +53,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	head := record.Begin(strings.Join(command, " "), source)
-	benchmarks, err := execute(ctx, command, os.Stdout)
+	benchmarks, err := report.Run(ctx, command, os.Stdout)
 	if err != nil || *out == "" {
 		return err
 	}
 	return record.Save(*out, report.Result{Schema: report.Schema, Head: head, Benchmarks: benchmarks})
-}
-
-// execute runs the benchmarks, shows their output and parses it.
-func execute(ctx context.Context, command []string, show io.Writer) ([]report.Benchmark, error) {
-	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdout = io.MultiWriter(&output, show)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(command, " "), err)
-	}
-	benchmarks, err := report.Parse(&output)
-	if err != nil {
-		return nil, err
-	}
-	if len(benchmarks) == 0 {
-		return nil, errors.New("no benchmark ran: is the pattern right?")
-	}
-	return benchmarks, nil
 }

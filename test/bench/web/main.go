@@ -7,14 +7,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 
@@ -44,21 +40,9 @@ func run(ctx context.Context, out string) error {
 	}
 	command := []string{"go", "test", "-C", "test/web", "-run", "^$", "-bench", "Frames", "-benchtime", "3x"}
 	head := record.Begin(strings.Join(command, " "), source)
-	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(&output, os.Stdout), os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", head.Command, err)
-	}
-	benchmarks, err := report.Parse(&output)
-	if err != nil {
+	benchmarks, err := report.Run(ctx, command, os.Stdout)
+	if err != nil || out == "" {
 		return err
-	}
-	if len(benchmarks) == 0 {
-		return errors.New("nothing was measured")
-	}
-	if out == "" {
-		return nil
 	}
 	return record.Save(out, report.Result{Schema: schema, Head: head, Benchmarks: benchmarks})
 }

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/web"
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
@@ -101,11 +101,7 @@ func (s *show) close(file string, out io.Writer) error {
 	if err != nil || file == "" {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(s.page.Write(f), f.Close()); err != nil {
+	if err := command.WriteWhole(file, s.page.Write); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s shows the demo again, with a slider for the time. Open it in a browser.\n", file)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"bytes"
 	"testing"
 )
 
-func TestExecute(t *testing.T) {
+func TestRun(t *testing.T) {
 	var shown bytes.Buffer
-	got, err := execute(t.Context(), []string{"printf", `pkg: a\nBenchmarkX-2 10 2.5 ns/op\n`}, &shown)
+	got, err := Run(t.Context(), []string{"printf", `pkg: a\nBenchmarkX-2 10 2.5 ns/op\n`}, &shown)
 	if err != nil || len(got) != 1 || got[0].Package != "a" || got[0].Values["ns/op"] != 2.5 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -21,7 +21,7 @@ func TestExecute(t *testing.T) {
 		"no benchmark":      {"printf", "PASS"},
 		"a broken line":     {"printf", "BenchmarkX 10 fast ns/op"},
 	} {
-		if _, err := execute(t.Context(), command, &shown); err == nil {
+		if _, err := Run(t.Context(), command, &shown); err == nil {
 			t.Errorf("%s is no error", name)
 		}
 	}
