@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // Owner is a workload as it is read: whose pods are explained together.
@@ -63,10 +65,12 @@ func (w *World) PodsOf(o Owner) []*corev1.Pod {
 func (w *World) ExplainWorkload(o Owner) Workload {
 	out := Workload{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Wants: o.Wants, Unseen: w.Unseen}
 	groups := map[string]*PodGroup{}
-	for _, p := range w.PodsOf(o) {
+	pods := w.PodsOf(o)
+	lives := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return w.PodFact(p).Phase != ledger.PodFinished })
+	for _, p := range pods {
 		x := w.ExplainPod(p)
-		if x.State == PodFinished && x.Cause == nil {
-			continue
+		if x.State == PodFinished && (x.Cause == nil || o.Kind != "Job" || lives) {
+			continue // what is left of a pod that failed counts for nothing: another one is made
 		}
 		out.Pods++
 		if x.Cause == nil {
@@ -74,6 +78,9 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 		}
 		out.Waits++
 		key := x.Cause.Code
+		if x.Cause.Of == OfNode {
+			key += " " + x.Node // it is about that node
+		}
 		if groups[key] == nil {
 			groups[key] = &PodGroup{Cause: *x.Cause}
 		}
@@ -83,7 +90,7 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 		out.Groups = append(out.Groups, *g)
 	}
 	slices.SortFunc(out.Groups, func(a, b PodGroup) int {
-		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Cause.Code, b.Cause.Code))
+		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Cause.Code, b.Cause.Code), cmp.Compare(a.Pods[0], b.Pods[0]))
 	})
 	if len(out.Groups) > 0 {
 		out.Cause = &out.Groups[0].Cause
@@ -103,6 +110,9 @@ func (w *World) notMade(o Owner, missing int) *Cause {
 		e := w.Evidence.lastEvent(uid, "FailedCreate")
 		if e == nil || w.Now.Sub(eventTime(e)) > time.Hour {
 			continue
+		}
+		if made := w.Evidence.lastEvent(uid, "SuccessfulCreate"); made != nil && eventTime(made).After(eventTime(e)) {
+			continue // what it says is over
 		}
 		c := &Cause{Of: OfWorkload, Code: "FailedCreate", Since: firstTime(e), Message: shortened(e.Message, "")}
 		if _, denied, ok := strings.Cut(e.Message, "denied request: "); ok {
@@ -134,6 +144,9 @@ func (w *World) notMade(o Owner, missing int) *Cause {
 func answerWorkload(x *Workload) string {
 	missing := max(0, int(x.Wants)-x.Pods)
 	all := count(max(x.Pods, int(x.Wants)), "pod")
+	if x.Wants > 0 && x.Pods > int(x.Wants) {
+		all += fmt.Sprintf(" (%d wanted)", x.Wants)
+	}
 	notMade := x.Cause != nil && (len(x.Groups) == 0 || x.Cause != &x.Groups[0].Cause)
 	switch {
 	case missing == 0 && x.Pods == 0:
@@ -142,14 +155,22 @@ func answerWorkload(x *Workload) string {
 		return fmt.Sprintf("%d of %s %s missing: %s", missing, all, areOrIs(missing), sentence(x.Cause.Message))
 	case x.Waits == 0 && missing > 0:
 		return fmt.Sprintf("%d of %s %s missing: the controller has not made more yet.", missing, all, areOrIs(missing))
+	case x.Waits == 0 && all == "1 pod":
+		return "nothing is seen to keep its one pod."
 	case x.Waits == 0:
 		return fmt.Sprintf("nothing is seen to keep any of its %s.", all)
-	case len(x.Groups) > 1:
-		return fmt.Sprintf("%d of %s wait, %d of them for this: %s", x.Waits, all, len(x.Groups[0].Pods), sentence(x.Cause.Message))
-	case x.Waits == 1:
-		return fmt.Sprintf("1 of %s waits: %s", all, sentence(x.Cause.Message))
 	}
-	return fmt.Sprintf("%d of %s wait: %s", x.Waits, all, sentence(x.Cause.Message))
+	waits := fmt.Sprintf("%d of %s wait", x.Waits, all)
+	if x.Waits == 1 {
+		waits += "s"
+	}
+	if missing > 0 {
+		waits += fmt.Sprintf(", and %d %s not made yet", missing, areOrIs(missing))
+	}
+	if len(x.Groups) > 1 {
+		waits += fmt.Sprintf(", %d of them for this", len(x.Groups[0].Pods))
+	}
+	return waits + ": " + sentence(x.Cause.Message)
 }
 
 func areOrIs(n int) string {
