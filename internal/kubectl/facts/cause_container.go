@@ -25,7 +25,33 @@ func (w *World) containerCause(p *corev1.Pod) *Cause {
 			}
 		}
 	}
-	return w.notReadyContainer(p)
+	if c := w.notReadyContainer(p); c != nil {
+		return c
+	}
+	return gateCause(p)
+}
+
+// gateCause says which of a running pod's readiness gates keeps it from being ready; nil when
+// none does.
+func gateCause(p *corev1.Pod) *Cause {
+	ready := podCondition(p, corev1.PodReady)
+	if p.Status.Phase != corev1.PodRunning || ready == nil || ready.Status == corev1.ConditionTrue {
+		return nil
+	}
+	for _, gate := range p.Spec.ReadinessGates {
+		c := podCondition(p, gate.ConditionType)
+		if c != nil && c.Status == corev1.ConditionTrue {
+			continue
+		}
+		out := &Cause{Of: OfContainer, Code: "ReadinessGate", Since: ready.LastTransitionTime.Time,
+			Message: fmt.Sprintf("its containers are ready, and its readiness gate %s is not", gate.ConditionType),
+			Do:      "Find who sets that condition, such as the controller of a load balancer, and its logs"}
+		if c != nil && c.Message != "" {
+			out.Message += ": " + shortened(c.Message, "")
+		}
+		return out
+	}
+	return nil
 }
 
 // waitingContainer says why a container does not start; nil when that is not told.
@@ -98,10 +124,77 @@ func (w *World) mountCause(p *corev1.Pod) *Cause {
 	if started := startedAt(p); !started.IsZero() {
 		return nil
 	}
-	if e := w.Evidence.lastEvent(p.UID, "FailedMount", "FailedMapVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedAttachVolume"); e != nil {
+	e := w.Evidence.lastEvent(p.UID, "FailedMount", "FailedMapVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedAttachVolume")
+	if e != nil && !w.overcome(p, e) {
 		return w.mountEvent(p, e)
 	}
-	return nil
+	return w.startingCause(p)
+}
+
+// overcome says whether what an event complains of has been done since: a kubelet goes on to
+// images once the volumes are mounted and the sandbox is made.
+func (w *World) overcome(p *corev1.Pod, e *corev1.Event) bool {
+	if e.Reason == "FailedCreatePodContainer" {
+		return false
+	}
+	if begun := w.imagesBegun(p); !begun.IsZero() {
+		return !eventTime(e).After(begun)
+	}
+	if e.Reason != "FailedAttachVolume" {
+		return false
+	}
+	attached := w.Evidence.lastEvent(p.UID, "SuccessfulAttachVolume")
+	return attached != nil && eventTime(attached).After(eventTime(e))
+}
+
+// imagesBegun is when the kubelet had mounted a pod's volumes and made its sandbox; zero where
+// nothing shows that it has.
+func (w *World) imagesBegun(p *corev1.Pod) time.Time {
+	if made := podCondition(p, corev1.PodReadyToStartContainers); made != nil {
+		if made.Status == corev1.ConditionTrue {
+			return made.LastTransitionTime.Time
+		}
+		return time.Time{}
+	}
+	if e := w.Evidence.lastEvent(p.UID, "Pulling", "Pulled", "Created"); e != nil {
+		return eventTime(e)
+	}
+	return time.Time{}
+}
+
+// startingCause says what the kubelet is about in a pod whose volumes are mounted and whose
+// sandbox is made, once that lasts; nil where that is not so.
+func (w *World) startingCause(p *corev1.Pod) *Cause {
+	for i := range p.Status.InitContainerStatuses {
+		s := &p.Status.InitContainerStatuses[i]
+		if s.State.Running == nil || s.Started != nil && *s.Started && restartsAlways(p, s.Name) {
+			continue
+		}
+		return &Cause{Of: OfContainer, Code: "InitContainerRuns", Since: s.State.Running.StartedAt.Time,
+			Message: fmt.Sprintf("its init container %s runs and has not ended; its volumes are mounted", s.Name),
+			Do:      fmt.Sprintf("Read what it waits for: kubectl logs -n %s %s -c %s", p.Namespace, p.Name, s.Name)}
+	}
+	begun := w.imagesBegun(p)
+	if begun.IsZero() || w.Now.Sub(begun) < imagePatience {
+		return nil
+	}
+	c := &Cause{Of: OfContainer, Code: "ContainerCreating", Since: begun,
+		Message: "its volumes are mounted and its sandbox is made; its containers are not started yet: usually an image is being pulled",
+		Do:      fmt.Sprintf("See what the kubelet is about: kubectl describe pod -n %s %s. Large images take their time", p.Namespace, p.Name)}
+	if e := w.Evidence.lastEvent(p.UID, "Pulling", "Pulled"); e != nil && e.Reason == "Pulling" {
+		c.Message = "its volumes are mounted, and an image is being pulled: " + shortened(e.Message, "")
+	}
+	return c
+}
+
+// imagePatience is for how long containers may take to start before that is told.
+const imagePatience = 30 * time.Second
+
+// restartsAlways says whether an init container is a sidecar, which need not end.
+func restartsAlways(p *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // Patterns of the kubelet's own words (pkg/volume, pkg/kubelet/volumemanager).
