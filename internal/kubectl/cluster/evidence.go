@@ -26,21 +26,11 @@ type Object struct {
 	UID       types.UID
 }
 
-// ReadEvidence reads what names causes that are not a volume's: the components'
-// Leases, and the events of the objects. What may not be read is left out.
+// ReadEvidence reads what names causes that are not a volume's: the events of the objects.
+// What may not be read is left out.
 func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Object) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	wait.Go(func() {
-		options := metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease).String()}
-		list, err := c.Kube.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		w.Evidence.Leases, w.Evidence.LeasesSeen = list.Items, true
-	})
 	for i, o := range objects {
 		if i == maxSubjects {
 			break

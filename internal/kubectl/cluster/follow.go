@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,10 @@ const (
 	idle   = 4
 )
 
+// leasesAgain is how often Leases are read again while a cluster is followed: each is written
+// every few seconds, and only what they tell changes rarely.
+const leasesAgain = 15 * time.Second
+
 // Follow calls see with the cluster as it is, and again after every change, at
 // most five times a second, until ctx ends or see returns an error. What may
 // not be listed is left out, as Read leaves it out.
@@ -38,7 +43,9 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 	if err != nil {
 		return err
 	}
-	world, pause := first, settle
+	world, pause, leases := first, settle, first.Leases
+	again := time.NewTicker(leasesAgain)
+	defer again.Stop()
 	for {
 		if err := see(world); err != nil {
 			return err
@@ -47,14 +54,20 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(pause):
+			}
+		case <-again.C:
+			before := leases.Tell(c.Clock())
+			leases = c.readLeases(ctx, world.Nodes)
+			if slices.Equal(leases.Tell(c.Clock()), before) {
+				continue
+			}
 		}
 		began := time.Now()
-		world = c.world(feeds, first)
+		world = c.world(feeds, first, leases)
 		pause = max(settle, idle*time.Since(began))
 	}
 }
@@ -114,8 +127,8 @@ func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	return metav1.NamespaceAll, true
 }
 
-func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World) *facts.World {
-	objects := facts.Objects{Home: first.Home}
+func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases facts.Leases) *facts.World {
+	objects := facts.Objects{Home: first.Home, Leases: leases}
 	for _, feed := range feeds {
 		for _, object := range feed.GetStore().List() {
 			if o, ok := object.(runtime.Object); ok {

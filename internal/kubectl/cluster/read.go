@@ -55,6 +55,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 			}
 		}
 	}
+	objects.Leases = c.readLeases(ctx, objects.Nodes)
 	w := facts.NewWorld(objects, c.Clock())
 	w.Unseen = unseen
 	return w, nil

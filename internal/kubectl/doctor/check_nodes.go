@@ -5,13 +5,13 @@ package doctor
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 // bearableSkew is a difference of clocks that shows in ages and nowhere else.
@@ -56,10 +56,8 @@ func skewOf(l *coordinationv1.Lease) (time.Duration, bool) {
 	if l.Spec.RenewTime == nil {
 		return 0, false
 	}
-	for _, entry := range l.ManagedFields {
-		if entry.Time != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:renewTime"`) {
-			return l.Spec.RenewTime.Sub(entry.Time.Time), true
-		}
+	if seen, noted := facts.RenewalSeen(l); noted {
+		return l.Spec.RenewTime.Sub(seen), true
 	}
 	return 0, false
 }

@@ -45,11 +45,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 			if watch {
 				return p.follow(cmd.Context())
 			}
-			c, w, err := b.Read(cmd.Context())
+			_, w, err := b.Read(cmd.Context())
 			if err != nil {
 				return err
 			}
-			c.ReadEvidence(cmd.Context(), w, nil)
 			return p.plan(w, b.Streams.Out)
 		},
 	}
@@ -93,7 +92,6 @@ func (p *planner) follow(ctx context.Context) error {
 	}
 	last := ""
 	err = c.Follow(ctx, func(w *facts.World) error {
-		c.ReadEvidence(ctx, w, nil)
 		var text bytes.Buffer
 		ended := p.plan(w, &text)
 		if findings := (*command.ExitError)(nil); ended != nil && !errors.As(ended, &findings) {

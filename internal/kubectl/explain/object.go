@@ -43,7 +43,6 @@ func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name
 	if pv == nil {
 		return answer{}, command.Missing(w.Unseen, "persistentvolumes", "", name, command.ObjectNames(within(w.PersistentVolumes, "")))
 	}
-	c.ReadEvidence(ctx, w, nil)
 	return ofStorage(w, "pv", "VolumeExplanation", w.ExplainPersistentVolume(pv)), nil
 }
 
@@ -58,7 +57,6 @@ func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name s
 	if node == nil {
 		return answer{}, command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(within(w.Nodes, "")))
 	}
-	c.ReadEvidence(ctx, w, nil)
 	x := w.ExplainNode(node)
 	return answer{"NodeExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Node(b.Streams.Out, s, x, w.Now, wide)

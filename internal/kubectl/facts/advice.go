@@ -35,6 +35,42 @@ func readAdvice() map[ledger.Code]Advice {
 	return advice
 }
 
+// adviceOn is what the page says of a reason: in a cluster without Moorage, without the
+// sentences that are about what only Moorage has.
+func (w *World) adviceOn(code ledger.Code) Advice {
+	advice := w.advice[code]
+	if w.Served() {
+		return advice
+	}
+	return Advice{Meaning: advice.Meaning, Changes: ofKubernetes(advice.Changes), Do: ofKubernetes(advice.Do)}
+}
+
+// ofMoorage are the words by which a sentence is about what only Moorage has.
+var ofMoorage = regexp.MustCompile(`AttachPolicy|AttachPolicies|bindAfter|moorage|Moorage|VolumeTicket|VolumeHold|[Pp]olicy's|ticket`)
+
+// ofKubernetes are the sentences of a text, and the parts of each between semicolons, that are
+// true without Moorage.
+func ofKubernetes(text string) string {
+	return keptParts(text, ". ", func(s string) string { return keptParts(s, "; ", keptPart) })
+}
+
+func keptParts(text, between string, kept func(string) string) string {
+	var list []string
+	for part := range strings.SplitSeq(text, between) {
+		if part = kept(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return strings.Join(list, between)
+}
+
+func keptPart(text string) string {
+	if ofMoorage.MatchString(text) {
+		return ""
+	}
+	return text
+}
+
 var pageLink = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
 
 // plain takes the page's code marks out, and names the page that a link leads to: a

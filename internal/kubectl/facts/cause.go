@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -44,10 +43,6 @@ const (
 type Evidence struct {
 	// Events are those of the objects that are explained.
 	Events []corev1.Event
-	// Leases are those of components, without the nodes'.
-	Leases []coordinationv1.Lease
-	// LeasesSeen says that Leases were read: a component without one has never led.
-	LeasesSeen bool
 }
 
 // eventsOf lists the events of an object, the newest last.
@@ -106,10 +101,10 @@ const (
 
 // leads says whether anybody leads a component, and since when nobody does.
 func (w *World) leads(name string) (leadership, time.Time) {
-	if !w.Evidence.LeasesSeen {
+	if !w.Leases.Seen {
 		return leadUnknown, time.Time{}
 	}
-	l := Lease(w.Evidence.Leases, name, w.home())
+	l := Lease(w.Leases.Components, name, w.home())
 	switch {
 	case l == nil:
 		return never, time.Time{}

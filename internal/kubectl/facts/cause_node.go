@@ -46,14 +46,6 @@ func whoMakesAnother(p *corev1.Pod) string {
 	return "Its controller makes another one"
 }
 
-// kubeletLives says whether a node is not ready by its kubelet's own word: it ends pods
-// and unmounts. Of a kubelet that is not heard of, Ready is Unknown.
-func kubeletLives(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionFalse
-	})
-}
-
 // deletedAt is when a pod's deletion was asked for: its deletionTimestamp is when its
 // grace period ends.
 func deletedAt(p *corev1.Pod) time.Time {
@@ -71,7 +63,7 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
 		return nil
 	}
-	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Since: deletedAt(p)}
+	c := &Cause{Of: OfNode, Code: "TerminatingAtDeadNode", Since: w.terminatingSince(p)}
 	node := w.Node(name)
 	switch {
 	case node == nil:
@@ -81,11 +73,18 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready and has the taint %s: Kubernetes' pod garbage collector deletes it within a minute, and it can be replaced then",
 			p.Name, name, corev1.TaintNodeOutOfService)
 		c.Do = "If it stays, see that kube-controller-manager runs"
-	case kubeletLives(node):
+	case w.kubeletLives(node):
 		return nil // its kubelet ends it
+	case p.DeletionTimestamp.After(w.Now):
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: it may still end by itself, its grace period is over in %s",
+			p.Name, name, p.DeletionTimestamp.Sub(w.Now).Round(time.Second))
+		c.Do = "Wait for the node, and see why it is not ready: kubectl describe node " + name
+	case !w.blocksAnything(p):
+		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. Nothing waits for it: it has no volume to be taken away, and its controller does not wait for its end", p.Name, name)
+		c.Do = "Nothing for the pod's sake. See why the node is not ready: kubectl describe node " + name
 	default:
 		meanwhile := "no kubelet ends it, and its volumes count as in use"
-		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "StatefulSet" {
+		if ofStatefulSet(p) {
 			meanwhile = "a StatefulSet can't replace it"
 		}
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: %s until %s is back, or has the taint %s",
@@ -95,13 +94,30 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 	return c
 }
 
+// terminatingSince is since when a pod's deletion hangs at a node that is not ready.
+func (w *World) terminatingSince(p *corev1.Pod) time.Time {
+	since := deletedAt(p)
+	if notReady := w.notReadySince(ledger.NodeName(p.Spec.NodeName)); notReady.After(since) {
+		since = notReady
+	}
+	return since
+}
+
+// blocksAnything says whether others wait for the end of a pod that is being deleted: its
+// StatefulSet, or whoever needs its volumes elsewhere.
+func (w *World) blocksAnything(p *corev1.Pod) bool { return ofStatefulSet(p) || w.NeedsAttachment(p) }
+
+func ofStatefulSet(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(p)
+	return owner != nil && owner.Kind == "StatefulSet"
+}
+
 // safeAdvice is what to do about a reason. A command that ends pods is given only
 // for the node of the reason, only where that node is seen to be not ready, and with
 // the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
-	advice := w.advice[code]
 	if code != arbiter.NodeUnreachable {
-		return advice.Do
+		return w.adviceOn(code).Do
 	}
 	object := w.Node(node)
 	switch {
@@ -116,14 +132,37 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 			return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, then remove the taint: %s", node, untaint(node))
 		}
 		return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, and don't taint it", node)
-	case outOfService(object):
-		return fmt.Sprintf("%s has the taint %s: Moorage detaches as soon as its evidence is complete", node, corev1.TaintNodeOutOfService)
 	}
-	if kubeletLives(object) {
-		return fmt.Sprintf("%s is not ready by its kubelet's own word, which still ends pods and unmounts: don't taint it. See why: kubectl describe node %s", node, node)
+	return w.adviceOnDead(object)
+}
+
+// adviceOnDead is what to do about a node that is not ready, where something waits for it.
+func (w *World) adviceOnDead(n *corev1.Node) string {
+	lives := w.kubeletLives(n)
+	switch {
+	case outOfService(n) && lives && w.moorageDetaches():
+		return fmt.Sprintf("%s has the taint %s, and its kubelet lives%s: power the machine off, or, if it is to stay, remove the taint: %s",
+			n.Name, corev1.TaintNodeOutOfService, w.renewedAgo(ledger.NodeName(n.Name)), untaint(n.Name))
+	case lives:
+		return fmt.Sprintf("%s is not ready, and its kubelet lives%s: it still ends pods and unmounts. Don't taint the node. See why it is not ready: kubectl describe node %s",
+			n.Name, w.renewedAgo(ledger.NodeName(n.Name)), n.Name)
+	}
+	if c := w.detacherDown(); c != nil {
+		return "First have moorage-controller run, without which nothing is detached, whatever the node has. " + c.Do
+	}
+	if outOfService(n) {
+		return fmt.Sprintf("%s has the taint %s: %s detaches as soon as its evidence is complete", n.Name, corev1.TaintNodeOutOfService, w.detacher())
 	}
 	return fmt.Sprintf("First see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
-		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", node, node, corev1.TaintNodeOutOfService, w.podsAt(node))
+		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", n.Name, n.Name, corev1.TaintNodeOutOfService, w.podsAt(n.Name))
+}
+
+// detacher is who detaches volumes here.
+func (w *World) detacher() string {
+	if w.moorageDetaches() {
+		return "Moorage"
+	}
+	return kubeControllerManager
 }
 
 // untaint is the command that has a node take pods again after it was out of service.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // claimsCause says what is wrong with the first of a pod's claims that is missing
@@ -83,12 +84,33 @@ func (w *World) badClass(claim *corev1.PersistentVolumeClaim) *Cause {
 		return &Cause{Of: OfClaim, Code: "NoDefaultClass", Since: claim.CreationTimestamp.Time,
 			Message: fmt.Sprintf("claim %s names no StorageClass, and the cluster has no default one", claim.Name),
 			Do:      "Name a StorageClass in the claim, or mark one as the default: " + list}
+	case name != nil && *name != "" && w.class(claim) == nil && w.unseen("persistentvolumes"):
+		return nil // the class may be one of PersistentVolumes, which needs no object
 	case name != nil && *name != "" && w.class(claim) == nil:
+		if free, all := w.volumesOfClass(*name); all > 0 {
+			return &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time,
+				Message: fmt.Sprintf("claim %s asks for class %s, whose PersistentVolumes are made by hand: none that is free suits it (%d there, %d free)", claim.Name, *name, all, free),
+				Do:      "Compare size, access modes, selector and node affinity with the claim's: kubectl get pv -o wide"}
+		}
 		return &Cause{Of: OfClaim, Code: "ClassMissing", Since: claim.CreationTimestamp.Time,
 			Message: fmt.Sprintf("claim %s asks for StorageClass %s, which does not exist", claim.Name, *name),
 			Do:      "Create the class, or make the claim anew with one that exists: " + list}
 	}
 	return nil
+}
+
+// volumesOfClass counts the PersistentVolumes of a class, and those of them that are free.
+func (w *World) volumesOfClass(name string) (free, all int) {
+	for _, pv := range w.PersistentVolumes {
+		if pv.Spec.StorageClassName != name {
+			continue
+		}
+		all++
+		if pv.Spec.ClaimRef == nil {
+			free++
+		}
+	}
+	return free, all
 }
 
 func (w *World) class(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
@@ -149,15 +171,36 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 		}
 	case arbiter.CallNone: // no call of an attacher's is waited for
 	}
-	if !arbiter.Transient(codeOf(reason)) || !w.Served() {
+	if !w.waitsForController(codeOf(reason)) {
 		return nil
 	}
 	if is, since := w.leads(v1alpha1.ControllerName); is == lapsed {
-		return &Cause{Of: OfComponent, Code: "ControllerDown", Since: since,
-			Message: "moorage-controller is down: nothing is granted, attached or detached meanwhile; pods that run are untouched",
+		what := "granted, attached or detached"
+		if w.Arbiter.Cooperative {
+			what = "granted"
+		}
+		message := "moorage-controller is down: nothing is " + what + " meanwhile; pods that run are untouched"
+		if codeOf(reason) == arbiter.NodeUnreachable && reason.Message != "" {
+			waits, _, _ := strings.Cut(reason.Message, ". ")
+			message += ". What it has to do: " + waits
+		}
+		return &Cause{Of: OfComponent, Code: "ControllerDown", Since: since, Message: message,
 			Do:      "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
 	}
 	return nil
+}
+
+// waitsForController says whether what a reason waits for ends by a deed of
+// moorage-controller. In Cooperative mode it only grants: kube-controller-manager attaches and
+// detaches.
+func (w *World) waitsForController(code ledger.Code) bool {
+	switch {
+	case !w.Served():
+		return false
+	case w.Arbiter.Cooperative:
+		return code == arbiter.NotGranted
+	}
+	return code == arbiter.NodeUnreachable || arbiter.Transient(code)
 }
 
 // Served says whether the cluster serves Moorage's kinds.

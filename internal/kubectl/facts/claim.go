@@ -50,6 +50,9 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	w.explainLink(&out, key)
 	w.addPods(&out, key)
 	out.Cause = w.claimCause(c, len(out.Pods) > 0 && out.Pods[0].Node != "")
+	if out.Cause == nil {
+		out.Cause = w.deletingCause(c, out.Pods)
+	}
 	w.storageCause(&out)
 	out.Answer = answerStorage(&out)
 	return out
@@ -62,6 +65,10 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 		if !fact.Volume.IsZero() {
 			v := w.Volume(fact.Volume)
 			out.Volume = &v
+		}
+		if w.ofEarlierClaim(pv) {
+			out.Answer = fmt.Sprintf("belonged to a claim %s that is gone: the claim that has its name now is another one, and nobody waits for this volume.", fact.Claim)
+			return out
 		}
 		w.addPods(&out, fact.Claim)
 	}
@@ -143,8 +150,35 @@ func onlyUnbound(s *Storage) bool {
 	return s.Phase == string(corev1.ClaimPending) && !slices.ContainsFunc(s.Reasons, func(r Reason) bool { return r.Code != string(arbiter.ClaimUnbound) })
 }
 
+// deletingCause is for a claim that is being deleted and that a pod still uses: what is lost
+// when the pod ends. Nil for any other.
+func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Cause {
+	if c.DeletionTimestamp == nil || len(pods) == 0 {
+		return nil
+	}
+	lost := w.dataGoesToo(c)
+	out := &Cause{Of: OfVolume, Code: string(arbiter.ClaimDeleting), Since: c.DeletionTimestamp.Time,
+		Message: fmt.Sprintf("it is being deleted, and is kept only while %s uses it; it is gone once that ends%s", pods[0].Who, lost),
+		Do:      "Nothing brings a claim back that is being deleted: make another one before the pod ends"}
+	if lost != "" {
+		out.Do = fmt.Sprintf("If the data is needed, have it kept before the pod ends: kubectl patch pv %s -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'", c.Spec.VolumeName)
+	}
+	return out
+}
+
+// dataGoesToo says that the data of a claim is deleted with it; empty where it is not, or
+// that can't be seen.
+func (w *World) dataGoesToo(c *corev1.PersistentVolumeClaim) string {
+	if pv := w.pvs[c.Spec.VolumeName]; pv != nil && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		return ", and its data with it (reclaim policy Delete)"
+	}
+	return ""
+}
+
 func answerStorage(s *Storage) string {
 	switch {
+	case s.Cause != nil && s.Cause.Code == string(arbiter.ClaimDeleting) && len(s.Pods) > 0:
+		return strings.TrimPrefix(sentence(s.Cause.Message), "it ")
 	case s.Cause != nil && s.Cause.Of == OfClaim:
 		return "has no volume: " + sentence(s.Cause.Message)
 	case len(s.Reasons) > 0 && s.Reasons[0].Code == NotVisible:
@@ -194,7 +228,7 @@ func whereIs(v *Volume) string {
 		return "is at no node, and free"
 	}
 	var nodes []string
-	for _, p := range v.Nodes {
+	for _, p := range v.Places() {
 		nodes = append(nodes, fmt.Sprintf("%s (%s)", p.Node, p.State))
 	}
 	return "is at " + strings.Join(nodes, ", ")

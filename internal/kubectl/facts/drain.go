@@ -33,6 +33,8 @@ type DrainPlan struct {
 	// do about it, empty where it is out of service.
 	Dead bool   `json:"notReady,omitempty"`
 	Do   string `json:"do,omitempty"`
+	// KubeletLives: the node is not ready, and its kubelet ends pods and unmounts all the same.
+	KubeletLives bool `json:"kubeletLives,omitempty"`
 	// NotVisible are the resources that may not be listed: whether pods that could go
 	// elsewhere by what is seen can do so is not known.
 	NotVisible []string `json:"notVisible,omitempty"`
@@ -71,9 +73,14 @@ func (w *World) DrainPlan(node string) DrainPlan {
 	for _, pod := range moved {
 		snapshot := after.Snapshot.With(&tried)
 		request := arbiter.PodRequest(snapshot, after.PodFact(pod))
-		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Note: noteOf(w.pods[string(originalUID(pod))])}
+		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Note: w.noteOf(w.pods[string(originalUID(pod))])}
 		for _, need := range request.Needs {
 			plan.Volumes = append(plan.Volumes, need.Name)
+		}
+		for _, claim := range w.tied(pod) {
+			if !slices.Contains(plan.Volumes, claim) {
+				plan.Volumes = append(plan.Volumes, claim)
+			}
 		}
 		plan.Nodes = after.fits(snapshot, request, pod)
 		if to := after.best(snapshot, request, plan.Nodes); to != "" {
@@ -85,7 +92,7 @@ func (w *World) DrainPlan(node string) DrainPlan {
 		out.Pods = append(out.Pods, plan)
 	}
 	out.Down = w.downFor(moved)
-	out.Stuck = w.stuck(node)
+	out.Stuck = w.keptAt(node)
 	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
 		w.keepAtDeadNode(&out)
 	}
@@ -131,16 +138,21 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 }
 
 // keepAtDeadNode has pods wait whose volumes a node that is not ready does not let
-// go of: a drain evicts them, and its kubelet ends and unmounts nothing.
+// go of: a drain evicts them, and no kubelet ends and unmounts anything.
 func (w *World) keepAtDeadNode(out *DrainPlan) {
 	out.Dead = true
-	if object := w.Node(out.Node); object != nil && outOfService(object) {
-		return // Moorage takes its volumes away
+	object := w.Node(out.Node)
+	if w.givesUp(object) {
+		return
 	}
-	out.Do = w.safeAdvice(arbiter.NodeUnreachable, out.Node)
+	view := w.ExplainNode(object)
+	out.Do, out.KubeletLives = view.Cause.Do, view.KubeletLives
+	if c := w.detacherDown(); c != nil && !slices.ContainsFunc(out.Down, func(o Cause) bool { return o.Message == c.Message }) {
+		out.Down = append(out.Down, *c)
+	}
 	for i := range out.Pods {
 		pod := &out.Pods[i]
-		if pod.To == "" || !w.holdsExclusive(pod, out.Node) {
+		if pod.To == "" || out.KubeletLives || !w.holdsExclusive(pod, out.Node) {
 			continue
 		}
 		pod.To, pod.Note = "", strings.TrimPrefix(pod.Note+"; its volume may be in use at "+out.Node+" until the machine is known to be off", "; ")
@@ -186,7 +198,7 @@ func (w *World) drained(node string) (*World, []*corev1.Pod) {
 			objects.Pods = append(objects.Pods, p)
 			continue
 		}
-		if fact := w.PodFact(p); fact.Phase == ledger.PodFinished || !w.NeedsAttachment(p) {
+		if fact := w.PodFact(p); fact.Phase == ledger.PodFinished || !w.NeedsAttachment(p) && len(w.tied(p)) == 0 {
 			continue
 		}
 		moved = append(moved, successor(p))
@@ -226,21 +238,51 @@ func successor(p *corev1.Pod) *corev1.Pod {
 
 func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(successorSuffix)] }
 
-func noteOf(p *corev1.Pod) string {
+// tied lists the claims of a pod whose volumes can be used from some nodes only, whether they
+// have to be attached or not: such as local disks.
+func (w *World) tied(p *corev1.Pod) []string {
+	var list []string
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim := w.Claim(p.Namespace, v.PersistentVolumeClaim.ClaimName)
+		if claim == nil {
+			continue
+		}
+		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && (pv.Spec.NodeAffinity != nil || len(zonesOf(pv)) > 0) {
+			list = append(list, claim.Name)
+		}
+	}
+	return list
+}
+
+func (w *World) noteOf(p *corev1.Pod) string {
 	if p == nil {
 		return ""
 	}
-	note := ""
+	var notes []string
 	if metav1.GetControllerOf(p) == nil {
-		note = "no controller makes it again"
+		notes = append(notes, "no controller makes it again")
 	}
 	if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil }) {
-		if note != "" {
-			note += "; "
-		}
-		note += "its ephemeral volumes are lost, and their slots not counted here"
+		notes = append(notes, "its ephemeral volumes are lost, and their slots not counted here")
 	}
-	return note
+	return strings.Join(append(notes, w.deletingClaims(p)...), "; ")
+}
+
+// deletingClaims says which of a pod's claims are gone once it ends, and with them what.
+func (w *World) deletingClaims(p *corev1.Pod) []string {
+	var list []string
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		if claim := w.Claim(p.Namespace, v.PersistentVolumeClaim.ClaimName); claim != nil && claim.DeletionTimestamp != nil {
+			list = append(list, fmt.Sprintf("its claim %s is being deleted, and is gone once the pod ends%s", claim.Name, w.dataGoesToo(claim)))
+		}
+	}
+	return list
 }
 
 // best is the node of those that fit that the scheduler's score prefers.
@@ -259,24 +301,19 @@ func (w *World) best(s ledger.Snapshot, r arbiter.Request, groups []NodesVerdict
 	return best
 }
 
-// stuck lists the volumes that should have left the node already.
-func (w *World) stuck(node string) []Volume {
-	var list []Volume
-	for _, v := range w.ListVolumes("") {
-		if v.Reason != nil && v.Reason.Node == node && v.State == stateDetachPending {
-			list = append(list, v)
-		}
-	}
-	return list
-}
-
 // answerDead is for a node that is not ready.
 func answerDead(p *DrainPlan) string {
 	switch {
 	case p.Do == "":
 		return "It is not ready and out of service: its volumes are taken away, and a drain adds nothing."
+	case p.KubeletLives:
+		return "It is not ready, and its kubelet lives: a drain ends pods there as far as that can."
+	case len(p.Down) > 0:
+		return "It is not ready: a drain ends nothing there, and nobody takes its volumes away: " + downMessages(p)
 	case p.Waits == 0 && len(p.NotVisible) > 0:
 		return "It is not ready, so that a drain ends nothing there. Whether a pod there has a volume that would be missed elsewhere " + cantBeTold(p)
+	case p.Waits == 0 && len(p.Stuck) > 0:
+		return fmt.Sprintf("It is not ready: a drain ends nothing there, and %s can't leave it.", count(len(p.Stuck), "volume"))
 	case p.Waits == 0:
 		return "It is not ready, so that a drain ends nothing there; no pod there has a volume that would be missed elsewhere."
 	}
@@ -293,21 +330,29 @@ func answerDrain(p *DrainPlan) string {
 	}
 	switch {
 	case p.Waits > 0:
-		return fmt.Sprintf("%d of %s would wait: no other node can take their volumes.", p.Waits, count(len(p.Pods), "pod")) + stuck
+		whose := "their"
+		if len(p.Pods) == 1 {
+			whose = "its"
+		}
+		return fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, count(len(p.Pods), "pod"), whose) + stuck
 	case len(p.NotVisible) > 0:
 		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + stuck
 	case len(p.Down) > 0:
-		var down []string
-		for _, c := range p.Down {
-			down = append(down, c.Message)
-		}
-		return "Its pods would wait: " + sentence(strings.Join(down, "; ")) + stuck
+		return "Its pods would wait: " + downMessages(p) + stuck
 	case len(p.Pods) == 0:
-		return "No pod there has a volume that needs an attachment." + stuck
+		return "No pod there has a volume that needs an attachment, or can be used from some nodes only." + stuck
 	case len(p.Pods) == 1:
 		return "The volumes of its one pod can go elsewhere." + stuck
 	}
 	return fmt.Sprintf("The volumes of all %s can go elsewhere.", count(len(p.Pods), "pod")) + stuck
+}
+
+func downMessages(p *DrainPlan) string {
+	var down []string
+	for _, c := range p.Down {
+		down = append(down, c.Message)
+	}
+	return sentence(strings.Join(down, "; "))
 }
 
 func cantBeTold(p *DrainPlan) string {

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,54 +99,4 @@ func (w *World) home() string {
 		return DefaultHome
 	}
 	return w.Home
-}
-
-// kubeScheduler is the name of the Lease of the default scheduler.
-const kubeScheduler = "kube-scheduler"
-
-// Lease finds the Lease by which a component leads, or nil: Moorage's own in its
-// namespace, kube-scheduler's in kube-system. Where others are is not known, such as a
-// driver's attacher: of theirs the one counts that was renewed last.
-func Lease(leases []coordinationv1.Lease, name, home string) *coordinationv1.Lease {
-	namespace := ""
-	switch name {
-	case v1alpha1.ControllerName, v1alpha1.SchedulerName, v1alpha1.ExtenderName:
-		namespace = home
-	case kubeScheduler:
-		namespace = metav1.NamespaceSystem
-	}
-	var found *coordinationv1.Lease
-	for i := range leases {
-		l := &leases[i]
-		if l.Name != name || l.Namespace == corev1.NamespaceNodeLease || namespace != "" && l.Namespace != namespace {
-			continue
-		}
-		if found == nil || renewedAt(l).After(renewedAt(found)) {
-			found = l
-		}
-	}
-	return found
-}
-
-func renewedAt(l *coordinationv1.Lease) time.Time {
-	if l.Spec.RenewTime == nil {
-		return time.Time{}
-	}
-	return l.Spec.RenewTime.Time
-}
-
-// bearableLate is how far the clock of a Lease's holder may be behind the API server's
-// before its Lease is taken to be over: it is read once, and compared with another clock.
-const bearableLate = 30 * time.Second
-
-// Lapsed says for how long a Lease has been over; zero while somebody leads.
-func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
-	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
-		return 1
-	}
-	late := now.Sub(l.Spec.RenewTime.Time) - time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second
-	if late <= bearableLate {
-		return 0
-	}
-	return late
 }

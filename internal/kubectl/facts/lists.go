@@ -146,7 +146,7 @@ func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
 	if c == nil || c.Status == metav1.ConditionTrue {
 		return nil
 	}
-	advice := w.advice[ledger.Code(c.Reason)]
+	advice := w.adviceOn(ledger.Code(c.Reason))
 	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: advice.Do}}
 }
 

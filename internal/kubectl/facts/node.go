@@ -143,10 +143,7 @@ func (w *World) slotVolume(v *ledger.Volume, p *ledger.NodeVolume) SlotVolume {
 	nv := w.nodeVolume(v, p)
 	out := SlotVolume{Volume: v.ID.String(), State: nv.State, Users: nv.Users, Slot: slotUsed}
 	if names := v.PVs(); len(names) > 0 {
-		out.Volume = names[0]
-		if pv := w.Snapshot.PersistentVolume(names[0]); pv != nil && pv.Claim.Name != "" {
-			out.Claim = pv.Claim.String()
-		}
+		out.Volume, out.Claim = names[0], w.claimOf(names[0])
 	}
 	switch {
 	case nv.State == stateReserved, nv.State == stateAsked:

@@ -4,11 +4,13 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -18,6 +20,10 @@ type NodeView struct {
 	Ready bool   `json:"ready"`
 	// Cordoned: no new pod goes there.
 	Cordoned bool `json:"cordoned,omitempty"`
+	// Taint is one that keeps new pods away, but for the cordon's.
+	Taint string `json:"taint,omitempty"`
+	// NoDriver: no CSI driver is registered there.
+	NoDriver bool `json:"noDriver,omitempty"`
 	// KubeletLives: it is not ready by its kubelet's own word, which still ends pods.
 	KubeletLives bool `json:"kubeletLives,omitempty"`
 	// Since is when it was last seen to become not ready.
@@ -28,9 +34,14 @@ type NodeView struct {
 	Pods   int    `json:"pods"`
 	// PodsNotVisible: pods may not be listed in all namespaces, so that there may be more.
 	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
-	// Terminating are those of the pods that are being deleted.
-	Terminating int     `json:"terminating,omitempty"`
-	Slots       []Slots `json:"slots,omitempty"`
+	// Terminating are those of the pods that are being deleted, and Blocking those of them
+	// that a StatefulSet can't replace.
+	Terminating int `json:"terminating,omitempty"`
+	Blocking    int `json:"blocking,omitempty"`
+	// Held are pods there that have volumes, and are not being deleted yet: of a node that is
+	// not ready, their volumes go nowhere.
+	Held  int     `json:"podsWithVolumes,omitempty"`
+	Slots []Slots `json:"slots,omitempty"`
 	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
 	Kept   []Volume `json:"kept,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
@@ -39,13 +50,12 @@ type NodeView struct {
 // ExplainNode says how a node serves its volumes, and who waits for it.
 func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	name := ledger.NodeName(n.Name)
-	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), PodsNotVisible: w.partUnseen("pods"), KubeletLives: kubeletLives(n), Unseen: w.Unseen}
+	out := NodeView{Node: n.Name, Ready: w.isReady(name), Cordoned: n.Spec.Unschedulable, Since: w.notReadySince(name), PodsNotVisible: w.partUnseen("pods"), Unseen: w.Unseen}
+	out.Taint, out.NoDriver = barringTaint(n), !w.anyDriver(name) && !w.unseen("csinodes.storage.k8s.io")
+	out.KubeletLives = !out.Ready && w.kubeletLives(n)
 	for _, p := range w.Pods {
 		if p.Spec.NodeName == n.Name && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-			out.Pods++
-			if p.DeletionTimestamp != nil {
-				out.Terminating++
-			}
+			out.add(w, p)
 		}
 	}
 	for _, s := range w.ListSlots() {
@@ -53,28 +63,42 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 			out.Slots = append(out.Slots, s)
 		}
 	}
-	for _, v := range w.ListVolumes("") {
-		if v.Reason != nil && v.Reason.Node == n.Name {
-			out.Kept = append(out.Kept, v)
-		}
-	}
+	out.Kept = w.keptAt(n.Name)
 	out.Cause = w.nodeViewCause(n, &out)
 	out.Answer = answerNode(&out)
 	return out
 }
 
+// keptAt lists the volumes that can't leave a node. One whose attach there failed does not
+// count.
+func (w *World) keptAt(node string) []Volume {
+	var list []Volume
+	for _, v := range w.ListVolumes("") {
+		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// add counts a pod of the node.
+func (x *NodeView) add(w *World, p *corev1.Pod) {
+	x.Pods++
+	switch {
+	case p.DeletionTimestamp == nil && w.NeedsAttachment(p):
+		x.Held++
+	case p.DeletionTimestamp == nil:
+	default:
+		x.Terminating++
+		if ofStatefulSet(p) {
+			x.Blocking++
+		}
+	}
+}
+
 func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Cause {
 	if !x.Ready {
-		c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: x.Since, Message: "it is not ready", Do: w.safeAdvice("NodeUnreachable", n.Name)}
-		for _, condition := range n.Status.Conditions {
-			if condition.Type == corev1.NodeReady && condition.Message != "" {
-				c.Message += ": " + shortened(condition.Message, "")
-			}
-		}
-		if len(x.Kept) == 0 && x.Terminating == 0 {
-			c.Do = "See why: kubectl describe node " + n.Name + ". No volume waits for it"
-		}
-		return c
+		return w.notReadyCause(n, x)
 	}
 	if outOfService(n) {
 		return &Cause{Of: OfNode, Code: "OutOfServiceTaint",
@@ -83,46 +107,105 @@ func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Cause {
 	}
 	for _, s := range x.Slots {
 		if !s.Registered {
-			return &Cause{Of: OfMount, Code: "DriverNotRegistered", Message: "driver " + s.Driver + " is not registered there", Changes: w.advice["DriverNotRegistered"].Changes, Do: w.advice["DriverNotRegistered"].Do}
+			return &Cause{Of: OfMount, Code: "DriverNotRegistered", Message: "driver " + s.Driver + " is not registered there", Changes: w.adviceOn("DriverNotRegistered").Changes, Do: w.adviceOn("DriverNotRegistered").Do}
 		}
 	}
 	if len(x.Kept) > 0 {
 		r := x.Kept[0].Reason
+		if c := w.componentCause(r, x.Kept[0].Driver); c != nil {
+			return c
+		}
 		return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
 	}
 	return nil
 }
 
+// notReadyCause is for a node that is not ready. What to do about a dead one is said where
+// something waits for it.
+func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
+	c := &Cause{Of: OfNode, Code: "NodeNotReady", Since: x.Since, Message: "it is not ready"}
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Message != "" {
+			c.Message += ": " + shortened(condition.Message, "")
+		}
+	}
+	switch {
+	case len(x.Kept) > 0 || x.Blocking > 0 || x.Held > 0 || outOfService(n):
+		c.Do = w.adviceOnDead(n)
+	case x.PodsNotVisible:
+		c.Do = "See why: kubectl describe node " + n.Name
+	default:
+		c.Do = "See why: kubectl describe node " + n.Name + ". No volume waits for it"
+	}
+	return c
+}
+
 func answerNode(x *NodeView) string {
+	if !x.Ready {
+		return answerNotReady(x)
+	}
 	var full []string
 	for _, s := range x.Slots {
-		if s.Free != nil && *s.Free == 0 {
+		if s.Free != nil && *s.Free == 0 || s.Exhausted {
 			full = append(full, s.Driver)
 		}
 	}
 	switch {
-	case !x.Ready && x.Terminating > 0:
-		text := fmt.Sprintf("is not ready: %s Terminating there, and a StatefulSet can't replace such a pod", countVerb(x.Terminating, "pod"))
-		if x.KubeletLives {
-			text = fmt.Sprintf("is not ready, by its kubelet's own word: %s Terminating there, and its kubelet ends such a pod", countVerb(x.Terminating, "pod"))
-		}
-		if len(x.Kept) > 0 {
-			text += fmt.Sprintf("; %s can't leave it", count(len(x.Kept), "volume"))
-		}
-		return text + "."
-	case !x.Ready && len(x.Kept) > 0:
-		return fmt.Sprintf("is not ready, and %s can't leave it.", count(len(x.Kept), "volume"))
-	case !x.Ready:
-		return "is not ready; no volume waits to leave it."
 	case x.Cause != nil:
 		return "is ready, and not all is well: " + sentence(x.Cause.Message)
 	case len(full) > 0:
 		return fmt.Sprintf("is ready, with %s, and full for driver %s.", podsOf(x), strings.Join(full, ", "))
-	}
-	if x.Cordoned {
+	case x.Cordoned:
 		return fmt.Sprintf("is ready and cordoned, with %s: no new pod goes there.", podsOf(x))
+	case x.Taint != "":
+		return fmt.Sprintf("is ready, with %s; its taint %s keeps pods away that don't tolerate it.", podsOf(x), x.Taint)
+	case x.NoDriver:
+		return fmt.Sprintf("is ready, with %s. No CSI driver is registered there: it takes no volume of one.", podsOf(x))
+	case len(x.Slots) == 0:
+		return fmt.Sprintf("is ready, with %s.", podsOf(x))
 	}
 	return fmt.Sprintf("is ready, with %s, and takes more volumes.", podsOf(x))
+}
+
+// answerNotReady is for a node that is not ready.
+func answerNotReady(x *NodeView) string {
+	var parts []string
+	if x.Blocking > 0 && !x.KubeletLives {
+		parts = append(parts, countVerb(x.Blocking, "pod")+" Terminating there, and a StatefulSet can't replace such a pod")
+	} else if x.Terminating > 0 && !x.KubeletLives {
+		parts = append(parts, countVerb(x.Terminating, "pod")+" Terminating there")
+	} else if x.Terminating > 0 {
+		parts = append(parts, countVerb(x.Terminating, "pod")+" Terminating there, and its kubelet ends such a pod")
+	}
+	if len(x.Kept) > 0 {
+		parts = append(parts, count(len(x.Kept), "volume")+" can't leave it")
+	} else if x.Held > 0 && !x.KubeletLives {
+		parts = append(parts, "the volumes of "+count(x.Held, "pod")+" there can't leave it")
+	}
+	text := "is not ready"
+	if x.KubeletLives {
+		text += ", and its kubelet lives"
+	}
+	if len(parts) == 0 {
+		return text + "; no volume waits to leave it."
+	}
+	return text + ": " + strings.Join(parts, "; ") + "."
+}
+
+// anyDriver says whether a CSI driver is registered at a node.
+func (w *World) anyDriver(name ledger.NodeName) bool {
+	n := w.Snapshot.Node(name)
+	return n != nil && slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered })
+}
+
+// barringTaint is a taint of a node that keeps new pods away, apart from a cordon's.
+func barringTaint(n *corev1.Node) string {
+	for i := range n.Spec.Taints {
+		if t := &n.Spec.Taints[i]; schedules(t) && t.Key != corev1.TaintNodeUnschedulable {
+			return t.ToString()
+		}
+	}
+	return ""
 }
 
 func podsOf(x *NodeView) string {

@@ -76,7 +76,7 @@ func attachedOrInUse(p *ledger.NodeVolume) string {
 // stateOf is a volume in one word: the hold's where it has something to
 // report, else that at the node that counts most.
 func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
-	if v.Hold != nil && (v.Hold.State == ledger.HoldDetachPending || v.Hold.State == ledger.HoldUnknown) {
+	if v.Hold != nil && w.holdsKept && (v.Hold.State == ledger.HoldDetachPending || v.Hold.State == ledger.HoldUnknown) {
 		return string(v.Hold.State)
 	}
 	best := out.State // Free, or NotProvisioned

@@ -23,6 +23,8 @@ type Objects struct {
 	Tickets           []*v1alpha1.VolumeTicket
 	Holds             []*v1alpha1.VolumeHold
 	Policies          []*v1alpha1.AttachPolicy
+	// Leases are what was read of them beside.
+	Leases Leases
 	// Home is the namespace in which Moorage is installed; see Home. Empty means
 	// DefaultHome.
 	Home string

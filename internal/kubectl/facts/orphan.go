@@ -37,6 +37,15 @@ func (w *World) Orphans() []Orphan {
 	return list
 }
 
+// untilGone says for how long a volume counts as in use at a node that does not exist.
+func (w *World) untilGone(v *ledger.Volume, p *ledger.NodeVolume) string {
+	verdict, _ := w.Arbiter.SafeToDetach(w.Snapshot, v, p, w.Now)
+	if verdict.Allowed() || len(verdict.Reasons) == 0 {
+		return ""
+	}
+	return ": " + w.reason(verdict.First(), nil).Message
+}
+
 func (w *World) orphaned(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (message, fix string) {
 	node := w.Snapshot.Node(p.Node)
 	switch {
@@ -49,7 +58,7 @@ func (w *World) orphaned(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Atta
 		return "its name is not the one that its volume and node lead to: somebody else made it, and no kubelet looks for it",
 			"Find its maker in metadata.managedFields, and have them delete it."
 	case (node == nil || !node.Exists) && !w.unseen("nodes"):
-		return fmt.Sprintf("its node %s does not exist: it counts as unreachable, and the volume as in use, until forceDetach.afterPodGone is over", p.Node),
+		return fmt.Sprintf("its node %s does not exist%s", p.Node, w.untilGone(v, p)),
 			"If the machine is gone for certain and the volume is needed at once, delete the VolumeAttachment."
 	case !w.Snapshot.AttachRequired(v.ID.Driver) && !w.unseen("csidrivers.storage.k8s.io"):
 		return fmt.Sprintf("driver %s needs no attachments any more", v.ID.Driver), "Delete the VolumeAttachment."

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
@@ -74,6 +75,9 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	if w.draining != "" && n.Name == w.draining {
 		return "it is the node to be drained"
 	}
+	if w.draining != "" && !w.isReady(ledger.NodeName(n.Name)) {
+		return "it is not ready"
+	}
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	if n.Spec.Unschedulable && !schedulingcorev1.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, &cordon, false) {
 		return "it is cordoned"
@@ -93,11 +97,65 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 		if claim == nil {
 			continue
 		}
-		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && storagevolume.CheckNodeAffinity(pv, n.Labels) != nil {
+		if class := w.class(claim); class != nil && claim.Spec.VolumeName == "" && !inTopologies(class.AllowedTopologies, n) {
+			return "the topologies that StorageClass " + class.Name + " allows"
+		}
+		pv := w.pvs[claim.Spec.VolumeName]
+		switch {
+		case pv == nil:
+		case storagevolume.CheckNodeAffinity(pv, n.Labels) != nil:
 			return "the node affinity of volume " + pv.Name
+		case !inZones(pv, n):
+			return "the zone of volume " + pv.Name
 		}
 	}
 	return ""
+}
+
+// zoneLabels are the labels of PersistentVolumes and nodes that kube-scheduler's filter
+// VolumeZone compares, the later name of each after the earlier one.
+var zoneLabels = [][2]string{
+	{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone},
+	{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion},
+}
+
+// zonesOf are the zones and regions by a PersistentVolume's labels: old volumes have no other
+// word on where they are.
+func zonesOf(pv *corev1.PersistentVolume) map[string][]string {
+	zones := map[string][]string{}
+	for _, names := range zoneLabels {
+		for _, name := range names {
+			if value := pv.Labels[name]; value != "" {
+				zones[name] = strings.Split(value, "__")
+			}
+		}
+	}
+	return zones
+}
+
+// inZones says whether a node is in the zones by a volume's labels. One that says nothing of
+// its own is in all.
+func inZones(pv *corev1.PersistentVolume, n *corev1.Node) bool {
+	zones := zonesOf(pv)
+	for _, names := range zoneLabels {
+		at := cmp.Or(n.Labels[names[0]], n.Labels[names[1]])
+		for _, name := range names {
+			if in := zones[name]; len(in) > 0 && at != "" && !slices.Contains(in, at) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// inTopologies says whether a node is in one of the topologies that a class allows; none
+// means all.
+func inTopologies(allowed []corev1.TopologySelectorTerm, n *corev1.Node) bool {
+	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(t corev1.TopologySelectorTerm) bool {
+		return !slices.ContainsFunc(t.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
+			return !slices.Contains(e.Values, n.Labels[e.Key])
+		})
+	})
 }
 
 // schedules says whether a taint keeps new pods away.

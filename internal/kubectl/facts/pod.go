@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,6 +106,9 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	out.NodeReady = w.isReady(at) || w.unseen("nodes")
 	out.State = stateOfPod(&out, fact, ticket, request.Attachable(w.Snapshot))
 	w.conclude(&out, p)
+	if deleting := w.deletingClaims(p); len(deleting) > 0 {
+		out.Note = sentence(strings.Join(deleting, "; "))
+	}
 	if out.State == PodWaitsForNode && p.Spec.SchedulerName == corev1.DefaultSchedulerName && w.Served() {
 		out.Note = notPlaced
 	}
@@ -134,6 +138,10 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 		verdict = w.Arbiter.VolumeGranted(w.Snapshot, need, at) // granted is the slot; the volume is still to be made
 	case at != "":
 		verdict = w.Arbiter.Explain(w.Snapshot, need, at, w.Now)
+		if first := w.hasItAlone(need, at, p); first != nil && verdict.Allowed() {
+			verdict = arbiter.Verdict{Outcome: arbiter.Wait, Reasons: []arbiter.Reason{{Code: arbiter.UsedByOtherPod, Volume: need.Volume, Claim: need.Name, Node: at,
+				Who: ledger.Requester{Namespace: first.Namespace, Name: first.Name, UID: string(first.UID)}}}}
+		}
 		out.SafeToMount = verdict.Allowed()
 	default:
 		r.Needs = []arbiter.Need{need}
@@ -141,6 +149,29 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	}
 	out.Reasons = w.reasons(verdict, p)
 	return out
+}
+
+// hasItAlone is another pod of the same node that has a ReadWriteOncePod volume, which a
+// kubelet mounts for one pod only; nil where there is none.
+func (w *World) hasItAlone(need arbiter.Need, at ledger.NodeName, p *corev1.Pod) *corev1.Pod {
+	v := w.Snapshot.Volume(need.Volume)
+	if v == nil || v.Access != ledger.AccessPod || !startedAt(p).IsZero() {
+		return nil
+	}
+	place := v.NodeVolume(at)
+	if place == nil {
+		return nil
+	}
+	for _, u := range place.Users {
+		other := w.pods[u.Pod]
+		if other == nil || other.UID == p.UID || w.PodFact(other).Phase == ledger.PodFinished {
+			continue
+		}
+		if !startedAt(other).IsZero() || other.CreationTimestamp.Before(&p.CreationTimestamp) {
+			return other
+		}
+	}
+	return nil
 }
 
 func (w *World) isReady(name ledger.NodeName) bool {

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -71,9 +70,13 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if resource := w.hidden(r.Code); resource != "" {
 		return notVisible(r.Code, r.Node, resource)
 	}
+	message, until := w.message(r)
+	if c := w.componentCause(&Reason{Code: string(r.Code), Message: message}, r.Volume.Driver); c != nil {
+		return Reason{Code: c.Code, Message: c.Message, Node: string(r.Node), Since: c.Since, Do: c.Do}
+	}
 	reason := Reason{
-		Code: string(r.Code), Message: w.message(r), Node: string(r.Node),
-		Since: w.since(r, pod), Until: w.until(r), Changes: w.advice[r.Code].Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
+		Code: string(r.Code), Message: message, Node: string(r.Node),
+		Since: w.since(r, pod), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
 	}
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
@@ -120,18 +123,28 @@ func (w *World) hidden(code ledger.Code) string {
 	return ""
 }
 
-// message prefers the controller's own words where it has written the same
-// reason: it has measured for how long, and this process has only begun.
-func (w *World) message(r arbiter.Reason) string {
-	if words := w.wordsOfHold(r); words != "" {
-		return words
+// message words a reason, and says when the time ends that it waits for; zero where no time
+// is known to. It prefers the controller's own words where it has written the same reason:
+// it has measured for how long, and this process has only begun.
+func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
+	if r.Code == arbiter.NodeUnreachable {
+		return w.unreachable(r)
 	}
-	return r.Message()
+	if r.Until > 0 {
+		until = time.Unix(r.Until, 0).UTC()
+	}
+	if words := w.wordsOfHold(r); words != "" {
+		return words, until
+	}
+	return r.Message(), until
 }
 
 // wordsOfHold is what the controller has written of a reason into the volume's hold; empty
-// where it has not.
+// where it has not, or nobody keeps the holds up to date.
 func (w *World) wordsOfHold(r arbiter.Reason) string {
+	if !w.holdsKept {
+		return ""
+	}
 	if v := w.Snapshot.Volume(r.Volume); v != nil && v.Hold != nil && v.Hold.Reason == r.Code && v.Hold.Node == r.Node {
 		return v.Hold.Message
 	}
@@ -151,22 +164,22 @@ func (w *World) since(r arbiter.Reason, pod *corev1.Pod) time.Time {
 			return t
 		}
 	}
-	if hold := w.holds[r.Volume]; hold != nil {
-		if c := meta.FindStatusCondition(hold.Status.Conditions, v1alpha1.HoldDetachPending); c != nil && c.Reason == string(r.Code) {
-			return c.LastTransitionTime.Time
-		}
+	if t := w.sinceOfHold(r.Volume, r.Code); !t.IsZero() {
+		return t
 	}
 	return waitsSince(pod)
 }
 
-// until is when the time ends that a reason waits for. How much of a rule's time is left
-// only the controller has measured: it is counted from when its hold was last written.
-func (w *World) until(r arbiter.Reason) time.Time {
-	if r.Until > 0 {
-		return time.Unix(r.Until, 0).UTC()
+// sinceOfHold is since when a volume's hold says a reason; zero where it does not.
+func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
+	hold := w.holds[id]
+	if hold == nil {
+		return time.Time{}
 	}
-	if left, ok := arbiter.ForcedIn(w.wordsOfHold(r)); ok {
-		return w.written(r.Volume).Add(left)
+	for _, c := range hold.Status.Conditions {
+		if c.Reason == string(code) {
+			return c.LastTransitionTime.Time
+		}
 	}
 	return time.Time{}
 }

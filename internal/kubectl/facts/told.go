@@ -53,7 +53,7 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 			// v.Node is the pod's own, not the one that the reason is about.
 			code := ledger.Code(v.Reason)
 			out.Reasons = []Reason{{
-				Code: v.Reason, Message: v.Message, Since: waitsSince(p), Changes: w.advice[code].Changes, Do: w.safeAdvice(code, ""),
+				Code: v.Reason, Message: v.Message, Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
 			}}
 		}
 		list = append(list, out)

@@ -98,6 +98,21 @@ func (v *Volume) Key() string {
 	return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}.String()
 }
 
+// Places are the nodes where the volume is or may be; where it is at none, those where it is
+// wanted.
+func (v *Volume) Places() []NodeVolume {
+	var list []NodeVolume
+	for i := range v.Nodes {
+		if state := v.Nodes[i].State; state != stateReserved && state != stateAsked {
+			list = append(list, v.Nodes[i])
+		}
+	}
+	if len(list) == 0 {
+		return v.Nodes
+	}
+	return list
+}
+
 // VolumeOf finds a volume by its key; false for one that is not known any more.
 func (w *World) VolumeOf(key string) (Volume, bool) {
 	id := ledger.VolumeID{}
@@ -126,18 +141,38 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 		return out
 	}
 	if names := v.PVs(); len(names) > 0 {
-		out.PersistentVolume = names[0]
-		if pv := w.Snapshot.PersistentVolume(names[0]); pv != nil && pv.Claim.Name != "" {
-			out.Claim = pv.Claim.String()
-		}
+		out.PersistentVolume, out.Claim = names[0], w.claimOf(names[0])
 	}
 	for i := range v.NodeVolumes {
 		out.Nodes = append(out.Nodes, w.nodeVolume(v, &v.NodeVolumes[i]))
 	}
 	w.describeHold(&out, v)
+	if out.Reason == nil {
+		w.describeWaiters(&out, v)
+	}
 	w.describeWaiting(&out, v)
 	out.State = w.stateOf(&out, v)
 	return out
+}
+
+// claimOf is the claim that a PersistentVolume belongs to; empty where it belongs to none, or
+// to one that is gone and was made again.
+func (w *World) claimOf(name string) string {
+	pv := w.Snapshot.PersistentVolume(name)
+	if pv == nil || pv.Claim.Name == "" || w.ofEarlierClaim(w.pvs[name]) {
+		return ""
+	}
+	return pv.Claim.String()
+}
+
+// ofEarlierClaim says whether a PersistentVolume belonged to a claim that is gone, and whose
+// name another one has now.
+func (w *World) ofEarlierClaim(pv *corev1.PersistentVolume) bool {
+	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
+		return false
+	}
+	claim := w.Claim(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
+	return claim != nil && claim.UID != "" && claim.UID != pv.Spec.ClaimRef.UID
 }
 
 // handleOf is the handle, unless it stands for a volume that is not there yet.
@@ -172,44 +207,96 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	}
 	out.Transitions = h.Transitions
 	if h.Node != "" {
-		out.Holder = &Holder{Node: string(h.Node)}
-		for _, r := range h.Requesters {
-			if w.gone(r) {
-				continue // a hold may name for a while those who have just left
-			}
-			out.Holder.For = append(out.Holder.For, requester(r))
-		}
+		out.Holder = &Holder{Node: string(h.Node), For: w.holders(out, h)}
 		if va := w.attachment(v.ID, h.Node); va != nil {
 			out.Holder.Since = va.CreationTimestamp.Time
 		}
 	}
-	if !h.Next.To.IsZero() {
+	if !h.Next.To.IsZero() && !w.gone(h.Next.To) {
 		out.Next = &Waiter{Who: requester(h.Next.To), Node: string(h.Next.Node), Since: waitsSince(w.pods[h.Next.To.UID])}
 	}
 	if h.Reason != "" {
-		node, until := w.concern(v)
-		if resource := w.hidden(h.Reason); resource != "" {
-			unseen := notVisible(h.Reason, ledger.NodeName(node), resource)
-			out.Reason = &unseen
-			return
+		out.Reason = w.reasonOfHold(v)
+	}
+}
+
+// holders are those for whom the holder's node has a volume: whom the hold names, without
+// those that have left just now; where nobody keeps the hold up to date, who uses it there.
+func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
+	var list []Requester
+	if !w.holdsKept {
+		for _, nv := range out.Nodes {
+			for _, u := range nv.Users {
+				if nv.Node == string(h.Node) && u.State == "Bound" {
+					list = append(list, u.Requester)
+				}
+			}
 		}
-		out.Reason = &Reason{Code: string(h.Reason), Message: h.Message, Node: node, Until: until, Changes: w.advice[h.Reason].Changes, Do: w.safeAdvice(h.Reason, node)}
-		for _, c := range w.holds[v.ID].Status.Conditions {
-			if c.Reason == string(h.Reason) {
-				out.Reason.Since = c.LastTransitionTime.Time
+		return list
+	}
+	for _, r := range h.Requesters {
+		if !w.gone(r) {
+			list = append(list, requester(r))
+		}
+	}
+	return list
+}
+
+// reasonOfHold is what the hold says of a wait, at the node that it is about, which is not
+// always the holder. Where the facts don't show it any more it counts only while somebody
+// keeps the hold up to date.
+func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
+	h := v.Hold
+	if r, ok := w.Arbiter.Concern(w.Snapshot, v, w.Now); ok && r.Code == h.Reason {
+		reason := w.reason(r, nil)
+		return &reason
+	}
+	if !w.holdsKept {
+		return nil
+	}
+	if resource := w.hidden(h.Reason); resource != "" {
+		unseen := notVisible(h.Reason, "", resource)
+		return &unseen
+	}
+	return &Reason{Code: string(h.Reason), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
+}
+
+// describeWaiters finds what those wait for who are bound to a node where the volume is not
+// yet, where no hold says that it can't leave another one: without Moorage there is none.
+func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
+	for i := range v.NodeVolumes {
+		at := &v.NodeVolumes[i]
+		for _, u := range at.Users {
+			pod := w.pods[u.Pod]
+			if pod == nil || pod.DeletionTimestamp != nil || w.Arbiter.SafeToMount(w.Snapshot, v.ID, at.Node) {
+				continue
+			}
+			if r := w.awayReason(v, at.Node, pod); r != nil {
+				out.Reason = r
+				if out.Next == nil {
+					out.Next = &Waiter{Who: Requester{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Node: string(at.Node), Since: waitsSince(pod)}
+				}
+				return
 			}
 		}
 	}
 }
 
-// concern is the node that a hold's reason is about, which is not always the holder, and
-// when the time that it waits for ends; empty when the facts don't show that reason any more.
-func (w *World) concern(v *ledger.Volume) (node string, until time.Time) {
-	r, ok := w.Arbiter.Concern(w.Snapshot, v, w.Now)
-	if ok && r.Code == v.Hold.Reason {
-		return string(r.Node), w.until(r)
+// awayReason is why a pod's volume can't leave another node than the pod's; nil where that is
+// not what the pod waits for.
+func (w *World) awayReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
+	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
+		if need.Volume != v.ID {
+			continue
+		}
+		for _, r := range w.Arbiter.Explain(w.Snapshot, need, node, w.Now).Reasons {
+			if r.Node != "" && r.Node != node && r.Code != arbiter.HeldElsewhere && r.Code != arbiter.UsedByOtherPod {
+				reason := w.reason(r, pod)
+				return &reason
+			}
+		}
 	}
-	return "", time.Time{}
+	return nil
 }
 
 // gone says whether a pod that a hold names is known not to exist any more.
@@ -271,17 +358,17 @@ func (w *World) askedSince(r Requester) time.Time {
 }
 
 // unboundPods are the pods that refer to the volume, have no node, and no
-// reservation of it at one.
+// reservation of it at one. Those that no scheduler looks at yet don't ask for it.
 func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, name := range v.PVs() {
 		pv := w.Snapshot.PersistentVolume(name)
-		if pv == nil {
+		if pv == nil || w.ofEarlierClaim(w.pvs[name]) {
 			continue
 		}
 		for _, uid := range w.Snapshot.ClaimPods(pv.Claim) {
 			pod, fact := w.pods[uid], w.Snapshot.Pod(uid)
-			if pod != nil && fact != nil && fact.Node == "" && fact.Phase == ledger.PodLive && w.needs(fact, v.ID) && !w.hasTicket(v, uid) {
+			if pod != nil && fact != nil && fact.Node == "" && fact.Phase == ledger.PodLive && len(pod.Spec.SchedulingGates) == 0 && w.needs(fact, v.ID) && !w.hasTicket(v, uid) {
 				list = append(list, pod)
 			}
 		}

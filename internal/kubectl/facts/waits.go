@@ -15,7 +15,7 @@ type PodWait struct {
 	Who    Requester `json:"who"`
 	Node   string    `json:"node,omitempty"`
 	State  string    `json:"state"`
-	Code   string    `json:"code,omitempty"` // the first reason's
+	Code   string    `json:"code,omitempty"` // the cause's, else the first reason's
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
 	// Explained is all that is known of the pod.
@@ -26,17 +26,21 @@ type PodWait struct {
 func (w *World) ListWaits() []PodWait {
 	var list []PodWait
 	for _, p := range w.Pods {
-		if p.Status.Phase != corev1.PodPending || !w.NeedsAttachment(p) {
+		if p.Status.Phase != corev1.PodPending || !w.NeedsAttachment(p) || len(p.Spec.SchedulingGates) > 0 {
 			continue
 		}
 		x := w.ExplainPod(p)
 		if x.State != PodWaitsForVolumes && x.State != PodWaitsForNode && x.State != PodWaitsForGrant {
 			continue
 		}
-		list = append(list, PodWait{
+		wait := PodWait{
 			Who: Requester{Kind: "Pod", Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName, State: x.State,
 			Code: firstCode(&x), Answer: x.Answer, Since: waitsSince(p), Explained: x,
-		})
+		}
+		if x.Cause != nil {
+			wait.Code, wait.Since = x.Cause.Code, cmp.Or(x.Cause.Since, wait.Since)
+		}
+		list = append(list, wait)
 	}
 	slices.SortFunc(list, func(a, b PodWait) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Who.String(), b.Who.String()))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,10 @@ type World struct {
 	vas    map[string]*storagev1.VolumeAttachment
 	holds  map[ledger.VolumeID]*v1alpha1.VolumeHold
 	advice map[ledger.Code]Advice
+	// nodeLeases are Leases.Nodes by name.
+	nodeLeases map[string]*coordinationv1.Lease
+	// holdsKept: see keepsHolds.
+	holdsKept bool
 	// draining is the node that a drain plan empties; empty elsewhere.
 	draining string
 }
@@ -46,16 +51,21 @@ type World struct {
 func NewWorld(o Objects, now time.Time) *World {
 	w := &World{
 		Objects: o, Now: now,
-		pods:   map[string]*corev1.Pod{},
-		claims: map[ledger.ClaimKey]*corev1.PersistentVolumeClaim{},
-		pvs:    map[string]*corev1.PersistentVolume{},
-		nodes:  map[ledger.NodeName]*corev1.Node{},
-		vas:    map[string]*storagev1.VolumeAttachment{},
-		holds:  map[ledger.VolumeID]*v1alpha1.VolumeHold{},
-		advice: readAdvice(),
+		pods:       map[string]*corev1.Pod{},
+		claims:     map[ledger.ClaimKey]*corev1.PersistentVolumeClaim{},
+		pvs:        map[string]*corev1.PersistentVolume{},
+		nodes:      map[ledger.NodeName]*corev1.Node{},
+		vas:        map[string]*storagev1.VolumeAttachment{},
+		holds:      map[ledger.VolumeID]*v1alpha1.VolumeHold{},
+		advice:     readAdvice(),
+		nodeLeases: map[string]*coordinationv1.Lease{},
+	}
+	for i := range o.Leases.Nodes {
+		w.nodeLeases[o.Leases.Nodes[i].Name] = &w.Leases.Nodes[i]
 	}
 	l := ledger.New()
 	w.Arbiter.Cooperative = strings.HasPrefix(w.Reporter().Manager, kubeControllerManager)
+	w.holdsKept = w.keepsHolds()
 	if w.forceOff() {
 		l.Apply(now, ledger.NoForceOnTimeout{})
 	}

@@ -20,9 +20,9 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	subject := "node " + x.Node
 	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+x.Answer, 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
-	p.line(2, "do", x.Do)
+	p.do(2, x.Do)
 	for _, c := range x.Down {
-		p.line(2, "do", c.Do)
+		p.do(2, c.Do)
 	}
 	for _, pod := range x.Pods {
 		sign := s.paint(green, "→ "+pod.To)

@@ -21,6 +21,17 @@ type page struct {
 	err error
 	// cause has been printed: what it says is not repeated.
 	cause *facts.Cause
+	// done is the advice that has been printed: it is not repeated either.
+	done []string
+}
+
+// do prints what to do, once.
+func (p *page) do(indent int, text string) {
+	if slices.ContainsFunc(p.done, func(done string) bool { return strings.Contains(done, text) }) {
+		return
+	}
+	p.done = append(p.done, text)
+	p.line(indent, "do", text)
 }
 
 // said says whether the headline has said a message already.
@@ -57,7 +68,7 @@ func (p *page) headline(subject, answer string, c *facts.Cause) {
 	}
 	p.printf("%s\n", text)
 	if c != nil {
-		p.line(2, "do", c.Do)
+		p.do(2, c.Do)
 	}
 }
 
@@ -202,7 +213,7 @@ func (p *page) reasons(indent int, reasons []facts.Reason) {
 		}
 		p.line(indent+2, "why", r.Message)
 		p.line(indent+2, "changes", r.Changes)
-		p.line(indent+2, "do", r.Do)
+		p.do(indent+2, r.Do)
 	}
 }
 

@@ -72,10 +72,12 @@ func notesOf(x facts.Slots) []string {
 	if x.NotVisible {
 		notes = append(notes, "node can't be seen")
 	}
-	if !x.Ready {
+	switch {
+	case !x.Ready && x.OutOfService:
+		notes = append(notes, "not ready, tainted")
+	case !x.Ready:
 		notes = append(notes, "node not ready")
-	}
-	if x.OutOfService {
+	case x.OutOfService:
 		notes = append(notes, "out of service")
 	}
 	switch {

@@ -203,7 +203,7 @@ func holdersOf(v facts.Volume) (nodes []string, holders []facts.Requester, since
 	if v.Holder != nil {
 		return []string{v.Holder.Node}, v.Holder.For, v.Holder.Since
 	}
-	for _, p := range v.Nodes {
+	for _, p := range v.Places() {
 		nodes = append(nodes, p.Node)
 		for _, u := range p.Users {
 			holders = append(holders, u.Requester)

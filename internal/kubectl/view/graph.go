@@ -65,6 +65,9 @@ func (g *graph) pod(p *facts.PodWait) {
 		}
 		g.because(from, to, WaitsFor, &r)
 	}
+	if added == 0 { // no node is a choice for it, whatever its volumes
+		g.link(Link{From: from, How: WaitsFor, Code: p.Code, Message: p.Answer, Since: p.Since})
+	}
 }
 
 // ticket adds a VolumeTicket of no pod that is not satisfied.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// readLeases reads the Leases of components, and those of nodes where one of the nodes is not
+// ready: what is said of it depends on whether its kubelet lives. What may not be read is
+// left out.
+func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Leases {
+	var read facts.Leases
+	components, err := c.leasesIn(ctx, metav1.NamespaceAll, fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease))
+	if err != nil {
+		return read
+	}
+	read.Components, read.Seen = components, true
+	if !facts.AnyNotReady(nodes) {
+		return read
+	}
+	if of, err := c.leasesIn(ctx, corev1.NamespaceNodeLease, fields.Everything()); err == nil {
+		read.Nodes = of
+	}
+	return read
+}
+
+func (c *Cluster) leasesIn(ctx context.Context, namespace string, which fields.Selector) ([]coordinationv1.Lease, error) {
+	list, err := c.Kube.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{FieldSelector: which.String()})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// Leases are those that say who lives.
+type Leases struct {
+	// Components are those by which components lead. Seen says that they could be read: a
+	// component without one has never led.
+	Components []coordinationv1.Lease
+	Seen       bool
+	// Nodes are those that kubelets renew, read only where a node is not ready.
+	Nodes []coordinationv1.Lease
+}
+
+// Tell is what Leases say, sorted: it stays the same while the same live.
+func (l Leases) Tell(now time.Time) []string {
+	var list []string
+	for i := range l.Components {
+		if Lapsed(&l.Components[i], now) == 0 {
+			list = append(list, "leads "+l.Components[i].Namespace+"/"+l.Components[i].Name)
+		}
+	}
+	for i := range l.Nodes {
+		if renews(&l.Nodes[i], now) {
+			list = append(list, "lives "+l.Nodes[i].Name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// AnyNotReady says whether one of the nodes is not ready.
+func AnyNotReady(nodes []*corev1.Node) bool {
+	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })
+}
+
+func hasReady(n *corev1.Node, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == status })
+}
+
+// RenewalSeen is when the API server took in the last renewal of a Lease, by its own clock,
+// to the second; false where it has not noted that.
+func RenewalSeen(l *coordinationv1.Lease) (time.Time, bool) {
+	for _, f := range l.ManagedFields {
+		if f.Time != nil && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:renewTime"`) {
+			return f.Time.Time, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// kubeletLease is for how long a renewal of a node's Lease counts where the Lease does not say.
+const kubeletLease = 40 * time.Second
+
+// renews says whether a kubelet still renews its Lease.
+func renews(l *coordinationv1.Lease, now time.Time) bool {
+	valid := kubeletLease
+	if l.Spec.LeaseDurationSeconds != nil {
+		valid = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+	}
+	return now.Sub(kubeletRenewedAt(l)) <= valid
+}
+
+// kubeletRenewedAt is when a kubelet renewed its Lease last: by the API server's clock, which
+// is the one that this is compared with, where it can be had.
+func kubeletRenewedAt(l *coordinationv1.Lease) time.Time {
+	if at, seen := RenewalSeen(l); seen {
+		return at
+	}
+	return renewedAt(l)
+}
+
+// kubeletLives says whether the kubelet of a node that is not ready runs all the same: it
+// ends pods and unmounts. It renews its Lease; where that can't be seen, its own word counts,
+// which is Ready=False. Of a kubelet that is not heard of, Ready is Unknown.
+func (w *World) kubeletLives(n *corev1.Node) bool {
+	if l := w.nodeLeases[n.Name]; l != nil {
+		return renews(l, w.Now)
+	}
+	return hasReady(n, corev1.ConditionFalse)
+}
+
+// kubeScheduler is the name of the Lease of the default scheduler.
+const kubeScheduler = "kube-scheduler"
+
+// Lease finds the Lease by which a component leads, or nil: Moorage's own in its
+// namespace, kube-scheduler's in kube-system. Where others are is not known, such as a
+// driver's attacher: of theirs the one counts that was renewed last.
+func Lease(leases []coordinationv1.Lease, name, home string) *coordinationv1.Lease {
+	namespace := ""
+	switch name {
+	case v1alpha1.ControllerName, v1alpha1.SchedulerName, v1alpha1.ExtenderName:
+		namespace = home
+	case kubeScheduler:
+		namespace = metav1.NamespaceSystem
+	}
+	var found *coordinationv1.Lease
+	for i := range leases {
+		l := &leases[i]
+		if l.Name != name || l.Namespace == corev1.NamespaceNodeLease || namespace != "" && l.Namespace != namespace {
+			continue
+		}
+		if found == nil || renewedAt(l).After(renewedAt(found)) {
+			found = l
+		}
+	}
+	return found
+}
+
+func renewedAt(l *coordinationv1.Lease) time.Time {
+	if l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
+}
+
+// bearableLate is how far the clock of a Lease's holder may be behind the API server's
+// before its Lease is taken to be over: it is read once, and compared with another clock.
+const bearableLate = 30 * time.Second
+
+// Lapsed says for how long a Lease has been over; zero while somebody leads.
+func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
+	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
+		return 1
+	}
+	late := now.Sub(l.Spec.RenewTime.Time) - time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second
+	if late <= bearableLate {
+		return 0
+	}
+	return late
+}
