@@ -4,6 +4,7 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -11,6 +12,9 @@ import (
 
 // answer is the whole of a Pod in a sentence or two, to be read after its name.
 func answer(p *Pod) string {
+	if p.Cause != nil && p.Cause.Code == "Finalizer" {
+		return strings.TrimPrefix(sentence(p.Cause.Message), "it ")
+	}
 	if p.Cause != nil && p.Terminating {
 		return strings.TrimPrefix(sentence(p.Cause.Message), p.Name+" ")
 	}
@@ -71,9 +75,20 @@ func answerUnplaced(p *Pod) string {
 	case fit > 0 && p.State != PodNoVolumes:
 		return fmt.Sprintf("has no node yet: its volumes could go to %d of %s, and its scheduler has not spoken.", fit, count(all, "node"))
 	case barredNodes(p) == all:
-		return "has no node, and none is a choice for it, whatever its volumes: its node selector, or taints."
+		return "has no node, and none is a choice for it: " + strings.Join(bars(p), "; ") + "."
 	}
 	return "has no node yet."
+}
+
+// bars are what keeps a pod from the nodes, each once.
+func bars(p *Pod) []string {
+	var list []string
+	for _, group := range p.Nodes {
+		if group.Barred != "" && !slices.Contains(list, group.Barred) {
+			list = append(list, group.Barred)
+		}
+	}
+	return list
 }
 
 func countVerb(n int, noun string) string {

@@ -17,6 +17,9 @@ import (
 // nothing happens on one that is not ready, then volumes, then what the kubelet
 // says. Nil when nothing does.
 func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
+	if c := w.finalizerCause(x, p); c != nil {
+		return c
+	}
 	if x.State == PodFinished {
 		return finishedCause(p)
 	}
@@ -29,6 +32,9 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	if c := w.nodeCause(p); c != nil {
 		return c
 	}
+	if p.Status.Phase == corev1.PodRunning {
+		return w.runningCause(x, p)
+	}
 	if x.State == PodWaitsForVolumes {
 		return w.volumeCause(x)
 	}
@@ -36,6 +42,33 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 		return c
 	}
 	return w.mountCause(p)
+}
+
+// runningCause is for a pod whose containers have been started: what ails them comes before
+// what is said of its volumes, which are mounted.
+func (w *World) runningCause(x *Pod, p *corev1.Pod) *Cause {
+	if c := w.containerCause(p); c != nil {
+		return c
+	}
+	if x.State == PodWaitsForVolumes {
+		return w.volumeCause(x)
+	}
+	return nil
+}
+
+// finalizerCause says that a pod is being deleted and only its finalizers keep it: nothing of
+// it runs any more. Nil where that is not so.
+func (w *World) finalizerCause(x *Pod, p *corev1.Pod) *Cause {
+	if p.DeletionTimestamp == nil || len(p.Finalizers) == 0 || p.Spec.NodeName != "" && x.State != PodFinished {
+		return nil
+	}
+	c := &Cause{Of: OfWorkload, Code: "Finalizer", Since: deletedAt(p),
+		Message: fmt.Sprintf("it is being deleted, nothing of it runs, and its finalizer %s keeps it", p.Finalizers[0]),
+		Do:      "Find who set the finalizer, and why they don't take it away: kubectl get pod -n " + p.Namespace + " " + p.Name + " -o yaml"}
+	if ofStatefulSet(p) {
+		c.Message += ": its StatefulSet can't replace it before it is gone"
+	}
+	return c
 }
 
 // finishedCause says why a pod failed; nil when it succeeded.
@@ -62,6 +95,9 @@ func finishedCause(p *corev1.Pod) *Cause {
 // unplacedCause says why a pod has no node: claims first, which its scheduler
 // waits for, then the scheduler itself, then what volumes and nodes say.
 func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
+	if c := gatedCause(p); c != nil {
+		return c
+	}
 	if c := w.claimsCause(p); c != nil {
 		return c
 	}
@@ -83,13 +119,13 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 		}
 		return &Cause{Of: OfVolume, Code: "NotGranted", Since: w.chosenSince(p),
 			Message: fmt.Sprintf("%s was chosen for it, and moorage-controller has not decided on its ticket yet", x.Reserved),
-			Changes: w.advice["NotGranted"].Changes, Do: w.advice["NotGranted"].Do}
+			Changes: w.adviceOn("NotGranted").Changes, Do: w.adviceOn("NotGranted").Do}
 	}
 	if c := w.fitCause(x); c != nil {
-		return c
+		return w.withLeftTaints(c, x)
 	}
 	if scheduling != nil {
-		return scheduling
+		return w.withLeftTaints(w.onlyAtHolder(scheduling, x), x)
 	}
 	if w.createdFor(p) > schedulerPatience {
 		return &Cause{Of: OfScheduling, Code: "NotScheduled", Since: p.CreationTimestamp.Time,
@@ -159,6 +195,50 @@ func (w *World) fitCause(x *Pod) *Cause {
 		message += fmt.Sprintf(". %s no choice for other reasons", countVerb(barred, "node"))
 	}
 	return &Cause{Of: OfVolume, Code: first.Code, Message: message, Changes: first.Changes, Do: first.Do, Since: first.Since}
+}
+
+// onlyAtHolder adds to what the scheduler says that only one node can take a pod at all, since
+// somebody has a volume of its there: new nodes don't help.
+func (w *World) onlyAtHolder(c *Cause, x *Pod) *Cause {
+	var fit []string
+	var held *Reason
+	for i := range x.Nodes {
+		n := &x.Nodes[i]
+		switch {
+		case n.Barred != "":
+		case n.Fits:
+			fit = append(fit, n.Nodes...)
+		default:
+			for j := range n.Reasons {
+				if n.Reasons[j].Code == string(arbiter.HeldElsewhere) && n.Reasons[j].Holder != nil {
+					held = &n.Reasons[j]
+				}
+			}
+		}
+	}
+	if held == nil || len(fit) != 1 || c.Of != OfScheduling {
+		return c
+	}
+	out := *c
+	out.Message = fmt.Sprintf("only %s can take it, where %s has a volume of its; and the scheduler says: %s", fit[0], held.Holder, c.Message)
+	out.Do = fmt.Sprintf("Free room at %s, or end %s: more nodes don't help. A Deployment whose pods share such a volume needs the strategy Recreate, or maxSurge: 0", fit[0], held.Holder)
+	return &out
+}
+
+// withLeftTaints adds to what to do about a pod that finds no node that one of the nodes is
+// ready and has been left out of service.
+func (w *World) withLeftTaints(c *Cause, x *Pod) *Cause {
+	for i := range x.Nodes {
+		for _, name := range x.Nodes[i].Nodes {
+			if n := w.Node(name); n != nil && x.Nodes[i].Barred != "" && outOfService(n) && w.isReady(ledger.NodeName(name)) {
+				out := *c
+				out.Do = fmt.Sprintf("%s is ready and still has the taint %s; when its machine is in order, have it take pods again: %s. Otherwise: %s",
+					name, corev1.TaintNodeOutOfService, untaint(name), c.Do)
+				return &out
+			}
+		}
+	}
+	return c
 }
 
 func barredNodes(x *Pod) int {

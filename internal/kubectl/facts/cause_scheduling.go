@@ -22,18 +22,49 @@ const schedulerPatience = 15 * time.Second
 // nil when the scheduler has said nothing and may still be about it.
 func (w *World) schedulingCause(p *corev1.Pod) *Cause {
 	said := podCondition(p, corev1.PodScheduled)
-	if len(p.Spec.SchedulingGates) > 0 {
-		return &Cause{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
-			Message: "its scheduling gate " + p.Spec.SchedulingGates[0].Name + " keeps it from being scheduled",
-			Do:      "Find who set the gate: it is they who take it away"}
-	}
 	if c := w.schedulerDown(p, said); c != nil {
 		return c
 	}
 	if said == nil || said.Status == corev1.ConditionTrue || said.Message == "" {
 		return nil
 	}
-	return refusedBy(said)
+	if node := p.Status.NominatedNodeName; node != "" {
+		return &Cause{Of: OfScheduling, Code: "Nominated", Since: said.LastTransitionTime.Time,
+			Message: fmt.Sprintf("preemption makes room for it at %s: pods there that give way have not ended yet", node),
+			Do:      "Wait until they have: kubectl get pods -A --field-selector spec.nodeName=" + node}
+	}
+	return w.withDeadNodes(refusedBy(said))
+}
+
+// gatedCause says that no scheduler looks at a pod yet, whatever its volumes; nil where one may.
+func gatedCause(p *corev1.Pod) *Cause {
+	if len(p.Spec.SchedulingGates) == 0 {
+		return nil
+	}
+	return &Cause{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
+		Message: "its scheduling gate " + p.Spec.SchedulingGates[0].Name + " keeps it from being scheduled",
+		Do:      "Find who set the gate: it is they who take it away"}
+}
+
+// withDeadNodes adds that nodes are not ready to what the scheduler says of their taints,
+// which go by themselves when the nodes are back.
+func (w *World) withDeadNodes(c *Cause) *Cause {
+	dead := 0
+	for _, n := range w.Nodes {
+		if !hasReady(n, corev1.ConditionTrue) {
+			dead++
+		}
+	}
+	if c.Code != "Tainted" || dead == 0 {
+		return c
+	}
+	c.Message += fmt.Sprintf("; %d of %s not ready", dead, countVerb(len(w.Nodes), "node"))
+	do := "See why nodes are not ready, whose taints go by themselves when they are back: kubectl get nodes"
+	if dead < len(w.Nodes) {
+		do += ". For the others: " + c.Do
+	}
+	c.Do = do
+	return c
 }
 
 // schedulerDown says that nobody schedules a pod; nil when somebody may.
@@ -48,15 +79,27 @@ func (w *World) schedulerDown(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 	case is == lapsed:
 		return &Cause{Of: OfComponent, Code: "SchedulerDown", Since: since,
 			Message: fmt.Sprintf("its scheduler %s is down: nobody renews the Lease %s", name, lease), Do: lookAtScheduler(lease)}
-	case is == never && said == nil && w.createdFor(p) > schedulerPatience && p.Spec.SchedulerName != corev1.DefaultSchedulerName:
-		return &Cause{Of: OfComponent, Code: "SchedulerMissing", Since: p.CreationTimestamp.Time,
-			Message: fmt.Sprintf("it asks for scheduler %s, and no scheduler of that name has ever led here", name),
-			Do:      "Correct spec.schedulerName where the pod is made, or start that scheduler"}
+	case is == never && said == nil && w.createdFor(p) > schedulerPatience && lease != kubeScheduler:
+		return w.schedulerMissing(p)
 	case said == nil && w.createdFor(p) > schedulerPatience && is != leads:
 		return &Cause{Of: OfComponent, Code: "SchedulerSilent", Since: p.CreationTimestamp.Time,
 			Message: fmt.Sprintf("its scheduler %s has not looked at it", name), Do: lookAtScheduler(lease)}
 	}
 	return nil
+}
+
+// schedulerMissing is for a pod whose scheduler has no Lease of its name, and has not looked at
+// it: there is none, or it is a profile of another one, whose name is not in the API.
+func (w *World) schedulerMissing(p *corev1.Pod) *Cause {
+	name := p.Spec.SchedulerName
+	if is, since := w.leads(kubeScheduler); is == lapsed {
+		return &Cause{Of: OfComponent, Code: "SchedulerDown", Since: since,
+			Message: fmt.Sprintf("it asks for scheduler %s, which has no Lease of its own; %s, of which it may be a profile, is down: nobody renews its Lease", name, kubeScheduler),
+			Do:      lookAtScheduler(kubeScheduler)}
+	}
+	return &Cause{Of: OfComponent, Code: "SchedulerMissing", Since: p.CreationTimestamp.Time,
+		Message: fmt.Sprintf("it asks for scheduler %s, which has no Lease and has not looked at it: none of that name runs, or it is a profile of another scheduler that is behind", name),
+		Do:      "See which schedulers run, and their profiles: kubectl get lease -A | grep -i scheduler. If none is meant, correct spec.schedulerName where the pod is made"}
 }
 
 func lookAtScheduler(lease string) string {
