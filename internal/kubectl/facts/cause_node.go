@@ -35,7 +35,27 @@ func (w *World) nodeCause(p *corev1.Pod) *Cause {
 			c.Message += ": " + shortened(condition.Message, "")
 		}
 	}
+	if left, bounded := w.evictedIn(p, node); bounded && !w.kubeletLives(node) {
+		c.Do = fmt.Sprintf("By its tolerations Kubernetes deletes the pod %s. ", left) + c.Do
+	}
 	return c
+}
+
+// evictedIn says when the taints of a node that is not ready end the pods that tolerate them
+// for a time only; false for a pod that tolerates them for ever.
+func (w *World) evictedIn(p *corev1.Pod, n *corev1.Node) (string, bool) {
+	for _, t := range p.Spec.Tolerations {
+		ofOutage := t.Key == corev1.TaintNodeUnreachable || t.Key == corev1.TaintNodeNotReady
+		if !ofOutage || t.TolerationSeconds == nil {
+			continue
+		}
+		end := w.notReadySince(ledger.NodeName(n.Name)).Add(time.Duration(*t.TolerationSeconds) * time.Second)
+		if left := end.Sub(w.Now); left > 0 {
+			return "in " + left.Round(time.Second).String(), true
+		}
+		return "any moment", true
+	}
+	return "", false
 }
 
 // whoMakesAnother says who makes a pod again when it is gone.

@@ -185,7 +185,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 			message += ". What it has to do: " + waits
 		}
 		return &Cause{Of: OfComponent, Code: "ControllerDown", Since: since, Message: message,
-			Do:      "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
+			Do: "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
 	}
 	return nil
 }

@@ -127,7 +127,11 @@ func (w *World) storageCause(out *Storage) {
 			return
 		}
 	default:
-		out.Cause = podsCause(out.Pods)
+		if out.Cause = podsCause(out.Pods); out.Cause == nil {
+			if p := userOfDeadNode(out.Pods); p != nil {
+				out.Cause = p.Cause
+			}
+		}
 		return
 	}
 	out.Cause = &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
@@ -140,6 +144,17 @@ func podsCause(pods []PodNeed) *Cause {
 	for _, p := range pods {
 		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(arbiter.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
 			return p.Cause
+		}
+	}
+	return nil
+}
+
+// userOfDeadNode is the first pod that has a volume at a node that is not ready; nil where
+// none does.
+func userOfDeadNode(pods []PodNeed) *PodNeed {
+	for i := range pods {
+		if c := pods[i].Cause; c != nil && c.Of == OfNode && pods[i].State != PodFinished {
+			return &pods[i]
 		}
 	}
 	return nil
@@ -199,6 +214,10 @@ func answerStorage(s *Storage) string {
 	case s.Cause == nil:
 	case v.Reason != nil:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
+	case s.Cause.Of == OfNode:
+		if p := userOfDeadNode(s.Pods); p != nil {
+			fmt.Fprintf(&b, ". Its user, %s, %s", p.Who, strings.TrimSuffix(p.Answer, "."))
+		}
 	default:
 		fmt.Fprintf(&b, ". A pod waits for it: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	}
