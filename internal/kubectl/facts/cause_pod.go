@@ -163,6 +163,11 @@ func (w *World) volumeCause(x *Pod) *Cause {
 	if c := w.componentCause(&r, first.Driver); c != nil {
 		return c
 	}
+	if away := first.Volume.Reason; r.Code == string(arbiter.AttachFailed) && away != nil && away.Node != x.Node && arbiter.CallOf(codeOf(away)) == arbiter.CallDetach {
+		attach := r.Message
+		r = *away // what the driver says of the attach follows from that
+		r.Message += "; and meanwhile " + attach
+	}
 	c := &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
 	if waiting > 1 {
 		c.Message = fmt.Sprintf("%d of %d volumes are not ready, the first: %s", waiting, len(x.Volumes), r.Message)

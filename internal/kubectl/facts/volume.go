@@ -271,7 +271,11 @@ func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 			if pod == nil || pod.DeletionTimestamp != nil || w.Arbiter.SafeToMount(w.Snapshot, v.ID, at.Node) {
 				continue
 			}
-			if r := w.awayReason(v, at.Node, pod); r != nil {
+			r := w.awayReason(v, at.Node, pod)
+			if r == nil {
+				r = w.leavingReason(v, at.Node, pod)
+			}
+			if r != nil {
 				out.Reason = r
 				if out.Next == nil {
 					out.Next = &Waiter{Who: Requester{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Node: string(at.Node), Since: waitsSince(pod)}
@@ -280,6 +284,30 @@ func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 			}
 		}
 	}
+}
+
+// leavingReason is that a volume that may be at one node only is on its way out of another
+// one; nil where it is not. What the pod's own node says may follow from that.
+func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
+	if v.Access == ledger.AccessMany {
+		return nil
+	}
+	for i := range v.NodeVolumes {
+		va := v.NodeVolumes[i].Canonical()
+		if va == nil || !va.Deleting || v.NodeVolumes[i].Node == node {
+			continue
+		}
+		r := arbiter.Reason{Code: arbiter.Detaching, Volume: v.ID, Node: v.NodeVolumes[i].Node}
+		if !va.DetachError.IsZero() {
+			r.Code, r.Detail, r.GRPC = arbiter.DetachFailed, va.DetachError.Message, va.DetachError.Code
+		}
+		if names := v.PVs(); len(names) > 0 {
+			_, r.Claim, _ = strings.Cut(w.claimOf(names[0]), "/")
+		}
+		reason := w.reason(r, pod)
+		return &reason
+	}
+	return nil
 }
 
 // awayReason is why a pod's volume can't leave another node than the pod's; nil where that is

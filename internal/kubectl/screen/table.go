@@ -5,6 +5,7 @@ package screen
 import (
 	"cmp"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -166,6 +167,9 @@ func Volumes(list []facts.Volume, now time.Time) *Table {
 			claim = "(" + name + ")"
 		}
 		nodes, holders, since := holdersOf(v)
+		if v.Next != nil {
+			holders = slices.DeleteFunc(slices.Clone(holders), func(r facts.Requester) bool { return r == v.Next.Who })
+		}
 		next, waiting := "", v.Waiting
 		if v.Next != nil {
 			next, waiting = v.Next.Who.Namespace+"/"+v.Next.Who.Name+" at "+v.Next.Node, append([]facts.Waiter{*v.Next}, v.Waiting...)
