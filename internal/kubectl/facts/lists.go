@@ -128,6 +128,9 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		}
 		v, _ := queues[fact.Node].Grant(&fact)
 		out.Reasons = w.reasons(v, w.pods[fact.Pod])
+		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
+			out.Reasons = told // the controller knows its own mode and flags
+		}
 	}
 	kind := v1alpha1.TicketGranted
 	if out.State == TicketSatisfied {
