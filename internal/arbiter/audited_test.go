@@ -48,6 +48,8 @@ func TestWhatAuditFinds(t *testing.T) {
 	reports := ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Reported: []ledger.VolumeID{audited}}
 	fenced := ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true}
 	migrates := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
+	target := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeLiveMigration, Node: "n3", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{PersistentVolume: "pv"}}}
+	user := ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n2", Volumes: []ledger.PodVolume{{Name: "v", Inline: audited}}}
 	cooperative := Arbiter{Cooperative: true}
 	for name, test := range map[string]struct {
 		arbiter Arbiter
@@ -69,6 +71,8 @@ func TestWhatAuditFinds(t *testing.T) {
 		"at two nodes, who knows how":          {Arbiter{}, ledger.AccessUnknown, []ledger.Event{at("n1"), at("n2")}, nil},
 		"at two nodes, in migration":           {Arbiter{}, ledger.AccessNode, []ledger.Event{migrates, at("n1"), at("n2")}, nil},
 		"at three nodes, in migration":         {Arbiter{}, ledger.AccessNode, []ledger.Event{migrates, at("n1"), at("n2"), at("n3")}, []string{"I1"}},
+		"at three nodes, of which one is next": {Arbiter{}, ledger.AccessNode, []ledger.Event{migrates, target, at("n1"), at("n2"), at("n3")}, nil},
+		"at one node, and used at another":     {Arbiter{}, ledger.AccessNode, []ledger.Event{user, at("n1")}, nil},
 	} {
 		if got := audit(test.arbiter, test.access, test.events...); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)

@@ -84,6 +84,8 @@ func TestFenceRules(t *testing.T) {
 		"out of service, and gone":      {ledger.Hold{}, []ledger.Event{nodeAs("dead", outOfOrder), ledger.NodeGone{Name: "dead"}}, 0, "", false},
 		"it does not answer":            {ledger.Hold{}, []ledger.Event{long}, 0, AfterUnreachable, false},
 		"for long":                      {ledger.Hold{}, []ledger.Event{long}, 10 * time.Minute, AfterUnreachable, true},
+		"at once, by the policy":        {ledger.Hold{}, []ledger.Event{unreachableAfter(0)}, 0, AfterUnreachable, true},
+		"never, by the policy":          {ledger.Hold{}, []ledger.Event{unreachableAfter(never)}, time.Hour, "", false},
 		"not so long":                   {ledger.Hold{}, []ledger.Event{long}, 10*time.Minute - 1, AfterUnreachable, false},
 		"it answers":                    {ledger.Hold{}, []ledger.Event{long, alive}, 10 * time.Minute, "", false},
 		"both, the taint first":         {ledger.Hold{}, []ledger.Event{long, nodeAs("dead", outOfOrder)}, 0, OutOfService, true},
@@ -125,6 +127,75 @@ func TestReportedEarly(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
+	// One that needs no attachment is reported without one, whatever somebody has made for it.
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
+	made := ledger.Attachment{Name: ledger.AttachmentName(iscsi, "well"), UID: "i", Version: "1", Driver: iscsi.Driver, Node: "well", Inline: iscsi}
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, made, nodeAs("well", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} }))
+	v := p.snapshot.Volume(iscsi)
+	if place := v.NodeVolume("well"); !place.HasOwn() || !place.Reported || reportedEarly(v, place) {
+		t.Errorf("of one that needs no attachment: %+v", place)
+	}
+}
+
+// Audit looks at all volumes and at all books, and lists what it finds by invariant, volume
+// and node.
+func TestAuditOfAll(t *testing.T) {
+	other := ledger.VolumeID{Driver: "d", Handle: "a"}
+	begun := func(n ledger.NodeName) ledger.Event {
+		return ledger.Attachment{Name: ledger.AttachmentName(other, n), UID: "o" + string(n), Version: "1", Driver: "d", Node: n, PersistentVolume: "other"}
+	}
+	lists := func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{other} }
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{},
+		ledger.PersistentVolume{Name: "other", Version: "1", Volume: other, Access: ledger.AccessNode}, madeAt("well"), madeAt("dead"), begun("well"), begun("dead"),
+		nodeAs("well", lists), nodeAs("dead", lists))
+	for _, n := range []ledger.NodeName{"well", "dead"} {
+		p.snapshot.Node(n).Drivers[0].Used = 7
+	}
+	var got []string
+	for _, v := range (Arbiter{}).Audit(p.snapshot, auditTime) {
+		got = append(got, v.Invariant+" "+v.Volume.Handle+" "+string(v.Node))
+	}
+	want := []string{"I1 a ", "I1 h ", "I2  dead", "I2  well", "I5 a dead", "I5 a well"}
+	if !slices.Equal(got, want) {
+		t.Errorf("it finds %q, want %q", got, want)
+	}
+}
+
+// What is left to do when nothing is under way: steps, each told once, grants to take back,
+// and tickets to decide on; not those that wait for something. It is listed in the order of
+// the invariants.
+func TestLeftToDo(t *testing.T) {
+	unseen := func(k *ledger.Ticket) {
+		k.Pod, k.Volumes = "later", append(k.Volumes, ledger.TicketVolume{PersistentVolume: "unseen"})
+	}
+	ofPod := func(k *ledger.Ticket) { k.Pod = "later" }
+	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
+	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
+	lives := dataAt("q", "well", ledger.PodLive)
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		hold   ledger.Hold
+		facts  []ledger.Event
+		want   []string
+	}{
+		"nothing":                            {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, nil, nil},
+		"nothing, and it is reported":        {"well", held, []ledger.Event{lives, madeAt("well"), nodeAs("well", reporting)}, nil},
+		"a report":                           {"well", held, []ledger.Event{lives, madeAt("well")}, []string{"I6"}},
+		"a ticket to grant":                  {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypeManual, "well")}, []string{"I7"}},
+		"a pod's ticket waits":               {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypePod, "well", unseen)}, nil},
+		"a pod's ticket to refuse":           {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypePod, "well", ofPod), lost}, []string{"I7"}},
+		"another's waits, and is denied":     {"", ledger.Hold{State: ledger.HoldFree, Transitions: 1}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), lost}, nil},
+		"a report, and a grant to take back": {"well", held, []ledger.Event{lives, madeAt("well"), asksAt("m", ledger.TypeManual, "dead", grantedNow, func(k *ledger.Ticket) { k.Volumes[0].Claim = "none" })}, []string{"I1", "I6"}},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, append([]ledger.Event{alive}, test.facts...)...)
+		var got []string
+		for _, v := range (Arbiter{}).AuditAtRest(p.snapshot, auditTime) {
+			got = append(got, v.Invariant)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %+v, want %q", name, (Arbiter{}).AuditAtRest(p.snapshot, auditTime), test.want)
+		}
+	}
 }
 
 // What is attached where it is wanted is to be reported, by whoever writes that.
@@ -153,12 +224,13 @@ func TestUnreportedAtRest(t *testing.T) {
 	}
 }
 
-// Of two rules' times that one counts which is over first; no rule is none.
+// Of two rules' times that one counts which is over first, and of two that are over the one
+// that ends the rights of all at the node; no rule is none.
 func TestSooner(t *testing.T) {
 	none, soon, late := forcing{}, forcing{Rule: AfterPodGone, Left: time.Second}, forcing{Rule: AfterUnreachable, Left: time.Minute}
 	over := forcing{Rule: OutOfService}
 	for _, test := range []struct{ a, b, want forcing }{
-		{none, none, none}, {none, soon, soon}, {soon, none, soon}, {soon, late, soon}, {late, soon, soon}, {over, soon, over}, {soon, over, over}, {none, over, over},
+		{none, none, none}, {none, soon, soon}, {soon, none, soon}, {soon, late, soon}, {late, soon, soon}, {over, soon, over}, {soon, over, over}, {none, over, over}, {over, forcing{Rule: AfterPodGone}, over},
 	} {
 		if got := test.a.sooner(test.b); got != test.want {
 			t.Errorf("%+v and %+v: %+v", test.a, test.b, got)

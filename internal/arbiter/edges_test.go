@@ -208,8 +208,9 @@ func TestReplaced(t *testing.T) {
 func TestGrantees(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	named := ledger.Requester{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}
-	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld, Requesters: []ledger.Requester{named}}, func(l *ledger.Ledger) {
-		for name, phase := range map[string]ledger.TicketPhase{"named": ledger.TicketPending, "asks": ledger.TicketPending, "granted": ledger.TicketGranted, "ghost": ledger.TicketGranted} {
+	refused := ledger.Requester{Ticket: true, Namespace: "shop", Name: "refused", UID: "refused"}
+	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld, Requesters: []ledger.Requester{named, refused}}, func(l *ledger.Ledger) {
+		for name, phase := range map[string]ledger.TicketPhase{"named": ledger.TicketPending, "refused": ledger.TicketRefused, "asks": ledger.TicketPending, "granted": ledger.TicketGranted, "ghost": ledger.TicketGranted} {
 			l.Apply(auditTime, ledger.Ticket{ID: id(name), UID: name, Version: "1", Type: ledger.TypeManual, Node: "well", Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}})
 		}
 		l.Apply(auditTime, ledger.Ticket{ID: id("ghost"), UID: "ghost", Version: "2", Type: ledger.TypePod, Pod: "q", Node: "well", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}}})
@@ -219,7 +220,7 @@ func TestGrantees(t *testing.T) {
 		t.Fatalf("no ghost: %+v", k)
 	}
 	p := Arbiter{}.planner(s, v, auditTime)
-	for name, want := range map[string]bool{"named": true, "asks": false, "granted": true, "ghost": false, "nobody": false} {
+	for name, want := range map[string]bool{"named": true, "refused": false, "asks": false, "granted": true, "ghost": false, "nobody": false} {
 		if got := p.isGrantee(ledger.User{Ticket: id(name)}); got != want {
 			t.Errorf("ticket %s is a grantee: %t", name, got)
 		}
@@ -269,6 +270,7 @@ func TestAdopted(t *testing.T) {
 		"the same, and a hold":                  {"well", ledger.Hold{State: ledger.HoldHeld}, []ledger.Event{out("well")}, false},
 		"the same, and another's attachment":    {"", ledger.Hold{}, []ledger.Event{out("well"), attachment(false)}, false},
 		"the same, and an own attachment":       {"", ledger.Hold{}, []ledger.Event{out("well"), attachment(true)}, true},
+		"the same, and a creation is under way": {"", ledger.Hold{}, []ledger.Event{out("well"), ledger.AttachSent{Volume: id, Node: "well"}}, true},
 		"the same, and what was left":           {"dead", ledger.Hold{State: ledger.HoldUnknown, Stays: true}, []ledger.Event{out("well")}, true},
 		"nobody, and a hold":                    {"well", ledger.Hold{State: ledger.HoldHeld}, []ledger.Event{ledger.PodGone{UID: "p"}}, true},
 		"nobody, and a hold that names no node": {"", ledger.Hold{State: ledger.HoldFree}, []ledger.Event{ledger.PodGone{UID: "p"}}, false},

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -104,6 +105,69 @@ func TestRevoke(t *testing.T) {
 		want := Reason{Code: NodeFenced, Claim: "data", Node: test.want}.Message()
 		if test.want == "" && h.Reason != "" || test.want != "" && (h.Reason != NodeFenced || h.Message != want) {
 			t.Errorf("%s: %s %q", name, h.Reason, h.Message)
+		}
+	}
+}
+
+// What nobody uses is forced from a node that does not answer after a time, which counts
+// from when both are so as this process has seen, or goes on where an earlier one had measured.
+// A dry run that only takes users away says nothing of how long nobody uses it.
+func TestPodGone(t *testing.T) {
+	away := func(n *ledger.NodeState) {
+		n.Ready, n.ReadySince, n.Version, n.InUse = ledger.ReadyUnknown, 40, "8", []ledger.VolumeID{disk}
+	}
+	silentSince := []ledger.Event{nodeAs("dead", away), ledger.NodeLease{Node: "dead", Renewed: 7}}
+	with := func(more ...ledger.Event) []ledger.Event { return append(slices.Clone(silentSince), more...) }
+	measured := ledger.Hold{Force: &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x", Since: 40, Renewed: 7, Elapsed: 3 * time.Minute}}
+	taken := func(rule string, renewed int64) ledger.Hold {
+		return ledger.Hold{Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: rule, Since: 40, Renewed: renewed}}}
+	}
+	q := dataAt("q", "dead", ledger.PodLive)
+	detached := ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "dead")}
+	minutes := func(d time.Duration) ledger.Event {
+		return ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterPodGone: &d}
+	}
+	for name, test := range map[string]struct {
+		hold    ledger.Hold
+		facts   []ledger.Event
+		later   []ledger.Event // half a minute after that
+		dry     *ledger.Delta
+		after   time.Duration
+		elapsed time.Duration // none: no rule
+		over    bool
+	}{
+		"long enough":                         {ledger.Hold{}, silentSince, nil, nil, 6 * time.Minute, 6 * time.Minute, true},
+		"not so long":                         {ledger.Hold{}, silentSince, nil, nil, 5 * time.Minute, 5 * time.Minute, false},
+		"the node answers":                    {ledger.Hold{}, []ledger.Event{alive}, nil, nil, time.Hour, never, false},
+		"somebody uses it":                    {ledger.Hold{}, with(q), nil, nil, time.Hour, never, false},
+		"its user left later":                 {ledger.Hold{}, with(q), []ledger.Event{ledger.PodGone{UID: "q"}}, nil, 2 * time.Minute, 90 * time.Second, false},
+		"the node fell silent later":          {ledger.Hold{}, []ledger.Event{alive}, silentSince, nil, 2 * time.Minute, 90 * time.Second, false},
+		"a dry run grants it there":           {ledger.Hold{}, with(asksAt("m", ledger.TypeManual, "dead")), nil, &ledger.Delta{Granted: ledger.TicketID{Namespace: "shop", Name: "m"}}, time.Hour, never, false},
+		"a dry run takes its user away":       {ledger.Hold{}, with(q), nil, &ledger.Delta{Removed: map[string]bool{"q": true}}, time.Hour, never, false},
+		"never, by the policy":                {ledger.Hold{}, with(minutes(never)), nil, nil, time.Hour, never, false},
+		"at once, by the policy":              {ledger.Hold{}, with(minutes(0)), nil, nil, 0, 0, true},
+		"measured before":                     {measured, silentSince, nil, nil, time.Minute, 4 * time.Minute, false},
+		"before, and its user left later":     {measured, with(q), []ledger.Event{ledger.PodGone{UID: "q"}}, nil, time.Minute, 30 * time.Second, false},
+		"before, and the node was Ready then": {measured, []ledger.Event{alive}, silentSince, nil, time.Minute, 30 * time.Second, false},
+		"taken so in this outage":             {taken(AfterPodGone, 7), with(detached), nil, nil, 0, 0, true},
+		"taken so in another outage":          {taken(AfterPodGone, 6), with(detached), nil, nil, 0, 0, false},
+		"taken by another rule":               {taken(OutOfService, 7), with(detached), nil, nil, 0, 0, false},
+	} {
+		s, _, _ := concerned(t, "", "dead", test.hold, func(l *ledger.Ledger) {
+			for _, e := range append([]ledger.Event{madeAt("dead")}, test.facts...) {
+				l.Apply(auditTime, e)
+			}
+			for _, e := range test.later {
+				l.Apply(auditTime.Add(30*time.Second), e)
+			}
+		})
+		if test.dry != nil {
+			s = s.With(test.dry)
+		}
+		v := s.Volume(disk)
+		f := podGone(s, v, v.NodeVolume("dead"), auditTime.Add(test.after))
+		if (f.Rule == AfterPodGone) != (test.elapsed != never) || f.over() != test.over || test.elapsed != never && f.Elapsed != test.elapsed {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
 }

@@ -171,6 +171,9 @@ func TestHasRight(t *testing.T) {
 		"ghost":           {ledger.Hold{}, []ledger.Event{ask, ledger.TicketGone{ID: ask.ID}}, true, true},
 		"asks":            {ledger.Hold{}, []ledger.Event{ask}, false, false},
 		"asks, and named": {named, []ledger.Event{ask}, false, true},
+		"lives, fenced":   {ledger.Hold{}, []ledger.Event{pod, nodeAs("well", outOfOrder)}, false, false},
+		"granted, fenced": {ledger.Hold{}, []ledger.Event{granted, nodeAs("well", outOfOrder)}, false, true},
+		"not attached to": {ledger.Hold{}, []ledger.Event{pod, noAttach}, false, false},
 	} {
 		s, v, _ := concerned(t, "", "well", test.hold, func(l *ledger.Ledger) {
 			for _, e := range test.facts {

@@ -87,6 +87,7 @@ func TestOutages(t *testing.T) {
 		"gone, and renewed before":            {measured, silentNode(func(n *ledger.Node) { n.Exists, n.Renewed = false, 8 }), true, false},
 		"nobody knows a Node":                 {unseen, nil, true, false},
 		"nobody has seen its Node":            {unseen, silentNode(func(n *ledger.Node) { n.UID, n.Exists = "", false }), true, false},
+		"gone then, and nobody sees it now":   {of(func(f *ledger.Force) { f.Since = 0 }), silentNode(func(n *ledger.Node) { n.UID, n.Exists = "", false }), true, false},
 		"nobody has seen another's Node":      {of(func(f *ledger.Force) { f.Node, f.Since = "n2", 0 }), silentNode(func(n *ledger.Node) { n.UID, n.Exists = "", false }), false, false},
 		"there was a Node, and nobody knows":  {measured, nil, false, false},
 	} {
@@ -95,6 +96,50 @@ func TestOutages(t *testing.T) {
 		}
 		if got := outageOver(test.was, test.node); got != test.over {
 			t.Errorf("%s: over: %t", name, got)
+		}
+	}
+}
+
+// Whether what a leader before has measured goes on is open only until the node's Lease is
+// read, and only of an outage that may be the same.
+func TestOutageThatMayContinue(t *testing.T) {
+	measured := func(change func(*ledger.Force)) *ledger.Force {
+		f := ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7}
+		change(&f)
+		return &f
+	}
+	same := func(*ledger.Force) {}
+	unread := func(n *ledger.Node) { n.RenewedAt = time.Time{} }
+	for name, test := range map[string]struct {
+		was  *ledger.Force
+		node *ledger.Node
+		want bool
+	}{
+		"the Lease is not read":   {measured(same), silentNode(unread), true},
+		"it is read":              {measured(same), silentNode(func(*ledger.Node) {}), false},
+		"nothing was measured":    {nil, silentNode(unread), false},
+		"of another node":         {measured(func(f *ledger.Force) { f.Node = "n2" }), silentNode(unread), false},
+		"Ready again in between":  {measured(func(f *ledger.Force) { f.Since = 39 }), silentNode(unread), false},
+		"of another Node":         {measured(func(f *ledger.Force) { f.NodeUID = "u2" }), silentNode(unread), false},
+		"the Node is gone":        {measured(same), silentNode(func(n *ledger.Node) { unread(n); n.Exists = false }), false},
+		"nobody knows the node":   {measured(same), nil, false},
+		"the node is Ready again": {measured(same), silentNode(func(n *ledger.Node) { unread(n); n.Ready = ledger.ReadyTrue }), false},
+	} {
+		if got := mayContinue(test.was, test.node); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A rule's time is told in twelve steps of whole seconds, none shorter than half a minute.
+func TestStepsOfARule(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{
+		0: 30 * time.Second, time.Minute: 30 * time.Second, 6 * time.Minute: 30 * time.Second, 10 * time.Minute: 50 * time.Second,
+		10*time.Minute + 5*time.Second: 50 * time.Second, time.Hour: 5 * time.Minute,
+	} {
+		f := timing{rule: AfterPodGone, limit: limit}.run(&ledger.Volume{}, silentNode(func(*ledger.Node) {}), time.Unix(200, 0))
+		if f.Step != want {
+			t.Errorf("of %s: %s, want %s", limit, f.Step, want)
 		}
 	}
 }
@@ -161,6 +206,8 @@ func TestRunOfARule(t *testing.T) {
 		"known up to before it began": {rule(func(r *timing) { r.until = time.Unix(890, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 0, 10 * time.Minute},
 		"known up to a while ago":     {rule(func(r *timing) { r.until = time.Unix(950, 0) }), measured(before), silentNode(func(*ledger.Node) {}), 330 * time.Second, 270 * time.Second},
 		"longer than it takes":        {rule(func(r *timing) { r.since = time.Unix(100, 0) }), measured(other), silentNode(func(*ledger.Node) {}), 900 * time.Second, 0},
+		"over, as was known":          {rule(func(r *timing) { r.until, r.limit = time.Unix(950, 0), 50*time.Second }), measured(other), silentNode(func(*ledger.Node) {}), 50 * time.Second, 0},
+		"nearly over, as is known":    {rule(func(r *timing) { r.limit = 100*time.Second + time.Millisecond }), measured(other), silentNode(func(*ledger.Node) {}), 100 * time.Second, time.Millisecond},
 		"nearly over, as was known":   {rule(func(r *timing) { r.until, r.limit = time.Unix(950, 0), 50*time.Second+time.Millisecond }), measured(other), silentNode(func(*ledger.Node) {}), 50 * time.Second, minWait},
 	} {
 		f := test.timing.run(test.v, test.node, now)

@@ -222,6 +222,71 @@ func TestSafeToDetachSaysWhy(t *testing.T) {
 	}
 }
 
+// What is known of a volume's use at a node: nothing, where the node is gone, its kubelet has
+// not reported yet, or may have forgotten the volume.
+func TestEvidence(t *testing.T) {
+	doubted := ledger.Hold{NodeUID: "another", BootID: "b"}
+	booted := func(n *ledger.NodeState) { n.BootID = "b" }
+	used := nodeAs("well", using, booted)
+	anew := nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Reporting = "anew", false })
+	for name, test := range map[string]struct {
+		hold  ledger.Hold
+		facts []ledger.Event
+		want  usage
+	}{
+		"not in use":                   {ledger.Hold{}, []ledger.Event{madeAt("well")}, usageNone},
+		"in use":                       {ledger.Hold{}, []ledger.Event{madeAt("well"), used}, usageInUse},
+		"it has not reported yet":      {ledger.Hold{}, []ledger.Event{madeAt("well"), used, ledger.NodeGone{Name: "well"}, anew}, usageUnknown},
+		"the node is gone":             {ledger.Hold{}, []ledger.Event{madeAt("well"), used, ledger.NodeGone{Name: "well"}}, usageUnknown},
+		"its kubelet may have forgot":  {doubted, []ledger.Event{madeAt("well"), nodeAs("well", booted)}, usageUnknown},
+		"out of service":               {ledger.Hold{}, []ledger.Event{madeAt("well"), nodeAs("well", using, outOfOrder)}, usageFenced},
+		"silent, and was not using it": {ledger.Hold{}, []ledger.Event{madeAt("well"), nodeAs("well", silent)}, usageNone},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", test.hold, test.facts...)
+		if got := evidenceOf(p.snapshot, p.volume, p.at("well"), auditTime).usage; got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// By what a hold says, a kubelet may have forgotten a volume that may be mounted, where its
+// node is another Node than the one that the hold names, and of the same boot, or does not
+// say of which.
+func TestDoubtedByTheHold(t *testing.T) {
+	of := func(uid, boot string) ledger.Hold { return ledger.Hold{NodeUID: uid, BootID: boot} }
+	boot := func(b string) ledger.Event {
+		return nodeAs("well", func(n *ledger.NodeState) { n.BootID = b })
+	}
+	used := nodeAs("well", using, func(n *ledger.NodeState) { n.BootID = "b" })
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		hold   ledger.Hold
+		facts  []ledger.Event
+		want   bool
+	}{
+		"another Node of that boot":  {"well", of("old", "b"), []ledger.Event{madeAt("well"), boot("b")}, true},
+		"it says no boot":            {"well", of("old", "b"), []ledger.Event{madeAt("well"), boot("")}, true},
+		"left there":                 {"well", ledger.Hold{NodeUID: "old", BootID: "b", Stays: true}, []ledger.Event{boot("b")}, true},
+		"of another boot":            {"well", of("old", "b"), []ledger.Event{madeAt("well"), boot("c")}, false},
+		"the hold names no boot":     {"well", of("old", ""), []ledger.Event{madeAt("well"), boot("b")}, false},
+		"neither names a boot":       {"well", of("old", ""), []ledger.Event{madeAt("well"), boot("")}, false},
+		"the same Node":              {"well", of("w", "b"), []ledger.Event{madeAt("well"), boot("b")}, false},
+		"the hold names no Node":     {"well", of("", "b"), []ledger.Event{madeAt("well"), boot("b")}, false},
+		"it is held elsewhere":       {"dead", of("old", "b"), []ledger.Event{madeAt("well"), boot("b")}, false},
+		"the Node is gone":           {"well", of("old", "b"), []ledger.Event{madeAt("well"), boot("b"), ledger.NodeGone{Name: "well"}}, false},
+		"listed, and not attached":   {"well", of("old", "b"), []ledger.Event{used}, false},
+		"no hold, and it was there":  {"", ledger.Hold{}, []ledger.Event{madeAt("well"), boot("b")}, false},
+		"seen to be made again":      {"", ledger.Hold{}, []ledger.Event{madeAt("well"), used, nodeAs("well", func(n *ledger.NodeState) { n.UID, n.BootID = "anew", "b" })}, true},
+		"seen to be of another boot": {"", ledger.Hold{}, []ledger.Event{madeAt("well"), used, nodeAs("well", func(n *ledger.NodeState) { n.UID, n.BootID = "anew", "c" })}, false},
+		"somebody else's attachment": {"well", of("old", "b"), []ledger.Event{ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}, boot("b")}, false},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, test.facts...)
+		if got := Doubted(p.snapshot, p.volume, p.at("well")); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // Beside the attach/detach controller, too, what waits for a rule of force is looked at
 // again when its time is over.
 func TestUnreportedIsLookedAtAgain(t *testing.T) {
@@ -234,6 +299,170 @@ func TestUnreportedIsLookedAtAgain(t *testing.T) {
 	for name, a := range map[string]Arbiter{"alone": {}, "beside": {Cooperative: true}} {
 		if plan := a.Plan(s, id, auditTime); plan.Recheck.IsZero() || plan.Recheck.After(auditTime.Add(after)) {
 			t.Errorf("%s: looked at again at %s, and it is %s", name, plan.Recheck, auditTime)
+		}
+	}
+}
+
+// A plan of a shared volume need not wait for steps at other nodes; at each node it looks for
+// an attachment whose creation was sent, brings the volume where it is wanted, or takes it
+// away; and what was left somewhere is attached there anew.
+func TestPlanOfEachPlace(t *testing.T) {
+	lives := dataAt("q", "well", ledger.PodLive)
+	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
+	left := ledger.Hold{Stays: true, State: ledger.HoldUnknown, NodeUID: "w", Transitions: 1, PVs: []string{"pv"}}
+	sent := ledger.AttachSent{Volume: disk, Node: "well"}
+	for name, test := range map[string]struct {
+		hold  ledger.Hold
+		facts []ledger.Event
+		want  Action
+		apart bool
+	}{
+		"wanted":                    {held, []ledger.Event{lives}, CreateAttachment, false},
+		"shared, and wanted":        {held, []ledger.Event{lives, sharedDisk}, CreateAttachment, true},
+		"sent, and not seen":        {held, []ledger.Event{lives, sent}, FindAttachment, false},
+		"sent, and it is there":     {held, []ledger.Event{lives, sent, madeAt("well")}, Report, false},
+		"unwanted":                  {held, []ledger.Event{madeAt("well")}, Unreport, false},
+		"left, and nobody wants it": {left, nil, CreateAttachment, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", test.hold, append([]ledger.Event{alive}, test.facts...)...)
+		plan := Arbiter{}.Plan(p.snapshot, disk, auditTime)
+		var did []Action
+		for _, step := range plan.Steps {
+			if step.Do != WriteHold {
+				did = append(did, step.Do)
+			}
+		}
+		if len(did) != 1 || did[0] != test.want || plan.Apart != test.apart {
+			t.Errorf("%s: %+v, apart: %t", name, plan.Steps, plan.Apart)
+		}
+	}
+}
+
+// A volume is looked at again when a node that does not answer is fenced by time: where it is
+// wanted, and where a ticket has it or is promised it; not where somebody merely asks.
+func TestPlanAwaitsTheFence(t *testing.T) {
+	gone := nodeAs("dead", silent)
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  bool
+	}{
+		"a pod is there":            {[]ledger.Event{sharedDisk, dataAt("q", "dead", ledger.PodLive)}, true},
+		"a granted ticket is there": {[]ledger.Event{dataAt("q", "well", ledger.PodLive), asksAt("m", ledger.TypeManual, "dead", grantedNow)}, true},
+		"a ticket asks":             {[]ledger.Event{sharedDisk, asksAt("m", ledger.TypeManual, "dead")}, false},
+		"nobody":                    {[]ledger.Event{sharedDisk, dataAt("q", "well", ledger.PodLive)}, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Transitions: 1}, append([]ledger.Event{unreachableAfter(10 * time.Minute), gone}, test.facts...)...)
+		got := Arbiter{}.Plan(p.snapshot, disk, auditTime).Recheck
+		if got.IsZero() == test.want || test.want && !got.Equal(auditTime.Add(10*time.Minute)) {
+			t.Errorf("%s: looked at again at %s", name, got)
+		}
+	}
+}
+
+// Of several times the earliest is when a volume is looked at again.
+func TestRecheckIsTheEarliest(t *testing.T) {
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
+	for _, in := range []time.Duration{2 * time.Minute, time.Minute, 3 * time.Minute} {
+		p.recheck(in)
+	}
+	if !p.plan.Recheck.Equal(auditTime.Add(time.Minute)) {
+		t.Errorf("at %s", p.plan.Recheck)
+	}
+}
+
+// Where a volume is to be: where somebody uses it, and an exclusive one only at its holder's
+// node and where a live migration takes it; not yet where the hold promises it.
+func TestWanted(t *testing.T) {
+	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
+	q := dataAt("q", "dead", ledger.PodLive)
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		hold   ledger.Hold
+		facts  []ledger.Event
+		want   bool
+	}{
+		"at the holder's":            {"dead", ledger.Hold{}, []ledger.Event{q}, true},
+		"elsewhere":                  {"well", ledger.Hold{}, []ledger.Event{q}, false},
+		"elsewhere, and it's shared": {"well", ledger.Hold{}, []ledger.Event{q, sharedDisk}, true},
+		"nobody is there":            {"dead", ledger.Hold{}, []ledger.Event{madeAt("dead")}, false},
+		"where it migrates to":       {"well", ledger.Hold{}, []ledger.Event{migrate, asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, true},
+		"and may not":                {"well", ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)}, false},
+		"promised":                   {"dead", ledger.Hold{Requesters: []ledger.Requester{{UID: "m"}}}, []ledger.Event{asksAt("m", ledger.TypeManual, "dead")}, false},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, append([]ledger.Event{alive}, test.facts...)...)
+		if got := p.wanted(p.at("dead")); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// To whom a ticket that yields gives way: to who has the volume at another node, or may get
+// it; not at its own node, at a fenced one, or where pods merely wait for those who have it,
+// and to nobody where a live migration has the volume beside them.
+func TestOutranked(t *testing.T) {
+	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
+	kept := asksAt("o", ledger.TypeBackup, "third", grantedNow) // has the volume, and yields to none of these
+	at := func(n ledger.NodeName) ledger.Event { return dataAt("q", n, ledger.PodLive) }
+	for name, test := range map[string]struct {
+		kind   ledger.TicketType
+		heldAt ledger.NodeName
+		facts  []ledger.Event
+		want   bool
+	}{
+		"by nobody":                          {ledger.TypeBackup, "well", nil, false},
+		"by a pod elsewhere":                 {ledger.TypeBackup, "well", []ledger.Event{at("dead")}, true},
+		"by a pod at its own node":           {ledger.TypeBackup, "well", []ledger.Event{at("well")}, false},
+		"it does not yield":                  {ledger.TypeManual, "well", []ledger.Event{at("dead")}, false},
+		"shared":                             {ledger.TypeBackup, "well", []ledger.Event{at("dead"), sharedDisk}, false},
+		"by a pod at a fenced node":          {ledger.TypeBackup, "well", []ledger.Event{at("dead"), nodeAs("dead", outOfOrder)}, false},
+		"by a ticket elsewhere":              {ledger.TypeBackup, "well", []ledger.Event{asksAt("a", ledger.TypeManual, "dead", grantedNow)}, true},
+		"by one that asks":                   {ledger.TypeBackup, "well", []ledger.Event{asksAt("a", ledger.TypeManual, "dead")}, false},
+		"by one that yields, too":            {ledger.TypeBackup, "well", []ledger.Event{asksAt("a", ledger.TypeBackup, "dead", grantedNow)}, false},
+		"a migration comes to its node":      {ledger.TypeBackup, "well", []ledger.Event{migrate, asksAt("a", ledger.TypeLiveMigration, "well", grantedNow), at("dead")}, false},
+		"by a pod that waits, others have":   {ledger.TypeBackup, "third", []ledger.Event{kept, at("dead")}, false},
+		"by a pod where others have it":      {ledger.TypeBackup, "third", []ledger.Event{kept, at("third")}, true},
+		"by a ticket, others have it":        {ledger.TypeBackup, "third", []ledger.Event{kept, asksAt("a", ledger.TypeManual, "dead", grantedNow)}, true},
+		"by a pod where a migration goes to": {ledger.TypeBackup, "third", []ledger.Event{migrate, kept, asksAt("a", ledger.TypeLiveMigration, "dead", grantedNow), at("dead")}, true},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, ledger.Hold{}, append([]ledger.Event{alive, nodeAs("third"), asksAt("m", test.kind, "well", grantedNow)}, test.facts...)...)
+		if got := p.outranked(ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}, "well"); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Where a volume may still be: where it is attached, reported or about to be attached; where
+// it is listed in use though nobody is there; and where it needs no attachment and its hold
+// has it, until the kubelet says otherwise or is fenced.
+func TestMayBeAttached(t *testing.T) {
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
+	claim := ledger.ClaimKey{Namespace: "shop", Name: "data"}
+	plain := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: iscsi, Access: ledger.AccessNode, Claim: claim}
+	gives := ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld}}
+	anew := nodeAs("well", func(n *ledger.NodeState) { n.UID, n.Reporting = "anew", false })
+	lists := nodeAs("well", func(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{iscsi} })
+	for name, test := range map[string]struct {
+		v     ledger.VolumeID
+		facts []ledger.Event
+		want  bool
+	}{
+		"attached":                       {disk, []ledger.Event{madeAt("well")}, true},
+		"reported":                       {disk, []ledger.Event{nodeAs("well", reporting)}, true},
+		"about to be attached":           {disk, []ledger.Event{dataAt("q", "well", ledger.PodLive), ledger.AttachSent{Volume: disk, Node: "well"}}, true},
+		"only wanted":                    {disk, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, false},
+		"in use, and nobody is there":    {disk, []ledger.Event{nodeAs("well", using)}, true},
+		"in use, and somebody is":        {disk, []ledger.Event{nodeAs("well", using), dataAt("q", "well", ledger.PodLive)}, false},
+		"in use, and fenced":             {disk, []ledger.Event{nodeAs("well", using, outOfOrder)}, false},
+		"held, and not heard of yet":     {iscsi, []ledger.Event{plain, gives, ledger.NodeGone{Name: "well"}, anew}, true},
+		"held, and not in use":           {iscsi, []ledger.Event{plain, gives}, false},
+		"held, and in use":               {iscsi, []ledger.Event{plain, gives, lists}, true},
+		"held, not heard of, and fenced": {iscsi, []ledger.Event{plain, gives, ledger.NodeGone{Name: "well"}, anew, nodeAs("well", outOfOrder, func(n *ledger.NodeState) { n.UID, n.Version = "anew", "7" })}, false},
+		"held, not heard of, and used":   {iscsi, []ledger.Event{plain, gives, ledger.NodeGone{Name: "well"}, anew, dataAt("q", "well", ledger.PodLive)}, false},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
+		p = Arbiter{}.planner(p.snapshot, p.snapshot.Volume(test.v), auditTime)
+		if got := p.mayBeAttached(p.at("well")); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
