@@ -88,7 +88,7 @@ func TestWhatAuditFinds(t *testing.T) {
 func TestReservation(t *testing.T) {
 	l := ledger.New()
 	pod := ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "web", Created: 7, Volumes: []ledger.PodVolume{
-		{Name: "a", Claim: "data"}, {Name: "b", Claim: "nfs"}, {Name: "c", Inline: ledger.VolumeID{Driver: "d", Handle: "i"}}, {Name: "e"},
+		{Name: "a", Claim: "data"}, {Name: "b", Claim: "nfs"}, {Name: "c", Inline: ledger.VolumeID{Driver: "d", Handle: "i"}}, {Name: "e"}, {Name: "f", Inline: ledger.VolumeID{Driver: "files", Handle: "i"}},
 	}}
 	key := func(name string) ledger.ClaimKey { return ledger.ClaimKey{Namespace: "s", Name: name} }
 	for _, e := range []ledger.Event{
@@ -96,6 +96,7 @@ func TestReservation(t *testing.T) {
 		ledger.NodeDrivers{Node: "n1", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 2}}},
 		ledger.PersistentVolume{Name: "pv", Version: "1", Volume: audited, Access: ledger.AccessNode, Claim: key("data")},
 		ledger.PersistentVolume{Name: "nfs", Version: "1", Claim: key("nfs")},
+		ledger.Driver{Name: "files", Version: "1"},
 		ledger.Claim{Key: key("data"), UID: "c1", Version: "1", Bound: true, PersistentVolume: "pv"},
 		ledger.Claim{Key: key("nfs"), UID: "c2", Version: "1", Bound: true, PersistentVolume: "nfs"},
 		pod,

@@ -175,6 +175,8 @@ func TestBlockedAt(t *testing.T) {
 // by now, nor where it has the volume here.
 func TestMissingByTheHold(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
+	migrates := []ledger.Event{alive, ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive), migration("m", "well", ledger.TicketGranted)}
+	another := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "i-2", Limit: 4}}}
 	for name, test := range map[string]struct {
 		heldAt ledger.NodeName
 		facts  []ledger.Event
@@ -187,11 +189,78 @@ func TestMissingByTheHold(t *testing.T) {
 		"no hold":                  {"dead", []ledger.Event{lives, alive, ledger.HoldGone{Volume: disk}}, Attaching},
 		"the node here is fenced":  {"dead", []ledger.Event{lives, nodeAs("well", outOfOrder)}, NodeFenced},
 		"attached, not yet listed": {"well", []ledger.Event{lives, alive, madeAt("well")}, NotReported},
+		"it migrates here":         {"dead", migrates, Attaching},
+		"attached to another":      {"well", []ledger.Event{lives, alive, another, madeAt("well", func(a *ledger.Attachment) { a.NodeID = "i-1" })}, NodeReplaced},
+		"nobody attaches here":     {"well", []ledger.Event{lives, alive, nodeAs("well", func(n *ledger.NodeState) { n.Managed = false })}, NodeUnmanaged},
 	} {
 		p := plannerOf(t, Arbiter{}, test.heldAt, ledger.Hold{State: ledger.HoldHeld}, test.facts...)
 		got := Arbiter{}.missing(p.snapshot, p.volume, p.at("well"), auditTime)
 		if len(got) == 0 || got[0].Code != test.want {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A volume that needs no attachment is missing where its node does not list it yet, or where
+// another node may still have it.
+func TestMissingWithoutAnAttachment(t *testing.T) {
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
+	lists := func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} }
+	for name, test := range map[string]struct {
+		other ledger.Event
+		at    ledger.NodeName
+		want  ledger.Code
+	}{
+		"not listed yet":         {alive, "well", NotReported},
+		"listed by another node": {nodeAs("dead", lists), "dead", Detaching},
+	} {
+		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, test.other,
+			ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "well", State: ledger.HoldHeld}},
+			ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: iscsi, Access: ledger.AccessNode}}})
+		v := p.snapshot.Volume(iscsi)
+		got := Arbiter{}.missing(p.snapshot, v, v.NodeVolume("well"), auditTime)
+		if len(got) != 1 || got[0].Code != test.want || got[0].Node != test.at {
+			t.Errorf("%s: %+v, want %s at %s", name, got, test.want, test.at)
+		}
+	}
+}
+
+// Why a need is not met names it as it was asked for; one that is broken says so first.
+func TestExplainNamesTheNeed(t *testing.T) {
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive))
+	for _, test := range []struct {
+		need Need
+		want ledger.Code
+	}{
+		{Need{Name: "mine", Volume: disk, Link: ledger.LinkVolume}, Attaching},
+		{Need{Name: "mine", Link: ledger.LinkMissing}, ClaimMissing},
+		{Need{Name: "mine", Volume: ledger.VolumeID{Driver: "d", Handle: "unknown"}, Link: ledger.LinkVolume}, NotGranted},
+	} {
+		if got := (Arbiter{}).Explain(p.snapshot, test.need, "well", auditTime).First(); got.Code != test.want || got.Claim != "mine" {
+			t.Errorf("%+v: %+v", test.need, got)
+		}
+	}
+}
+
+// A hold that gives its volume to no node has nothing to say, wherever the volume still is;
+// nor does one say that a node is fenced where nothing of the volume is.
+func TestConcernOfAHold(t *testing.T) {
+	fencing := ledger.Hold{Reason: NodeFenced}
+	gone := nodeAs("dead", outOfOrder)
+	for name, test := range map[string]struct {
+		heldAt ledger.NodeName
+		hold   ledger.Hold
+		facts  []ledger.Event
+		want   ledger.Code
+	}{
+		"held by nobody, and attached": {"", ledger.Hold{State: ledger.HoldFree}, []ledger.Event{alive, madeAt("well")}, ""},
+		"fenced":                       {"dead", fencing, []ledger.Event{gone, madeAt("dead")}, NodeFenced},
+		"fenced, and nothing is there": {"dead", fencing, []ledger.Event{gone}, ""},
+	} {
+		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, test.facts...)
+		got, found := Arbiter{}.Concern(p.snapshot, p.volume, auditTime)
+		if got.Code != test.want || found != (test.want != "") {
+			t.Errorf("%s: %+v (%t), want %q", name, got, found, test.want)
 		}
 	}
 }

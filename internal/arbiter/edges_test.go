@@ -134,6 +134,8 @@ func TestCovered(t *testing.T) {
 		"bound, and not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("data")})}, false, false},
 		"bound, and attached":     {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("data")})}, true, false},
 		"attached, and the other volume is none to attach":           {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("nfs", "data")}, nfs, export)}, true, false},
+		"attached, and the other volume is of iSCSI":                 {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: append(claims("data"), ledger.PodVolume{Name: "i", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}})})}, true, false},
+		"attached, and the other driver attaches nothing":            {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: append(claims("data"), ledger.PodVolume{Name: "i", Inline: ledger.VolumeID{Driver: "files", Handle: "i"}})}, ledger.Driver{Name: "files", Version: "1"})}, true, false},
 		"attached, and the other claim leads nowhere":                {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("nothing", "data")})}, true, false},
 		"the first is none to attach, and the other is not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("nfs", "data")}, nfs, export)}, false, false},
 	} {

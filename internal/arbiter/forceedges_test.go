@@ -370,6 +370,7 @@ func TestExcludes(t *testing.T) {
 // one for a node who asks elsewhere is passed over where others live at the node.
 func TestOthers(t *testing.T) {
 	asks := asksAt("m", ledger.TypePod, "dead", func(k *ledger.Ticket) { k.Pod = "o" })
+	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
 		access ledger.Access
 		facts  []ledger.Event
@@ -385,6 +386,9 @@ func TestOthers(t *testing.T) {
 		"asks there, others here, a pod": {ledger.AccessPod, []ledger.Event{asks, dataAt("q", "well", ledger.PodLive)}, []ledger.NodeName{"dead", "well"}, false},
 		"somebody else's attachment":     {ledger.AccessNode, []ledger.Event{ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Attached: true}}, []ledger.NodeName{"dead"}, false},
 		"theirs, here":                   {ledger.AccessNode, []ledger.Event{ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}}, nil, false},
+		"leaves there, others here":      {ledger.AccessNode, []ledger.Event{madeAt("well"), dataAt("q", "well", ledger.PodLive), dataAt("o", "dead", ledger.PodTerminating)}, nil, false},
+		"migrates there, others here":    {ledger.AccessNode, []ledger.Event{migrate, madeAt("well"), dataAt("q", "well", ledger.PodLive), migration("m", "dead", ledger.TicketGranted)}, nil, true},
+		"is where others migrate to":     {ledger.AccessNode, []ledger.Event{migrate, madeAt("third"), dataAt("q", "third", ledger.PodLive), dataAt("o", "dead", ledger.PodLive), migration("m", "dead", ledger.TicketGranted)}, []ledger.NodeName{"dead", "dead", "third"}, false},
 		"waits where it is not":          {ledger.AccessNode, []ledger.Event{madeAt("third"), dataAt("q", "third", ledger.PodLive), dataAt("o", "dead", ledger.PodLive)}, []ledger.NodeName{"third"}, true},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
@@ -393,6 +397,9 @@ func TestOthers(t *testing.T) {
 		var at []ledger.NodeName
 		for _, r := range got {
 			at = append(at, r.Node)
+			if r.Code != HeldElsewhere && (r.Code != ForeignAttachment || !r.Who.IsZero()) {
+				t.Errorf("%s: %+v", name, r)
+			}
 		}
 		if len(at) != len(test.want) || passed != test.passed {
 			t.Errorf("%s: at %q, passed over: %t", name, at, passed)

@@ -55,6 +55,23 @@ func TestOtherTargets(t *testing.T) {
 	}
 }
 
+// One that the hold names is in the way, too: its grant may be on its way. One that merely
+// asks is not.
+func TestNamedTargets(t *testing.T) {
+	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}}}
+	for name, want := range map[string]int{"named": 1, "asks": 0} {
+		s, v, need := migrations(t, true, named, migration(name, "n2", ledger.TicketPending), migration("other", "n3", ledger.TicketPending))
+		w := view{snapshot: s, request: TicketRequest(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "other"})), node: "n3", now: auditTime}
+		if reasons := w.otherTargets(v, need, HeldElsewhere); len(reasons) != want {
+			t.Errorf("%s: %+v", name, reasons)
+		}
+	}
+	s, v, _ := migrations(t, true, named, migration("named", "n2", ledger.TicketGranted))
+	if migrationNamed(s, v, ledger.User{Ticket: ledger.TicketID{Namespace: "shop", Name: "named"}}) {
+		t.Error("one that is granted is about to be")
+	}
+}
+
 // A hold names the live migrations that are granted, or about to be, where the driver can
 // have the volume at two nodes.
 func TestHoldNamesMigrations(t *testing.T) {
@@ -87,11 +104,24 @@ func TestTargetOfAMigration(t *testing.T) {
 		"asks here":                         {[]ledger.Ticket{migration("m", "n2", ledger.TicketPending)}, "n2", false},
 		"granted here, and named elsewhere": {[]ledger.Ticket{migration("m", "n2", ledger.TicketGranted), migration("named", "n3", ledger.TicketPending)}, "n2", false},
 		"granted here, and asks elsewhere":  {[]ledger.Ticket{migration("m", "n2", ledger.TicketGranted), migration("m2", "n3", ledger.TicketPending)}, "n2", true},
+		"granted elsewhere, and here":       {[]ledger.Ticket{migration("m2", "n2", ledger.TicketGranted), migration("m3", "n3", ledger.TicketGranted)}, "n3", false},
 		"none":                              {nil, "n2", false},
 	} {
 		s, v, _ := migrations(t, true, named, test.tickets...)
 		if got := (view{snapshot: s, request: Request{Type: ledger.TypePod, Pod: "new"}, node: test.at, now: auditTime}).target(v); got != test.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A live migration may go to another node than the one where it is granted: it is not in its
+// own way.
+func TestMigrationIsNotInItsOwnWay(t *testing.T) {
+	s, v, _ := migrations(t, true, ledger.Hold{}, migration("m", "n2", ledger.TicketGranted))
+	own := TicketRequest(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}))
+	for _, n := range []ledger.NodeName{"n2", "n3"} {
+		if !(view{snapshot: s, request: own, node: n, now: auditTime}).target(v) {
+			t.Errorf("not at %s", n)
 		}
 	}
 }

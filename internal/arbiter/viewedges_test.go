@@ -105,21 +105,37 @@ func TestKeepsAGrant(t *testing.T) {
 	}
 	unbound := claim(func(c *ledger.Claim) { c.PersistentVolume, c.Bound = "", false })
 	ofPod := func(k *ledger.Ticket) { k.Pod, k.PodName = "q", "q" }
+	grantedAway := []ledger.Event{ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", Node: "dead", State: ledger.HoldHeld, Transitions: 2}}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive)}
+	anotherDisk := []ledger.Event{
+		ledger.PersistentVolume{Name: "other", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "other"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}},
+		claim(func(c *ledger.Claim) { c.PersistentVolume = "other" }),
+	}
 	for name, test := range map[string]struct {
 		kind  ledger.TicketType
 		facts []ledger.Event
 		want  []ledger.Code
 	}{
-		"nothing has changed":       {ledger.TypeManual, nil, nil},
-		"its claim goes":            {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Deleting = true })}, []ledger.Code{ClaimDeleting}},
-		"its claim is lost":         {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Lost, c.Bound = true, false })}, []ledger.Code{ClaimLost}},
-		"its claim is unbound":      {ledger.TypeManual, []ledger.Event{unbound}, []ledger.Code{ClaimUnbound}},
-		"unbound, of a pod":         {ledger.TypePod, []ledger.Event{unbound}, nil},
-		"its volume is not seen":    {ledger.TypeManual, []ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, nil},
-		"its node is fenced":        {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder)}, nil},
-		"fenced, and wanted":        {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{NodeFenced}},
-		"granted elsewhere":         {ledger.TypeManual, []ledger.Event{ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", Node: "dead", State: ledger.HoldHeld, Transitions: 2}}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{Outranked}},
-		"no hold, wanted elsewhere": {ledger.TypeManual, []ledger.Event{ledger.HoldGone{Volume: disk}, nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, nil},
+		"nothing has changed":            {ledger.TypeManual, nil, nil},
+		"its claim goes":                 {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Deleting = true })}, []ledger.Code{ClaimDeleting}},
+		"its claim is lost":              {ledger.TypeManual, []ledger.Event{claim(func(c *ledger.Claim) { c.Lost, c.Bound = true, false })}, []ledger.Code{ClaimLost}},
+		"its claim is unbound":           {ledger.TypeManual, []ledger.Event{unbound}, []ledger.Code{ClaimUnbound}},
+		"unbound, of a pod":              {ledger.TypePod, []ledger.Event{unbound}, nil},
+		"its volume is not seen":         {ledger.TypeManual, []ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, nil},
+		"its node is fenced":             {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder)}, nil},
+		"fenced, and wanted":             {ledger.TypeManual, []ledger.Event{nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{NodeFenced}},
+		"granted elsewhere":              {ledger.TypeManual, grantedAway, []ledger.Code{Outranked}},
+		"its claim is lost, a pod's":     {ledger.TypePod, []ledger.Event{claim(func(c *ledger.Claim) { c.Lost, c.Bound = true, false })}, []ledger.Code{ClaimLost}},
+		"its claim goes, and its volume": {ledger.TypeManual, append([]ledger.Event{claim(func(c *ledger.Claim) { c.Deleting = true })}, grantedAway...), []ledger.Code{ClaimDeleting}},
+		"it leads to no driver yet":      {ledger.TypePod, []ledger.Event{ledger.StorageClass{Name: "later", Version: "1", WaitForFirst: true}, claim(func(c *ledger.Claim) { c.PersistentVolume, c.Bound, c.Class = "", false, "later" })}, nil},
+		"made again":                     {ledger.TypeManual, anotherDisk, []ledger.Code{ClaimMissing}},
+		"made again, to be salvaged":     {ledger.TypeSalvage, anotherDisk, []ledger.Code{ClaimMissing}},
+		"made again, a pod's":            {ledger.TypePod, anotherDisk, nil},
+		"made again, and held elsewhere": {ledger.TypeManual, append(anotherDisk, ledger.HoldSeen{Volume: ledger.VolumeID{Driver: "d", Handle: "other"}, Hold: ledger.Hold{Version: "1", Node: "dead", State: ledger.HoldHeld, Transitions: 1}}, dataAt("o", "dead", ledger.PodLive)), []ledger.Code{ClaimMissing}},
+		"it yields to who lives":         {ledger.TypeBackup, []ledger.Event{dataAt("o", "dead", ledger.PodLive)}, []ledger.Code{Outranked}},
+		"it yields not":                  {ledger.TypeManual, []ledger.Event{dataAt("o", "dead", ledger.PodLive)}, nil},
+		"held by nobody, lives there":    {ledger.TypeManual, []ledger.Event{ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", State: ledger.HoldFree, Transitions: 1}}, dataAt("a", "dead", ledger.PodLive)}, nil},
+		"it migrates here":               {ledger.TypeLiveMigration, append([]ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}}, grantedAway...), nil},
+		"no hold, wanted elsewhere":      {ledger.TypeManual, []ledger.Event{ledger.HoldGone{Volume: disk}, nodeAs("well", outOfOrder), dataAt("o", "dead", ledger.PodLive)}, nil},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Transitions: 1}, append([]ledger.Event{alive, asksAt("m", test.kind, "well", grantedNow, ofPod)}, test.facts...)...)
 		v := Arbiter{}.Keeps(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime)
@@ -257,6 +273,7 @@ func TestSatisfiedByWhat(t *testing.T) {
 		want    []ledger.Code
 	}{
 		"not granted":            {Arbiter{}, ledger.TicketPending, []ledger.Event{madeAt("well"), nodeAs("well", reporting)}, []ledger.Code{NotGranted}},
+		"nor attached":           {Arbiter{}, ledger.TicketPending, nil, []ledger.Code{NotGranted}},
 		"not attached":           {Arbiter{}, ledger.TicketGranted, nil, []ledger.Code{Attaching}},
 		"not reported":           {Arbiter{}, ledger.TicketGranted, []ledger.Event{madeAt("well")}, []ledger.Code{NotReported}},
 		"not reported, beside":   {Arbiter{Cooperative: true}, ledger.TicketGranted, []ledger.Event{madeAt("well")}, nil},
