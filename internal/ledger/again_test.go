@@ -68,6 +68,32 @@ func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 	}
 }
 
+// An attachment of a name of its own that was made again in one look, for another volume or
+// another node, is where it is now, and no longer where the one before was.
+func TestAttachmentMadeAgainElsewhere(t *testing.T) {
+	first := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "disk", Node: "n1", Inline: VolumeID{"disk", "h"}}
+	for name, change := range map[string]func(*Attachment){
+		"another node":            func(a *Attachment) { a.Node = "n2" },
+		"another volume":          func(a *Attachment) { a.Inline.Handle = "i" },
+		"another driver's volume": func(a *Attachment) { a.Driver, a.Inline.Driver = "other", "other" },
+		"all of it":               func(a *Attachment) { a.Node, a.Driver, a.Inline = "n2", "other", VolumeID{"other", "i"} },
+		"an unknown volume":       func(a *Attachment) { a.Inline, a.PersistentVolume = VolumeID{}, "unseen" },
+	} {
+		l, again := New(), first
+		again.UID, again.Version = "b", "2"
+		change(&again)
+		l.Apply(start, first)
+		l.Apply(start, again)
+		s := l.Snapshot()
+		if p := s.Volume(first.Inline).NodeVolume("n1"); p != nil {
+			t.Errorf("%s: the first volume is at its node still: %+v", name, p)
+		}
+		if p := s.Volume(s.AttachmentVolume("theirs")).NodeVolume(again.Node); p == nil || len(p.Attachments()) != 1 || p.Canonical().UID != "b" {
+			t.Errorf("%s: it is not where it is: %+v", name, p)
+		}
+	}
+}
+
 // A ticket hears of its claim, though that leads to no volume: what it waits for is another
 // thing then.
 func TestTicketsHearOfTheirClaims(t *testing.T) {

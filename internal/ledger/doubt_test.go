@@ -99,6 +99,70 @@ func TestFencesInDoubt(t *testing.T) {
 	}
 }
 
+// As long as volumesAttached names a volume that is taken by force, its kubelet has not
+// forgotten it: that volumesInUse names it no more is not doubted.
+func TestNotInUseWhileItIsReported(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	node := func(version string, reported, inUse []VolumeID) Event {
+		return NodeState{Name: "n", UID: "u", Version: version, BootID: "b", Ready: ReadyTrue, Reporting: true, Reported: reported, InUse: inUse}
+	}
+	both := []VolumeID{v}
+	l := New()
+	for _, e := range []Event{
+		proofAttachment(v, "n", "a", "1"), node("1", both, both),
+		HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "u", BootID: "b", Attachment: proofUID("a"), Rule: "AfterPodGone", InUse: true}}}},
+		node("2", both, nil),
+	} {
+		l.Apply(now, e)
+	}
+	if s := l.Snapshot(); s.Node("n").Doubts(v) || s.Volume(v).NodeVolume("n").InUse {
+		t.Error("it is doubted while it is reported")
+	}
+	l.Apply(now, node("3", nil, nil))
+	if s := l.Snapshot(); !s.Node("n").Doubts(v) || !s.Volume(v).NodeVolume("n").InUse {
+		t.Error("it is not doubted when it is reported no more")
+	}
+}
+
+// A doubt, and that nothing is doubted, is about the own attachment: that another one at
+// the same place comes, or is made again, changes nothing.
+func TestDoubtIsOfTheOwnAttachment(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	theirs := func(uid, version string) Event {
+		return Attachment{Name: "theirs", UID: proofUID(uid), Version: version, Driver: "d", Node: "n", Inline: v}
+	}
+	own := proofAttachment(v, "n", "a", "1")
+	taken := HoldSeen{Volume: v, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "u", BootID: "b", InUse: true}}}}
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"it is written":                       {[]Event{own, taken, proofAttachment(v, "n", "a", "2")}, false},
+		"it is made again":                    {[]Event{own, taken, proofAttachment(v, "n", "b", "2")}, true},
+		"another comes beside it":             {[]Event{own, taken, theirs("f", "2")}, false},
+		"another beside it is made again":     {[]Event{own, theirs("e", "1"), taken, theirs("f", "2")}, false},
+		"doubted, another comes":              {[]Event{taken, own, theirs("f", "2")}, true},
+		"doubted, another is made again":      {[]Event{taken, own, theirs("e", "1"), theirs("f", "2")}, true},
+		"doubted, another goes":               {[]Event{taken, own, theirs("e", "1"), AttachmentGone{"theirs"}}, true},
+		"doubted, and its own goes":           {[]Event{taken, own, theirs("e", "1"), AttachmentGone{own.Name}}, false},
+		"doubted, and its own is made again":  {[]Event{taken, own, theirs("e", "1"), proofAttachment(v, "n", "b", "2")}, true},
+		"its own comes while another is here": {[]Event{taken, theirs("e", "1"), own}, true},
+	} {
+		for _, freeze := range []bool{false, true} {
+			l := New()
+			for _, e := range append([]Event{NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}}, test.events...) {
+				l.Apply(start, e)
+				if freeze {
+					l.Snapshot()
+				}
+			}
+			if got := l.Snapshot().Node("n").Doubts(v); got != test.want {
+				t.Errorf("%s (a snapshot after each: %t): doubted: %t", name, freeze, got)
+			}
+		}
+	}
+}
+
 // A doubt that a hold has begun ends with another boot of the machine, also when the
 // Node is seen only then.
 func TestFenceOfAnEarlierBoot(t *testing.T) {

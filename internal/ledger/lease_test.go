@@ -87,6 +87,8 @@ func TestSilenceBeforeUnknown(t *testing.T) {
 		"it was read late for the first time":   {[]int{300, 590}, 300},
 		"it was read last long before":          {[]int{0, 5}, 600},
 		"it was read once, and long before":     {[]int{5}, 600},
+		"it was read last 40 seconds before":    {[]int{0, 560}, 0},
+		"it was read last 41 seconds before":    {[]int{0, 559}, 600},
 		"it was read last before it is Unknown": {[]int{590}, 590},
 	} {
 		l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }

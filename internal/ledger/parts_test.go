@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,31 @@ func TestTakeAttachment(t *testing.T) {
 	}
 }
 
+// The own attachment of a volume at a node comes before those of others, which come by
+// name, in whatever order they are seen.
+func TestOrderOfAttachments(t *testing.T) {
+	v := VolumeID{Driver: "disk", Handle: "h"}
+	own := AttachmentName(v, "n")
+	for _, seen := range [][]string{{own, "a", "z"}, {"a", own, "z"}, {"z", own, "a"}, {"a", "z", own}, {"z", "a", own}, {own, "z", "a"}} {
+		l := New()
+		for _, name := range seen {
+			l.Apply(start, Attachment{Name: name, UID: name, Version: "1", Driver: "disk", Node: "n", Inline: v})
+		}
+		p := atNode(l, v, "n")
+		var got []string
+		for _, a := range p.Attachments() {
+			got = append(got, a.Name)
+		}
+		if !slices.Equal(got, []string{own, "a", "z"}) || p.Own() == nil || p.Canonical().Name != own {
+			t.Errorf("seen in the order %q: %q", seen, got)
+		}
+		l.Apply(start, AttachmentGone{own})
+		if p = atNode(l, v, "n"); p.Own() != nil || p.Canonical().Name != "a" || len(p.Attachments()) != 2 {
+			t.Errorf("seen in the order %q, and the own one is gone: %+v", seen, p.Canonical())
+		}
+	}
+}
+
 // What an earlier process has measured is told by the hold that says so, and not by one
 // that is made anew after it.
 func TestEarlierIsOfThisHold(t *testing.T) {
@@ -124,6 +150,24 @@ func TestVolumesAreOrdered(t *testing.T) {
 			if got := v.Compare(w); got != cmp.Compare(i, j) {
 				t.Errorf("%s compared with %s: %d", v, w, got)
 			}
+		}
+	}
+}
+
+// What people read of a volume is its driver and handle; what stands for a volume that is
+// not known yet says for what, and can be read, too.
+func TestVolumesCanBeRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		volume VolumeID
+		says   string
+	}{
+		"a volume":                 {VolumeID{Driver: "disk", Handle: "h"}, "disk^h"},
+		"an unbound claim's":       {UnboundClaim("disk", "claim-uid"), "claim-uid"},
+		"an attachment's, unknown": {unknownSource("disk", "their-name"), "their-name"},
+	} {
+		text := test.volume.String()
+		if !strings.HasPrefix(text, "disk^") || !strings.Contains(text, test.says) || strings.ContainsRune(text, 0) {
+			t.Errorf("%s: %q", name, text)
 		}
 	}
 }

@@ -429,6 +429,31 @@ func TestAttachmentThatWasPlacedByItsName(t *testing.T) {
 	}
 }
 
+// Whatever is not known of an attachment's volume, it takes one slot of the driver that it
+// names: there may be no PersistentVolume, or one that names no volume, or another disk.
+func TestAttachmentOfUnknownVolumeTakesASlot(t *testing.T) {
+	unknown := AttachmentName(VolumeID{"disk", "unknown"}, "n")
+	for _, name := range []string{"theirs", unknown} {
+		for what, pv := range map[string]Event{
+			"none":                  nil,
+			"one of no CSI volume":  PersistentVolume{Name: "pv", Version: "1"},
+			"one that is gone":      PersistentVolumeGone{"pv"},
+			"that of another disk":  PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"disk", "other"}},
+			"the other of its name": PersistentVolume{Name: "another", Version: "1", Volume: VolumeID{"disk", "other"}},
+		} {
+			l := New()
+			a := Attachment{Name: name, UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
+			if pv != nil {
+				l.Apply(start, pv)
+			}
+			l.Apply(start, a)
+			if used := l.Snapshot().Node("n").Driver("disk").Used; used != 1 {
+				t.Errorf("%s, and its PersistentVolume is %s: %d slots used", name, what, used)
+			}
+		}
+	}
+}
+
 // What is noted of a driver at a node stays as long as one of the two is there: attachments
 // that wait for their volume, and holds that name the node.
 func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {

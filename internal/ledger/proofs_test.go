@@ -50,11 +50,13 @@ func proofCases(v VolumeID, n NodeName) map[string]proofCase {
 		"it is gone":                   {[]Event{unreported("a", "2"), AttachmentGone{name}}, ProofNone},
 		"the node reports it":          {[]Event{unreported("a", "2"), unwanted("a", "2"), listed("9")}, ProofNone},
 		"the node is made again, maybe by the boot that reported it": {[]Event{booted, listed("9"), NodeGone{n}, unreported("a", "2"), again}, ProofNone},
-		"the node uses it":          {[]Event{unreported("a", "2"), unwanted("a", "2"), used("9")}, ProofNone},
-		"the node says nothing new": {[]Event{unreported("a", "2"), unwanted("a", "2"), node("9")}, ProofUnwanted},
-		"a pod comes":               {[]Event{unreported("a", "2"), unwanted("a", "2"), pod}, ProofNone},
-		"a ticket comes":            {[]Event{unreported("a", "2"), unwanted("a", "2"), manual}, ProofNone},
-		"a foreign one comes":       {[]Event{unreported("a", "2"), unwanted("a", "2"), foreign}, ProofUnwanted},
+		"the node uses it":                    {[]Event{unreported("a", "2"), unwanted("a", "2"), used("9")}, ProofNone},
+		"the node says nothing new":           {[]Event{unreported("a", "2"), unwanted("a", "2"), node("9")}, ProofUnwanted},
+		"a pod comes":                         {[]Event{unreported("a", "2"), unwanted("a", "2"), pod}, ProofNone},
+		"a ticket comes":                      {[]Event{unreported("a", "2"), unwanted("a", "2"), manual}, ProofNone},
+		"it is gone, and a foreign one stays": {[]Event{foreign, unreported("a", "2"), AttachmentGone{name}}, ProofNone},
+		"a foreign one goes":                  {[]Event{foreign, unreported("a", "2"), unwanted("a", "2"), AttachmentGone{"theirs"}}, ProofUnwanted},
+		"a foreign one comes":                 {[]Event{unreported("a", "2"), unwanted("a", "2"), foreign}, ProofUnwanted},
 	}
 }
 

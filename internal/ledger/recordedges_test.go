@@ -107,6 +107,48 @@ func TestLabelValues(t *testing.T) {
 	}
 }
 
+// The ID by which a driver knows the node of an attachment is the one that the attachment
+// says, whatever the CSINode and the attachment before it have said.
+func TestNodeIDOfAttachments(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	drivers := func(id string, names ...string) Event {
+		d := NodeDrivers{Node: "n", Version: "1"}
+		for _, name := range names {
+			d.Drivers = append(d.Drivers, DriverOnNode{Name: name, NodeID: id, Limit: NoLimit})
+		}
+		return d
+	}
+	says := func(version, id string) Event {
+		a := proofAttachment(v, "n", "a", version)
+		a.NodeID = id
+		return a
+	}
+	uses := proofNode("n", "1")
+	uses.InUse = []VolumeID{v}
+	for name, test := range map[string]struct {
+		events []Event
+		want   string
+	}{
+		"nobody has said one":         {[]Event{says("1", "")}, ""},
+		"of a node that is not known": {[]Event{says("1", "i")}, "i"},
+		"as the CSINode says":         {[]Event{drivers("i", "disk"), says("1", "i")}, "i"},
+		"other than the CSINode says": {[]Event{drivers("j", "disk"), says("1", "i")}, "i"},
+		"other than another driver's": {[]Event{drivers("j", "before", "other"), says("1", "i")}, "i"},
+		"no CSINode, and it is used":  {[]Event{uses, says("1", "i")}, "i"},
+		"another one than before":     {[]Event{says("1", "i"), says("2", "j")}, "j"},
+		"the same as before":          {[]Event{drivers("j", "disk"), says("1", "i"), says("2", "i")}, "i"},
+		"the CSINode's from now on":   {[]Event{drivers("j", "disk"), says("1", "i"), says("2", "j")}, "j"},
+	} {
+		l := New()
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := atNode(l, v, "n").Own().NodeID; got != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // Where attachments wait for their volume, and not where only a hold names the node.
 func TestUnmatchedNodes(t *testing.T) {
 	l := New()
@@ -281,6 +323,28 @@ func TestForceEnds(t *testing.T) {
 		l.Apply(start.Add(time.Second), test.after)
 		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage == ProofNone; got != test.void {
 			t.Errorf("%s: void: %t", name, got)
+		}
+	}
+}
+
+// A node's lists may name a volume twice, and in any order; whoever tells of them keeps them
+// as they were.
+func TestListsOfANode(t *testing.T) {
+	a, b := VolumeID{"disk", "a"}, VolumeID{"disk", "b"}
+	for name, list := range map[string][]VolumeID{
+		"in order": {a, b}, "in another order": {b, a}, "twice": {a, b, b}, "twice, and apart": {b, a, b}, "twice the first": {a, a, b},
+	} {
+		told := slices.Clone(list)
+		n := proofNode("n", "1")
+		n.InUse, n.Reported = told, told
+		l := New()
+		l.Apply(start, n)
+		if !slices.Equal(told, list) {
+			t.Errorf("%s: the list has become %v", name, told)
+		}
+		is := l.facts.nodes.get("n")
+		if is.inUse != 2 || is.reported != 2 || is.Driver("disk").Used != 2 {
+			t.Errorf("%s: %d in use, %d reported, %d slots used", name, is.inUse, is.reported, is.Driver("disk").Used)
 		}
 	}
 }

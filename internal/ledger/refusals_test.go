@@ -35,6 +35,7 @@ func TestRefusals(t *testing.T) {
 		"long ago, and again after that":         {[]Event{refused("1"), over(0), refused("2")}, true},
 		"by another code now":                    {[]Event{refused("1"), attachment("a", "2", false, 13)}, true},
 		"another one has been attached":          {[]Event{refused("1"), attachment("b", "2", true, 0)}, false},
+		"another one is attached all the while":  {[]Event{attachment("b", "1", true, 0), refused("2"), attachment("b", "3", true, 0)}, true},
 		"another one was attached, and has left": {[]Event{attachment("b", "1", true, 0), refused("2"), AttachmentGone{"b"}}, false},
 		"the CSINode has changed":                {[]Event{refused("1"), csinode("2")}, false},
 		"the CSINode has changed, and again":     {[]Event{refused("1"), csinode("2"), refused("3"), over(time.Second)}, true},
@@ -69,6 +70,29 @@ func TestRefusalsOverTouchTheirNodes(t *testing.T) {
 		touched := l.Apply(start.Add(time.Hour), RefusalsOver{start.Add(test.until)})
 		if !slices.Equal(touched.Nodes, test.want) || len(touched.Volumes)+len(touched.Tickets) > 0 {
 			t.Errorf("refusals until %v being over touches %+v, want %v", test.until, touched, test.want)
+		}
+	}
+}
+
+// A refusal is of one driver at one node: another one at the same node, and the same one at
+// another node, have their own, which are over in their own time.
+func TestRefusalsOfSeveralDrivers(t *testing.T) {
+	type at struct {
+		node   NodeName
+		driver string
+	}
+	all := []at{{"n1", "disk"}, {"n1", "other"}, {"n2", "disk"}}
+	l := New()
+	for i, r := range all {
+		l.Apply(start.Add(time.Duration(i)*time.Second), Attachment{Name: string(r.node) + r.driver, UID: "u", Version: "1", Driver: r.driver, Node: r.node,
+			PersistentVolume: "pv", AttachError: CallError{Code: ResourceExhausted}})
+	}
+	for over := range len(all) + 1 {
+		l.Apply(start.Add(time.Hour), RefusalsOver{start.Add(time.Duration(over-1) * time.Second)})
+		for i, r := range all {
+			if got := l.Snapshot().Node(r.node).Driver(r.driver).Exhausted; got != (i >= over) {
+				t.Errorf("%d refusals are over: %s at %s is full: %t", over, r.driver, r.node, got)
+			}
 		}
 	}
 }

@@ -56,6 +56,7 @@ func TestWhatEventsTouch(t *testing.T) {
 	waits := UnboundClaim("disk", "c").Handle
 	policy := Policy{Name: "rule", Version: "1", Driver: "disk"}
 	bound := []Event{pv("1", is), claim, pod}
+	forUnknown := Attachment{Name: AttachmentName(VolumeID{"disk", "unknown"}, "n"), UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
 	for name, test := range map[string]struct {
 		before []Event
 		event  Event
@@ -99,6 +100,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		"an attachment":                     {[]Event{proofNode("n", "1")}, proofAttachment(v, "n", "a", "1"), "@n h"},
 		"an attachment that changes":        {[]Event{proofNode("n", "1"), proofAttachment(v, "n", "a", "1")}, proofAttachment(v, "n", "a", "2"), "h"},
 		"an attachment that is gone":        {[]Event{proofNode("n", "1"), proofAttachment(v, "n", "a", "1")}, AttachmentGone{AttachmentName(v, "n")}, "@n h"},
+		"an attachment of an unknown disk":  {append(bound, Complete{}), forUnknown, unknownSource("disk", forUnknown.Name).Handle + " @n"},
 		"a node":                            {bound, node(same), "@n h"},
 		"a node as before":                  {append(bound, proofNode("n", "1")), node(same), ""},
 		"a node that is not Ready":          {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.Ready = ReadyUnknown }), "@n h"},

@@ -82,16 +82,23 @@ func TestTraces(t *testing.T) {
 		"no boot was ever said":           {[]Event{attached, node("1", "u", "", lists), node("2", "v", "", is)}, NodeTrace{}},
 		"made again, and then a new boot": {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
 		"made again, nothing was there":   {[]Event{node("1", "u", "b", is), node("2", "v", "", is)}, NodeTrace{}},
+		"made again, then it is written":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "a", "2")}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"made again, as is what it lists": {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "b", "2")}, NodeTrace{LastBoot: "b"}},
 		"made again, and then it goes":    {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), AttachmentGone{attached.Name}}, NodeTrace{LastBoot: "b"}},
 	} {
-		l := New()
-		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
-		l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n"})
-		for _, e := range test.events {
-			l.Apply(start, e)
-		}
-		if got := l.Snapshot().Node("n").Trace(v); got != test.want {
-			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		for _, freeze := range []bool{false, true} {
+			l := New()
+			l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
+			l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n"})
+			for _, e := range test.events {
+				l.Apply(start, e)
+				if freeze {
+					l.Snapshot()
+				}
+			}
+			if got := l.Snapshot().Node("n").Trace(v); got != test.want {
+				t.Errorf("%s (a snapshot after each: %t): %+v, want %+v", name, freeze, got, test.want)
+			}
 		}
 	}
 }

@@ -34,6 +34,13 @@ func attachmentAt(n ledger.NodeName, version string) ledger.Attachment {
 	return ledger.Attachment{Name: ledger.AttachmentName(firstDisk, n), UID: "a-" + string(n), Version: version, Driver: "d", Node: n, PersistentVolume: "pv", Attached: true}
 }
 
+// inlineAt is of the first disk, which its own spec names.
+func inlineAt(n ledger.NodeName, version string) ledger.Attachment {
+	a := attachmentAt(n, version)
+	a.PersistentVolume, a.Inline = "", firstDisk
+	return a
+}
+
 // heldBy is a hold of the first disk.
 func heldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSeen {
 	return ledger.HoldSeen{Volume: firstDisk, Hold: ledger.Hold{Version: version, Node: n, Requesters: []ledger.Requester{r}}}
@@ -83,7 +90,8 @@ func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 		"the PersistentVolume has another disk by now": {[]ledger.Event{reported, attachmentAt("n1", "5"), claimOf("c1", "2", "pv", false), pod, pvOf("pv", "4", secondDisk), complete}, []ledger.VolumeID{secondDisk}},
 		"the PersistentVolume had another disk for a while": {[]ledger.Event{reported, attachmentAt("n1", "5"), pvOf("pv", "4", secondDisk), ledger.PersistentVolumeGone{Name: "pv"},
 			claimOf("c1", "2", "pv", false), pod, complete}, []ledger.VolumeID{firstDisk}},
-		"the claim is not bound, and names what is gone": {[]ledger.Event{reported, attachmentAt("n1", "5"), ledger.Claim{Key: dataClaim, UID: "c1", Version: "2", PersistentVolume: "pv"}, pod, complete}, nil},
+		"it is of no PersistentVolume, and the lost claim names none": {[]ledger.Event{reported, inlineAt("n1", "5"), claimOf("c1", "2", "", true), pod, complete}, nil},
+		"the claim is not bound, and names what is gone":              {[]ledger.Event{reported, attachmentAt("n1", "5"), ledger.Claim{Key: dataClaim, UID: "c1", Version: "2", PersistentVolume: "pv"}, pod, complete}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
