@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // TestResidualRisks plays the scenarios of testdata/residual: what no fact in the API
@@ -39,5 +41,67 @@ func TestResidualRisks(t *testing.T) {
 			}
 			t.Log(s.Judge.Faults[0])
 		})
+	}
+}
+
+// played plays commands, in which the judge finds no rule broken.
+func played(t *testing.T, s *script, lines ...string) {
+	t.Helper()
+	printed := ""
+	for _, line := range lines {
+		if printed += "> " + line + "\n" + s.command(line); len(s.Judge.Faults) > 0 {
+			t.Fatalf("the judge finds %q:\n%s", s.Judge.Faults, printed)
+		}
+	}
+}
+
+// A kubelet works out whether its status has changed by its own copy of its Node, which a
+// watch brings. Where that copy says so already it writes nothing, and takes its volumes for
+// reported in use (pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus). As long as the
+// copy is older than its own last write, it so mounts a volume that volumesInUse does not
+// name. Whoever ends this risk finds this test failing.
+func TestResidualRiskOfAnOldCopy(t *testing.T) {
+	s := newScript()
+	played(t, s, "node worker-1 driver=disk limit=4", "node worker-2 driver=disk limit=4",
+		"pv pv-1 claim=data", "pod first claim=data", "bind pod=first node=worker-1", "run")
+	v, m := ledger.VolumeID{Driver: "disk", Handle: "h-pv-1"}, s.machine("worker-1")
+	k := s.Kubelet(m.ID)
+	old := k.Node
+	played(t, s, "delete pod=first")
+	for range 3 {
+		s.tick(m)
+	}
+	// The next pod, a short job, is there before the controller has looked at the volume.
+	// The watch of the kubelet's Node hangs: its next tick finds no change.
+	played(t, s, "pod job claim=data", "bind pod=job node=worker-1")
+	k.SeePods()
+	k.Node, k.Told = old, []ledger.VolumeID{v}
+	k.Rested()
+	s.mount(k)
+	if !m.Uses(v) {
+		t.Fatal("it is not mounted")
+	}
+	k.Kill() // nothing more of it in this moment
+	played(t, s, "pod job phase=finished", "pod next claim=data", "bind pod=next node=worker-2")
+	if s.command("run"); len(s.Judge.Faults) == 0 {
+		t.Error("the judge finds no rule broken: the risk is none any more")
+	}
+}
+
+// A kubelet never lists in volumesInUse what it mounted while the driver needed no
+// attachments: pluginIsAttachable stays as it was when the volume was added
+// (pkg/kubelet/volumemanager/cache, AddPodToVolume and addVolume). Whoever ends this risk
+// finds this test failing.
+func TestResidualRiskOfADriverThatNeedsAttachments(t *testing.T) {
+	s := newScript()
+	played(t, s, "driver nfs attach=false", "node worker-1 driver=nfs limit=4", "node worker-2 driver=nfs limit=4",
+		"pv pv-1 claim=data driver=nfs", "pod db claim=data", "bind pod=db node=worker-1", "run",
+		// From here on its kubelet is played by hand: it lives, and lists nothing.
+		"kubelet worker-1 down", "driver nfs attach=true", "run", "report worker-1 inUse=",
+		// The containers have ended, and it is about to unmount the volume.
+		"pod db phase=finished", "pod db2 claim=data", "bind pod=db2 node=worker-2", "run")
+	name := ledger.AttachmentName(ledger.VolumeID{Driver: "nfs", Handle: "h-pv-1"}, "worker-1")
+	if a, exists := s.Attachment(name); exists && !a.Deleting {
+		t.Error("its VolumeAttachment stays: the risk is none any more")
 	}
 }

@@ -6,7 +6,7 @@
 // clock, and never panics, whatever an object holds.
 //
 // In-tree volumes that Kubernetes migrates to CSI are translated first, so
-// that both spellings of a disk are one volume. iSCSI and FC stay as they
-// are: their attach does nothing, and their kubelet still waits for their
+// that both spellings of a disk are one volume: all but GCE's, whose project (and
+// zone, inline) the translation does not know. iSCSI and FC stay as they are: their attach does nothing, and their kubelet still waits for their
 // name in volumesAttached (kubernetes pkg/volume/{iscsi,fc}).
 package translate
