@@ -54,6 +54,8 @@ func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	}
 	finished := claimed("ended")
 	finished.Version, finished.Phase = "2", ledger.PodFinished
+	moved := claimed("ended")
+	moved.Version, moved.Node = "2", "n2"
 	for _, c := range []struct {
 		what   string
 		known  bool // the pod's claim, which needs no attachment
@@ -62,6 +64,7 @@ func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	}{
 		{"a pod of an unknown claim is gone", false, ledger.PodGone{UID: "ended"}, 8},
 		{"a pod of an unknown claim has ended", false, finished, 8},
+		{"a pod of an unknown claim is at another node", false, moved, 8},
 		{"a pod of storage that needs no attachment is gone", true, ledger.PodGone{UID: "ended"}, 1},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -39,3 +39,59 @@ func TestHoldThatIsDeleted(t *testing.T) {
 		}
 	}
 }
+
+// Where a hold says that its volume is, it outlives that somebody deletes it, if nothing else
+// shows it: where it was left without an attachment, needs none, or was taken by force. Of
+// a volume that has no PersistentVolume nothing is kept, not even its place.
+func TestWhatADeletedHoldStillSays(t *testing.T) {
+	disk, lun := VolumeID{"disk", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
+	for name, test := range map[string]struct {
+		volume      VolumeID
+		hold        Hold
+		kept, place bool // the hold; the volume at its node
+	}{
+		"it was left there":        {disk, Hold{Node: "n", Stays: true}, true, true},
+		"it needs no attachment":   {lun, Hold{Node: "n"}, true, true},
+		"it was taken by force":    {disk, Hold{Node: "n", Fences: []Fence{{Node: "m", BootID: "b", InUse: true}}}, true, false},
+		"it was granted to a node": {disk, Hold{Node: "n"}, false, false},
+		"it is nowhere":            {lun, Hold{}, false, false},
+	} {
+		for _, named := range []bool{true, false} {
+			l := New()
+			if named {
+				l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: test.volume})
+			}
+			hold := test.hold
+			hold.Version = "1"
+			l.Apply(start, HoldSeen{test.volume, hold})
+			if got := atNode(l, test.volume, "n") != nil; got != test.place {
+				t.Errorf("%s: its volume is there: %t", name, got)
+			}
+			l.Apply(start, HoldGone{Volume: test.volume})
+			v := l.Snapshot().Volume(test.volume)
+			if got := v != nil && v.Hold != nil; got != (test.kept && named) {
+				t.Errorf("%s (a PersistentVolume names it: %t): the hold is kept: %t", name, named, got)
+			}
+			if got := v.NodeVolume("n") != nil; got != (test.place && named) {
+				t.Errorf("%s (a PersistentVolume names it: %t): its volume is still there: %t", name, named, got)
+			}
+			if !named && v != nil {
+				t.Errorf("%s: the volume is still known", name)
+			}
+		}
+	}
+}
+
+// A volume that needs no attachment is where its hold says, and nowhere else.
+func TestHeldWithoutAttachment(t *testing.T) {
+	lun := VolumeID{"kubernetes.io/iscsi", "h"}
+	l := New()
+	for i, at := range []NodeName{"n", "m", "", "m"} {
+		l.Apply(start, HoldSeen{lun, Hold{Version: string(rune('1' + i)), Node: at}})
+		for _, n := range []NodeName{"n", "m"} {
+			if p := atNode(l, lun, n); (p != nil) != (n == at) || p != nil && !p.Held {
+				t.Errorf("its hold says %q, and it is at %s: %t", at, n, p != nil)
+			}
+		}
+	}
+}

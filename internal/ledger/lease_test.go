@@ -103,3 +103,15 @@ func TestSilenceBeforeUnknown(t *testing.T) {
 		}
 	}
 }
+
+// That a kubelet has said that its node is not Ready is heard once: what others write of the
+// node afterwards is no word of the kubelet's.
+func TestNotReadyIsHeardOnce(t *testing.T) {
+	l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	for i, labels := range []map[string]string{nil, {"zone": "a"}, {"zone": "b"}} {
+		l.Apply(at(600*i), NodeState{Name: "n", UID: "u", Version: string(rune('1' + i)), Ready: ReadyFalse, ReadySince: 1, Labels: labels})
+	}
+	if n := l.Snapshot().Node("n"); !n.Heard.IsZero() {
+		t.Errorf("heard at %v", n.Heard)
+	}
+}

@@ -268,7 +268,12 @@ func TestOtherVolumesAtTheSameNode(t *testing.T) {
 		}
 		return k
 	}
-	for name, asks := range map[string]func(string, NodeName, ...string) Event{"pod": pod, "ticket": ticket} {
+	granted := func(version string, n NodeName, handles ...string) Event {
+		k := ticket(version, n, handles...).(Ticket)
+		k.Phase = TicketGranted
+		return k
+	}
+	for name, asks := range map[string]func(string, NodeName, ...string) Event{"pod": pod, "ticket": ticket, "granted ticket": granted} {
 		for next, test := range map[string]struct {
 			event Event
 			want  string

@@ -95,3 +95,57 @@ func TestProofs(t *testing.T) {
 		}
 	}
 }
+
+// A write that takes a volume off volumesAttached ends its report, and by the kubelet's
+// word also its use. By force the use goes on, in doubt where it may be mounted, but at a
+// node that is gone: nobody would take back what that one has said. A proof about
+// anything but what is there changes nothing.
+func TestUnreported(t *testing.T) {
+	v, n := VolumeID{"disk", "h"}, NodeName("n")
+	lists := proofNode(n, "1")
+	lists.BootID, lists.Reported, lists.InUse = "b", []VolumeID{v}, []VolumeID{v}
+	again := proofNode(n, "2")
+	again.UID, again.BootID = "w", "b"
+	own, gone := proofAttachment(v, n, "a", "2"), AttachmentGone{AttachmentName(v, n)}
+	theirs := Attachment{Name: "theirs", UID: "f", Version: "50", Driver: "disk", Node: n, Inline: v}
+	left := HoldSeen{v, Hold{Version: "1", Node: n, Stays: true}}
+	of := Unreported{Volume: v, Node: n, UID: own.UID, Version: own.Version}
+	forced, ofNone, older := of, Unreported{Volume: v, Node: n, Forced: true}, of
+	forced.Forced, older.Version = true, "1"
+	for name, test := range map[string]struct {
+		events                   []Event
+		reported, inUse, doubted bool
+	}{
+		"nothing is proved":                     {[]Event{lists, own}, true, true, false},
+		"by its word":                           {[]Event{lists, own, of}, false, false, false},
+		"by force":                              {[]Event{lists, own, forced}, false, true, true},
+		"by force, and it was doubted":          {[]Event{lists, own, again, forced}, false, true, true},
+		"by its word, and it was doubted":       {[]Event{lists, own, again, of}, false, false, false},
+		"by force, and its attachment goes":     {[]Event{lists, own, forced, gone}, false, true, false},
+		"by force, and the Node is gone":        {[]Event{lists, own, NodeGone{n}, forced}, false, false, false},
+		"by force, and none but theirs":         {[]Event{lists, theirs, ofNone}, false, true, false},
+		"by force, and it was left":             {[]Event{lists, left, ofNone}, false, true, true},
+		"of an older version":                   {[]Event{lists, own, older}, true, true, false},
+		"of none, and it is attached":           {[]Event{lists, own, ofNone}, true, true, false},
+		"of an attachment, and none is there":   {[]Event{lists, forced}, true, true, false},
+		"of an older version, and then of this": {[]Event{lists, own, older, of}, false, false, false},
+	} {
+		l := New()
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		p := atNode(l, v, n)
+		if p == nil {
+			p = &NodeVolume{}
+		}
+		if doubted := l.Snapshot().Node(n).Doubts(v); p.Reported != test.reported || p.InUse != test.inUse || doubted != test.doubted {
+			t.Errorf("%s: reported %t, in use %t, doubted %t", name, p.Reported, p.InUse, doubted)
+		}
+	}
+	for _, e := range []Event{ofNone, Unwanted{Volume: v, Node: n}} {
+		l := New()
+		if touched := l.Apply(start, e); len(touched.Volumes)+len(touched.Nodes) > 0 || l.Snapshot().Volume(v) != nil {
+			t.Errorf("%T of what is not there touches %+v", e, touched)
+		}
+	}
+}

@@ -226,7 +226,7 @@ func TestWhereTicketsWait(t *testing.T) {
 // Who takes a step has heard nothing new by what it proves itself.
 func TestOwnEvents(t *testing.T) {
 	v := VolumeID{"disk", "h"}
-	for _, e := range []Event{AttachSent{v, "n"}, AttachResolved{v, "n"}, Unreported{Volume: v, Node: "n"}, Unwanted{Volume: v, Node: "n"}, HoldBoots{}} {
+	for _, e := range []Event{AttachSent{v, "n"}, AttachResolved{v, "n"}, Unreported{Volume: v, Node: "n"}, Unwanted{Volume: v, Node: "n"}, HoldBoots{}, HoldDropped{v, "1"}} {
 		if l := New(); !l.Apply(start, e).Own {
 			t.Errorf("%T is news", e)
 		}
@@ -287,6 +287,47 @@ func TestForgottenNodes(t *testing.T) {
 	}
 }
 
+// A Node that was told to be gone is there again when it is seen, be it as it was.
+func TestNodeThatIsSeenAgain(t *testing.T) {
+	n := proofNode("n", "3")
+	n.InUse = []VolumeID{{"disk", "h"}}
+	for name, again := range map[string]func(*NodeState){
+		"as it was": func(*NodeState) {}, "an older state": func(n *NodeState) { n.Version = "2" }, "another one of its name": func(n *NodeState) { n.UID, n.Version = "m", "2" },
+	} {
+		l, is := New(), n
+		again(&is)
+		for _, e := range []Event{n, NodeGone{"n"}, is} {
+			l.Apply(start, e)
+		}
+		if got := l.Snapshot().Node("n"); !got.Exists || got.Version != is.Version || got.UID != is.UID || !got.NotReady.IsZero() {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A node without a Node object is known while anything else says something of it, and is
+// forgotten with that.
+func TestForgottenNodesWithoutANode(t *testing.T) {
+	id := TicketID{"ns", "t"}
+	asks := Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n"}
+	granted := asks
+	granted.Version, granted.Phase = "2", TicketGranted
+	for name, events := range map[string][2]Event{
+		"its CSINode":       {NodeDrivers{Node: "n", Version: "1", Drivers: []DriverOnNode{{Name: "disk", Limit: NoLimit}}}, NodeDriversGone{"n"}},
+		"a ticket":          {asks, TicketGone{id}},
+		"a ticket, granted": {asks, granted},
+		"an attachment":     {Attachment{Name: "a", UID: "a", Version: "1", Driver: "disk", Node: "n", Inline: VolumeID{"disk", "h"}}, AttachmentGone{"a"}},
+	} {
+		l := New()
+		if l.Apply(start, events[0]); l.Snapshot().Node("n") == nil || l.Snapshot().Node("n").Exists {
+			t.Errorf("%s: known of it: %+v", name, l.Snapshot().Node("n"))
+		}
+		if l.Apply(start, events[1]); l.Snapshot().Node("n") != nil {
+			t.Errorf("%s: still known of it: %+v", name, l.Snapshot().Node("n"))
+		}
+	}
+}
+
 // What was proved by force at a node is void when the rule ends: the node is Ready, is
 // another one, loses its taint, or its kubelet is heard of.
 func TestForceEnds(t *testing.T) {
@@ -305,6 +346,7 @@ func TestForceEnds(t *testing.T) {
 	}{
 		"goes on":                 {state("2", ReadyUnknown, is), state("3", ReadyUnknown, is), true, false},
 		"Ready":                   {state("2", ReadyUnknown, is), state("3", ReadyTrue, is), true, true},
+		"Ready all the while":     {state("2", ReadyTrue, is), state("3", ReadyTrue, is), true, false},
 		"made again":              {state("2", ReadyUnknown, is), state("3", ReadyUnknown, func(n *NodeState) { n.UID = "m" }), true, true},
 		"the taint goes":          {state("2", ReadyUnknown, tainted), state("3", ReadyUnknown, is), true, true},
 		"the taint stays":         {state("2", ReadyUnknown, tainted), state("3", ReadyUnknown, tainted), true, false},
@@ -405,6 +447,124 @@ func TestWhereTicketVolumesLead(t *testing.T) {
 		got, link := l.Snapshot().ResolveTicket(&Ticket{ID: TicketID{"ns", "t"}, Pod: test.pod}, test.volume)
 		if got != test.want || link != test.link {
 			t.Errorf("%s: %s (%s), want %s (%s)", name, got, link, test.want, test.link)
+		}
+	}
+}
+
+// The reservation of a pod goes with its pod: of a volume that the pod names itself it keeps
+// nothing when the pod is gone, and its ghost ends when the pod is gone, or bound and
+// counts by itself.
+func TestReservationsFollowTheirPod(t *testing.T) {
+	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "p"}
+	pod := func(version string, n NodeName) Event {
+		return Pod{UID: "p", Version: version, Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	}
+	reserves := Ticket{ID: id, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PodVolume: "v"}}}
+	gone, podGone := TicketGone{id}, PodGone{"p"}
+	for name, test := range map[string]struct {
+		events  []Event // the last one touches the ticket
+		ticket  string  // what is known of it
+		users   int     // of the volume at the node
+		touches bool
+	}{
+		"it reserves":                        {[]Event{pod("1", ""), reserves}, "there", 1, true},
+		"before its pod is seen":             {[]Event{reserves, pod("1", "")}, "there", 1, true},
+		"its pod is bound":                   {[]Event{pod("1", ""), reserves, pod("2", "n")}, "there", 2, true},
+		"its pod is gone":                    {[]Event{pod("1", ""), reserves, podGone}, "there", 0, true},
+		"it is gone":                         {[]Event{pod("1", ""), reserves, gone}, "ghost", 1, true},
+		"it is gone, its pod is still there": {[]Event{pod("1", ""), reserves, gone, pod("2", "")}, "ghost", 1, true},
+		"it is gone, its pod is bound":       {[]Event{pod("1", ""), reserves, gone, pod("2", "n")}, "", 1, true},
+		"it is gone, and so is its pod":      {[]Event{pod("1", ""), reserves, gone, podGone}, "", 0, true},
+		"a pod that has none":                {[]Event{pod("1", "n")}, "", 1, false},
+	} {
+		l := New()
+		var touched Touched
+		for _, e := range test.events {
+			touched = l.Apply(start, e)
+		}
+		known, users := "", 0
+		if k := l.Snapshot().Ticket(id); k != nil {
+			known = map[bool]string{true: "ghost", false: "there"}[k.Ghost]
+		}
+		if p := atNode(l, v, "n"); p != nil {
+			users = len(p.Users)
+		}
+		if known != test.ticket || users != test.users || slices.Contains(touched.Tickets, id) != test.touches {
+			t.Errorf("%s: it is %q, %d users, touched %v", name, known, users, touched.Tickets)
+		}
+	}
+}
+
+// What only the ledger says of a ticket, nobody else tells it: neither that it is a ghost or
+// in doubt, nor what another ledger knows that it uses.
+func TestToldTicketsAreTakenAsTheyAre(t *testing.T) {
+	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "t"}
+	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
+	told := Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Ghost: true, InDoubt: true, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	for range 2 {
+		l := New()
+		l.Apply(start, pv)
+		l.Apply(start, told)
+		k := l.Snapshot().Ticket(id)
+		if p := atNode(l, v, "n"); k.Ghost || k.InDoubt || p == nil || len(p.Users) != 1 {
+			t.Errorf("%+v uses %+v", k, p)
+		}
+		told = *k
+	}
+}
+
+// A pod's reservation keeps the slot that it has had for its claim until the
+// PersistentVolume is seen, whatever is written of the ticket meanwhile.
+func TestReservationKeepsItsSlotUntilItsVolumeIsSeen(t *testing.T) {
+	key := ClaimKey{Namespace: "ns", Name: "data"}
+	reserves := func(version string) Event {
+		return Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: version, Type: TypePod, Pod: "p", Node: "n", Volumes: []TicketVolume{{Claim: "data"}}}
+	}
+	l := New()
+	for _, e := range []Event{
+		StorageClass{Name: "fast", Version: "1", Driver: "disk"}, Driver{Name: "disk", Version: "1", AttachRequired: true}, Claim{Key: key, UID: "c", Version: "1", Class: "fast"},
+		reserves("1"), Claim{Key: key, UID: "c", Version: "2", Class: "fast", PersistentVolume: "pv", Bound: true}, reserves("2"),
+	} {
+		l.Apply(start, e)
+	}
+	if used := l.Snapshot().Node("n").Driver("disk").Used; used != 1 {
+		t.Errorf("%d slots are used", used)
+	}
+	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"disk", "h"}, Claim: key})
+	if p := atNode(l, VolumeID{"disk", "h"}, "n"); p == nil || l.Snapshot().Node("n").Driver("disk").Used != 1 {
+		t.Errorf("%d slots are used when its volume is seen, which is %+v", l.Snapshot().Node("n").Driver("disk").Used, p)
+	}
+}
+
+// A granted ticket that has lost its volume has no other one until it is granted anew, or
+// is another ticket of its name.
+func TestLostVolumeIsNotReplaced(t *testing.T) {
+	first, second := VolumeID{"disk", "first"}, VolumeID{"disk", "second"}
+	ticket := func(uid, version string, phase TicketPhase) Event {
+		return Ticket{ID: TicketID{"ns", "t"}, UID: uid, Version: version, Type: TypeManual, Node: "n", Phase: phase, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	}
+	granted := ticket("t", "1", TicketGranted)
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"it has lost it":                  {nil, false},
+		"and is written":                  {[]Event{ticket("t", "2", TicketGranted)}, false},
+		"and is written twice":            {[]Event{ticket("t", "2", TicketGranted), ticket("t", "3", TicketGranted)}, false},
+		"and asks anew":                   {[]Event{ticket("t", "2", TicketPending)}, true},
+		"and is granted anew":             {[]Event{ticket("t", "2", TicketPending), ticket("t", "3", TicketGranted)}, true},
+		"and another one has its name":    {[]Event{ticket("u", "2", TicketGranted)}, true},
+		"and is refused":                  {[]Event{ticket("t", "2", TicketRefused)}, false},
+		"and is refused, and granted now": {[]Event{ticket("t", "2", TicketRefused), ticket("t", "3", TicketGranted)}, true},
+	} {
+		l := New()
+		for _, e := range append([]Event{
+			PersistentVolume{Name: "pv", Version: "1", Volume: first}, granted, PersistentVolumeGone{"pv"}, PersistentVolume{Name: "pv", Version: "2", Volume: second},
+		}, test.events...) {
+			l.Apply(start, e)
+		}
+		if got := atNode(l, second, "n") != nil; got != test.want {
+			t.Errorf("%s: it uses the other one: %t", name, got)
 		}
 	}
 }

@@ -96,3 +96,21 @@ func TestRefusalsOfSeveralDrivers(t *testing.T) {
 		}
 	}
 }
+
+// With the refusal that was all that was known of a driver at a node, the driver is
+// forgotten there.
+func TestDriverIsForgottenWithItsRefusal(t *testing.T) {
+	l := New()
+	for _, e := range []Event{
+		proofNode("n", "1"), Attachment{Name: "a", UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv", AttachError: CallError{Code: ResourceExhausted}}, AttachmentGone{"a"},
+	} {
+		l.Apply(start, e)
+	}
+	if got := len(l.Snapshot().Node("n").Drivers); got != 1 {
+		t.Errorf("%d drivers are known while one is full", got)
+	}
+	l.Apply(start, RefusalsOver{start})
+	if got := l.Snapshot().Node("n").Drivers; len(got) != 0 {
+		t.Errorf("known of its drivers: %+v", got)
+	}
+}

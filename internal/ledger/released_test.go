@@ -77,3 +77,37 @@ func TestReleasedTicketDoesNotComeBack(t *testing.T) {
 		t.Errorf("the next ticket of the name: known %t, users %d, slots %d", known, users, slots)
 	}
 }
+
+// This process has deleted a ticket, and a watch that has missed its end shows another one
+// of its name: that this one has gone is heard of.
+func TestGoneAfterAnotherWasReleased(t *testing.T) {
+	now, id := time.Unix(1, 0), ledger.TicketID{Namespace: "ns", Name: "t"}
+	l := ledger.New()
+	for _, e := range []ledger.Event{
+		ledger.Ticket{ID: id, UID: "first", Version: "1", Type: ledger.TypeManual, Node: "n"}, ledger.TicketReleased{ID: id, UID: "first"},
+		ledger.Ticket{ID: id, UID: "second", Version: "2", Type: ledger.TypeManual, Node: "n"}, ledger.TicketGone{ID: id},
+	} {
+		l.Apply(now, e)
+	}
+	if k := l.Snapshot().Ticket(id); k != nil {
+		t.Errorf("it still counts: %+v", k)
+	}
+}
+
+// A ticket that was in flight and is forgotten may be assumed again.
+func TestAssumedAgain(t *testing.T) {
+	now, id := time.Unix(1, 0), ledger.TicketID{Namespace: "ns", Name: "p"}
+	l := ledger.New()
+	for range 2 {
+		if err := l.Assume(now, ledger.Ticket{ID: id, Type: ledger.TypePod, Pod: "p", Node: "n"}); err != nil {
+			t.Fatal(err)
+		}
+		if l.Snapshot().Ticket(id) == nil {
+			t.Error("it does not count")
+		}
+		l.Forget(now, id)
+		if l.Snapshot().Ticket(id) != nil {
+			t.Error("it counts after it was forgotten")
+		}
+	}
+}

@@ -51,11 +51,18 @@ func TestWhatEventsTouch(t *testing.T) {
 	asks := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "q", Node: "n", Volumes: []TicketVolume{{Claim: "data"}}}
 	granted := asks
 	granted.Version, granted.Phase = "2", TicketGranted
+	written := asks
+	written.Version = "2"
 	is := func(*PersistentVolume) {}
 	same := func(*NodeState) {}
 	waits := UnboundClaim("disk", "c").Handle
 	policy := Policy{Name: "rule", Version: "1", Driver: "disk"}
 	bound := []Event{pv("1", is), claim, pod}
+	lists := func(version string, reported ...VolumeID) Event {
+		n := proofNode("n", version)
+		n.Reported = reported
+		return n
+	}
 	forUnknown := Attachment{Name: AttachmentName(VolumeID{"disk", "unknown"}, "n"), UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
 	for name, test := range map[string]struct {
 		before []Event
@@ -93,6 +100,9 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a ticket that is granted":          {[]Event{pv("1", is), claim, asks}, granted, "#t @n h"},
 		"a ticket that is gone":             {[]Event{pv("1", is), claim, asks}, TicketGone{asks.ID}, "#t @n h"},
 		"a ticket in doubt":                 {[]Event{pv("1", is), claim, asks}, TicketInDoubt{ID: asks.ID, UID: "t"}, "#t h"},
+		"a doubt that is told again":        {[]Event{pv("1", is), claim, asks, TicketInDoubt{ID: asks.ID, UID: "t"}}, TicketInDoubt{ID: asks.ID, UID: "t"}, ""},
+		"a ticket that is written":          {[]Event{pv("1", is), claim, asks}, written, "#t h"},
+		"a granted one at an unknown node":  {nil, Ticket{ID: asks.ID, UID: "t", Version: "1", Type: TypeManual, Node: "m", Phase: TicketGranted}, "#t"},
 		"a doubt of no ticket":              {nil, TicketInDoubt{ID: asks.ID, UID: "t"}, ""},
 		"a doubt of another ticket":         {[]Event{asks}, TicketInDoubt{ID: asks.ID, UID: "u"}, ""},
 		"a doubt of a granted one":          {[]Event{granted}, TicketInDoubt{ID: asks.ID, UID: "t"}, ""},
@@ -110,10 +120,12 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a node that says its boot":         {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.BootID = "b" }), "@n h"},
 		"a node with labels":                {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.Labels = map[string]string{"zone": "a"} }), "@n"},
 		"a node that lists it":              {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.Reported = []VolumeID{v} }), "h"},
+		"a node that lists another no more": {append(bound, lists("1", VolumeID{"disk", "i"})), lists("5"), "@n i"},
 		"a node that is gone":               {append(bound, proofNode("n", "1")), NodeGone{"n"}, "@n h"},
 		"a node that was never there":       {bound, NodeGone{"m"}, ""},
 		"a node's drivers":                  {bound, drivers, "@n h"},
 		"a node's drivers that are gone":    {append(bound, drivers), NodeDriversGone{"n"}, "@n h"},
+		"drivers that were never there":     {bound, NodeDriversGone{"m"}, ""},
 		"a policy":                          {bound, policy, "$rule h"},
 		"a policy for another driver":       {bound, Policy{Name: "rule", Version: "1", Driver: "other"}, "$rule"},
 		"a policy that moves":               {append(bound, policy), Policy{Name: "rule", Version: "2", Driver: "other"}, "$rule h"},

@@ -56,6 +56,7 @@ func TestTraces(t *testing.T) {
 	is := func(*NodeState) {}
 	lists := func(n *NodeState) { n.Reported, n.InUse = []VolumeID{v}, []VolumeID{v} }
 	uses := func(n *NodeState) { n.InUse = []VolumeID{v} }
+	usesOthers := func(n *NodeState) { n.InUse = []VolumeID{{"disk", "z"}, v} }
 	unreporting := func(n *NodeState) { n.Reporting = false }
 	attached := proofAttachment(v, "n", "a", "1")
 	for name, test := range map[string]struct {
@@ -73,6 +74,7 @@ func TestTraces(t *testing.T) {
 		"gone, and it was not":            {[]Event{attached, node("1", "u", "b", uses), NodeGone{"n"}}, NodeTrace{LastBoot: "b"}},
 		"made again, and it was listed":   {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
 		"made again, and it lists it":     {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", uses)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
+		"made again, lists others before": {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", usesOthers)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
 		"gone, made again, and listed":    {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}, node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
 		"made again, it was in use":       {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
 		"in use without an attachment":    {[]Event{node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
@@ -211,6 +213,10 @@ func TestDeletedTickets(t *testing.T) {
 	deleted("u", "it is deleted")
 	l.Apply(start, TicketGone{id})
 	deleted("", "it is seen to be gone")
+	l.Apply(start, Ticket{ID: id, UID: "v", Version: "2", Type: TypePod, Pod: "p", Node: "n"})
+	l.Apply(start, TicketGone{id})
+	l.Apply(start, TicketReleased{ID: id, UID: "v"})
+	deleted("", "it was seen to be gone, and then its pod")
 }
 
 // Whether it is known what a volume was attached for: by each of its attachments, or
@@ -255,17 +261,45 @@ func TestForgottenPersistentVolumes(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	id := TicketID{"ns", "t"}
 	for name, events := range map[string][2]Event{
-		"a claim":       {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, ClaimGone{key}},
-		"another claim": {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, Claim{Key: key, UID: "c", Version: "2", PersistentVolume: "other", Bound: true}},
-		"a ticket":      {Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}, TicketGone{id}},
-		"an attachment": {Attachment{Name: "a", UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}, AttachmentGone{"a"}},
-		"itself":        {PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"disk", "h"}}, PersistentVolumeGone{"pv"}},
+		"a claim":                  {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, ClaimGone{key}},
+		"another claim":            {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, Claim{Key: key, UID: "c", Version: "2", PersistentVolume: "other", Bound: true}},
+		"a ticket":                 {Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}, TicketGone{id}},
+		"a ticket for another now": {Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}, Ticket{ID: id, UID: "t", Version: "2", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "other"}}}},
+		"an attachment":            {Attachment{Name: "a", UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}, AttachmentGone{"a"}},
+		"itself":                   {PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"disk", "h"}}, PersistentVolumeGone{"pv"}},
 	} {
 		l := New()
 		if l.Apply(start, events[0]); l.facts.pvs.get("pv") == nil {
 			t.Errorf("%s: nothing is known", name)
 		}
 		if l.Apply(start, events[1]); l.facts.pvs.get("pv") != nil {
+			t.Errorf("%s: it is not forgotten", name)
+		}
+	}
+}
+
+// What names a claim is forgotten with it: nothing is kept of one that nobody names and
+// that is not there.
+func TestForgottenClaims(t *testing.T) {
+	key, id := ClaimKey{Namespace: "ns", Name: "data"}, TicketID{"ns", "t"}
+	pod := func(version, claim string) Event {
+		return Pod{UID: "p", Version: version, Namespace: "ns", Name: "p", Volumes: []PodVolume{{Name: "v", Claim: claim}}}
+	}
+	ticket := func(version, claim string) Event {
+		return Ticket{ID: id, UID: "t", Version: version, Type: TypeManual, Node: "n", Volumes: []TicketVolume{{Claim: claim}}}
+	}
+	for name, events := range map[string][2]Event{
+		"itself":                   {Claim{Key: key, UID: "c", Version: "1"}, ClaimGone{key}},
+		"a pod":                    {pod("1", "data"), PodGone{"p"}},
+		"a pod of another now":     {pod("1", "data"), pod("2", "other")},
+		"a ticket":                 {ticket("1", "data"), TicketGone{id}},
+		"a ticket for another now": {ticket("1", "data"), ticket("2", "other")},
+	} {
+		l := New()
+		if l.Apply(start, events[0]); l.facts.claims.get(key) == nil {
+			t.Errorf("%s: nothing is known", name)
+		}
+		if l.Apply(start, events[1]); l.facts.claims.get(key) != nil {
 			t.Errorf("%s: it is not forgotten", name)
 		}
 	}

@@ -142,6 +142,22 @@ func TestPersistentVolumeMadeAgainBefore(t *testing.T) {
 	}
 }
 
+// A PersistentVolume that names another volume than before gives that one the attachment
+// whose name leads to it.
+func TestAttachmentByNameOfAnotherVolume(t *testing.T) {
+	before, disk := ledger.VolumeID{Driver: "d", Handle: "before"}, ledger.VolumeID{Driver: "d", Handle: "h"}
+	va := ledger.Attachment{Name: ledger.AttachmentName(disk, "n1"), UID: "u", Version: "5", Driver: "d", Node: "n1", PersistentVolume: "vanished"}
+	l := ledger.New()
+	for _, e := range []ledger.Event{
+		ledger.Complete{}, va, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: before}, ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk},
+	} {
+		l.Apply(time.Unix(1000, 0), e)
+	}
+	if at := l.Snapshot().AttachmentVolume(va.Name); at != disk {
+		t.Errorf("it is of %s", at)
+	}
+}
+
 // Since when nobody uses a volume is not known anew because its attachment is found to be
 // of it: a volume that was at the node before keeps its time, whichever list of the node's
 // status names it; one that comes to be known by the node's status counts from then on.

@@ -41,6 +41,20 @@ func inlineAt(n ledger.NodeName, version string) ledger.Attachment {
 	return a
 }
 
+// secondAt is of the second disk, as its name says.
+func secondAt(n ledger.NodeName, version string) ledger.Attachment {
+	a := attachmentAt(n, version)
+	a.Name = ledger.AttachmentName(secondDisk, n)
+	return a
+}
+
+// secondHeldBy is a hold of the second disk.
+func secondHeldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSeen {
+	h := heldBy(version, n, r)
+	h.Volume = secondDisk
+	return h
+}
+
 // heldBy is a hold of the first disk.
 func heldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSeen {
 	return ledger.HoldSeen{Volume: firstDisk, Hold: ledger.Hold{Version: version, Node: n, Requesters: []ledger.Requester{r}}}
@@ -51,6 +65,7 @@ func heldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSe
 // one that began later.
 func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 	reported := ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Reported: []ledger.VolumeID{firstDisk}}
+	secondReported := ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Reported: []ledger.VolumeID{secondDisk}}
 	pod, complete := boundPod("9"), ledger.Complete{}
 	requester := ledger.Requester{Namespace: "ns", Name: "pod", UID: "pod"}
 	tests := map[string]struct {
@@ -69,6 +84,8 @@ func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 		"a hold names it, of a claim that was made again": {[]ledger.Event{pvOf("pv2", "1", secondDisk), claimOf("c2", "3", "pv2", false), heldBy("4", "n1", requester), pod, complete},
 			[]ledger.VolumeID{firstDisk, secondDisk}},
 		"a hold names it, of a claim that is gone": {[]ledger.Event{heldBy("4", "n1", requester), pod, complete}, []ledger.VolumeID{firstDisk}},
+		"holds of two disks name it":               {[]ledger.Event{heldBy("4", "n1", requester), secondHeldBy("4", "n1", requester), pod, complete}, []ledger.VolumeID{firstDisk, secondDisk}},
+		"a hold that comes to its node":            {[]ledger.Event{pod, complete, heldBy("4", "n2", requester), heldBy("5", "n1", requester)}, []ledger.VolumeID{firstDisk}},
 		"a hold that is seen late":                 {[]ledger.Event{pod, complete, heldBy("4", "n1", requester)}, []ledger.VolumeID{firstDisk}},
 		"a pod that is seen late":                  {[]ledger.Event{complete, heldBy("4", "n1", requester), pod}, []ledger.VolumeID{firstDisk}},
 		"a hold that lists it no more":             {[]ledger.Event{heldBy("4", "n1", requester), heldBy("5", "n1", ledger.Requester{UID: "other"}), pod}, nil},
@@ -90,6 +107,8 @@ func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 		"the PersistentVolume has another disk by now": {[]ledger.Event{reported, attachmentAt("n1", "5"), claimOf("c1", "2", "pv", false), pod, pvOf("pv", "4", secondDisk), complete}, []ledger.VolumeID{secondDisk}},
 		"the PersistentVolume had another disk for a while": {[]ledger.Event{reported, attachmentAt("n1", "5"), pvOf("pv", "4", secondDisk), ledger.PersistentVolumeGone{Name: "pv"},
 			claimOf("c1", "2", "pv", false), pod, complete}, []ledger.VolumeID{firstDisk}},
+		"it is of another disk, and the pod has used one": {[]ledger.Event{secondReported, pvOf("pv", "1", firstDisk), claimOf("c1", "2", "pv", false), pod, complete,
+			ledger.PersistentVolumeGone{Name: "pv"}, secondAt("n1", "5")}, []ledger.VolumeID{firstDisk}},
 		"it is of no PersistentVolume, and the lost claim names none": {[]ledger.Event{reported, inlineAt("n1", "5"), claimOf("c1", "2", "", true), pod, complete}, nil},
 		"the claim is not bound, and names what is gone":              {[]ledger.Event{reported, attachmentAt("n1", "5"), ledger.Claim{Key: dataClaim, UID: "c1", Version: "2", PersistentVolume: "pv"}, pod, complete}, nil},
 	}
