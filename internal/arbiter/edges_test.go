@@ -123,6 +123,8 @@ func TestCovered(t *testing.T) {
 	}
 	nfs := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "nfs"}, Version: "1", PersistentVolume: "nfs", Bound: true}
 	export := ledger.PersistentVolume{Name: "nfs", Version: "1", Claim: nfs.Key}
+	unseen := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "new"}, Version: "1", PersistentVolume: "new", Bound: true}
+	unbound := ledger.Claim{Key: unseen.Key, Version: "1", Class: "gone"}
 	for name, test := range map[string]struct {
 		change        []func(*ledger.Ledger)
 		covered, gone bool
@@ -137,6 +139,8 @@ func TestCovered(t *testing.T) {
 		"attached, and the other volume is of iSCSI":                 {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: append(claims("data"), ledger.PodVolume{Name: "i", Inline: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}})})}, true, false},
 		"attached, and the other driver attaches nothing":            {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: append(claims("data"), ledger.PodVolume{Name: "i", Inline: ledger.VolumeID{Driver: "files", Handle: "i"}})}, ledger.Driver{Name: "files", Version: "1"})}, true, false},
 		"attached, and the other claim leads nowhere":                {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("nothing", "data")})}, true, false},
+		"attached, and the other PersistentVolume is not seen":       {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("new", "data")}, unseen)}, false, false},
+		"attached, and the other claim is not bound":                 {[]func(*ledger.Ledger){attached, with(ledger.Pod{Node: "well", Volumes: claims("new", "data")}, unbound)}, false, false},
 		"the first is none to attach, and the other is not attached": {[]func(*ledger.Ledger){with(ledger.Pod{Node: "well", Volumes: claims("nfs", "data")}, nfs, export)}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,7 +118,8 @@ func (p *planner) contested(n ledger.NodeName) bool {
 
 // Covered says whether a pod's reservation may end, because the bound pod
 // counts by itself: it is bound to the ticket's node, and each of its volumes
-// that needs one has its VolumeAttachment. gone says that the pod is no more,
+// that needs one has its VolumeAttachment; nothing is kept for a claim that is gone or
+// lost. gone says that the pod is no more,
 // as far as the snapshot knows: a consistent read has to confirm it.
 func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone bool) {
 	pod := s.Pod(t.Pod)
@@ -135,6 +136,9 @@ func (a Arbiter) Covered(s ledger.Snapshot, t *ledger.Ticket) (covered, gone boo
 		return true, false // bound elsewhere: the reservation is of no use
 	}
 	for _, need := range PodRequest(s, pod).Needs {
+		if need.Volume.IsZero() && (need.Link == ledger.LinkUnseen || need.Link == ledger.LinkUnbound) {
+			return false, false // which volume it is will be known
+		}
 		if need.Volume.IsZero() || need.Volume.NoAttach() || !s.AttachRequired(need.Volume.Driver) {
 			continue
 		}

@@ -119,7 +119,11 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	var more []VolumeID
 	for i, v := range p.Volumes {
 		id, link := l.facts.resolvePod(p, v)
-		at[i] = resolveOnce(id, link, before(p.at, i))
+		was := before(p.at, i)
+		if was.IsZero() {
+			was = l.reserved(p, v.Claim)
+		}
+		at[i] = resolveOnce(id, link, was)
 		if at[i].IsZero() && (link == LinkUnseen || link == LinkLost) {
 			more = append(more, l.attachedAs(l.facts.claims.get(ClaimKey{p.Namespace, v.Claim}).PersistentVolume, p.Node)...)
 		}
@@ -127,6 +131,20 @@ func (l *Ledger) podNodeVolumes(p *Pod) []VolumeID {
 	at = keep(keep(keep(at, p.at), more), l.heldFor(p))
 	slices.SortFunc(at[len(p.Volumes):], VolumeID.Compare)
 	return at
+}
+
+// reserved is the slot that a pod's reservation keeps at the pod's node for a claim whose
+// volume is not known: from the bind on the pod has it, and the reservation may end.
+func (l *Ledger) reserved(p *Pod, claim string) VolumeID {
+	k := l.facts.tickets.get(TicketID{p.Namespace, p.UID})
+	if k == nil || k.Node != p.Node || claim == "" {
+		return VolumeID{}
+	}
+	i := slices.IndexFunc(k.Volumes, func(v TicketVolume) bool { return v.Claim == claim })
+	if at := before(k.at, max(i, 0)); i >= 0 && !at.IsReal() {
+		return at
+	}
+	return VolumeID{}
 }
 
 // keep adds the real volumes that at lacks. What a pod was started with it uses to its

@@ -10,11 +10,13 @@ import (
 // work works out everything that follows from the objects: where pods,
 // tickets and attachments lead, the places, and what is kept of the nodes.
 func (w *twin) work(now time.Time) {
-	w.releaseGhost(func(t Ticket) bool { return w.pods[t.Pod].Node != "" })
 	for uid, p := range w.pods {
 		was := w.podAt[uid]
 		w.podAt[uid] = w.whereTo(len(p.Volumes), p.Node != "" && p.Phase != PodFinished, was, func(i int, was VolumeID) VolumeID {
 			id, link := w.resolvePod(p, p.Volumes[i])
+			if was.IsZero() {
+				was = w.reserved(uid, p, p.Volumes[i].Claim)
+			}
 			return keepReal(id, link, was)
 		})
 		if w.podAt[uid] == nil {
@@ -32,6 +34,7 @@ func (w *twin) work(now time.Time) {
 		}
 		slices.SortFunc(w.podAt[uid][len(p.Volumes):], VolumeID.Compare)
 	}
+	w.releaseGhost(func(t Ticket) bool { return w.pods[t.Pod].Node != "" })
 	for id, t := range w.tickets {
 		had := w.ticketAt[id]
 		w.ticketAt[id] = w.whereTo(len(t.Volumes), t.Phase != TicketRefused, w.ticketAt[id], func(i int, was VolumeID) VolumeID {
@@ -56,6 +59,20 @@ func (w *twin) work(now time.Time) {
 	w.workPlaces(now)
 	w.workAccess()
 	w.workNodes(now)
+}
+
+// reserved is what a pod's ticket has kept at the pod's node for a claim without a volume.
+func (w *twin) reserved(uid string, p Pod, claim string) VolumeID {
+	id := TicketID{p.Namespace, uid}
+	for i, v := range w.tickets[id].Volumes {
+		if claim != "" && v.Claim == claim && w.tickets[id].Node == p.Node {
+			if at := before(w.ticketAt[id], i); !at.IsReal() {
+				return at
+			}
+			break
+		}
+	}
+	return VolumeID{}
 }
 
 // stray has a granted ticket that is not a pod's keep only what it still has of what it had,
