@@ -3,6 +3,7 @@
 package arbiter_test
 
 import (
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
@@ -87,8 +89,9 @@ func (g *anything) event() ledger.Event {
 		}[g.below(8)]
 	}
 	minutes := time.Duration(g.below(9)) * time.Minute
+	odd := minutes + time.Second/2
 	return ledger.Policy{
-		Name: g.name("y", 2), Version: v, Driver: "disk", DetachDelay: minutes, AfterUnreachable: &minutes, LiveMigration: g.flag(), EmptyIsExclusive: g.flag(),
+		Name: g.name("y", 2), Version: v, Driver: "disk", DetachDelay: minutes, AfterPodGone: &odd, AfterUnreachable: &minutes, LiveMigration: g.flag(), EmptyIsExclusive: g.flag(),
 	}
 }
 
@@ -154,6 +157,7 @@ func checkStep(t failer, s arbiter.Step) {
 	switch s.Do {
 	case arbiter.WriteHold:
 		ok = s.Expect == s.Hold.Version
+		checkComesBack(t, s)
 	case arbiter.DeleteHold:
 		ok = s.Expect != ""
 	case arbiter.CreateAttachment:
@@ -173,6 +177,16 @@ func checkStep(t failer, s arbiter.Step) {
 	}
 	if !ok {
 		t.Fatalf("a step that nobody can carry out: %+v", s)
+	}
+}
+
+// checkComesBack checks that the API gives a hold back as it was planned: else it would be
+// written again and again.
+func checkComesBack(t failer, s arbiter.Step) {
+	t.Helper()
+	object := translate.HoldObject(translate.HoldContext{Volume: s.Volume}, s.Hold)
+	if got := translate.Hold(object).Hold; !reflect.DeepEqual(got, s.Hold) {
+		t.Fatalf("planned   %+v\ncomes back %+v", s.Hold, got)
 	}
 }
 

@@ -118,11 +118,11 @@ func outageOver(was ledger.Force, n *ledger.Node) bool {
 }
 
 // outage is what a VolumeHold keeps of a rule's time, so that another process goes on
-// from there.
+// from there, in whole seconds, as the API has it.
 func outage(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node, f forcing) *ledger.Force {
 	kept := &ledger.Force{Rule: f.Rule, Node: p.Node, Elapsed: f.Elapsed.Truncate(f.Step)}
 	if f.over() {
-		kept.Elapsed = f.Limit
+		kept.Elapsed = f.Limit.Truncate(time.Second)
 	}
 	if n != nil {
 		kept.NodeUID = n.UID

@@ -53,7 +53,7 @@ func (p *planner) leave() {
 	case !p.exclusive:
 		p.writeNote(was, p.emptyNote(was))
 	case was.Node != "":
-		p.hold = ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.volume.PVs(), State: ledger.HoldFree}
+		p.hold = ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.names(), State: ledger.HoldFree}
 		p.writeHold()
 	}
 }

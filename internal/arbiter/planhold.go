@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// maxListed bounds the requesters that a VolumeHold lists.
+// maxListed bounds the requesters and the PersistentVolumes that a VolumeHold lists.
 const maxListed = 256
 
 // decideHold settles who holds an exclusive volume and who is next, and plans
@@ -94,7 +94,7 @@ func (p *planner) nextHold(was ledger.Hold) ledger.Hold {
 // assignment is the hold as it should be, but for what is taken by force, and though
 // all that is new may be that the last user has left lately.
 func (p *planner) assignment(was ledger.Hold) ledger.Hold {
-	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.volume.PVs()}
+	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.names()}
 	h.Node = p.holder(was)
 	if h.Node != "" && h.Node != was.Node {
 		h.Transitions = p.transitions(was) + 1 //mutant:same-transitions
@@ -123,6 +123,12 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 	}
 	p.clock(was, &h, place)
 	return h
+}
+
+// names are the PersistentVolumes that a hold of the volume lists.
+func (p *planner) names() []string {
+	names := p.volume.PVs()
+	return slices.Clip(names[:min(len(names), maxListed)])
 }
 
 // holderNode tells the holder's Node and its boot: those for which the volume was

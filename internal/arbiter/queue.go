@@ -155,7 +155,7 @@ func (q *Queue) ranked(p *ledger.NodeVolume) ranked {
 // Grant decides on a whole ticket of the queue: all of its volumes, or none. See
 // Arbiter.Grant.
 func (q *Queue) Grant(t *ledger.Ticket) (Verdict, []Step) {
-	rank := ticketAsks(t)
+	rank := ticketAsks(q.snapshot, t)
 	for ; q.next < len(q.tickets) && CompareRequests(q.ranks[q.next], rank) <= 0; q.next++ {
 		if before := q.tickets[q.next]; !before.InDoubt { // one in doubt has its slots, as if it were granted
 			q.handOut(before)

@@ -65,7 +65,7 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		s := crowd(t).Snapshot()
 		q := Arbiter{}.Queue(s, "n1", queueTime)
-		if !slices.IsSortedFunc(q.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(a), ticketAsks(b)) }) {
+		if !slices.IsSortedFunc(q.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(s, a), ticketAsks(s, b)) }) {
 			t.Fatal("they are not in the order of their rank")
 		}
 		given, kept := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
@@ -135,7 +135,7 @@ func TestRankedAfterChangesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		l := crowd(t)
 		s := l.Snapshot()
-		tickets := slices.SortedFunc(s.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(a), ticketAsks(b)) })
+		tickets := slices.SortedFunc(s.Tickets(), func(a, b *ledger.Ticket) int { return CompareRequests(ticketAsks(s, a), ticketAsks(s, b)) })
 		if len(tickets) == 0 {
 			return
 		}
@@ -176,7 +176,7 @@ func blockedOneByOne(w view, v *ledger.Volume) bool {
 		for _, u := range p.Users {
 			k := w.snapshot.Ticket(u.Ticket)
 			grants := k.Phase == ledger.TicketGranted
-			blocks := !w.request.owns(u) && (grants && !yields(w.snapshot, u, w.request) || !grants && CompareRequests(ticketAsks(k), w.request) < 0 && contends(k))
+			blocks := !w.request.owns(u) && (grants && !yields(w.snapshot, u, w.request) || !grants && CompareRequests(ticketAsks(w.snapshot, k), w.request) < 0 && contends(k))
 			switch {
 			case p.Node == w.node && v.Access != ledger.AccessPod:
 				living = living || grants && blocks

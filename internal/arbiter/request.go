@@ -57,20 +57,13 @@ func podAsks(p *ledger.Pod) Request {
 }
 
 // ticketAsks is the request of a ticket without what it needs.
-func ticketAsks(t *ledger.Ticket) Request {
-	r := Request{
-		Who:  ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID},
-		Type: t.Type, Created: t.Created, Pod: t.Pod, Ticket: t.ID,
-	}
-	if t.Type == ledger.TypePod {
-		r.Who = ledger.Requester{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
-	}
-	return r
+func ticketAsks(s ledger.Snapshot, t *ledger.Ticket) Request {
+	return Request{Who: ticketRequester(s, t), Type: t.Type, Created: t.Created, Pod: t.Pod, Ticket: t.ID}
 }
 
 // TicketRequest makes the request of a ticket.
 func TicketRequest(s ledger.Snapshot, t *ledger.Ticket) Request {
-	r := ticketAsks(t)
+	r := ticketAsks(s, t)
 	for _, v := range t.Volumes {
 		id, link := s.ResolveTicket(t, v)
 		need := Need{Name: v.Claim + v.PersistentVolume + v.PodVolume, Volume: id, Link: link, Bound: t.Type != ledger.TypePod}

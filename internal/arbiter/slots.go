@@ -226,7 +226,7 @@ func (q *Queue) firstElsewhere(id ledger.VolumeID) awaiting {
 			if t == nil || !t.AwaitsSlots() || standingOf(q.snapshot, u) != asking {
 				continue
 			}
-			if r := ticketAsks(t); first.node == "" || CompareRequests(r, first.request) < 0 {
+			if r := ticketAsks(q.snapshot, t); first.node == "" || CompareRequests(r, first.request) < 0 {
 				first = awaiting{request: r, node: p.Node}
 			}
 		}

@@ -64,7 +64,7 @@ func requestOf(s ledger.Snapshot, u ledger.User) Request {
 		return Request{Type: ledger.TypePod, Who: ledger.Requester{UID: u.Pod}, Pod: u.Pod}
 	}
 	if t := s.Ticket(u.Ticket); t != nil {
-		return ticketAsks(t)
+		return ticketAsks(s, t)
 	}
 	return Request{Ticket: u.Ticket}
 }
@@ -77,12 +77,27 @@ func requester(s ledger.Snapshot, u ledger.User) ledger.Requester {
 		}
 		return ledger.Requester{UID: u.Pod}
 	}
-	if t := s.Ticket(u.Ticket); t != nil && t.Type == ledger.TypePod {
-		return ledger.Requester{Namespace: t.ID.Namespace, Name: t.PodName, UID: t.Pod}
-	} else if t != nil {
-		return ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
+	if t := s.Ticket(u.Ticket); t != nil {
+		return ticketRequester(s, t)
 	}
 	return ledger.Requester{Ticket: true, Namespace: u.Ticket.Namespace, Name: u.Ticket.Name}
+}
+
+// ticketRequester names who asks by a ticket: the pod of a pod's. A ticket that has lost
+// its owner (kubectl delete pod --cascade=orphan) names its pod only by the UID; so does
+// the requester where the pod is not known, since a VolumeHold takes nobody without a name.
+func ticketRequester(s ledger.Snapshot, t *ledger.Ticket) ledger.Requester {
+	if t.Type != ledger.TypePod {
+		return ledger.Requester{Ticket: true, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
+	}
+	name := t.PodName
+	if name == "" {
+		name = t.Pod
+		if p := s.Pod(t.Pod); p != nil {
+			name = p.Name
+		}
+	}
+	return ledger.Requester{Namespace: t.ID.Namespace, Name: name, UID: t.Pod}
 }
 
 // yields says whether a user gives way to a request: a ticket of a type that

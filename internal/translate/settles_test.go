@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// settling is a disk whose hold is written as it is planned, and read as the API gives it back.
+type settling struct {
+	ledger  *ledger.Ledger
+	arb     arbiter.Arbiter
+	disk    ledger.VolumeID
+	now     time.Time
+	version int
+}
+
+func newSettling() *settling {
+	s := &settling{ledger: ledger.New(), disk: ledger.VolumeID{Driver: "disk", Handle: "data"}, now: time.Unix(1000, 0), version: 10}
+	s.see(
+		ledger.NodeState{Name: "n", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, BootID: "b"},
+		ledger.NodeDrivers{Node: "n", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "disk", NodeID: "n", Limit: 4}}},
+	)
+	return s
+}
+
+func (s *settling) see(events ...ledger.Event) {
+	for _, e := range events {
+		s.ledger.Apply(s.now, e)
+	}
+}
+
+// writes counts how often the hold is written in as many looks, one each second.
+func (s *settling) writes(looks int) int {
+	writes := 0
+	for range looks {
+		for _, step := range s.arb.Plan(s.ledger.Snapshot(), s.disk, s.now).Steps {
+			if step.Do == arbiter.WriteHold {
+				writes++
+				object := HoldObject(HoldContext{Volume: s.disk, Now: s.now}, step.Hold)
+				object.ResourceVersion = strconv.Itoa(s.version)
+				s.version++
+				s.see(Hold(object))
+			}
+		}
+		s.now = s.now.Add(time.Second)
+	}
+	return writes
+}
+
+// A pod's ticket from which the garbage collector has taken the owner (kubectl delete pod
+// --cascade=orphan, decision 2) has no pod's name. The hold of its volume is written once
+// all the same, and names the ticket's pod: by its name where the pod is known, else by its
+// UID, which is the ticket's name.
+func TestHoldOfAnOrphanedTicketSettles(t *testing.T) {
+	for _, test := range []struct {
+		name, owner string
+		podSeen     bool
+		want        string
+	}{
+		{"with its owner", "db", true, "db"},
+		{"without", "", true, "db"},
+		{"without, and its pod not seen", "", false, "uid-of-db"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSettling()
+			ticket := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "uid-of-db", UID: "ticket", ResourceVersion: "5"}}
+			if test.owner != "" {
+				ticket.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: test.owner, UID: types.UID("uid-of-db")}}
+			}
+			ticket.Spec.Type, ticket.Spec.NodeName = v1alpha1.TicketType(ledger.TypePod), "n"
+			ticket.Spec.Volumes = []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data", UID: "claim"}}}
+			ticket.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TicketGranted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGranted}}
+			key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
+			s.see(
+				ledger.PersistentVolume{Name: "pv", Version: "3", Volume: s.disk, Access: ledger.AccessNode, Claim: key, ClaimUID: "claim"},
+				ledger.Claim{Key: key, UID: "claim", Version: "4", Bound: true, PersistentVolume: "pv", Access: ledger.AccessNode},
+				Ticket(ticket), ledger.Complete{},
+			)
+			if test.podSeen { // it ends, and a finalizer keeps it until its dependents are orphaned
+				s.see(ledger.Pod{UID: "uid-of-db", Version: "6", Namespace: "shop", Name: "db", Node: "n", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}})
+			}
+			if n := s.writes(10); n != 1 {
+				t.Errorf("the hold was written %d times in 10 looks, and nothing had changed", n)
+			}
+			want := []ledger.Requester{{Namespace: "shop", Name: test.want, UID: "uid-of-db"}}
+			if got := s.ledger.Snapshot().Volume(s.disk).Hold.Requesters; fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("the hold names %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// A VolumeHold lists 256 PersistentVolumes at most. One of a disk that more of them name is
+// not written again and again for that.
+func TestHoldOfManyPersistentVolumesSettles(t *testing.T) {
+	for _, access := range []ledger.Access{ledger.AccessNode, ledger.AccessMany} {
+		s := newSettling()
+		for i := range listed + 1 {
+			name := fmt.Sprintf("pv-%04d", i)
+			key := ledger.ClaimKey{Namespace: "shop", Name: name}
+			s.see(
+				ledger.PersistentVolume{Name: name, Version: "1", Volume: s.disk, Access: access, Claim: key},
+				ledger.Claim{Key: key, Version: "1", Bound: true, PersistentVolume: name, Access: access},
+			)
+		}
+		s.see(
+			ledger.Pod{UID: "p", Version: "1", Namespace: "shop", Name: "db", Node: "n", Volumes: []ledger.PodVolume{{Name: "v", Claim: "pv-0000"}}},
+			ledger.Attachment{Name: ledger.AttachmentName(s.disk, "n"), UID: "va", Version: "6", Driver: "disk", Node: "n", PersistentVolume: "pv-0000", Ours: true, AttachError: ledger.CallError{Message: "no"}},
+			ledger.Complete{},
+		)
+		if n := s.writes(10); n != 1 {
+			t.Errorf("access %v: the hold was written %d times in 10 looks, and nothing had changed", access, n)
+		}
+	}
+}
+
+// Once the time of a rule is over, and nothing may be taken by it, the hold says so once, and
+// is not written again and again: also where a policy's time is no whole number of seconds,
+// which the API permits.
+func TestHoldOfATimeThatIsOverSettles(t *testing.T) {
+	for _, limit := range []time.Duration{60 * time.Second, 60*time.Second + 500*time.Millisecond, 500 * time.Millisecond} {
+		s := newSettling()
+		s.arb.Cooperative = true // so that nothing is taken
+		s.see(
+			ledger.Policy{Name: "p", Version: "1", Driver: "disk", AfterPodGone: &limit},
+			ledger.PersistentVolume{Name: "pv", Version: "3", Volume: s.disk, Access: ledger.AccessNode},
+			ledger.HoldSeen{Volume: s.disk, Hold: ledger.Hold{Version: "5", Node: "n", NodeUID: "n", BootID: "b", State: ledger.HoldHeld, Transitions: 1, PVs: []string{"pv"}}},
+			ledger.Attachment{Name: ledger.AttachmentName(s.disk, "n"), UID: "va", Version: "6", Driver: "disk", Node: "n", PersistentVolume: "pv", Attached: true, Ours: true, NodeID: "n"},
+			ledger.Complete{},
+			ledger.NodeState{Name: "n", UID: "n", Version: "7", Ready: ledger.ReadyUnknown, ReadySince: 1000, Managed: true, BootID: "b", InUse: []ledger.VolumeID{s.disk}, Reported: []ledger.VolumeID{s.disk}},
+			ledger.NodeLease{Node: "n", Renewed: 7},
+		)
+		if n := s.writes(90); n == 0 {
+			t.Errorf("afterPodGone %s: the hold was not written while the time ran", limit)
+		}
+		if n := s.writes(30); n > 0 {
+			t.Errorf("afterPodGone %s: after its end the hold was written %d times in 30 looks, and nothing had changed", limit, n)
+		}
+	}
+}
