@@ -21,7 +21,8 @@ type proof struct {
 	made       int64  // the world's version right before
 }
 
-// ended is a proof that ended at a version of the world, when the node was Ready again.
+// ended is a proof that ended at a version of the world, when the node was Ready again, or
+// its Node was made again.
 type ended struct {
 	proof
 	at int64
@@ -44,6 +45,20 @@ func (j *Judge) void(w *World, n ledger.NodeName) {
 		if at.Node == n {
 			j.proofs = without(j.proofs, at)
 			j.ended = with(j.ended, at, ended{p, w.version})
+		}
+	}
+}
+
+// registered notes which rules of time alone held for a Node that was gone, and is made
+// again: they end with that.
+func (j *Judge) registered(w *World, n ledger.NodeName) {
+	for _, key := range w.Keys(Attachments) {
+		a, _ := w.Attachment(key)
+		v, known := w.Source(a)
+		if at := (At{v, n}); known && a.Node == n {
+			if byTime, holds := j.rule(w, at); holds && byTime {
+				j.ended = with(j.ended, at, ended{proof{attachment: a.UID, byTime: true}, w.version})
+			}
 		}
 	}
 }

@@ -100,6 +100,9 @@ func (j *Judge) changed(w *World, was, is ledger.Event) {
 			j.limitsChanged(e)
 		}
 	}
+	if n, made := is.(ledger.NodeState); made && was == nil {
+		j.registered(w, n.Name)
+	}
 	if a, was := was.(ledger.Attachment); was && is == nil {
 		j.leftOver(w, At{j.madeFor[a.UID], a.Node})
 		j.leftPast(w)
