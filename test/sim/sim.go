@@ -195,8 +195,9 @@ func (s *Sim) pass(d time.Duration) {
 	}
 	s.w.Now = before.Add(d)
 	for _, k := range s.kubelets {
+		_, exists := s.w.Node(k.node) // a Lease goes with its Node
 		switch {
-		case !k.awake():
+		case !k.awake() || !exists:
 		case k.machine.Renewed.Equal(before) && k.working():
 			k.machine.Renewed = s.w.Now
 		default:
