@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func leaseOf(name string, renewed, seen time.Time) coordinationv1.Lease {
+	l := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new(name), LeaseDurationSeconds: new(int32(40)), RenewTime: &metav1.MicroTime{Time: renewed}}}
+	if !seen.IsZero() {
+		fields := metav1.FieldsV1{}
+		fields.SetRawString(`{"f:spec":{"f:renewTime":{}}}`)
+		l.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: seen}, FieldsV1: &fields}}
+	}
+	return l
+}
+
+// A kubelet lives while it renews its Lease, by the API server's clock and whatever its node's
+// condition says; where no Lease is seen, by its own word.
+func TestKubeletLivesByItsLease(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		ready         corev1.ConditionStatus
+		lease         bool
+		renewed, seen time.Time
+		want          bool
+	}{
+		{"renewed just now", corev1.ConditionUnknown, true, noon(), time.Time{}, true},
+		{"stopped, and its last word is left", corev1.ConditionFalse, true, noon().Add(-time.Minute), time.Time{}, false},
+		{"its clock is behind", corev1.ConditionFalse, true, noon().Add(-time.Hour), noon(), true},
+		{"its clock is ahead", corev1.ConditionUnknown, true, noon().Add(time.Hour), noon().Add(-time.Hour), false},
+		{"its own word", corev1.ConditionFalse, false, time.Time{}, time.Time{}, true},
+		{"not heard of", corev1.ConditionUnknown, false, time.Time{}, time.Time{}, false},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.ready}}}}
+		o := Objects{Nodes: []*corev1.Node{node}}
+		if c.lease {
+			o.Leases.Nodes = []coordinationv1.Lease{leaseOf("n", c.renewed, c.seen)}
+		}
+		if got := NewWorld(o, noon()).kubeletLives(node); got != c.want {
+			t.Errorf("%s: it lives: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// What Leases tell stays the same while the same live, and changes when one stops.
+func TestLeasesTellWhoLives(t *testing.T) {
+	at := func(ago time.Duration) Leases {
+		component := leaseOf("moorage-controller", noon().Add(-ago), time.Time{})
+		component.Namespace = DefaultHome
+		return Leases{Seen: true, Components: []coordinationv1.Lease{component}, Nodes: []coordinationv1.Lease{leaseOf("n", noon().Add(-ago), time.Time{})}}
+	}
+	want := []string{"leads moorage-system/moorage-controller", "lives n"}
+	if got := at(0).Tell(noon()); !slices.Equal(got, want) {
+		t.Errorf("they tell %v, want %v", got, want)
+	}
+	if got := at(10 * time.Second).Tell(noon()); !slices.Equal(got, want) {
+		t.Errorf("after another renewal they tell %v", got)
+	}
+	if got := at(2 * time.Minute).Tell(noon()); len(got) != 0 {
+		t.Errorf("of those that have stopped they tell %v", got)
+	}
+}
