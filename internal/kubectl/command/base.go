@@ -114,7 +114,7 @@ func (b *Base) Exit(err error) int {
 		return 0
 	case errors.As(err, &exit):
 		if exit.Message != "" {
-			fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", exit.Message)
+			fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", screen.Linked(exit.Message))
 		}
 		return exit.Code
 	case errors.Is(err, context.Canceled):
@@ -122,7 +122,7 @@ func (b *Base) Exit(err error) int {
 	case errors.As(err, &status):
 		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, err)
 	default:
-		fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", strings.TrimPrefix(err.Error(), "error: "))
+		fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", screen.Linked(strings.TrimPrefix(err.Error(), "error: ")))
 	}
 	return ExitFailed
 }

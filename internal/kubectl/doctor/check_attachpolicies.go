@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 // checkAttachPolicies finds AttachPolicies that do nothing, or leave a node without
@@ -31,10 +32,10 @@ func checkAttachPolicies(e *Evidence) []Finding {
 	}
 	for _, driver := range sortedKeys(full) {
 		list = append(list, found(Error, "the CSINode's own number of slots: "+some(full[driver]), "Lower slots.headroom, or raise slots.max: kubectl get attachpolicies.",
-			"an AttachPolicy leaves driver %s no slot at %d nodes: no pod gets a volume there", driver, len(full[driver])))
+			"an AttachPolicy leaves driver %s no slot at %s: no pod gets a volume there", driver, facts.Count(len(full[driver]), "node")))
 	}
 	if len(list) == 0 {
-		list = append(list, ok("%d AttachPolicies are in effect", len(e.World.Policies)))
+		list = append(list, ok("AttachPolicies in effect: %d", len(e.World.Policies)))
 	}
 	return list
 }

@@ -41,7 +41,7 @@ func checkClock(e *Evidence) []Finding {
 	}
 	if len(off) > 0 {
 		list = append(list, found(Warning, "renewTime of their Leases against the API server's time of the same write: "+some(off), "Run a time service on the nodes.",
-			"the clocks of %d nodes or components differ from the API server's", len(off)))
+			"the clocks of %s differ from the API server's", facts.Count(len(off), "node or component")))
 	}
 	if len(list) == 0 {
 		list = append(list, ok("clocks agree as far as they show"))
@@ -96,11 +96,11 @@ func checkKubelets(e *Evidence) []Finding {
 	}
 	if len(busy) > 0 {
 		list = append(list, found(Warning, fmt.Sprintf("nodeStatusReportFrequency of %s or less at %s", quickTick, some(busy)), lowerTick,
-			"%d kubelets write their whole status at every tick, changed or not: nodeStatusReportFrequency follows nodeStatusUpdateFrequency", len(busy)))
+			"kubelets that write their whole status at every tick, changed or not: %d. nodeStatusReportFrequency follows nodeStatusUpdateFrequency", len(busy)))
 	}
 	if len(unmanaged) > 0 {
 		list = append(list, found(Error, some(unmanaged), "enableControllerAttachDetach: true, which is the default.",
-			"%d kubelets attach by themselves, so that no controller may detach there", len(unmanaged)))
+			"kubelets that attach by themselves, so that no controller may detach there: %d", len(unmanaged)))
 	}
 	switch {
 	case len(e.Kubelets.Items) == 0:
@@ -158,7 +158,7 @@ func checkTaints(e *Evidence) []Finding {
 		return []Finding{ok("no node that is ready has the taint %s", corev1.TaintNodeOutOfService)}
 	}
 	return []Finding{found(Warning, some(sortedKeys(left)), "When the machine is in order again: kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-",
-		"%d nodes are ready and still have the taint %s: no pod goes there", len(left), corev1.TaintNodeOutOfService)}
+		"nodes that are ready and still have the taint %s, so that no pod goes there: %d", corev1.TaintNodeOutOfService, len(left))}
 }
 
 // checkLimits finds drivers that state no limit where Moorage counts slots.
@@ -182,10 +182,10 @@ func checkLimits(e *Evidence) []Finding {
 	}
 	for _, driver := range sortedKeys(missing) {
 		list = append(list, found(Warning, some(missing[driver]), "Look at the driver's DaemonSet there.",
-			"driver %s has volumes at %d nodes where it is not registered", driver, len(missing[driver])))
+			"driver %s has volumes at %s where it is not registered", driver, facts.Count(len(missing[driver]), "node")))
 	}
 	if len(list) == 0 && len(drivers) > 0 {
-		list = append(list, ok("%d drivers state their limits", len(drivers)))
+		list = append(list, ok("drivers that state their limits: %d", len(drivers)))
 	}
 	return list
 }

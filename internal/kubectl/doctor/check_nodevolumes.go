@@ -54,7 +54,7 @@ func checkNodeVolumes(e *Evidence) []Finding {
 		}
 	}
 	if len(list) == 0 && len(e.NodeVolumes.Items) > 0 {
-		list = append(list, ok("%d nodes say what they have staged, and their kubelets know of it", len(e.NodeVolumes.Items)))
+		list = append(list, ok("nodes that say what they have staged, of which their kubelets know: %d", len(e.NodeVolumes.Items)))
 	}
 	return list
 }

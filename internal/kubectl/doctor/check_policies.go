@@ -60,7 +60,7 @@ func checkPolicies(e *Evidence) []Finding {
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, ok("%d policies are there and bound", ours))
+		list = append(list, ok("policies that are there and bound: %d", ours))
 	}
 	return list
 }

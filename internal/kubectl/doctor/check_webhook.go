@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 func (e *Evidence) webhook() *admissionv1.MutatingWebhookConfiguration {
@@ -73,7 +74,7 @@ func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
 		return []Finding{found(Error, fmt.Sprintf("Service %s/%s has no ready endpoint", service.Namespace, service.Name),
 			fmt.Sprintf("kubectl -n %s get pods -l app.kubernetes.io/component=webhook", service.Namespace), "nobody answers for the webhook. %s", unstamped)}
 	}
-	return []Finding{{Severity: OK, Message: fmt.Sprintf("the webhook has %d ready endpoints", ready), Evidence: "EndpointSlices of " + service.Namespace + "/" + service.Name}}
+	return []Finding{{Severity: OK, Message: fmt.Sprintf("the webhook has %s", facts.Count(ready, "ready endpoint")), Evidence: "EndpointSlices of " + service.Namespace + "/" + service.Name}}
 }
 
 // renewSoon is how much life a CA should have left: the chart's lasts for
@@ -169,7 +170,7 @@ func (e *Evidence) mislabelled() []Finding {
 		names = append(names, n.Name+": "+v1alpha1.LabelEnforce+"="+n.Labels[v1alpha1.LabelEnforce])
 	}
 	return []Finding{found(Warning, some(names), "kubectl label --overwrite namespace NAME "+v1alpha1.LabelEnforce+"=true, or remove the label.",
-		"%d namespaces have the label %s with a value other than true, which is ignored: they have not opted in", len(names), v1alpha1.LabelEnforce)}
+		"namespaces that have not opted in, since another value than true of the label %s is ignored: %d", v1alpha1.LabelEnforce, len(names))}
 }
 
 // optedIn looks at the namespaces that have opted in.
@@ -190,9 +191,9 @@ func (e *Evidence) optedIn() []Finding {
 	}
 	if len(missed) > 0 {
 		return []Finding{found(Warning, "without annotation "+v1alpha1.AnnotationVolumeStatus+": "+some(missed), "Delete them, so that their controllers create them again: docs/operate/adopt.md.",
-			"%d pods without a node were created before their namespace opted in, or while the webhook did not answer", len(missed))}
+			"pods without a node that were created before their namespace opted in, or while the webhook did not answer: %d", len(missed))}
 	}
-	return []Finding{ok("%d namespaces have opted in", len(e.Namespaces.Items))}
+	return []Finding{ok("namespaces that have opted in: %d", len(e.Namespaces.Items))}
 }
 
 // some names the first few of a list.

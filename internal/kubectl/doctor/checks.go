@@ -44,6 +44,7 @@ func checks() []check {
 		{name: "taints", find: checkTaints, world: true},
 		{name: "attach-policies", find: checkAttachPolicies, world: true},
 		{name: "limits", find: checkLimits, world: true},
+		{name: "attachers", find: checkAttachers, world: true},
 		{name: "attachments", find: checkAttachments, world: true},
 		{name: "node-volumes", find: checkNodeVolumes, world: true},
 		{name: "waits", find: checkWaits, world: true},

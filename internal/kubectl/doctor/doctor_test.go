@@ -342,7 +342,7 @@ func TestFindings(t *testing.T) {
 		{"configurations denied", "scheduler", Unknown, "could not be read", func(e *Evidence) { e.Configs = Read[corev1.ConfigMap]{Err: denied} }},
 		{"a configuration outside the cluster", "scheduler", Info, "a configuration that is not in the cluster", func(e *Evidence) { e.Configs.Items = nil }},
 		{"no profile", "scheduler", Unknown, "the profile moorage-scheduler was not found", func(e *Evidence) { e.Configs.Items[0].Data = nil }},
-		{"a label without effect", "opted-in", Warning, "which is ignored", func(e *Evidence) {
+		{"a label without effect", "opted-in", Warning, "is ignored: 1", func(e *Evidence) {
 			e.Mislabelled = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{v1alpha1.LabelEnforce: "yes"}}}}
 		}},
 		{"not installed", "api", Error, "Moorage is not installed in this cluster", func(e *Evidence) {
@@ -366,7 +366,7 @@ func TestFindings(t *testing.T) {
 				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyRefused, metav1.ConditionTrue, "NotBeforeBind"))
 			})
 		}},
-		{"a headroom of all slots", "attach-policies", Error, "leaves driver disk.example.com no slot at 1 nodes", func(e *Evidence) {
+		{"a headroom of all slots", "attach-policies", Error, "leaves driver disk.example.com no slot at 1 node:", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				p := policyWith(v1alpha1.PolicyInEffect, metav1.ConditionTrue, "None")
 				p.Spec.Slots = &v1alpha1.SlotPolicy{Headroom: new(int32(30))}
@@ -381,10 +381,10 @@ func TestFindings(t *testing.T) {
 		{"namespaces denied", "opted-in", Unknown, "could not be read", func(e *Evidence) { e.Namespaces = Read[corev1.Namespace]{Err: denied} }},
 		{"roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.Roles.Err = denied }},
 		{"bindings of roles denied", "rbac", Unknown, "could not be read", func(e *Evidence) { e.RoleBinds.Err = denied }},
-		{"kubelets report all the time", "kubelets", Warning, "1 kubelets write their whole status at every tick", func(e *Evidence) {
+		{"kubelets report all the time", "kubelets", Warning, "kubelets that write their whole status at every tick, changed or not: 1", func(e *Evidence) {
 			e.Kubelets.Items[0].NodeStatusReportFrequency = time.Second
 		}},
-		{"driver not registered", "limits", Warning, "driver disk.example.com has volumes at 1 nodes where it is not registered", func(e *Evidence) {
+		{"driver not registered", "limits", Warning, "driver disk.example.com has volumes at 1 node where it is not registered", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.NodeDrivers[0].Spec.Drivers = nil
 				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1")}
@@ -430,7 +430,7 @@ func TestFindings(t *testing.T) {
 			e.Configs.Items[0].Data["scheduler.yaml"] = configuration("VolumeHold", "Other")
 		}},
 		{"nobody opted in", "opted-in", Info, "no namespace has opted in", func(e *Evidence) { e.Namespaces.Items = nil }},
-		{"pod not stamped", "opted-in", Warning, "1 pods without a node", func(e *Evidence) {
+		{"pod not stamped", "opted-in", Warning, "pods without a node that were created before", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", UID: "p"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
 					Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}},
@@ -441,10 +441,10 @@ func TestFindings(t *testing.T) {
 		{"role not bound", "rbac", Error, "bound to nobody", func(e *Evidence) { e.RoleBinds.Items[0].Subjects[0].Name = "other" }},
 		{"role too wide", "rbac", Warning, "more than Moorage needs", func(e *Evidence) { e.Roles.Items[0].Rules[0].Verbs = []string{"*"} }},
 		{"own clock", "clock", Warning, "differs from the API server's by 1m0s", func(e *Evidence) { e.Skew = -time.Minute }},
-		{"node's clock is ahead", "clock", Warning, "the clocks of 1 nodes or components differ", func(e *Evidence) {
+		{"node's clock is ahead", "clock", Warning, "the clocks of 1 node or component differ", func(e *Evidence) {
 			e.Leases.Items[2] = noted(lease("kube-node-lease", "worker-1", now().Add(time.Minute)), now())
 		}},
-		{"controller's clock is behind", "clock", Warning, "the clocks of 1 nodes or components differ", func(e *Evidence) {
+		{"controller's clock is behind", "clock", Warning, "the clocks of 1 node or component differ", func(e *Evidence) {
 			e.Leases.Items[0] = noted(lease("moorage-system", v1alpha1.ControllerName, now().Add(-10*time.Second)), now())
 		}},
 		{"leases denied, clocks", "clock", Unknown, "could not be read", func(e *Evidence) { e.Leases = Read[coordinationv1.Lease]{Err: denied} }},
@@ -464,7 +464,7 @@ func TestFindings(t *testing.T) {
 			})
 		}},
 		{"a forgotten volume", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted", func(e *Evidence) { forgets(e) }},
-		{"a volume that its kubelet is about to unstage", "node-volumes", OK, "1 nodes say what they have staged", func(e *Evidence) {
+		{"a volume that its kubelet is about to unstage", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
 			forgets(e)
 			world(e, func(o *facts.Objects) {
 				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}

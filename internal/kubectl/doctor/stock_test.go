@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,4 +132,17 @@ func deployment() appsv1.Deployment {
 	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	d.Spec.Template.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	return d
+}
+
+// A driver whose external-attacher does not renew its Lease is named; one that does is not.
+func TestAttachersThatAreDown(t *testing.T) {
+	for late, want := range map[time.Duration]Severity{0: OK, time.Hour: Error} {
+		lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "external-attacher-leader-disk-example-com"}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("x"), LeaseDurationSeconds: new(int32(15)), RenewTime: &metav1.MicroTime{Time: now().Add(-late)}}}
+		o := facts.Objects{Drivers: []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}}}, Leases: facts.Leases{Components: []coordinationv1.Lease{lease}, Seen: true}}
+		found := checkAttachers(&Evidence{World: facts.NewWorld(o, now())})
+		if len(found) != 1 || found[0].Severity != want || want == Error && !strings.Contains(found[0].Message, "disk.example.com") {
+			t.Errorf("renewed %s ago: %+v, want %s", late, found, want)
+		}
+	}
 }

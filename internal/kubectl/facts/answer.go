@@ -45,7 +45,7 @@ func withVolumes(p *Pod) string {
 	if p.State == PodNoVolumes {
 		return ""
 	}
-	return ", with " + count(len(p.Volumes), "volume")
+	return ", with " + Count(len(p.Volumes), "volume")
 }
 
 // answerStarting is for a bound pod that nothing is seen to keep.
@@ -73,7 +73,7 @@ func answerUnplaced(p *Pod) string {
 	case all == 0:
 		return "has no node, and no node could be read: nothing can be said about where it could go."
 	case fit > 0 && p.State != PodNoVolumes:
-		return fmt.Sprintf("has no node yet: its volumes could go to %d of %s, and its scheduler has not spoken.", fit, count(all, "node"))
+		return fmt.Sprintf("has no node yet: its volumes could go to %d of %s, and its scheduler has not spoken.", fit, Count(all, "node"))
 	case barredNodes(p) == all:
 		return "has no node, and none is a choice for it: " + strings.Join(bars(p), "; ") + "."
 	}
@@ -91,7 +91,8 @@ func bars(p *Pod) []string {
 	return list
 }
 
-func countVerb(n int, noun string) string {
+// CountVerb is Count with its verb.
+func CountVerb(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " is"
 	}
@@ -106,7 +107,8 @@ func messages(reasons []Reason) string {
 	return strings.Join(list, ", and ")
 }
 
-func count(n int, noun string) string {
+// Count is a number of things in words.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -208,7 +208,7 @@ func (w *World) podsAt(node string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(". It ends every pod there (%s now)", count(n, "pod"))
+	return fmt.Sprintf(". It ends every pod there (%s now)", Count(n, "pod"))
 }
 
 // codeOf is a reason's code; empty without one.

@@ -190,14 +190,14 @@ func (w *World) fitCause(x *Pod) *Cause {
 		if first == nil {
 			first = &n.Reasons[0]
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s", count(len(n.Nodes), "node"), messages(n.Reasons)))
+		parts = append(parts, fmt.Sprintf("%s: %s", Count(len(n.Nodes), "node"), messages(n.Reasons)))
 	}
 	if first == nil {
 		return nil
 	}
 	message := "no node can take its volumes. " + strings.Join(parts, "; ")
 	if barred := barredNodes(x); barred > 0 {
-		message += fmt.Sprintf(". %s no choice for other reasons", countVerb(barred, "node"))
+		message += fmt.Sprintf(". %s no choice for other reasons", CountVerb(barred, "node"))
 	}
 	return &Cause{Of: OfVolume, Code: first.Code, Message: message, Changes: first.Changes, Do: first.Do, Since: first.Since}
 }

@@ -58,7 +58,7 @@ func (w *World) withDeadNodes(c *Cause) *Cause {
 	if c.Code != "Tainted" || dead == 0 {
 		return c
 	}
-	c.Message += fmt.Sprintf("; %d of %s not ready", dead, countVerb(len(w.Nodes), "node"))
+	c.Message += fmt.Sprintf("; %d of %s not ready", dead, CountVerb(len(w.Nodes), "node"))
 	do := "See why nodes are not ready, whose taints go by themselves when they are back: kubectl get nodes"
 	if dead < len(w.Nodes) {
 		do += ". For the others: " + c.Do

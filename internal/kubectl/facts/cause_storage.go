@@ -161,13 +161,11 @@ func (w *World) partUnseen(resource string) bool {
 func (w *World) componentCause(reason *Reason, driver string) *Cause {
 	switch arbiter.CallOf(codeOf(reason)) {
 	case arbiter.CallAttach, arbiter.CallDetach:
-		if is, since := w.leads(attacherLease(driver)); is == lapsed {
-			message := fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver)
+		if c := w.AttacherDown(driver); c != nil {
 			if code := codeOf(reason); code == arbiter.AttachFailed || code == arbiter.DetachFailed {
-				message += "; before that: " + reason.Message // the driver's own words
+				c.Message += "; before that: " + reason.Message // the driver's own words
 			}
-			return &Cause{Of: OfComponent, Code: "AttacherDown", Since: since, Message: message,
-				Do: "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
+			return c
 		}
 	case arbiter.CallNone: // no call of an attacher's is waited for
 	}
@@ -188,6 +186,18 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 			Do: "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
 	}
 	return nil
+}
+
+// AttacherDown says that the external-attacher of a driver is down; nil when it runs or nothing
+// is known of it.
+func (w *World) AttacherDown(driver string) *Cause {
+	is, since := w.leads(attacherLease(driver))
+	if is != lapsed {
+		return nil
+	}
+	return &Cause{Of: OfComponent, Code: "AttacherDown", Since: since,
+		Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
+		Do:      "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
 }
 
 // waitsForController says whether what a reason waits for ends by a deed of

@@ -313,11 +313,11 @@ func answerDead(p *DrainPlan) string {
 	case p.Waits == 0 && len(p.NotVisible) > 0:
 		return "It is not ready, so that a drain ends nothing there. Whether a pod there has a volume that would be missed elsewhere " + cantBeTold(p)
 	case p.Waits == 0 && len(p.Stuck) > 0:
-		return fmt.Sprintf("It is not ready: a drain ends nothing there, and %s can't leave it.", count(len(p.Stuck), "volume"))
+		return fmt.Sprintf("It is not ready: a drain ends nothing there, and %s can't leave it.", Count(len(p.Stuck), "volume"))
 	case p.Waits == 0:
 		return "It is not ready, so that a drain ends nothing there; no pod there has a volume that would be missed elsewhere."
 	}
-	return fmt.Sprintf("It is not ready: a drain ends nothing there, and %d of %s would wait elsewhere for volumes that it does not let go of.", p.Waits, count(len(p.Pods), "pod"))
+	return fmt.Sprintf("It is not ready: a drain ends nothing there, and %d of %s would wait elsewhere for volumes that it does not let go of.", p.Waits, Count(len(p.Pods), "pod"))
 }
 
 func answerDrain(p *DrainPlan) string {
@@ -326,7 +326,7 @@ func answerDrain(p *DrainPlan) string {
 	}
 	stuck := ""
 	if n := len(p.Stuck); n > 0 {
-		stuck = fmt.Sprintf(" %s there should have left already and can't.", count(n, "volume"))
+		stuck = fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}
 	switch {
 	case p.Waits > 0:
@@ -334,7 +334,7 @@ func answerDrain(p *DrainPlan) string {
 		if len(p.Pods) == 1 {
 			whose = "its"
 		}
-		return fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, count(len(p.Pods), "pod"), whose) + stuck
+		return fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, Count(len(p.Pods), "pod"), whose) + stuck
 	case len(p.NotVisible) > 0:
 		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + stuck
 	case len(p.Down) > 0:
@@ -344,7 +344,7 @@ func answerDrain(p *DrainPlan) string {
 	case len(p.Pods) == 1:
 		return "The volumes of its one pod can go elsewhere." + stuck
 	}
-	return fmt.Sprintf("The volumes of all %s can go elsewhere.", count(len(p.Pods), "pod")) + stuck
+	return fmt.Sprintf("The volumes of all %s can go elsewhere.", Count(len(p.Pods), "pod")) + stuck
 }
 
 func downMessages(p *DrainPlan) string {

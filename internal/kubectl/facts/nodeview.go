@@ -171,16 +171,16 @@ func answerNode(x *NodeView) string {
 func answerNotReady(x *NodeView) string {
 	var parts []string
 	if x.Blocking > 0 && !x.KubeletLives {
-		parts = append(parts, countVerb(x.Blocking, "pod")+" Terminating there, and a StatefulSet can't replace such a pod")
+		parts = append(parts, CountVerb(x.Blocking, "pod")+" Terminating there, and a StatefulSet can't replace such a pod")
 	} else if x.Terminating > 0 && !x.KubeletLives {
-		parts = append(parts, countVerb(x.Terminating, "pod")+" Terminating there")
+		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there")
 	} else if x.Terminating > 0 {
-		parts = append(parts, countVerb(x.Terminating, "pod")+" Terminating there, and its kubelet ends such a pod")
+		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there, and its kubelet ends such a pod")
 	}
 	if len(x.Kept) > 0 {
-		parts = append(parts, count(len(x.Kept), "volume")+" can't leave it")
+		parts = append(parts, Count(len(x.Kept), "volume")+" can't leave it")
 	} else if x.Held > 0 && !x.KubeletLives {
-		parts = append(parts, "the volumes of "+count(x.Held, "pod")+" there can't leave it")
+		parts = append(parts, "the volumes of "+Count(x.Held, "pod")+" there can't leave it")
 	}
 	text := "is not ready"
 	if x.KubeletLives {
@@ -210,7 +210,7 @@ func barringTaint(n *corev1.Node) string {
 
 func podsOf(x *NodeView) string {
 	if x.PodsNotVisible {
-		return count(x.Pods, "pod") + " of those that may be seen"
+		return Count(x.Pods, "pod") + " of those that may be seen"
 	}
-	return count(x.Pods, "pod")
+	return Count(x.Pods, "pod")
 }

@@ -143,7 +143,7 @@ func (w *World) notMade(o Owner, missing int) *Cause {
 
 func answerWorkload(x *Workload) string {
 	missing := max(0, int(x.Wants)-x.Pods)
-	all := count(max(x.Pods, int(x.Wants)), "pod")
+	all := Count(max(x.Pods, int(x.Wants)), "pod")
 	if x.Wants > 0 && x.Pods > int(x.Wants) {
 		all += fmt.Sprintf(" (%d wanted)", x.Wants)
 	}

@@ -104,7 +104,11 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 		if namespace != "" {
 			where = " in " + namespace + " namespace"
 		}
-		_, err := fmt.Fprintf(streams.ErrOut, "No resources found%s.\n", where)
+		seen := "No resources found%s.\n"
+		if slices.ContainsFunc(w.Unseen, func(u facts.Unseen) bool { return !u.Missing }) {
+			seen = "Nothing is found%s in what you may list.\n"
+		}
+		_, err := fmt.Fprintf(streams.ErrOut, seen, where)
 		return err
 	}
 	if err := table.Print(streams.Out, l.output, style); err != nil {

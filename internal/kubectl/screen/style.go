@@ -5,6 +5,7 @@ package screen
 import (
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -74,6 +75,7 @@ func (s Style) Columns() int {
 // Wrap breaks text between words so that each line, with the indent before it,
 // fits. The first line has no indent: a label stands there.
 func (s Style) Wrap(text string, indent int) string {
+	text = Linked(text)
 	room := max(s.Columns()-indent, leastWidth/2)
 	var b strings.Builder
 	column := 0
@@ -93,6 +95,15 @@ func (s Style) Wrap(text string, indent int) string {
 	}
 	return b.String()
 }
+
+// pages is where the pages of docs are read: who has this program need not have them.
+const pages = "https://github.com/moorage-dev/moorage/blob/main/"
+
+// pageName is the name of a page in a text, with what comes before it.
+var pageName = regexp.MustCompile(`(^|[\s(])(docs/[a-z0-9/_-]+\.md)`)
+
+// Linked is a text in which pages of docs have their addresses.
+func Linked(text string) string { return pageName.ReplaceAllString(text, "${1}"+pages+"${2}") }
 
 // ago is an age as kubectl get shows it; "-" when the time is not known.
 func ago(now, t time.Time) string {
