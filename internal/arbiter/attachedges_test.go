@@ -92,6 +92,10 @@ func TestGrantedByTheHold(t *testing.T) {
 	if !p.granted("well") || p.granted("dead") {
 		t.Error("not as the hold says")
 	}
+	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
+	if p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, migrate, asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)); !p.granted("dead") {
+		t.Error("not where a live migration takes it")
+	}
 	unwritten := *v
 	hold := *v.Hold
 	hold.Version = ""
@@ -127,8 +131,14 @@ func TestUnansweredDetachIsTold(t *testing.T) {
 		"it is told already":    {0, ledger.Hold{Reason: told.Code, Message: told.Message()}, DetachUnanswered},
 		"of another, in words":  {0, ledger.Hold{Reason: told.Code, Message: "another"}, Detaching},
 		"of another, by reason": {0, ledger.Hold{Reason: DetachFailed, Message: told.Message()}, Detaching},
+		"there is no hold":      {0, ledger.Hold{State: ledger.HoldFree}, Detaching},
 	} {
-		s, _, _ := concerned(t, "", "well", test.hold, func(l *ledger.Ledger) { l.Apply(auditTime, leaving) })
+		s, _, _ := concerned(t, "", "well", test.hold, func(l *ledger.Ledger) {
+			l.Apply(auditTime, leaving)
+			if test.hold.State == ledger.HoldFree {
+				l.Apply(auditTime, ledger.HoldGone{Volume: id})
+			}
+		})
 		v := s.Volume(id)
 		p := Arbiter{}.planner(s, v, auditTime.Add(test.after))
 		if r := p.stuck(v.NodeVolume("well")); r.Code != test.want {
@@ -154,15 +164,18 @@ func TestWhoStillUses(t *testing.T) {
 	ready := ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{id}}
 	silent := ready
 	silent.Ready = ledger.ReadyUnknown
+	ghost := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "u-g", PodName: "g", Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		code  ledger.Code
 		who   string
 	}{
-		"two live":                       {[]ledger.Event{pod("b", ledger.PodLive), pod("a", ledger.PodLive), ready}, HeldElsewhere, "a"},
-		"one is leaving":                 {[]ledger.Event{pod("a", ledger.PodTerminating), ready}, InUse, ""},
-		"one lives, another leaves":      {[]ledger.Event{pod("a", ledger.PodTerminating), pod("b", ledger.PodLive), ready}, HeldElsewhere, "b"},
-		"one leaves, and nobody answers": {[]ledger.Event{pod("a", ledger.PodTerminating), silent}, NodeUnreachable, ""},
+		"two live, the first comes first": {[]ledger.Event{pod("a", ledger.PodLive), pod("b", ledger.PodLive), ready}, HeldElsewhere, "a"},
+		"the ghost of a ticket":           {[]ledger.Event{ghost, ledger.TicketGone{ID: ghost.ID}, ready}, HeldElsewhere, "g"},
+		"two live":                        {[]ledger.Event{pod("b", ledger.PodLive), pod("a", ledger.PodLive), ready}, HeldElsewhere, "a"},
+		"one is leaving":                  {[]ledger.Event{pod("a", ledger.PodTerminating), ready}, InUse, ""},
+		"one lives, another leaves":       {[]ledger.Event{pod("a", ledger.PodTerminating), pod("b", ledger.PodLive), ready}, HeldElsewhere, "b"},
+		"one leaves, and nobody answers":  {[]ledger.Event{pod("a", ledger.PodTerminating), silent}, NodeUnreachable, ""},
 	} {
 		s, _, _ := concerned(t, "", "well", ledger.Hold{}, func(l *ledger.Ledger) {
 			for _, e := range test.facts {

@@ -299,3 +299,57 @@ func TestSameHold(t *testing.T) {
 		t.Error("a hold with a force is as one without")
 	}
 }
+
+// The next step that takes a volume from a node, or what it waits for.
+func TestRelease(t *testing.T) {
+	delay := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
+	booted := func(n *ledger.NodeState) { n.BootID = "b" }
+	listed := nodeAs("dead", silent, using)
+	for name, test := range map[string]struct {
+		arbiter Arbiter
+		hold    ledger.Hold
+		at      ledger.NodeName
+		facts   []ledger.Event
+		after   time.Duration
+		want    Action
+		uid     string        // of the Node that the step names
+		recheck time.Duration // 0: never
+	}{
+		"unwanted":                      {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well")}, 0, Unreport, "w", 0},
+		"reported, without attachment":  {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{nodeAs("well", reporting)}, 0, Unreport, "w", 0},
+		"only listed in use":            {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{nodeAs("well", using)}, 0, 0, "", 0},
+		"listed by a node that is gone": {Arbiter{}, ledger.Hold{}, "dead", []ledger.Event{listed, ledger.NodeGone{Name: "dead"}}, 0, 0, "", DefaultAfterPodGone},
+		"gone for long enough":          {Arbiter{}, ledger.Hold{}, "dead", []ledger.Event{listed, ledger.NodeGone{Name: "dead"}}, DefaultAfterPodGone, Unreport, "", 0},
+		"only asked for at one":         {Arbiter{}, ledger.Hold{}, "dead", []ledger.Event{alive, asksAt("m", ledger.TypeManual, "dead"), ledger.NodeGone{Name: "dead"}}, 0, 0, "", 0},
+		"beside another":                {Arbiter{Cooperative: true}, ledger.Hold{}, "well", []ledger.Event{madeAt("well")}, time.Minute, ProveAbsent, "w", 0},
+		"a pod is there":                {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), dataAt("q", "well", ledger.PodTerminating)}, 0, 0, "", 0},
+		"a ticket asks for it":          {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), asksAt("m", ledger.TypeManual, "well")}, 0, 0, "", 0},
+		"kept for a while":              {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), delay}, 0, 0, "", time.Minute},
+		"the node is silent":            {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), nodeAs("well", silent, using)}, 0, 0, "", DefaultAfterPodGone},
+		"in use":                        {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), nodeAs("well", using)}, 0, 0, "", 0},
+		"it may be forgotten":           {Arbiter{}, ledger.Hold{NodeUID: "old", BootID: "b"}, "well", []ledger.Event{madeAt("well"), nodeAs("well", booted)}, 0, Report, "w", 0},
+		"out of service, not said yet":  {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), nodeAs("well", using, outOfOrder)}, 0, 0, "", 0},
+		"a pod leaves it out of order":  {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), nodeAs("well", using, outOfOrder), dataAt("q", "well", ledger.PodTerminating)}, 0, RemovePod, "", 0},
+		"one lives where it leaves":     {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), nodeAs("well", using, outOfOrder), dataAt("q", "well", ledger.PodLive)}, 0, 0, "", 0},
+		"a ticket is where it leaves":   {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), nodeAs("well", using, outOfOrder), asksAt("m", ledger.TypeManual, "well", grantedNow)}, 0, 0, "", 0},
+		"a pod leaves a Ready node":     {Arbiter{}, ledger.Hold{}, "well", []ledger.Event{madeAt("well"), nodeAs("well", func(n *ledger.NodeState) { n.OutOfService = true }), dataAt("q", "well", ledger.PodTerminating)}, 0, 0, "", 0},
+	} {
+		facts := test.facts
+		if test.at == "well" {
+			facts = append([]ledger.Event{alive}, facts...)
+		}
+		p := plannerOf(t, test.arbiter, test.at, test.hold, facts...)
+		p.now = auditTime.Add(test.after)
+		p.hold.NodeUID = "w"
+		if test.want == Report { // as it is to be: of the Node that may have forgotten it
+			p.hold.NodeUID, p.hold.BootID = test.hold.NodeUID, test.hold.BootID
+		}
+		p.release(p.at(test.at))
+		if got := only(p); got != test.want || got != 0 && p.plan.Steps[0].NodeUID != test.uid || got == RemovePod && p.plan.Steps[0].UID != "q" {
+			t.Errorf("%s: %+v, want %s", name, p.plan.Steps, test.want)
+		}
+		if got := p.plan.Recheck; got.IsZero() != (test.recheck == 0) || test.recheck != 0 && !got.Equal(p.now.Add(test.recheck)) {
+			t.Errorf("%s: looked at again at %s", name, got)
+		}
+	}
+}

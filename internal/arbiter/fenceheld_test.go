@@ -71,6 +71,8 @@ func TestFenceOfANode(t *testing.T) {
 		"gone, and nobody there counts":    {of(same), tainted, []ledger.Event{user}, of(same), true},
 		"gone by time, and a pod is there": {of(byTime), plain, []ledger.Event{user}, ledger.Fence{}, false},
 		"gone by time":                     {of(byTime), plain, nil, of(byTime), true},
+		"of no rule, nothing to say of it": {of(func(f *ledger.Fence) { f.Rule, f.Since = "", 0 }), func(n *ledger.NodeState) { n.ReadySince = 0 }, []ledger.Event{attached}, ledger.Fence{}, false},
+		"reported, the Lease is not read":  {of(byTime), func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{fencedVolume} }, nil, ledger.Fence{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hold := ledger.Hold{State: ledger.HoldHeld, Transitions: 1}
@@ -163,6 +165,7 @@ func TestFenceIsWrittenFirst(t *testing.T) {
 		"by another rule":                {[]ledger.Fence{{Node: "dead", Attachment: "a", Rule: AfterPodGone}}, attached, OutOfService, false},
 		"of another attachment":          {[]ledger.Fence{{Node: "dead", Attachment: "z", Rule: OutOfService}}, attached, OutOfService, false},
 		"nothing said, nothing attached": {nil, none, OutOfService, true},
+		"of no attachment, nothing is":   {[]ledger.Fence{{Node: "dead", Rule: OutOfService}}, none, OutOfService, true},
 	} {
 		s, _, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld, Transitions: 1, Fences: test.fences}, test.facts)
 		v := s.Volume(fencedVolume)

@@ -354,3 +354,64 @@ func TestFenceOfWhatIsInUse(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is said of a node of which nobody has seen a Node, nor of one from which nothing was
+// taken. What was left at a node goes on to be said as long as the outage may go on.
+func TestFenceWithoutALease(t *testing.T) {
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, dataAt("q", "nowhere", ledger.PodLive))
+	if f, needed := p.fence(*p.volume.Hold, p.at("nowhere")); needed {
+		t.Errorf("of a node that nobody has seen: %+v", f)
+	}
+	byTime := takenFrom(func(f *ledger.Fence) { f.Rule = AfterPodGone })
+	p = plannerOf(t, Arbiter{}, "dead", ledger.Hold{Stays: true, Fences: []ledger.Fence{byTime}}, deadNode("2", "x", "b", func(*ledger.NodeState) {}))
+	if f, needed := p.fence(*p.volume.Hold, p.at("dead")); !p.at("dead").Left || !needed || f != byTime {
+		t.Errorf("of what was left: %t, %+v", needed, f)
+	}
+}
+
+// What is said of nodes is said given the hold as it is to be: what was taken from a node goes
+// on to be said unless the volume is wanted there again.
+func TestFencesOfTheHoldToBe(t *testing.T) {
+	byTime := takenFrom(func(f *ledger.Fence) { f.Rule, f.Renewed = AfterPodGone, 0 })
+	for to, want := range map[ledger.NodeName]string{"well": AfterPodGone, "dead": ""} {
+		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: []ledger.Fence{byTime}}, deadNode("2", "x", "b", func(*ledger.NodeState) {}), dataAt("q", "dead", ledger.PodLive))
+		if got := p.fences(*p.volume.Hold, ledger.Hold{Node: to}); len(got) != 1 || got[0].Rule != want {
+			t.Errorf("held at %s: %+v", to, got)
+		}
+	}
+}
+
+// What was taken from a node before anybody had read its Lease is completed by it, once the
+// rule is over at that time, too; not where the Node has gone, or has been silent otherwise.
+func TestFenceIsCompletedByTheLease(t *testing.T) {
+	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
+	read := ledger.NodeLease{Node: "dead", Renewed: 7}
+	for name, test := range map[string]struct {
+		old   ledger.Fence
+		node  func(*ledger.NodeState)
+		facts []ledger.Event
+		gone  bool // since
+		want  int64
+	}{
+		"read now":              {takenFrom(), tainted, []ledger.Event{read}, false, 7},
+		"not read yet":          {takenFrom(), tainted, nil, false, 0},
+		"the rule is not over":  {takenFrom(), func(*ledger.NodeState) {}, []ledger.Event{read}, false, 0},
+		"without a rule":        {takenFrom(noRule), tainted, []ledger.Event{read}, false, 0},
+		"of another Node":       {takenFrom(ofAnotherNode), tainted, []ledger.Event{read}, false, 0},
+		"of another outage":     {takenFrom(ofAnotherTime), tainted, []ledger.Event{read}, false, 0},
+		"the Node has gone now": {takenFrom(), tainted, []ledger.Event{read}, true, 0},
+	} {
+		var hold ledger.Hold
+		if test.gone {
+			hold.Fences = []ledger.Fence{takenFrom()}
+			test.facts = append(test.facts, ledger.NodeGone{Name: "dead"})
+		}
+		p := plannerOf(t, Arbiter{}, "dead", hold, append([]ledger.Event{deadNode("2", "x", "b", test.node)}, test.facts...)...)
+		old := test.old
+		old.Renewed = 0
+		place := &ledger.NodeVolume{Node: "dead", InUse: true}
+		if got := p.withLease(old, p.snapshot.Node("dead"), place); got.Renewed != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -328,6 +328,8 @@ func TestUnexplainedUseIsLookedAtAgain(t *testing.T) {
 		"longer":          {left, time.Hour, 0},
 		"it was not left": {left[1:2], 0, 0},
 		"it is attached":  {left[:2], 0, 0},
+		"attached anew":   {append(slices.Clone(left), madeAt("well", func(a *ledger.Attachment) { a.UID = "anew" })), 0, 0},
+		"node is silent":  {append(slices.Clone(left), nodeAs("well", silent, using, func(n *ledger.NodeState) { n.Version = "7" })), 0, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
 		p.now = auditTime.Add(test.after)

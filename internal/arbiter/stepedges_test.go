@@ -191,6 +191,7 @@ func TestElsewhere(t *testing.T) {
 		"at a migration's target":    {"well", "well", []ledger.Event{migrate, alive, madeAt("well"), madeAt("dead"), toDead}, 0},
 		"the target, at the holder":  {"dead", "well", []ledger.Event{migrate, alive, madeAt("well"), madeAt("dead"), toDead}, 0},
 		"the target, at a third one": {"dead", "well", []ledger.Event{migrate, alive, madeAt("third"), madeAt("dead"), toDead}, 1},
+		"two targets, at the other":  {"dead", "well", []ledger.Event{migrate, alive, nodeAs("third"), madeAt("third"), toDead, asksAt("o", ledger.TypeLiveMigration, "third", grantedNow)}, 1},
 		"no target, at the holder":   {"dead", "well", []ledger.Event{alive, madeAt("well")}, 1},
 		"the target as the holder":   {"dead", "dead", []ledger.Event{migrate, alive, madeAt("well"), madeAt("dead"), toDead}, 1},
 		"and another target":         {"dead", "dead", []ledger.Event{migrate, alive, madeAt("well"), madeAt("dead"), toDead, toWell}, 0},
@@ -208,6 +209,7 @@ func TestStuckAt(t *testing.T) {
 	was := func(a *ledger.Attachment) { a.NodeID = "i-1" }
 	foreign := ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}
 	anotherDisk := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "d", Handle: "new"}, Access: ledger.AccessNode}
+	inline := ledger.Pod{UID: "i", Version: "1", Namespace: "shop", Name: "i", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: disk}}}
 	both := func(a *ledger.Attachment) {
 		was(a)
 		goes(a)
@@ -220,6 +222,9 @@ func TestStuckAt(t *testing.T) {
 		"another's attachment":          {[]ledger.Event{foreign}, ForeignAttachment},
 		"one of each":                   {[]ledger.Event{foreign, madeAt("well")}, Detaching},
 		"another machine's":             {[]ledger.Event{madeAt("well", was), other}, NodeReplaced},
+		"another machine's, and used":   {[]ledger.Event{madeAt("well", was), other, dataAt("q", "well", ledger.PodLive)}, NodeReplaced},
+		"made for another, and used":    {[]ledger.Event{madeAt("well"), dataAt("q", "well", ledger.PodLive), inline, ledger.PersistentVolumeGone{Name: "pv"}, anotherDisk}, VolumeReplaced},
+		"its PersistentVolume is gone":  {[]ledger.Event{madeAt("well"), ledger.PersistentVolumeGone{Name: "pv"}}, Detaching},
 		"another machine's, it goes":    {[]ledger.Event{madeAt("well", both), other}, Detaching},
 		"made for another disk":         {[]ledger.Event{madeAt("well"), ledger.PersistentVolumeGone{Name: "pv"}, anotherDisk}, VolumeReplaced},
 		"made for another, and it goes": {[]ledger.Event{madeAt("well", goes), ledger.PersistentVolumeGone{Name: "pv"}, anotherDisk}, Detaching},
@@ -314,6 +319,67 @@ func TestUnattached(t *testing.T) {
 		got, found := p.unattached(test.was)
 		if found != (test.want != "") || got.Node != test.want {
 			t.Errorf("%s: %+v (%t), want at %q", name, got, found, test.want)
+		}
+	}
+}
+
+// What is attached is reported unless its hold still speaks of a rule of force there, or does
+// not name the holder's Node yet; that is nothing to where a live migration takes it.
+func TestReport(t *testing.T) {
+	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
+	toDead := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)
+	fence := func(rule string) ledger.Hold {
+		return ledger.Hold{NodeUID: "w", Fences: []ledger.Fence{{Node: "well", Rule: rule}}}
+	}
+	for name, test := range map[string]struct {
+		hold ledger.Hold
+		at   ledger.NodeName
+		want Action
+	}{
+		"as it should be":             {ledger.Hold{NodeUID: "w"}, "well", Report},
+		"by force, it says":           {fence(AfterPodGone), "well", 0},
+		"of a mount of before":        {fence(""), "well", Report},
+		"the hold names an old Node":  {ledger.Hold{NodeUID: "old"}, "well", 0},
+		"the same, where it migrates": {ledger.Hold{NodeUID: "old"}, "dead", Report},
+	} {
+		p := plannerOf(t, Arbiter{}, "well", test.hold, alive, migrate, toDead, madeAt("well"), madeAt("dead"))
+		p.hold.NodeUID = "w"
+		p.report(p.snapshot.Node(test.at), p.at(test.at), p.at(test.at).Own())
+		if got := only(p); got != test.want {
+			t.Errorf("%s: %+v, want %s", name, p.plan.Steps, test.want)
+		}
+	}
+}
+
+// The attachment of a live migration's target is made beside the holder's node; any other is
+// made beside none.
+func TestCreateBeside(t *testing.T) {
+	for at, want := range map[ledger.NodeName]ledger.NodeName{"dead": "well", "well": ""} {
+		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive), dataAt("r", "dead", ledger.PodLive))
+		p.create(p.snapshot.Node(at), p.at(at))
+		if len(p.plan.Steps) != 1 || p.plan.Steps[0].Beside != want || p.plan.Steps[0].Node != at {
+			t.Errorf("at %s: %+v", at, p.plan.Steps)
+		}
+	}
+}
+
+// What is reported from before its attachment went is taken back by the kubelet's own word
+// alone, where volumesAttached is Moorage's to write.
+func TestStale(t *testing.T) {
+	for name, test := range map[string]struct {
+		arbiter Arbiter
+		node    ledger.Event
+		want    bool
+	}{
+		"not in use":     {Arbiter{}, nodeAs("well", reporting), true},
+		"in use":         {Arbiter{}, nodeAs("well", reporting, using), false},
+		"not reported":   {Arbiter{}, nodeAs("well", using), false},
+		"beside another": {Arbiter{Cooperative: true}, nodeAs("well", reporting), false},
+		"out of service": {Arbiter{}, nodeAs("well", reporting, using, outOfOrder), false},
+	} {
+		p := plannerOf(t, test.arbiter, "well", ledger.Hold{}, alive, test.node)
+		if got := p.stale(p.at("well")); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
