@@ -24,6 +24,13 @@ func TestDecide(t *testing.T) {
 	inTheWay := dataAt("q", "dead", ledger.PodLive)
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
 	gone := ledger.NodeGone{Name: "well"}
+	ofPod := func(k *ledger.Ticket) { k.Pod = "p" }
+	anothers := asksAt("o", ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Created = 9 })
+	promised := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "2", State: ledger.HoldFree, Next: ledger.Promise{Node: "dead", To: ledger.Requester{Ticket: true, Namespace: "shop", Name: "o", UID: "o"}}}}
+	unbound := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "later", Access: ledger.AccessNode}
+	waiting := func(driver string) ledger.Event {
+		return ledger.StorageClass{Name: "later", Version: "1", Driver: driver, WaitForFirst: true}
+	}
 	for name, test := range map[string]struct {
 		facts []ledger.Event
 		want  []ledger.Code
@@ -44,6 +51,9 @@ func TestDecide(t *testing.T) {
 		"its claim is lost":               {[]ledger.Event{manual(), lost}, []ledger.Code{ClaimLost}, false, 0},
 		"the node is full":                {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, manual()}, []ledger.Code{SlotsNotKept}, false, 0},
 		"a pod's, and the node is full":   {[]ledger.Event{ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}, asksAt("m", ledger.TypePod, "well", func(k *ledger.Ticket) { k.Pod = "p" })}, []ledger.Code{NoFreeSlot}, false, 0},
+		"outranked, and it is another's":  {[]ledger.Event{anothers, promised, asksAt("m", ledger.TypePod, "well", told(Outranked), ofPod)}, []ledger.Code{HeldElsewhere}, false, 0},
+		"a pod's, and its claim waits":    {[]ledger.Event{waiting("d"), unbound, asksAt("m", ledger.TypePod, "well", ofPod)}, nil, true, 0},
+		"a pod's, and it leads nowhere":   {[]ledger.Event{waiting(""), unbound, asksAt("m", ledger.TypePod, "well", ofPod)}, nil, true, 0},
 		"told, and nothing is to be held": {[]ledger.Event{sharedDisk, manual(told(HeldElsewhere))}, []ledger.Code{NotGranted}, true, 0},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, append([]ledger.Event{alive}, test.facts...)...)
@@ -57,6 +67,15 @@ func TestDecide(t *testing.T) {
 		if first := d.verdict.First(); first.Code == NotGranted && (first.Volume != disk || first.Claim != "data") || (first.Code == Outranked || first.Code == NodeMissing) && first.Node != "well" {
 			t.Errorf("%s: %+v", name, first)
 		}
+	}
+}
+
+// Beside another controller, that nobody would attach for a ticket is told it alone.
+func TestDecideBesideAnother(t *testing.T) {
+	beside := Arbiter{Cooperative: true}
+	p := plannerOf(t, beside, "", ledger.Hold{State: ledger.HoldFree}, alive, asksAt("m", ledger.TypeManual, "well"))
+	if v, steps := beside.Grant(p.snapshot, p.snapshot.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}), auditTime); !slices.Equal(codes(v.Reasons), []ledger.Code{AttachedForPods}) || len(steps) > 0 {
+		t.Errorf("%+v, %+v", v, steps)
 	}
 }
 

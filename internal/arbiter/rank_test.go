@@ -44,6 +44,11 @@ func TestRank(t *testing.T) {
 	s := l.Snapshot()
 	r := arbiter.PodRequest(s, &asks)
 
+	for n, want := range map[ledger.NodeName]int64{"used": 95, "still": 62, "empty": 12, "half": 4} {
+		if got := (arbiter.Arbiter{}).Rank(s, r, n, arbiter.Weights{}); got != want {
+			t.Errorf("by default %s has %d, want %d: by weights of 100, 60 and 20", n, got, want)
+		}
+	}
 	for name, test := range map[string]struct {
 		weights arbiter.Weights
 		want    []ledger.NodeName
@@ -96,5 +101,31 @@ func TestRankWithoutRoom(t *testing.T) {
 	}
 	if got := (arbiter.Arbiter{}).Rank(l.Snapshot(), r, "any", arbiter.Weights{Balance: 1}); got != 100 {
 		t.Errorf("by the least weight: %d", got)
+	}
+}
+
+// A volume is not near where it is being detached, nor where a kubelet merely lists it; and
+// a full node has no room for it.
+func TestRankOfWhatIsLeft(t *testing.T) {
+	l, now := ledger.New(), time.Unix(1000, 0)
+	disk := func(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: handle} }
+	attach := func(handle string, n ledger.NodeName, leaves bool) {
+		l.Apply(now, ledger.Attachment{Name: ledger.AttachmentName(disk(handle), n), UID: string(n) + handle, Version: "1", Driver: "d", Node: n, Inline: disk(handle), Attached: true, Deleting: leaves})
+	}
+	for _, n := range []ledger.NodeName{"there", "leaves", "lists", "full"} {
+		l.Apply(now, ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 1}}})
+	}
+	attach("h", "there", false)
+	attach("h", "leaves", true)
+	attach("other", "full", false)
+	l.Apply(now, ledger.NodeState{Name: "lists", UID: "n", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{disk("h")}})
+	r := arbiter.Request{Needs: []arbiter.Need{{Volume: disk("h")}}}
+	for n, want := range map[ledger.NodeName]int64{"there": 100, "leaves": 0, "lists": 0, "full": 0} {
+		if got := (arbiter.Arbiter{}).Rank(l.Snapshot(), r, n, arbiter.Weights{Near: 4}); got != want {
+			t.Errorf("by where it is, %s has %d, want %d", n, got, want)
+		}
+	}
+	if got := (arbiter.Arbiter{}).Rank(l.Snapshot(), r, "full", arbiter.Weights{Balance: 4}); got != 0 {
+		t.Errorf("by its room, a full node has %d", got)
 	}
 }

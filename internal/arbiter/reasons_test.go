@@ -3,6 +3,7 @@
 package arbiter_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -40,6 +41,29 @@ func TestReasonsAreDocumented(t *testing.T) {
 	}
 	if !slices.Equal(documented, codes) {
 		t.Errorf("docs/reasons.md has\n%v, the code has\n%v", documented, codes)
+	}
+}
+
+// How many tickets and volumes count, and how long a grant is waited for, is as documented.
+func TestBoundsAreDocumented(t *testing.T) {
+	for page, bounds := range map[string]map[string]string{
+		"../../docs/reasons.md": {
+			"| `TooManyTickets` |": fmt.Sprintf("decided on at a time, %d,", arbiter.MaxWaiting),
+			"| `TooManyVolumes` |": fmt.Sprintf("than a VolumeTicket can list, %d |", arbiter.MaxVolumes),
+		},
+		"../../docs/operate/policies.md": {"| `grantTimeout` |": fmt.Sprintf(" %s, or ", arbiter.DefaultGrantTimeout)},
+	} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row, bound := range bounds {
+			_, rest, found := strings.Cut(string(text), row)
+			line, _, _ := strings.Cut(rest, "\n")
+			if !found || !strings.Contains(line, bound) {
+				t.Errorf("%s: %s does not say %q: %s", page, row, bound, line)
+			}
+		}
 	}
 }
 
@@ -89,5 +113,28 @@ func TestOtherNamespacesAreNotNamed(t *testing.T) {
 			t.Errorf("Explain says %q, want %q", got, want.text)
 		}
 		c.drop(world.Pods, bound.UID)
+	}
+}
+
+// Who waits for a node that is not ready is told how long until force, that no time forces
+// anything, or what it is that has to go first; and since when a detach has no answer, where
+// that is known.
+func TestMessagesSayWhen(t *testing.T) {
+	waits := map[int64]string{90: "1m30s", -1: "No time", 0: "as long as pods of that node exist"}
+	for seconds, says := range waits {
+		message := (arbiter.Reason{Code: arbiter.NodeUnreachable, Claim: "data", Node: "n1", Seconds: seconds}).Message()
+		for _, other := range waits {
+			if got := strings.Contains(message, other); got != (other == says) {
+				t.Errorf("%d seconds: that it says %q is %t: %s", seconds, other, got, message)
+			}
+		}
+		if got := strings.Contains(message, "at once when the node comes back"); got != (seconds >= 0) {
+			t.Errorf("%d seconds: that the way out is quicker is told: %t: %s", seconds, got, message)
+		}
+	}
+	for since, says := range map[int64]string{0: "from n1, ", 1_000_000_000: "from n1 since 2001-09-09T01:46:40Z, "} {
+		if message := (arbiter.Reason{Code: arbiter.DetachUnanswered, Claim: "data", Node: "n1", Since: since}).Message(); !strings.Contains(message, says) {
+			t.Errorf("since %d: %s", since, message)
+		}
 	}
 }

@@ -16,8 +16,9 @@ func TestVacant(t *testing.T) {
 	asked := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "later"}, UID: "later", Version: "1", Type: ledger.TypeManual, Node: "well", Created: 9, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted := asked
 	granted.Phase = ledger.TicketGranted
-	waits := asked
+	waits, own := asked, granted
 	waits.Reason = string(HeldElsewhere)
+	own.ID.Name = "m"
 	terminating := ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	request := Request{Type: ledger.TypeManual, Created: 5, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "m"}}
 	for name, test := range map[string]struct {
@@ -32,6 +33,8 @@ func TestVacant(t *testing.T) {
 		"attached, and a ticket waits": {"", []ledger.Event{attached, waits}, false, true},
 		"a ticket is granted":          {"", []ledger.Event{granted}, false, false},
 		"attached, and a ticket asks":  {"", []ledger.Event{attached, asked}, false, false},
+		"a ticket waits":               {"", []ledger.Event{waits}, true, true},
+		"the request's own":            {"", []ledger.Event{own}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, _ := concerned(t, test.podAt, "", ledger.Hold{}, func(l *ledger.Ledger) {

@@ -359,6 +359,8 @@ func TestPodGoneRule(t *testing.T) {
 		"after a minute":            {ledger.Hold{}, []ledger.Event{after(time.Minute)}, AfterPodGone, false, time.Minute},
 		"at once":                   {ledger.Hold{}, []ledger.Event{after(0)}, AfterPodGone, true, 0},
 		"never":                     {ledger.Hold{}, []ledger.Event{after(never)}, "", false, 0},
+		"never in this cluster":     {ledger.Hold{}, []ledger.Event{ledger.NoForceOnTimeout{}}, "", false, 0},
+		"but for this driver":       {ledger.Hold{}, []ledger.Event{ledger.NoForceOnTimeout{}, after(time.Minute)}, AfterPodGone, false, time.Minute},
 		"somebody uses it":          {ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "", false, 0},
 		"somebody leaves it":        {ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodTerminating)}, "", false, 0},
 		"somebody asks for it":      {ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "dead")}, AfterPodGone, false, DefaultAfterPodGone},
