@@ -312,3 +312,26 @@ func TestNodeGoneWhileOutOfService(t *testing.T) {
 		}
 	}
 }
+
+// Of several volumes at a node each has its own doubt, whichever was doubted first.
+func TestDoubtsOfSeveralVolumes(t *testing.T) {
+	volumes := []VolumeID{{"d", "a"}, {"d", "b"}, {"d", "c"}}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		l := New()
+		l.Apply(start, NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true, InUse: volumes})
+		for _, i := range order {
+			l.Apply(start, proofAttachment(volumes[i], "n", "a", "1"))
+			l.Apply(start, Unreported{Volume: volumes[i], Node: "n", UID: proofUID("a"), Version: "1", Forced: true})
+		}
+		for gone := range len(order) + 1 {
+			if gone > 0 {
+				l.Apply(start, AttachmentGone{AttachmentName(volumes[order[gone-1]], "n")})
+			}
+			for i, at := range order {
+				if got := l.Snapshot().Node("n").Doubts(volumes[at]); got != (i >= gone) {
+					t.Errorf("in the order %v, and %d are gone: %s is doubted: %t", order, gone, volumes[at], got)
+				}
+			}
+		}
+	}
+}

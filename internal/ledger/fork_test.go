@@ -33,3 +33,24 @@ func TestForksDoNotShowInEachOther(t *testing.T) {
 		t.Error("the fork has lost its attachment")
 	}
 }
+
+// What waits for its volume in one ledger does so, whatever becomes of it in another one
+// that was forked.
+func TestForksWaitForVolumesApart(t *testing.T) {
+	now, v := time.Unix(1, 0), ledger.VolumeID{Driver: "d", Handle: "h"}
+	va := ledger.Attachment{Name: ledger.AttachmentName(v, "n1"), UID: "1", Version: "2", Driver: "d", Node: "n1", PersistentVolume: "unseen"}
+	theirs := ledger.Attachment{Name: "theirs", UID: "2", Version: "2", Driver: "d", Node: "n1", PersistentVolume: "unseen"}
+	for _, event := range []ledger.Event{ledger.AttachmentGone{Name: va.Name}, theirs} {
+		a := ledger.New()
+		a.Apply(now, va)
+		b := a.Fork()
+		b.Apply(now, event)
+		b.Apply(now, theirs)
+		b.Apply(now, ledger.AttachmentGone{Name: va.Name})
+		a.Apply(now, ledger.AttachmentGone{Name: "theirs"})
+		a.Apply(now, ledger.HoldSeen{Volume: v, Hold: ledger.Hold{Version: "1", Node: "n1"}})
+		if at := a.Snapshot().AttachmentVolume(va.Name); at != v {
+			t.Errorf("after %T in the fork, it is of %q", event, at)
+		}
+	}
+}

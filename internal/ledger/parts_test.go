@@ -4,6 +4,8 @@ package ledger
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +174,21 @@ func TestVolumesCanBeRead(t *testing.T) {
 	}
 }
 
+// Who asks is read by kind, namespace and name, and nobody is told from somebody.
+func TestRequestersCanBeRead(t *testing.T) {
+	pod, ticket := Requester{Namespace: "ns", Name: "a", UID: "u"}, Requester{Ticket: true, Namespace: "ns", Name: "a", UID: "u"}
+	if pod.String() == ticket.String() || !strings.Contains(pod.String(), "ns/a") || !strings.Contains(ticket.String(), "ns/a") {
+		t.Errorf("%q, %q", pod, ticket)
+	}
+	if pod.IsZero() || ticket.IsZero() || !(Requester{}).IsZero() {
+		t.Error("somebody is nobody, or nobody somebody")
+	}
+	var none *Ticket
+	if got := none.PodUID() + (&Ticket{Pod: "p"}).PodUID(); got != "p" {
+		t.Errorf("the pods of no ticket and of one are %q", got)
+	}
+}
+
 // Of two versions that are numbers the larger one is newer; of others the one that was
 // seen last.
 func TestNewer(t *testing.T) {
@@ -223,5 +240,190 @@ func TestWhichChangesOfANodeTouchIt(t *testing.T) {
 		if got := len(touched.Volumes) > 0; got != test.volumes {
 			t.Errorf("%s touches volumes: %t", name, got)
 		}
+	}
+}
+
+// The name of an attachment is the one that kubelets look for.
+func TestAttachmentNameIsTheKubelets(t *testing.T) {
+	for _, test := range []struct {
+		volume VolumeID
+		node   NodeName
+	}{{VolumeID{Driver: "disk", Handle: "h"}, "n"}, {VolumeID{Driver: "other", Handle: "h"}, "n"}, {VolumeID{Driver: "disk", Handle: strings.Repeat("h", 300)}, "m"}} {
+		// getAttachmentName in pkg/volume/csi/csi_attacher.go
+		want := fmt.Sprintf("csi-%x", sha256.Sum256([]byte(test.volume.Handle+test.volume.Driver+string(test.node))))
+		if got := AttachmentName(test.volume, test.node); got != want {
+			t.Errorf("%s at %s: %s, want %s", test.volume, test.node, got, want)
+		}
+	}
+}
+
+// Nothing has to be attached for storage that needs no attachment, be it bound or yet to be
+// provisioned.
+func TestLinksThatNeedNothing(t *testing.T) {
+	for link := LinkVolume; link <= LinkOutside; link++ {
+		if got := link.NeedsNone(); got != (link == LinkNone || link == LinkOutside) {
+			t.Errorf("%s: %t", link, got)
+		}
+	}
+}
+
+// What binds a volume to a node, one by one: whether its slot is taken there, whether that
+// lasts whoever comes and goes, and whether the volume may only have been left.
+func TestWhatBindsAVolumeToANode(t *testing.T) {
+	user := []User{{Pod: "p"}}
+	attachment := &attachmentRecord{}
+	for name, test := range map[string]struct {
+		place                              NodeVolume
+		takes, occupies, onlyLeft, nothing bool
+	}{
+		"nothing":            {NodeVolume{}, true, false, false, true},
+		"a user":             {NodeVolume{Users: user}, true, false, false, false},
+		"tickets that wait":  {NodeVolume{Users: user, OnlyAsked: true}, false, false, false, false},
+		"a report":           {NodeVolume{Reported: true}, true, true, false, false},
+		"use":                {NodeVolume{InUse: true}, true, true, false, false},
+		"an attachment":      {NodeVolume{first: attachment}, true, true, false, false},
+		"one in flight":      {NodeVolume{Sent: true}, true, true, false, false},
+		"it was left":        {NodeVolume{Left: true}, true, true, true, false},
+		"left, and in use":   {NodeVolume{Left: true, InUse: true}, true, true, false, false},
+		"left, and reported": {NodeVolume{Left: true, Reported: true}, true, true, false, false},
+		"left, and a user":   {NodeVolume{Left: true, Users: user}, true, true, false, false},
+		"left, and attached": {NodeVolume{Left: true, first: attachment}, true, true, false, false},
+		"left, and sent":     {NodeVolume{Left: true, Sent: true}, true, true, false, false},
+		"a hold":             {NodeVolume{Held: true}, true, false, false, false},
+	} {
+		p := test.place
+		if p.TakesSlot() != test.takes || p.OccupiesSlot() != test.occupies || p.OnlyLeft() != test.onlyLeft || p.Empty() != test.nothing {
+			t.Errorf("%s: takes a slot %t, occupies it %t, only left %t, nothing %t", name, p.TakesSlot(), p.OccupiesSlot(), p.OnlyLeft(), p.Empty())
+		}
+	}
+	var none *NodeVolume
+	if none.TakesSlot() || none.OnlyLeft() || none.HasAttachments() || none.Canonical() != nil {
+		t.Error("what is not there is something")
+	}
+}
+
+// An attach has failed while the driver's refusal is the last word on the own attachment.
+func TestAttachFailed(t *testing.T) {
+	v := VolumeID{Driver: "disk", Handle: "h"}
+	refused := CallError{Code: 13, Message: "no"}
+	for name, test := range map[string]struct {
+		change func(*Attachment)
+		want   bool
+	}{
+		"refused":                       {func(a *Attachment) { a.AttachError = refused }, true},
+		"nothing was said":              {func(*Attachment) {}, false},
+		"it could not be detached":      {func(a *Attachment) { a.DetachError = refused }, false},
+		"attached since":                {func(a *Attachment) { a.AttachError, a.Attached = refused, true }, false},
+		"of a name of another's":        {func(a *Attachment) { a.AttachError, a.Name = refused, "theirs" }, false},
+		"being deleted":                 {func(a *Attachment) { a.Deleting = true }, false},
+		"refused, and is being deleted": {func(a *Attachment) { a.AttachError, a.Deleting = refused, true }, true},
+	} {
+		l, a := New(), Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "disk", Node: "n", Inline: v}
+		test.change(&a)
+		l.Apply(start, a)
+		if got := atNode(l, v, "n").AttachFailed(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if (&NodeVolume{}).AttachFailed() {
+		t.Error("an attach has failed that there is none of")
+	}
+}
+
+// A ticket waits when it was told why it is not granted; one that waits for slots keeps those
+// that come free, unless it yields, and one that was told nothing may be granted.
+func TestWhichTicketsWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		ticket               Ticket
+		waits, keeps, awaits bool
+	}{
+		"told nothing":            {Ticket{Type: TypeManual}, false, true, false},
+		"nobody has looked":       {Ticket{Type: TypeManual, Reason: string(CodePending)}, false, true, false},
+		"about to be granted":     {Ticket{Type: TypeManual, Reason: string(CodeNotGranted)}, false, true, false},
+		"told why":                {Ticket{Type: TypeManual, Reason: "HeldElsewhere"}, true, false, false},
+		"for slots":               {Ticket{Type: TypeManual, Reason: string(CodeNoFreeSlot)}, true, true, true},
+		"for slots, and it would": {Ticket{Type: TypeBackup, Reason: string(CodeNoFreeSlot)}, true, false, false},
+		"told why, and in doubt":  {Ticket{Type: TypeManual, Reason: "HeldElsewhere", InDoubt: true}, true, true, false},
+		"a pod's":                 {Ticket{Type: TypePod, Reason: "HeldElsewhere"}, false, true, false},
+		"a pod's, for slots":      {Ticket{Type: TypePod, Reason: string(CodeNoFreeSlot)}, false, true, false},
+		"granted":                 {Ticket{Type: TypeManual, Phase: TicketGranted, Reason: "HeldElsewhere"}, false, true, false},
+		"granted, for slots":      {Ticket{Type: TypeManual, Phase: TicketGranted, Reason: string(CodeNoFreeSlot)}, false, true, false},
+	} {
+		k := test.ticket
+		if k.Waits() != test.waits || k.KeepsSlots() != test.keeps || k.AwaitsSlots() != test.awaits {
+			t.Errorf("%s: waits %t, keeps slots %t, awaits them %t", name, k.Waits(), k.KeepsSlots(), k.AwaitsSlots())
+		}
+	}
+}
+
+// Of what is missing a snapshot has nothing, whoever names it.
+func TestSnapshotsOfWhatIsMissing(t *testing.T) {
+	key := ClaimKey{Namespace: "ns", Name: "data"}
+	l := New()
+	missing := func(when string, pods int) {
+		t.Helper()
+		s := l.Snapshot()
+		if s.Claim(key) != nil || s.PersistentVolume("pv") != nil || len(s.ClaimPods(key)) != pods || s.Attachment("a") != nil || s.Volume(VolumeID{Driver: "disk", Handle: "h"}) != nil {
+			t.Errorf("%s: something is there: %+v, %+v, pods %q", when, s.Claim(key), s.PersistentVolume("pv"), s.ClaimPods(key))
+		}
+	}
+	missing("nobody has named it", 0)
+	l.Apply(start, Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Volumes: []PodVolume{{Name: "v", Claim: "data"}}})
+	l.Apply(start, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}})
+	missing("a pod and a ticket have named it", 1)
+	if _, leaving := l.Snapshot().Leaving(&NodeVolume{}); leaving {
+		t.Error("an attachment is leaving where none is")
+	}
+}
+
+// Durations count from the first event, also where that was a ticket that was assumed.
+func TestDurationsBeginWithTheFirstEvent(t *testing.T) {
+	l, id := New(), TicketID{"ns", "p"}
+	if err := l.Assume(start, Ticket{ID: id, Type: TypePod, Pod: "p", Node: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	l.Apply(start.Add(time.Second), PersistentVolumeGone{"pv"})
+	if s := l.Snapshot(); !s.Interrupted(s.Ticket(id)).Equal(start) {
+		t.Errorf("it counts from %s", s.Interrupted(s.Ticket(id)))
+	}
+}
+
+// A list of handles of several parts has the last of each part, and what comes after.
+func TestHandlesAtTheEndsOfParts(t *testing.T) {
+	var list handles
+	var all []string
+	for i := range 3 * maxPart {
+		all = append(all, fmt.Sprintf("%05d", i))
+		list, _ = list.with(all[i])
+	}
+	for _, h := range all {
+		if _, again := list.with(h); again {
+			t.Errorf("%s is added twice", h)
+		}
+		if fewer, gone := list.without(h); !gone || len(slices.Collect(fewer.all())) != len(all)-1 {
+			t.Errorf("%s can't be taken out", h)
+		}
+	}
+}
+
+// That no volume is to be detached by force after a time is known when it was said; and the
+// taint of a node counts from when everything was seen, where there is one.
+func TestWhatBeginsWithCompleteness(t *testing.T) {
+	l := New()
+	if l.Snapshot().NoForceOnTimeout() {
+		t.Error("nobody has said that")
+	}
+	for name, tainted := range map[NodeName]bool{"tainted": true, "plain": false} {
+		l.Apply(start, NodeState{Name: name, UID: "u", Version: "1", Ready: ReadyUnknown, OutOfService: tainted})
+	}
+	later := start.Add(time.Minute)
+	l.Apply(later, NoForceOnTimeout{})
+	l.Apply(later, Complete{})
+	s := l.Snapshot()
+	if !s.NoForceOnTimeout() {
+		t.Error("it was said, and is not known")
+	}
+	if tainted, plain := s.Node("tainted"), s.Node("plain"); !tainted.OutOfServiceAt.Equal(later) || !plain.OutOfServiceAt.IsZero() || !plain.NotReady.Equal(later) {
+		t.Errorf("tainted since %s, the other one since %s", tainted.OutOfServiceAt, plain.OutOfServiceAt)
 	}
 }

@@ -28,6 +28,7 @@ func TestSinceWhenIdle(t *testing.T) {
 	ticket := func(version string, phase TicketPhase) Event {
 		return Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: version, Type: TypeManual, Node: "n", Phase: phase, Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
 	}
+	reserves := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
 	reports := func(version string) Event {
 		n := proofNode("n", version)
 		n.InUse, n.Reported = []VolumeID{v}, []VolumeID{v}
@@ -52,6 +53,8 @@ func TestSinceWhenIdle(t *testing.T) {
 		"a ticket asks for it first": {[]Event{ticket("1", TicketPending), uses("2")}, 0, false},
 		"it is granted":              {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted)}, -1, false},
 		"and interrupted":            {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted), ticket("3", TicketPending)}, 3, true},
+		"a pod's ticket asks":        {[]Event{uses("2"), reserves}, 0, false},
+		"it is gone, its pod is not": {[]Event{uses("2"), reserves, TicketGone{TicketID{"ns", "t"}}}, -1, false},
 		"and gone":                   {[]Event{uses("2"), ticket("1", TicketGranted), TicketGone{TicketID{"ns", "t"}}}, 2, true},
 	} {
 		l := New()
@@ -454,6 +457,78 @@ func TestAttachmentOfUnknownVolumeTakesASlot(t *testing.T) {
 			l.Apply(start, a)
 			if used := l.Snapshot().Node("n").Driver("disk").Used; used != 1 {
 				t.Errorf("%s, and its PersistentVolume is %s: %d slots used", name, what, used)
+			}
+		}
+	}
+}
+
+// The slot that a pod has had for its claim is free when what the claim is bound to is seen,
+// and needs no attachment.
+func TestSlotIsFreeWhereNothingIsAttached(t *testing.T) {
+	key := ClaimKey{Namespace: "ns", Name: "data"}
+	l := New()
+	for i, step := range []struct {
+		event Event
+		used  int32
+	}{
+		{Driver{Name: "disk", Version: "1", AttachRequired: true}, 0}, {StorageClass{Name: "fast", Version: "1", Driver: "disk"}, 0},
+		{Claim{Key: key, UID: "c", Version: "1", Class: "fast"}, 0},
+		{Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Claim: "data"}}}, 1},
+		{Claim{Key: key, UID: "c", Version: "2", Class: "fast", PersistentVolume: "nfs", Bound: true}, 1}, {PersistentVolume{Name: "nfs", Version: "1"}, 0},
+	} {
+		l.Apply(start, step.event)
+		if used := l.Snapshot().Node("n").Driver("disk").Used; used != step.used {
+			t.Errorf("after event %d: %d slots are used, want %d", i, used, step.used)
+		}
+	}
+}
+
+// A volume that its hold gives to a node without an attachment is more than asked for
+// there, and in doubt when it is taken out by force.
+func TestHeldIsMoreThanAskedFor(t *testing.T) {
+	lun := VolumeID{"kubernetes.io/iscsi", "h"}
+	n := proofNode("n", "1")
+	n.InUse = []VolumeID{lun}
+	asks := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n", Reason: "HeldElsewhere", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	for _, at := range []NodeName{"n", "m"} {
+		l := New()
+		for _, e := range []Event{PersistentVolume{Name: "pv", Version: "1", Volume: lun}, HoldSeen{lun, Hold{Version: "1", Node: at}}, asks} {
+			l.Apply(start, e)
+		}
+		if got := atNode(l, lun, "n").OnlyAsked; got == (at == "n") {
+			t.Errorf("held at %s: only asked for at n: %t", at, got)
+		}
+		l.Apply(start, n)
+		l.Apply(start, Unreported{Volume: lun, Node: "n", Forced: true})
+		if got := l.Snapshot().Node("n").Doubts(lun); got != (at == "n") {
+			t.Errorf("held at %s: doubted at n: %t", at, got)
+		}
+	}
+}
+
+// What a ticket, a claim or an attachment names is found when it comes back.
+func TestWhatComesBack(t *testing.T) {
+	v := VolumeID{"disk", "h"}
+	pv := func(version string) Event { return PersistentVolume{Name: "pv", Version: version, Volume: v} }
+	bound := Claim{Key: ClaimKey{Namespace: "ns", Name: "data"}, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}
+	for name, names := range map[string][]Event{
+		"a ticket":       {Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}},
+		"a pod's claim":  {bound, Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Claim: "data"}}}},
+		"a ticket claim": {bound, Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{Claim: "data"}}}},
+		"an attachment":  {Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}},
+	} {
+		for when, events := range map[string][]Event{
+			"before":          append([]Event{pv("1"), PersistentVolumeGone{"pv"}}, append(names, pv("2"))...),
+			"after":           append(slices.Clone(names), pv("1")),
+			"again":           append(slices.Clone(names), pv("1"), PersistentVolumeGone{"pv"}, pv("2")),
+			"told to be gone": append(slices.Clone(names), PersistentVolumeGone{"pv"}, pv("2")),
+		} {
+			l := New()
+			for _, e := range events {
+				l.Apply(start, e)
+			}
+			if atNode(l, v, "n") == nil {
+				t.Errorf("%s, whose PersistentVolume is seen %s: it does not lead there", name, when)
 			}
 		}
 	}

@@ -122,6 +122,8 @@ func TestUnreported(t *testing.T) {
 		"by force, and it was doubted":          {[]Event{lists, own, again, forced}, false, true, true},
 		"by its word, and it was doubted":       {[]Event{lists, own, again, of}, false, false, false},
 		"by force, and its attachment goes":     {[]Event{lists, own, forced, gone}, false, true, false},
+		"by force, doubted, and it goes":        {[]Event{lists, own, again, forced, gone}, false, false, false},
+		"it goes, and its use does not":         {[]Event{lists, own, gone}, true, true, false},
 		"by force, and the Node is gone":        {[]Event{lists, own, NodeGone{n}, forced}, false, false, false},
 		"by force, and none but theirs":         {[]Event{lists, theirs, ofNone}, false, true, false},
 		"by force, and it was left":             {[]Event{lists, left, ofNone}, false, true, true},

@@ -61,8 +61,8 @@ func TestPackedAttachments(t *testing.T) {
 // A record is older than what comes after it, by numbers where both are, else by what
 // Newer says of texts.
 func TestOlderRecords(t *testing.T) {
-	for _, is := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615"} {
-		for _, next := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615"} {
+	for _, is := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615", "18446744073709551616"} {
+		for _, next := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615", "18446744073709551616"} {
 			a := Attachment{Version: is}
 			r := a.pack("h", &machine{}, "", false)
 			if got, want := r.olderThan(next), Newer(next, is); got != want {
@@ -641,5 +641,17 @@ func TestForceEndsWithALease(t *testing.T) {
 		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Stage == ProofNone; got != void {
 			t.Errorf("renewed at %d: void: %t", renewed, got)
 		}
+	}
+
+	// A kubelet that renews the Lease of a node that is Ready ends nothing.
+	l := New()
+	for _, e := range []Event{
+		PersistentVolume{Name: "pv", Version: "1", Volume: v}, proofNode("n", "2"), proofAttachment(v, "n", "a", "2"), NodeLease{Node: "n", Renewed: 7},
+		Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "2", Forced: true}, NodeLease{Node: "n", Renewed: 8},
+	} {
+		l.Apply(start, e)
+	}
+	if n := l.Snapshot().Node("n"); !n.Heard.IsZero() || atNode(l, v, "n").Proof.Stage == ProofNone {
+		t.Errorf("Ready: heard of at %s, and the proof is %+v", n.Heard, atNode(l, v, "n").Proof)
 	}
 }

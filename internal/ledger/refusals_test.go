@@ -21,6 +21,9 @@ func TestRefusals(t *testing.T) {
 	csinode := func(version string) Event {
 		return NodeDrivers{Node: "n", Version: version, Drivers: []DriverOnNode{{Name: "disk", Limit: 4}}}
 	}
+	if ResourceExhausted != 8 {
+		t.Errorf("gRPC says that something is exhausted with 8, not %d", ResourceExhausted)
+	}
 	for name, test := range map[string]struct {
 		events []Event // a second apart
 		full   bool

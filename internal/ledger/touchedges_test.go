@@ -44,6 +44,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		return n
 	}
 	drivers := NodeDrivers{Node: "n", Version: "1", Drivers: []DriverOnNode{{Name: "disk", Limit: 2}}}
+	bothDrivers := NodeDrivers{Node: "n", Version: "1", Drivers: []DriverOnNode{{Name: "disk", Limit: 2}, {Name: "other", Limit: 2}}}
 	claim := Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}
 	unbound := Claim{Key: key, UID: "c", Version: "1", Class: "fast"}
 	fast := StorageClass{Name: "fast", Version: "1", Driver: "disk"}
@@ -84,6 +85,8 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a claim that is gone":              {bound, ClaimGone{key}, ""},
 		"a claim that was never there":      {nil, ClaimGone{key}, ""},
 		"a class, and its claims":           {[]Event{drivers, unbound, asks}, fast, waits + " #t @n"},
+		"a class of another CSI driver now": {[]Event{bothDrivers, unbound, fast, asks}, StorageClass{Name: "fast", Version: "2", Driver: "other"}, waits + " #t @n"},
+		"a class, and who waits for one":    {[]Event{drivers, unbound, Ticket{ID: asks.ID, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: asks.Volumes}}, fast, waits + " #t"},
 		"a class that is gone":              {[]Event{drivers, unbound, fast, asks}, StorageClassGone{"fast"}, ""},
 		"another class":                     {[]Event{drivers, unbound, asks}, StorageClass{Name: "slow", Version: "1", Driver: "disk"}, ""},
 		"another class, and its claims":     {[]Event{drivers, unbound, fast, asks}, StorageClass{Name: "slow", Version: "1", Driver: "disk"}, ""},
@@ -121,6 +124,8 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a node with labels":                {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.Labels = map[string]string{"zone": "a"} }), "@n"},
 		"a node that lists it":              {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.Reported = []VolumeID{v} }), "h"},
 		"a node that lists another no more": {append(bound, lists("1", VolumeID{"disk", "i"})), lists("5"), "@n i"},
+		"a creation that was never sent":    {bound, AttachResolved{v, "n"}, ""},
+		"a node without another volume":     {append(bound, proofNode("n", "1"), HoldSeen{VolumeID{"disk", "i"}, Hold{Version: "1", Node: "m"}}), NodeGone{"n"}, "@n h"},
 		"a node that is gone":               {append(bound, proofNode("n", "1")), NodeGone{"n"}, "@n h"},
 		"a node that was never there":       {bound, NodeGone{"m"}, ""},
 		"a node's drivers":                  {bound, drivers, "@n h"},

@@ -58,35 +58,48 @@ func TestTraces(t *testing.T) {
 	uses := func(n *NodeState) { n.InUse = []VolumeID{v} }
 	usesOthers := func(n *NodeState) { n.InUse = []VolumeID{{"disk", "z"}, v} }
 	unreporting := func(n *NodeState) { n.Reporting = false }
+	theirs := Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "disk", Node: "n", Inline: v}
+	taken := HoldSeen{v, Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "u", InUse: true}}}}
+	forced := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Forced: true}
 	attached := proofAttachment(v, "n", "a", "1")
 	for name, test := range map[string]struct {
 		events []Event
 		want   NodeTrace
 	}{
-		"nothing":                         {[]Event{node("1", "u", "", is)}, NodeTrace{}},
-		"its boot":                        {[]Event{node("1", "u", "b", is)}, NodeTrace{LastBoot: "b"}},
-		"its last boot":                   {[]Event{node("1", "u", "b", is), node("2", "u", "", is)}, NodeTrace{LastBoot: "b"}},
-		"its next boot":                   {[]Event{node("1", "u", "b", is), node("2", "u", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"booted, and has not said":        {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
-		"booted, not said, says no boot":  {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
-		"booted, and has said":            {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"gone, and it was listed":         {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}}, NodeTrace{LastBoot: "b", LeftReported: true}},
-		"gone, and it was not":            {[]Event{attached, node("1", "u", "b", uses), NodeGone{"n"}}, NodeTrace{LastBoot: "b"}},
-		"made again, and it was listed":   {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"made again, and it lists it":     {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", uses)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
-		"made again, lists others before": {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", usesOthers)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
-		"gone, made again, and listed":    {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}, node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"made again, it was in use":       {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"in use without an attachment":    {[]Event{node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
-		"made again, and not used":        {[]Event{attached, node("1", "u", "b", is), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
-		"made again by another boot":      {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"made again by nobody known":      {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"no boot was ever said":           {[]Event{attached, node("1", "u", "", lists), node("2", "v", "", is)}, NodeTrace{}},
-		"made again, and then a new boot": {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
-		"made again, nothing was there":   {[]Event{node("1", "u", "b", is), node("2", "v", "", is)}, NodeTrace{}},
-		"made again, then it is written":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "a", "2")}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
-		"made again, as is what it lists": {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "b", "2")}, NodeTrace{LastBoot: "b"}},
-		"made again, and then it goes":    {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), AttachmentGone{attached.Name}}, NodeTrace{LastBoot: "b"}},
+		"nothing":                          {[]Event{node("1", "u", "", is)}, NodeTrace{}},
+		"its boot":                         {[]Event{node("1", "u", "b", is)}, NodeTrace{LastBoot: "b"}},
+		"its last boot":                    {[]Event{node("1", "u", "b", is), node("2", "u", "", is)}, NodeTrace{LastBoot: "b"}},
+		"its next boot":                    {[]Event{node("1", "u", "b", is), node("2", "u", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"booted, and has not said":         {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
+		"booted, not said, says no boot":   {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
+		"booted, and has said":             {[]Event{node("1", "u", "b", is), node("2", "v", "c", unreporting), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"gone, and it was listed":          {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}}, NodeTrace{LastBoot: "b", LeftReported: true}},
+		"gone, and it was not":             {[]Event{attached, node("1", "u", "b", uses), NodeGone{"n"}}, NodeTrace{LastBoot: "b"}},
+		"made again, and it was listed":    {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"made again, and it lists it":      {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", uses)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
+		"made again, lists others before":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", usesOthers)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b", Listed: true}},
+		"gone, made again, and listed":     {[]Event{attached, node("1", "u", "b", lists), NodeGone{"n"}, node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"made again, it was in use":        {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"in use without an attachment":     {[]Event{node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
+		"made again, and not used":         {[]Event{attached, node("1", "u", "b", is), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b"}},
+		"made again by another boot":       {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"made again by nobody known":       {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"no boot was ever said":            {[]Event{attached, node("1", "u", "", lists), node("2", "v", "", is)}, NodeTrace{}},
+		"made again, and then a new boot":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "", is), node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"made again, nothing was there":    {[]Event{node("1", "u", "b", is), node("2", "v", "", is)}, NodeTrace{}},
+		"made again, listed, not attached": {[]Event{node("1", "u", "b", lists), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"made again, used, and left there": {[]Event{HoldSeen{v, Hold{Version: "1", Node: "n", Stays: true}}, node("1", "u", "b", uses), node("2", "v", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"booted, not said, and made again": {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "c", unreporting), node("3", "w", "c", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
+		"by force, in a boot nobody said":  {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
+		"by force, and then a new boot":    {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced, node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"taken in a boot that nobody said": {[]Event{attached, node("1", "u", "b", is), taken, FencesInDoubt{}, node("2", "u", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true}},
+		"taken, and it has not said":       {[]Event{attached, node("1", "u", "b", unreporting), taken, FencesInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
+		"taken, and it says none is used":  {[]Event{attached, node("1", "u", "b", is), taken, FencesInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true}},
+		"taken, and it says it is used":    {[]Event{attached, node("1", "u", "b", uses), taken, FencesInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
+		"taken, and only theirs is there":  {[]Event{theirs, node("1", "u", "b", is), taken, FencesInDoubt{}}, NodeTrace{LastBoot: "b"}},
+		"made again, then it is written":   {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "a", "2")}, NodeTrace{LastBoot: "b", Doubted: true, Boot: "b"}},
+		"made again, as is what it lists":  {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), proofAttachment(v, "n", "b", "2")}, NodeTrace{LastBoot: "b"}},
+		"made again, and then it goes":     {[]Event{attached, node("1", "u", "b", lists), node("2", "v", "b", is), AttachmentGone{attached.Name}}, NodeTrace{LastBoot: "b"}},
 	} {
 		for _, freeze := range []bool{false, true} {
 			l := New()
@@ -116,6 +129,7 @@ func TestWhereClaimsLead(t *testing.T) {
 	is := func(*Claim) {}
 	unbound := func(c *Claim) { c.Bound = false }
 	csi := []Event{StorageClass{Name: "fast", Version: "1", Driver: "disk"}, Driver{Name: "disk", Version: "1", AttachRequired: true}}
+	names := Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Volumes: []PodVolume{{Name: "v", Claim: "data"}}}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: key}
 	others := PersistentVolume{Name: "pv", Version: "1", Volume: v, Claim: ClaimKey{Namespace: "ns", Name: "other"}}
 	for name, test := range map[string]struct {
@@ -124,6 +138,8 @@ func TestWhereClaimsLead(t *testing.T) {
 		link   Link
 	}{
 		"none":                          {nil, VolumeID{}, LinkMissing},
+		"none, and a pod names it":      {[]Event{names}, VolumeID{}, LinkMissing},
+		"gone, and a pod names it":      {[]Event{names, claim(is), ClaimGone{key}}, VolumeID{}, LinkMissing},
 		"gone":                          {[]Event{claim(is), ClaimGone{key}}, VolumeID{}, LinkMissing},
 		"bound":                         {[]Event{pv, claim(is)}, v, LinkVolume},
 		"bound to what is not seen":     {[]Event{claim(is)}, VolumeID{}, LinkUnseen},
@@ -185,6 +201,7 @@ func TestAccessOfVolumes(t *testing.T) {
 		"a pod's, and one has been":  {[]Event{held, pv("a", AccessMany), PersistentVolumeGone{"a"}, pod("p", AccessPod)}, AccessMany},
 		"of a pod that has gone":     {[]Event{held, pod("p", AccessMany), pod("q", AccessNode), PodGone{"q"}}, AccessMany},
 		"nobody's any more":          {[]Event{held, pod("p", AccessMany), PodGone{"p"}}, AccessMany},
+		"of a claim's, it says none": {[]Event{Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v, Access: AccessMany}, {Name: "w", Claim: "data", Inline: v, Access: AccessPod}}}}, AccessMany},
 		"a ticket says nothing":      {[]Event{pod("p", AccessMany), Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "m", Volumes: []TicketVolume{{PodVolume: "v"}}}}, AccessMany},
 	} {
 		l := New()

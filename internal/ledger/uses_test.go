@@ -97,6 +97,7 @@ func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 		"an attachment is of a lost claim's PersistentVolume": {[]ledger.Event{reported, claimOf("c1", "2", "pv", true), attachmentAt("n1", "5"), pod, complete}, []ledger.VolumeID{firstDisk}},
 		"of a bound claim's":                           {[]ledger.Event{reported, claimOf("c1", "2", "pv", false), attachmentAt("n1", "5"), pod, complete}, []ledger.VolumeID{firstDisk}},
 		"the attachment is seen late":                  {[]ledger.Event{reported, claimOf("c1", "2", "pv", true), pod, complete, attachmentAt("n1", "5")}, []ledger.VolumeID{firstDisk}},
+		"its disk is seen late":                        {[]ledger.Event{claimOf("c1", "2", "pv", true), attachmentAt("n1", "5"), pod, complete, reported}, []ledger.VolumeID{firstDisk}},
 		"the claim is seen late":                       {[]ledger.Event{reported, attachmentAt("n1", "5"), pod, complete, claimOf("c1", "2", "pv", true)}, []ledger.VolumeID{firstDisk}},
 		"the pod is seen late":                         {[]ledger.Event{reported, attachmentAt("n1", "5"), claimOf("c1", "2", "pv", true), complete, pod}, []ledger.VolumeID{firstDisk}},
 		"the attachment is gone again":                 {[]ledger.Event{reported, attachmentAt("n1", "5"), claimOf("c1", "2", "pv", true), complete, pod, ledger.AttachmentGone{Name: ledger.AttachmentName(firstDisk, "n1")}}, []ledger.VolumeID{firstDisk}},
