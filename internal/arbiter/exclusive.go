@@ -133,26 +133,6 @@ func (w view) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reas
 	return reasons
 }
 
-// access is how many a volume may serve, with the policy's word on volumes
-// whose PersistentVolume names no access mode. need is the claim's own word,
-// for a volume that does not exist yet.
-func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
-	a := need
-	if v != nil && v.ID.IsReal() && v.Access != ledger.AccessUnknown {
-		a = v.Access
-	}
-	if a == ledger.AccessUnset && v != nil && policyOf(s, v).EmptyIsExclusive {
-		return ledger.AccessNode
-	}
-	return a
-}
-
-// exclusive says whether a volume may be at one node only. What isn't known
-// to be shared is exclusive.
-func exclusive(a ledger.Access) bool {
-	return a != ledger.AccessMany && a != ledger.AccessUnset
-}
-
 // free says what keeps an exclusive volume from the request: somebody living
 // elsewhere, or for a volume of one pod, anywhere. A place elsewhere that
 // nobody living claims does not: the volume is promised to the request, and

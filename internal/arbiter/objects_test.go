@@ -387,6 +387,13 @@ func (s *script) deleteVA(a args) {
 func (s *script) kubelet(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
 	k := s.Kubelet(m.ID)
+	if v, given := a.keys["stuck"]; given { // from now on this volume can't be unmounted there; empty: all can
+		m.Stuck = nil
+		if v != "" {
+			m.Stuck = append(m.Stuck, s.volumeNamed(v))
+		}
+		return
+	}
 	switch {
 	case a.flag("renews"):
 		up, linked := k.Up, k.Linked

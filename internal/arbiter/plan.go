@@ -110,16 +110,19 @@ type planner struct {
 	volume    *ledger.Volume
 	now       time.Time
 	exclusive bool
+	onlyHeld  bool        // it is exclusive by its hold alone, see keptByHold
 	required  bool        // the driver's volumes need attachments
 	hold      ledger.Hold // as it should be
 	plan      Plan
 }
 
 func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *planner {
-	return &planner{
+	p := &planner{
 		Arbiter: a, snapshot: s, volume: v, now: now,
 		exclusive: exclusive(access(s, v, v.Access)), required: s.AttachRequired(v.ID.Driver),
 	}
+	p.onlyHeld = p.exclusive && !exclusive(told(s, v, v.Access))
+	return p
 }
 
 // Plan says what to do next about one volume.

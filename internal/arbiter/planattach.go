@@ -139,9 +139,13 @@ func (p *planner) mayRetry(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 }
 
 // granted says whether the hold, as the API has it, gives an exclusive volume
-// to a node.
+// to a node. One that pods share by their own word is anybody's only when the hold
+// gives it to no node any more: that would keep it there (keptByHold).
 func (p *planner) granted(n ledger.NodeName) bool {
-	return !p.exclusive || p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migratesTo(p.volume.NodeVolume(n)))
+	if !p.exclusive {
+		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
+	}
+	return p.volume.Hold != nil && p.volume.Hold.Version != "" && (p.volume.Hold.Node == n || p.migratesTo(p.volume.NodeVolume(n)))
 }
 
 // startable says whether an attach may begin for somebody at a node: who

@@ -202,6 +202,9 @@ func (p *planner) holder(was ledger.Hold) ledger.NodeName {
 	if place := p.volume.NodeVolume(at); place != nil && (p.mayBeAttached(place) || p.hasRight(place, true)) {
 		return at
 	}
+	if p.onlyHeld {
+		return "" // it is over with what made the volume exclusive
+	}
 	if next := was.Next.Node; next != "" && p.hasRight(p.volume.NodeVolume(next), true) {
 		return next
 	}

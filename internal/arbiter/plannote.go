@@ -17,10 +17,10 @@ func (p *planner) decideNote(was ledger.Hold) { p.writeNote(was, p.note(was)) }
 
 // writeNote plans the write of a note, or the end of the one that was.
 func (p *planner) writeNote(was, note ledger.Hold) {
-	says := was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
+	says := was.Node != "" || was.Version != "" && (was.Force != nil || len(was.Fences) > 0 || was.State == ledger.HoldAttachFailed)
 	silent := note.State == "" && len(note.Fences) == 0
 	switch {
-	case silent && says && was.Transitions == 0:
+	case silent && says && was.Transitions == 0 && was.Version != "":
 		p.add(Step{Do: DeleteHold, Expect: was.Version})
 		return
 	case note.State == "" && says && !was.Stays && was.Transitions > 0:

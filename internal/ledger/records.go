@@ -54,6 +54,10 @@ func (v *Volume) setPVs(names []string) {
 	}
 }
 
+// OnlyInline says whether no PersistentVolume has named the volume, as far as this process
+// knows: how many it may serve is what pods say that name it inline.
+func (v *Volume) OnlyInline() bool { return v.pvs == nil && !v.named }
+
 // SourceKnown says whether it is known what the volume was attached for: each of its
 // attachments names a PersistentVolume that names the volume, or is of an inline source.
 // Without attachments, whether a PersistentVolume names it. That a pod names it inline
