@@ -14,7 +14,8 @@ import (
 // controller (pkg/volume/util, ControllerManagedAttachAnnotation).
 const annotationManaged = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-// Node makes a fact of a Node.
+// Node makes a fact of a Node. Of a status that was there before the Node no bootID is
+// taken: it may be of an earlier boot.
 func Node(n *corev1.Node) ledger.NodeState {
 	fact := ledger.NodeState{
 		Name: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
@@ -28,6 +29,9 @@ func Node(n *corev1.Node) ledger.NodeState {
 		Labels:     n.Labels,
 		InUse:      make([]ledger.VolumeID, 0, len(n.Status.VolumesInUse)),
 		Reported:   make([]ledger.VolumeID, 0, len(n.Status.VolumesAttached)),
+	}
+	if inherited(n) {
+		fact.BootID = ""
 	}
 	_, fact.Managed = n.Annotations[annotationManaged]
 	for _, taint := range n.Spec.Taints {
@@ -93,11 +97,16 @@ func readySince(n *corev1.Node) int64 {
 // setters), and the transition stays. What the node lifecycle controller
 // writes instead is Unknown, and is not looked at.
 //
+// A status that is older than the Node is not its kubelet's word, whatever is in it.
+//
 // Times have whole seconds. A kubelet that writes within the second of its
 // registration is believed at its next write, with its next change or after
 // nodeStatusReportFrequency.
 func reporting(n *corev1.Node) bool {
-	if len(n.Status.VolumesInUse) > 0 {
+	switch {
+	case inherited(n):
+		return false
+	case len(n.Status.VolumesInUse) > 0:
 		return true
 	}
 	for i := range n.Status.Conditions {
@@ -107,6 +116,24 @@ func reporting(n *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// inherited says whether a Node has the status of an object before it, since its own
+// kubelet has written none: none of the heartbeats there is as late as the Node. The API
+// server takes the status of a Node that somebody makes from a file (kubectl replace
+// --force, a backup; pkg/registry/core/node, PrepareForCreate). A kubelet whose clock is
+// behind the API server's is believed as much later. One whose clock is ahead may have
+// written such a status as little before: then its boot is the one that runs, or the
+// machine has booted within that time.
+func inherited(n *corev1.Node) bool {
+	last := n.CreationTimestamp.Time
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if kubeletCondition(c.Type) && !c.LastHeartbeatTime.Time.Before(last) {
+			return false
+		}
+	}
+	return !last.IsZero()
 }
 
 // kubeletCondition names the conditions that kubelets write; others, such as

@@ -11,19 +11,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 func TestReporting(t *testing.T) {
 	registered := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	later := metav1.NewTime(registered.Add(7 * time.Second))
+	after := metav1.NewTime(later.Add(time.Hour))
 	condition := func(typ corev1.NodeConditionType, status corev1.ConditionStatus, heartbeat, transition metav1.Time) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: typ, Status: status, LastHeartbeatTime: heartbeat, LastTransitionTime: transition}
 	}
 	tests := []struct {
 		name       string
+		created    metav1.Time
 		conditions []corev1.NodeCondition
 		inUse      []corev1.UniqueVolumeName
 		want       bool
@@ -44,13 +48,64 @@ func TestReporting(t *testing.T) {
 			condition(corev1.NodeReady, corev1.ConditionTrue, registered, registered)}},
 		{name: "reports a volume in use within its first second", want: true, inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"},
 			conditions: []corev1.NodeCondition{condition(corev1.NodeReady, corev1.ConditionTrue, registered, registered)}},
+		{name: "became Ready in the second in which it was made", want: true, created: later, conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
+		{name: "made from a file with a status", created: after, conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
+		{name: "made from a file in which volumes are in use", created: after, inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"}, conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
+		{name: "made from a file without conditions", created: after, inUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/d^h"}},
+		{name: "made from a file, and a network provider has written since", created: after, conditions: []corev1.NodeCondition{
+			condition(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, metav1.NewTime(after.Add(time.Minute)), registered),
+			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
+		{name: "made from a file, and its kubelet has written since", want: true, created: after, conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, metav1.NewTime(after.Add(time.Minute)), registered)}},
 	}
 	for _, test := range tests {
-		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: test.conditions, VolumesInUse: test.inUse}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: test.created}, Status: corev1.NodeStatus{Conditions: test.conditions, VolumesInUse: test.inUse}}
 		if got := Node(node).Reporting; got != test.want {
 			t.Errorf("%s: reporting %v, want %v", test.name, got, test.want)
 		}
 	}
+}
+
+// A Node that was made again from a file (kubectl replace --force, a backup) has the status
+// that is in the file. Its kubelet has not written it, and its boot is not another one: what
+// is mounted by the boot that runs is not detached.
+func TestNodeMadeAgainFromAFileClearsNothing(t *testing.T) {
+	then, now, disk := time.Unix(100_000, 0), time.Unix(200_000, 0), ledger.VolumeID{Driver: "disk", Handle: "data"}
+	node := func(uid, version, boot string, created, heartbeat time.Time, inUse ...corev1.UniqueVolumeName) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "n", UID: types.UID(uid), ResourceVersion: version, CreationTimestamp: metav1.NewTime(created), Annotations: map[string]string{annotationManaged: "true"},
+		}}
+		n.Status.NodeInfo.BootID, n.Status.VolumesInUse = boot, inUse
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(then), LastHeartbeatTime: metav1.NewTime(heartbeat)}}
+		return n
+	}
+	l := ledger.New()
+	safe := func(when string, want bool) {
+		t.Helper()
+		s := l.Snapshot()
+		v := s.Volume(disk)
+		if verdict, rule := (arbiter.Arbiter{}).SafeToDetach(s, v, v.NodeVolume("n"), now); verdict.Allowed() != want {
+			t.Errorf("%s: safe to detach %v (rule %q), want %v", when, verdict.Allowed(), rule, want)
+		}
+	}
+	for _, e := range []ledger.Event{
+		ledger.PersistentVolume{Name: "pv", Version: "1", Volume: disk, Access: ledger.AccessNode},
+		Node(node("first", "3", "second boot", then, now, UniqueName(disk))),
+		ledger.Attachment{Name: ledger.AttachmentName(disk, "n"), UID: "a", Version: "5", Driver: "disk", Node: "n", PersistentVolume: "pv", Attached: true, Ours: true, NodeID: "n"},
+		ledger.Complete{},
+		ledger.NodeGone{Name: "n"},
+		Node(node("second", "9", "first boot", now, then.Add(time.Hour))),
+	} {
+		l.Apply(now, e)
+	}
+	safe("made again from a file of before the last boot, when nothing was in use", false)
+	l.Apply(now, Node(node("second", "10", "second boot", now, now.Add(time.Minute))))
+	safe("its kubelet has reported, and may have forgotten the mount", false)
+	l.Apply(now, Node(node("second", "11", "third boot", now, now.Add(time.Hour))))
+	safe("the machine has booted anew", true)
 }
 
 func TestNodeLease(t *testing.T) {

@@ -81,7 +81,8 @@ func (a *adopting) oldNode(ctx context.Context, i int) error {
 		ObjectMeta: metav1.ObjectMeta{Name: a.nodeOf(i), Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
 		Spec:       corev1.NodeSpec{Unschedulable: true}, // nobody would run what came
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, // as its kubelet writes it once the Node is there
+			LastHeartbeatTime: metav1.NewTime(now.Add(time.Minute)), LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
 		}}},
 	}
 	for v := i; v < a.volumes(); v += a.nodes {
