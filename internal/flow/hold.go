@@ -4,6 +4,7 @@ package flow
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -27,20 +28,24 @@ func readHold(v ledger.VolumeID) Request {
 // may have been imported under a name that the hold does not know, and a hold that is
 // made anew counts its transitions from the beginning. One without transitions has
 // nothing to lose.
-func beginDeleteHold(t Task) (Task, Move) {
+func (m *Memory) beginDeleteHold(t Task, now time.Time) (Task, Move) {
 	if t.Step.Hold.Transitions > 0 {
 		for _, k := range []Kind{Attachments, PersistentVolumes} {
 			t.Proofs = append(t.Proofs, Request{Do: ListObjects, Kind: k, Volume: t.Step.Volume})
 		}
 	}
-	return t.dropHold()
+	return m.dropHold(t, now)
 }
 
-func (t Task) dropHold() (Task, Move) {
+// dropHold sends the next list, or the deletion: no later than what the lists have shown is
+// believed, since a PersistentVolume that comes meanwhile makes no version of the hold.
+func (m *Memory) dropHold(t Task, now time.Time) (Task, Move) {
 	if len(t.Proofs) > 0 {
 		return t.send(t.Proofs[0])
 	}
-	return t.send(Request{Do: DropHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect})
+	return t.send(Request{
+		Do: DropHold, Volume: t.Step.Volume, Key: t.Step.Volume.String(), Version: t.Step.Expect, Until: now.Add(m.Outlast),
+	})
 }
 
 // holdBoots tells whether the API server has dropped the boot that a hold was written
@@ -55,12 +60,12 @@ func holdBoots(t Task, a Answer, s ledger.Snapshot) []ledger.Event {
 }
 
 // holdAnswered follows the write and the deletion of a hold.
-func holdAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
+func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
 	case t.Sent.Kind == Holds:
 		return t.reread(a)
 	case t.Sent.Do == ListObjects:
-		return forgottenAnswered(t, a)
+		return m.forgottenAnswered(t, a, now)
 	case t.Sent.Do == DropHold && (a.Result == Done || a.Result == NotFound):
 		return t.end(Finished, "", ledger.HoldDropped{Volume: t.Step.Volume, Version: t.Step.Expect})
 	case a.Result == Done:
@@ -74,7 +79,7 @@ func holdAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 // forgottenAnswered follows a list that must show no PersistentVolume of the volume
 // that a hold counts transitions for, and no VolumeAttachment under a name that the
 // volume leads to.
-func forgottenAnswered(t Task, a Answer) (Task, Move) {
+func (m *Memory) forgottenAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	if a.Result != Done {
 		return t.fail(a)
 	}
@@ -92,5 +97,5 @@ func forgottenAnswered(t Task, a Answer) (Task, Move) {
 		}
 	}
 	t.Proofs = t.Proofs[1:]
-	return t.dropHold()
+	return m.dropHold(t, now)
 }

@@ -92,3 +92,14 @@ func TestHoldBoots(t *testing.T) {
 		})
 	}
 }
+
+// The deletion of a hold is not carried out later than what was listed before it is
+// believed.
+func TestHoldIsNotDeletedLate(t *testing.T) {
+	p := newPlayer()
+	step := arbiter.Step{Do: arbiter.DeleteHold, Volume: disk, Expect: "3", Hold: ledger.Hold{Transitions: 2}}
+	p.play(t, Do(step), replies(Done), replies(Done), replies(Done))
+	if sent := p.last.Sent; sent.Do != DropHold || !sent.Until.Equal(p.now.Add(outlast)) {
+		t.Errorf("%s until %s, want %s until %s", sent.Do, sent.Until, DropHold, p.now.Add(outlast))
+	}
+}

@@ -129,7 +129,7 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	case arbiter.WriteHold:
 		return t.send(putHold(t.Step))
 	case arbiter.DeleteHold:
-		return beginDeleteHold(t)
+		return m.beginDeleteHold(t, now)
 	case arbiter.CreateAttachment:
 		return beginCreate(t, s)
 	case arbiter.FindAttachment:
@@ -162,7 +162,7 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 	case 0:
 		return m.ticketAnswered(t, a, s, now)
 	case arbiter.WriteHold, arbiter.DeleteHold:
-		return holdAnswered(t, a, s)
+		return m.holdAnswered(t, a, s, now)
 	case arbiter.CreateAttachment, arbiter.FindAttachment:
 		return m.createAnswered(t, a, now)
 	case arbiter.Report, arbiter.Unreport:
