@@ -103,6 +103,9 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	if f, found := p.volume.Hold.Fence(place.Node); found && f.Rule != "" {
 		return // first the hold says that the rule has ended
 	}
+	if p.forgetsDoubt(place) {
+		return // first the hold says that its kubelet may have forgotten it
+	}
 	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
 		return // first the hold names this Node and its boot: see Doubted
 	}
@@ -111,6 +114,20 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
 	}
 	p.add(step)
+}
+
+// forgetsDoubt says whether the next leader would not know that a volume is doubted at a
+// node: the hold is to say so, has room for that, and does not say it yet.
+func (p *planner) forgetsDoubt(place *ledger.NodeVolume) bool {
+	h := hold(p.volume)
+	if p.snapshot.DropsHoldBoots() {
+		return false // an older definition may drop that, too
+	}
+	if _, says := h.Fence(place.Node); says || len(h.Fences) >= maxFences || !p.snapshot.Node(place.Node).Doubts(p.volume.ID) {
+		return false
+	}
+	_, needed := p.fence(h, place)
+	return needed
 }
 
 // namesNode says whether a hold names the holder's Node and its boot, as far as the

@@ -63,6 +63,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	// in between, and its clock runs on.
 	l.list(now, t, s.Name, reported, func(p *NodeVolume) *bool { return &p.Reported })
 	l.list(now, t, s.Name, inUse, func(p *NodeVolume) *bool { return &p.InUse })
+	if known {
+		l.doubtTakenOut(now, t, s.Name, reported, inUse)
+	}
 	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
 	if s.Reporting {
 		// A new object of an old name says nothing about use until its own

@@ -12,8 +12,8 @@ import (
 // volumesAttached does not name it (pkg/kubelet/volumemanager/reconciler,
 // reconstruct_common.go), and then says that it is not in use as long as it runs.
 // That may have happened where a Node was made again by the same boot, since its
-// volumesAttached begins empty, and where the volume was taken out by force. So the
-// volume counts as in use, until one of these:
+// volumesAttached begins empty, and where the volume was taken out by force, or by
+// somebody else than Moorage. So the volume counts as in use, until one of these:
 //   - the machine has booted anew, which ends all mounts;
 //   - the attachment is gone: what it let mount can't be written to any more. Not so
 //     where the attacher may have left the volume attached (NodeVolume.Left). Of a
@@ -129,6 +129,27 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		}
 	}
 	l.doubtAll(now, t, n.Name, list)
+}
+
+// doubtTakenOut begins to doubt what a new state of a Node does not name as attached any
+// more, though it may be in use there. What this process takes out by the kubelet's word is
+// not in use then, and all else is taken out by others, or by force. Both lists are sorted
+// and taken in, but what is missing from them still counts.
+func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, inUse []VolumeID) {
+	rec := l.facts.nodes.get(n)
+	if rec.reported == len(reported) {
+		return
+	}
+	var list []doubt
+	for _, v := range rec.At() {
+		p := l.facts.volumes.get(v).NodeVolume(n)
+		if _, still := slices.BinarySearchFunc(reported, v, VolumeID.Compare); still || !p.Reported || !p.InUse || !p.MayBeMounted() {
+			continue
+		}
+		_, listed := slices.BinarySearchFunc(inUse, v, VolumeID.Compare)
+		list = append(list, doubt{volume: v, boot: rec.boot, listed: listed})
+	}
+	l.doubtAll(now, t, n, list)
 }
 
 // withDoubted adds the volumes in doubt to a new list of what the node has in use, which

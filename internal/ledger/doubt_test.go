@@ -335,3 +335,50 @@ func TestDoubtsOfSeveralVolumes(t *testing.T) {
 		}
 	}
 }
+
+// What others take out of volumesAttached is doubted where it is attached and may be in
+// use, until the machine boots: not what this process takes out by the kubelet's word, nor
+// what is said of another Node object.
+func TestTakenOutByOthersIsDoubted(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	in := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true, Reported: []VolumeID{v}, InUse: []VolumeID{v}}
+	for name, test := range map[string]struct {
+		before []Event
+		change func(was, is *NodeState)
+		want   bool
+	}{
+		"in use":                        {nil, func(_, is *NodeState) { is.Reported = nil }, true},
+		"in use until then":             {nil, func(_, is *NodeState) { is.Reported, is.InUse = nil, nil }, true},
+		"in use from then on":           {nil, func(was, is *NodeState) { was.InUse, is.Reported = nil, nil }, true},
+		"another is in its place":       {nil, func(_, is *NodeState) { is.Reported = []VolumeID{{"d", "other"}} }, true},
+		"another is taken out":          {nil, func(was, _ *NodeState) { was.Reported = []VolumeID{v, {"d", "other"}} }, false},
+		"never in, as another goes":     {nil, func(was, is *NodeState) { was.Reported, is.Reported = []VolumeID{{"d", "other"}}, nil }, false},
+		"not in use":                    {nil, func(was, is *NodeState) { is.Reported, was.InUse, is.InUse = nil, nil, nil }, false},
+		"still named":                   {nil, func(_, is *NodeState) { is.InUse = nil }, false},
+		"not attached":                  {[]Event{AttachmentGone{Name: AttachmentName(v, "n")}}, func(_, is *NodeState) { is.Reported = nil }, false},
+		"left attached":                 {[]Event{HoldSeen{Volume: v, Hold: Hold{Version: "1", Node: "n", Stays: true}}, AttachmentGone{Name: AttachmentName(v, "n")}}, func(_, is *NodeState) { is.Reported = nil }, true},
+		"this process has taken it out": {[]Event{Unreported{Volume: v, Node: "n", UID: "a", Version: "1"}}, func(_, is *NodeState) { is.Reported, is.InUse = nil, nil }, false},
+		"another Node, after a boot":    {nil, func(_, is *NodeState) { is.Reported, is.InUse, is.UID, is.BootID = nil, nil, "w", "c" }, false},
+	} {
+		was, is := in, in
+		is.Version = "2"
+		test.change(&was, &is)
+		l := New()
+		attachment := proofAttachment(v, "n", "a", "1")
+		attachment.UID = "a"
+		for _, e := range slices.Concat([]Event{was, attachment}, test.before, []Event{is}) {
+			l.Apply(now, e)
+		}
+		is.Version, is.InUse = "3", nil
+		l.Apply(now, is)
+		p := atNode(l, v, "n")
+		if got := l.Snapshot().Node("n").Doubts(v); got != test.want || (p != nil && p.InUse) != test.want {
+			t.Errorf("%s: doubted %t, %+v", name, got, p)
+		}
+		is.Version, is.BootID = "4", "d"
+		l.Apply(now, is)
+		if l.Snapshot().Node("n").Doubts(v) {
+			t.Errorf("%s: it is doubted after a boot", name)
+		}
+	}
+}

@@ -383,6 +383,12 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 		n.notReady, n.sawFail = now, n.exists && n.state.Ready == ReadyTrue
 	}
 	w.doubtAfter(n, e)
+	for k, p := range w.places {
+		if _, doubted := n.doubts[k.v]; same && k.n == e.Name && n.reported[k.v] && !slices.Contains(e.Reported, k.v) && !doubted &&
+			(n.inUse[k.v] || slices.Contains(e.InUse, k.v)) && (hasOwn(p) || p.left || p.held) {
+			n.doubts[k.v] = doubt{volume: k.v, listed: slices.Contains(e.InUse, k.v)}
+		}
+	}
 	n.reported = map[VolumeID]bool{}
 	for _, v := range e.Reported {
 		n.reported[v] = true
