@@ -27,14 +27,14 @@ import (
 
 type testContext = ktesting.TContext
 
-// startMoorage puts the CRDs there and grants tickets from then on, until the
-// benchmark ends.
-func startMoorage(tCtx testContext) error {
+// startMoorage puts the CRDs there, and grants tickets from then on, if it is to, until
+// the benchmark ends.
+func startMoorage(tCtx testContext, grants bool) error {
 	manifest, err := manifests.FS.ReadFile("crds.yaml")
 	if err != nil {
 		return err
 	}
-	if err := crds.Put(tCtx, tCtx.RESTConfig(), manifest); err != nil {
+	if err := crds.Put(tCtx, tCtx.RESTConfig(), manifest); err != nil || !grants {
 		return err
 	}
 	ctx, cancel := context.WithCancel(tCtx)
