@@ -256,3 +256,51 @@ func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
 		t.Errorf("planned %+v, looked at again at %s", p.plan.Steps, p.plan.Recheck)
 	}
 }
+
+// What a hold says of volumes that were taken by force stays in Cooperative mode as long as
+// that boot may last: nothing new is said there, and what another controller attaches and
+// reports does not show that nothing was taken. Also of a volume that Moorage leaves.
+func TestFencesBesideAnother(t *testing.T) {
+	id := ledger.VolumeID{Driver: "d", Handle: "h"}
+	doubted := ledger.Fence{Node: "well", NodeUID: "w", BootID: "b", Attachment: "a", InUse: true}
+	taken := doubted
+	taken.Rule = AfterPodGone
+	said := func(boot string) ledger.Event {
+		return ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, BootID: boot, Reported: []ledger.VolumeID{id}}
+	}
+	attached := ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}
+	guest := ledger.Pod{UID: "g", Version: "1", Namespace: "shop", Name: "g", Node: "well", OptedOut: true, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
+	many := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: id, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
+	for name, test := range map[string]struct {
+		was   []ledger.Fence
+		facts []ledger.Event
+		want  int
+		write bool // what a hold that Moorage leaves says is another thing by now
+	}{
+		"the same boot":                    {[]ledger.Fence{doubted}, []ledger.Event{said("b")}, 1, false},
+		"the same boot, left":              {[]ledger.Fence{doubted}, []ledger.Event{said("b"), guest}, 1, false},
+		"the same boot, left and shared":   {[]ledger.Fence{doubted}, []ledger.Event{said("b"), guest, many}, 1, false},
+		"taken, and attached by the other": {[]ledger.Fence{taken}, []ledger.Event{said("b"), attached}, 1, true},
+		"another boot":                     {[]ledger.Fence{doubted}, []ledger.Event{said("c")}, 0, true},
+		"another boot, left":               {[]ledger.Fence{doubted}, []ledger.Event{said("c"), guest}, 0, true},
+		"another boot, left and shared":    {[]ledger.Fence{doubted}, []ledger.Event{said("c"), guest, many}, 0, true},
+		"nothing was said":                 {nil, []ledger.Event{said("b"), attached}, 0, false},
+		"nothing was said, left":           {nil, []ledger.Event{said("b"), attached, guest}, 0, false},
+	} {
+		hold := ledger.Hold{State: ledger.HoldFree, Transitions: 1, PVs: []string{"pv"}, Fences: test.was}
+		s, v, _ := concerned(t, "", "", hold, func(l *ledger.Ledger) {
+			for _, e := range test.facts {
+				l.Apply(auditTime, e)
+			}
+		})
+		p := Arbiter{Cooperative: true}.planner(s, v, auditTime)
+		got := p.fences(*v.Hold, *v.Hold)
+		if len(got) != test.want || test.want == 1 && got[0] != doubted {
+			t.Errorf("%s: %+v", name, got)
+		}
+		p.leave()
+		if wrote := len(p.plan.Steps) == 1; wrote != test.write || wrote && (p.plan.Steps[0].Do != WriteHold || len(p.plan.Steps[0].Hold.Fences) != test.want) {
+			t.Errorf("%s: left with %+v", name, p.plan.Steps)
+		}
+	}
+}

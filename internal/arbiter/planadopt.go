@@ -44,16 +44,22 @@ func (p *planner) outsider(u ledger.User) bool {
 }
 
 // leave plans the end of what was written for a volume while it was adopted: the hold
-// names no node any more, and goes with the volume.
+// names no node any more, and goes with the volume. What it says of volumes that were taken
+// by force stays, as long as it may be true.
 func (p *planner) leave() {
 	was := hold(p.volume)
 	switch {
 	case p.forgotten():
 		p.add(Step{Do: DeleteHold, Hold: was, Expect: was.Version})
 	case !p.exclusive:
-		p.writeNote(was, p.emptyNote(was))
-	case was.Node != "":
-		p.hold = ledger.Hold{Version: was.Version, Transitions: was.Transitions, PVs: p.names(), State: ledger.HoldFree}
-		p.writeHold()
+		note := p.emptyNote(was)
+		note.Fences = p.fences(was, note)
+		p.writeNote(was, note)
+	case was.Node != "" || len(was.Fences) > 0:
+		p.hold = p.emptyNote(was)
+		p.hold.State, p.hold.Fences = ledger.HoldFree, p.fences(was, p.hold)
+		if !sameHold(was, p.hold) {
+			p.writeHold()
+		}
 	}
 }

@@ -45,9 +45,6 @@ func outageOf(f ledger.Fence) ledger.Force {
 // fences is what the hold is to say of nodes from which the volume is taken by force,
 // given the hold otherwise.
 func (p *planner) fences(was, is ledger.Hold) []ledger.Fence {
-	if p.Cooperative { //mutant:no-fence
-		return nil // volumesAttached is another controller's
-	}
 	before := p.hold
 	p.hold = is
 	defer func() { p.hold = before }()
@@ -83,11 +80,12 @@ func (p *planner) fence(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence
 // from it by force: whether a mount of before may be there, as long as that boot of the
 // machine may last. Its kubelet does not tell: one that has restarted meanwhile never
 // counts such a mount. It matters when the volume is attached there anew. Where nothing
-// was taken before the rule ended, there is nothing to say.
+// was taken before the rule ended, there is nothing to say; in Cooperative mode nobody knows
+// that, since what is attached and reported there is another controller's doing.
 func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
 	sameBoot := n != nil && n.Exists && (n.BootID == "" || n.BootID == old.BootID) && (old.BootID != "" || n.UID == old.NodeUID)
-	untouched := place != nil && (place.Reported || place.HasOwn() && place.Own().UID == old.Attachment)
+	untouched := !p.Cooperative && place != nil && (place.Reported || place.HasOwn() && place.Own().UID == old.Attachment)
 	if !sameBoot || !old.InUse || old.Rule != "" && untouched {
 		return ledger.Fence{}, false
 	}
@@ -100,6 +98,10 @@ func (p *planner) mountOfBefore(old ledger.Fence, place *ledger.NodeVolume) (led
 func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), place.Own()
+	if p.Cooperative { //mutant:no-fence
+		// Volumes are another controller's to take. What was taken before stays taken.
+		return p.fenceKept(old, found, n, place)
+	}
 	switch rule := p.forced(place, va); {
 	case rule != "" && found && old.Rule == rule && old.Attachment == uidOf(va) && !outageOver(outageOf(old), n):
 		return p.withLease(old, n, place), true
@@ -108,7 +110,12 @@ func (p *planner) fenceNow(was ledger.Hold, place *ledger.NodeVolume) (ledger.Fe
 	case va != nil, n.Doubts(p.volume.ID) && (place.Left || place.Held && p.hold.Node == place.Node):
 		return p.doubtedFence(old, n, place, va)
 	}
-	// Detached: what the kubelet said last counts no more, until the volume comes back.
+	return p.fenceKept(old, found, n, place)
+}
+
+// fenceKept is what the hold goes on to say of an outage in which the volume was detached:
+// what the kubelet said last counts no more, until the volume comes back.
+func (p *planner) fenceKept(old ledger.Fence, found bool, n *ledger.Node, place *ledger.NodeVolume) (ledger.Fence, bool) {
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
 	return p.withLease(old, n, place), kept && p.exclusive && !p.wanted(place)
 }

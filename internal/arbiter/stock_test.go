@@ -31,6 +31,13 @@ func (s *script) cooperative(a args) {
 	s.beside()
 }
 
+// standalone has the attach/detach controller gone, and Moorage's lead anew without it.
+func (s *script) standalone(args) {
+	s.arb.Cooperative, s.arb.BeforeBind = false, false
+	s.stock, s.Judge.Cooperative = nil, false
+	s.cluster.restart()
+}
+
 // stockCommand stops the attach/detach controller, or starts it anew.
 func (s *script) stockCommand(a args) {
 	s.cluster.stock.down = a.flag("down")
