@@ -137,7 +137,7 @@ func TestSuperseded(t *testing.T) {
 		who    string
 	}{
 		"held here":                       {"well", ledger.Promise{}, nil, "", ""},
-		"held elsewhere":                  {"dead", ledger.Promise{}, []ledger.Event{other, at("dead")}, "dead", ""},
+		"held elsewhere":                  {"dead", ledger.Promise{}, []ledger.Event{other, at("dead")}, "dead", "other"},
 		"elsewhere, promised here":        {"dead", ledger.Promise{Node: "well", To: ledger.Requester{Ticket: true, UID: "m"}}, []ledger.Event{other, at("dead")}, "", ""},
 		"here, and promised elsewhere":    {"well", next, []ledger.Event{other, at("well")}, "", ""},
 		"elsewhere, where nobody is":      {"dead", ledger.Promise{}, []ledger.Event{ledger.NodeState{Name: "dead", UID: "x", Version: "3", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}}, "", ""},

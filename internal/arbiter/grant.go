@@ -88,14 +88,42 @@ func (p *planner) superseded(t *ledger.Ticket, name string) []Reason {
 		next := p.nextHold(*h)
 		lost = next.Node != t.Node && next.Next.Node != t.Node
 	}
-	if !p.exclusive || !p.required || !lost && !p.outranked(ledger.User{Ticket: t.ID}, t.Node) {
+	at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node)
+	if !p.exclusive || !p.required || !lost && at == "" {
 		return nil
 	}
-	reason := Reason{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: h.Next.Node, Who: h.Next.To}
-	if h.Next.Node == "" {
-		reason.Node = h.Node
+	if h.Next.Node != "" && h.Next.Node != t.Node {
+		at, who = h.Next.Node, h.Next.To
+	} else if lost {
+		at, who = h.Node, p.firstLiving(p.volume.NodeVolume(h.Node))
 	}
-	return []Reason{reason}
+	return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
+}
+
+// firstLiving is the first by name of those who live at a node, so that every controller
+// names the same; zero: nobody does.
+func (p *planner) firstLiving(place *ledger.NodeVolume) (first ledger.Requester) {
+	if place == nil {
+		return first
+	}
+	for _, u := range place.Users {
+		if who := requester(p.snapshot, u); standingOf(p.snapshot, u) == living && (first.IsZero() || compareRequesters(who, first) < 0) {
+			first = who
+		}
+	}
+	return first
+}
+
+// firstOutranker is who ranks first of those to whom a user must yield, and where that is;
+// empty: it need not yield.
+func (p *planner) firstOutranker(u ledger.User, n ledger.NodeName) (at ledger.NodeName, who ledger.Requester) {
+	var first Request
+	for node, r := range p.outrankers(u, n) {
+		if at == "" || CompareRequests(r, first) < 0 {
+			at, first = node, r
+		}
+	}
+	return at, first.Who
 }
 
 // contested says whether somebody asks elsewhere for an exclusive volume that

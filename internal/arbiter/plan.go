@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -236,32 +237,51 @@ func (p *planner) isGrantee(u ledger.User) bool {
 	return st == living || st == asking && p.namedInHold(u)
 }
 
-// outranked says whether a user must yield to somebody at another node: not to those whom
-// Grant passes over (view.others, view.blocks), at a fenced node, or bound to a node where
-// they merely wait for others who have the volume; and to nobody where a live migration
-// has the volume beside them.
+// outranked says whether a user must yield to somebody at another node.
 func (p *planner) outranked(u ledger.User, n ledger.NodeName) bool {
-	t := p.snapshot.Ticket(u.Ticket)
-	if t == nil || !t.Type.Yields() || !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
-		return false
-	}
-	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: requestOf(p.snapshot, u), node: n, now: p.now}
-	has := w.has(p.volume)
-	for i := range p.volume.NodeVolumes {
-		place := &p.volume.NodeVolumes[i]
-		if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
-			continue
-		}
-		for _, other := range place.Users {
-			if other.Pod != "" && has != "" && place.Node != has && !p.migratesTo(place) {
-				continue
-			}
-			if (standingOf(p.snapshot, other) == living || p.isGrantee(other)) && yields(p.snapshot, u, requestOf(p.snapshot, other)) {
-				return true
-			}
-		}
+	for range p.outrankers(u, n) {
+		return true
 	}
 	return false
+}
+
+// outrankers are those at other nodes to whom a user must yield: not those whom Grant
+// passes over (view.others, view.blocks), at a fenced node, or bound to a node where they
+// merely wait for others who have the volume and need not yield to them; and nobody where a
+// live migration has the volume beside the user.
+func (p *planner) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.NodeName, Request] {
+	return func(yield func(ledger.NodeName, Request) bool) {
+		t := p.snapshot.Ticket(u.Ticket)
+		if t == nil || !t.Type.Yields() || !p.exclusive || p.migratesTo(p.volume.NodeVolume(n)) {
+			return
+		}
+		for i := range p.volume.NodeVolumes {
+			place := &p.volume.NodeVolumes[i]
+			if place.Node == n || fenced(p.snapshot, p.volume, place.Node, p.now) {
+				continue
+			}
+			for _, other := range place.Users {
+				r := requestOf(p.snapshot, other)
+				if (standingOf(p.snapshot, other) != living && !p.isGrantee(other)) || !yields(p.snapshot, u, r) || p.waits(other, place) {
+					continue
+				}
+				if !yield(place.Node, r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// waits says whether a pod is bound to a node where it merely waits for others who have the
+// volume at another one.
+func (p *planner) waits(u ledger.User, place *ledger.NodeVolume) bool {
+	if u.Pod == "" || p.migratesTo(place) {
+		return false
+	}
+	w := view{arbiter: p.Arbiter, snapshot: p.snapshot, request: requestOf(p.snapshot, u), node: place.Node, now: p.now}
+	has := w.has(p.volume)
+	return has != "" && has != place.Node
 }
 
 // namedInHold says whether the hold as written gives the volume to a user. A ticket

@@ -70,13 +70,11 @@ func (p *planner) askToStay(place *ledger.NodeVolume) {
 
 // someone names who wants the volume at a node, for people.
 func (p *planner) someone(place *ledger.NodeVolume) string {
-	for _, u := range place.Users {
-		if standingOf(p.snapshot, u) == living {
-			who := requester(p.snapshot, u)
-			return who.Namespace + "/" + who.Name
-		}
+	who := p.firstLiving(place)
+	if who.IsZero() {
+		return ""
 	}
-	return ""
+	return who.Namespace + "/" + who.Name
 }
 
 // attachAbandoned attaches a volume that was left at a node where nobody wants it any
