@@ -39,7 +39,8 @@ type Detail struct {
 // Plan is a drain plan.
 type Plan struct {
 	Answer string `json:"answer"`
-	// Waits: a pod would wait, or the node is not ready.
+	// Waits: something known or unseen stands in the way of a drain, as for the exit code of
+	// drain-plan.
 	Waits bool   `json:"waits"`
 	Text  string `json:"text"`
 }
@@ -198,7 +199,7 @@ func (d *details) node(ctx context.Context, name string) (Detail, error) {
 	if err := screen.DrainPlan(&text, screen.Style{}, plan, d.world.Now); err != nil {
 		return out, err
 	}
-	out.Plan = &Plan{Answer: plan.Answer, Waits: plan.Waits > 0 || plan.Dead, Text: text.String()}
+	out.Plan = &Plan{Answer: plan.Answer, Waits: !plan.Clear(), Text: text.String()}
 	out.Commands = append(out.Commands, commands("drain-plan "+name, name)...)
 	return out, nil
 }
