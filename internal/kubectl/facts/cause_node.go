@@ -51,7 +51,7 @@ func (w *World) evictedIn(p *corev1.Pod, n *corev1.Node) (string, bool) {
 		}
 		end := w.notReadySince(ledger.NodeName(n.Name)).Add(time.Duration(*t.TolerationSeconds) * time.Second)
 		if left := end.Sub(w.Now); left > 0 {
-			return "in " + left.Round(time.Second).String(), true
+			return "in " + told(left).String(), true
 		}
 		return "any moment", true
 	}
@@ -97,7 +97,7 @@ func (w *World) terminatingCause(p *corev1.Pod) *Cause {
 		return nil // its kubelet ends it
 	case p.DeletionTimestamp.After(w.Now):
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: it may still end by itself, its grace period is over in %s",
-			p.Name, name, p.DeletionTimestamp.Sub(w.Now).Round(time.Second))
+			p.Name, name, told(p.DeletionTimestamp.Sub(w.Now)))
 		c.Do = "Wait for the node, and see why it is not ready: kubectl describe node " + name
 	case !w.blocksAnything(p):
 		c.Message = fmt.Sprintf("%s is Terminating on %s, which is not ready: no kubelet ends it. Nothing waits for it: it has no volume to be taken away, and its controller does not wait for its end", p.Name, name)
@@ -162,10 +162,10 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 	switch {
 	case outOfService(n) && lives && w.moorageDetaches():
 		return fmt.Sprintf("%s has the taint %s, and its kubelet lives%s: power the machine off, or, if it is to stay, remove the taint: %s",
-			n.Name, corev1.TaintNodeOutOfService, w.renewedAgo(ledger.NodeName(n.Name)), untaint(n.Name))
+			n.Name, corev1.TaintNodeOutOfService, w.byLease(ledger.NodeName(n.Name)), untaint(n.Name))
 	case lives:
 		return fmt.Sprintf("%s is not ready, and its kubelet lives%s: it still ends pods and unmounts. Don't taint the node. See why it is not ready: kubectl describe node %s",
-			n.Name, w.renewedAgo(ledger.NodeName(n.Name)), n.Name)
+			n.Name, w.byLease(ledger.NodeName(n.Name)), n.Name)
 	}
 	if c := w.detacherDown(); c != nil {
 		return "First have moorage-controller run, without which nothing is detached, whatever the node has. " + c.Do

@@ -41,14 +41,14 @@ func (w *World) unreachable(r arbiter.Reason) (message string, until time.Time) 
 	node := w.nodes[r.Node]
 	switch left, timed := arbiter.ForcedIn(words); {
 	case node != nil && w.moorageDetaches() && w.kubeletLives(node):
-		return whatIsThere(r) + fmt.Sprintf(". Its kubelet lives%s, and nothing is detached by force while it does", w.renewedAgo(r.Node)), time.Time{}
+		return whatIsThere(r) + fmt.Sprintf(". Its kubelet lives%s, and nothing is detached by force while it does", w.byLease(r.Node)), time.Time{}
 	case w.detacherDown() != nil:
 		return whatIsThere(r) + ". Nobody detaches it meanwhile", time.Time{}
 	case r.Seconds < 0:
 		return r.Message(), time.Time{} // by the policy as it is now, no time forces
 	case timed:
 		until = w.written(r.Volume).Add(left)
-		r.Seconds = int64(until.Sub(w.Now).Round(time.Second) / time.Second)
+		r.Seconds = int64(told(until.Sub(w.Now)) / time.Second)
 		if r.Seconds <= 0 {
 			return whatIsThere(r) + ". The time after which it is detached by force is over", until
 		}
@@ -70,14 +70,20 @@ func whatIsThere(r arbiter.Reason) string {
 	return first
 }
 
-// renewedAgo says when a node's kubelet renewed its Lease last; empty where that can't be seen.
-func (w *World) renewedAgo(name ledger.NodeName) string {
-	l := w.nodeLeases[string(name)]
-	if l == nil {
+// byLease says by what it is known that a node's kubelet lives; empty where that is its own word.
+func (w *World) byLease(name ledger.NodeName) string {
+	if w.nodeLeases[string(name)] == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (it renewed its Lease %s ago)", max(0, w.Now.Sub(kubeletRenewedAt(l))).Round(time.Second))
+	return " (it renews its Lease)"
 }
+
+// tellStep is in what steps a time that is left is told: an answer that is watched is printed
+// again whenever it changes.
+const tellStep = 10 * time.Second
+
+// told rounds a time that is left up.
+func told(left time.Duration) time.Duration { return (left + tellStep - 1).Truncate(tellStep) }
 
 // givesUp says whether the volumes of a node that is not ready are taken away from it as it
 // is: it is out of service, and whoever detaches runs and takes that for true.
