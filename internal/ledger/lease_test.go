@@ -104,6 +104,22 @@ func TestSilenceBeforeUnknown(t *testing.T) {
 	}
 }
 
+// The taint of a node counts from when it was seen first, of this Node object.
+func TestSinceWhenOutOfService(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	l := New()
+	for i, step := range []struct {
+		uid     string
+		tainted bool
+		want    int // -1: it is not
+	}{{"u", false, -1}, {"u", true, 1}, {"u", true, 1}, {"u", false, -1}, {"u", true, 4}, {"w", true, 5}, {"w", true, 5}, {"x", false, -1}} {
+		l.Apply(at(i), NodeState{Name: "n", UID: step.uid, Version: string(rune('1' + i)), Ready: ReadyUnknown, OutOfService: step.tainted})
+		if got := l.Snapshot().Node("n").OutOfServiceAt; got.IsZero() != (step.want < 0) || step.want >= 0 && !got.Equal(at(step.want)) {
+			t.Errorf("state %d: out of service since %s", i, got)
+		}
+	}
+}
+
 // That a kubelet has said that its node is not Ready is heard once: what others write of the
 // node afterwards is no word of the kubelet's.
 func TestNotReadyIsHeardOnce(t *testing.T) {

@@ -177,7 +177,7 @@ func TestVolumesCanBeRead(t *testing.T) {
 // Who asks is read by kind, namespace and name, and nobody is told from somebody.
 func TestRequestersCanBeRead(t *testing.T) {
 	pod, ticket := Requester{Namespace: "ns", Name: "a", UID: "u"}, Requester{Ticket: true, Namespace: "ns", Name: "a", UID: "u"}
-	if pod.String() == ticket.String() || !strings.Contains(pod.String(), "ns/a") || !strings.Contains(ticket.String(), "ns/a") {
+	if !strings.HasPrefix(pod.String(), "pod ") || !strings.HasPrefix(ticket.String(), "ticket ") || !strings.HasSuffix(pod.String(), "ns/a") || !strings.HasSuffix(ticket.String(), "ns/a") {
 		t.Errorf("%q, %q", pod, ticket)
 	}
 	if pod.IsZero() || ticket.IsZero() || !(Requester{}).IsZero() {
@@ -318,7 +318,7 @@ func TestAttachFailed(t *testing.T) {
 		"being deleted":                 {func(a *Attachment) { a.Deleting = true }, false},
 		"refused, and is being deleted": {func(a *Attachment) { a.AttachError, a.Deleting = refused, true }, true},
 	} {
-		l, a := New(), Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "disk", Node: "n", Inline: v}
+		l, a := New(), Attachment{Name: AttachmentName(v, "n"), UID: proofUID("a"), Version: "1", Driver: "disk", Node: "n", Inline: v}
 		test.change(&a)
 		l.Apply(start, a)
 		if got := atNode(l, v, "n").AttachFailed(); got != test.want {

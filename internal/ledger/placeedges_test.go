@@ -250,6 +250,9 @@ func TestOnlyAsked(t *testing.T) {
 		if p := s.Volume(v).NodeVolume("n"); s.Node("n").Driver("disk").OnlyAsked != test.want || p != nil && p.OnlyAsked != (test.want > 0) {
 			t.Errorf("%s: %d, %+v", name, s.Node("n").Driver("disk").OnlyAsked, p)
 		}
+		if taken, takes := s.Node("n").Driver("disk").Taken(), s.Volume(v).NodeVolume("n").TakesSlot(); taken != int32(count(takes)) {
+			t.Errorf("%s: %d slots are taken, and it takes one: %t", name, taken, takes)
+		}
 	}
 }
 

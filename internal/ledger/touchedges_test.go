@@ -52,6 +52,8 @@ func TestWhatEventsTouch(t *testing.T) {
 	asks := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "q", Node: "n", Volumes: []TicketVolume{{Claim: "data"}}}
 	granted := asks
 	granted.Version, granted.Phase = "2", TicketGranted
+	ofPod := asks
+	ofPod.ID.Name = "q"
 	written := asks
 	written.Version = "2"
 	is := func(*PersistentVolume) {}
@@ -97,6 +99,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a pod as before":                   {bound, Pod{UID: "p", Version: "2", Namespace: "ns", Name: "p", Node: "n", Volumes: pod.Volumes}, "h"},
 		"a pod that leaves":                 {bound, Pod{UID: "p", Version: "2", Namespace: "ns", Name: "p", Node: "n", Phase: PodTerminating, Volumes: pod.Volumes}, "h"},
 		"a pod that is gone":                {bound, PodGone{"p"}, "@n h"},
+		"a pod that is gone with a ticket":  {[]Event{pv("1", is), claim, Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q"}, ofPod}, PodGone{"q"}, "#q"},
 		"a pod that was never there":        {bound, PodGone{"q"}, ""},
 		"a pod that is not bound":           {[]Event{pv("1", is), claim}, Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Volumes: pod.Volumes}, ""},
 		"a ticket":                          {[]Event{pv("1", is), claim}, asks, "#t @n h"},
@@ -113,6 +116,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		"an attachment":                     {[]Event{proofNode("n", "1")}, proofAttachment(v, "n", "a", "1"), "@n h"},
 		"an attachment that changes":        {[]Event{proofNode("n", "1"), proofAttachment(v, "n", "a", "1")}, proofAttachment(v, "n", "a", "2"), "h"},
 		"an attachment that is gone":        {[]Event{proofNode("n", "1"), proofAttachment(v, "n", "a", "1")}, AttachmentGone{AttachmentName(v, "n")}, "@n h"},
+		"an attachment placed by its name":  {append(bound, HoldSeen{VolumeID{"disk", "unknown"}, Hold{Version: "1", Node: "n"}}), forUnknown, "@n unknown"},
 		"an attachment of an unknown disk":  {append(bound, Complete{}), forUnknown, unknownSource("disk", forUnknown.Name).Handle + " @n"},
 		"a node":                            {bound, node(same), "@n h"},
 		"a node as before":                  {append(bound, proofNode("n", "1")), node(same), ""},

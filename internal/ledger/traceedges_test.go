@@ -39,6 +39,9 @@ func TestDryRuns(t *testing.T) {
 	if c := d.Clone(); c.Granted != d.Granted {
 		t.Errorf("the copy is %+v", c)
 	}
+	if s := New().Snapshot(); s.Delta() != nil || s.With(&d).Delta() != &d {
+		t.Error("a snapshot has another dry run than it was given")
+	}
 	var none *Delta
 	if !none.Empty() || none.Clone() != nil {
 		t.Error("none is something")
@@ -92,6 +95,7 @@ func TestTraces(t *testing.T) {
 		"booted, not said, and made again": {[]Event{attached, node("1", "u", "b", uses), node("2", "v", "c", unreporting), node("3", "w", "c", unreporting)}, NodeTrace{LastBoot: "c", Rebooted: true}},
 		"by force, in a boot nobody said":  {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
 		"by force, and then a new boot":    {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced, node("3", "v", "c", is)}, NodeTrace{LastBoot: "c"}},
+		"by force, then the boot is said":  {[]Event{attached, node("1", "u", "b", is), node("2", "v", "", uses), forced, node("3", "v", "b", uses)}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
 		"taken in a boot that nobody said": {[]Event{attached, node("1", "u", "b", is), taken, FencesInDoubt{}, node("2", "u", "b", is)}, NodeTrace{LastBoot: "b", Doubted: true}},
 		"taken, and it has not said":       {[]Event{attached, node("1", "u", "b", unreporting), taken, FencesInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true, Listed: true}},
 		"taken, and it says none is used":  {[]Event{attached, node("1", "u", "b", is), taken, FencesInDoubt{}}, NodeTrace{LastBoot: "b", Doubted: true}},
