@@ -397,7 +397,7 @@ func TestWanted(t *testing.T) {
 }
 
 // To whom a ticket that yields gives way: to who has the volume at another node, or may get
-// it; not at its own node, at a fenced one, or where pods merely wait for those who have it,
+// it, also where another ticket that yields has it; not at its own node or at a fenced one,
 // and to nobody where a live migration has the volume beside them.
 func TestOutranked(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
@@ -419,7 +419,7 @@ func TestOutranked(t *testing.T) {
 		"by one that asks":                   {ledger.TypeBackup, "well", []ledger.Event{asksAt("a", ledger.TypeManual, "dead")}, false},
 		"by one that yields, too":            {ledger.TypeBackup, "well", []ledger.Event{asksAt("a", ledger.TypeBackup, "dead", grantedNow)}, false},
 		"a migration comes to its node":      {ledger.TypeBackup, "", []ledger.Event{migrate, asksAt("a", ledger.TypeLiveMigration, "well", grantedNow), at("dead")}, false},
-		"by a pod that waits, others have":   {ledger.TypeBackup, "third", []ledger.Event{kept, at("dead")}, false},
+		"by a pod, one that yields has it":   {ledger.TypeBackup, "third", []ledger.Event{kept, at("dead")}, true},
 		"by a pod where others have it":      {ledger.TypeBackup, "third", []ledger.Event{kept, at("third")}, true},
 		"by a ticket, others have it":        {ledger.TypeBackup, "third", []ledger.Event{kept, asksAt("a", ledger.TypeManual, "dead", grantedNow)}, true},
 		"by a pod where a migration goes to": {ledger.TypeBackup, "third", []ledger.Event{migrate, kept, asksAt("a", ledger.TypeLiveMigration, "dead", grantedNow), at("dead")}, true},
