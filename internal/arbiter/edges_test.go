@@ -25,6 +25,9 @@ func TestSecondsLeft(t *testing.T) {
 		{forcing{Rule: AfterPodGone, Left: 5*time.Second + 1, Step: time.Second}, 6},
 		{forcing{Rule: AfterPodGone, Left: 61 * time.Second, Step: time.Minute}, 120},
 		{forcing{Rule: AfterPodGone, Left: time.Minute, Step: time.Minute}, 60},
+		{forcing{Rule: AfterPodGone, Left: 5 * time.Second, Step: 30 * time.Second, Limit: 5 * time.Second}, 5},
+		{forcing{Rule: AfterPodGone, Left: 31 * time.Second, Step: 30 * time.Second, Limit: 50 * time.Second}, 50},
+		{forcing{Rule: AfterPodGone, Left: time.Second, Step: 30 * time.Second, Limit: time.Millisecond}, 1},
 	} {
 		if got := secondsLeft(test.forcing); got != test.want {
 			t.Errorf("%+v: %d, want %d", test.forcing, got, test.want)

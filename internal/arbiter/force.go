@@ -24,11 +24,11 @@ const (
 	minForceStep = 30 * time.Second
 )
 
-// outOfServiceGrace is for how long the Lease of a node with the out-of-service
-// taint must stand still where the node's condition Ready is a kubelet's word: the
-// time after which the node controller itself calls a node Unknown
+// leaseGrace is for how long the Lease of a node must stand still, whatever the rule, where
+// its condition Ready is a kubelet's word, or the kubelet was heard since it is not Ready:
+// the time after which the node controller itself calls a node Unknown
 // (kube-controller-manager, --node-monitor-grace-period).
-const outOfServiceGrace = 50 * time.Second
+const leaseGrace = 50 * time.Second
 
 // minWait is how soon a rule's time is looked at again at the earliest, where how
 // much of it is over depends on when the Lease was last read.
@@ -91,7 +91,7 @@ func fenced(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.
 // outOfService is the rule of the out-of-service taint, of a node that is not Ready.
 // Somebody vouches for it that
 // nothing runs at the node; a kubelet that writes after that says otherwise, until
-// its Lease has stood still for outOfServiceGrace.
+// its Lease has stood still for leaseGrace.
 func outOfService(n *ledger.Node, now time.Time) forcing {
 	if !n.Exists || !n.OutOfService {
 		return forcing{}
@@ -101,7 +101,7 @@ func outOfService(n *ledger.Node, now time.Time) forcing {
 	}
 	quiet := silenceOf(n, now)
 	quiet.since = later(quiet.since, n.OutOfServiceAt)
-	return timing{OutOfService, outOfServiceGrace, quiet, false}.run(nil, n, now)
+	return timing{OutOfService, leaseGrace, quiet, false}.run(nil, n, now)
 }
 
 // podGone is the rule of a NodeVolume that nobody uses any more, at a node that is not

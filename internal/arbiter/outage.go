@@ -11,9 +11,10 @@ import (
 // silence is a time in which nothing was heard of the kubelet of a node that is not
 // Ready.
 type silence struct {
-	since time.Time // when this process saw it begin, or came to see it
-	until time.Time // up to when that is known
-	whole bool      // this process has seen it begin
+	since time.Time     // when this process saw it begin, or came to see it
+	until time.Time     // up to when that is known
+	whole bool          // this process has seen it begin
+	least time.Duration // how long it has to be to show that the kubelet does not live
 }
 
 // silenceOf is for how long a node that is not Ready has been silent, as this
@@ -26,6 +27,9 @@ func silenceOf(n *ledger.Node, now time.Time) silence {
 		return silence{until: now}
 	}
 	quiet := silence{since: later(n.NotReady, n.Heard), until: now, whole: n.SawFail || !n.Heard.IsZero()}
+	if !n.Heard.IsZero() || n.Exists && n.Ready == ledger.ReadyFalse {
+		quiet.least = leaseGrace // between two renewals every kubelet is silent
+	}
 	if n.Exists && n.Ready == ledger.ReadyFalse {
 		quiet.since, quiet.until = later(quiet.since, n.RenewedAt), n.LeaseRead
 	}
@@ -51,6 +55,7 @@ type timing struct {
 // has not seen the beginning, what an earlier process had measured of the same outage,
 // plus the time since this one has read that.
 func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
+	t.limit = max(t.limit, t.least)
 	var seen time.Duration
 	if !t.since.IsZero() {
 		seen = max(0, t.until.Sub(t.since))

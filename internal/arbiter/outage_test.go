@@ -29,20 +29,21 @@ func TestSilence(t *testing.T) {
 		node         *ledger.Node
 		since, until int64 // 0: no time
 		whole        bool
+		least        time.Duration
 	}{
-		"no node":                        {nil, 0, 200, false},
-		"unknown":                        {silentNode(func(*ledger.Node) {}), 100, 200, false},
-		"unknown, and seen to fail":      {silentNode(func(n *ledger.Node) { n.SawFail = true }), 100, 200, true},
-		"unknown, and heard since":       {silentNode(func(n *ledger.Node) { n.Heard = time.Unix(120, 0) }), 120, 200, true},
-		"unknown, and heard before":      {silentNode(func(n *ledger.Node) { n.Heard = time.Unix(80, 0) }), 100, 200, true},
-		"its own word":                   {silentNode(func(n *ledger.Node) { n.Ready = ledger.ReadyFalse }), 100, 150, false},
-		"its own word, and renewed":      {silentNode(func(n *ledger.Node) { n.Ready, n.RenewedAt = ledger.ReadyFalse, time.Unix(130, 0) }), 130, 150, false},
-		"its last word, and it is gone":  {silentNode(func(n *ledger.Node) { n.Ready, n.Exists = ledger.ReadyFalse, false }), 100, 200, false},
-		"its own word, and nobody reads": {silentNode(func(n *ledger.Node) { n.Ready, n.LeaseRead = ledger.ReadyFalse, time.Time{} }), 100, 0, false},
+		"no node":                        {nil, 0, 200, false, 0},
+		"unknown":                        {silentNode(func(*ledger.Node) {}), 100, 200, false, 0},
+		"unknown, and seen to fail":      {silentNode(func(n *ledger.Node) { n.SawFail = true }), 100, 200, true, 0},
+		"unknown, and heard since":       {silentNode(func(n *ledger.Node) { n.Heard = time.Unix(120, 0) }), 120, 200, true, leaseGrace},
+		"unknown, and heard before":      {silentNode(func(n *ledger.Node) { n.Heard = time.Unix(80, 0) }), 100, 200, true, leaseGrace},
+		"its own word":                   {silentNode(func(n *ledger.Node) { n.Ready = ledger.ReadyFalse }), 100, 150, false, leaseGrace},
+		"its own word, and renewed":      {silentNode(func(n *ledger.Node) { n.Ready, n.RenewedAt = ledger.ReadyFalse, time.Unix(130, 0) }), 130, 150, false, leaseGrace},
+		"its last word, and it is gone":  {silentNode(func(n *ledger.Node) { n.Ready, n.Exists = ledger.ReadyFalse, false }), 100, 200, false, 0},
+		"its own word, and nobody reads": {silentNode(func(n *ledger.Node) { n.Ready, n.LeaseRead = ledger.ReadyFalse, time.Time{} }), 100, 0, false, leaseGrace},
 	} {
 		got := silenceOf(test.node, now)
-		if unix(got.since) != test.since || unix(got.until) != test.until || got.whole != test.whole {
-			t.Errorf("%s: from %d to %d (begin seen: %t), want from %d to %d (%t)", name, unix(got.since), unix(got.until), got.whole, test.since, test.until, test.whole)
+		if unix(got.since) != test.since || unix(got.until) != test.until || got.whole != test.whole || got.least != test.least {
+			t.Errorf("%s: from %d to %d (begin seen: %t), want from %d to %d (%t), at least %s", name, unix(got.since), unix(got.until), got.whole, test.since, test.until, test.whole, test.least)
 		}
 	}
 }

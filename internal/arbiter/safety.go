@@ -96,15 +96,19 @@ func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, f fo
 	return secondsLeft(f)
 }
 
-// secondsLeft is told in steps, so that it does not change with every look. 0 of a rule
-// whose time is over, which may have no steps.
+// secondsLeft is told in steps, so that it does not change with every look, and is never
+// more than the rule takes in all. 0 of a rule whose time is over, which may have no steps.
 func secondsLeft(f forcing) int64 {
 	if f.Rule == "" || f.Left <= 0 || f.Step < time.Second {
 		return 0
 	}
 	step := int64(f.Step / time.Second)
-	left := int64((f.Left + time.Second - 1) / time.Second)
-	return (left + step - 1) / step * step
+	seconds := func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+	told := (seconds(f.Left) + step - 1) / step * step
+	if f.Limit > 0 {
+		told = min(told, seconds(max(f.Limit, f.Left)))
+	}
+	return told
 }
 
 // SafeToMount says whether the volume may be mounted at a node: its
