@@ -181,7 +181,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 
 // dropFenced ends the use of volumes that were detached from a node while somebody
 // vouched for it that nothing runs there, and whose kubelet has not been heard of
-// since. The list of that kubelet is all that names them, and when its Node is deleted
+// since; with it ends the doubt whether they are in use. The list of that kubelet is all that names them, and when its Node is deleted
 // nobody can write another.
 func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 	if !n.OutOfService || n.Ready != ReadyUnknown || n.Heard.After(n.OutOfServiceAt) {
@@ -189,6 +189,7 @@ func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 	}
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n.Name); !p.HasAttachments() && !v.NoAttach() {
+			l.undoubt(n.Name, v)
 			l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.InUse = false })
 		}
 	}

@@ -336,6 +336,35 @@ func TestDoubtsOfSeveralVolumes(t *testing.T) {
 	}
 }
 
+// What is doubted counts as in use: a doubt ends with the use of a volume that was detached
+// from a node out of service, and begins anew when the volume comes back to that boot.
+func TestDoubtEndsWithItsUse(t *testing.T) {
+	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
+	state := func(uid, version string, reporting bool, lists ...VolumeID) Event {
+		return NodeState{Name: "n", UID: uid, Version: version, BootID: "b", OutOfService: true, Reporting: reporting, Reported: lists, InUse: lists}
+	}
+	attachment := proofAttachment(v, "n", "a", "1")
+	l := New()
+	for _, step := range []struct {
+		event Event
+		want  bool
+	}{
+		{Ticket{ID: TicketID{"s", "t"}, UID: "t", Version: "1", Type: TypeManual, Node: "n"}, false},
+		{state("u", "1", true, v), false},
+		{state("w", "2", false), true}, // made again
+		{NodeGone{"n"}, false},
+		{state("x", "3", true), false},
+		{HoldSeen{v, Hold{Version: "1", Node: "n", Fences: []Fence{{Node: "n", NodeUID: "x", BootID: "b", InUse: true}}}}, false},
+		{attachment, true}, // attached anew
+	} {
+		l.Apply(now, step.event)
+		p, doubted := atNode(l, v, "n"), l.Snapshot().Node("n").Doubts(v)
+		if doubted != step.want || doubted && (p == nil || !p.InUse) {
+			t.Errorf("after %+v: doubted %t, %+v", step.event, doubted, p)
+		}
+	}
+}
+
 // What others take out of volumesAttached is doubted where it is attached and may be in
 // use, until the machine boots: not what this process takes out by the kubelet's word, nor
 // what is said of another Node object.

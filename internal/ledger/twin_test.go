@@ -242,6 +242,7 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 				for v := range n.inUse {
 					if p := w.places[twinKey{v, e.Name}]; len(p.attachments) == 0 && v.IsReal() && !v.NoAttach() {
 						delete(n.inUse, v)
+						delete(n.doubts, v)
 					}
 				}
 			}
