@@ -227,3 +227,49 @@ func workOutPlaces(l *Ledger, b book) {
 		}
 	}
 }
+
+// A pod that is bound before its PersistentVolume is seen takes over the slot that was
+// reserved at its node for the claim; of another node, claim or ticket it takes none.
+func TestBoundPodTakesOverWhatWasReserved(t *testing.T) {
+	claim := Claim{Key: ClaimKey{"s", "data"}, UID: "c", Version: "1", Class: "wait"}
+	for name, test := range map[string]struct {
+		ticket Ticket
+		gone   bool // the claim, before the pod is bound
+		want   bool
+	}{
+		"its own":          {Ticket{ID: TicketID{"s", "p"}, Node: "n", Phase: TicketGranted}, false, true},
+		"not decided":      {Ticket{ID: TicketID{"s", "p"}, Node: "n"}, false, true},
+		"refused":          {Ticket{ID: TicketID{"s", "p"}, Node: "n", Phase: TicketRefused}, false, false},
+		"of another node":  {Ticket{ID: TicketID{"s", "p"}, Node: "m", Phase: TicketGranted}, false, false},
+		"of another claim": {Ticket{ID: TicketID{"s", "p"}, Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{Claim: "other"}}}, false, false},
+		"of another pod":   {Ticket{ID: TicketID{"s", "q"}, Node: "n", Phase: TicketGranted}, false, false},
+		"the claim goes":   {Ticket{ID: TicketID{"s", "p"}, Node: "n", Phase: TicketGranted}, true, false},
+	} {
+		k := test.ticket
+		k.UID, k.Version, k.Type, k.Pod = "t", "1", TypePod, k.ID.Name
+		if k.Volumes == nil {
+			k.Volumes = []TicketVolume{{Claim: "data"}}
+		}
+		l := New()
+		for _, e := range []Event{StorageClass{Name: "wait", Version: "1", Driver: "d"}, Driver{Name: "d", Version: "1", AttachRequired: true}, claim, Claim{Key: ClaimKey{"s", "other"}, UID: "o", Version: "1", Class: "wait"}, k} {
+			l.Apply(start, e)
+		}
+		bound := claim
+		bound.Version, bound.Bound, bound.PersistentVolume = "2", true, "pv"
+		l.Apply(start, bound)
+		if test.gone {
+			l.Apply(start, ClaimGone{claim.Key})
+		}
+		l.Apply(start, Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Claim: "data"}}})
+		l.Apply(start, TicketReleased{ID: k.ID, UID: "t"})
+		slot := UnboundClaim("d", "c")
+		if p, used := atNode(l, slot, "n"), l.Snapshot().Node("n").Driver("d").Used; (p != nil && len(p.Users) == 1) != test.want || (used > 0) != test.want {
+			t.Errorf("%s: %d used, %+v", name, used, p)
+		}
+		l.Apply(start, claim)
+		l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"d", "h"}})
+		if l.Apply(start, bound); test.want && (atNode(l, slot, "n") != nil || l.Snapshot().Node("n").Driver("d").Used != 1) {
+			t.Errorf("%s: it is not at the volume alone", name)
+		}
+	}
+}
