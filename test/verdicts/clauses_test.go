@@ -91,7 +91,7 @@ func limits() []clause {
 func claims() []clause {
 	return []clause{
 		{"a claim to be provisioned by what is no CSI driver", "needs no attachment and no slot: no CSIDriver has the provisioner's name, and no node has registered it", []string{"verdict to be provisioned by what is no CSI driver", "script no-csi-driver"}},
-		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound",
+		{"WaitForFirstConsumer", "a slot is reserved by the claim's UID before anything is provisioned, and stays without a gap", []string{"verdict bound on first use", "verdict bound on first use, full", "script unbound", "script slot-before-volume",
 			"test plugins/volumehold TestPreBindWaitsForTheVolumeThatTheClaimBecame", "test plugins/extender TestSlotsOfClaimsThatAreBeingProvisioned"}},
 		{"Immediate, not bound yet", "waits", []string{"verdict not bound yet", "script unbound", "script claims"}},
 		{"missing", "no node, until it comes", []string{"verdict no such claim", "sandbox volume-wait", "test plugins/scheduler TestGateMissingClaim", "script claims"}},
