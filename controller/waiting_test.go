@@ -3,7 +3,9 @@
 package controller
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -86,4 +88,44 @@ func TestClaimThatIsThereIsNotCalledMissing(t *testing.T) {
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
 	})
 	c.until("it is told that the claim is not bound", func() bool { return c.answer("t") == "ClaimUnbound" })
+}
+
+// A pod that is bound is told what its claim waits for now, also while the claim leads to no
+// volume.
+func TestPodIsToldOfItsClaim(t *testing.T) {
+	c := newCluster(t, 2, "n1")
+	c.lead(1)
+	c.pod("db", "n1", "data", true)
+	told := func(reason string) bool {
+		var pod corev1.Pod
+		return c.Get("pods", "shop", "db", &pod) && strings.Contains(pod.Annotations[v1alpha1.AnnotationVolumeStatus], `"reason":"`+reason+`"`)
+	}
+	c.until("it is told that there is no claim", func() bool { return told("ClaimMissing") })
+	c.Put("persistentvolumeclaims", &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost},
+	})
+	c.until("it is told that the claim has lost its volume", func() bool { return told("ClaimLost") })
+}
+
+// A volume that is kept at its node by detachDelay leaves when somebody takes the last slot.
+func TestDelayedVolumeLeavesAFullNode(t *testing.T) {
+	c := newCluster(t, 2, "n1")
+	c.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "delay"}, Spec: v1alpha1.AttachPolicySpec{Driver: driver, DetachDelay: &metav1.Duration{Duration: time.Hour}}})
+	c.disk("one")
+	c.disk("two")
+	for _, name := range []string{"one", "two"} { // shared, so that no hold is to be written, and has them looked at
+		var pv corev1.PersistentVolume
+		c.Get("persistentvolumes", "", name, &pv)
+		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		c.Put("persistentvolumes", &pv)
+	}
+	c.lead(1)
+	c.pod("a", "n1", "one", false)
+	c.until("the first is attached", func() bool { return c.reported("one", "n1") })
+	c.Remove("pods", "shop", "a")
+	c.until("nobody has it", func() bool { return c.observer.Snapshot().Pod("uid-a") == nil })
+	c.pod("b", "n1", "two", false)
+	c.until("the second is there, and the first has left", func() bool {
+		return c.reported("two", "n1") && c.attachment("one", "n1") == nil
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/controller/volumestatus"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -54,6 +55,9 @@ func (w *wake) touched(t ledger.Touched) {
 		w.tickets.Add(id)
 		w.volumeStatus.Add(id.Name) // a reservation has its pod's UID for a name
 	}
+	for _, pod := range t.Pods {
+		w.volumeStatus.Add(pod)
+	}
 	if len(t.Policies) > 0 {
 		w.policies.All() // one may take effect by another's change
 	}
@@ -77,11 +81,15 @@ func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, err
 	return 0, nil
 }
 
-// node wakes the tickets that wait for a node, and clears one that is out of
-// service.
+// node wakes the tickets that wait for a node, and the volumes that it can't spare a slot
+// for, and clears one that is out of service.
 func (w *wake) node(ctx context.Context, n ledger.NodeName) (time.Duration, error) {
-	if flow.Pending(w.observer.Snapshot(), n) {
+	s := w.observer.Snapshot()
+	if flow.Pending(s, n) {
 		w.tickets.AddNode(n)
+	}
+	for _, v := range arbiter.Spare(s, n) {
+		w.attachments.Add(v)
 	}
 	return 0, w.attachments.Clear(ctx, n)
 }

@@ -129,11 +129,55 @@ func (p *planner) delayed(h ledger.Hold, node *ledger.Node, place *ledger.NodeVo
 	if p.sought(h, place) {
 		return 0
 	}
-	state := node.Driver(p.volume.ID.Driver)
-	if limit := Limit(state, PolicyFor(p.snapshot, p.volume.ID.Driver, "")); limit != ledger.NoLimit && state.Taken() >= limit {
+	if full(p.snapshot, node.Driver(p.volume.ID.Driver)) {
 		return 0
 	}
 	return left
+}
+
+// full says whether a driver has no slot to spare at a node.
+func full(s ledger.Snapshot, state ledger.NodeDriver) bool {
+	limit := Limit(state, PolicyFor(s, state.Name, ""))
+	return limit != ledger.NoLimit && state.Taken() >= limit
+}
+
+// Spare lists the volumes that nobody uses at a node which has no slot to spare, of drivers
+// with a detachDelay: it ends with the last free slot (delayed), whoever has taken that.
+func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
+	n := s.Node(name)
+	if n == nil {
+		return nil
+	}
+	var list []ledger.VolumeID
+	for _, state := range n.Drivers {
+		if !delays(s, state.Name) || !full(s, state) {
+			continue
+		}
+		for _, id := range n.At() {
+			if id.Driver != state.Name {
+				continue
+			}
+			if place := s.Volume(id).NodeVolume(name); place.HasOwn() {
+				if _, idle := s.Idle(place); idle {
+					list = append(list, id)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// delays says whether any policy of a driver has a detachDelay.
+func delays(s ledger.Snapshot, driver string) bool {
+	if PolicyFor(s, driver, "").DetachDelay > 0 {
+		return true
+	}
+	for class := range s.PolicyClasses(driver) {
+		if PolicyFor(s, driver, class).DetachDelay > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // keep says in the hold until when a volume that nobody uses is kept at its node. It

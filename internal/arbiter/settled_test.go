@@ -158,6 +158,32 @@ func (w *woken) round() {
 	w.wake()
 }
 
+// Who takes the last slot of a node makes the next volume go that is kept there by
+// detachDelay (decision 4): it is looked at then, and not only when its delay is over.
+func TestDelayedVolumeHearsThatItsNodeIsFull(t *testing.T) {
+	s, v := newScript(), ledger.VolumeID{Driver: "disk", Handle: "h-one"}
+	play := func(lines ...string) {
+		for _, line := range lines {
+			s.command(line)
+		}
+	}
+	play("policy p driver=disk detachDelay=1h", "node n driver=disk limit=2", "pv one claim=one access=RWX", "pv two claim=two access=RWX",
+		"pod a claim=one", "bind pod=a node=n", "run", "delete pod=a", "run")
+	changes := s.ledger.Gather()
+	if plan := s.arb.Plan(s.snapshot(), v, s.Now); len(plan.Steps) > 0 {
+		t.Fatalf("with a slot to spare: %v", plan.Steps)
+	}
+	play("pod b claim=two", "bind pod=b node=n")
+	snapshot, volumes, nodes := changes.Take()
+	if plan := s.arb.Plan(snapshot, v, s.Now); len(plan.Steps) == 0 {
+		t.Fatal("it stays, and no slot is free")
+	}
+	look := flow.Wake(ledger.Touched{Volumes: sorted(volumes), Nodes: sortedKeys(nodes)}, snapshot)
+	if !slices.Contains(look.Volumes, v) {
+		t.Errorf("nobody looks at the volume: %+v", look)
+	}
+}
+
 // wake notes which nodes are to be looked at because of what has changed.
 func (w *woken) wake() {
 	s, volumes, nodes := w.changes.Take()

@@ -5,6 +5,7 @@ package flow
 import (
 	"slices"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -63,7 +64,7 @@ type Look struct {
 
 // Wake says what is to be looked at again because of what an event has touched.
 func Wake(t ledger.Touched, s ledger.Snapshot) Look {
-	look := Look{Volumes: t.Volumes, Tickets: t.Tickets}
+	look := Look{Volumes: slices.Clip(t.Volumes), Tickets: slices.Clip(t.Tickets), Pods: slices.Clip(t.Pods)}
 	for _, id := range t.Tickets {
 		look.Pods = append(look.Pods, id.Name) // a reservation has its pod's UID for a name
 	}
@@ -77,6 +78,7 @@ func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 		if Pending(s, n) && !slices.Contains(look.Nodes, n) {
 			look.Nodes = append(look.Nodes, n)
 		}
+		look.Volumes = append(look.Volumes, arbiter.Spare(s, n)...)
 	}
 	return look
 }

@@ -31,6 +31,9 @@ func TestWake(t *testing.T) {
 	if look := Wake(ledger.Touched{Tickets: []ledger.TicketID{waits.ID}}, s); !slices.Equal(look.Pods, []string{"uid-w"}) || !slices.Equal(look.Tickets, []ledger.TicketID{waits.ID}) {
 		t.Errorf("woken by a ticket: %+v", look)
 	}
+	if look := Wake(ledger.Touched{Pods: []string{"uid-c"}}, s); !slices.Equal(look.Pods, []string{"uid-c"}) {
+		t.Errorf("woken by a pod: %+v", look)
+	}
 }
 
 // Who uses a volume hears of it, pods by their tickets and tickets by their pods; tickets

@@ -64,6 +64,10 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 	packed := a.pack(at.Handle, to, pv, leadsTo(a.Name, at, to.node))
 	packed.byName = byName
 	l.writeAttachment(now, t, old, a.Name, packed)
+	if old != nil {
+		l.sourceFree(t, old)
+	}
+	l.sourceTaken(t, pv, at, &packed)
 	if byName && !l.facts.complete.IsZero() { // see attachedAs
 		for _, key := range l.facts.pvs.get(pv).claims {
 			l.claimChanged(now, t, key)
@@ -199,8 +203,39 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	l.leaveAttachment(now, t, old)
 	l.facts.attachments.del(l.gen, e.Name)
+	l.sourceFree(t, old)
 	if old.attached {
 		l.exhausted(t, old.to.node, old.driver(), false) // a slot came free
+	}
+}
+
+// sourceTaken has the volume looked at that the PersistentVolume of a new attachment names:
+// it may be another one, and wait until this has gone. Then the PersistentVolume knows of
+// this attachment's volume, too.
+func (l *Ledger) sourceTaken(t *Touched, pv string, at VolumeID, r *attachmentRecord) {
+	rec := l.facts.pvs.get(pv)
+	if rec != nil {
+		t.volume(rec.Volume)
+	}
+	if at.IsReal() && r.byPV() && (rec == nil || rec.Volume != at) {
+		rec = l.pv(pv)
+		rec.outlived = add(rec.outlived, at)
+	}
+}
+
+// sourceFree has the volume looked at that the PersistentVolume of an attachment names, when
+// that has gone: it may be another one than the attachment was of, and wait for this
+// (arbiter, VolumeReplaced).
+func (l *Ledger) sourceFree(t *Touched, r *attachmentRecord) {
+	rec := l.facts.pvs.get(r.pv)
+	if rec == nil {
+		return
+	}
+	t.volume(rec.Volume)
+	if i := slices.Index(rec.outlived, r.at()); i >= 0 && !l.facts.volumes.get(r.at()).attachedFor(r.pv) {
+		rec = l.pv(r.pv)
+		rec.outlived = removeAt(rec.outlived, i)
+		l.sweepPV(rec)
 	}
 }
 

@@ -18,6 +18,7 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.PersistentVolume, rec.exists = p, true
 	if was != p.Volume {
 		l.unlistPV(t, was, p.Name)
+		l.outlived(t, rec, was)
 	}
 	if !p.Volume.IsZero() {
 		v := l.volume(p.Volume)
@@ -36,21 +37,34 @@ func (p PersistentVolume) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if l.facts.pvs.get(e.Name) == nil {
+	if old := l.facts.pvs.get(e.Name); old == nil || !old.exists {
 		return
 	}
 	rec := l.pv(e.Name)
 	was := rec.Volume
 	rec.PersistentVolume, rec.exists = PersistentVolume{Name: e.Name}, false
 	l.unlistPV(t, was, e.Name)
+	l.outlived(t, rec, was)
 	// Attachments stay with the volume they were made for: it is still there.
-	for _, key := range rec.claims {
-		l.claimChanged(now, t, key)
-	}
-	for _, id := range rec.tickets {
-		l.updateTicketVolumes(now, t, id)
-	}
+	l.referChanged(now, t, rec)
 	l.sweepPV(rec)
+}
+
+// outlived keeps which volumes have attachments that were made for a PersistentVolume and
+// that it does not name any more: was is the one that it named last. Whether such a volume
+// can be detached depends on whether it names another one, so all are looked at again.
+func (l *Ledger) outlived(t *Touched, rec *pvRecord, was VolumeID) {
+	var list []VolumeID
+	for _, v := range add(rec.outlived, was) {
+		if v.IsReal() && v != rec.Volume && l.facts.volumes.get(v).attachedFor(rec.Name) {
+			list = append(list, v)
+			t.volume(v)
+		}
+	}
+	rec.outlived = list
+	for _, name := range rec.attachments {
+		t.volume(l.facts.attachments.get(name).at())
+	}
 }
 
 // unlistPV takes a PersistentVolume's name off the volume it named.
@@ -138,14 +152,21 @@ func inlineOf(volumes []PodVolume) map[VolumeID]Access {
 
 // resolveAgain places anew everything that names a PersistentVolume.
 func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
+	l.referChanged(now, t, rec)
+	for _, name := range rec.attachments {
+		l.resolveAttachment(now, t, name)
+	}
+}
+
+// referChanged places anew the claims and tickets that refer to a PersistentVolume. They
+// hear of it also where it leads to no other volume: what they wait for is another thing.
+func (l *Ledger) referChanged(now time.Time, t *Touched, rec *pvRecord) {
 	for _, key := range rec.claims {
 		l.claimChanged(now, t, key)
 	}
 	for _, id := range rec.tickets {
 		l.updateTicketVolumes(now, t, id)
-	}
-	for _, name := range rec.attachments {
-		l.resolveAttachment(now, t, name)
+		t.ticket(id)
 	}
 }
 
@@ -158,7 +179,6 @@ func (c Claim) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.Claim, rec.exists = c, true
 	l.relinkClaim(c.Key, old.PersistentVolume, c.PersistentVolume)
 	l.claimChanged(now, t, c.Key)
-	rec.heard(t)
 }
 
 func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
@@ -169,7 +189,6 @@ func (e ClaimGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.relinkClaim(e.Key, rec.PersistentVolume, "")
 	rec.Claim, rec.exists = Claim{Key: e.Key}, false
 	l.claimChanged(now, t, e.Key)
-	rec.heard(t)
 	l.sweepClaim(rec)
 }
 
@@ -188,7 +207,9 @@ func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
 	}
 }
 
-// claimChanged places anew the pods and tickets that refer to a claim.
+// claimChanged places anew the pods and tickets that refer to a claim. They hear of it
+// also where it leads to no volume yet, nor to another one: what they wait for is another
+// thing then.
 func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	rec := l.facts.claims.get(key)
 	if rec == nil {
@@ -199,16 +220,10 @@ func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	}
 	for _, uid := range rec.pods {
 		l.updatePodVolumes(now, t, uid)
+		t.pod(uid)
 	}
 	for _, id := range rec.tickets {
 		l.updateTicketVolumes(now, t, id)
-	}
-}
-
-// heard has the tickets that refer to a claim hear of it, also where it leads to no
-// volume yet: what they wait for is another thing then.
-func (c *claimRecord) heard(t *Touched) {
-	for _, id := range c.tickets {
 		t.ticket(id)
 	}
 }
@@ -240,7 +255,6 @@ func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 	}
 	for _, key := range keys {
 		l.claimChanged(now, t, key)
-		l.facts.claims.get(key).heard(t)
 	}
 }
 

@@ -31,6 +31,9 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, v := range p.at {
 		t.volume(v) // its phase may have changed
 	}
+	if len(p.Volumes) > 0 {
+		t.pod(p.UID) // they may lead nowhere
+	}
 	l.resolveTicketByPod(now, t, &p)
 }
 

@@ -46,6 +46,9 @@ type machine struct {
 	nodeID string // annotation csi.alpha.kubernetes.io/node-id
 }
 
+// byPV says whether the attachment is of its volume since its PersistentVolume named that.
+func (r *attachmentRecord) byPV() bool { return !r.inline && !r.byName }
+
 // at is the volume that the attachment is of.
 func (r *attachmentRecord) at() VolumeID { return VolumeID{r.to.driver, r.handle} }
 

@@ -81,6 +81,9 @@ func kept(l *Ledger) string {
 		for _, id := range pv.tickets {
 			b.add(page, "ticket ", id)
 		}
+		for _, v := range pv.outlived {
+			b.add(page, "outlived by ", v)
+		}
 		for _, name := range pv.attachments {
 			b.add(page, "attachment ", name)
 		}
@@ -175,6 +178,8 @@ func workOutReferences(l *Ledger, b book) {
 		}
 		if !a.at().IsReal() || a.byName {
 			b.once("pv "+a.pv, "attachment ", a.name())
+		} else if pv := l.facts.pvs.get(a.pv); !a.inline && (pv == nil || pv.Volume != a.at()) {
+			b.once("pv "+a.pv, "outlived by ", a.at())
 		}
 	}
 	for pv := range l.facts.pvs.all() {

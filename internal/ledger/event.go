@@ -2,7 +2,10 @@
 
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Event is one fact to take in: an object as it is now, an object that is
 // gone, or a proof that this process made. The types that implement it are
@@ -153,6 +156,9 @@ type Touched struct {
 	Volumes []VolumeID
 	Nodes   []NodeName // slots, limits, health
 	Tickets []TicketID
+	// Pods are the UIDs of those that have changed, or of which a volume may lead elsewhere,
+	// or nowhere for another reason than before.
+	Pods []string
 	// Policies are the names of AttachPolicies that have changed.
 	Policies []string
 }
@@ -182,6 +188,12 @@ func (t *Touched) node(n NodeName) {
 		}
 	}
 	t.Nodes = append(t.Nodes, n)
+}
+
+func (t *Touched) pod(uid string) {
+	if len(t.Pods) > 64 || !slices.Contains(t.Pods, uid) { // as in volume
+		t.Pods = append(t.Pods, uid)
+	}
 }
 
 func (t *Touched) ticket(id TicketID) {

@@ -76,6 +76,18 @@ func (v *Volume) SourceKnown() bool {
 	return known
 }
 
+// attachedFor says whether the volume has an attachment that was made for a PersistentVolume
+// which named it.
+func (v *Volume) attachedFor(pv string) bool {
+	if v == nil {
+		return false
+	}
+	is := func(r *attachmentRecord) bool { return r.pv == pv && r.byPV() }
+	return slices.ContainsFunc(v.NodeVolumes, func(p NodeVolume) bool {
+		return p.first != nil && (is(p.first) || p.more != nil && slices.ContainsFunc(*p.more, is))
+	})
+}
+
 // otherSource says whether an attachment was made for a PersistentVolume that does not
 // name the volume, or not any more.
 func (v *Volume) otherSource(r *attachmentRecord) bool {
@@ -351,13 +363,16 @@ type pvRecord struct {
 	claims      []ClaimKey
 	tickets     []TicketID
 	attachments []string // that wait for it to be seen
-	gen         uint64
+	// outlived are volumes that it does not name any more, and that have attachments which
+	// were made for it.
+	outlived []VolumeID
+	gen      uint64
 }
 
 func (c *claimRecord) idle() bool { return !c.exists && len(c.pods) == 0 && len(c.tickets) == 0 }
 
 func (p *pvRecord) idle() bool {
-	return !p.exists && len(p.claims) == 0 && len(p.tickets) == 0 && len(p.attachments) == 0
+	return !p.exists && len(p.claims) == 0 && len(p.tickets) == 0 && len(p.attachments) == 0 && len(p.outlived) == 0
 }
 
 // add returns s with v, without changing the array that s shares with older

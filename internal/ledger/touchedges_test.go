@@ -9,7 +9,7 @@ import (
 )
 
 // touchedText is what an event touches, each once and sorted: volumes by their handles,
-// nodes with @, tickets with #, policies with $.
+// nodes with @, tickets with #, pods with %, policies with $.
 func touchedText(t Touched) string {
 	var list []string
 	for _, v := range t.Volumes {
@@ -20,6 +20,9 @@ func touchedText(t Touched) string {
 	}
 	for _, k := range t.Tickets {
 		list = append(list, "#"+k.Name)
+	}
+	for _, uid := range t.Pods {
+		list = append(list, "%"+uid)
 	}
 	for _, p := range t.Policies {
 		list = append(list, "$"+p)
@@ -50,6 +53,10 @@ func TestWhatEventsTouch(t *testing.T) {
 	fast := StorageClass{Name: "fast", Version: "1", Driver: "disk"}
 	pod := Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Claim: "data"}}}
 	asks := Ticket{ID: TicketID{"ns", "t"}, UID: "t", Version: "1", Type: TypePod, Pod: "q", Node: "n", Volumes: []TicketVolume{{Claim: "data"}}}
+	manual := Ticket{ID: TicketID{"ns", "m"}, UID: "m", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	made := proofAttachment(v, "n", "a", "1")
+	made.PersistentVolume, made.Inline = "pv", VolumeID{}
+	another := PersistentVolume{Name: "pv", Version: "2", Volume: VolumeID{"disk", "i"}, Access: AccessNode}
 	granted := asks
 	granted.Version, granted.Phase = "2", TicketGranted
 	ofPod := asks
@@ -73,18 +80,27 @@ func TestWhatEventsTouch(t *testing.T) {
 		want   string
 	}{
 		"a PersistentVolume":                {nil, pv("1", is), "h"},
-		"with a claim that a pod uses":      {[]Event{claim, pod}, pv("1", is), "@n h"},
-		"for another claim now":             {[]Event{pv("1", func(p *PersistentVolume) { p.Claim.Name = "other" }), claim, pod}, pv("2", is), "@n h"},
-		"for another claim of its name":     {[]Event{pv("1", func(p *PersistentVolume) { p.ClaimUID = "old" }), claim, pod}, pv("2", is), "@n h"},
+		"with a claim that a pod uses":      {[]Event{claim, pod}, pv("1", is), "%p @n h"},
+		"for another claim now":             {[]Event{pv("1", func(p *PersistentVolume) { p.Claim.Name = "other" }), claim, pod}, pv("2", is), "%p @n h"},
+		"for another claim of its name":     {[]Event{pv("1", func(p *PersistentVolume) { p.ClaimUID = "old" }), claim, pod}, pv("2", is), "%p @n h"},
 		"an older one":                      {[]Event{pv("2", is)}, pv("1", is), ""},
 		"of another volume now":             {[]Event{pv("1", is)}, pv("2", func(p *PersistentVolume) { p.Volume.Handle = "i" }), "h i"},
-		"that is gone":                      {bound, PersistentVolumeGone{"pv"}, "h"},
+		"that is gone":                      {bound, PersistentVolumeGone{"pv"}, "%p h"},
+		"that is gone, and was awaited":     {[]Event{PersistentVolume{Name: "pv", Version: "1"}, claim, asks}, PersistentVolumeGone{"pv"}, "#t"},
+		"that needs no attachment":          {[]Event{claim, pod, asks, manual}, PersistentVolume{Name: "pv", Version: "1", Access: AccessMany}, "#m #t %p"},
+		"that had an attachment":            {[]Event{pv("1", is), proofNode("n", "1"), made}, PersistentVolumeGone{"pv"}, "h"},
+		"of another, and had one":           {[]Event{pv("1", is), proofNode("n", "1"), made}, another, "h i"},
+		"that is gone after that":           {[]Event{pv("1", is), proofNode("n", "1"), made, another}, PersistentVolumeGone{"pv"}, "h i"},
+		"that comes back after that":        {[]Event{pv("1", is), proofNode("n", "1"), made, PersistentVolumeGone{"pv"}}, another, "h i"},
+		"that is gone, and so is that":      {[]Event{pv("1", is), proofNode("n", "1"), made, another, AttachmentGone{made.Name}}, PersistentVolumeGone{"pv"}, "i"},
+		"that names what others call so":    {[]Event{HoldSeen{v, Hold{Version: "1", Node: "n"}}, proofNode("n", "1"), made, another}, PersistentVolumeGone{"pv"}, "h i"},
 		"that was never there":              {bound, PersistentVolumeGone{"other"}, ""},
 		"a claim":                           {[]Event{pv("1", is)}, claim, "h"},
-		"a claim that a pod uses":           {[]Event{pv("1", is), pod}, claim, "@n h"},
+		"a claim that a pod uses":           {[]Event{pv("1", is), pod}, claim, "%p @n h"},
 		"a claim that a ticket uses":        {[]Event{pv("1", is), asks}, claim, "#t @n h"},
 		"a claim of a class":                {[]Event{drivers, fast}, unbound, waits},
-		"a claim that is gone":              {bound, ClaimGone{key}, ""},
+		"a claim that is gone":              {bound, ClaimGone{key}, "%p"},
+		"a claim that is not bound":         {[]Event{pod}, Claim{Key: key, UID: "c", Version: "1"}, "%p"},
 		"a claim that was never there":      {nil, ClaimGone{key}, ""},
 		"a class, and its claims":           {[]Event{drivers, unbound, asks}, fast, waits + " #t @n"},
 		"a class of another CSI driver now": {[]Event{bothDrivers, unbound, fast, asks}, StorageClass{Name: "fast", Version: "2", Driver: "other"}, waits + " #t @n"},
@@ -95,13 +111,13 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a class of what is bound":          {[]Event{drivers, pv("1", is), Claim{Key: key, UID: "c", Version: "1", Class: "fast", PersistentVolume: "pv", Bound: true}, asks}, fast, ""},
 		"the same class":                    {[]Event{drivers, unbound, fast, asks}, StorageClass{Name: "fast", Version: "2", Driver: "disk"}, ""},
 		"a class of another driver now":     {[]Event{drivers, unbound, fast}, StorageClass{Name: "fast", Version: "2", Driver: "none"}, ""},
-		"a pod":                             {[]Event{pv("1", is), claim}, pod, "@n h"},
-		"a pod as before":                   {bound, Pod{UID: "p", Version: "2", Namespace: "ns", Name: "p", Node: "n", Volumes: pod.Volumes}, "h"},
-		"a pod that leaves":                 {bound, Pod{UID: "p", Version: "2", Namespace: "ns", Name: "p", Node: "n", Phase: PodTerminating, Volumes: pod.Volumes}, "h"},
+		"a pod":                             {[]Event{pv("1", is), claim}, pod, "%p @n h"},
+		"a pod as before":                   {bound, Pod{UID: "p", Version: "2", Namespace: "ns", Name: "p", Node: "n", Volumes: pod.Volumes}, "%p h"},
+		"a pod that leaves":                 {bound, Pod{UID: "p", Version: "2", Namespace: "ns", Name: "p", Node: "n", Phase: PodTerminating, Volumes: pod.Volumes}, "%p h"},
 		"a pod that is gone":                {bound, PodGone{"p"}, "@n h"},
 		"a pod that is gone with a ticket":  {[]Event{pv("1", is), claim, Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q"}, ofPod}, PodGone{"q"}, "#q"},
 		"a pod that was never there":        {bound, PodGone{"q"}, ""},
-		"a pod that is not bound":           {[]Event{pv("1", is), claim}, Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Volumes: pod.Volumes}, ""},
+		"a pod that is not bound":           {[]Event{pv("1", is), claim}, Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Volumes: pod.Volumes}, "%q"},
 		"a ticket":                          {[]Event{pv("1", is), claim}, asks, "#t @n h"},
 		"a ticket that is granted":          {[]Event{pv("1", is), claim, asks}, granted, "#t @n h"},
 		"a ticket that is gone":             {[]Event{pv("1", is), claim, asks}, TicketGone{asks.ID}, "#t @n h"},
@@ -118,6 +134,8 @@ func TestWhatEventsTouch(t *testing.T) {
 		"an attachment that is gone":        {[]Event{proofNode("n", "1"), proofAttachment(v, "n", "a", "1")}, AttachmentGone{AttachmentName(v, "n")}, "@n h"},
 		"an attachment placed by its name":  {append(bound, HoldSeen{VolumeID{"disk", "unknown"}, Hold{Version: "1", Node: "n"}}), forUnknown, "@n unknown"},
 		"an attachment of an unknown disk":  {append(bound, Complete{}), forUnknown, unknownSource("disk", forUnknown.Name).Handle + " @n"},
+		"an attachment of one before":       {[]Event{pv("1", is), proofNode("n", "1"), made, another}, AttachmentGone{made.Name}, "@n h i"},
+		"an attachment for another's":       {[]Event{proofNode("n", "1"), HoldSeen{v, Hold{Version: "1", Node: "n"}}, another}, made, "@n h i"},
 		"a node":                            {bound, node(same), "@n h"},
 		"a node as before":                  {append(bound, proofNode("n", "1")), node(same), ""},
 		"a node that is not Ready":          {append(bound, proofNode("n", "1")), node(func(n *NodeState) { n.Ready = ReadyUnknown }), "@n h"},

@@ -132,7 +132,7 @@ func (o *Observer) Saw(object runtime.Object) {
 }
 
 func (o *Observer) publish(t ledger.Touched) {
-	if len(t.Volumes) == 0 && len(t.Nodes) == 0 && len(t.Tickets) == 0 && len(t.Policies) == 0 {
+	if len(t.Volumes) == 0 && len(t.Nodes) == 0 && len(t.Tickets) == 0 && len(t.Pods) == 0 && len(t.Policies) == 0 {
 		return
 	}
 	o.mu.Lock()
