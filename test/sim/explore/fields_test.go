@@ -325,7 +325,7 @@ func ledgerFields() map[string]fields {
 		"ledger.claimRecord": {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{
 			"PersistentVolume": "the same as long as it exists", "claims": "it follows from the claims",
-			"tickets": "it follows from the tickets", "attachments": "it follows from the attachments", "gen": internal,
+			"tickets": "it follows from the tickets", "attachments": "it follows from the attachments", "outlived": "it follows from the attachments", "gen": internal,
 		}},
 	}
 }
