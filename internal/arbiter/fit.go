@@ -80,7 +80,7 @@ func (n Need) brokenVolume(s ledger.Snapshot, reason Reason) []Reason {
 	if v == nil || !v.ID.IsReal() {
 		return nil
 	}
-	if v.Access == ledger.AccessConflict {
+	if conflicts(s, v) {
 		reason.Code = AccessModesConflict
 		return []Reason{reason}
 	}

@@ -187,7 +187,7 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 		reason.Code = NodeUnmanaged
 	case !node.Driver(p.volume.ID.Driver).Registered:
 		reason.Code = DriverNotRegistered
-	case p.volume.Access == ledger.AccessConflict:
+	case conflicts(p.snapshot, p.volume):
 		reason.Code = AccessModesConflict
 	case len(p.volume.PVs()) > 0 && p.source() == "":
 		reason.Code = VolumeDeleting
@@ -207,10 +207,12 @@ func (p *planner) blockers(node *ledger.Node, place *ledger.NodeVolume) []Reason
 
 // source is the PersistentVolume to attach: one that is not being deleted, a
 // claimed one first. Empty for an inline volume.
-func (p *planner) source() string {
+func (p *planner) source() string { return source(p.snapshot, p.volume) }
+
+func source(s ledger.Snapshot, v *ledger.Volume) string {
 	best := ""
-	for _, name := range p.volume.PVs() {
-		pv := p.snapshot.PersistentVolume(name)
+	for _, name := range v.PVs() {
+		pv := s.PersistentVolume(name)
 		if pv == nil || pv.Deleting {
 			continue
 		}
@@ -222,6 +224,13 @@ func (p *planner) source() string {
 		}
 	}
 	return best
+}
+
+// conflicts says whether the PersistentVolume to attach has access modes that no attacher
+// takes together. Another one of the volume that has them keeps nobody from it.
+func conflicts(s ledger.Snapshot, v *ledger.Volume) bool {
+	pv := s.PersistentVolume(source(s, v))
+	return pv != nil && pv.Access == ledger.AccessConflict
 }
 
 // inline says whether a pod names the volume in its own spec.

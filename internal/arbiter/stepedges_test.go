@@ -257,7 +257,10 @@ func TestBrokenVolume(t *testing.T) {
 		"nothing":            {disk, nil, ""},
 		"being deleted":      {disk, []ledger.Event{pv("pv", ledger.AccessNode, true)}, VolumeDeleting},
 		"one of two is":      {disk, []ledger.Event{pv("pv", ledger.AccessNode, true), pv("z", ledger.AccessNode, false)}, ""},
-		"access modes clash": {disk, []ledger.Event{pv("pv", ledger.AccessConflict, true)}, AccessModesConflict},
+		"access modes clash": {disk, []ledger.Event{pv("pv", ledger.AccessConflict, false)}, AccessModesConflict},
+		"and it goes away":   {disk, []ledger.Event{pv("pv", ledger.AccessConflict, true)}, VolumeDeleting},
+		"another PV's clash": {disk, []ledger.Event{pv("z", ledger.AccessConflict, false)}, ""},
+		"only one attaches":  {disk, []ledger.Event{pv("pv", ledger.AccessNode, true), pv("z", ledger.AccessConflict, false)}, AccessModesConflict},
 		"no PV at all":       {disk, []ledger.Event{ledger.PersistentVolumeGone{Name: "pv"}}, ""},
 		"nobody knows it":    {ledger.VolumeID{Driver: "d", Handle: "unknown"}, nil, ""},
 	} {

@@ -18,15 +18,16 @@ const (
 	AccessMany
 	// AccessNode: ReadWriteOnce, one node at a time.
 	AccessNode
+	// AccessConflict: ReadOnlyMany together with ReadWriteOnce, which
+	// csi-lib-utils' accessmodes refuses: no attacher attaches by that
+	// PersistentVolume. By another one of the volume it may, at one node at a time.
+	AccessConflict
 	// AccessPod: ReadWriteOncePod, one pod at a time.
 	AccessPod
-	// AccessConflict: ReadOnlyMany together with ReadWriteOnce, which
-	// csi-lib-utils' accessmodes refuses: no attacher can ever attach it.
-	AccessConflict
 )
 
 func (a Access) String() string {
-	return [...]string{"unknown", "unset", "many", "node", "pod", "conflict"}[a]
+	return [...]string{"unknown", "unset", "many", "node", "conflict", "pod"}[a]
 }
 
 // PersistentVolume is what matters of a PersistentVolume.
