@@ -32,8 +32,8 @@ func Bad() []World {
 func Residual() []World {
 	return []World{
 		{"a kubelet killed between NodeUnpublish and NodeUnstage", bad(func(c *Config) { c.Restarts, c.Forgetful = 1, true })},
-		{"a machine that lives, forced by time alone", bad(func(c *Config) { c.Broken, c.Impatient, c.Strict = 1, true, ByTime })},
-		{"a node that is Ready again before its forced deletion", bad(func(c *Config) { c.Broken, c.Impatient, c.Strict = 1, true, Overtaken })},
+		{"a machine that lives, forced by time alone", silence(1, func(c *Config) { c.Strict = ByTime })},
+		{"a node that is Ready again before its forced deletion", silence(1, func(c *Config) { c.Strict = Overtaken })},
 		{"a disk that comes back before its hold is deleted", forgotten()},
 	}
 }
