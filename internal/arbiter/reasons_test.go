@@ -138,3 +138,34 @@ func TestMessagesSayWhen(t *testing.T) {
 		}
 	}
 }
+
+// What is told of slots says how many are needed where that is more than one, whose limit it is,
+// and whether slots are kept for another; of a driver that refuses more, its own words.
+func TestMessagesOfSlots(t *testing.T) {
+	all := []string{"needed", "AttachPolicy few", "in all", "waits for one", "ResourceExhausted", "quota"}
+	few := arbiter.Reason{Code: arbiter.NoFreeSlot, Driver: "disk", Node: "n1", Used: 1, Limit: 2, Needed: 1}
+	with := func(change func(*arbiter.Reason)) arbiter.Reason {
+		r := few
+		change(&r)
+		return r
+	}
+	for name, test := range map[string]struct {
+		r    arbiter.Reason
+		says []string
+	}{
+		"one":                    {few, nil},
+		"two":                    {with(func(r *arbiter.Reason) { r.Needed = 2 }), []string{"needed"}},
+		"one, by a policy":       {with(func(r *arbiter.Reason) { r.Policy = "few" }), []string{"AttachPolicy few"}},
+		"two, by a policy":       {with(func(r *arbiter.Reason) { r.Needed, r.Policy = 2, "few" }), []string{"needed", "AttachPolicy few"}},
+		"more than there are":    {with(func(r *arbiter.Reason) { r.Code, r.Needed = arbiter.SlotsNotKept, 3 }), []string{"needed", "in all"}},
+		"kept for another":       {with(func(r *arbiter.Reason) { r.Code, r.Volume = arbiter.SlotsNotKept, promised }), []string{"waits for one"}},
+		"refused without a word": {arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "disk"}, []string{"ResourceExhausted"}},
+		"refused with words":     {arbiter.Reason{Code: arbiter.NodeExhausted, Driver: "disk", Detail: "quota"}, []string{"quota"}},
+	} {
+		for _, words := range all {
+			if got := strings.Contains(test.r.Message(), words); got != slices.Contains(test.says, words) {
+				t.Errorf("%s: that it says %q is %t: %s", name, words, got, test.r.Message())
+			}
+		}
+	}
+}
