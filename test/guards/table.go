@@ -81,7 +81,7 @@ func placing() []guard {
 			Scenario: "rollout",
 			Rule:     "I1: an exclusive volume keeps pods from other nodes while somebody living holds it",
 			Edits: []edit{{
-				File: "internal/arbiter/exclusive.go",
+				File: "internal/arbiter/access.go",
 				Old:  "return a != ledger.AccessMany && a != ledger.AccessUnset",
 				New:  "return false",
 			}},
