@@ -326,11 +326,14 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeV
 const detachPatience = time.Minute
 
 // unanswered says of a detach that has gone on for longer than that, as far as this
-// process has seen, that nobody answers it. What the hold says already stays said,
-// whoever has seen it.
+// process has seen, that nobody answers it, or whose finalizer keeps the VolumeAttachment
+// when its attacher is done. What the hold says already stays said, whoever has seen it.
 func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, va *ledger.Attachment, now time.Time, reason Reason) Reason {
 	lasting := reason
 	lasting.Code, lasting.Driver, lasting.Since = DetachUnanswered, v.ID.Driver, va.DeletedAt
+	if va.KeptBy != "" {
+		lasting.Code, lasting.Detail = KeptByFinalizer, va.KeptBy
+	}
 	told := v.Hold != nil && v.Hold.Reason == lasting.Code && v.Hold.Message == lasting.Message()
 	if since, leaving := s.Leaving(place); told || leaving && now.Sub(since) >= detachPatience {
 		return lasting

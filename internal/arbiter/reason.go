@@ -41,6 +41,7 @@ const (
 	Detaching           ledger.Code = "Detaching"
 	DetachFailed        ledger.Code = "DetachFailed"
 	DetachUnanswered    ledger.Code = "DetachUnanswered" // neither done nor refused for a while
+	KeptByFinalizer     ledger.Code = "KeptByFinalizer"  // detached, and its VolumeAttachment stays
 	InUse               ledger.Code = "InUse"
 	InUseUnexplained    ledger.Code = "InUseUnexplained" // and not attached there
 	InUseUnknown        ledger.Code = "InUseUnknown"

@@ -155,6 +155,10 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("detaching %s from %s failed and will be tried again: %s", r.volume(), r.Node, r.said())
 	}},
 	{DetachUnanswered, waits, lasts, noEviction, ofMore, CallDetach, unfit, Reason.detachUnanswered},
+	{KeptByFinalizer, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is detached from %s, and its VolumeAttachment %s stays for the finalizer %s: whoever set that has to take it off. Until then the volume goes nowhere else",
+			r.volume(), r.Node, ledger.AttachmentName(r.Volume, r.Node), r.Detail)
+	}},
 	{InUse, waits, passes, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s is still in use at %s: its kubelet reports it in volumesInUse", r.volume(), r.Node)
 	}},

@@ -61,6 +61,7 @@ type oddAttachment struct {
 	attachError  CallError
 	detachError  CallError
 	deletedAt    int64
+	keptBy       string
 	// seen is when this process saw that it is being deleted, since the epoch. Every
 	// record of one that is has it.
 	seen time.Duration
@@ -90,7 +91,7 @@ func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attac
 		handle: handle, to: to, pv: pv, own: own,
 		attached: a.Attached, deleting: a.Deleting, ours: a.Ours, wanted: a.Wanted, confirmed: a.Confirmed, inline: !a.Inline.IsZero(),
 	}
-	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError, deletedAt: a.DeletedAt}
+	odd := oddAttachment{attachError: a.AttachError, detachError: a.DetachError, deletedAt: a.DeletedAt, keptBy: a.KeptBy}
 	var ok bool
 	if r.uid, ok = packUID(a.UID); !ok {
 		odd.uid = a.UID
@@ -130,7 +131,7 @@ func (r *attachmentRecord) unpack() *Attachment {
 		a.Inline = r.at()
 	}
 	if r.odd != nil {
-		a.AttachError, a.DetachError, a.DeletedAt = r.odd.attachError, r.odd.detachError, r.odd.deletedAt
+		a.AttachError, a.DetachError, a.DeletedAt, a.KeptBy = r.odd.attachError, r.odd.detachError, r.odd.deletedAt, r.odd.keptBy
 		a.Transitions += r.odd.transitions
 	}
 	return a

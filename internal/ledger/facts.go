@@ -186,6 +186,7 @@ type Attachment struct {
 	Attached           bool
 	Deleting           bool
 	DeletedAt          int64  // deletionTimestamp, seconds, by the API server's clock: for people
+	KeptBy             string // being deleted, and its attacher is done with it: a finalizer that somebody else has to take off
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
 	NodeID             string // annotation csi.alpha.kubernetes.io/node-id

@@ -3,6 +3,7 @@
 package translate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,15 @@ func AttacherFinalizer(driver string) string {
 	return "external-attacher/" + name
 }
 
+// keptBy names a finalizer that keeps a VolumeAttachment once its attacher has taken its
+// own off: the volume is detached then. It is empty while the attacher's is there.
+func keptBy(a *storagev1.VolumeAttachment) string {
+	if len(a.Finalizers) == 0 || slices.Contains(a.Finalizers, AttacherFinalizer(a.Spec.Attacher)) {
+		return ""
+	}
+	return a.Finalizers[0]
+}
+
 // Attachment makes a fact of a VolumeAttachment. The fact holds even with an
 // error, which says that its inline source is broken.
 func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
@@ -56,7 +66,7 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		DetachError: callError(a.Status.DetachError),
 	}
 	if a.DeletionTimestamp != nil {
-		fact.DeletedAt = a.DeletionTimestamp.Unix()
+		fact.DeletedAt, fact.KeptBy = a.DeletionTimestamp.Unix(), keptBy(a)
 	}
 	if n, err := strconv.ParseInt(a.Annotations[v1alpha1.AnnotationTransitions], 10, 64); err == nil && n > 0 {
 		fact.Transitions = n
