@@ -313,6 +313,19 @@ func TestIncompleteGroup(t *testing.T) {
 	}
 }
 
+// A pod that comes to be tried although its group has become incomplete is woken once the
+// group is complete again, as one that was kept from the queue is.
+func TestRefusedWhileItsGroupIsIncomplete(t *testing.T) {
+	a1 := inGroup(podWith("a1", "d1"), "a", 1)
+	r := twoSlots(t, a1)
+	if status := r.filter(a1, "n1"); status.Code() != fwk.UnschedulableAndUnresolvable {
+		t.Fatalf("without a PodGroup: %v", status)
+	}
+	r.putGroup("a", 1, 600)
+	r.plugin.core.groups.changed(groupKey{namespace: "shop", name: "a"})
+	eventually(t, "the pod to be woken", func() bool { return slices.Contains(r.queue.names(), "a1") })
+}
+
 // A group none of whose pods has volumes is none of the plugin's business.
 func TestGroupWithoutVolumes(t *testing.T) {
 	a1 := inGroup(podWith("a1"), "a", 1)

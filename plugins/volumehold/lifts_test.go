@@ -79,7 +79,7 @@ func lasting() []ledger.Code { return []ledger.Code{arbiter.TooManyVolumes} }
 // volumes has it look again (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
 func progress() []ledger.Code {
 	return []ledger.Code{
-		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered,
+		arbiter.NotGranted, arbiter.Attaching, arbiter.AttachFailed, arbiter.NotReported, arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered, arbiter.KeptByFinalizer,
 		arbiter.InUse, arbiter.InUseUnexplained, arbiter.InUseUnknown, arbiter.NodeUnreachable, arbiter.DetachDelayed, arbiter.NodeReplaced, arbiter.VolumeReplaced,
 	}
 }

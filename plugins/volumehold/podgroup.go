@@ -170,18 +170,9 @@ func (i *groupInformer) tellUnread() {
 	unread := i.unread
 	i.unread = nil
 	i.mu.Unlock()
-	// A pod that is just being tried is not in the queue yet, and would not be woken: it is
-	// told again.
-	for _, pause := range []time.Duration{0, time.Second, 5 * time.Second} {
-		select {
-		case <-i.ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		for _, key := range unread {
-			if i.changed != nil {
-				i.changed(key)
-			}
+	for _, key := range unread {
+		if i.changed != nil {
+			i.changed(key)
 		}
 	}
 }

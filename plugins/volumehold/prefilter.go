@@ -22,12 +22,13 @@ import (
 // It skips pods without attachable volumes.
 func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	p.core.lead(p.profile)
-	if why := p.core.groups.incomplete(pod); why != "" {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
-	}
 	fact, err := translate.Pod(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
+	}
+	// Gated from here on, it is woken with the pods that are kept from the queue.
+	if why := p.core.groups.incomplete(pod); why != "" && p.core.requeuer.Gate(pod, fact) {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
 	}
 	if len(fact.Volumes) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
