@@ -85,17 +85,8 @@ func checkRollouts(e *Evidence) []Finding {
 	var hang []string
 	for i := range e.Deployments.Items {
 		d := &e.Deployments.Items[i]
-		if !surges(d) {
-			continue
-		}
-		for _, v := range d.Spec.Template.Spec.Volumes {
-			if v.PersistentVolumeClaim == nil {
-				continue
-			}
-			if claim := e.World.Claim(d.Namespace, v.PersistentVolumeClaim.ClaimName); claim != nil && ofOneNode(claim) {
-				hang = append(hang, d.Namespace+"/"+d.Name)
-				break
-			}
+		if surges(d) && slices.ContainsFunc(e.World.ClaimsOf(d.Namespace, d.Spec.Template.Spec.Volumes), ofOneNode) {
+			hang = append(hang, d.Namespace+"/"+d.Name)
 		}
 	}
 	if len(hang) == 0 {

@@ -242,14 +242,7 @@ func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(success
 // have to be attached or not: such as local disks.
 func (w *World) tied(p *corev1.Pod) []string {
 	var list []string
-	for _, v := range p.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil {
-			continue
-		}
-		claim := w.Claim(p.Namespace, v.PersistentVolumeClaim.ClaimName)
-		if claim == nil {
-			continue
-		}
+	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
 		if pv := w.pvs[claim.Spec.VolumeName]; pv != nil && (pv.Spec.NodeAffinity != nil || len(zonesOf(pv)) > 0) {
 			list = append(list, claim.Name)
 		}
@@ -274,11 +267,8 @@ func (w *World) noteOf(p *corev1.Pod) string {
 // deletingClaims says which of a pod's claims are gone once it ends, and with them what.
 func (w *World) deletingClaims(p *corev1.Pod) []string {
 	var list []string
-	for _, v := range p.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil {
-			continue
-		}
-		if claim := w.Claim(p.Namespace, v.PersistentVolumeClaim.ClaimName); claim != nil && claim.DeletionTimestamp != nil {
+	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
+		if claim.DeletionTimestamp != nil {
 			list = append(list, fmt.Sprintf("its claim %s is being deleted, and is gone once the pod ends%s", claim.Name, w.dataGoesToo(claim)))
 		}
 	}

@@ -89,14 +89,7 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
 		return "the pod's node selector or affinity"
 	}
-	for _, v := range p.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil {
-			continue
-		}
-		claim := w.Claim(p.Namespace, v.PersistentVolumeClaim.ClaimName)
-		if claim == nil {
-			continue
-		}
+	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
 		if class := w.class(claim); class != nil && claim.Spec.VolumeName == "" && !inTopologies(class.AllowedTopologies, n) {
 			return "the topologies that StorageClass " + class.Name + " allows"
 		}

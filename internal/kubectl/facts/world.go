@@ -143,6 +143,21 @@ func (w *World) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return w.claims[ledger.ClaimKey{Namespace: namespace, Name: name}]
 }
 
+// ClaimsOf lists the claims that volumes of a namespace's pods name, in their order, and
+// that are known.
+func (w *World) ClaimsOf(namespace string, volumes []corev1.Volume) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for _, v := range volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		if claim := w.Claim(namespace, v.PersistentVolumeClaim.ClaimName); claim != nil {
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
 // PersistentVolume finds a PersistentVolume, or nil.
 func (w *World) PersistentVolume(name string) *corev1.PersistentVolume { return w.pvs[name] }
 
