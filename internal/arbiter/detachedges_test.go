@@ -379,4 +379,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s: looked at again at %s", name, got)
 		}
 	}
+	if abandoned(nil) {
+		t.Error("somebody vouches for a node that nobody knows")
+	}
 }

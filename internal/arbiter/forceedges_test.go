@@ -26,19 +26,24 @@ func TestHolder(t *testing.T) {
 		facts  []ledger.Event
 		want   ledger.NodeName
 	}{
-		"nobody":                       {"", ledger.Hold{}, nil, ""},
-		"nobody any more":              {"well", ledger.Hold{}, nil, ""},
-		"still attached":               {"well", ledger.Hold{}, []ledger.Event{madeAt("well"), dataAt("q", "dead", ledger.PodLive)}, "well"},
-		"still used":                   {"well", ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating), dataAt("r", "dead", ledger.PodLive)}, "well"},
-		"still promised":               {"well", ledger.Hold{Requesters: []ledger.Requester{{UID: "m"}}}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), dataAt("q", "dead", ledger.PodLive)}, "well"},
-		"only asked for":               {"well", ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), dataAt("q", "dead", ledger.PodLive)}, "dead"},
-		"who is next":                  {"well", ledger.Hold{Next: toDead}, []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "dead"},
-		"next, and gone":               {"well", ledger.Hold{Next: toDead}, []ledger.Event{dataAt("a", "third", ledger.PodLive)}, "third"},
-		"found elsewhere":              {"well", ledger.Hold{}, []ledger.Event{madeAt("third"), dataAt("q", "dead", ledger.PodLive)}, "third"},
-		"found, though nobody held it": {"", ledger.Hold{}, []ledger.Event{madeAt("third"), dataAt("q", "dead", ledger.PodLive)}, "third"},
-		"who ranks first":              {"", ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "third"},
-		"left there":                   {"well", ledger.Hold{Stays: true}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "well"},
-		"left at a node that is lost":  {"dead", ledger.Hold{Stays: true, Fences: []ledger.Fence{{Node: "dead", Rule: OutOfService, NodeUID: "x"}}}, []ledger.Event{nodeAs("dead", outOfOrder), ledger.NodeGone{Name: "dead"}, dataAt("q", "well", ledger.PodLive)}, "well"},
+		"nobody":                        {"", ledger.Hold{}, nil, ""},
+		"nobody any more":               {"well", ledger.Hold{}, nil, ""},
+		"still attached":                {"well", ledger.Hold{}, []ledger.Event{madeAt("well"), dataAt("q", "dead", ledger.PodLive)}, "well"},
+		"still used":                    {"well", ledger.Hold{}, []ledger.Event{dataAt("q", "well", ledger.PodTerminating), dataAt("r", "dead", ledger.PodLive)}, "well"},
+		"still promised":                {"well", ledger.Hold{Requesters: []ledger.Requester{{UID: "m"}}}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), dataAt("q", "dead", ledger.PodLive)}, "well"},
+		"only asked for":                {"well", ledger.Hold{}, []ledger.Event{asksAt("m", ledger.TypeManual, "well"), dataAt("q", "dead", ledger.PodLive)}, "dead"},
+		"who is next":                   {"well", ledger.Hold{Next: toDead}, []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "dead"},
+		"next, and gone":                {"well", ledger.Hold{Next: toDead}, []ledger.Event{dataAt("a", "third", ledger.PodLive)}, "third"},
+		"found elsewhere":               {"well", ledger.Hold{}, []ledger.Event{madeAt("third"), dataAt("q", "dead", ledger.PodLive)}, "third"},
+		"found, though nobody held it":  {"", ledger.Hold{}, []ledger.Event{madeAt("third"), dataAt("q", "dead", ledger.PodLive)}, "third"},
+		"who ranks first, at the first": {"", ledger.Hold{}, []ledger.Event{dataAt("a", "dead", ledger.PodLive), dataAt("q", "third", ledger.PodLive)}, "dead"},
+		"of a type that nobody knows":   {"", ledger.Hold{}, []ledger.Event{asksAt("m", "Unheard", "dead", grantedNow)}, "dead"},
+		"promised to who asks":          {"well", ledger.Hold{Next: ledger.Promise{Node: "dead", To: ledger.Requester{UID: "m"}}}, []ledger.Event{asksAt("m", ledger.TypeManual, "dead"), dataAt("a", "third", ledger.PodLive)}, "dead"},
+		"found, and another is next":    {"", ledger.Hold{Next: toDead}, []ledger.Event{madeAt("third"), dataAt("q", "dead", ledger.PodLive)}, "third"},
+		"left nowhere":                  {"", ledger.Hold{Stays: true}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "dead"},
+		"who ranks first":               {"", ledger.Hold{}, []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "third"},
+		"left there":                    {"well", ledger.Hold{Stays: true}, []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "well"},
+		"left at a node that is lost":   {"dead", ledger.Hold{Stays: true, Fences: []ledger.Fence{{Node: "dead", Rule: OutOfService, NodeUID: "x"}}}, []ledger.Event{nodeAs("dead", outOfOrder), ledger.NodeGone{Name: "dead"}, dataAt("q", "well", ledger.PodLive)}, "well"},
 	} {
 		facts := append([]ledger.Event{third, alive}, test.facts...)
 		p := plannerOf(t, Arbiter{}, test.heldAt, test.hold, facts...)

@@ -158,6 +158,26 @@ func TestRequestersOfAHold(t *testing.T) {
 	}
 }
 
+// Whom a dry run takes away has nothing, though the hold names it; whom it grants has it at
+// the holder's node.
+func TestRequestersOfADryRun(t *testing.T) {
+	m := ledger.TicketID{Namespace: "shop", Name: "m"}
+	ofPod := func(k *ledger.Ticket) { k.Pod = "q" }
+	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, asksAt("m", ledger.TypePod, "well", ofPod))
+	p.snapshot = p.snapshot.With(&ledger.Delta{Removed: map[string]bool{"q": true}})
+	if got := p.requesters(p.at("well")); len(got) > 0 {
+		t.Errorf("taken away: %+v", got)
+	}
+	p = plannerOf(t, Arbiter{}, "well", ledger.Hold{}, asksAt("m", ledger.TypeManual, "well"))
+	p.snapshot = p.snapshot.With(&ledger.Delta{Granted: m})
+	if got := p.granting(p.at("well")); len(got) != 1 || got[0].UID != "m" {
+		t.Errorf("granted: %+v", got)
+	}
+	if got := p.granting(nil); len(got) > 0 {
+		t.Errorf("granted where nothing is: %+v", got)
+	}
+}
+
 // A volume that a kubelet lists and of which nothing else is known gets no hold.
 func TestOnlyListed(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "other"}
@@ -165,10 +185,14 @@ func TestOnlyListed(t *testing.T) {
 		facts []ledger.Event
 		want  bool
 	}{
-		"listed":          {nil, true},
-		"held":            {[]ledger.Event{ledger.HoldSeen{Volume: other, Hold: ledger.Hold{Version: "1"}}}, false},
-		"with a PV":       {[]ledger.Event{ledger.PersistentVolume{Name: "o", Version: "1", Volume: other}}, false},
-		"attached":        {[]ledger.Event{ledger.Attachment{Name: "o", UID: "o", Version: "1", Driver: "d", Node: "well", Inline: other}}, false},
+		"listed":    {nil, true},
+		"held":      {[]ledger.Event{ledger.HoldSeen{Volume: other, Hold: ledger.Hold{Version: "1"}}}, false},
+		"with a PV": {[]ledger.Event{ledger.PersistentVolume{Name: "o", Version: "1", Volume: other}}, false},
+		"attached":  {[]ledger.Event{ledger.Attachment{Name: "o", UID: "o", Version: "1", Driver: "d", Node: "well", Inline: other}}, false},
+		"a ticket asks": {[]ledger.Event{
+			ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Volumes: []ledger.PodVolume{{Name: "v", Inline: other}}},
+			ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "t"}, UID: "t", Version: "1", Type: ledger.TypePod, Pod: "q", PodName: "q", Node: "well", Phase: ledger.TicketPending, Volumes: []ledger.TicketVolume{{PodVolume: "v"}}},
+		}, false},
 		"a pod leaves it": {[]ledger.Event{ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Phase: ledger.PodTerminating, Volumes: []ledger.PodVolume{{Name: "v", Inline: other}}}}, false},
 	} {
 		p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, append(test.facts, nodeAs("well", func(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{other} }))...)
@@ -322,6 +346,8 @@ func TestPromiseNext(t *testing.T) {
 		"nobody before":               {ledger.Promise{}, []ledger.Event{r}, "third", "r"},
 		"at the holder only":          {ledger.Promise{}, []ledger.Event{dataAt("q", "well", ledger.PodLive)}, "", ""},
 		"a pod is there":              {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), r}, "dead", "q"},
+		"kept, though another ranks":  {promised("q"), []ledger.Event{dataAt("q", "dead", ledger.PodLive), dataAt("a", "third", ledger.PodLive)}, "dead", "q"},
+		"another pod is there now":    {promised("o"), []ledger.Event{dataAt("q", "dead", ledger.PodLive)}, "dead", "q"},
 		"another pod is there":        {promised("o"), []ledger.Event{dataAt("q", "third", ledger.PodLive)}, "third", "q"},
 		"it has gone":                 {promised("q"), []ledger.Event{r}, "third", "r"},
 		"it asks":                     {promised("m"), []ledger.Event{asksAt("m", ledger.TypeManual, "dead"), r}, "dead", "m"},

@@ -4,6 +4,7 @@ package arbiter
 
 import (
 	"testing"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -81,6 +82,64 @@ func TestOverdue(t *testing.T) {
 	}
 	if place := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-1" }, "dead").overdue(); place != nil {
 		t.Errorf("overdue at another machine: %+v", place)
+	}
+	// No rule's time runs, or nothing is there of it.
+	endless := never
+	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, madeAt("dead"), ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterPodGone: &endless})
+	if place := p.overdue(); place != nil {
+		t.Errorf("overdue where no rule ends it: %+v", place)
+	}
+	anew := nodeAs("dead", silent, func(n *ledger.NodeState) { n.UID, n.Reporting = "anew", false })
+	p = plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, alive, ledger.NodeGone{Name: "dead"}, anew, asksAt("m", ledger.TypeManual, "dead"))
+	if place := p.overdue(); place != nil {
+		t.Errorf("overdue where it is only asked for: %+v", place)
+	}
+	p = plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, unreachableAfter(10*time.Minute), madeAt("dead"), dataAt("q", "dead", ledger.PodLive))
+	if place := p.overdue(); place == nil || place.Node != "dead" {
+		t.Errorf("overdue where somebody still claims it: %+v", place)
+	}
+}
+
+// Of several nodes that do not answer the one counts whose time has run longest, and of those
+// alike the first.
+func TestLongestOverdue(t *testing.T) {
+	for name, test := range map[string]struct {
+		later ledger.NodeName // falls silent a minute after the other
+		want  ledger.NodeName
+	}{
+		"the first longer":  {"well", "dead"},
+		"the second longer": {"dead", "well"},
+		"both alike":        {"", "dead"},
+	} {
+		s, _, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) {
+			for _, e := range []ledger.Event{sharedDisk, alive, madeAt("dead"), madeAt("well")} {
+				l.Apply(auditTime, e)
+			}
+			for _, n := range []ledger.NodeName{"dead", "well"} {
+				at := auditTime
+				if n == test.later {
+					at = at.Add(time.Minute)
+				}
+				l.Apply(at, nodeAs(n, using, silent))
+			}
+		})
+		p := Arbiter{}.planner(s, s.Volume(disk), auditTime.Add(2*time.Minute))
+		if place := p.overdue(); place == nil || place.Node != test.want {
+			t.Errorf("%s: %+v", name, place)
+		}
+	}
+}
+
+// What a shared volume's hold is to say: that it waits for a node that does not answer, and
+// how far the rule has come; or from where it is taken by force.
+func TestNote(t *testing.T) {
+	waits := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-2" }, "dead").note(ledger.Hold{})
+	if waits.State != ledger.HoldDetachPending || waits.Reason != NodeUnreachable || waits.Message == "" || waits.Force == nil || waits.Force.Node != "dead" || len(waits.Fences) > 0 {
+		t.Errorf("of one that waits: %+v", waits)
+	}
+	taken := plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, madeAt("dead"), nodeAs("dead", using, outOfOrder)).note(ledger.Hold{})
+	if taken.State != "" || len(taken.Fences) != 1 || taken.Fences[0].Node != "dead" || taken.Fences[0].Rule != OutOfService {
+		t.Errorf("of one that is taken by force: %+v", taken)
 	}
 }
 
@@ -211,6 +270,7 @@ func TestHolderNode(t *testing.T) {
 	}{
 		"new there":                         {ledger.Hold{}, "well", node("b"), "w", "b"},
 		"there before, and booted":          {was, "well", node("b"), "w", "b"},
+		"the same Node, and booted":         {same, "well", node("b"), "w", "b"},
 		"there before, and it does not say": {same, "well", node(""), "w", "old"},
 		"another Node that does not say":    {was, "well", node(""), "w", ""},
 		"elsewhere before, it does not say": {other, "well", node(""), "w", ""},

@@ -272,6 +272,12 @@ func TestRequestersAreBounded(t *testing.T) {
 	if got := listed(slices.Clone(list), last, first); len(got) != maxListed || got[0] != first || got[maxListed-1] != last {
 		t.Errorf("%d are listed, of those that must be %v and %v", len(got), got[0], got[len(got)-1])
 	}
+	if got := listed(slices.Clone(list), last, last, first); len(got) != maxListed {
+		t.Errorf("%d are listed, of which two must be, one of them named twice", len(got))
+	}
+	if got := listed(nil, slices.Clone(list)...); len(got) != maxListed || got[0] != first {
+		t.Errorf("%d are listed where more must be than there is room for", len(got))
+	}
 	if got := listed([]ledger.Requester{{Namespace: "t", Name: "a", UID: "3"}, {Namespace: "s", Name: "b", UID: "2"}, {Namespace: "s", Name: "b", UID: "1"}}); got[0].UID != "1" || got[1].UID != "2" || got[2].UID != "3" {
 		t.Errorf("listed as %v", got)
 	}

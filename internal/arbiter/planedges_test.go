@@ -193,11 +193,13 @@ func TestSafeToDetachSaysWhy(t *testing.T) {
 		facts []ledger.Event
 		want  ledger.Code
 	}{
-		"not in use":      {"well", []ledger.Event{attachment("well", same)}, ""},
-		"in use":          {"well", []ledger.Event{attachment("well", same), used}, InUse},
-		"not managed":     {"well", []ledger.Event{attachment("well", same), unmanaged}, NodeUnmanaged},
-		"a new node":      {"well", []ledger.Event{attachment("well", same), used, ledger.NodeGone{Name: "well"}, fresh}, InUseUnknown},
-		"does not answer": {"dead", []ledger.Event{attachment("dead", same)}, NodeUnreachable},
+		"not in use":            {"well", []ledger.Event{attachment("well", same)}, ""},
+		"in use":                {"well", []ledger.Event{attachment("well", same), used}, InUse},
+		"not managed":           {"well", []ledger.Event{attachment("well", same), unmanaged}, NodeUnmanaged},
+		"a new node":            {"well", []ledger.Event{attachment("well", same), used, ledger.NodeGone{Name: "well"}, fresh}, InUseUnknown},
+		"nobody has seen it":    {"nowhere", []ledger.Event{attachment("nowhere", same)}, NodeUnreachable},
+		"new, and not attached": {"well", []ledger.Event{used, ledger.NodeGone{Name: "well"}, fresh}, InUseUnknown},
+		"does not answer":       {"dead", []ledger.Event{attachment("dead", same)}, NodeUnreachable},
 		"another machine": {"well", []ledger.Event{
 			attachment("well", func(a *ledger.Attachment) { a.NodeID = "i-1" }),
 			ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "i-2", Limit: 4}}},
@@ -492,6 +494,62 @@ func TestNamedInHold(t *testing.T) {
 	} {
 		p := plannerOf(t, Arbiter{}, "well", test.hold, test.facts...)
 		if got := p.namedInHold(test.who); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Of a kubelet that may have forgotten a volume it is told, too, where the volume may be
+// attached without a VolumeAttachment.
+func TestForgetfulKubelet(t *testing.T) {
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
+	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
+	stays := ledger.Hold{NodeUID: "old", BootID: "b", Stays: true}
+	gives := ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "well", NodeUID: "old", BootID: "b", State: ledger.HoldHeld}}
+	for name, test := range map[string]struct {
+		v     ledger.VolumeID
+		hold  ledger.Hold
+		facts []ledger.Event
+		want  string
+	}{
+		"attached":                {disk, ledger.Hold{NodeUID: "old", BootID: "b"}, []ledger.Event{madeAt("well"), booted}, forgetful},
+		"left there":              {disk, stays, []ledger.Event{booted}, forgetfulLeft},
+		"left, and attached anew": {disk, stays, []ledger.Event{madeAt("well"), booted}, forgetful},
+		"needs no attachment":     {iscsi, ledger.Hold{}, []ledger.Event{ledger.PersistentVolume{Name: "plain", Version: "1", Volume: iscsi, Access: ledger.AccessNode}, gives, booted}, forgetful},
+	} {
+		s := plannerOf(t, Arbiter{}, "well", test.hold, test.facts...).snapshot
+		v := s.Volume(test.v)
+		verdict, _ := Arbiter{}.SafeToDetach(s, v, v.NodeVolume("well"), auditTime)
+		if got := verdict.First(); got.Code != InUseUnknown || got.Detail != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A volume may be mounted where it is attached and volumesAttached says so; where it needs no
+// attachment that is enough, and where its driver attaches nothing it may be anywhere.
+func TestSafeToMount(t *testing.T) {
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
+	begun := func(a *ledger.Attachment) { a.Attached = false }
+	lists := nodeAs("well", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk, iscsi} })
+	for name, test := range map[string]struct {
+		v     ledger.VolumeID
+		facts []ledger.Event
+		want  bool
+	}{
+		"attached and reported":         {disk, []ledger.Event{lists, madeAt("well")}, true},
+		"not reported":                  {disk, []ledger.Event{madeAt("well")}, false},
+		"nowhere":                       {disk, nil, false},
+		"reported, not attached":        {disk, []ledger.Event{lists}, false},
+		"reported, being attached":      {disk, []ledger.Event{lists, madeAt("well", begun)}, false},
+		"reported, being detached":      {disk, []ledger.Event{lists, madeAt("well", goes)}, false},
+		"reported, another's":           {disk, []ledger.Event{lists, ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}}, false},
+		"its driver attaches nothing":   {disk, []ledger.Event{noAttach}, true},
+		"needs no attachment, reported": {iscsi, []ledger.Event{lists}, true},
+		"needs none, not reported":      {iscsi, nil, false},
+	} {
+		s := plannerOf(t, Arbiter{}, "", ledger.Hold{State: ledger.HoldFree}, test.facts...).snapshot
+		if got := (Arbiter{}).SafeToMount(s, test.v, "well"); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -23,6 +23,8 @@ func TestAttachAbandoned(t *testing.T) {
 		"left there":                       {true, "well", []ledger.Event{alive}, true},
 		"not left there":                   {false, "well", []ledger.Event{alive}, false},
 		"it goes elsewhere":                {true, "dead", []ledger.Event{alive}, false},
+		"not left there, only reported":    {false, "well", []ledger.Event{alive, nodeAs("well", reporting)}, false},
+		"somebody wants it there":          {true, "well", []ledger.Event{alive, dataAt("q", "well", ledger.PodLive)}, false},
 		"there is an attachment":           {true, "well", []ledger.Event{alive, attachment}, false},
 		"a creation is under way":          {true, "well", []ledger.Event{alive, ledger.AttachSent{Volume: id, Node: "well"}}, false},
 		"its hold has to be written first": {true, "well", []ledger.Event{alive, ledger.HoldGone{Volume: id}}, false},
@@ -57,20 +59,28 @@ func TestAskToStay(t *testing.T) {
 		stays      bool
 		podAt      ledger.NodeName
 		attachment ledger.Attachment
+		next       ledger.NodeName
+		gone       bool // the hold: somebody has deleted it
 		want       bool
 	}{
-		"refused, and wanted again": {"well", true, "well", leaving, true},
-		"not written yet":           {"well", false, "well", leaving, false},
-		"it stays elsewhere":        {"dead", true, "well", leaving, false},
-		"nobody wants it here":      {"well", true, "dead", leaving, false},
-		"asked already":             {"well", true, "well", wanted, false},
-		"not refused":               {"well", true, "well", willing, false},
+		"refused, and wanted again": {"well", true, "well", leaving, "", false, true},
+		"not written yet":           {"well", false, "well", leaving, "", false, false},
+		"it stays elsewhere":        {"dead", true, "well", leaving, "", false, false},
+		"nobody wants it here":      {"well", true, "dead", leaving, "", false, false},
+		"asked already":             {"well", true, "well", wanted, "", false, false},
+		"another is next":           {"well", true, "well", leaving, "dead", false, false},
+		"its hold is to be written": {"well", true, "well", leaving, "", true, false},
+		"not refused":               {"well", true, "well", willing, "", false, false},
 	} {
 		s, _, _ := concerned(t, test.podAt, test.heldAt, ledger.Hold{State: ledger.HoldUnknown, Stays: test.stays, Transitions: 1}, func(l *ledger.Ledger) {
 			l.Apply(auditTime, test.attachment)
+			if test.gone {
+				l.Apply(auditTime, ledger.HoldGone{Volume: id})
+			}
 		})
 		v := s.Volume(id)
 		p := Arbiter{StayAttached: true}.planner(s, v, auditTime)
+		p.hold.Next.Node = test.next
 		p.askToStay(v.NodeVolume("well"))
 		steps := p.plan.Steps
 		if got := len(steps) == 1 && steps[0].Do == MarkWanted && steps[0].Version == "7" && steps[0].Who == "shop/db"; got != test.want || len(steps) > 0 != test.want {

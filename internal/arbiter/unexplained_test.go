@@ -88,6 +88,10 @@ func TestWhatExplainsUse(t *testing.T) {
 			ledger.PersistentVolume{Name: "a", UID: "a", Version: "1", Volume: v}, waits}},
 		"volumesAttached": {events: []ledger.Event{
 			ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{v}, Reported: []ledger.VolumeID{v}}}},
+		"a creation that is under way": {events: []ledger.Event{bound, ledger.AttachSent{Volume: v, Node: "n1"}, ledger.PodGone{UID: "p"}}},
+		"that it is not listed, and only asked for": {events: []ledger.Event{
+			ledger.PersistentVolume{Name: "a", UID: "a", Version: "1", Volume: v}, waits,
+			ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}}},
 		"a hold of what may have been left there": {events: []ledger.Event{
 			ledger.HoldSeen{Volume: v, Hold: ledger.Hold{Version: "1", Node: "n1", Stays: true}}}},
 	} {
@@ -96,6 +100,12 @@ func TestWhatExplainsUse(t *testing.T) {
 		if got := Unexplained(s, s.Volume(v).NodeVolume("n1")); got != test.want {
 			t.Errorf("with %s it is unexplained: %t, want %t", name, got, test.want)
 		}
+	}
+	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "a"}
+	l, _ := listing(ledger.HoldSeen{Volume: iscsi, Hold: ledger.Hold{Version: "1", Node: "n1", State: ledger.HoldHeld}},
+		ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, InUse: []ledger.VolumeID{iscsi}})
+	if s := l.Snapshot(); Unexplained(s, s.Volume(iscsi).NodeVolume("n1")) {
+		t.Error("one that needs no attachment is unexplained where its hold has it")
 	}
 }
 

@@ -87,7 +87,7 @@ func TestWhatIsUnderWay(t *testing.T) {
 			t.Errorf("%d: under way: %t, for %s; want %t, %s", i, got, left, test.want, test.left)
 		}
 	}
-	if got, _ := UnderWay(l.Snapshot(), nil, auditTime); got {
+	if got, left := UnderWay(l.Snapshot(), nil, auditTime); got || left != 0 {
 		t.Error("nothing is under way where nothing is")
 	}
 }
@@ -115,9 +115,10 @@ func TestHoldThatNobodyAdoptsGoes(t *testing.T) {
 	l := ledger.New()
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	l.Apply(auditTime, ledger.HoldSeen{Volume: id, Hold: ledger.Hold{Version: "3", Transitions: 2, State: ledger.HoldFree}})
-	steps := Arbiter{Cooperative: true}.Plan(l.Snapshot(), id, auditTime).Steps
-	if len(steps) != 1 || steps[0].Do != DeleteHold || steps[0].Expect != "3" {
-		t.Errorf("planned: %+v", steps)
+	for _, a := range []Arbiter{{Cooperative: true}, {}} {
+		if steps := a.Plan(l.Snapshot(), id, auditTime).Steps; len(steps) != 1 || steps[0].Do != DeleteHold || steps[0].Expect != "3" {
+			t.Errorf("%+v: planned: %+v", a, steps)
+		}
 	}
 }
 
