@@ -173,7 +173,7 @@ verify: ## Check format, lint, import law and generated files
 	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) test ./internal/arch/...
-	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory lint kubeconform
 	hack/verify-generated
 
 # golangci-lint is a module of its own: its dependencies would move Kubernetes'.
@@ -191,6 +191,15 @@ $(BIN)/actionlint: FORCE
 lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check the code with the linters of .golangci.yaml, and the workflows
 	$(BIN)/golangci-lint run $(LINTED)
 	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
+
+# The releases that are served; docs/operate/compatibility.md says what was tried with them.
+RELEASES := 1.34.4,1.35.4,1.36.3,1.37.1
+
+.PHONY: kubeconform
+kubeconform: ## Check what the chart renders, with each pair of values, against the published API of each release
+	@rm -rf $(BIN)/rendered && mkdir -p $(BIN)/rendered && cp manifests/crds.yaml $(BIN)/rendered
+	$(GO) test ./manifests -run TestEveryPairOfValues -args -rendered $(abspath $(BIN))/rendered
+	$(GO) run -C hack/kubeconform . --releases $(RELEASES) $(abspath $(BIN))/rendered
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs and manifests/

@@ -4,12 +4,16 @@ package manifests_test
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,6 +27,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
+
+// rendered is where every document that the pairs render is written to; see make kubeconform.
+var rendered = flag.String("rendered", "", "write each document that TestEveryPairOfValues renders into this `folder`, once")
 
 // parameter is a value of the chart that can be set, and what is tried for it. The
 // first is the chart's default.
@@ -318,6 +325,18 @@ func (p *pairs) check(r row, files map[string]string) {
 				p.t.Errorf("%s: there are two %s", p.text(r), key)
 			}
 			seen[key] = true
+			p.write(document)
 		}
+	}
+}
+
+// write keeps a document for others to check.
+func (p *pairs) write(document []byte) {
+	if *rendered == "" {
+		return
+	}
+	name := fmt.Sprintf("%x.yaml", sha256.Sum256(document))
+	if err := os.WriteFile(filepath.Join(*rendered, name), document, 0o600); err != nil {
+		p.t.Fatal(err)
 	}
 }
