@@ -189,7 +189,7 @@ func TestAnyCluster(t *testing.T) {
 				}
 			}
 			show(t, x)
-			show(t, w.Timeline(p, nil))
+			show(t, w.Timeline(p, nil, nil))
 		}
 		for _, c := range w.Claims {
 			show(t, w.ExplainClaim(c))

@@ -45,6 +45,7 @@ const (
 	StageGranted     Stage = "Granted"     // the controller has granted it
 	StageBound       Stage = "Bound"       // it has its node
 	StageDetaching   Stage = "Detaching"   // the volume begins to leave another node
+	StageDetached    Stage = "Detached"    // it has left that node
 	StageAttaching   Stage = "Attaching"   // its VolumeAttachment is made
 	StageAttached    Stage = "Attached"    // the driver has attached it
 	StageSafeToMount Stage = "SafeToMount" // every volume is, and the node's status says so
@@ -53,7 +54,7 @@ const (
 
 // stages lists the path.
 func stages() []Stage {
-	return []Stage{StageCreated, StageReserved, StageGranted, StageBound, StageDetaching, StageAttaching, StageAttached, StageSafeToMount, StageRunning}
+	return []Stage{StageCreated, StageReserved, StageGranted, StageBound, StageDetaching, StageDetached, StageAttaching, StageAttached, StageSafeToMount, StageRunning}
 }
 
 // Step is a stage that was reached.
@@ -72,8 +73,9 @@ type Step struct {
 }
 
 // Timeline tells a pod's path. events are those of the pod; what they say
-// more exactly than a condition is taken from them.
-func (w *World) Timeline(p *corev1.Pod, events []corev1.Event) Timeline {
+// more exactly than a condition is taken from them. before are steps that were
+// seen earlier: the object that says when a detach began is gone once it is over.
+func (w *World) Timeline(p *corev1.Pod, events []corev1.Event, before []Step) Timeline {
 	out := Timeline{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName}
 	add := func(stage Stage, volume string, at time.Time, source string) {
 		if !at.IsZero() {
@@ -86,6 +88,7 @@ func (w *World) Timeline(p *corev1.Pod, events []corev1.Event) Timeline {
 	request := arbiter.PodRequest(w.Snapshot, w.PodFact(p))
 	for _, need := range request.Needs {
 		w.attachSteps(need, ledger.NodeName(p.Spec.NodeName), add)
+		out.leave(need.Name, append(w.detaches(p, need, events), before...))
 	}
 	w.ticketSteps(p, request, add, &out)
 	if c := podCondition(p, v1alpha1.PodSafeToMount); c != nil && c.Status == corev1.ConditionTrue {
@@ -132,6 +135,58 @@ func attachedAt(va *storagev1.VolumeAttachment) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// Times of a volume's way out of another node, after which nothing in the API has its end.
+const (
+	leftSource     = "the VolumeAttachment there has ended: no later than the next one was made"
+	leavingSource  = "event of the pod: no later than that was told"
+	multiAttach    = "FailedAttachVolume"
+	multiAttachSay = "Multi-Attach"
+)
+
+// detaches are what the pod's events tell of a volume's way out of another node. They
+// outlive the VolumeAttachment there.
+func (w *World) detaches(p *corev1.Pod, need arbiter.Need, events []corev1.Event) []Step {
+	var out []Step
+	var names []string
+	if v := w.Snapshot.Volume(need.Volume); v != nil {
+		names = v.PVs()
+	}
+	for _, e := range events {
+		at := cmp.Or(e.FirstTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
+		step := Step{Stage: StageDetaching, Volume: need.Name, At: at, NotAfter: true, Source: leavingSource}
+		switch code := ledger.Code(e.Reason); {
+		case e.InvolvedObject.UID != p.UID || at.IsZero():
+		case code == arbiter.Detaching || code == arbiter.DetachFailed || code == arbiter.DetachUnanswered:
+			if strings.Contains(e.Message+" ", "volume "+need.Name+" ") {
+				out = append(out, step)
+			}
+		case e.Reason == multiAttach && strings.Contains(e.Message, multiAttachSay) && slices.ContainsFunc(names, func(n string) bool { return strings.Contains(e.Message, `volume "`+n+`"`) }):
+			step.Stage = "" // the volume was elsewhere; when it began to leave is not told
+			out = append(out, step)
+		}
+	}
+	return out
+}
+
+// leave adds the way of a volume out of another node where it is over: of what was seen of
+// it, the earliest, and its end.
+func (t *Timeline) leave(volume string, seen []Step) {
+	seen = slices.DeleteFunc(seen, func(s Step) bool { return s.Volume != volume || s.Stage != StageDetaching && s.Stage != "" })
+	at := slices.IndexFunc(t.Steps, func(s Step) bool { return s.Volume == volume && s.Stage == StageAttaching })
+	if len(seen) == 0 || at < 0 || slices.ContainsFunc(t.Steps, func(s Step) bool { return s.Volume == volume && s.Stage == StageDetaching }) {
+		return
+	}
+	end := t.Steps[at].At
+	first := slices.MinFunc(seen, func(a, b Step) int { return a.At.Compare(b.At) })
+	if first.At.After(end) {
+		return // it was told of a later one
+	}
+	if first.Stage != "" {
+		t.Steps = append(t.Steps, first)
+	}
+	t.Steps = append(t.Steps, Step{Stage: StageDetached, Volume: volume, At: end, NotAfter: true, Source: leftSource})
 }
 
 // ticketSteps are those of the pod's ticket. It ends when the bound pod counts
@@ -215,7 +270,7 @@ func (t *Timeline) finish(volumes bool) {
 		}
 	}
 	for _, stage := range order {
-		optional := stage == StageDetaching || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
+		optional := stage == StageDetaching || stage == StageDetached || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
 		if !reached[stage] && !optional {
 			t.Missing = append(t.Missing, stage)
 		}

@@ -55,7 +55,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			x, err := Of(cmd.Context(), c, w, name)
+			x, err := Of(cmd.Context(), c, w, name, nil)
 			if err != nil {
 				return err
 			}
@@ -86,8 +86,9 @@ func inNamespace(pods []*corev1.Pod, namespace string) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Namespace != namespace })
 }
 
-// Of tells the timeline of a pod that is there, in the cluster's namespace.
-func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (facts.Timeline, error) {
+// Of tells the timeline of a pod that is there, in the cluster's namespace. before are the
+// steps that were seen earlier.
+func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string, before []facts.Step) (facts.Timeline, error) {
 	pod := w.Pod(c.Namespace, name)
 	if pod == nil {
 		return facts.Timeline{}, command.Missing(w.Unseen, "pods", c.Namespace, name, command.ObjectNames(inNamespace(w.Pods, c.Namespace)))
@@ -96,7 +97,7 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (f
 	if err != nil {
 		return facts.Timeline{}, err
 	}
-	return w.Timeline(pod, events), nil
+	return w.Timeline(pod, events, before), nil
 }
 
 // eventsOf lists a pod's events; none where they may not be read: the
@@ -123,11 +124,12 @@ func follow(ctx context.Context, b *command.Base, c *cluster.Cluster, output *sc
 		volume string
 	}
 	printed := map[key]bool{}
+	var seen []facts.Step
 	err := c.Follow(ctx, func(w *facts.World) error {
 		if w.Pod(c.Namespace, name) == nil {
 			return nil
 		}
-		x, err := Of(ctx, c, w, name)
+		x, err := Of(ctx, c, w, name, seen)
 		if err != nil {
 			return err
 		}
@@ -136,7 +138,7 @@ func follow(ctx context.Context, b *command.Base, c *cluster.Cluster, output *sc
 			if printed[k] {
 				continue
 			}
-			printed[k] = true
+			printed[k], seen = true, append(seen, step)
 			if output.Structured() {
 				err = output.Print(b.Streams.Out, "Step", step)
 			} else {

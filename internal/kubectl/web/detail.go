@@ -177,7 +177,7 @@ func (d *details) timelines(ctx context.Context, pods []facts.Requester) ([]fact
 		}
 		in := *d.cluster
 		in.Namespace = p.Namespace
-		t, err := timeline.Of(ctx, &in, d.world, p.Name)
+		t, err := timeline.Of(ctx, &in, d.world, p.Name, nil)
 		if err != nil {
 			return nil, err
 		}
