@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -210,6 +211,26 @@ func unpack(t *testing.T, file string) map[string]string {
 	}
 }
 
+// archived is an archive of files that have the same content.
+func archived(t *testing.T, content string, names ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	files := tar.NewWriter(zip)
+	for _, name := range names {
+		if err := files.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o600}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(files, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(files.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // A file that is no bundle is refused with what is wrong.
 func TestBrokenBundles(t *testing.T) {
 	server, now := load(t, "testdata/handover")
@@ -217,16 +238,10 @@ func TestBrokenBundles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed := func(name, content string) []byte {
-		var out bytes.Buffer
-		zip := gzip.NewWriter(&out)
-		files := tar.NewWriter(zip)
-		err := errors.Join(files.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o600}),
-			func() error { _, err := io.WriteString(files, content); return err }(), files.Close(), zip.Close())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out.Bytes()
+	packed := func(name, content string) []byte { return archived(t, content, name) }
+	var many []string
+	for i := range 1001 {
+		many = append(many, fmt.Sprintf("objects/%d.json", i))
 	}
 	for what, c := range map[string]struct {
 		content []byte
@@ -238,6 +253,10 @@ func TestBrokenBundles(t *testing.T) {
 		"another":        {packed("README", "x"), "no about.json"},
 		"a newer format": {packed("about.json", `{"format":9,"client":"9.0"}`), `its format is 9, and this program reads format 1: use the release that wrote it, "9.0"`},
 		"no JSON":        {packed("about.json", `{`), "about.json"},
+		"a far time":     {packed("about.json", `{"format":1,"taken":"9999-12-31T23:59:59-12:00"}`), "taken in the year 10000"},
+		"no time":        {packed("about.json", `{"format":1}`), "taken in the year 1"},
+		"a bomb":         {packed("objects/core_v1_pods.json", "["+strings.Repeat("{},", 1<<20)+"{}]"), "more than 256 MiB of memory, which is too much for its size"},
+		"many files":     {archived(t, "{}", many...), "more than 1000 files"},
 	} {
 		file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 		if err := os.WriteFile(file, c.content, 0o600); err != nil {

@@ -30,13 +30,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/unpack"
 )
 
 // Format is the version of the layout. Open refuses newer ones.
 const Format = 1
 
-// maxSize bounds what is read of an archive, in bytes: it may come from anybody.
-const maxSize = 2 << 30
+// mostFiles bounds the files of an archive that are read: there is one for each resource, and
+// for each document about what is served.
+const mostFiles = 1000
+
+// The years that the time of an archive may be in: all that is computed from it has a text
+// in JSON, which knows four digits.
+const firstYear, lastYear = 1970, 9000
 
 // About says what an archive holds.
 type About struct {
@@ -124,20 +131,25 @@ func Open(file string) (*Archive, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	a, err := read(f)
+	var a *Archive
+	info, err := f.Stat()
+	if err == nil {
+		a, err = read(f, info.Size())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s is no file of kubectl moorage bundle: %w", file, err)
 	}
 	return a, nil
 }
 
-func read(r io.Reader) (*Archive, error) {
+// read reads an archive of a size in bytes.
+func read(r io.Reader, size int64) (*Archive, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
 	a := &Archive{files: map[string][]byte{}}
-	files, left := tar.NewReader(zip), int64(maxSize)
+	files, budget := tar.NewReader(zip), unpack.Of(size)
 	for {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -150,24 +162,32 @@ func read(r io.Reader) (*Archive, error) {
 		if folder := path.Dir(name); name != "about.json" && folder != "discovery" && folder != "objects" {
 			continue
 		}
-		if left -= header.Size; left < 0 {
-			return nil, fmt.Errorf("it unpacks to more than %d GiB", maxSize>>30)
+		if len(a.files) == mostFiles {
+			return nil, fmt.Errorf("it has more than %d files", mostFiles)
 		}
-		raw, err := io.ReadAll(files)
+		raw, err := io.ReadAll(budget.Reader(files))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		a.files[name] = raw
 	}
+	return a, a.about()
+}
+
+// about reads what the archive says of itself.
+func (a *Archive) about() error {
 	raw, ok := a.files["about.json"]
 	if !ok {
-		return nil, errors.New("it has no about.json")
+		return errors.New("it has no about.json")
 	}
 	if err := json.Unmarshal(raw, &a.About); err != nil {
-		return nil, fmt.Errorf("about.json: %w", err)
+		return fmt.Errorf("about.json: %w", err)
 	}
 	if a.About.Format != Format {
-		return nil, fmt.Errorf("its format is %d, and this program reads format %d: use the release that wrote it, %q", a.About.Format, Format, a.About.Client)
+		return fmt.Errorf("its format is %d, and this program reads format %d: use the release that wrote it, %q", a.About.Format, Format, a.About.Client)
 	}
-	return a, nil
+	if year := a.About.Taken.UTC().Year(); year < firstYear || year > lastYear {
+		return fmt.Errorf("it was taken in the year %d", year)
+	}
+	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 // APIVersion is that of everything printed as JSON or YAML. It is versioned by
@@ -86,7 +88,7 @@ func (o *Output) Print(w io.Writer, kind string, value any) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(value)
+	raw, err := facts.JSON(value)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", kind, err)
 	}

@@ -152,7 +152,11 @@ func (o *options) again(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := readRecording(ctx, file, filepath.Base(o.replay))
+	var r *recording
+	info, err := file.Stat()
+	if err == nil {
+		r, err = readRecording(ctx, file, info.Size(), filepath.Base(o.replay))
+	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("%s is no file of kubectl moorage web --record: %w", o.replay, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
@@ -73,7 +74,7 @@ const (
 // WriteStatic writes the page as one file that loads nothing. What it shows is data in it:
 // encoding/json writes <, > and & as escapes, so that no name ends the element that it is in.
 func WriteStatic(w io.Writer, s Static) error {
-	data, err := json.Marshal(s)
+	data, err := facts.JSON(s)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}

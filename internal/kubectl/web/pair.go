@@ -246,7 +246,7 @@ func (p *Pair) Write(w io.Writer) error {
 		return err
 	}
 	page, err := p.panes(func(i int) (string, error) {
-		r, err := readRecording(context.Background(), bytes.NewReader(p.sides[i].file.Bytes()), p.sides[i].name)
+		r, err := readRecording(context.Background(), bytes.NewReader(p.sides[i].file.Bytes()), int64(p.sides[i].file.Len()), p.sides[i].name)
 		if err != nil {
 			return "", fmt.Errorf("the recording of %s: %w", p.sides[i].name, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/unpack"
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
@@ -20,8 +22,11 @@ import (
 // first line is a heading, and each other line a message as a browser gets it.
 const recordingFormat = 1
 
-// maxRecording bounds what is read of a recording, in bytes: it may come from anybody.
-const maxRecording = 1 << 30
+// mostFrames bounds the times of a recording: at one a second they are twelve days.
+const mostFrames = 1 << 20
+
+// The years that a recording may be of.
+const firstYear, lastYear = 1970, 9000
 
 type heading struct {
 	MoorageRecording int `json:"moorageRecording"`
@@ -30,18 +35,25 @@ type heading struct {
 // record writes what happens until ctx ends, so that each line is in the file at once.
 func (s *server) record(ctx context.Context, w io.Writer) error {
 	zip := gzip.NewWriter(w)
-	out := json.NewEncoder(zip)
-	err := out.Encode(heading{recordingFormat})
+	line := func(value any) error {
+		raw, err := facts.JSON(value)
+		if err == nil {
+			_, err = zip.Write(append(raw, '\n'))
+		}
+		return err
+	}
+	err := line(heading{recordingFormat})
 	if err == nil {
-		err = s.each(ctx, nil, func(m message) error { return errors.Join(out.Encode(m), zip.Flush()) })
+		err = s.each(ctx, nil, func(m message) error { return errors.Join(line(m), zip.Flush()) })
 	}
 	return errors.Join(err, zip.Close())
 }
 
 // recording is one that was read.
 type recording struct {
-	messages []message // the first has a view, each other one leads on from the one before
-	frames   []frame   // of the messages
+	messages []message       // the first has a view, each other one leads on from the one before
+	frames   []frame         // of the messages
+	waits    map[string]bool // who waits after the last message, by reference
 }
 
 // frame is what there is to see at a time.
@@ -64,14 +76,14 @@ func (u until) Read(p []byte) (int, error) {
 	return u.Reader.Read(p)
 }
 
-// readRecording reads a recording until ctx ends. One that was cut off is read as far as it
-// goes.
-func readRecording(ctx context.Context, r io.Reader, source string) (*recording, error) {
+// readRecording reads a recording of a size in bytes until ctx ends. One that was cut off is
+// read as far as it goes.
+func readRecording(ctx context.Context, r io.Reader, size int64, source string) (*recording, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
-	in := json.NewDecoder(io.LimitReader(until{ctx, zip}, maxRecording))
+	in := json.NewDecoder(unpack.Of(size).Reader(until{ctx, zip}))
 	var h heading
 	if err := in.Decode(&h); err != nil {
 		return nil, err
@@ -80,7 +92,6 @@ func readRecording(ctx context.Context, r io.Reader, source string) (*recording,
 		return nil, fmt.Errorf("its format is %d, and this program reads format %d", h.MoorageRecording, recordingFormat)
 	}
 	out := &recording{}
-	var now *view.View
 	for {
 		var m message
 		if err := in.Decode(&m); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -88,25 +99,50 @@ func readRecording(ctx context.Context, r io.Reader, source string) (*recording,
 		} else if err != nil {
 			return nil, err
 		}
-		switch {
-		case m.View != nil:
-			now = m.View
-		case m.Delta != nil && now == nil:
-			return nil, errors.New("it does not begin with a view")
-		case m.Delta != nil && m.From != out.messages[len(out.messages)-1].Seq:
-			return nil, fmt.Errorf("what leads to view %d is missing", m.From)
-		case m.Delta != nil:
-			now = now.Apply(*m.Delta)
-		default:
-			continue // only a problem
+		if err := out.add(m, source); err != nil {
+			return nil, err
 		}
-		m.Frozen, m.Replay, m.Source, m.Problem = true, true, source, ""
-		out.messages, out.frames = append(out.messages, m), append(out.frames, frame{m.Now, len(now.Waits)})
 	}
-	if now == nil {
+	if len(out.messages) == 0 {
 		return nil, errors.New("it has no view")
 	}
 	return out, nil
+}
+
+// add adds the next message. Those that only tell of a problem are left out.
+func (r *recording) add(m message, source string) error {
+	switch {
+	case m.View != nil:
+		r.waits = map[string]bool{}
+		r.wait(m.View.Waits, nil)
+	case m.Delta == nil:
+		return nil
+	case len(r.messages) == 0:
+		return errors.New("it does not begin with a view")
+	case m.From != r.messages[len(r.messages)-1].Seq:
+		return fmt.Errorf("what leads to view %d is missing", m.From)
+	default:
+		r.wait(m.Delta.Waits, m.Delta.Gone.Waits)
+	}
+	if year := m.Now.UTC().Year(); year < firstYear || year > lastYear {
+		return fmt.Errorf("one of its times is in the year %d", year)
+	}
+	if len(r.frames) == mostFrames {
+		return fmt.Errorf("it has more than %d times", mostFrames)
+	}
+	m.Frozen, m.Replay, m.Source, m.Problem = true, true, source, ""
+	r.messages, r.frames = append(r.messages, m), append(r.frames, frame{m.Now, len(r.waits)})
+	return nil
+}
+
+// wait notes who waits, and who no longer does.
+func (r *recording) wait(list []view.Wait, gone []string) {
+	for _, ref := range gone {
+		delete(r.waits, ref)
+	}
+	for i := range list {
+		r.waits[list[i].Ref] = true
+	}
 }
 
 // beat is what a page gets on its own: first how the recording begins, then only that it is

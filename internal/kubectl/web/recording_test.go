@@ -20,6 +20,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
+// read reads a recording.
+func read(ctx context.Context, raw []byte, source string) (*recording, error) {
+	return readRecording(ctx, bytes.NewReader(raw), int64(len(raw)), source)
+}
+
 // recorded is a recording of a cluster to which nodes come.
 func recorded(t *testing.T, names ...string) []byte {
 	t.Helper()
@@ -61,7 +66,7 @@ func recorded(t *testing.T, names ...string) []byte {
 // A recording shows each time as it was; also one that was cut off.
 func TestRecording(t *testing.T) {
 	raw := recorded(t, "n1", "n2")
-	r, err := readRecording(t.Context(), bytes.NewReader(raw), "file")
+	r, err := read(t.Context(), raw, "file")
 	if err != nil || len(r.frames) != 3 {
 		t.Fatalf("%+v: %v", r, err)
 	}
@@ -95,7 +100,7 @@ func TestRecording(t *testing.T) {
 // A page of a recording gets its first time once, and is told then only that the command
 // still answers.
 func TestRecordingIsSentOnce(t *testing.T) {
-	r, err := readRecording(t.Context(), bytes.NewReader(recorded(t, "n1")), "file")
+	r, err := read(t.Context(), recorded(t, "n1"), "file")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,19 +147,51 @@ func TestBrokenRecordings(t *testing.T) {
 		`{"moorageRecording":1}{"x"`: "no view",
 		`{"moorageRecording":1}{"delta":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}`:                                                                                                "does not begin",
 		`{"moorageRecording":1}{"seq":1,"view":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}{"seq":3,"from":2,"delta":{"taken":"2026-03-01T12:00:00Z"},"now":"2026-03-01T12:00:00Z"}`: "view 2 is missing",
+		`{"moorageRecording":1}{"seq":1,"now":"9999-12-31T23:59:59-12:00","view":{"taken":"2026-03-01T12:00:00Z"}}`:                                                                                    "in the year 10000",
+		`{"moorageRecording":1}{"seq":1,"view":{"taken":"2026-03-01T12:00:00Z"}}`:                                                                                                                      "in the year 1",
+		`{"moorageRecording":1}{"seq":1,"now":"2026-03-01T12:00:00Z","view":{"nodes":[` + strings.Repeat("{},", 1<<20) + `{}]}}`:                                                                       "too much for its size",
 		`{"other":true}`: "format is 0",
 	} {
-		if _, err := readRecording(t.Context(), bytes.NewReader(packed(text)), "file"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := read(t.Context(), packed(text), "file"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := readRecording(t.Context(), strings.NewReader("plain text"), "file"); err == nil {
+	if _, err := read(t.Context(), []byte("plain text"), "file"); err == nil {
 		t.Error("a file that is not compressed is read")
 	}
 	raw := recorded(t, "n1", "n2")
-	r, err := readRecording(t.Context(), bytes.NewReader(raw[:len(raw)-20]), "file")
+	r, err := read(t.Context(), raw[:len(raw)-20], "file")
 	if err != nil || len(r.frames) < 2 {
 		t.Errorf("cut off: %+v, %v", r, err)
+	}
+}
+
+// Each time says how many wait then.
+func TestRecordingCountsWaits(t *testing.T) {
+	r := &recording{}
+	wait := func(refs ...string) (list []view.Wait) {
+		for _, ref := range refs {
+			list = append(list, view.Wait{Ref: ref})
+		}
+		return list
+	}
+	for i, step := range []struct {
+		message
+		waits int
+	}{
+		{message{View: &view.View{Waits: wait("pod/a", "pod/b")}}, 2},
+		{message{Delta: &view.Delta{Waits: wait("pod/a")}}, 2}, // a waits for something else
+		{message{Delta: &view.Delta{Waits: wait("pod/c"), Gone: view.Gone{Waits: []string{"pod/a", "pod/b"}}}}, 1},
+		{message{View: &view.View{}}, 0},
+	} {
+		step.Seq, step.From, step.Now = uint64(i), uint64(max(0, i-1)), noon()
+		if err := r.add(step.message, "file"); err != nil || r.frames[i].Waits != step.waits {
+			t.Errorf("step %d: %+v, %v, want %d", i, r.frames, err, step.waits)
+		}
+	}
+	r.frames = make([]frame, mostFrames)
+	if err := r.add(message{View: &view.View{}, Now: noon()}, "file"); err == nil {
+		t.Error("a recording may have any number of times")
 	}
 }
 
@@ -162,7 +199,7 @@ func TestBrokenRecordings(t *testing.T) {
 func TestRecordingEndsWithItsContext(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	if _, err := readRecording(ctx, bytes.NewReader(recorded(t, "n1")), "file"); !errors.Is(err, context.Canceled) {
+	if _, err := read(ctx, recorded(t, "n1"), "file"); !errors.Is(err, context.Canceled) {
 		t.Errorf("the reading ended with %v", err)
 	}
 }
@@ -174,7 +211,7 @@ func TestOutIsForItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := view.Of(world("n1"))
-	if err := (&options{out: name}).store(Static{View: now, Taken: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {
+	if err := (&options{out: name}).store(Static{messages: []message{{Now: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}}); err == nil {
 		t.Error("a time that JSON has no text for was written")
 	}
 	if raw, err := os.ReadFile(name); err != nil || string(raw) != "old" {
@@ -194,7 +231,7 @@ func TestOutIsForItsOwner(t *testing.T) {
 
 // A recording in one file has all its times, and loads nothing.
 func TestRecordingInOneFile(t *testing.T) {
-	r, err := readRecording(t.Context(), bytes.NewReader(recorded(t, "n1", "n2")), "incident.rec")
+	r, err := read(t.Context(), recorded(t, "n1", "n2"), "incident.rec")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package web
 import (
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
@@ -110,7 +110,9 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(d) // who asked has gone
+	if raw, err := facts.JSON(d); err == nil {
+		_, _ = w.Write(raw) // who asked has gone
+	}
 }
 
 // stream sends the view, then what changes of it, as server-sent events. Each browser is
@@ -184,7 +186,7 @@ func newEvents(w http.ResponseWriter, r *http.Request) *events {
 
 // send writes one event, and gives up on a browser that does not read.
 func (e *events) send(m any) error {
-	raw, err := json.Marshal(m)
+	raw, err := facts.JSON(m)
 	if err != nil {
 		return err
 	}
