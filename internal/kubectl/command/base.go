@@ -64,10 +64,12 @@ func (b *Base) Connect() (*cluster.Cluster, error) {
 
 // Style is the one that suits the output stream.
 func (b *Base) Style() screen.Style {
+	s := screen.StyleOf(b.Streams.Out)
 	if b.Set != nil {
-		return *b.Set
+		s = *b.Set
 	}
-	return screen.StyleOf(b.Streams.Out)
+	s.Bundle = b.Flags.Bundle
+	return s
 }
 
 // Say prints a sentence for people, broken where the line ends.
@@ -114,7 +116,7 @@ func (b *Base) Exit(err error) int {
 		return 0
 	case errors.As(err, &exit):
 		if exit.Message != "" {
-			fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", screen.Linked(exit.Message))
+			fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", b.Style().Linked(exit.Message))
 		}
 		return exit.Code
 	case errors.Is(err, context.Canceled):
@@ -122,7 +124,7 @@ func (b *Base) Exit(err error) int {
 	case errors.As(err, &status):
 		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, err)
 	default:
-		fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", screen.Linked(strings.TrimPrefix(err.Error(), "error: ")))
+		fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", b.Style().Linked(strings.TrimPrefix(err.Error(), "error: ")))
 	}
 	return ExitFailed
 }

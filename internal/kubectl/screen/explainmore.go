@@ -73,7 +73,7 @@ func Workload(w io.Writer, s Style, x facts.Workload, now time.Time, wide bool) 
 		}
 	}
 	if len(x.Groups) > 0 {
-		p.printf("  %s\n", p.s.paint(faint, fmt.Sprintf("kubectl moorage explain pod/%s -n %s has more", x.Groups[0].Pods[0], x.Namespace)))
+		p.printf("  %s\n", p.s.paint(faint, p.s.Linked(fmt.Sprintf("kubectl moorage explain pod/%s -n %s has more", x.Groups[0].Pods[0], x.Namespace))))
 	}
 	p.unseen(x.Unseen)
 	return p.err

@@ -23,6 +23,8 @@ type Style struct {
 	Width int
 	// Height of the terminal in lines; 0 when it is not known.
 	Height int
+	// Bundle is the file that is asked in place of a cluster; empty for a cluster.
+	Bundle string
 }
 
 // Widths of text: of a pipe's, and the most that is pleasant to read.
@@ -75,7 +77,7 @@ func (s Style) Columns() int {
 // Wrap breaks text between words so that each line, with the indent before it,
 // fits. The first line has no indent: a label stands there.
 func (s Style) Wrap(text string, indent int) string {
-	text = Linked(text)
+	text = s.Linked(text)
 	room := max(s.Columns()-indent, leastWidth/2)
 	var b strings.Builder
 	column := 0
@@ -102,8 +104,27 @@ const pages = "https://github.com/moorage-dev/moorage/blob/main/"
 // pageName is the name of a page in a text, with what comes before it.
 var pageName = regexp.MustCompile(`(^|[\s(])(docs/[a-z0-9/_-]+\.md)`)
 
-// Linked is a text in which pages of docs have their addresses.
-func Linked(text string) string { return pageName.ReplaceAllString(text, "${1}"+pages+"${2}") }
+// asks is how a command begins that a bundle can answer.
+var asks = regexp.MustCompile(`kubectl moorage (explain|volumes|nodes|tickets|timeline|drain-plan|doctor)\b`)
+
+// Linked is a text in which pages of docs have their addresses, and commands to run next
+// ask the file that was asked.
+func (s Style) Linked(text string) string {
+	text = pageName.ReplaceAllString(text, "${1}"+pages+"${2}")
+	if s.Bundle == "" {
+		return text
+	}
+	file := s.Bundle
+	if !plainFile.MatchString(file) {
+		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	}
+	return asks.ReplaceAllStringFunc(text, func(command string) string {
+		return strings.Replace(command, "moorage ", "moorage --bundle "+file+" ", 1)
+	})
+}
+
+// plainFile is a name that a shell takes as it is.
+var plainFile = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
 // ago is an age as kubectl get shows it; "-" when the time is not known.
 func ago(now, t time.Time) string {

@@ -127,7 +127,7 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	s := &server{hub: h, source: o.source(c), frozen: o.base.Flags.Bundle != "", clock: c.Clock}
 	s.detail = func(ctx context.Context, ref string) (Detail, error) {
 		now, _ := h.get()
-		return (&details{cluster: c, world: now.world}).of(ctx, ref)
+		return (&details{cluster: c, world: now.world, bundle: o.base.Flags.Bundle}).of(ctx, ref)
 	}
 	if o.record == "" {
 		return o.listen(ctx, s, ended)
@@ -256,7 +256,7 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	s := Static{Source: o.source(c), Taken: w.Now, View: view.Of(w), Details: map[string]Detail{}}
-	d := &details{cluster: c, world: w}
+	d := &details{cluster: c, world: w, bundle: o.base.Flags.Bundle}
 	all := s.View.Refs()
 	for _, ref := range all[:min(len(all), mostStored)] {
 		detail, err := d.of(ctx, ref)

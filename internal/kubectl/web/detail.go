@@ -52,6 +52,7 @@ const mostTimelines = 6
 type details struct {
 	cluster *cluster.Cluster
 	world   *facts.World
+	bundle  string // the file that is shown; empty for a cluster
 }
 
 // of is what is known of an object that is named as in view.
@@ -87,11 +88,11 @@ func (d *details) explained(ctx context.Context, kind, namespace, name string) (
 	if err != nil {
 		return Detail{}, err
 	}
-	out := Detail{Answer: x.Answer, Text: x.Text, Commands: commands("explain "+kind+"/"+name+inside(namespace)+" -o wide", name, namespace)}
+	out := Detail{Answer: x.Answer, Text: x.Text, Commands: d.commands("explain "+kind+"/"+name+inside(namespace)+" -o wide", name, namespace)}
 	switch value := x.Value.(type) {
 	case facts.Pod:
 		out.Cause = value.Cause
-		out.Commands = append(out.Commands, commands("timeline "+name+inside(namespace), name, namespace)...)
+		out.Commands = append(out.Commands, d.commands("timeline "+name+inside(namespace), name, namespace)...)
 	case facts.Storage:
 		out.Cause, out.Volume = value.Cause, value.Volume
 	case facts.NodeView:
@@ -112,13 +113,13 @@ func inside(namespace string) string {
 var plainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 
 // commands is a command line to copy; none where a name is not what the API server allows.
-func commands(line string, names ...string) []string {
+func (d *details) commands(line string, names ...string) []string {
 	for _, name := range names {
 		if name != "" && !plainName.MatchString(name) {
 			return nil
 		}
 	}
-	return []string{"kubectl moorage " + line}
+	return []string{screen.Style{Bundle: d.bundle}.Linked("kubectl moorage " + line)}
 }
 
 // volume is what is known of a volume, by its PersistentVolume where it has one.
@@ -200,7 +201,7 @@ func (d *details) node(ctx context.Context, name string) (Detail, error) {
 		return out, err
 	}
 	out.Plan = &Plan{Answer: plan.Answer, Waits: !plan.Clear(), Text: text.String()}
-	out.Commands = append(out.Commands, commands("drain-plan "+name, name)...)
+	out.Commands = append(out.Commands, d.commands("drain-plan "+name, name)...)
 	return out, nil
 }
 
@@ -209,7 +210,7 @@ func (d *details) ticket(namespace, name string) (Detail, error) {
 	if !ok {
 		return Detail{}, &command.NotFoundError{Message: fmt.Sprintf("ticket %s/%s has ended", namespace, name)}
 	}
-	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: commands("tickets"+inside(namespace), namespace)}
+	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: d.commands("tickets"+inside(namespace), namespace)}
 	if len(t.Reasons) > 0 {
 		r := t.Reasons[0]
 		out.Cause = &facts.Cause{Of: facts.OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
