@@ -283,18 +283,19 @@ func (p *page) unseen(list []facts.Unseen) {
 	}
 	switch {
 	case stock(missing):
-		p.printf("%s\n", p.s.Wrap("Moorage is not installed in this cluster: what is shown is what kube-controller-manager, kube-scheduler and the drivers do.", 0))
+		p.printf("%s\n", p.s.Wrap("Moorage is not installed in this cluster: Kubernetes does all that is shown.", 0))
 	case len(missing) > 0:
 		say("%s: the cluster does not serve them. Are Moorage's CRDs installed?", strings.Join(missing, ", "))
 	}
-	if len(partly) > 0 {
-		say("%s outside namespace %s: you lack the right to list them in all namespaces.", strings.Join(partly, ", "), namespace)
-	}
+	var lacking []string
 	if len(nowhere) > 0 {
-		say("%s: you lack the right to list them.", strings.Join(nowhere, ", "))
+		lacking = append(lacking, strings.Join(nowhere, ", "))
 	}
-	if len(partly)+len(nowhere) > 0 {
-		say("What follows from them is not shown. docs/kubectl.md has a ClusterRole with the rights to read.")
+	if len(partly) > 0 {
+		lacking = append(lacking, strings.Join(partly, ", ")+" outside namespace "+namespace)
+	}
+	if len(lacking) > 0 {
+		say("%s: you lack the right to list them (docs/kubectl.md has the rights to ask for).", strings.Join(lacking, "; "))
 	}
 }
 

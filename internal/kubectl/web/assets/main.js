@@ -125,7 +125,7 @@ function showProblem() {
   else if (model.problem) lines.push(model.problem);
   const partly = model.unseen.filter((u) => !u.missing);
   if (partly.length) lines.push(`You may not list ${partly.map((u) => (u.namespace ? `${u.resource} outside namespace ${u.namespace}` : u.resource)).join(', ')}: what follows from them is missing.`);
-  if (model.unseen.some((u) => u.missing)) lines.push('Moorage is not installed in this cluster, or only in part: what is shown is what Kubernetes and the drivers do.');
+  if (model.unseen.some((u) => u.missing)) lines.push('Moorage is not installed in this cluster, or only in part: Kubernetes does what is shown.');
   const box = byId('problem');
   const text = lines.join(' ');
   box.hidden = !text;
