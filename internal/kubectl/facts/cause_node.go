@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -168,7 +169,7 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 			n.Name, w.byLease(ledger.NodeName(n.Name)), n.Name)
 	}
 	if c := w.detacherDown(); c != nil {
-		return "First have moorage-controller run, without which nothing is detached, whatever the node has. " + c.Do
+		return "First have " + w.detacherProcess() + " run, without which nothing is detached, whatever the node has. " + c.Do
 	}
 	if outOfService(n) {
 		return fmt.Sprintf("%s has the taint %s: %s detaches as soon as its evidence is complete", n.Name, corev1.TaintNodeOutOfService, w.detacher())
@@ -181,6 +182,14 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 func (w *World) detacher() string {
 	if w.moorageDetaches() {
 		return "Moorage"
+	}
+	return kubeControllerManager
+}
+
+// detacherProcess is the process in which it does.
+func (w *World) detacherProcess() string {
+	if w.moorageDetaches() {
+		return v1alpha1.ControllerName
 	}
 	return kubeControllerManager
 }

@@ -169,6 +169,9 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 		}
 	case arbiter.CallNone: // no call of an attacher's is waited for
 	}
+	if c := w.managerDown(codeOf(reason)); c != nil {
+		return c
+	}
 	if !w.waitsForController(codeOf(reason)) {
 		return nil
 	}
@@ -186,6 +189,22 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 			Do: "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
 	}
 	return nil
+}
+
+// managerDown says that kube-controller-manager is down where it attaches and detaches what a
+// reason waits for; nil where it runs, where Moorage does that, or where it has no Lease that
+// can be seen, as in many managed clusters.
+func (w *World) managerDown(code ledger.Code) *Cause {
+	if w.moorageDetaches() || code == arbiter.NotGranted || code != arbiter.NodeUnreachable && !arbiter.Transient(code) {
+		return nil
+	}
+	is, since := w.leads(kubeControllerManager)
+	if is != lapsed {
+		return nil
+	}
+	return &Cause{Of: OfComponent, Code: "ControllerDown", Since: since,
+		Message: "kube-controller-manager is down, by its Lease in kube-system: no volume is attached or detached meanwhile; pods that run are untouched",
+		Do:      "See why: kubectl get pods -n kube-system -l component=kube-controller-manager, then the logs. Where the control plane is managed, ask its provider"}
 }
 
 // AttacherDown says that the external-attacher of a driver is down; nil when it runs or nothing

@@ -103,7 +103,7 @@ func Lease(leases []coordinationv1.Lease, name, home string) *coordinationv1.Lea
 	switch name {
 	case v1alpha1.ControllerName, v1alpha1.SchedulerName, v1alpha1.ExtenderName:
 		namespace = home
-	case kubeScheduler:
+	case kubeScheduler, kubeControllerManager:
 		namespace = metav1.NamespaceSystem
 	}
 	var found *coordinationv1.Lease
