@@ -26,7 +26,6 @@ import (
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -168,7 +167,7 @@ func browse(t testing.TB, url string, width, height int, scheme string) *tab {
 			t.Errorf("a script of a name has run: %s", b.dialog)
 		}
 	})
-	b.do(log.Enable(), performance.Enable().WithTimeDomain(performance.EnableTimeDomainThreadTicks), emulate(width, height, scheme), chromedp.Navigate(url))
+	b.do(log.Enable(), emulate(width, height, scheme), chromedp.Navigate(url))
 	return b
 }
 
@@ -249,22 +248,6 @@ func (b *tab) shows(selector, text string) {
 	s, _ := json.Marshal(selector)
 	want, _ := json.Marshal(text)
 	b.wait(fmt.Sprintf(`document.querySelector(%s)?.innerText.includes(%s)`, s, want))
-}
-
-// mainThread is for how many seconds the page's own thread has computed.
-func (b *tab) mainThread() float64 {
-	b.t.Helper()
-	var seconds float64
-	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
-		metrics, err := performance.GetMetrics().Do(ctx)
-		for _, m := range metrics {
-			if m.Name == "TaskDuration" {
-				seconds = m.Value
-			}
-		}
-		return err
-	}))
-	return seconds
 }
 
 // axeURL and axeHash are of axe-core in the npm registry: what checks that people who

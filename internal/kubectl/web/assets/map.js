@@ -8,9 +8,9 @@ import { states } from './model.js';
 const narrowWidth = 560;
 const gap = 2;
 
-// A tile is about so high. Those within so many of what is in sight are drawn ahead, one in
-// a frame; those further away are given up.
-const tileHeight = 240;
+// A tile is about so high: a frame has time to draw one. Those within so many of what is in
+// sight are drawn ahead, one in a frame; those further away are given up.
+const tileHeight = 120;
 const tilesAhead = 4;
 
 // tileMargin is what is drawn around the lines of a tile: outlines reach out of their cells.
