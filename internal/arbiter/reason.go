@@ -79,7 +79,7 @@ func (r Reason) waysOut() string {
 		b.WriteString("No time of its policy forces the detach")
 		when = "; it goes when"
 	default:
-		b.WriteString("It waits for as long as pods of that node exist")
+		b.WriteString("It is not detached by force while a pod at that node uses it")
 	}
 	b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
 	return b.String()

@@ -120,7 +120,7 @@ func TestOtherNamespacesAreNotNamed(t *testing.T) {
 // anything, or what it is that has to go first; and since when a detach has no answer, where
 // that is known.
 func TestMessagesSayWhen(t *testing.T) {
-	waits := map[int64]string{90: "1m30s", -1: "No time", 0: "as long as pods of that node exist"}
+	waits := map[int64]string{90: "1m30s", -1: "No time", 0: "while a pod at that node uses it"}
 	for seconds, says := range waits {
 		message := (arbiter.Reason{Code: arbiter.NodeUnreachable, Claim: "data", Node: "n1", Seconds: seconds}).Message()
 		for _, other := range waits {
