@@ -74,6 +74,7 @@ func shownTimes(v reflect.Value) reflect.Value {
 		for each := v.MapRange(); each.Next(); {
 			out.SetMapIndex(each.Key(), shownTimes(each.Value()))
 		}
+	default: // holds no time
 	}
 	return out
 }

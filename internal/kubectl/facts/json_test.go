@@ -19,7 +19,7 @@ func TestFarTimesAreShown(t *testing.T) {
 		Cause:   &Cause{Code: "C", Since: far},
 		Volumes: []PodVolume{{}},
 	}}
-	type any struct {
+	type all struct {
 		Pods    []Pod
 		More    map[string]interface{}
 		Nothing *Cause
@@ -27,7 +27,7 @@ func TestFarTimesAreShown(t *testing.T) {
 		Seconds *float64
 		private int
 	}
-	raw, err := JSON(any{Pods: told, More: map[string]interface{}{"at": far, "nil": nil}, Seconds: &seconds, private: 1})
+	raw, err := JSON(all{Pods: told, More: map[string]interface{}{"at": far, "nil": nil}, Seconds: &seconds, private: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,8 +139,14 @@ func attachedAt(va *storagev1.VolumeAttachment) time.Time {
 
 // Times of a volume's way out of another node, after which nothing in the API has its end.
 const (
-	leftSource     = "the VolumeAttachment there has ended: no later than the next one was made"
-	leavingSource  = "event of the pod: no later than that was told"
+	leftSource    = "the VolumeAttachment there has ended: no later than the next one was made"
+	leavingSource = "event of the pod: no later than that was told"
+)
+
+// Events of a pod that tell where its volume is: moorage-controller's, whose message begins
+// with a code, and kube-controller-manager's, with what its message has.
+const (
+	volumeWait     = "VolumeWait"
 	multiAttach    = "FailedAttachVolume"
 	multiAttachSay = "Multi-Attach"
 )
@@ -156,18 +162,24 @@ func (w *World) detaches(p *corev1.Pod, need arbiter.Need, events []corev1.Event
 	for _, e := range events {
 		at := cmp.Or(e.FirstTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
 		step := Step{Stage: StageDetaching, Volume: need.Name, At: at, NotAfter: true, Source: leavingSource}
-		switch code := ledger.Code(e.Reason); {
+		switch {
 		case e.InvolvedObject.UID != p.UID || at.IsZero():
-		case code == arbiter.Detaching || code == arbiter.DetachFailed || code == arbiter.DetachUnanswered:
-			if strings.Contains(e.Message+" ", "volume "+need.Name+" ") {
-				out = append(out, step)
-			}
+		case e.Reason == volumeWait && tellsOfDetach(e.Message, need.Name):
+			out = append(out, step)
 		case e.Reason == multiAttach && strings.Contains(e.Message, multiAttachSay) && slices.ContainsFunc(names, func(n string) bool { return strings.Contains(e.Message, `volume "`+n+`"`) }):
 			step.Stage = "" // the volume was elsewhere; when it began to leave is not told
 			out = append(out, step)
 		}
 	}
 	return out
+}
+
+// tellsOfDetach says whether an event of moorage-controller, whose message begins with the code
+// of a reason, says that a volume leaves a node.
+func tellsOfDetach(message, volume string) bool {
+	code, words, _ := strings.Cut(message, ": ")
+	leaving := []ledger.Code{arbiter.Detaching, arbiter.DetachFailed, arbiter.DetachUnanswered}
+	return slices.Contains(leaving, ledger.Code(code)) && strings.Contains(words+" ", "volume "+volume+" ")
 }
 
 // leave adds the way of a volume out of another node where it is over: of what was seen of
