@@ -88,9 +88,12 @@ func (s *Session) up(ctx context.Context, f *shapeFlags, out io.Writer) error {
 		fmt.Fprintf(os.Stderr, `Logs are in %[1]s/logs. Ctrl-C stops the cluster.
 Try, in another terminal:
   export KUBECONFIG=%[2]s
-  %[3]s kubectl get nodes
-  %[3]s kubectl moorage nodes      # after make bin/kubectl-moorage
-  %[3]s fault --help               # have the disk service fail
+  %[3]s kubectl apply -f docs/example.yaml                    # a Deployment with a volume
+  %[3]s kubectl moorage explain deployment/web -n shop        # why does it not run?
+  %[3]s fault detach --times 0                                # each detach fails, until: fault heal
+  %[3]s kubectl drain --ignore-daemonsets $(%[3]s kubectl get pods -n shop -o jsonpath='{.items[0].spec.nodeName}')
+  %[3]s kubectl moorage explain deployment/web -n shop        # now it waits
+  %[3]s judge                                                 # what the disk service saw
 `, cluster.Dir(), cluster.Kubeconfig(), os.Args[0])
 		select {
 		case <-ctx.Done():
