@@ -8,7 +8,10 @@ import (
 	"net"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/announce"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
@@ -141,4 +144,11 @@ func (c Config) validateTimes() []error {
 			c.LeaseDuration, c.RenewDeadline, c.RetryPeriod))
 	}
 	return errs
+}
+
+// announcer points Service at this process while it leads; nil without one.
+func (c Config) announcer(kube kubernetes.Interface) (*announce.Announcer, error) {
+	return announce.New(announce.Config{
+		Kube: kube, Name: v1alpha1.ExtenderName, Namespace: c.Namespace, Service: c.Service, Address: c.Advertise, Listen: c.Listen,
+	}, "--listen")
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/announce"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -44,7 +45,7 @@ type options struct {
 	GrantDeadline, WriteTimeout time.Duration
 	MaxBodyBytes                int64
 	// Announce tells a Service who leads; nil: readiness does.
-	Announce *announcer
+	Announce *announce.Announcer
 	Now      func() time.Time // time.Now when nil
 }
 

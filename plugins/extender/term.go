@@ -82,7 +82,7 @@ func (x *extender) lead(ctx context.Context, until func() time.Time) error {
 	t.settled.Store(true)
 	klog.FromContext(ctx).Info("Leading", "tickets", x.Name)
 	if x.Announce != nil {
-		x.Announce.lead(ctx, until)
+		x.Announce.Lead(ctx, until)
 	}
 	<-ctx.Done()
 	return nil
