@@ -53,7 +53,7 @@ func (w *wake) touched(t ledger.Touched) {
 	}
 	for _, id := range t.Tickets {
 		w.tickets.Add(id)
-		w.volumeStatus.Add(id.Name) // a reservation has its pod's UID for a name
+		w.volumeStatus.Add(id.PodUID())
 	}
 	for _, pod := range t.Pods {
 		w.volumeStatus.Add(pod)

@@ -54,6 +54,7 @@ type Controller struct {
 	nodes  *work.Queue[ledger.NodeName] // pending tickets, one node at a time
 	rest   *work.Queue[ledger.TicketID] // tickets that are decided, or whose pod may be gone
 	ttl    *ages
+	binder binder
 	// tookOver says that every ticket in doubt has been tried once.
 	tookOver atomic.Bool
 }

@@ -134,7 +134,10 @@ func (r Request) Attachable(s ledger.Snapshot) bool {
 
 // owns says whether u is the requester itself.
 func (r Request) owns(u ledger.User) bool {
-	return u.Pod != "" && u.Pod == r.Pod || u.Pod == "" && u.Ticket == r.Ticket
+	if u.Pod != "" {
+		return u.Pod == r.Pod
+	}
+	return u.Ticket == r.Ticket || r.Pod != "" && u.Ticket == ledger.BindID(r.Ticket.Namespace, r.Pod)
 }
 
 // CompareRequests is the order in which requests are served: the higher priority

@@ -54,8 +54,10 @@ type Config struct {
 	// Epoch is this term's number: it is written into tickets with every
 	// decision, and rises from leader to leader.
 	Epoch int64
-	// Token makes the values of the annotation that marks an attachment as
-	// confirmed. No two may be equal, in any process.
+	// Binds says that leaders bind pods without VolumeTickets.
+	Binds bool
+	// Token makes the values of the annotations that mark an attachment as confirmed,
+	// and a pod as fenced. No two may be equal, in any process.
 	Token func() string
 }
 
@@ -111,7 +113,7 @@ func New(config Config) (*Executor, error) {
 		config.Lease = func() time.Time { return time.Time{} }
 	}
 	e := &Executor{config: config}
-	e.memory.Epoch, e.memory.Outlast = config.Epoch, e.outlast()
+	e.memory.Epoch, e.memory.Outlast, e.memory.Binds = config.Epoch, e.outlast(), config.Binds
 	return e, nil
 }
 

@@ -110,6 +110,9 @@ func (d Decision) writesAnyOf(volumes map[ledger.VolumeID]bool) bool {
 // not end is taken over (Renew). A grant that must not last is taken back: a pod's ticket
 // is refused, any other one asks on.
 func Due(a arbiter.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
+	if t.Bind != ledger.NoBind {
+		return Settle(t), t.Bind == ledger.BindUnanswered
+	}
 	if t.Type == ledger.TypePod {
 		if covered, gone := a.Covered(s, t); covered || gone {
 			return Ending(t, gone), true

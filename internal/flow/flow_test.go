@@ -85,8 +85,10 @@ func text(r Request) string {
 		words = append(words, r.Kind.String())
 	}
 	switch r.Do {
-	case GetObject, DecideTicket:
+	case GetObject, DecideTicket, FencePod:
 		words = append(words, r.Key)
+	case BindPod:
+		words = append(words, r.Key, string(r.Node))
 	case ListPods:
 		words = append(words, string(r.Node))
 	case PatchNode:

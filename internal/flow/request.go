@@ -48,6 +48,11 @@ const (
 	DecideTicket
 	// DropTicket deletes the VolumeTicket Key of exactly UID and Version.
 	DropTicket
+	// BindPod binds the pod Key of exactly UID and Version to Node.
+	BindPod
+	// FencePod writes an annotation into the pod Key of exactly UID and Version, so that
+	// every bind fails that names an older version.
+	FencePod
 	// Verbs is the number after the last verb.
 	Verbs
 )
@@ -57,7 +62,7 @@ func (v Verb) String() string {
 		return "unknown"
 	}
 	return [...]string{"get", "list", "list-pods", "put-hold", "drop-hold", "create-attachment", "confirm-attachment",
-		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket"}[v-1]
+		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "bind-pod", "fence-pod"}[v-1]
 }
 
 // Kind is the kind of the object that a GetObject or ListObjects reads.

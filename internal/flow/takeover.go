@@ -21,13 +21,28 @@ import (
 // Nothing else waits for that.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
-	for _, k := range []Kind{Tickets, Attachments, Holds} {
-		if !m.listed[k] {
+	for _, k := range []Kind{Tickets, Attachments, Holds, Pods} {
+		if !m.listed[k] && (k != Pods || m.Binds) {
 			tasks = append(tasks, Task{Commit: Request{Do: ListObjects, Kind: k}})
 		}
 	}
 	if len(tasks) == 0 && !m.doubted {
 		tasks = append(tasks, Task{Doubts: true})
+	}
+	if len(tasks) == 0 && m.Binds {
+		tasks = m.fences(s)
+	}
+	return tasks
+}
+
+// fences are the tasks that keep older processes from binding pods, as they may have in
+// mind: of each pod that has no node, and may have a volume that needs an attachment.
+func (m *Memory) fences(s ledger.Snapshot) []Task {
+	var tasks []Task
+	for p := range s.Pods() {
+		if p.Node == "" && p.Phase == ledger.PodLive && len(p.Volumes) > 0 && !m.fenced[p.UID] {
+			tasks = append(tasks, fence(p))
+		}
 	}
 	return tasks
 }

@@ -41,6 +41,8 @@ type Task struct {
 	Read   []Request
 	// Until is when a step with Within must be over.
 	Until time.Time
+	// Outlasted says that a bind without an answer can have no effect any more.
+	Outlasted bool
 }
 
 // Do is the task of one step of a plan.
@@ -87,18 +89,23 @@ type Memory struct {
 	// the request arrives, and a margin.
 	Outlast time.Duration
 
+	// Binds says that leaders bind pods without a VolumeTicket: what they have sent may
+	// still arrive, and no pod is anybody's before it is fenced.
+	Binds bool
+
 	// confirmed are the UIDs of the VolumeAttachments that this process created or
 	// last wrote to, and has sent no DELETE for since. A DELETE of an older process
 	// that is still in flight names an older version of them, and fails.
 	confirmed set[string]
 	listed    set[Kind] // by the take-over
 	doubted   bool
+	fenced    set[string] // pods that no older process can bind any more, by UID
 }
 
 // Clone returns a Memory of its own that is as m is.
 func (m *Memory) Clone() *Memory {
 	c := *m
-	c.confirmed, c.listed = m.confirmed.clone(), m.listed.clone()
+	c.confirmed, c.listed, c.fenced = m.confirmed.clone(), m.listed.clone(), m.fenced.clone()
 	return &c
 }
 

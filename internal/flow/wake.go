@@ -66,7 +66,7 @@ type Look struct {
 func Wake(t ledger.Touched, s ledger.Snapshot) Look {
 	look := Look{Volumes: slices.Clip(t.Volumes), Tickets: slices.Clip(t.Tickets), Pods: slices.Clip(t.Pods)}
 	for _, id := range t.Tickets {
-		look.Pods = append(look.Pods, id.Name) // a reservation has its pod's UID for a name
+		look.Pods = append(look.Pods, id.PodUID())
 	}
 	for _, v := range t.Volumes {
 		tickets, pods, nodes := Users(s, v)

@@ -70,6 +70,10 @@ type TicketInDoubt struct {
 	UID string
 }
 
+// BindLost says that the bind of a reservation without a VolumeTicket was sent and not
+// answered.
+type BindLost struct{ ID TicketID }
+
 // FencesInDoubt says that this process begins to lead: of what the leaders before it
 // took from nodes by force, it does not know whether the kubelets have forgotten it
 // meanwhile. What the holds say (Hold.Fences) is doubted from here on.

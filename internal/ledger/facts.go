@@ -130,7 +130,22 @@ const (
 
 func (p TicketPhase) String() string { return [...]string{"pending", "granted", "refused"}[p] }
 
-// Ticket is what matters of a VolumeTicket.
+// BindState is how far the bind has come that this process sends for a pod without a
+// VolumeTicket. From before it is sent, the pod's volumes count at the node by a granted
+// ticket of the name BindID, which is written nowhere. It ends when the pod is seen bound or
+// gone, or by TicketReleased.
+type BindState uint8
+
+const (
+	// NoBind: a VolumeTicket.
+	NoBind BindState = iota
+	// BindSent: the bind is sent, or about to be. It may have had its effect.
+	BindSent
+	// BindUnanswered: nobody knows whether it has had, or will have, its effect.
+	BindUnanswered
+)
+
+// Ticket is what matters of a VolumeTicket, or of a reservation without one (Bind).
 type Ticket struct {
 	ID           TicketID
 	UID, Version string
@@ -160,6 +175,8 @@ type Ticket struct {
 	// InDoubt says that a leader before this process may still grant the
 	// ticket: see TicketInDoubt.
 	InDoubt bool
+	// Bind says of a reservation without an object how far the bind of its pod has come.
+	Bind BindState
 
 	at []VolumeID
 	// strayed: what it was granted leads elsewhere, or nowhere, as this process has seen. It

@@ -4,7 +4,6 @@ package reservation
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // fencer makes binds fail that were sent before, by a write into the pod: each bind
@@ -53,12 +53,9 @@ func (f *fencer) fence(ctx context.Context, t *ledger.Ticket) (unbound bool, err
 	if err != nil || pod == nil || pod.Spec.NodeName != "" {
 		return false, err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
-		"annotations": map[string]string{v1alpha1.AnnotationBindFence: f.process + strconv.FormatInt(f.count.Add(1), 10)},
-	}})
+	patch, err := translate.BindFence(string(pod.UID), pod.ResourceVersion, f.process+strconv.FormatInt(f.count.Add(1), 10))
 	if err != nil {
-		return false, fmt.Errorf("encode a fence: %w", err)
+		return false, err
 	}
 	// The status may be written by whoever schedules; the object itself may not.
 	written, err := f.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// BindAtOnce says whether whoever decides may bind a pod to a node without a VolumeTicket,
+// and makes the reservation that counts in its place. It is for pods whose volumes and slots
+// nobody contends for: everybody else is to be seen waiting, and has a ticket.
+//
+// Whoever asks takes the reservation into the ledger before anything else is decided, and
+// before the bind is sent.
+func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeName, now time.Time) (ledger.Ticket, bool) {
+	if pod.Node != "" || pod.Phase != ledger.PodLive || reserved(s, pod) {
+		return ledger.Ticket{}, false
+	}
+	node := s.Node(n)
+	if node == nil || !node.Exists || node.OutOfService || len(node.Tickets) > 0 {
+		return ledger.Ticket{}, false
+	}
+	r := PodRequest(s, pod)
+	if !slices.ContainsFunc(r.Needs, func(need Need) bool { return !a.uncontended(s, need, n) }) {
+		tickets, verdict := a.Reserve(s, pod, n, "", now)
+		if verdict.Allowed() && len(tickets) == 1 {
+			t := tickets[0]
+			t.ID, t.Phase, t.Bind = ledger.BindID(pod.Namespace, pod.UID), ledger.TicketGranted, ledger.BindSent
+			return t, true
+		}
+	}
+	return ledger.Ticket{}, false
+}
+
+// reserved says whether a pod has a ticket, or a bind of it is under way.
+func reserved(s ledger.Snapshot, pod *ledger.Pod) bool {
+	return s.Ticket(ledger.TicketID{Namespace: pod.Namespace, Name: pod.UID}) != nil || s.Ticket(ledger.BindID(pod.Namespace, pod.UID)) != nil
+}
+
+// uncontended says whether nobody but who needs a volume at a node has anything to do with
+// it, unless it may be at several nodes. The grant is the last word on it: its claim is
+// bound, and no policy wants it attached first.
+func (a Arbiter) uncontended(s ledger.Snapshot, need Need, n ledger.NodeName) bool {
+	if need.Link != ledger.LinkVolume || policyOfNeed(s, need).BindAfterAttached {
+		return false
+	}
+	v := s.Volume(need.Volume)
+	if v == nil || !s.AttachRequired(v.ID.Driver) || !exclusive(access(s, v, need.Access)) {
+		return true
+	}
+	h := hold(v)
+	if h.Node != "" && h.Node != n || h.Next.Node != "" || len(h.Fences) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(v.NodeVolumes, func(p ledger.NodeVolume) bool { return p.Node != n })
+}
+
+// policyOfNeed is the policy for what somebody needs, which need not be a volume yet.
+func policyOfNeed(s ledger.Snapshot, need Need) ledger.Policy {
+	class := ""
+	if need.Claim != nil {
+		class = need.Claim.Class
+	}
+	return PolicyFor(s, need.Volume.Driver, class)
+}

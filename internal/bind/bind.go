@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bind is how schedulers ask the controller that leads to bind pods without
+// VolumeTickets.
+//
+// Reads and writes: nothing. It is the words that both sides share.
+package bind
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Request asks to bind a pod to a node.
+type Request struct {
+	Pod types.UID `json:"pod"`
+	// Version is the pod's resource version as whoever asks knows it. Once somebody has
+	// fenced the pod, the bind fails whenever it is carried out.
+	Version string `json:"version"`
+	Node    string `json:"node"`
+}
+
+// ErrUseTicket says that a pod is not bound, and won't be by this request: it needs a
+// VolumeTicket, since somebody contends for what it needs, or it has changed.
+var ErrUseTicket = errors.New("the pod needs a VolumeTicket")
+
+// Binder binds pods without VolumeTickets. After nil the pod is bound; after an error that
+// Is ErrUseTicket it is not, and won't be by this request; after any other one nobody knows.
+type Binder interface {
+	Bind(ctx context.Context, r Request) error
+}
