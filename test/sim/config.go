@@ -57,6 +57,9 @@ type Config struct {
 	Stay      bool // --stay-attached, which needs moorage-attacher
 	Migration bool // the driver's policy allows live migration
 
+	// Binds has whoever leads bind pods without tickets, on request of a scheduler.
+	Binds bool
+
 	Cooperative bool // kube-controller-manager attaches and detaches, too
 	BeforeBind  bool
 
@@ -123,6 +126,7 @@ func ConfigFor(seed uint64) Config {
 	if seed%4 == 3 {
 		c.worsen(often)
 	}
+	c.Binds = seed%8 == 5 || seed%16 == 11
 	return c
 }
 

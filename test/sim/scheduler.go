@@ -24,6 +24,8 @@ type scheduler struct {
 	order    []string                // of the book
 	keeping  *queue[ledger.TicketID]
 
+	requests int // to bind a pod
+
 	looked  int                  // observer.changes when options were computed
 	options []string             // pods and nodes, as in actions
 	refused map[string]time.Time // options that the controller has refused, until when they are left out
@@ -38,7 +40,8 @@ const refusalLasts = 5 * time.Second
 type stage uint8
 
 const (
-	writing     stage = iota // the ticket is on its way
+	asking      stage = iota // whoever leads is to bind the pod
+	writing                  // the ticket is on its way
 	waits                    // in Permit
 	following                // in PreBind, for what unbound claims become
 	binding                  // the bind is on its way
@@ -51,6 +54,9 @@ type reservation struct {
 	uid    string // of the ticket's object
 	stage  stage
 	until  time.Time // grantTimeout
+
+	request *bindRequest // of stage asking
+	unsure  bool         // whoever leads may still bind the pod
 }
 
 func newScheduler(s *Sim, name string) *scheduler {
@@ -127,6 +133,8 @@ func (k *scheduler) act(what, arg string) bool {
 	switch what {
 	case "bind":
 		k.bind(r)
+	case "hear":
+		k.heard(r)
 	case "follow":
 		r.stage = following
 		k.s.provision(r.ticket.Pod, r.ticket.Node)
@@ -208,7 +216,11 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	k.assume(r)
 	k.book[uid] = r
 	k.order = append(k.order, uid)
-	k.create(r)
+	if k.s.config.Binds {
+		k.ask(r, p.Version)
+	} else {
+		k.create(r)
+	}
 	return true
 }
 
@@ -230,7 +242,7 @@ func (k *scheduler) assume(r *reservation) {
 func (k *scheduler) reassert(r *reservation) {
 	known := k.observer.snapshot().Ticket(r.ticket.ID)
 	own := known != nil && known.UID != "" && known.UID == r.uid
-	if r.stage == writing || r.stage == waits && !own {
+	if r.stage == writing || r.stage == asking || r.stage == waits && !own {
 		k.assume(r)
 	}
 }
@@ -296,10 +308,14 @@ func (k *scheduler) meet(r *reservation) {
 func (k *scheduler) next(r *reservation) string {
 	s := k.observer.snapshot()
 	pod, t := s.Pod(r.ticket.Pod), s.Ticket(r.ticket.ID)
-	if pod != nil && pod.Node != "" && r.stage != writing {
+	if pod != nil && pod.Node != "" && r.stage != writing && r.stage != asking {
 		return "forget"
 	}
 	switch r.stage {
+	case asking:
+		if r.request.answer != unanswered || r.request.lost || !k.s.Now().Before(r.until) {
+			return "hear"
+		}
 	case waits, following:
 		return k.nextWaiting(s, r, pod, t)
 	case bound:
@@ -357,6 +373,10 @@ func (k *scheduler) retire(r *reservation) { k.withdraw(r) }
 // withdraw deletes the ticket, and only then stops to count it.
 func (k *scheduler) withdraw(r *reservation) {
 	r.stage = withdrawing
+	if r.unsure {
+		k.fence(r)
+		return
+	}
 	key := r.ticket.ID.String()
 	if r.uid == "" {
 		k.send("find "+r.ticket.Pod, world.Request{Do: world.GetObject, Kind: world.Tickets, Key: key}, func(a world.Answer, err error) {
@@ -382,11 +402,11 @@ func (k *scheduler) withdraw(r *reservation) {
 }
 
 // close ends a reservation in the book. What is still known of the ticket ends
-// with it unless the pod is bound.
+// with it unless the pod is bound by it; without one no event ever ends it.
 func (k *scheduler) close(r *reservation) {
 	delete(k.book, r.ticket.Pod)
 	k.order = slices.DeleteFunc(k.order, func(uid string) bool { return uid == r.ticket.Pod })
-	if r.stage == withdrawing {
+	if r.stage == withdrawing || r.uid == "" {
 		k.observer.changes++
 		k.observer.touched(k.observer.ledger.Forget(k.s.Now(), r.ticket.ID))
 	}
@@ -433,7 +453,7 @@ func (k *scheduler) due() time.Time {
 	}
 	t := earlier(k.keeping.next(), k.observer.due())
 	for _, r := range k.book {
-		if r.stage == waits || r.stage == following {
+		if r.stage == waits || r.stage == following || r.stage == asking {
 			t = earlier(t, r.until)
 		}
 	}

@@ -23,5 +23,6 @@ func TestSeed(t *testing.T) {
 		return
 	}
 	t.Error(r)
-	sim.Replay(mix, r.Faulty, func(line string) { t.Log(line) })
+	r = sim.Replay(mix, r.Faulty, func(line string) { t.Log(line) })
+	t.Log(r.Broken)
 }

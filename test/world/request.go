@@ -25,14 +25,14 @@ const (
 	RemovePod         = flow.RemovePod
 	DecideTicket      = flow.DecideTicket
 	DropTicket        = flow.DropTicket
+	BindPod           = flow.BindPod
+	FencePod          = flow.FencePod
 )
 
 // The requests of everybody else.
 const (
 	// CreateTicket creates Fact, a Ticket.
 	CreateTicket Verb = flow.Verbs + iota
-	// BindPod binds the pod UID to Node.
-	BindPod
 	// ReportUse is a kubelet's status: it is ready, unless NotReady, and uses
 	// InUse, unless Same, which leaves the list out of the patch.
 	ReportUse
@@ -90,6 +90,8 @@ type Request struct {
 	// that.
 	Since  int64
 	NodeID string
+	// Grants: BindPod is sent by whoever leads, and is the grant, too.
+	Grants bool
 }
 
 // Looks says whether a request is one on whose answer another may be sent that no
@@ -115,6 +117,8 @@ func Sent(r flow.Request, stamp bool) Request {
 		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Interruptions: r.Interruptions, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
+	case r.Do == BindPod:
+		sent.Grants = true
 	case r.Do == GetObject && sent.Kind == Pods:
 		sent.Key = r.UID
 	case r.Do == CreateAttachment:

@@ -46,7 +46,7 @@ func (w *World) serve(r Request) Answer {
 		return w.patchNode(r)
 	case CreateTicket, DecideTicket, DropTicket:
 		return w.serveTicket(r)
-	case RemovePod, BindPod, FinishPod:
+	case RemovePod, BindPod, FencePod, FinishPod:
 		return w.servePod(r)
 	case ReportUse:
 		return w.reportUse(r)
@@ -201,8 +201,11 @@ func (w *World) serveTicket(r Request) Answer {
 
 func (w *World) servePod(r Request) Answer {
 	p, exists := w.Pod(r.UID)
-	if !exists {
+	switch {
+	case !exists:
 		return Answer{Code: NotFound}
+	case r.Version != "" && r.Version != p.Version:
+		return Answer{Code: Conflict}
 	}
 	switch r.Do {
 	case RemovePod:
@@ -212,7 +215,12 @@ func (w *World) servePod(r Request) Answer {
 		if p.Node != "" || p.Phase != ledger.PodLive {
 			return Answer{Code: Conflict}
 		}
+		if r.Grants {
+			w.Judge.bindsAtOnce(w, p, r.Node)
+		}
 		p.Node = r.Node
+	case FencePod: // its annotation is new each time
+		return answer(w.put(p))
 	case FinishPod:
 		p.Phase = ledger.PodFinished
 	}

@@ -38,6 +38,44 @@ func (j *Judge) grants(w *World, t ledger.Ticket) {
 	}
 }
 
+// bindsAtOnce: a bind by whoever leads is a grant.
+func (j *Judge) bindsAtOnce(w *World, p ledger.Pod, n ledger.NodeName) {
+	t := ledger.Ticket{ID: ledger.TicketID{Namespace: p.Namespace, Name: p.UID}, Type: ledger.TypePod, Pod: p.UID, PodName: p.Name, Node: n}
+	for _, v := range p.Volumes {
+		t.Volumes = append(t.Volumes, ledger.TicketVolume{Claim: v.Claim})
+	}
+	j.grants(w, t)
+	j.atOnce = with(j.atOnce, p.UID, true)
+}
+
+// outOfService notes which pods may lose their volumes, as their node is out of service,
+// also when whoever leads hears of that after its end.
+func (j *Judge) outOfService(w *World, n ledger.NodeState) {
+	if !n.OutOfService {
+		return
+	}
+	for _, p := range w.boundAtOnce() {
+		if p.Node == n.Name {
+			j.shaken = with(j.shaken, p.UID, true)
+		}
+	}
+}
+
+// AtOnce says whether a pod was bound by whoever leads, without a ticket, and whether its
+// node has been out of service since.
+func (j *Judge) AtOnce(uid string) (bound, shaken bool) { return j.atOnce[uid], j.shaken[uid] }
+
+// boundAtOnce are the pods that were bound without tickets, and have not ended.
+func (w *World) boundAtOnce() []ledger.Pod {
+	var list []ledger.Pod
+	for uid := range w.Judge.atOnce {
+		if p, exists := w.Pod(uid); exists && p.Phase != ledger.PodFinished {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // shares: an exclusive volume is granted to tickets of one node only; one for
 // a single pod to one ticket only.
 func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
@@ -52,6 +90,14 @@ func (j *Judge) shares(w *World, t ledger.Ticket, v ledger.VolumeID) {
 		}
 		if other.Node != t.Node || w.onePod(v) {
 			j.fault("%s is granted to ticket %s at %s while ticket %s at %s has it", v, t.ID.Name, t.Node, other.ID.Name, other.Node)
+		}
+	}
+	for _, p := range w.boundAtOnce() { // as long as they would have tickets
+		if _, covered := w.Attachment(ledger.AttachmentName(v, p.Node)); covered || j.shaken[p.UID] || p.UID == t.Pod || p.Phase != ledger.PodLive || !slices.Contains(j.UsedBy(w, p), v) || j.mayTakeFrom(w, At{v, p.Node}) {
+			continue
+		}
+		if p.Node != t.Node || w.onePod(v) {
+			j.fault("%s is granted to ticket %s at %s while pod %s, bound at %s, has it", v, t.ID.Name, t.Node, p.UID, p.Node)
 		}
 	}
 }
@@ -110,9 +156,17 @@ func (w *World) booked(n ledger.NodeName) map[ledger.VolumeID]bool {
 	return used
 }
 
-// granted are the volumes that granted tickets bind to a node.
+// granted are the volumes that granted tickets, and pods that were bound without, bind to
+// a node.
 func (w *World) granted(n ledger.NodeName) map[ledger.VolumeID]bool {
 	used := map[ledger.VolumeID]bool{}
+	for _, p := range w.boundAtOnce() {
+		if p.Node == n {
+			for _, v := range w.Judge.UsedBy(w, p) {
+				used[v] = true
+			}
+		}
+	}
 	for _, e := range w.all[Tickets] {
 		if t := e.(ledger.Ticket); t.Node == n && t.Phase == ledger.TicketGranted {
 			for _, v := range w.TicketVolumes(t) {

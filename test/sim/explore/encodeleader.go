@@ -43,6 +43,9 @@ func (e *encoder) leader(s *state, l *leader) {
 		if t != nil {
 			e.ticket(*t)
 		}
+		if s.config.Binds {
+			e.reservation(snapshot.Ticket(ledger.BindID(namespace, pod(i+1))))
+		}
 		e.uid(ticketObject(id), l.tickets[id])
 		e.uid(ticketObject(id), l.ledger.Deleted(id))
 	}
@@ -65,6 +68,15 @@ func (e *encoder) leader(s *state, l *leader) {
 		e.ops(w.ops)
 	}
 	e.ops(l.waiting)
+}
+
+// reservation writes that of a pod that is bound without a ticket.
+func (e *encoder) reservation(r *ledger.Ticket) {
+	e.bool(r != nil)
+	if r != nil {
+		e.byte(byte(r.Bind))
+		e.text(string(r.Node))
+	}
 }
 
 // nodeRecord writes what the leader knows of a node besides its volumes.
@@ -168,12 +180,12 @@ func (e *encoder) ops(list []op) {
 // task writes what a task has yet to do, and what it waits for.
 func (e *encoder) task(t flow.Task) {
 	e.step(t.Step)
-	if t.Ticket != nil {
+	if t.Ticket != nil && t.Ticket.Bind == ledger.NoBind {
 		e.ticket(*t.Ticket)
 	}
 	e.byte(byte(t.Sent.Do), byte(t.Sent.Kind), byte(len(t.Proofs)), byte(len(t.Holds)), byte(len(t.Listed)), byte(len(t.Read)))
 	e.text(t.Sent.Key)
-	e.bool(t.Announced, t.Doubts)
+	e.bool(t.Announced, t.Doubts, t.Outlasted)
 	e.bool(t.Known...)
 	for _, r := range t.Proofs {
 		e.byte(byte(r.Do), byte(r.Kind))
@@ -279,6 +291,10 @@ func (e *encoder) request(r world.Request) {
 		e.text(r.Reason)
 		e.version(o, r.Version)
 		e.uid(o, r.UID)
+	case world.BindPod, world.FencePod:
+		e.text(r.UID)
+		e.text(string(r.Node))
+		e.version(podObject(r.UID), r.Version)
 	default:
 		e.byte(byte(r.Kind))
 		e.text(r.Key)

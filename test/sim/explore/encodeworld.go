@@ -39,6 +39,11 @@ func (e *encoder) api(s *state) {
 	if slices.Contains(s.config.Foreign, true) {
 		e.past(s)
 	}
+	if s.config.Binds {
+		for i := range s.config.Pods {
+			e.bool(s.w.Judge.AtOnce(pod(i + 1)))
+		}
+	}
 	for i := range s.config.Access {
 		h, exists := s.w.Hold(volume(i + 1))
 		e.bool(exists)
@@ -71,7 +76,7 @@ func (e *encoder) pod(p ledger.Pod) {
 }
 
 func (e *encoder) ticket(t ledger.Ticket) {
-	e.byte(byte(t.Phase))
+	e.byte(byte(t.Phase), byte(t.Bind))
 	e.bool(t.Ghost, t.InDoubt)
 	e.text(string(t.Node))
 	e.text(t.Reason)

@@ -77,6 +77,9 @@ func (s *state) late(r *world.Request) bool {
 	case world.RemovePod:
 		_, exists := s.w.Pod(r.UID)
 		return !exists
+	case world.BindPod, world.FencePod:
+		p, exists := s.w.Pod(r.UID)
+		return !exists || p.Node != "" || r.Version != "" && p.Version != r.Version
 	}
 	return false
 }
@@ -105,6 +108,10 @@ func requestName(r *world.Request) string {
 		return "deletion of attachment " + r.Key[:8]
 	case world.DecideTicket:
 		return "ticket " + r.Key + " " + r.Phase.String()
+	case world.BindPod:
+		return fmt.Sprintf("bind of %s to %s", r.UID, r.Node)
+	case world.FencePod:
+		return "fence of " + r.UID
 	}
 	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
 }

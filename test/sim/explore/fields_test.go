@@ -211,7 +211,7 @@ func worldFields() map[string]fields {
 			"SeenPods": "after each move it is true of a kubelet that works", "Unknown": never, "pauses": "they end at once",
 		}},
 		"world.Disks": {"At", map[string]string{"Lied": never}},
-		"world.Judge": {"left proofs ended doomed numbers known past taken been", map[string]string{
+		"world.Judge": {"left proofs ended doomed numbers known past taken been atOnce shaken", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
 			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never, "Exact": same,
@@ -225,7 +225,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since", map[string]string{"Interruptions": never,
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since Grants", map[string]string{"Interruptions": never,
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -236,9 +236,9 @@ func flowFields() map[string]fields {
 		"flow.Change": {"Volume Add Rule", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
 		"flow.Memory": {"confirmed", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all",
-			"doubted": "a leader that decides has done so",
+			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "Binds": same,
 		}},
-		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before", map[string]string{"Until": cooperative}},
+		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted", map[string]string{"Until": cooperative}},
 		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly", map[string]string{"Who": people, "Until": cooperative, "Interruptions": never}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
@@ -255,7 +255,7 @@ func objectFields() map[string]fields {
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
-		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt", map[string]string{
+		"ledger.Ticket": {"UID Version Node Epoch Phase Reason Ghost InDoubt Bind", map[string]string{
 			"ID": position, "Type": same, "Scheduler": same, "Pod": "it is the name", "PodName": "it is the name",
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved, "strayed": never,
 			"Interruptions": never, "SatisfiedSince": never, "interrupted": never,

@@ -22,7 +22,7 @@ func watched() []world.Kind {
 // granted is written to, so that an older leader's grant of it fails.
 func (s *state) lead() {
 	s.led++
-	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led)}}
+	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led), Binds: s.config.Binds}}
 	s.leader = l
 	for _, k := range world.AllKinds() {
 		for _, e := range s.w.List(k) {
@@ -102,7 +102,7 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	switch k {
 	case world.Tickets:
 		for t := range s.Tickets() {
-			if !t.Ghost {
+			if !t.Ghost && t.Bind == ledger.NoBind {
 				add(*t)
 			}
 		}
@@ -367,6 +367,12 @@ func (s *state) grant(n ledger.NodeName) {
 // tending is what is to be done about a ticket apart from granting it, false: nothing.
 func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool) {
 	o := op{key: "tend " + id.Name}
+	if r := snapshot.Ticket(ledger.BindID(id.Namespace, id.Name)); r != nil {
+		if task, due := flow.Due(arbiter.Arbiter{}, snapshot, r, s.w.Now); due {
+			o.task = task
+			return o, true
+		}
+	}
 	t := snapshot.Ticket(id)
 	if t == nil {
 		return o, false
