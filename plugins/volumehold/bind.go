@@ -4,22 +4,61 @@ package volumehold
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/moorage-dev/moorage/internal/bind"
+	"github.com/moorage-dev/moorage/plugins/internal/reservation"
 )
 
 // Bind binds a pod that has a reservation, by the version of the pod that it was
 // reserved by: a leader that follows can make the bind fail before it gives the
-// reservation's slots away. It sends the bind as DefaultBinder does, to which it
-// leaves pods without a reservation.
-func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+// reservation's slots away. It leaves pods without a reservation to DefaultBinder.
+//
+// A pod that did not wait for a grant in Permit is bound by the controller, or waits for
+// its grant here.
+func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	r := p.core.book.Of(string(pod.UID))
 	if r == nil {
 		return fwk.NewStatus(fwk.Skip)
 	}
+	if r.AtOnce {
+		err := p.core.book.BindAtOnce(ctx, r, func(ctx context.Context) error {
+			return p.core.binder.Bind(ctx, bind.Request{Pod: pod.UID, Version: pod.ResourceVersion, Node: node})
+		})
+		if !errors.Is(err, bind.ErrUseTicket) {
+			return fwk.AsStatus(err)
+		}
+		if refusal := p.grant(ctx, r, pod); refusal != "" {
+			return fwk.NewStatus(fwk.Unschedulable, refusal)
+		}
+	}
 	return fwk.AsStatus(p.core.book.Bind(ctx, r, p.core.bind))
+}
+
+// grant has a ticket written for a pod that is not bound at once, and waits until it is
+// granted; or returns why not.
+func (p *VolumeHold) grant(ctx context.Context, r *reservation.Reservation, pod *corev1.Pod) (refusal string) {
+	writing, written := p.core.book.Write(p.core.process, r)
+	if !written {
+		return "the reservation has ended"
+	}
+	defer context.AfterFunc(ctx, func() { p.core.book.End(r) })()
+	v := p.core.obtain(writing, r, p.terms(pod))
+	switch {
+	case v.ended:
+		return "the reservation has ended"
+	case v.refusal != "":
+		return v.refusal
+	}
+	p.core.book.While(r, func() { v.note(r) })
+	if v.ungranted {
+		p.core.toldUngranted(r)
+	}
+	return ""
 }
 
 // bind sends a bind through the framework's queue of API calls, where there is one.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/client"
 	apiv1alpha1 "github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/observe"
 )
 
@@ -46,6 +47,7 @@ type Factory struct {
 	// conditions makes the client that writes conditions of pods that wait.
 	conditions func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	metrics    registry
+	binder     bind.Binder
 
 	mu   sync.Mutex
 	core *core
@@ -72,6 +74,13 @@ func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 		conditions: func(_ *rest.Config, h fwk.Handle) (kubernetes.Interface, error) { return h.ClientSet(), nil },
 		metrics:    metrics.NewKubeRegistry(),
 	}
+}
+
+// WithBinder has the plugins ask b to bind pods without VolumeTickets, and returns f. To be
+// called before New.
+func (f *Factory) WithBinder(b bind.Binder) *Factory {
+	f.binder = b
+	return f
 }
 
 // processRegistry is the one whose metrics kube-scheduler serves.
@@ -132,7 +141,7 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h, Metrics: f.metrics, Groups: source, Conditions: conditions})
+	made, err := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h, Metrics: f.metrics, Groups: source, Conditions: conditions, Binder: f.binder})
 	if err != nil {
 		return nil, err
 	}

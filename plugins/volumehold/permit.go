@@ -30,7 +30,8 @@ const grace = 5 * time.Second
 
 // Permit has the pod's ticket written in the background and makes the pod wait
 // for the controller's grant, for as long as its policies say. A pod without a
-// reservation needs no grant. Pods of a PodGroup get theirs together.
+// reservation needs no grant, and one that the controller may bind itself waits in Bind.
+// Pods of a PodGroup get theirs together.
 func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	r := p.core.book.Of(string(pod.UID))
 	if p.core.groups.concerns(pod, r != nil) {
@@ -38,6 +39,10 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 		return fwk.NewStatus(fwk.Wait), configv1alpha1.MaxGrantTimeout
 	}
 	if r == nil {
+		return nil, 0
+	}
+	if p.core.binder != nil && !r.Follow {
+		r.AtOnce = true
 		return nil, 0
 	}
 	terms := p.terms(pod)
@@ -115,17 +120,24 @@ func (c *core) deliver(ctx context.Context, r *reservation.Reservation, v verdic
 	taken := c.offer(ctx, r.Pod.UID, offer{
 		refusal: v.refusal,
 		while:   func(f func()) bool { return c.book.While(r, f) },
-		allow: func() {
-			if v.ungranted {
-				r.AllowUngranted()
-			} else {
-				r.Allow()
-			}
-		},
+		allow:   func() { v.note(r) },
 	})
-	if !taken || !v.ungranted {
-		return
+	if taken && v.ungranted {
+		c.toldUngranted(r)
 	}
+}
+
+// note notes on a reservation that its pod is allowed.
+func (v verdict) note(r *reservation.Reservation) {
+	if v.ungranted {
+		r.AllowUngranted()
+	} else {
+		r.Allow()
+	}
+}
+
+// toldUngranted says that a pod goes to its node without a grant.
+func (c *core) toldUngranted(r *reservation.Reservation) {
 	c.metrics.ungranted.Inc()
 	c.handle.EventRecorder().Eventf(r.Pod, nil, corev1.EventTypeWarning, "BindUngranted", "Scheduling",
 		"moorage-controller did not answer in time: going to %s without a grant, as onControllerDown says", r.Ticket.Node)

@@ -117,6 +117,15 @@ func (b *Book) Close(uid string) *Reservation {
 	return r
 }
 
+// End ends what goes on for a reservation in the background; it stays on the book.
+func (b *Book) End(r *Reservation) {
+	b.While(r, func() {
+		if r.cancel != nil {
+			r.cancel()
+		}
+	})
+}
+
 // Withdraw ends a reservation that is off the book and has come to nothing. One
 // whose ticket was never asked for stops counting at once. One whose ticket may
 // be written counts on until its deletion is confirmed, as it does for the
@@ -125,12 +134,16 @@ func (b *Book) Close(uid string) *Reservation {
 // to be bound keeps its ticket. The channel is closed when that is over.
 func (b *Book) Withdraw(ctx context.Context, r *Reservation) <-chan struct{} {
 	over := make(chan struct{})
-	if r.attempt == nil {
+	if r.attempt == nil && !r.binding {
 		b.release(r.Ticket.ID)
 		close(over)
 		return over
 	}
-	gone := b.writer.withdraw(ctx, r.Ticket, r.attempt, r.binding)
+	made := r.attempt
+	if made == nil {
+		made = &attempt{}
+	}
+	gone := b.writer.withdraw(ctx, r.Ticket, made, r.binding)
 	go func() {
 		defer close(over)
 		if <-gone {
@@ -187,6 +200,13 @@ func (b *Book) Ungranted(r *Reservation) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return r.nogrant
+}
+
+// boundAtOnce says whether the controller has bound a reservation's pod without a ticket.
+func (b *Book) boundAtOnce(r *Reservation) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return r.bound
 }
 
 // While runs f, unless r is off the book by then; nothing takes it off

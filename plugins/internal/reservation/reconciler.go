@@ -75,8 +75,8 @@ func (k *reconciler) reconcile(ctx context.Context, id ledger.TicketID) error {
 	s := k.book.facts.Snapshot()
 	ticket, pod := s.Ticket(id), s.Pod(id.Name)
 	bound := pod != nil && pod.Node != ""
-	if k.book.Of(id.Name) != nil {
-		if !bound {
+	if r := k.book.Of(id.Name); r != nil {
+		if !bound && (pod != nil || !k.book.boundAtOnce(r)) {
 			k.book.reassert(id.Name)
 			return nil
 		}
@@ -88,8 +88,13 @@ func (k *reconciler) reconcile(ctx context.Context, id ledger.TicketID) error {
 		return nil
 	}
 	switch {
-	case ticket == nil, ticket.Ghost, ticket.Type != ledger.TypePod, bound:
-		return nil // ended, ending, or the controller's to end
+	case ticket == nil, ticket.Ghost, ticket.Type != ledger.TypePod:
+		return nil // ended, or ending
+	case bound && ticket.UID == "":
+		k.book.release(id) // a withdrawal that found the pod bound
+		return nil
+	case bound:
+		return nil // the controller's to end
 	case ticket.UID == "", !k.leads(ticket.Scheduler), k.book.writer.busy(id.Name):
 		return nil // not written, somebody else's, or being withdrawn
 	}

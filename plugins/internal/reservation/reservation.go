@@ -18,6 +18,9 @@ type Reservation struct {
 	// Follow says that the grant is not the last word before the bind; see
 	// Follows.
 	Follow bool
+	// AtOnce says that the controller is asked to bind the pod, before any ticket is
+	// written. Set before the bind begins.
+	AtOnce bool
 
 	news chan struct{} // of capacity 1: the ledger has changed for it
 
@@ -26,7 +29,8 @@ type Reservation struct {
 	attempt *attempt           // at writing the ticket; nil before Write
 	nogrant bool               // allowed without a grant
 	allowed bool               // the grant was passed on
-	binding bool               // a bind was sent, and may still have its effect
+	binding bool               // a bind was sent, by this process or the controller, and may still have its effect
+	bound   bool               // without a ticket
 	cancel  context.CancelFunc // ends what goes on for it in the background
 }
 

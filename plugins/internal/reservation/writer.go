@@ -168,7 +168,7 @@ func (w *writer) withdraw(ctx context.Context, t ledger.Ticket, a *attempt, boun
 		defer after()
 		<-before
 		switch {
-		case a.ticket == nil && !a.sent:
+		case a.ticket == nil && !a.sent && !bound:
 			gone <- true // it never was
 		case (bound || a.adopted || a.ticket == nil) && !w.fenced(ctx, &t):
 			gone <- false
