@@ -42,6 +42,10 @@ type cluster struct {
 	// tracer and metrics are the controller's; nil: it has none.
 	tracer  *trace.Tracer
 	metrics *report.Metrics
+	// binds is where schedulers ask; nil: nowhere.
+	binds *binds
+	// clean: the leader before has handed its lease over.
+	clean bool
 	// lost is closed when the leader's lease is lost; nil: never.
 	lost chan struct{}
 }
@@ -191,8 +195,8 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 		ended <- serveTerm(ctx, termConfig{
 			Config: config, leading: func() { close(leading) },
 			clients:  &connect.Clients{Write: c.Kube, WriteMoorage: c.Moorage},
-			observer: observer, tracer: c.tracer, metrics: c.metrics,
-			term: lead.Term{Epoch: epoch, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
+			observer: observer, tracer: c.tracer, metrics: c.metrics, binds: c.binds,
+			term: lead.Term{Epoch: epoch, Clean: c.clean, Until: func() time.Time { return time.Time{} }, Lost: c.lost},
 		})
 	}()
 	stopped := false

@@ -50,6 +50,8 @@ type Config struct {
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
+	// Bind is where schedulers ask for binds without VolumeTickets.
+	Bind BindConfig
 	// QPS and Burst bound the writes to the API server, and apart from them the
 	// reads.
 	QPS   float32
@@ -148,6 +150,7 @@ func (c Config) Validate() error {
 			errs = append(errs, errors.New("--tracing-endpoint and --tracing-file exclude each other"))
 		}
 	}
+	errs = append(errs, c.Bind.validate()...)
 	return errors.Join(append(errs, c.validateTimes()...)...)
 }
 

@@ -2,7 +2,8 @@
 
 // Package controller is moorage-controller: it grants tickets, detaches and
 // attaches volumes, and publishes what may be mounted. This package is the
-// composition; the stages are ticket, attachment, volumestatus and policy below it.
+// composition; it may serve schedulers that ask for binds without tickets (package
+// internal/bind). The stages are ticket, attachment, volumestatus and policy below it.
 //
 // Reads: everything that package observe observes; the policy that keeps
 // others from writing volumesAttached. Decides: who leads; internal/arbiter

@@ -71,12 +71,18 @@ func Run(ctx context.Context, config Config) error {
 	}
 	defer stopServing()
 
+	binds, err := config.Bind.open(config.Namespace, clients)
+	if err != nil {
+		return err
+	}
+
 	// Observation goes on until the last write is answered.
 	observing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
+	running.Go(func() { binds.serve(observing) })
 
 	tracer, err := trace.Open(ctx, config.TracesTo, config.TracesFile, report.Version)
 	if err != nil {
@@ -93,7 +99,7 @@ func Run(ctx context.Context, config Config) error {
 		return guard.keep(ctx, func(ctx context.Context) error {
 			return serveTerm(ctx, termConfig{
 				Config: config, clients: clients, observer: observer, metrics: metrics,
-				events: report.NewEvents(ctx, clients.Write), tracer: tracer, term: t,
+				events: report.NewEvents(ctx, clients.Write), tracer: tracer, binds: binds, term: t,
 				leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.Epoch) },
 			})
 		})
@@ -120,6 +126,7 @@ type termConfig struct {
 	metrics  *report.Metrics
 	events   *report.Events
 	tracer   *trace.Tracer // may be nil
+	binds    *binds
 	term     lead.Term
 	leading  func() // called when the first decision may be made
 }
@@ -140,7 +147,7 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	}
 	executor, err := execute.New(execute.Config{
 		Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Observer: c.observer, Events: c.events,
-		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch,
+		Timeout: c.WriteTimeout, Lease: c.term.Until, Epoch: c.term.Epoch, Binds: c.Bind.on() && !c.term.Clean,
 		Turn:       flowcontrol.NewTokenBucketRateLimiter(c.QPS, c.Burst).Wait,
 		Background: flowcontrol.NewTokenBucketRateLimiter(c.QPS/backgroundShare, 1).Wait,
 		Token:      func() string { return string(uuid.NewUUID()) },
@@ -201,7 +208,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 		return nil, err
 	}
 	tickets, err := ticket.New(ticket.Config{
-		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Metrics: c.metrics, Events: c.events,
+		Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now, Metrics: c.metrics, Events: c.events, Serves: c.Bind.serves(c.observer),
 	})
 	if err != nil {
 		return nil, err
@@ -247,6 +254,7 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })
+	running.Go(func() { c.binds.lead(ctx, s.tickets, c.term.Until) })
 	tick, looks := time.NewTicker(resync), time.NewTicker(flexInterval)
 	defer tick.Stop()
 	defer looks.Stop()

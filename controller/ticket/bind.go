@@ -5,6 +5,7 @@ package ticket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/moorage-dev/moorage/internal/bind"
@@ -15,38 +16,92 @@ import (
 
 // binder decides on requests to bind pods, one after the other: each has its reservation in
 // the ledger before the next is decided on.
-type binder struct{ mu sync.Mutex }
+type binder struct {
+	mu       sync.Mutex
+	over     bool // the term is: nothing is bound any more
+	underWay sync.WaitGroup
+}
+
+// end has no more binds begin, and returns when those under way are answered.
+func (b *binder) end() {
+	b.mu.Lock()
+	b.over = true
+	b.mu.Unlock()
+	b.underWay.Wait()
+}
 
 var _ bind.Binder = &Controller{}
 
+// Why a pod is given a ticket, beside what the API server says.
+var (
+	errNotLeading = fmt.Errorf("%w: this controller does not lead yet, or any more", bind.ErrUseTicket)
+	errPodUnseen  = fmt.Errorf("%w: this controller has not seen the pod", bind.ErrUseTicket)
+	errNotServed  = fmt.Errorf("%w: it is not for a scheduler that this controller binds for", bind.ErrUseTicket)
+	errContended  = fmt.Errorf("%w: somebody contends for what it needs", bind.ErrUseTicket)
+)
+
 // Bind binds a pod whose volumes nobody else contends for: see bind.Binder.
 func (c *Controller) Bind(ctx context.Context, r bind.Request) error {
-	reservation, can := c.reserve(r)
-	if !can {
-		return bind.ErrUseTicket
+	reservation, err := c.reserve(r)
+	if err == nil {
+		defer c.binder.underWay.Done()
+		err = c.carry(ctx, &reservation, r.Version)
 	}
-	err := c.config.Write.Carry(ctx, flow.Bind(&reservation, r.Version), nil)
+	c.config.Metrics.Bind(resultOf(err))
+	return err
+}
+
+// carry sends a bind whose reservation counts.
+func (c *Controller) carry(ctx context.Context, reservation *ledger.Ticket, version string) error {
+	err := c.config.Write.Carry(ctx, flow.Bind(reservation, version), nil)
+	s := c.config.Cache.Snapshot()
+	pod := s.Pod(reservation.Pod)
 	switch {
-	case err == nil:
+	case err == nil, pod != nil && pod.Node == reservation.Node:
 		return nil
-	case errors.Is(err, execute.ErrStale), c.config.Cache.Snapshot().Ticket(reservation.ID) == nil:
+	case errors.Is(err, execute.ErrStale), s.Ticket(reservation.ID) == nil:
 		return errors.Join(bind.ErrUseTicket, err)
 	}
 	return err
 }
 
-// reserve takes a pod's reservation into the ledger, if it may be bound at once.
-func (c *Controller) reserve(r bind.Request) (ledger.Ticket, bool) {
+// reserve takes a pod's reservation into the ledger, if it may be bound at once. The bind
+// counts as under way then.
+func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	c.binder.mu.Lock()
 	defer c.binder.mu.Unlock()
+	if c.binder.over || !c.tookOver.Load() {
+		return ledger.Ticket{}, errNotLeading
+	}
 	s := c.config.Cache.Snapshot()
 	pod := s.Pod(string(r.Pod))
-	if pod == nil || !c.tookOver.Load() {
-		return ledger.Ticket{}, false
+	switch {
+	case pod == nil:
+		return ledger.Ticket{}, errPodUnseen
+	case c.config.Serves != nil && !c.config.Serves(pod):
+		return ledger.Ticket{}, errNotServed
 	}
 	reservation, can := c.config.Arbiter.BindAtOnce(s, pod, ledger.NodeName(r.Node), c.config.Now())
-	if can {
-		c.config.Cache.Apply(reservation)
+	if !can {
+		return reservation, errContended
 	}
-	return reservation, can
+	c.binder.underWay.Add(1)
+	c.config.Cache.Apply(reservation)
+	return reservation, nil
+}
+
+// resultOf is what came of a request, as a metric's label.
+func resultOf(err error) string {
+	for _, known := range []struct {
+		err   error
+		label string
+	}{
+		{nil, "bound"}, {errNotLeading, "NotLeading"}, {errPodUnseen, "PodUnseen"}, {errNotServed, "NotServed"}, {errContended, "Contended"},
+		{bind.ErrUseTicket, "Changed"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.label
+		}
+	}
+	return "unknown"
 }

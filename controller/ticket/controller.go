@@ -38,6 +38,8 @@ type Config struct {
 	Now     func() time.Time
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil
+	// Serves says whether Bind binds a pod; nil: any.
+	Serves func(*ledger.Pod) bool
 }
 
 // Validate says what is missing.
@@ -86,5 +88,9 @@ func (c *Controller) Run(ctx context.Context, nodes, others int) {
 		c.nodes.Run(ctx, nodes)
 	})
 	running.Go(func() { c.rest.Run(ctx, others) })
+	running.Go(func() {
+		<-ctx.Done()
+		c.binder.end()
+	})
 	running.Wait()
 }

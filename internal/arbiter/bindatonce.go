@@ -23,8 +23,7 @@ func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeNam
 	if node == nil || !node.Exists || node.OutOfService || len(node.Tickets) > 0 {
 		return ledger.Ticket{}, false
 	}
-	r := PodRequest(s, pod)
-	if !slices.ContainsFunc(r.Needs, func(need Need) bool { return !a.uncontended(s, need, n) }) {
+	if a.Uncontended(s, pod, n) {
 		tickets, verdict := a.Reserve(s, pod, n, "", now)
 		if verdict.Allowed() && len(tickets) == 1 {
 			t := tickets[0]
@@ -33,6 +32,12 @@ func (a Arbiter) BindAtOnce(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeNam
 		}
 	}
 	return ledger.Ticket{}, false
+}
+
+// Uncontended says whether nobody but a pod has anything to do with its volumes, as far as
+// they may be at one node only: such a pod need not be seen waiting for its grant.
+func (a Arbiter) Uncontended(s ledger.Snapshot, pod *ledger.Pod, n ledger.NodeName) bool {
+	return !slices.ContainsFunc(PodRequest(s, pod).Needs, func(need Need) bool { return !a.uncontended(s, need, n) })
 }
 
 // reserved says whether a pod has a ticket, or a bind of it is under way.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bind is how schedulers ask the controller that leads to bind pods without
-// VolumeTickets.
+// VolumeTickets: the words that both sides share, and how they are carried over HTTPS.
 //
-// Reads and writes: nothing. It is the words that both sides share.
+// Reads: requests. Decides: who may ask, by the API server's word. Writes: answers, and
+// SubjectAccessReviews.
 package bind
 
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -25,6 +27,9 @@ type Request struct {
 // ErrUseTicket says that a pod is not bound, and won't be by this request: it needs a
 // VolumeTicket, since somebody contends for what it needs, or it has changed.
 var ErrUseTicket = errors.New("the pod needs a VolumeTicket")
+
+// ErrUnreachable is an ErrUseTicket: the controller was not asked.
+var ErrUnreachable = fmt.Errorf("%w: the controller can't be asked", ErrUseTicket)
 
 // Binder binds pods without VolumeTickets. After nil the pod is bound; after an error that
 // Is ErrUseTicket it is not, and won't be by this request; after any other one nobody knows.

@@ -19,6 +19,11 @@ func (f binderFunc) Bind(ctx context.Context, r Request) error { return f(ctx, r
 
 var asked = Request{Pod: "p", Version: "41", Node: "n1"}
 
+// by connects by what is given.
+func by(t http.RoundTripper) func() (http.RoundTripper, error) {
+	return func() (http.RoundTripper, error) { return t, nil }
+}
+
 // A client hears what the Binder behind the server said.
 func TestClientHearsTheBinder(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -34,7 +39,7 @@ func TestClientHearsTheBinder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewTLSServer(Handler(func() Binder { return test.binder }))
 			defer s.Close()
-			err := NewClient(s.URL, s.Client().Transport, 10*time.Second).Bind(t.Context(), asked)
+			err := NewClient(s.URL, by(s.Client().Transport), 10*time.Second).Bind(t.Context(), asked)
 			if (err == nil) != test.bound || errors.Is(err, ErrUseTicket) != test.useTicket {
 				t.Errorf("it hears %v", err)
 			}
@@ -49,7 +54,7 @@ func TestRequestArrives(t *testing.T) {
 		return binderFunc(func(_ context.Context, r Request) error { got = r; return nil })
 	}))
 	defer s.Close()
-	if err := NewClient(s.URL, s.Client().Transport, 10*time.Second).Bind(t.Context(), asked); err != nil || got != asked {
+	if err := NewClient(s.URL, by(s.Client().Transport), 10*time.Second).Bind(t.Context(), asked); err != nil || got != asked {
 		t.Errorf("%+v arrives, %v", got, err)
 	}
 }
@@ -101,7 +106,7 @@ func TestNoAnswer(t *testing.T) {
 		useTicket bool
 	}{"nobody is there": {gone.URL, true}, "the connection breaks": {silent.URL, false}} {
 		now := time.Unix(1000, 0)
-		c := NewClient(test.url, http.DefaultTransport, 10*time.Second)
+		c := NewClient(test.url, by(&http.Transport{}), 10*time.Second)
 		c.now = func() time.Time { return now }
 		if err := c.Bind(t.Context(), asked); err == nil || errors.Is(err, ErrUseTicket) != test.useTicket {
 			t.Errorf("%s: %v", name, err)
@@ -126,7 +131,7 @@ func TestStrangeAnswers(t *testing.T) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(code)
 		}))
-		err := NewClient(s.URL, http.DefaultTransport, 10*time.Second).Bind(t.Context(), asked)
+		err := NewClient(s.URL, by(&http.Transport{}), 10*time.Second).Bind(t.Context(), asked)
 		s.Close()
 		if err == nil || errors.Is(err, ErrUseTicket) != useTicket {
 			t.Errorf("%d: %v", code, err)

@@ -31,7 +31,11 @@ func Handler(leading func() Binder) http.Handler {
 	mux.HandleFunc("POST "+Path, func(w http.ResponseWriter, r *http.Request) {
 		request, err := read(w, r)
 		if err == nil {
-			err = answer(r, leading(), request)
+			leads := leading()
+			if leads == nil {
+				w.Header().Set("Connection", "close") // the next one leads to whoever does
+			}
+			err = answer(r, leads, request)
 		}
 		if err != nil {
 			serving.WriteError(w, server, err)

@@ -54,7 +54,8 @@ type Config struct {
 	// Epoch is this term's number: it is written into tickets with every
 	// decision, and rises from leader to leader.
 	Epoch int64
-	// Binds says that leaders bind pods without VolumeTickets.
+	// Binds says that a leader before may have sent binds of pods without VolumeTickets
+	// that are still under way: it has not handed its lease over.
 	Binds bool
 	// Token makes the values of the annotations that mark an attachment as confirmed,
 	// and a pod as fenced. No two may be equal, in any process.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -41,6 +42,10 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	case flow.Attachments:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
 			answerAll(ctx, e, batch, e.attachmentsPage, attachmentOf)
+		})
+	case flow.Pods:
+		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
+			answerAll(ctx, e, batch, e.unboundPage, ofNoVolume(podFact))
 		})
 	default:
 		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
@@ -95,6 +100,16 @@ func ofNoVolume[O any](fact func(O) ledger.Event) func(O, ledger.VolumeID) (ledg
 
 func (e *Executor) ticketsPage(ctx context.Context, options metav1.ListOptions) ([]v1alpha1.VolumeTicket, string, error) {
 	list, err := e.config.Moorage.VolumeTickets(metav1.NamespaceAll).List(ctx, options)
+	if err != nil {
+		return nil, "", err
+	}
+	return list.Items, list.Continue, nil
+}
+
+// unboundPage reads pods without a node: of those that have one, a take-over wants nothing.
+func (e *Executor) unboundPage(ctx context.Context, options metav1.ListOptions) ([]corev1.Pod, string, error) {
+	options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", "").String()
+	list, err := e.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 	if err != nil {
 		return nil, "", err
 	}

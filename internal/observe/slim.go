@@ -55,11 +55,8 @@ func slimPod(p *corev1.Pod) {
 	if translate.Ended(p) {
 		status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	}
-	scheduler := ""
-	if p.Spec.SchedulerName == v1alpha1.SchedulerName {
-		scheduler = v1alpha1.SchedulerName // one copy of its bytes; of others it does not matter which
-	}
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: scheduler, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes)}
+	share(&p.Spec.SchedulerName)
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: p.Spec.SchedulerName, Priority: p.Spec.Priority, Volumes: slimVolumes(p.Spec.Volumes)}
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1alpha1.PodSafeToMount || refused(p, c) {
 			status.Conditions = append(status.Conditions, c)

@@ -67,16 +67,16 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 	}
 }
 
-// Whether a pod has opted in is kept, and not which other scheduler it is for.
-func TestSlimPodsKeepWhetherTheyOptedIn(t *testing.T) {
-	for scheduler, kept := range map[string]string{v1alpha1.SchedulerName: v1alpha1.SchedulerName, "batch": ""} {
+// Which scheduler a pod is for is kept, and so whether it has opted in.
+func TestSlimPodsKeepTheirScheduler(t *testing.T) {
+	for _, scheduler := range []string{v1alpha1.SchedulerName, "batch"} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: scheduler}}
 		want, _ := translate.Pod(pod)
 		slimmed, err := new(Observer).slim(pod)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := translate.Pod(slimmed.(*corev1.Pod)); !reflect.DeepEqual(got, want) || slimmed.(*corev1.Pod).Spec.SchedulerName != kept {
+		if got, _ := translate.Pod(slimmed.(*corev1.Pod)); !reflect.DeepEqual(got, want) || slimmed.(*corev1.Pod).Spec.SchedulerName != scheduler {
 			t.Errorf("scheduler %s: %+v, want %+v", scheduler, got, want)
 		}
 	}

@@ -29,6 +29,7 @@ type Metrics struct {
 	violations *prometheus.CounterVec
 	found      *prometheus.CounterVec
 	differ     *prometheus.GaugeVec
+	binds      *prometheus.CounterVec
 	leading    prometheus.Gauge
 	queues     *queues
 	pods       *pods
@@ -66,6 +67,10 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 			Help: "Broken invariants that an audit found. Any is a bug, or somebody else's doing.",
 		}, []string{"invariant"}),
 	}
+	m.binds = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "moorage_bind_requests_total",
+		Help: "Requests of schedulers to bind a pod without a VolumeTicket, by what came of them: bound, unknown, or why the pod needs a ticket.",
+	}, []string{"result"})
 	m.found = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_truth_differences_found_total",
 		Help: "Differences that the truth check has found and told, by code: between nodes, VolumeAttachments, holds, tickets and pods.",
@@ -78,7 +83,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 		Name: "moorage_build_info", Help: "1, labelled with the version that runs.", ConstLabels: prometheus.Labels{"version": Version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
+	m.Registry.MustRegister(build, m.operations, m.steps, m.forced, m.violations, m.binds, m.found, m.differ, m.leading, m.queues, m.pods, m.streams.open, m.upstream.forced, m.upstream.operations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if snapshot != nil {
 		m.Registry.MustRegister(newWorld(snapshot))
@@ -114,6 +119,13 @@ func (m *Metrics) Step(step arbiter.Step, err error) {
 	if err == nil && step.Forces() {
 		m.forced.WithLabelValues(step.Rule).Inc()
 		m.upstream.force(step.Rule)
+	}
+}
+
+// Bind tells what came of a scheduler's request to bind a pod without a VolumeTicket.
+func (m *Metrics) Bind(result string) {
+	if m != nil {
+		m.binds.WithLabelValues(result).Inc()
 	}
 }
 

@@ -36,7 +36,7 @@ func (b *fakeBinder) Bind(_ context.Context, r bind.Request) error {
 // atOnce is a pod at n1 that does not wait in Permit, since the controller may bind it.
 func (r *rig) atOnce(b *fakeBinder) *cycle {
 	r.t.Helper()
-	r.plugin.core.binder = b
+	r.plugin.binder = b
 	pod := podWith("p", "data")
 	pod.ResourceVersion = "41"
 	r.known(pod)

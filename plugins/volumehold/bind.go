@@ -27,7 +27,9 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	}
 	if r.AtOnce {
 		err := p.core.book.BindAtOnce(ctx, r, func(ctx context.Context) error {
-			return p.core.binder.Bind(ctx, bind.Request{Pod: pod.UID, Version: pod.ResourceVersion, Node: node})
+			err := p.binder.Bind(ctx, bind.Request{Pod: pod.UID, Version: pod.ResourceVersion, Node: node})
+			p.core.metrics.askedToBind(err)
+			return err
 		})
 		if !errors.Is(err, bind.ErrUseTicket) {
 			return fwk.AsStatus(err)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/arbiter"
-	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/observe"
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
@@ -43,8 +42,6 @@ type config struct {
 	// Metrics is where the plugin's own are registered.
 	Metrics registry
 	Groups  groupSource
-	// Binder binds pods without VolumeTickets; nil: every pod has one.
-	Binder bind.Binder
 	// Conditions is for the conditions of pods that wait, with a limit of its own.
 	Conditions kubernetes.Interface
 }
@@ -56,7 +53,6 @@ type core struct {
 	handle  fwk.Handle
 	pods    corelisters.PodLister // has every pod that the scheduling queue has
 	now     func() time.Time
-	binder  bind.Binder     // may be nil
 	process context.Context // ends with the process; Permit's own ends with the cycle
 
 	book       *reservation.Book
@@ -74,7 +70,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 		cfg.Now = time.Now
 	}
 	pods := cfg.Handle.SharedInformerFactory().Core().V1().Pods()
-	c := &core{facts: cfg.Facts, handle: cfg.Handle, pods: pods.Lister(), now: cfg.Now, binder: cfg.Binder, process: ctx}
+	c := &core{facts: cfg.Facts, handle: cfg.Handle, pods: pods.Lister(), now: cfg.Now, process: ctx}
 	c.conditions, c.groups = newConditionWriter(c, cfg.Conditions), newGroups(c, cfg.Groups)
 	c.requeuer = requeuer.New(requeuer.Config{
 		Facts: cfg.Facts, Arbiter: c.arbiter, Now: cfg.Now, Wake: c.wake, Gone: c.gone, Gated: c.notWorthTrying, Waits: c.conditions.enqueue,

@@ -5,7 +5,9 @@ package volumehold
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -16,6 +18,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/api/client"
+	configv1alpha1 "github.com/moorage-dev/moorage/api/config/v1alpha1"
 	apiv1alpha1 "github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -47,10 +50,11 @@ type Factory struct {
 	// conditions makes the client that writes conditions of pods that wait.
 	conditions func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	metrics    registry
-	binder     bind.Binder
+	binder     bind.Binder // WithBinder's
 
-	mu   sync.Mutex
-	core *core
+	mu      sync.Mutex
+	core    *core
+	binders map[configv1alpha1.BindAtOnce]bind.Binder // by what args say
 }
 
 // NewFactory returns a Factory. Its New is what kube-scheduler's registry takes
@@ -76,8 +80,8 @@ func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 	}
 }
 
-// WithBinder has the plugins ask b to bind pods without VolumeTickets, and returns f. To be
-// called before New.
+// WithBinder has the plugins ask b to bind pods without VolumeTickets, whatever their args
+// say, and returns f. To be called before New.
 func (f *Factory) WithBinder(b bind.Binder) *Factory {
 	f.binder = b
 	return f
@@ -107,7 +111,29 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 		core: shared, handle: h, profile: h.ProfileName(),
 		weights: weightsOf(typed), grantTimeout: typed.GrantTimeout.Duration,
 		bindUngranted: typed.OnControllerDown == apiv1alpha1.ControllerDownBindUngranted,
+		binder:        f.binderFor(typed.BindAtOnce),
 	}, nil
+}
+
+// askedFor is how long a request to bind a pod takes at most. The controller's own write
+// takes as long by default, and what it has not answered by then it may still bind.
+const askedFor = 5 * time.Second
+
+// binderFor is who binds the pods of a profile without VolumeTickets; nil: nobody. Profiles
+// that ask the same controller learn from each other that it does not answer.
+func (f *Factory) binderFor(args *configv1alpha1.BindAtOnce) bind.Binder {
+	if f.binder != nil || args == nil {
+		return f.binder
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.binders == nil {
+		f.binders = map[configv1alpha1.BindAtOnce]bind.Binder{}
+	}
+	if f.binders[*args] == nil {
+		f.binders[*args] = bind.NewClient(strings.TrimRight(args.URL, "/"), bind.Connect(args.CAFile, args.CertFile, args.KeyFile), askedFor)
+	}
+	return f.binders[*args]
 }
 
 // shared returns the core of the process, and makes it for the first profile.
@@ -141,7 +167,7 @@ func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h, Metrics: f.metrics, Groups: source, Conditions: conditions, Binder: f.binder})
+	made, err := newCore(ctx, config{Facts: observer, Tickets: tickets, Handle: h, Metrics: f.metrics, Groups: source, Conditions: conditions})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	if r == nil {
 		return nil, 0
 	}
-	if p.core.binder != nil && !r.Follow {
+	if p.mayBindAtOnce(r) {
 		r.AtOnce = true
 		return nil, 0
 	}
@@ -52,6 +52,16 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	}
 	go p.core.waitForGrant(ctx, r, terms)
 	return fwk.NewStatus(fwk.Wait), terms.limit + grace
+}
+
+// mayBindAtOnce says whether the controller is asked to bind a reservation's pod. One whose
+// volumes somebody contends for is to be seen waiting: it has a ticket.
+func (p *VolumeHold) mayBindAtOnce(r *reservation.Reservation) bool {
+	if p.binder == nil || r.Follow {
+		return false
+	}
+	fact := factOf(r.Pod)
+	return p.core.arbiter.Uncontended(p.core.facts.Snapshot(), &fact, r.Ticket.Node)
 }
 
 // terms are on what a pod waits for its grant.

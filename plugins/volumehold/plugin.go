@@ -9,6 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
@@ -26,7 +27,8 @@ type VolumeHold struct {
 	weights arbiter.Weights
 	// Where no policy says otherwise:
 	grantTimeout  time.Duration
-	bindUngranted bool // onControllerDown
+	bindUngranted bool        // onControllerDown
+	binder        bind.Binder // binds pods without VolumeTickets; nil: every pod has one
 }
 
 var (
