@@ -10,6 +10,7 @@
 //   - certificate.yaml: cert-manager's Certificate for the webhook, and its Issuer
 //   - deploy.yaml: services, configuration and Deployments
 //   - extender.yaml: all of the scheduler extender, which is optional
+//   - bindatonce.yaml: rights, Service and certificates of binds without tickets
 //
 // A cluster that runs the processes elsewhere, as the sandbox does, applies the
 // first three, and webhook.yaml, which it points at its own address. Everything

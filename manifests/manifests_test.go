@@ -102,7 +102,8 @@ func TestEverythingDecodes(t *testing.T) {
 		"certificate.yaml": {"Certificate", "Issuer"},
 		"extender.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Deployment", "Issuer",
 			"PodDisruptionBudget", "Role", "RoleBinding", "Service", "ServiceAccount"},
-		"node.yaml": {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "Service", "ServiceAccount"},
+		"bindatonce.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Issuer", "Role", "RoleBinding", "Service"},
+		"node.yaml":       {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "Service", "ServiceAccount"},
 	}
 	for file, got := range kinds {
 		if !slices.Equal(got, want[file]) {

@@ -35,7 +35,7 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- end -}}
 {{- end -}}
 {{- $taken := dict
-  "controller" (dict "--mode" "mode" "--hand-over" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--tracing-endpoint" "tracing.endpoint")
+  "controller" (dict "--mode" "mode" "--hand-over" "mode" "--namespace" "the release's namespace" "--listen" "controller.port" "--stay-attached" "attacher.stayAttached" "--disable-force-detach-on-timeout" "controller.disableForceDetachOnTimeout" "--tracing-endpoint" "tracing.endpoint" "--bind-listen" "bindAtOnce.port" "--service" "bindAtOnce.enabled" "--advertise-address" "bindAtOnce.enabled" "--tls-cert-file" "bindAtOnce.certificateSecret" "--tls-private-key-file" "bindAtOnce.certificateSecret" "--client-ca-file" "bindAtOnce.certificateSecret" "--bind-schedulers" "schedulerName")
   "scheduler" (dict "--config" "scheduler.pluginArgs" "--secure-port" "scheduler.port")
   "webhook" (dict "--listen" "webhook.port" "--scheduler-name" "schedulerName" "--tls-cert-file" "webhook.certificateSecret" "--tls-private-key-file" "webhook.certificateSecret")
   "extender" (dict "--namespace" "the release's namespace" "--listen" "extender.port" "--health-listen" "extender.healthPort" "--client-names" "extender.clientNames" "--grant-deadline" "extender.grantDeadline")
@@ -67,8 +67,20 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- $problems = append $problems "webhook.certificateSecret, extender.certificateSecret and extender.clientSecret have to be three Secrets: give each its own name" -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.bindAtOnce -}}
+{{- if and .enabled (not $.Values.certManager.enabled) (not .certificatesGiven) -}}
+{{- $problems = append $problems "bindAtOnce.enabled needs certificates: set certManager.enabled=true, or make the Secrets bindAtOnce.certificateSecret and bindAtOnce.clientSecret yourself and set bindAtOnce.certificatesGiven=true" -}}
+{{- end -}}
+{{- if and .enabled (eq .certificateSecret .clientSecret) -}}
+{{- $problems = append $problems "bindAtOnce.certificateSecret and bindAtOnce.clientSecret have to be two Secrets: give each its own name" -}}
+{{- end -}}
+{{- if and .enabled (not .certificatesGiven) (gt (len (include "moorage.schedulerUser" $)) 64) -}}
+{{- $problems = append $problems (printf "bindAtOnce.enabled: a certificate's common name has 64 characters at most, and %s has more: use a namespace with a shorter name" (include "moorage.schedulerUser" $)) -}}
+{{- end -}}
+{{- end -}}
 {{- $live := lookup "v1" "Namespace" "" "kube-system" -}}
-{{- $asked := or (eq (include "moorage.certificates" .) "cert-manager") (and .Values.extender.enabled .Values.certManager.enabled (not .Values.extender.certificatesGiven)) -}}
+{{- $binds := and .Values.bindAtOnce.enabled .Values.certManager.enabled (not .Values.bindAtOnce.certificatesGiven) -}}
+{{- $asked := or $binds (eq (include "moorage.certificates" .) "cert-manager") (and .Values.extender.enabled .Values.certManager.enabled (not .Values.extender.certificatesGiven)) -}}
 {{- if and $live $asked (not (.Capabilities.APIVersions.Has "cert-manager.io/v1")) -}}
 {{- $problems = append $problems "cert-manager is not installed in this cluster: install it, or set certManager.enabled=false, so that a Job of the chart's own makes the webhook's certificate" -}}
 {{- end -}}
@@ -100,6 +112,9 @@ The schema refuses what is wrong by itself; this, what is wrong together.
 {{- end -}}
 {{- if and .Values.extender.enabled (eq (int .Values.extender.port) (int .Values.extender.healthPort)) -}}
 {{- $problems = append $problems "extender.port and extender.healthPort have to be different" -}}
+{{- end -}}
+{{- if and .Values.bindAtOnce.enabled (eq (int .Values.bindAtOnce.port) (int .Values.controller.port)) -}}
+{{- $problems = append $problems "bindAtOnce.port and controller.port have to be different" -}}
 {{- end -}}
 {{- $names := list "not-in-an-excluded-namespace" "not-a-mirror-pod" "has-a-volume-that-can-be-attachable" -}}
 {{- range .Values.webhook.matchConditions -}}
