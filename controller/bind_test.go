@@ -62,7 +62,7 @@ func (c *cluster) ask(name, node string) (err error) {
 		}
 		pod := c.getPod(name)
 		err = leads.Bind(c.t.Context(), bind.Request{Pod: pod.UID, Version: pod.ResourceVersion, Node: node})
-		return err == nil || !strings.Contains(err.Error(), "does not lead yet") && !strings.Contains(err.Error(), "has not seen the pod")
+		return err == nil || !strings.Contains(err.Error(), "does not lead yet") && !strings.Contains(err.Error(), "has not seen")
 	})
 	return err
 }

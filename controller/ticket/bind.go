@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/execute"
@@ -35,14 +37,31 @@ var _ bind.Binder = &Controller{}
 // Why a pod is given a ticket, beside what the API server says.
 var (
 	errNotLeading = fmt.Errorf("%w: this controller does not lead yet, or any more", bind.ErrUseTicket)
-	errPodUnseen  = fmt.Errorf("%w: this controller has not seen the pod", bind.ErrUseTicket)
+	errBehind     = fmt.Errorf("%w: this controller has not seen the pod or its claims", bind.ErrUseTicket)
 	errNotServed  = fmt.Errorf("%w: it is not for a scheduler that this controller binds for", bind.ErrUseTicket)
 	errContended  = fmt.Errorf("%w: somebody contends for what it needs", bind.ErrUseTicket)
+)
+
+// Whoever asks has seen the pod and its claims, which this process may see a moment later: it
+// looks again for so long, every so often.
+const (
+	behindPatience = 300 * time.Millisecond
+	behindPause    = 5 * time.Millisecond
 )
 
 // Bind binds a pod whose volumes nobody else contends for: see bind.Binder.
 func (c *Controller) Bind(ctx context.Context, r bind.Request) error {
 	reservation, err := c.reserve(r)
+	for late := time.After(behindPatience); errors.Is(err, errBehind); {
+		select {
+		case <-ctx.Done():
+		case <-late:
+		case <-time.After(behindPause):
+			reservation, err = c.reserve(r)
+			continue
+		}
+		break
+	}
 	if err == nil {
 		defer c.binder.underWay.Done()
 		err = c.carry(ctx, &reservation, r.Version)
@@ -76,8 +95,8 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	s := c.config.Cache.Snapshot()
 	pod := s.Pod(string(r.Pod))
 	switch {
-	case pod == nil:
-		return ledger.Ticket{}, errPodUnseen
+	case pod == nil || claimsUnseen(s, pod):
+		return ledger.Ticket{}, errBehind
 	case c.config.Serves != nil && !c.config.Serves(pod):
 		return ledger.Ticket{}, errNotServed
 	}
@@ -90,13 +109,21 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	return reservation, nil
 }
 
+// claimsUnseen says whether it is not known yet where a claim of a pod leads.
+func claimsUnseen(s ledger.Snapshot, pod *ledger.Pod) bool {
+	return slices.ContainsFunc(pod.Volumes, func(v ledger.PodVolume) bool {
+		_, link := s.ResolvePod(pod, v)
+		return link == ledger.LinkUnseen || link == ledger.LinkUnbound
+	})
+}
+
 // resultOf is what came of a request, as a metric's label.
 func resultOf(err error) string {
 	for _, known := range []struct {
 		err   error
 		label string
 	}{
-		{nil, "bound"}, {errNotLeading, "NotLeading"}, {errPodUnseen, "PodUnseen"}, {errNotServed, "NotServed"}, {errContended, "Contended"},
+		{nil, "bound"}, {errNotLeading, "NotLeading"}, {errBehind, "Behind"}, {errNotServed, "NotServed"}, {errContended, "Contended"},
 		{bind.ErrUseTicket, "Changed"},
 	} {
 		if errors.Is(err, known.err) {

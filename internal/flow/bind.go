@@ -16,7 +16,10 @@ import (
 // nothing is reserved any more; Failed when it is not bound for another reason, or nobody
 // knows whether it is: then the reservation counts on, and Due says what is next.
 func Bind(r *ledger.Ticket, version string) Task {
-	return Task{Ticket: r, Commit: Request{Do: BindPod, Key: podKey(r), UID: r.Pod, Version: version, Node: r.Node}}
+	return Task{Ticket: r, Commit: Request{
+		Do: BindPod, Key: podKey(r), UID: r.Pod, Node: r.Node,
+		Version: version, //mutant:bind-any-version
+	}}
 }
 
 // Settle is the task that ends a reservation whose bind was not answered: it reads the pod,

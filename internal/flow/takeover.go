@@ -29,7 +29,7 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	if len(tasks) == 0 && !m.doubted {
 		tasks = append(tasks, Task{Doubts: true})
 	}
-	if len(tasks) == 0 && m.Binds {
+	if len(tasks) == 0 && m.Binds { //mutant:no-bind-fences
 		tasks = m.fences(s)
 	}
 	return tasks

@@ -35,6 +35,8 @@ type Case struct {
 	Attach time.Duration
 	// Status is the kubelets' nodeStatusUpdateFrequency.
 	Status time.Duration
+	// AtOnce has Moorage's controller bind pods without VolumeTickets.
+	AtOnce bool
 }
 
 // Cases lists what a whole benchmark measures: one pod at a time, 50 and 200 at
@@ -65,6 +67,9 @@ func (c Case) Name() string {
 		load = "spaced"
 	}
 	name := fmt.Sprintf("%s-%d/attach-%s/status-%s", load, c.Pods, c.Attach, c.Status)
+	if c.AtOnce {
+		name += "/at-once"
+	}
 	if c.Nodes != DefaultNodes {
 		name += fmt.Sprintf("/nodes-%d", c.Nodes)
 	}
@@ -77,7 +82,11 @@ func (c Case) Title() string {
 	if c.Every > 0 {
 		load = fmt.Sprintf("%d pods, one every %s", c.Pods, c.Every)
 	}
-	return fmt.Sprintf("%s over %d nodes, attach %s, status interval %s", load, c.Nodes, c.Attach, c.Status)
+	title := fmt.Sprintf("%s over %d nodes, attach %s, status interval %s", load, c.Nodes, c.Attach, c.Status)
+	if c.AtOnce {
+		title += ", bound without tickets by Moorage"
+	}
+	return title
 }
 
 // Validate reports the first value that can't work.
@@ -101,6 +110,7 @@ func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
 	return sandbox.Shape{
 		Mode: mode, Nodes: c.Nodes, Slots: c.Pods,
 		AttachLatency: c.Attach, DetachLatency: c.Attach, KubeletStatusInterval: c.Status,
+		BindAtOnce: c.AtOnce && mode.Moorage(),
 	}
 }
 
@@ -141,11 +151,12 @@ type caseJSON struct {
 	Every  string `json:"every"`
 	Attach string `json:"attach"`
 	Status string `json:"status"`
+	AtOnce bool   `json:"atOnce,omitempty"`
 }
 
 // MarshalJSON writes durations as Go does, such as "1.1s".
 func (c Case) MarshalJSON() ([]byte, error) {
-	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String()})
+	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.AtOnce})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote; the name follows from the rest.
@@ -154,7 +165,7 @@ func (c *Case) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	c.Nodes, c.Pods = j.Nodes, j.Pods
+	c.Nodes, c.Pods, c.AtOnce = j.Nodes, j.Pods, j.AtOnce
 	for text, d := range map[*string]*time.Duration{&j.Every: &c.Every, &j.Attach: &c.Attach, &j.Status: &c.Status} {
 		var err error
 		if *d, err = time.ParseDuration(*text); err != nil {

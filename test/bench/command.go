@@ -32,6 +32,7 @@ type flags struct {
 	repeat    int
 	nodes     int
 	pods      int
+	atOnce    bool
 	attacher  string
 	keep      bool
 	list      bool
@@ -59,6 +60,7 @@ func NewCommand(s Session) *cobra.Command {
 	fs.IntVar(&f.repeat, "repeat", 1, "run each case this often; samples of all runs count together")
 	fs.IntVar(&f.nodes, "nodes", 0, "this many nodes instead of the case's own")
 	fs.IntVar(&f.pods, "pods", 0, "this many pods instead of the case's own")
+	fs.BoolVar(&f.atOnce, "at-once", false, "have Moorage's controller bind pods without VolumeTickets")
 	fs.BoolVar(&f.list, "list", false, "list the cases and do nothing")
 	fs.StringVar(&f.attacher, "attacher", "", "the csi-attacher binary (default: beside this one, or $"+sandbox.AttacherEnv+")")
 	fs.BoolVar(&f.keep, "keep", false, "keep the clusters' folders, with their logs")
@@ -105,6 +107,7 @@ func (f *flags) chosen() ([]Case, error) {
 		return nil, err
 	}
 	for i := range cases {
+		cases[i].AtOnce = f.atOnce
 		if f.nodes > 0 {
 			cases[i].Nodes = f.nodes
 		}
@@ -153,8 +156,8 @@ func commandLine(set *pflag.FlagSet) string {
 	line := "moorage-sandbox bench"
 	set.Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
-		case "quick":
-			line += " --quick"
+		case "quick", "at-once":
+			line += " --" + flag.Name
 		case "modes", "cases":
 			values, _ := set.GetStringSlice(flag.Name) // both are string slices
 			line += " --" + flag.Name + "=" + strings.Join(values, ",")

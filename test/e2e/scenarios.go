@@ -50,6 +50,7 @@ func Scenarios() []sandbox.Scenario {
 		adoptThousands(),
 		stockReturns(),
 		crash(),
+		bindAtOnce(),
 		beside(path()),
 		beside(rollout()),
 		beside(limit()),

@@ -59,9 +59,15 @@ const VolumesAttachedPolicy = "moorage-volumes-attached"
 // binding.
 const standaloneRole = "moorage-controller-standalone"
 
-// belongs says whether an object of Moorage's manifests is installed in a mode.
-func belongs(o *unstructured.Unstructured, mode Mode) bool {
-	return mode == Standalone || o.GetName() != VolumesAttachedPolicy && o.GetName() != standaloneRole
+// bindRole is what the controller may do where it binds pods, and its binding.
+const bindRole = "moorage-controller-bind"
+
+// belongs says whether an object of Moorage's manifests is installed in a cluster.
+func belongs(o *unstructured.Unstructured, shape Shape) bool {
+	if o.GetName() == bindRole && !shape.BindAtOnce {
+		return false
+	}
+	return shape.Mode == Standalone || o.GetName() != VolumesAttachedPolicy && o.GetName() != standaloneRole
 }
 
 // applier puts manifests into the API server.

@@ -22,6 +22,15 @@ func moorageComponents(s *site) []component {
 	if s.options.AttachBeforeBind {
 		extra = append(extra, "--attach-before-bind")
 	}
+	if s.options.BindAtOnce {
+		extra = append(extra,
+			"--bind-listen="+s.bindAddr,
+			"--tls-cert-file="+s.bindCert.cert,
+			"--tls-private-key-file="+s.bindCert.key,
+			"--client-ca-file="+s.authority.certPath(),
+			"--bind-schedulers="+MoorageScheduler,
+		)
+	}
 	if s.options.Traces {
 		extra = append(extra, "--tracing-file="+filepath.Join(s.logs, "traces.jsonl"))
 	}
@@ -96,8 +105,24 @@ func (s *site) schedulerConfiguration() string {
 		return fmt.Sprintf(extendedConfig, s.kubeconfig(Scheduler), s.extenderAddr,
 			s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
 	}
-	return fmt.Sprintf(schedulerConfig, s.kubeconfig(MoorageScheduler))
+	config := fmt.Sprintf(schedulerConfig, s.kubeconfig(MoorageScheduler))
+	if s.options.BindAtOnce {
+		config += fmt.Sprintf(bindAtOnceConfig, s.bindLink.Addr(), s.authority.certPath(), s.bindClientCert.cert, s.bindClientCert.key)
+	}
+	return config
 }
+
+// bindAtOnceConfig is what moorage-scheduler's profile has beside that where it asks the
+// controller to bind pods.
+const bindAtOnceConfig = `  pluginConfig:
+  - name: VolumeHold
+    args:
+      bindAtOnce:
+        url: https://%s
+        caFile: %s
+        certFile: %s
+        keyFile: %s
+`
 
 // schedulerConfig is moorage-scheduler's configuration: the stock profile for
 // namespaces that did not opt in, and Moorage's, in which its plugin replaces

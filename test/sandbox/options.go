@@ -52,6 +52,9 @@ type Shape struct {
 	// AttachBeforeBind has Moorage attach for granted tickets in mode
 	// Cooperative.
 	AttachBeforeBind bool `json:"attachBeforeBind,omitempty"`
+	// BindAtOnce has moorage-scheduler ask Moorage's controller to bind pods without
+	// VolumeTickets.
+	BindAtOnce bool `json:"bindAtOnce,omitempty"`
 	// Kubernetes is the minor release, such as 1.34, that the API server,
 	// kube-controller-manager, kube-scheduler and the kubelets emulate: what they
 	// serve, keep of objects and do by default is that release's. Empty: their own.
@@ -145,6 +148,8 @@ func (o Options) Validate() error {
 		return errors.New("Moorage is brought by others in mode standalone only, and without the sandbox's extender")
 	case o.Extender && !o.Mode.Moorage():
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
+	case o.BindAtOnce && (!o.Mode.Moorage() || o.Extender || o.Bring != nil):
+		return errors.New("binds without tickets need the sandbox's own moorage-scheduler: use standalone, without the extender")
 	case o.AttachBeforeBind && o.Mode != Cooperative:
 		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
 	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):

@@ -139,7 +139,7 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 			return err
 		}
 		for _, o := range objects {
-			if !isApplied(o.GetKind()) || !belongs(o, c.options.Mode) {
+			if !isApplied(o.GetKind()) || !belongs(o, c.options.Shape) {
 				continue
 			}
 			if err := redirectWebhooks(o, c.site.webhookAddr, c.site.authority.PEM); err != nil {
