@@ -59,22 +59,28 @@ func (e *Evidence) endpoints(service *admissionv1.ServiceReference) []Finding {
 	if e.Slices.Err != nil {
 		return unchecked("endpointslices.discovery.k8s.io", e.Slices.Err)
 	}
-	ready := 0
-	for _, s := range e.Slices.Items {
-		if s.Namespace != service.Namespace || s.Labels[discoveryv1.LabelServiceName] != service.Name {
-			continue
-		}
-		for _, endpoint := range s.Endpoints {
-			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
-				ready++
-			}
-		}
-	}
+	ready := e.ready(service.Namespace, service.Name)
 	if ready == 0 {
 		return []Finding{found(Error, fmt.Sprintf("Service %s/%s has no ready endpoint", service.Namespace, service.Name),
 			fmt.Sprintf("kubectl -n %s get pods -l app.kubernetes.io/component=webhook", service.Namespace), "nobody answers for the webhook. %s", unstamped)}
 	}
 	return []Finding{{Severity: OK, Message: fmt.Sprintf("the webhook has %s", facts.Count(ready, "ready endpoint")), Evidence: "EndpointSlices of " + service.Namespace + "/" + service.Name}}
+}
+
+// ready is how many endpoints of a Service answer.
+func (e *Evidence) ready(namespace, service string) int {
+	count := 0
+	for _, s := range e.Slices.Items {
+		if s.Namespace != namespace || s.Labels[discoveryv1.LabelServiceName] != service {
+			continue
+		}
+		for _, endpoint := range s.Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // renewSoon is how much life a CA should have left: the chart's lasts for
