@@ -262,7 +262,7 @@ func objectFields() map[string]fields {
 		}},
 		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
-			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "Ours": "all are",
+			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are",
 			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",
 		}},
 		"ledger.CallError": {"Code", map[string]string{"Message": people}},
@@ -314,7 +314,7 @@ func ledgerFields() map[string]fields {
 		"ledger.machine": {"node nodeID", map[string]string{"driver": same}},
 		"ledger.oddAttachment": {"attachError detachError", map[string]string{
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
-			"transitions": never, "deletedAt": never, "seen": noTime,
+			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
 		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted", map[string]string{
 			"CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
