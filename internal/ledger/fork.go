@@ -48,5 +48,5 @@ func (l *Ledger) Fork() *Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gen++ // records that both share belong to neither
-	return &Ledger{gen: l.gen, facts: l.facts, buried: maps.Clone(l.buried), refusals: slices.Clone(l.refusals)}
+	return &Ledger{gen: l.gen, facts: l.facts, shown: l.shown, buried: maps.Clone(l.buried), refusals: slices.Clone(l.refusals)}
 }

@@ -24,9 +24,11 @@ type Ledger struct {
 	// touched is Apply's, kept here so that it costs no allocation.
 	touched   Touched
 	gathering []*Changes
+	// shown are the facts as the last snapshot has them; nil after a change.
+	shown *facts
 }
 
-// facts is the whole of the facts: what a Snapshot copies.
+// facts is the whole of the facts.
 type facts struct {
 	epoch    time.Time // what durations are counted from; of the caller's clock
 	complete time.Time // see Complete; zero: not yet
@@ -87,8 +89,9 @@ func (l *Ledger) Apply(now time.Time, e Event) Touched {
 	return t
 }
 
-// begin sets the epoch at the first event.
+// begin begins a change of the facts. The first one sets the epoch.
 func (l *Ledger) begin(now time.Time) {
+	l.shown = nil
 	if l.facts.epoch.IsZero() {
 		l.facts.epoch = now
 	}
@@ -103,8 +106,12 @@ func (l *Ledger) Snapshot() Snapshot {
 
 // snapshot is Snapshot; mu is held.
 func (l *Ledger) snapshot() Snapshot {
-	l.gen++
-	return Snapshot{facts: l.facts}
+	if l.shown == nil {
+		l.gen++
+		shown := l.facts
+		l.shown = &shown
+	}
+	return Snapshot{facts: l.shown}
 }
 
 // ErrAssumed says that Assume met a ticket that is known otherwise.

@@ -11,7 +11,7 @@ import (
 // use, and costs nothing to keep. Records that it returns are shared: read
 // only.
 type Snapshot struct {
-	facts facts
+	facts *facts
 	delta *Delta
 }
 
