@@ -5,6 +5,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -29,7 +30,7 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	switch r.Kind {
 	case flow.Tickets:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, batch, e.ticketsPage, ofNoVolume(ticketFact))
+			answerAll(ctx, e, batch, e.ticketsPage, ticketOf)
 		})
 	case flow.Holds:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
@@ -41,7 +42,8 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 		})
 	case flow.Attachments:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, batch, e.attachmentsPage, attachmentOf)
+			names := namesAt{volumes: volumesOf(batch), known: map[ledger.NodeName]map[string]ledger.VolumeID{}}
+			answerAll(ctx, e, batch, e.attachmentsPage, names.attachmentOf)
 		})
 	case flow.Pods:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
@@ -53,12 +55,13 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 	}
 }
 
-// answerAll lists once, and answers each of a batch with what is of its volume.
+// answerAll lists once, and answers each of a batch with what is of its volume. Each object
+// is looked at once, however many ask: of says what it is, and of which volume.
 func answerAll[T any, O interface {
 	*T
 	runtime.Object
-}](ctx context.Context, e *Executor, batch []*shared, page func(context.Context, metav1.ListOptions) ([]T, string, error), of func(O, ledger.VolumeID) (ledger.Event, bool)) {
-	facts := make([][]ledger.Event, len(batch))
+}](ctx context.Context, e *Executor, batch []*shared, page func(context.Context, metav1.ListOptions) ([]T, string, error), of func(O) (ledger.Event, ledger.VolumeID)) {
+	all := newFindings(volumesOf(batch))
 	options := metav1.ListOptions{Limit: listPage}
 	type part struct {
 		items []T
@@ -77,11 +80,8 @@ func answerAll[T any, O interface {
 			return
 		}
 		for i := range read.items {
-			for k, item := range batch {
-				if fact, is := of(&read.items[i], item.request.Volume); is || item.request.Volume.IsZero() {
-					e.config.Observer.Saw(O(&read.items[i]))
-					facts[k] = append(facts[k], fact)
-				}
+			if all.add(of(&read.items[i])) {
+				e.config.Observer.Saw(O(&read.items[i]))
 			}
 		}
 		if options.Continue = read.next; options.Continue == "" {
@@ -89,13 +89,49 @@ func answerAll[T any, O interface {
 		}
 	}
 	for k, item := range batch {
-		item.deliver(answerOf(item.request, nil, facts[k]...), nil)
+		item.deliver(answerOf(item.request, nil, all.facts[k]...), nil)
 	}
 }
 
-// ofNoVolume is for objects that are of no one volume.
-func ofNoVolume[O any](fact func(O) ledger.Event) func(O, ledger.VolumeID) (ledger.Event, bool) {
-	return func(object O, _ ledger.VolumeID) (ledger.Event, bool) { return fact(object), false }
+// findings are what a list has shown to each of those who asked for it.
+type findings struct {
+	facts  [][]ledger.Event
+	asking map[ledger.VolumeID][]int // by the volume that they ask about; the zero one: about all
+}
+
+func newFindings(volumes []ledger.VolumeID) findings {
+	f := findings{make([][]ledger.Event, len(volumes)), map[ledger.VolumeID][]int{}}
+	for i, v := range volumes {
+		f.asking[v] = append(f.asking[v], i)
+	}
+	return f
+}
+
+// add hands what an object of a volume says to those who ask. It returns whether anybody
+// does.
+func (f findings) add(fact ledger.Event, volume ledger.VolumeID) bool {
+	who := f.asking[ledger.VolumeID{}]
+	if !volume.IsZero() {
+		who = slices.Concat(who, f.asking[volume])
+	}
+	for _, i := range who {
+		f.facts[i] = append(f.facts[i], fact)
+	}
+	return len(who) > 0
+}
+
+// volumesOf are the volumes that a batch asks about.
+func volumesOf(batch []*shared) []ledger.VolumeID {
+	list := make([]ledger.VolumeID, len(batch))
+	for i, item := range batch {
+		list[i] = item.request.Volume
+	}
+	return list
+}
+
+// ticketOf is for tickets, which are of no one volume.
+func ticketOf(t *v1alpha1.VolumeTicket) (ledger.Event, ledger.VolumeID) {
+	return ticketFact(t), ledger.VolumeID{}
 }
 
 func (e *Executor) ticketsPage(ctx context.Context, options metav1.ListOptions) ([]v1alpha1.VolumeTicket, string, error) {
@@ -124,9 +160,9 @@ func (e *Executor) holdsPage(ctx context.Context, options metav1.ListOptions) ([
 	return list.Items, list.Continue, nil
 }
 
-func holdOf(object *v1alpha1.VolumeHold, v ledger.VolumeID) (ledger.Event, bool) {
+func holdOf(object *v1alpha1.VolumeHold) (ledger.Event, ledger.VolumeID) {
 	hold := translate.Hold(object)
-	return hold, hold.Volume == v
+	return hold, hold.Volume
 }
 
 func (e *Executor) volumesPage(ctx context.Context, options metav1.ListOptions) ([]corev1.PersistentVolume, string, error) {
@@ -137,9 +173,9 @@ func (e *Executor) volumesPage(ctx context.Context, options metav1.ListOptions) 
 	return list.Items, list.Continue, nil
 }
 
-func volumeOf(object *corev1.PersistentVolume, v ledger.VolumeID) (ledger.Event, bool) {
+func volumeOf(object *corev1.PersistentVolume) (ledger.Event, ledger.VolumeID) {
 	pv, _ := translate.PersistentVolume(object) // one with a broken source is of no volume
-	return pv, pv.Volume == v
+	return pv, pv.Volume
 }
 
 func (e *Executor) attachmentsPage(ctx context.Context, options metav1.ListOptions) ([]storagev1.VolumeAttachment, string, error) {
@@ -150,7 +186,25 @@ func (e *Executor) attachmentsPage(ctx context.Context, options metav1.ListOptio
 	return list.Items, list.Continue, nil
 }
 
-func attachmentOf(object *storagev1.VolumeAttachment, v ledger.VolumeID) (ledger.Event, bool) {
+// namesAt are the names of the VolumeAttachments that some volumes lead to, worked out once
+// for each node that an attachment is at.
+type namesAt struct {
+	volumes []ledger.VolumeID
+	known   map[ledger.NodeName]map[string]ledger.VolumeID
+}
+
+func (n namesAt) attachmentOf(object *storagev1.VolumeAttachment) (ledger.Event, ledger.VolumeID) {
 	a, _ := translate.Attachment(object) // one with a broken source still has its name
-	return a, a.Driver == v.Driver && a.Name == ledger.AttachmentName(v, a.Node)
+	names := n.known[a.Node]
+	if names == nil {
+		names = map[string]ledger.VolumeID{}
+		for _, v := range n.volumes {
+			names[ledger.AttachmentName(v, a.Node)] = v
+		}
+		n.known[a.Node] = names
+	}
+	if v := names[a.Name]; v.Driver == a.Driver {
+		return a, v
+	}
+	return a, ledger.VolumeID{}
 }
