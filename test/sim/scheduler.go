@@ -162,11 +162,8 @@ func (k *scheduler) places() []string {
 		if p == nil || !k.schedulable(p) {
 			continue
 		}
-		r := arbiter.PodRequest(s, p)
-		for _, n := range k.s.nodeNames() {
-			if k.fits(s, r, n) {
-				k.options = append(k.options, key+" "+string(n))
-			}
+		for _, n := range k.fitting(s, p, k.s.nodeNames()...) {
+			k.options = append(k.options, key+" "+string(n))
 		}
 	}
 	return k.options
@@ -187,16 +184,23 @@ func (k *scheduler) reserved(uid string) bool {
 	return k.book[uid] != nil || k.s.net.find(messageID(&k.caller, "withdraw "+uid)) != nil
 }
 
-func (k *scheduler) fits(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName) bool {
-	now := k.s.Now()
-	node := s.Node(n)
-	if node == nil || !node.Exists || node.Ready != ledger.ReadyTrue || node.Draining || node.OutOfService {
-		return false // NodeUnschedulable and TaintToleration
+// fitting are those of some nodes where a pod may go: PreFilter and Filter.
+func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.NodeName) (list []ledger.NodeName) {
+	r, now := arbiter.PodRequest(s, p), k.s.Now()
+	if !k.arbiter.Admissible(s, r).Allowed() {
+		return nil
 	}
-	if at, held := k.arbiter.Nodes(s, r, now); held && at != n {
-		return false
+	at, held := k.arbiter.Nodes(s, r, now)
+	for _, n := range nodes {
+		node := s.Node(n)
+		if node == nil || !node.Exists || node.Ready != ledger.ReadyTrue || node.Draining || node.OutOfService {
+			continue // NodeUnschedulable and TaintToleration
+		}
+		if (!held || at == n) && k.arbiter.Fit(s, r, n, now).Allowed() {
+			list = append(list, n)
+		}
 	}
-	return k.arbiter.Admissible(s, r).Allowed() && k.arbiter.Fit(s, r, n, now).Allowed()
+	return list
 }
 
 // place is Filter, Reserve and Permit: the slot is reserved in memory, and the
@@ -204,7 +208,7 @@ func (k *scheduler) fits(s ledger.Snapshot, r arbiter.Request, n ledger.NodeName
 func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	s := k.observer.snapshot()
 	p := s.Pod(uid)
-	if p == nil || !k.schedulable(p) || k.reserved(uid) || !k.fits(s, arbiter.PodRequest(s, p), n) {
+	if p == nil || !k.schedulable(p) || k.reserved(uid) || len(k.fitting(s, p, n)) == 0 {
 		return false
 	}
 	now := k.s.Now()
