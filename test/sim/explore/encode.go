@@ -62,25 +62,35 @@ func volumeAt(attachment object) int { return int(attachment-theAttachment) / 16
 
 // key is a state's canonical form, hashed to 64 bits. That two of n states have
 // the same key has a probability of about n²/2⁶⁵: of 10 million, 3 in a million.
-func (s *state) key() uint64 { return s.keyWith(&scratch{}) }
+func (s *state) key() uint64 { return s.keyIn(&scratch{}) }
 
 // scratch is room for encoding that is used again and again.
-type scratch struct{ whole, part encoder }
+type scratch struct {
+	whole, part encoder
+	// left is what leaders have left in their queues, by what they knew and were at; nil:
+	// it is worked out each time.
+	left map[uint64][2]queue
+}
 
-// keyWith is key, in room that nobody else uses meanwhile.
-func (s *state) keyWith(room *scratch) uint64 {
+// keyIn is key, in room that nobody else uses meanwhile.
+func (s *state) keyIn(room *scratch) uint64 {
 	e := &room.whole
 	e.reset()
 	e.api(s)
 	e.truth(s)
 	if s.leader != nil {
 		e.byte(1)
-		e.known(s, &room.part)
+		e.known(s.leader)
 		for _, o := range s.leader.waiting {
 			e.bool(o.late != nil && slices.Contains(s.orphans, o.late))
 		}
 	}
 	e.requests(s.orphans)
+	return e.hash()
+}
+
+// hash is the key of what is written.
+func (e *encoder) hash() uint64 {
 	e.rank()
 	e.shift()
 	return max(maphash.Bytes(seed(), e.out), 1) // 0 is no key

@@ -13,14 +13,36 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// known writes what leader does, from what was written when it changed last.
-func (e *encoder) known(s *state, room *encoder) {
-	l := s.leader
-	if l.code == nil {
-		room.reset()
-		room.leader(s, l)
-		l.code = &encoder{out: bytes.Clone(room.out), refs: slices.Clone(room.refs), shifts: slices.Clone(room.shifts)}
+// settle ends a change of the leader: it takes out of the queue what there is nothing to
+// do about, has an audit look, and encodes all that. What a leader decides follows from
+// what is encoded: where one knew and was at the same, that is not worked out again.
+func (s *state) settle(room *scratch) {
+	l, e := s.leader, &room.part
+	e.reset()
+	e.leader(s, l)
+	k := e.hash()
+	left, decided := room.left[k]
+	if decided {
+		l.queue, l.retry = left[0], left[1]
+	} else {
+		s.rest()
+		if l.fault = l.audit(s.w.Now); l.fault == "" && room.left != nil {
+			room.left[k] = [2]queue{l.queue, l.retry}
+		}
 	}
+	copy(e.out[len(e.out)-queueBytes:], l.queues())
+	l.code = &encoder{out: bytes.Clone(e.out), refs: slices.Clone(e.refs), shifts: slices.Clone(e.shifts)}
+}
+
+// queues is how the queues are encoded: queueBytes.
+func (l *leader) queues() []byte {
+	return []byte{l.queue.volumes, l.queue.nodes, l.queue.tickets, l.retry.volumes, l.retry.nodes, l.retry.tickets}
+}
+
+const queueBytes = 6
+
+// known writes what leader does, from what was written when it changed last.
+func (e *encoder) known(l *leader) {
 	for _, r := range l.code.refs {
 		e.refs = append(e.refs, ref{r.at + len(e.out), r.value})
 	}
@@ -30,7 +52,7 @@ func (e *encoder) known(s *state, room *encoder) {
 	e.out = append(e.out, l.code.out...)
 }
 
-// leader writes what the leader knows, and what it is at.
+// leader writes what the leader knows, and what it is at; the queues come last.
 func (e *encoder) leader(s *state, l *leader) {
 	snapshot := l.ledger.Snapshot()
 	for i := range s.config.Pods {
@@ -61,13 +83,13 @@ func (e *encoder) leader(s *state, l *leader) {
 	if s.config.Vanished > 0 {
 		e.sources(s, snapshot)
 	}
-	e.byte(l.queue.volumes, l.queue.nodes, l.queue.tickets, l.retry.volumes, l.retry.nodes, l.retry.tickets)
 	e.byte(byte(len(l.wires)))
 	for _, w := range l.wires {
 		e.request(w.request)
 		e.ops(w.ops)
 	}
 	e.ops(l.waiting)
+	e.byte(l.queues()...)
 }
 
 // reservation writes that of a pod that is bound without a ticket.

@@ -192,7 +192,7 @@ func knownFields() map[string]fields {
 func worldFields() map[string]fields {
 	return map[string]fields{
 		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
-		"explore.leader": {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own"}},
+		"explore.leader": {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":  {"volumes nodes tickets", nil},
 		"explore.wire":   {"request ops", nil},
 		"explore.op":     {"key task ghost late", nil},

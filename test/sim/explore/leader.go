@@ -33,7 +33,7 @@ func (s *state) lead() {
 	l.apply(s.w.Now, ledger.Complete{})
 	l.queue = queue{0xff, 0xff, 0xff}
 	s.takeOver()
-	s.rest()
+	s.settle(&scratch{})
 }
 
 // takeOver does what a new leader does first. Its lists are answered at once:

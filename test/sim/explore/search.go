@@ -76,7 +76,7 @@ func Search(config Config, limit int, listen func(states int)) Report {
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
 	x := &search{config: config, limit: uint32(min(limit, 1<<32-1)), listen: listen, known: newTable(), pool: newPool(len(workers))}
 	for i := range workers {
-		workers[i] = &worker{x: x}
+		workers[i] = &worker{x: x, room: scratch{left: map[uint64][2]queue{}}}
 	}
 	first := begin(config)
 	workers[0].enter(first, 0, 0)

@@ -17,10 +17,10 @@ func (s *state) broken() string {
 	if fault := s.listed(); fault != "" {
 		return fault
 	}
-	if s.leader == nil || s.leader.code != nil {
-		return "" // nothing that it knows is new
+	if s.leader == nil {
+		return ""
 	}
-	return s.leader.audit(s.w.Now)
+	return s.leader.fault
 }
 
 // listed is what the judge has listed that is a fault in this world.

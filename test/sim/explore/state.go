@@ -43,8 +43,10 @@ type leader struct {
 	// looked is when the read of a Node was served whose answer is followed now; 0:
 	// none is.
 	looked int64
-	// code is how this is encoded; nil after it has changed.
-	code *encoder
+	// code is how this is encoded, and fault what an audit finds wrong with it; code is nil
+	// after it has changed.
+	code  *encoder
+	fault string
 	// upTo is how far each watch has been shown to know all there is.
 	upTo [world.Kinds]int64
 }
@@ -112,14 +114,17 @@ func (s *state) moves() []move {
 }
 
 // after is the state that a move leads to.
-func (s *state) after(m move) *state {
+func (s *state) after(m move) *state { return s.afterIn(&scratch{}, m) }
+
+// afterIn is after, in room that nobody else uses meanwhile.
+func (s *state) afterIn(room *scratch, m move) *state {
 	next := s.clone()
 	m.do(next)
 	next.look()
 	next.w.Log = nil
 	next.bury()
 	if next.leader != nil && next.leader.code == nil {
-		next.rest()
+		next.settle(room)
 	}
 	return next
 }

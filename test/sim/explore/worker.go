@@ -43,7 +43,7 @@ func (w *worker) run() {
 
 // enter notes a state; it is false for one that was seen before.
 func (w *worker) enter(s *state, parent uint32, move int) (uint32, bool) {
-	at, fresh := w.x.known.enter(s.keyWith(&w.room), w.x.next)
+	at, fresh := w.x.known.enter(s.keyIn(&w.room), w.x.next)
 	if fresh {
 		w.found = append(w.found, found{at, trail{parent, uint16(move)}})
 	}
@@ -55,7 +55,7 @@ func (w *worker) expand(e open) {
 	moves, settling := e.state.moves(), false
 	for i, m := range moves {
 		w.transitions++
-		after := e.state.after(m)
+		after := e.state.afterIn(&w.room, m)
 		if fault := after.broken(); fault != "" {
 			w.x.fail(failure{fault: fault, at: e.index, more: m.what})
 			return
