@@ -3,7 +3,6 @@
 package explore
 
 import (
-	"cmp"
 	"encoding/binary"
 	"hash/maphash"
 	"slices"
@@ -21,11 +20,15 @@ type encoder struct {
 }
 
 // ref is where a rank belongs, and of what: the object's number in the high
-// bits, its version, or its UID's, in the low ones.
-type ref struct {
-	at    int
-	value uint64
-}
+// bits, its version, or its UID's, below, and the place in the lowest placeBits. So
+// refs sort by what they are of.
+type ref uint64
+
+const placeBits = 19
+
+func newRef(at int, value uint64) ref { return ref(value<<placeBits | uint64(at)) }
+func (r ref) at() int                 { return int(r & (1<<placeBits - 1)) }
+func (r ref) value() uint64           { return uint64(r >> placeBits) }
 
 // object numbers what has versions and UIDs of its own.
 type object uint64
@@ -141,23 +144,24 @@ func (e *encoder) lease(n ledger.NodeName, renewed int64) {
 
 func (e *encoder) ref(o object, value uint64) {
 	if value != 0 {
-		e.refs = append(e.refs, ref{len(e.out), uint64(o)<<32 | value})
+		e.refs = append(e.refs, newRef(len(e.out), uint64(o)<<32|value))
 	}
 	e.byte(0)
 }
 
 // rank fills the ranks in.
 func (e *encoder) rank() {
-	slices.SortFunc(e.refs, func(a, b ref) int { return cmp.Compare(a.value, b.value) })
-	n := byte(0)
-	for i, r := range e.refs {
-		switch {
-		case i == 0 || r.value>>32 != e.refs[i-1].value>>32:
-			n = 1
-		case r.value != e.refs[i-1].value:
+	slices.Sort(e.refs)
+	n, last := byte(0), uint64(0)
+	for _, r := range e.refs {
+		switch value := r.value(); {
+		case value>>32 != last>>32:
+			n, last = 1, value
+		case value != last:
 			n++
+			last = value
 		}
-		e.out[r.at] = n
+		e.out[r.at()] = n
 	}
 }
 
@@ -166,7 +170,7 @@ func (e *encoder) rank() {
 // only by how much they differ, and whether there are any.
 func (e *encoder) transitions(volume int, n int64) {
 	if n != 0 {
-		e.shifts = append(e.shifts, ref{len(e.out), uint64(volume)<<32 | uint64(n)})
+		e.shifts = append(e.shifts, newRef(len(e.out), uint64(volume)<<32|uint64(n)))
 	}
 	e.byte(0)
 }
@@ -175,12 +179,12 @@ func (e *encoder) transitions(volume int, n int64) {
 func (e *encoder) shift() {
 	var lowest [len(volumes)]uint64
 	for _, r := range e.shifts {
-		if l := &lowest[r.value>>32]; *l == 0 || r.value < *l {
-			*l = r.value
+		if l := &lowest[r.value()>>32]; *l == 0 || r.value() < *l {
+			*l = r.value()
 		}
 	}
 	for _, r := range e.shifts {
-		e.out[r.at] = byte(r.value - lowest[r.value>>32] + 1)
+		e.out[r.at()] = byte(r.value() - lowest[r.value()>>32] + 1)
 	}
 }
 

@@ -44,10 +44,10 @@ const queueBytes = 6
 // known writes what leader does, from what was written when it changed last.
 func (e *encoder) known(l *leader) {
 	for _, r := range l.code.refs {
-		e.refs = append(e.refs, ref{r.at + len(e.out), r.value})
+		e.refs = append(e.refs, newRef(r.at()+len(e.out), r.value()))
 	}
 	for _, r := range l.code.shifts {
-		e.shifts = append(e.shifts, ref{r.at + len(e.out), r.value})
+		e.shifts = append(e.shifts, newRef(r.at()+len(e.out), r.value()))
 	}
 	e.out = append(e.out, l.code.out...)
 }

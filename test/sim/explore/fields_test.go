@@ -95,7 +95,7 @@ func TestFieldsChangeKey(t *testing.T) {
 		e := &encoder{}
 		write(e)
 		for _, r := range slices.Concat(e.refs, e.shifts) {
-			e.out = append(e.out, byte(r.value))
+			e.out = append(e.out, byte(r.value()))
 		}
 		return e.out
 	}
