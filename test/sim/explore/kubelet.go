@@ -38,18 +38,18 @@ func (s *state) kubeletMoves(list []move) []move {
 		list = s.reportMoves(list, n, k)
 		for i := range s.config.Access {
 			v := volume(i + 1)
-			name := fmt.Sprintf("%s %%s %s", node(n), v.Handle)
+			named := func(does string) string { return fmt.Sprintf("%s %s %s", node(n), does, v.Handle) }
 			if k.CanVerify(v) {
-				list = append(list, move{fmt.Sprintf(name, "finds in volumesAttached"), true, func(s *state) { s.verify(n, v) }})
+				list = append(list, move{named("finds in volumesAttached"), true, func(s *state) { s.verify(n, v) }})
 			}
 			if k.CanUnstage(v) {
-				list = append(list, move{fmt.Sprintf(name, "unstages"), true, func(s *state) {
+				list = append(list, move{named("unstages"), true, func(s *state) {
 					s.kubelet(n).Unstage(v)
 					s.release(n)
 				}})
 			}
 			if k.CanLeave(v) {
-				list = append(list, move{fmt.Sprintf(name, "lets go of"), true, func(s *state) { s.release(n) }})
+				list = append(list, move{named("lets go of"), true, func(s *state) { s.release(n) }})
 			}
 		}
 		for i := range s.config.Pods {
