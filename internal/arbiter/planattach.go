@@ -88,10 +88,8 @@ func (p *planner) namesake(n *ledger.Node) string {
 		if id == p.volume.ID {
 			continue
 		}
-		for _, va := range p.snapshot.Volume(id).NodeVolume(n.Name).Attachments() {
-			if va.PersistentVolume == source {
-				return va.Name
-			}
+		if name := p.snapshot.Volume(id).NodeVolume(n.Name).AttachedFor(source); name != "" {
+			return name
 		}
 	}
 	return ""

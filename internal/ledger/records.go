@@ -337,6 +337,24 @@ func (p *NodeVolume) Canonical() *Attachment {
 	return p.first.unpack()
 }
 
+// AttachedFor names the first attachment that was made for a PersistentVolume; empty: none.
+func (p *NodeVolume) AttachedFor(pv string) string {
+	if p == nil || p.first == nil {
+		return ""
+	}
+	if p.first.pv == pv {
+		return p.first.name()
+	}
+	if p.more != nil {
+		for _, r := range *p.more {
+			if r.pv == pv {
+				return r.name()
+			}
+		}
+	}
+	return ""
+}
+
 // Attachments lists the attachments: the own one first, then by name.
 func (p *NodeVolume) Attachments() []*Attachment {
 	var list []*Attachment
