@@ -76,8 +76,11 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 // is there and has never been attached. One that is being deleted, or that
 // somebody deleted, was reported before.
 func reportedEarly(v *ledger.Volume, p *ledger.NodeVolume) bool {
+	if !p.Reported || p.Lapsed || v.ID.NoAttach() {
+		return false
+	}
 	va := p.Own()
-	return p.Reported && !p.Lapsed && !v.ID.NoAttach() && va != nil && !va.Attached && !va.Deleting
+	return va != nil && !va.Attached && !va.Deleting
 }
 
 // slotsOf names a driver's slots at a node.

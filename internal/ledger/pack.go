@@ -73,8 +73,11 @@ const attachmentPrefix = "csi-"
 // "csi-" and the SHA-256 of handle, driver and node name
 // (pkg/volume/csi/csi_attacher.go, getAttachmentName).
 func AttachmentName(v VolumeID, n NodeName) string {
+	var name [len(attachmentPrefix) + 2*sha256.Size]byte
+	copy(name[:], attachmentPrefix)
 	sum := attachmentDigest(v, n)
-	return attachmentPrefix + hex.EncodeToString(sum[:])
+	hex.Encode(name[len(attachmentPrefix):], sum[:])
+	return string(name[:])
 }
 
 func attachmentDigest(v VolumeID, n NodeName) [sha256.Size]byte {
