@@ -138,6 +138,16 @@ type AttachPolicySpec struct {
 	// +optional
 	ForceDetach *ForceDetachPolicy `json:"forceDetach,omitempty"`
 
+	// unpublishFences says that the driver's unpublish (ControllerUnpublishVolume) takes
+	// the machine's access to the volume away, whatever runs on the machine: set it only
+	// where the driver's vendor says so. Then the taint
+	// node.cloudprovider.kubernetes.io/shutdown of a node that is not Ready, and the time
+	// forceDetach.afterUnreachable, are enough for a detach: the volume is attached
+	// elsewhere only after the unpublish has succeeded, so that two nodes never write to it.
+	// What the machine had not written yet is lost. Default false.
+	// +optional
+	UnpublishFences *bool `json:"unpublishFences,omitempty"`
+
 	// workers is how many attaches and detaches of the driver may be under way at
 	// once, whatever the class. Without it there is no limit, as in the attach/detach
 	// controller.
@@ -220,8 +230,8 @@ type ForceDetachPolicy struct {
 	AfterPodGone *metav1.Duration `json:"afterPodGone,omitempty"`
 
 	// afterUnreachable is how long after the node became unreachable, whether its
-	// pods are gone or not. Only for nodes that are known to be dead by then:
-	// nothing fences them. Never, if absent.
+	// pods are gone or not. Without unpublishFences only for nodes that are known to be
+	// dead by then: nothing fences them. Never, if absent.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

@@ -35,6 +35,7 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.MissingDriver, MissingDriverWait)
 	setDefault(&out.EmptyAccessModes, EmptyAccessModesShared)
 	setDefault(&out.LiveMigration, new(bool))
+	setDefault(&out.UnpublishFences, new(bool))
 	setDefault(&out.DetachDelay, &metav1.Duration{})
 	setDefault(&out.GrantTimeout, &metav1.Duration{Duration: DefaultGrantTimeout})
 	setDefault(&out.Slots, &SlotPolicy{})

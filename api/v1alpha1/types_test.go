@@ -134,6 +134,7 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 			MissingDriver:    v1alpha1.MissingDriverWait,
 			EmptyAccessModes: v1alpha1.EmptyAccessModesShared,
 			LiveMigration:    new(false),
+			UnpublishFences:  new(false),
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: defaults are %+v", name, got)

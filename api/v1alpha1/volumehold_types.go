@@ -240,13 +240,19 @@ type TicketReference struct {
 
 // ForceDetachRule is a rule by which a volume may be detached without the
 // kubelet's word that it is not in use.
-// +kubebuilder:validation:Enum=OutOfService;AfterPodGone;AfterUnreachable
+// +kubebuilder:validation:Enum=OutOfService;NodeShutdown;UnpublishFences;AfterPodGone;AfterUnreachable
 type ForceDetachRule string
 
 // The rules for a forced detach. The node is not Ready in any of them.
 const (
 	// ForceDetachOutOfService: the node has the out-of-service taint.
 	ForceDetachOutOfService ForceDetachRule = "OutOfService"
+	// ForceDetachNodeShutdown: the node has the taint
+	// node.cloudprovider.kubernetes.io/shutdown, and AttachPolicy unpublishFences.
+	ForceDetachNodeShutdown ForceDetachRule = "NodeShutdown"
+	// ForceDetachUnpublishFences: AttachPolicy forceDetach.afterUnreachable and
+	// unpublishFences.
+	ForceDetachUnpublishFences ForceDetachRule = "UnpublishFences"
 	// ForceDetachAfterPodGone: AttachPolicy forceDetach.afterPodGone.
 	ForceDetachAfterPodGone ForceDetachRule = "AfterPodGone"
 	// ForceDetachAfterUnreachable: AttachPolicy forceDetach.afterUnreachable.

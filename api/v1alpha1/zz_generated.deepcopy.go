@@ -88,6 +88,11 @@ func (in *AttachPolicySpec) DeepCopyInto(out *AttachPolicySpec) {
 		*out = new(ForceDetachPolicy)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.UnpublishFences != nil {
+		in, out := &in.UnpublishFences, &out.UnpublishFences
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Workers != nil {
 		in, out := &in.Workers, &out.Workers
 		*out = new(int32)

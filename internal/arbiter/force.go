@@ -9,12 +9,27 @@ import (
 )
 
 // The rules by which a volume may be detached without its kubelet's word. The
-// node is not Ready in any of them.
+// node is not Ready in any of them. The first three are proof that the machine does not
+// write to the volume when it is attached elsewhere; the others are a time that a policy
+// sets, and prove nothing.
 const (
-	OutOfService     = "OutOfService"
+	// OutOfService: somebody vouches for it that nothing runs at the node.
+	OutOfService = "OutOfService"
+	// NodeShutdown: the cloud says that the machine is off, and unpublishing the volume
+	// takes its access away should it be on again.
+	NodeShutdown = "NodeShutdown"
+	// UnpublishFences: the node was unreachable for the time of AfterUnreachable, and
+	// unpublishing the volume takes the machine's access away.
+	UnpublishFences  = "UnpublishFences"
 	AfterPodGone     = "AfterPodGone"
 	AfterUnreachable = "AfterUnreachable"
 )
+
+// Proves says whether a rule is proof that the machine does not write to the volume when
+// it is attached elsewhere, and not only a time.
+func Proves(rule string) bool {
+	return rule == OutOfService || rule == NodeShutdown || rule == UnpublishFences
+}
 
 // The progress of a forced detach is told and kept in twelve steps, none
 // shorter than half a minute: finer would be a write for every tick, and after
@@ -65,22 +80,48 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.T
 
 // fence says which rule would end the rights of everything that runs at a node,
 // and when: the node is out of service, or has been silent for as long as the
-// volume's policy says.
+// volume's policy says. Where unpublishing the volume cuts the machine off, that time is
+// proof, and so is a cloud's word that the machine is off.
 func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) forcing {
 	n := s.Node(name)
 	if n == nil || ready(n) { //mutant:force-ready
 		return forcing{}
 	}
-	if f, kept := keptFence(s, v, name); kept && f.Rule != AfterPodGone {
+	if f, kept := keptFence(s, v, name); kept && f.Rule != AfterPodGone && !(byUnpublish(f.Rule) && v.NodeVolume(name).MayBeLeft()) {
 		return forcing{Rule: f.Rule}
 	}
-	taint := outOfService(n, now)
-	limit := afterUnreachable(policyOf(s, v))
+	taint, policy := outOfService(n, now), policyOf(s, v)
+	rule := AfterUnreachable
+	if policy.UnpublishFences && unpublishCuts(v, v.NodeVolume(name), n) {
+		taint, rule = taint.sooner(shutdown(n, now)), UnpublishFences
+	}
+	limit := afterUnreachable(policy)
 	if taint.over() || limit < 0 {
 		return taint
 	}
 	quiet := silenceOf(n, now)
-	return taint.sooner(timing{AfterUnreachable, limit, quiet, !quiet.whole}.run(v, n, now))
+	return taint.sooner(timing{rule, limit, quiet, !quiet.whole}.run(v, n, now))
+}
+
+// byUnpublish says whether a rule is proof only because a volume is unpublished.
+func byUnpublish(rule string) bool { return rule == NodeShutdown || rule == UnpublishFences }
+
+// unpublishCuts says whether nothing is left of a volume at a node once its attachment has
+// been unpublished: there is one to unpublish, or nothing says that the volume is there, but
+// for the last list of a kubelet from which it was taken so in this outage. What may have
+// been left there without one (NodeVolume.Left), or is under way, nobody unpublishes; nor
+// what needs no attachment.
+func unpublishCuts(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node) bool {
+	switch {
+	case v.ID.NoAttach() || p.MayBeLeft():
+		return false
+	case p == nil || p.HasOwn():
+		return true
+	case attachedAt(p):
+		return false
+	}
+	f, found := v.Hold.Fence(p.Node)
+	return !p.InUse || found && byUnpublish(f.Rule) && !outageOver(outageOf(f), n)
 }
 
 // fenced says whether what runs at a node no longer counts.
@@ -96,12 +137,26 @@ func outOfService(n *ledger.Node, now time.Time) forcing {
 	if !n.Exists || !n.OutOfService {
 		return forcing{}
 	}
-	if n.Ready == ledger.ReadyUnknown && !n.Heard.After(n.OutOfServiceAt) {
-		return forcing{Rule: OutOfService}
+	return vouched(OutOfService, n, n.OutOfServiceAt, now)
+}
+
+// shutdown is the rule of a cloud's taint, of a node that is not Ready: the cloud says that
+// the machine is off. It is believed as the taint of a node that is out of service is.
+func shutdown(n *ledger.Node, now time.Time) forcing {
+	if !n.Exists || !n.Shutdown {
+		return forcing{}
+	}
+	return vouched(NodeShutdown, n, n.ShutdownAt, now)
+}
+
+// vouched is a rule by which somebody has vouched since a time that a machine is dead.
+func vouched(rule string, n *ledger.Node, since, now time.Time) forcing {
+	if n.Ready == ledger.ReadyUnknown && !n.Heard.After(since) {
+		return forcing{Rule: rule}
 	}
 	quiet := silenceOf(n, now)
-	quiet.since = later(quiet.since, n.OutOfServiceAt)
-	return timing{OutOfService, leaseGrace, quiet, false}.run(nil, n, now)
+	quiet.since = later(quiet.since, since)
+	return timing{rule, leaseGrace, quiet, false}.run(nil, n, now)
 }
 
 // podGone is the rule of a NodeVolume that nobody uses any more, at a node that is not

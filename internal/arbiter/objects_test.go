@@ -57,6 +57,7 @@ func (s *script) node(a args) {
 		}
 	}
 	set("oos", &n.OutOfService)
+	set("shutdown", &n.Shutdown)
 	set("managed", &n.Managed)
 	set("draining", &n.Draining)
 	set("reporting", &n.Reporting)
@@ -182,7 +183,7 @@ func (s *script) policy(a args) {
 	p := ledger.Policy{
 		Name: a.word(1), Driver: a.get("driver", "disk"), Class: a.get("class", ""), Headroom: int32(a.number("headroom", 0)),
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
-		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"),
+		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		BindAfterAttached: a.flag("bindAfterAttached"), Refused: a.flag("refused"),
 	}
 	if d := a.duration("detachDelay"); d != nil {

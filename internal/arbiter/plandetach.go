@@ -105,7 +105,7 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		return // the attacher's turn
 	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
 		step.Do = Unreport
-	case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable || !p.required:
+	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone || !p.required:
 		// Pods of a fenced node no longer count, nor those that need no
 		// attachment any more.
 		step.Do = DeleteAttachment

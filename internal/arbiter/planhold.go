@@ -425,7 +425,7 @@ func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolum
 		return
 	}
 	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
-	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable {
+	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable && f.Rule != UnpublishFences {
 		return
 	}
 	h.Force = outage(p.volume, place, n, f)

@@ -53,6 +53,9 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldLiveMigration, p.LiveMigration) {
 		p.LiveMigration = all.LiveMigration
 	}
+	if !says(ledger.FieldUnpublishFences, p.UnpublishFences) {
+		p.UnpublishFences = all.UnpublishFences
+	}
 	if p.AfterPodGone == nil {
 		p.AfterPodGone = all.AfterPodGone
 	}
@@ -116,6 +119,7 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	a.AfterPodGone, a.AfterUnreachable = &gone, &unreachable
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
+	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
 	a.EmptyIsExclusive = a.EmptyIsExclusive || b.EmptyIsExclusive
 	return a
 }

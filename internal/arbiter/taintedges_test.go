@@ -47,5 +47,16 @@ func TestOutOfServiceTaint(t *testing.T) {
 		if (got.Rule == OutOfService) != test.rule || got.Left != test.left || got.over() != (test.rule && test.left == 0) {
 			t.Errorf("%s: %+v, want %s", name, got, test.left)
 		}
+		if other := shutdown(n, at(100)); other.Rule != "" {
+			t.Errorf("%s: %+v without that taint", name, other)
+		}
+		n.Shutdown, n.ShutdownAt, n.OutOfService, n.OutOfServiceAt = n.OutOfService, n.OutOfServiceAt, false, time.Time{}
+		want := got
+		if want.Rule != "" {
+			want.Rule = NodeShutdown
+		}
+		if got := shutdown(n, at(100)); got != want {
+			t.Errorf("%s, by the cloud's taint: %+v, want %+v", name, got, want)
+		}
 	}
 }

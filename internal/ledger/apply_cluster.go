@@ -24,9 +24,9 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		since = time.Time{}
 	}
 	wrote := rec.wrote(s, now)
-	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || wrote.Equal(now) || !known || rec.OutOfService && !s.OutOfService
+	ended := s.Ready == ReadyTrue && rec.Ready != ReadyTrue || wrote.Equal(now) || !known || rec.OutOfService && !s.OutOfService || rec.Shutdown && !s.Shutdown
 	was := rec.NodeState
-	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService ||
+	healthChanged := !known || rec.Ready != s.Ready || rec.OutOfService != s.OutOfService || rec.Shutdown != s.Shutdown ||
 		rec.Managed != s.Managed || rec.Draining != s.Draining || rec.Reporting != s.Reporting || rec.BootID != s.BootID
 	labelsChanged := !maps.Equal(rec.Labels, s.Labels)
 	rec.NodeState, rec.Exists = s, true
@@ -40,12 +40,8 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	case wrote.After(rec.Heard):
 		rec.Heard = wrote
 	}
-	switch {
-	case !s.OutOfService:
-		rec.OutOfServiceAt = time.Time{}
-	case !known || rec.OutOfServiceAt.IsZero():
-		rec.OutOfServiceAt = now
-	}
+	rec.OutOfServiceAt = taintedAt(rec.OutOfServiceAt, s.OutOfService, known, now)
+	rec.ShutdownAt = taintedAt(rec.ShutdownAt, s.Shutdown, known, now)
 	if healthChanged {
 		t.Volumes = append(t.Volumes, rec.At()...)
 		t.node(s.Name)
@@ -73,6 +69,17 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		inUse = l.node(s.Name).withDoubted(inUse)
 		l.unlist(now, t, s.Name, inUse, func(n *Node) int { return n.inUse }, func(p *NodeVolume) *bool { return &p.InUse })
 	}
+}
+
+// taintedAt is when a taint that a Node has, or has not, was seen there first.
+func taintedAt(at time.Time, has, known bool, now time.Time) time.Time {
+	switch {
+	case !has:
+		return time.Time{}
+	case !known || at.IsZero():
+		return now
+	}
+	return at
 }
 
 // another says whether a node that is not Ready was Ready since its last state was
@@ -162,7 +169,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	wasReady := rec.Ready == ReadyTrue
 	defer l.beginBulk(e.Name)()
 	l.dropFenced(now, t, rec)
-	rec.OutOfServiceAt = time.Time{}
+	rec.OutOfServiceAt, rec.ShutdownAt = time.Time{}, time.Time{}
 	rec.Exists, rec.Ready, rec.Reporting = false, ReadyUnknown, false
 	if rec.NotReady.IsZero() {
 		rec.NotReady, rec.SawFail = now, wasReady

@@ -239,7 +239,7 @@ func (s *stream) node() Event {
 		return NodeLease{name, int64(s.below(3))}
 	}
 	n := NodeState{
-		Name: name, UID: old.UID, Version: s.next(), Ready: Readiness(s.below(3)), OutOfService: s.chance(5), Managed: !s.chance(6),
+		Name: name, UID: old.UID, Version: s.next(), Ready: Readiness(s.below(3)), OutOfService: s.chance(5), Shutdown: s.version%5 == 0, Managed: !s.chance(6),
 		Reporting: s.chance(2), InUse: s.volumes(), Reported: s.volumes(), ReadySince: int64(s.below(2)),
 	}
 	n.SystemUUID, n.BootID = "machine", []string{"", "boot1", "boot2"}[s.below(3)]

@@ -254,6 +254,7 @@ type NodeState struct {
 	Ready        Readiness
 	ReadySince   int64 // lastTransitionTime of condition Ready, seconds: compared for being the same only
 	OutOfService bool  // taint node.kubernetes.io/out-of-service
+	Shutdown     bool  // taint node.cloudprovider.kubernetes.io/shutdown
 	Managed      bool  // annotation volumes.kubernetes.io/controller-managed-attach-detach
 	Draining     bool  // spec.unschedulable, or being deleted
 	// Reporting says that this Node object's own kubelet has written a
@@ -402,6 +403,7 @@ const (
 	FieldOnControllerDown
 	FieldEmptyAccessModes
 	FieldLiveMigration
+	FieldUnpublishFences
 )
 
 // Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
@@ -420,6 +422,7 @@ type Policy struct {
 	AllowNoDriver     bool           // a node without the driver counts as unlimited
 	EmptyIsExclusive  bool           // no access modes: one node at a time
 	LiveMigration     bool           // the driver may attach to two nodes
+	UnpublishFences   bool           // unpublish takes the machine's access away
 	Workers           int
 	GrantTimeout      time.Duration
 	BindUngranted     bool         // onControllerDown

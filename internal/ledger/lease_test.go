@@ -104,7 +104,7 @@ func TestSilenceBeforeUnknown(t *testing.T) {
 	}
 }
 
-// The taint of a node counts from when it was seen first, of this Node object.
+// The taints of a node count from when each was seen first, of this Node object.
 func TestSinceWhenOutOfService(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	l := New()
@@ -113,8 +113,12 @@ func TestSinceWhenOutOfService(t *testing.T) {
 		tainted bool
 		want    int // -1: it is not
 	}{{"u", false, -1}, {"u", true, 1}, {"u", true, 1}, {"u", false, -1}, {"u", true, 4}, {"w", true, 5}, {"w", true, 5}, {"x", false, -1}} {
-		l.Apply(at(i), NodeState{Name: "n", UID: step.uid, Version: string(rune('1' + i)), Ready: ReadyUnknown, OutOfService: step.tainted})
-		if got := l.Snapshot().Node("n").OutOfServiceAt; got.IsZero() != (step.want < 0) || step.want >= 0 && !got.Equal(at(step.want)) {
+		l.Apply(at(i), NodeState{Name: "n", UID: step.uid, Version: string(rune('1' + i)), Ready: ReadyUnknown, OutOfService: step.tainted, Shutdown: !step.tainted})
+		got := l.Snapshot().Node("n")
+		if at, other := got.OutOfServiceAt, got.ShutdownAt; at.IsZero() == other.IsZero() || other.IsZero() != step.tainted {
+			t.Errorf("state %d: out of service since %s, off since %s", i, at, other)
+		}
+		if got := got.OutOfServiceAt; got.IsZero() != (step.want < 0) || step.want >= 0 && !got.Equal(at(step.want)) {
 			t.Errorf("state %d: out of service since %s", i, got)
 		}
 	}

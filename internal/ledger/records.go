@@ -172,6 +172,9 @@ func (p *NodeVolume) unbound() bool {
 // been left there.
 func (p *NodeVolume) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
 
+// MayBeLeft says whether the volume may have been left at the node without an attachment.
+func (p *NodeVolume) MayBeLeft() bool { return p != nil && p.Left }
+
 // OccupiesSlot says whether more than wishes binds the volume to the node, so that it has
 // its slot there whoever comes and goes: an attachment, or the creation of one in
 // flight; the node's own word; or that it may have been left there.
@@ -230,8 +233,9 @@ type Node struct {
 	// Ready: it renewed its Lease, or made Ready=False of Unknown; or, where that was
 	// its own word at first, up to when nobody can tell that it did not. Zero: never yet.
 	Heard time.Time
-	// OutOfServiceAt is when this process first saw the taint; zero without it.
-	OutOfServiceAt time.Time
+	// OutOfServiceAt and ShutdownAt are when this process first saw those taints; zero
+	// without them.
+	OutOfServiceAt, ShutdownAt time.Time
 	// Renewed is NodeLease.Renewed as it was read last since the node is not Ready;
 	// RenewedAt is when this process read that value first, and LeaseRead when it read
 	// it last, so that the Lease has stood still from the one to the other. All are

@@ -79,6 +79,7 @@ type twinNode struct {
 	notReady        time.Time
 	sawFail         bool
 	heard, tainted  time.Time
+	shut            time.Time
 	renewed         int64
 	renewedAt       time.Time
 	leaseRead       time.Time
@@ -246,7 +247,7 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 					}
 				}
 			}
-			n.tainted = time.Time{}
+			n.tainted, n.shut = time.Time{}, time.Time{}
 			n.exists, n.state.Ready, n.state.Reporting = false, ReadyUnknown, false
 			n.left, n.reported = n.reported, map[VolumeID]bool{}
 		}
@@ -364,7 +365,12 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	} else if !same || n.tainted.IsZero() {
 		n.tainted = now
 	}
-	if !same || e.Ready == ReadyTrue && n.state.Ready != ReadyTrue || n.state.OutOfService && !e.OutOfService {
+	if !e.Shutdown {
+		n.shut = time.Time{}
+	} else if !same || n.shut.IsZero() {
+		n.shut = now
+	}
+	if !same || e.Ready == ReadyTrue && n.state.Ready != ReadyTrue || n.state.OutOfService && !e.OutOfService || n.state.Shutdown && !e.Shutdown {
 		w.voidForced(e.Name)
 	}
 	switch {
@@ -565,7 +571,7 @@ func (w *twin) describe() string {
 
 func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	node := Node{NodeState: n.state, Exists: n.exists, CSINode: n.csinode, NotReady: n.notReady, SawFail: n.sawFail,
-		Heard: n.heard, OutOfServiceAt: n.tainted, Renewed: n.renewed, RenewedAt: n.renewedAt, LeaseRead: n.leaseRead}
+		Heard: n.heard, OutOfServiceAt: n.tainted, ShutdownAt: n.shut, Renewed: n.renewed, RenewedAt: n.renewedAt, LeaseRead: n.leaseRead}
 	for _, d := range n.doubts {
 		node.doubts = append(node.doubts, d)
 	}
@@ -650,8 +656,8 @@ func describeNode(n *Node, volumes []VolumeID) []string {
 		doubts = append(doubts, fmt.Sprint(d.volume, d.listed))
 	}
 	slices.Sort(doubts)
-	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
-		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
+	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v shut=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
+		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), seconds(n.ShutdownAt), n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
 	for _, d := range n.Drivers {
 		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d taken=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used, d.Taken()))
 	}

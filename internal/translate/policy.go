@@ -23,6 +23,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		AllowNoDriver:     spec.MissingDriver == v1alpha1.MissingDriverAllow,
 		EmptyIsExclusive:  spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
 		LiveMigration:     spec.LiveMigration != nil && *spec.LiveMigration,
+		UnpublishFences:   spec.UnpublishFences != nil && *spec.UnpublishFences,
 		GrantTimeout:      duration(spec.GrantTimeout),
 		BindUngranted:     spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
 	}
@@ -58,6 +59,7 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 		ledger.FieldOnControllerDown: spec.OnControllerDown != "",
 		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
 		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
+		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
 	} {
 		if set {
 			fields |= field

@@ -190,7 +190,7 @@ func failing() []guard {
 			Rule:     "I3: a node that is not Ready and out of service is detached from without its kubelet's word",
 			Edits: []edit{{
 				File: "internal/arbiter/force.go",
-				Old:  "return forcing{Rule: OutOfService}",
+				Old:  "return vouched(OutOfService, n, n.OutOfServiceAt, now)",
 				New:  "return forcing{}",
 			}},
 			Expect: []string{" runs: not within"},
@@ -313,7 +313,7 @@ func deleteFirst() []edit {
 		New:  "case va == nil || va.Deleting:",
 	}, {
 		File: "internal/arbiter/plandetach.go",
-		Old:  "case proof == ledger.ProofUnwanted || rule == OutOfService || rule == AfterUnreachable || !p.required:",
+		Old:  "case proof == ledger.ProofUnwanted || rule != \"\" && rule != AfterPodGone || !p.required:",
 		New:  "case proof == ledger.ProofUnwanted || rule != \"no such rule\":",
 	}}
 }

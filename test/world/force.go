@@ -17,9 +17,24 @@ import (
 // void once the node is Ready again, or the volume is attached there anew.
 type proof struct {
 	attachment string // UID
-	byTime     bool   // by a time that a policy sets, and nothing else
-	made       int64  // the world's version right before
+	ground     ground
+	made       int64 // the world's version right before
 }
+
+// ground is what a rule of force stands on.
+type ground uint8
+
+const (
+	// noGround: no rule holds.
+	noGround ground = iota
+	// byWord: somebody vouches for it that the machine is dead.
+	byWord
+	// byUnpublish: unpublishing the volume takes the machine's access away. The volume
+	// may leave a machine that lives, and be elsewhere only when it has.
+	byUnpublish
+	// byTime: a time that a policy sets, and nothing else.
+	byTime
+)
 
 // ended is a proof that ended at a version of the world, when the node was Ready again, or
 // its Node was made again.
@@ -30,13 +45,13 @@ type ended struct {
 
 // prove notes that a rule holds for a volume that leaves volumesAttached.
 func (j *Judge) prove(w *World, at At) bool {
-	byTime, holds := j.rule(w, at)
-	if holds {
+	ground := j.rule(w, at)
+	if ground != noGround {
 		a, _ := w.Attachment(ledger.AttachmentName(at.Volume, at.Node))
-		j.proofs = with(j.proofs, at, proof{a.UID, byTime, w.version})
+		j.proofs = with(j.proofs, at, proof{a.UID, ground, w.version})
 		j.ended = without(j.ended, at)
 	}
-	return holds
+	return ground != noGround
 }
 
 // void ends the proofs that a node is no longer used: it is Ready again.
@@ -49,15 +64,15 @@ func (j *Judge) void(w *World, n ledger.NodeName) {
 	}
 }
 
-// registered notes which rules of time alone held for a Node that was gone, and is made
+// registered notes which rules of time held for a Node that was gone, and is made
 // again: they end with that.
 func (j *Judge) registered(w *World, n ledger.NodeName) {
 	for _, key := range w.Keys(Attachments) {
 		a, _ := w.Attachment(key)
 		v, known := w.Source(a)
 		if at := (At{v, n}); known && a.Node == n {
-			if byTime, holds := j.rule(w, at); holds && byTime {
-				j.ended = with(j.ended, at, ended{proof{attachment: a.UID, byTime: true}, w.version})
+			if ground := j.rule(w, at); ground >= byUnpublish {
+				j.ended = with(j.ended, at, ended{proof{attachment: a.UID, ground: ground}, w.version})
 			}
 		}
 	}
@@ -69,7 +84,7 @@ func (j *Judge) forget(at At) {
 }
 
 // overtaken says whether the deletion of a VolumeAttachment that was proved by time
-// alone was sent on a read of the node that was served while the proof stood, and the
+// was sent on a read of the node that was served while the proof stood, and the
 // node was Ready again before it was carried out. No precondition of a DELETE excludes
 // that. It is listed.
 func (j *Judge) overtaken(at At, uid string, since int64) bool {
@@ -82,9 +97,9 @@ func (j *Judge) overtaken(at At, uid string, since int64) bool {
 }
 
 // permits says whether a deletion that was sent on a read of the node, which was served
-// since, was sent on what was proved, by time alone.
+// since, was sent on what was proved, and not by anybody's word that the machine is dead.
 func (p proof) permits(uid string, since int64) bool {
-	return p.byTime && p.attachment == uid && since > p.made
+	return p.ground >= byUnpublish && p.attachment == uid && since > p.made
 }
 
 // Overtakes says whether a deletion in flight is no fault when it is carried out after
@@ -97,20 +112,25 @@ func (j *Judge) Overtakes(at At, uid string, since int64) bool {
 	return stands && p.permits(uid, since)
 }
 
-// rule says whether a rule of force holds for a volume at a node now, and whether
-// it is one of time alone.
-func (j *Judge) rule(w *World, at At) (byTime, holds bool) {
+// rule is what a rule of force that holds for a volume at a node now stands on.
+func (j *Judge) rule(w *World, at At) ground {
 	n, exists := w.Node(at.Node)
+	policy := w.policy(at.Volume)
+	unpublish := policy.UnpublishFences && !at.Volume.NoAttach() && w.toUnpublish(at)
 	switch {
 	case exists && n.Ready == ledger.ReadyTrue:
-		return false, false
+		return noGround
 	case exists && n.OutOfService:
-		return false, true
+		return byWord
+	case exists && n.Shutdown && unpublish:
+		return byUnpublish
 	}
-	policy := w.policy(at.Volume)
 	since, noted := j.notReady[at.Node]
 	if d := policy.AfterUnreachable; d != nil && *d >= 0 && noted && j.lasts(w, at.Node, since, *d) {
-		return true, true
+		if unpublish {
+			return byUnpublish
+		}
+		return byTime
 	}
 	after := arbiter.DefaultAfterPodGone
 	if policy.AfterPodGone != nil {
@@ -120,8 +140,19 @@ func (j *Judge) rule(w *World, at At) (byTime, holds bool) {
 	if j.Leases {
 		left = later(left, since)
 	}
-	holds = after >= 0 && !j.used(w, at) && (!j.Leases || noted) && j.lasts(w, at.Node, left, after)
-	return holds, holds
+	if after >= 0 && !j.used(w, at) && (!j.Leases || noted) && j.lasts(w, at.Node, left, after) {
+		return byTime
+	}
+	return noGround
+}
+
+// toUnpublish says whether a volume has a VolumeAttachment at a node by which it can be
+// unpublished there, or is attached to no machine of it.
+func (w *World) toUnpublish(at At) bool {
+	if _, exists := w.Attachment(ledger.AttachmentName(at.Volume, at.Node)); exists {
+		return true
+	}
+	return !slices.ContainsFunc(w.machinesOf(at.Node), func(m *Machine) bool { return slices.Contains(w.Disks.At[at.Volume], m.ID) })
 }
 
 // lasts says whether something has lasted for long enough, counted from the last
@@ -154,22 +185,38 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// mayTake says whether a volume may be taken from a machine, or be elsewhere
-// besides, whatever is mounted there: nothing on the machine reaches a disk, and a
-// rule of force holds or has held; or time alone has forced it, which is listed,
+// mayTake says whether a volume may be taken from a machine, whatever is mounted there:
+// nothing on the machine reaches a disk, and a rule of force holds or has held; or the
+// detach is what takes its access away; or time alone has forced it, which is listed,
 // since the machine lives.
 func (j *Judge) mayTake(w *World, m *Machine, v ledger.VolumeID) bool {
-	at := At{v, m.Node}
-	byTime, holds := j.rule(w, at)
-	if p, proved := j.proofs[at]; proved {
-		byTime, holds = byTime || p.byTime, true
+	return j.mayBeBeside(w, m, v) || j.ground(w, At{v, m.Node}) == byUnpublish
+}
+
+// ground is what the rule of force stands on that holds for a volume at a node, or has held
+// and was not voided since: the weaker of the two. What was taken because an unpublish cuts
+// the machine off may be elsewhere only after that.
+func (j *Judge) ground(w *World, at At) ground {
+	is := j.rule(w, at)
+	switch p, proved := j.proofs[at]; {
+	case !proved:
+		return is
+	case p.ground == byUnpublish:
+		return byUnpublish
+	default:
+		return max(is, p.ground)
 	}
-	switch {
-	case !holds:
+}
+
+// mayBeBeside says whether a volume may be elsewhere while it is attached to a machine: as
+// mayTake says, but not before a detach that is to take the machine's access away.
+func (j *Judge) mayBeBeside(w *World, m *Machine, v ledger.VolumeID) bool {
+	switch ground := j.ground(w, At{v, m.Node}); {
+	case ground == noGround:
 		return false
 	case m.Dead():
 		return true
-	case !byTime:
+	case ground != byTime:
 		return false
 	}
 	if text := fmt.Sprintf("%s at %s", v, m.ID); !slices.Contains(j.ByTime, text) {
@@ -178,17 +225,15 @@ func (j *Judge) mayTake(w *World, m *Machine, v ledger.VolumeID) bool {
 	return true
 }
 
-// mayTakeFrom is mayTake for all machines of a node that use a volume, or to which
+// mayTakeFrom is mayBeBeside for all machines of a node that use a volume, or to which
 // it is attached.
 func (j *Judge) mayTakeFrom(w *World, at At) bool {
 	for _, m := range w.machinesOf(at.Node) {
-		if (m.Uses(at.Volume) || slices.Contains(w.Disks.At[at.Volume], m.ID)) && !j.mayTake(w, m, at.Volume) {
+		if (m.Uses(at.Volume) || slices.Contains(w.Disks.At[at.Volume], m.ID)) && !j.mayBeBeside(w, m, at.Volume) {
 			return false
 		}
 	}
-	_, proved := j.proofs[at]
-	_, holds := j.rule(w, at)
-	return proved || holds
+	return j.ground(w, at) != noGround
 }
 
 // machinesOf lists the machines that have, or had, a node's name, by ID.
@@ -204,11 +249,11 @@ func (w *World) machinesOf(n ledger.NodeName) []*Machine {
 }
 
 // Proved says whether a volume has been taken from a node by a rule of force that
-// held, and that proof still stands; whether by time alone; and the UID of the
+// held, and that proof still stands: a number for what it stands on; and the UID of the
 // VolumeAttachment that it was about.
-func (j *Judge) Proved(at At) (proved, byTime bool, attachment string) {
-	p, proved := j.proofs[at]
-	return proved, p.byTime, p.attachment
+func (j *Judge) Proved(at At) (ground byte, attachment string) {
+	p := j.proofs[at]
+	return byte(p.ground), p.attachment
 }
 
 // Given is where the hold of a volume has it, or had it last, and the highest number of

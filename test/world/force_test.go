@@ -75,6 +75,51 @@ func TestForce(t *testing.T) {
 	}
 }
 
+// Where unpublishing takes a machine's access away, a volume may be taken from one that
+// lives, which is not listed as forced by time; but it may be elsewhere only afterwards.
+func TestForceByUnpublish(t *testing.T) {
+	minute := time.Minute
+	for name, test := range map[string]struct {
+		policy ledger.Policy
+		before func(*World)
+		beside bool // it is attached elsewhere before it is detached
+		faults int
+		byTime int
+	}{
+		"the cloud's taint":             {ledger.Policy{UnpublishFences: true}, shutDown, false, 0, 0},
+		"the taint, without a policy":   {ledger.Policy{}, shutDown, false, 3, 0},
+		"the taint, elsewhere too soon": {ledger.Policy{UnpublishFences: true}, shutDown, true, 1, 0},
+		"a time":                        {ledger.Policy{UnpublishFences: true, AfterUnreachable: &minute}, func(w *World) { unready(w, false); w.Now = w.Now.Add(minute) }, false, 0, 0},
+		"a time, elsewhere too soon":    {ledger.Policy{UnpublishFences: true, AfterUnreachable: &minute}, func(w *World) { unready(w, false); w.Now = w.Now.Add(minute) }, true, 1, 0},
+		"not long enough":               {ledger.Policy{UnpublishFences: true, AfterUnreachable: &minute}, func(w *World) { unready(w, false) }, false, 3, 0},
+		"a time alone":                  {ledger.Policy{AfterUnreachable: &minute}, func(w *World) { unready(w, false); w.Now = w.Now.Add(minute) }, false, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := running(t)
+			test.policy.Name, test.policy.Driver = "p", disk.Driver
+			w.Put(test.policy)
+			test.before(w)
+			unreport(t, w, arbiter.UnpublishFences)
+			if test.beside {
+				w.AddMachine("w2#1", "w2")
+				w.Publish(disk, "w2#1")
+			}
+			detach(w)
+			faults(t, w, test.faults)
+			if len(w.Judge.ByTime) != test.byTime {
+				t.Errorf("forced by time: %q, want %d", w.Judge.ByTime, test.byTime)
+			}
+		})
+	}
+}
+
+// shutDown has the cloud say that the machine of w1 is off.
+func shutDown(w *World) {
+	n, _ := w.Node("w1")
+	n.Ready, n.Shutdown = ledger.ReadyUnknown, true
+	w.Put(n)
+}
+
 // A proof by force ends when the node is Ready again.
 func TestProofEnds(t *testing.T) {
 	for _, again := range []bool{false, true} {

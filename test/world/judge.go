@@ -369,7 +369,7 @@ func (j *Judge) publishes(w *World, v ledger.VolumeID, machine string) {
 	}
 	for _, id := range w.Disks.At[v] {
 		m, n := w.Machines[id], w.Machines[machine].Node
-		if n != m.Node && !j.pair(w, v, n, m.Node) && !m.Replaced && !j.mayTake(w, m, v) {
+		if n != m.Node && !j.pair(w, v, n, m.Node) && !m.Replaced && !j.mayBeBeside(w, m, v) {
 			j.fault("%s is attached to %s while it is attached to %s", v, n, m.Node)
 		}
 	}
@@ -402,7 +402,7 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Machines)) {
 		other := w.Machines[id]
-		if id != m.ID && w.writes(other, v) && !j.pair(w, v, m.Node, other.Node) && !j.mayTake(w, other, v) {
+		if id != m.ID && w.writes(other, v) && !j.pair(w, v, m.Node, other.Node) && !j.mayBeBeside(w, other, v) {
 			j.fault("%s is mounted at %s while it is mounted at %s", v, m.Node, other.Node)
 		}
 	}

@@ -23,6 +23,9 @@ func Bad() []World {
 		{"a silence, a stuck unmount, forced by time", silence(1, stuck)},
 		{"a silence, a stuck unmount, forced by time, two leaders", silence(2, stuck)},
 		{"a silence, a stuck unmount, forced by time, Leases", silence(1, func(c *Config) { stuck(c); leases(c) })},
+		{"a silence, cut off by unpublish", silence(1, unpublishes)},
+		{"a silence, a stuck unmount, cut off by unpublish", silence(1, func(c *Config) { stuck(c); unpublishes(c) })},
+		{"a silence, cut off by unpublish, two leaders", silence(2, unpublishes)},
 	}
 }
 
@@ -55,6 +58,10 @@ func silence(leaders int, change func(*Config)) Config {
 }
 
 func stuck(c *Config) { c.Stuck = 1 }
+
+// unpublishes has the unpublish of a volume take a machine's access away: nothing is then
+// taken by time alone.
+func unpublishes(c *Config) { c.Unpublishes, c.Strict = true, ByTime }
 
 // leases has Leases read, and renewed once while the node is not Ready.
 func leases(c *Config) { c.Leases, c.Renewals = true, 1 }

@@ -61,6 +61,9 @@ type Config struct {
 	Again []bool
 	// Impatient has a policy that takes every node for dead that is not Ready.
 	Impatient bool
+	// Unpublishes has that policy say that unpublishing takes a machine's access away: no
+	// machine that lives may then be forced by time alone.
+	Unpublishes bool
 	// Forgetful kubelets don't find again what is staged and has no pod: no rule can
 	// be kept then.
 	Forgetful bool
@@ -244,7 +247,7 @@ func begin(c Config) *state {
 	w := world.New()
 	w.Forgetful = c.Forgetful
 	if c.Impatient {
-		w.Put(ledger.Policy{Name: driver, Driver: driver, AfterUnreachable: new(time.Duration)})
+		w.Put(ledger.Policy{Name: driver, Driver: driver, AfterUnreachable: new(time.Duration), UnpublishFences: c.Unpublishes})
 	}
 	w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	for i, access := range c.Access {

@@ -181,9 +181,10 @@ func (e *encoder) truth(s *state) {
 		for i := range s.config.Access {
 			v := volume(i + 1)
 			at := world.At{Volume: v, Node: m.Node}
-			proved, byTime, attachment := s.w.Judge.Proved(at)
+			ground, attachment := s.w.Judge.Proved(at)
 			e.uid(attachmentObject(attachmentName(i+1, n)), attachment)
-			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), proved, byTime, fragile && s.w.Judge.Left(at))
+			e.byte(ground)
+			e.bool(slices.Contains(s.w.Disks.At[v], m.ID), fragile && s.w.Judge.Left(at))
 			for _, uid := range m.Mounts[v] {
 				e.text(uid)
 			}

@@ -218,7 +218,7 @@ func worldFields() map[string]fields {
 		}},
 		"world.At":    {"Volume Node", nil},
 		"world.given": {"node transitions", nil},
-		"world.proof": {"attachment byTime made", nil},
+		"world.proof": {"attachment ground made", nil},
 		"world.ended": {"proof at", nil},
 	}
 }
@@ -260,7 +260,7 @@ func objectFields() map[string]fields {
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved, "strayed": never,
 			"Interruptions": never, "SatisfiedSince": never, "interrupted": never,
 		}},
-		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
+		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
 			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are",
 			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",
