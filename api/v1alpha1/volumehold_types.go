@@ -170,6 +170,12 @@ type Holder struct {
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
 
+	// systemUUID is status.nodeInfo.systemUUID of that Node; absent when it has none.
+	// Another boot counts only of the same machine.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	SystemUUID string `json:"systemUUID,omitempty"`
+
 	// requesters are the tickets that claim the volume at the node, by UID. None
 	// when nobody does any more and the volume is not detached yet. At most 256
 	// are listed.
@@ -286,6 +292,12 @@ type FencedNode struct {
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
 
+	// systemUUID is status.nodeInfo.systemUUID of that Node; absent when it has none.
+	// Another machine that has the node's name says nothing of this one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	SystemUUID string `json:"systemUUID,omitempty"`
+
 	// attachmentUID is the UID of the VolumeAttachment; absent for a volume without
 	// one, such as iSCSI or FC.
 	// +optional
@@ -296,6 +308,11 @@ type FencedNode struct {
 	// rule by which the volume is taken; absent when the rule has ended.
 	// +optional
 	Rule ForceDetachRule `json:"rule,omitempty"`
+
+	// since is when the node was first listed so, by the clock of the controller that wrote
+	// it: for people.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
 
 	// inUse says that the kubelet did not say that the volume is not in use: its last
 	// list named the volume, or there was no list of that Node.

@@ -50,11 +50,22 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now t
 	return e
 }
 
+// ofAnotherMachine says whether the volume may be mounted at another machine than the one
+// that has the node's name now, whose kubelet can't have forgotten it.
+func ofAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	machine := n.DoubtedAt(v.ID)
+	if h := v.Hold; machine == "" && h != nil && h.Node == p.Node {
+		machine = h.SystemUUID
+	}
+	return machine != "" && n != nil && n.SystemUUID != "" && machine != n.SystemUUID
+}
+
 // Doubted says whether the node's list does not tell if the volume is in use: as this
 // process has seen (ledger.Node.Doubts) or, where it began later, by what the hold says
 // of the Node for which the volume was granted. One that was made again by the same
 // boot, or has not said by which, may have the volume mounted, and not list it, or list
-// it only as long as a pod is to use it.
+// it only as long as a pod is to use it. One that was made by another machine says nothing
+// of the first one.
 func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n, h := s.Node(p.Node), v.Hold
 	if n.Doubts(v.ID) {
@@ -63,6 +74,6 @@ func Doubted(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	if n == nil || !n.Exists || h == nil || h.Node != p.Node || h.NodeUID == "" || h.NodeUID == n.UID {
 		return false
 	}
-	mayBeSame := h.BootID != "" && (n.BootID == "" || n.BootID == h.BootID)
-	return mayBeSame && p.MayBeMounted()
+	mayLast := h.BootID != "" && !s.BootOver(n, h.SystemUUID, h.BootID)
+	return mayLast && p.MayBeMounted()
 }

@@ -254,13 +254,13 @@ func TestHasRight(t *testing.T) {
 	}
 }
 
-// Which Node and boot a hold names of its holder.
+// Which Node, boot and machine a hold names of its holder.
 func TestHolderNode(t *testing.T) {
-	was := ledger.Hold{Node: "well", NodeUID: "old", BootID: "old"}
-	same := ledger.Hold{Node: "well", NodeUID: "w", BootID: "old"}
-	other := ledger.Hold{Node: "dead", NodeUID: "w", BootID: "old"}
+	was := ledger.Hold{Node: "well", NodeUID: "old", BootID: "old", SystemUUID: "m"}
+	same := ledger.Hold{Node: "well", NodeUID: "w", BootID: "old", SystemUUID: "m"}
+	other := ledger.Hold{Node: "dead", NodeUID: "w", BootID: "old", SystemUUID: "m"}
 	node := func(boot string) []ledger.Event {
-		return []ledger.Event{ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, BootID: boot}}
+		return []ledger.Event{ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, SystemUUID: map[bool]string{true: "m"}[boot != ""], BootID: boot}}
 	}
 	for name, test := range map[string]struct {
 		was       ledger.Hold
@@ -284,8 +284,8 @@ func TestHolderNode(t *testing.T) {
 				l.Apply(auditTime, e)
 			}
 		})
-		uid, boot := Arbiter{}.planner(s, v, auditTime).holderNode(test.was, test.at, v.NodeVolume(test.at))
-		if uid != test.uid || boot != test.boot {
+		uid, boot, machine := Arbiter{}.planner(s, v, auditTime).holderNode(test.was, test.at, v.NodeVolume(test.at))
+		if uid != test.uid || boot != test.boot || (machine == "m") != (boot == "old" || boot == "b" && test.at == "well") {
 			t.Errorf("%s: %q %q, want %q %q", name, uid, boot, test.uid, test.boot)
 		}
 	}

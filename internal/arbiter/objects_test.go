@@ -19,7 +19,8 @@ import (
 // is the driver's name for a new machine; "driver" registers one driver there, see
 // csinode; zone=… labels it. ready=unknown takes its network from the machine,
 // ready=false breaks its runtime, ready=true ends both. boot=unsaid has the Node name no
-// bootID, boot=said that of the machine's present boot, boot=never none for good.
+// bootID, boot=said that of the machine's present boot, boot=never none for good, and
+// uuid=never no systemUUID.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.Node(name)
@@ -32,6 +33,7 @@ func (s *script) node(a args) {
 		m = s.addMachine(a.get("id", s.machineID(name)), name)
 		s.register(m)
 	}
+	m.NoUUID = m.NoUUID || a.get("uuid", "") == "never"
 	if fresh {
 		n.SystemUUID, n.BootID = m.SystemUUID(), m.BootID()
 	}

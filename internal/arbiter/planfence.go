@@ -145,7 +145,7 @@ func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.N
 	}
 	f := p.newFence(n, place, va, "")
 	if meant {
-		f.NodeUID, f.BootID, f.Attachment = old.NodeUID, old.BootID, cmp.Or(f.Attachment, old.Attachment)
+		f.NodeUID, f.BootID, f.SystemUUID, f.Attachment = old.NodeUID, old.BootID, old.SystemUUID, cmp.Or(f.Attachment, old.Attachment)
 	}
 	f.Since, f.Renewed = 0, 0
 	return f, true
@@ -155,10 +155,10 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
 	f.InUse = place.InUse || n == nil || !n.Reporting
 	if h := hold(p.volume); h.Node == place.Node {
-		f.NodeUID, f.BootID = h.NodeUID, h.BootID
+		f.NodeUID, f.BootID, f.SystemUUID = h.NodeUID, h.BootID, h.SystemUUID
 	}
 	if n != nil && n.UID != "" {
-		f.NodeUID, f.BootID = n.UID, n.BootID
+		f.NodeUID, f.BootID, f.SystemUUID = n.UID, n.BootID, n.SystemUUID
 		if n.Exists {
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}

@@ -110,7 +110,7 @@ func (p *planner) assignment(was ledger.Hold) ledger.Hold {
 		place = nil // what the hold says is all that is known of it
 	}
 	h.Requesters = p.requesters(place)
-	h.NodeUID, h.BootID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
+	h.NodeUID, h.BootID, h.SystemUUID = p.holderNode(was, h.Node, p.volume.NodeVolume(h.Node))
 	if !p.living(place) {
 		h.Next = p.promiseNext(was, h.Node)
 	}
@@ -131,19 +131,19 @@ func (p *planner) names() []string {
 	return slices.Clip(names[:min(len(names), maxListed)])
 }
 
-// holderNode tells the holder's Node and its boot: those for which the volume was
+// holderNode tells the holder's Node, its boot and its machine: those for which the volume was
 // granted, or what has come since, as soon as its word on the volume can be believed.
-func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot string) {
+func (p *planner) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.NodeVolume) (uid, boot, machine string) {
 	n := p.snapshot.Node(name)
 	switch {
 	case was.Node == name && (n == nil || !n.Exists || place != nil && Doubted(p.snapshot, p.volume, place)):
-		return was.NodeUID, was.BootID
+		return was.NodeUID, was.BootID, was.SystemUUID
 	case n == nil:
-		return "", ""
+		return "", "", ""
 	case n.BootID == "" && was.Node == name && was.NodeUID == n.UID:
-		return n.UID, was.BootID // it has said before
+		return n.UID, was.BootID, was.SystemUUID // it has said before
 	}
-	return n.UID, n.BootID
+	return n.UID, n.BootID, n.SystemUUID
 }
 
 // unwritten is the hold as it was, when all that is new is that the last user
@@ -466,10 +466,10 @@ func detaching(place *ledger.NodeVolume) bool {
 // same says whether two pointers lead to the same, or to nothing.
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// sameHold says whether two holds say the same. A hold of before that names no boot
-// is not written only to name it, but see lacksBoot.
+// sameHold says whether two holds say the same. A hold of before that names no boot, or no
+// machine, is not written only to name it, but see lacksBoot.
 func sameHold(a, b ledger.Hold) bool {
-	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && a.Next == b.Next &&
+	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && (a.SystemUUID == b.SystemUUID || a.SystemUUID == "") && a.Next == b.Next &&
 		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&
 		a.Message == b.Message && same(a.Force, b.Force) && slices.Equal(a.Fences, b.Fences) &&
 		slices.Equal(a.Requesters, b.Requesters) && slices.Equal(a.Waiting, b.Waiting) &&

@@ -52,8 +52,11 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		reason.Code = InUseUnknown
 		if n.Reporting {
 			reason.Detail = forgetful
-			if p.Left && !p.HasOwn() {
+			switch {
+			case p.Left && !p.HasOwn():
 				reason.Detail = forgetfulLeft
+			case ofAnotherMachine(n, v, p):
+				reason.Detail = namesake
 			}
 		}
 	}
@@ -82,6 +85,9 @@ func untilUnexplained(v *ledger.Volume, p *ledger.NodeVolume, now time.Time) tim
 
 // forgetful is why the word of a kubelet that reports is not believed.
 const forgetful = "its kubelet may have forgotten that it is mounted, since for a while the node did not name it as attached"
+
+// namesake is why it is not, where another machine had the node's name.
+const namesake = "another machine had its name before, and may have it mounted"
 
 // forgetfulLeft is the same of a volume that has no VolumeAttachment there any more.
 const forgetfulLeft = forgetful + ", and it may be attached there still, though its VolumeAttachment is gone"

@@ -385,7 +385,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		unknown = p.InUse && p.MayBeMounted()
 	})
 	if unknown {
-		l.doubt(now, t, e.Node, e.Volume, l.facts.nodes.get(e.Node).BootID, true)
+		l.doubt(now, t, e.Node, doubt{volume: e.Volume, machine: n.SystemUUID, boot: n.BootID, listed: true})
 	} else {
 		l.undoubt(e.Node, e.Volume)
 	}

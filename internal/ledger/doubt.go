@@ -14,7 +14,9 @@ import (
 // That may have happened where a Node was made again by the same boot, since its
 // volumesAttached begins empty, and where the volume was taken out by force, or by
 // somebody else than Moorage. So the volume counts as in use, until one of these:
-//   - the machine has booted anew, which ends all mounts;
+//   - the machine has booted anew, which ends all mounts: another boot of the same
+//     machine (facts.bootOver). One that has its name and is another machine, or may
+//     be, shows nothing: what was attached there is doubted from then on;
 //   - the attachment is gone: what it let mount can't be written to any more. Not so
 //     where the attacher may have left the volume attached (NodeVolume.Left). Of a
 //     volume that needs none: the hold has given it to another node. When the volume
@@ -25,9 +27,10 @@ import (
 // not to be named as attached it never counts again (addVolume in
 // pkg/kubelet/volumemanager/cache/actual_state_of_world.go keeps pluginIsAttachable).
 type doubt struct {
-	volume VolumeID
-	boot   string // in which it may be mounted; empty: not known
-	listed bool   // whether the last status named it in use
+	volume  VolumeID
+	machine string // where it may be mounted, and in which boot; empty: not known
+	boot    string
+	listed  bool // whether the last status named it in use
 }
 
 // Doubts says whether the node's list does not tell if a volume is in use there. It
@@ -40,13 +43,24 @@ func (n *Node) Doubts(v VolumeID) bool {
 	return found
 }
 
+// DoubtedAt is the systemUUID of the machine where a volume in doubt may be mounted; empty:
+// not known, or nothing is in doubt.
+func (n *Node) DoubtedAt(v VolumeID) string {
+	if n != nil {
+		if i, found := n.findDoubt(v); found {
+			return n.doubts[i].machine
+		}
+	}
+	return ""
+}
+
 func (n *Node) findDoubt(v VolumeID) (i int, found bool) {
 	return slices.BinarySearchFunc(n.doubts, v, func(d doubt, v VolumeID) int { return d.volume.Compare(v) })
 }
 
 // doubt begins to count a volume as in use at a node, whatever the node's list says.
-func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, v VolumeID, boot string, listed bool) {
-	l.doubtAll(now, t, n, []doubt{{volume: v, boot: boot, listed: listed}})
+func (l *Ledger) doubt(now time.Time, t *Touched, n NodeName, d doubt) {
+	l.doubtAll(now, t, n, []doubt{d})
 }
 
 // doubtAll is doubt for several volumes of a node, each named once.
@@ -92,27 +106,33 @@ func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
 // and says no bootID. Where no kubelet of the name has ever reported one, nothing tells.
 func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec := l.node(is.Name)
-	anotherBoot := rec.boot != "" && is.BootID != "" && rec.boot != is.BootID
-	rec.rebooted = !is.Reporting && (rec.rebooted || anotherBoot)
-	switch {
-	case anotherBoot:
-		rec.doubts = nil
+	if !sameProvider(was, is) {
+		rec.machine = otherMachine
+	}
+	over := l.facts.bootOver(rec, rec.machine, rec.boot)
+	another := rec.machine != "" && is.SystemUUID != "" && rec.machine != is.SystemUUID
+	rec.rebooted = !is.Reporting && (rec.rebooted && !another || over)
+	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
+		return over && (d.machine == "" || d.machine == rec.machine) || l.facts.bootOver(rec, d.machine, d.boot)
+	})
+	if over || rec.boot != "" && is.BootID != "" && rec.boot != is.BootID {
 		l.wakeTaken(t, is.Name)
-	case was.UID != "" && was.UID != is.UID:
+	}
+	if !over && (another || was.UID != "" && was.UID != is.UID) {
 		l.doubtMadeAgain(now, t, rec)
 	}
 	rec.left = nil
 	if is.BootID != "" {
-		rec.boot = is.BootID
+		rec.boot, rec.machine = is.BootID, is.SystemUUID
 	}
 }
 
 // doubtMadeAgain begins to doubt what was attached at a node that was made again,
-// maybe by the same boot.
+// maybe by the same boot, or by another machine while the first one may go on.
 func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	at := n.At()
 	if len(at) == 0 {
-		n.boot = "" // nothing is left of it
+		n.boot, n.machine = "", "" // nothing is left of it
 	}
 	if n.boot == "" {
 		return
@@ -122,7 +142,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
 		if p.Reported || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
-			list = append(list, doubt{volume: v, boot: n.boot})
+			list = append(list, doubt{volume: v, machine: n.machine, boot: n.boot})
 			if !p.InUse {
 				l.changeNodeVolume(now, t, v, n.Name, func(p *NodeVolume) { p.Proof = Proof{} })
 			}
@@ -147,7 +167,7 @@ func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, 
 			continue
 		}
 		_, listed := slices.BinarySearchFunc(inUse, v, VolumeID.Compare)
-		list = append(list, doubt{volume: v, boot: rec.boot, listed: listed})
+		list = append(list, doubt{volume: v, machine: rec.machine, boot: rec.boot, listed: listed})
 	}
 	l.doubtAll(now, t, n, list)
 }
@@ -164,16 +184,13 @@ func (n *Node) withDoubted(inUse []VolumeID) []VolumeID {
 	return all
 }
 
-// hear takes in which of the volumes in doubt a new sorted list of the node's names, and
-// forgets the doubts about mounts of another boot than the node's.
+// hear takes in which of the volumes in doubt a new sorted list of the node's names.
 func (l *Ledger) hear(n NodeName, inUse []VolumeID) {
 	rec := l.node(n)
 	if len(rec.doubts) == 0 {
 		return
 	}
-	rec.doubts = slices.DeleteFunc(slices.Clone(rec.doubts), func(d doubt) bool {
-		return d.boot != "" && rec.BootID != "" && d.boot != rec.BootID
-	})
+	rec.doubts = slices.Clone(rec.doubts)
 	for i := range rec.doubts {
 		_, rec.doubts[i].listed = slices.BinarySearchFunc(inUse, rec.doubts[i].volume, VolumeID.Compare)
 	}
@@ -215,10 +232,27 @@ func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) 
 	if !found || !f.InUse || !p.stillMeant(f) {
 		return
 	}
-	if node != nil && node.BootID != "" && f.BootID != "" && node.BootID != f.BootID {
+	machine := f.SystemUUID
+	if node != nil && machine == "" && node.UID == f.NodeUID {
+		machine = node.SystemUUID // a hold of a release that did not write it
+	}
+	if l.facts.bootOver(node, machine, f.BootID) || anotherBoot(node, f) && !p.takenAsIs(f) {
 		return
 	}
-	l.doubt(now, t, n, v, f.BootID, p.InUse || node == nil || !node.Reporting)
+	l.doubt(now, t, n, doubt{volume: v, machine: machine, boot: f.BootID, listed: p.InUse || node == nil || !node.Reporting})
+}
+
+// anotherBoot says whether a node has another boot than the one that a hold speaks of, be
+// it of the same machine or not.
+func anotherBoot(n *Node, f Fence) bool {
+	return n != nil && n.BootID != "" && f.BootID != "" && n.BootID != f.BootID
+}
+
+// takenAsIs says whether what a hold says of a volume that is taken from this node is of the
+// very attachment that is there, and not of one before it. What an attachment let mount is
+// harmless once it is gone; only the kubelet of that boot may fail to count it later.
+func (p *NodeVolume) takenAsIs(f Fence) bool {
+	return p.Left || p.Held || p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
 // stillMeant says whether what a hold says of a volume that is taken from this node by

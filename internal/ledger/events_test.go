@@ -242,9 +242,11 @@ func (s *stream) node() Event {
 		Name: name, UID: old.UID, Version: s.next(), Ready: Readiness(s.below(3)), OutOfService: s.chance(5), Shutdown: s.version%5 == 0, Managed: !s.chance(6),
 		Reporting: s.chance(2), InUse: s.volumes(), Reported: s.volumes(), ReadySince: int64(s.below(2)),
 	}
-	n.SystemUUID, n.BootID = "machine", []string{"", "boot1", "boot2"}[s.below(3)]
+	n.SystemUUID, n.BootID = []string{"", "first at " + string(name), "second at " + string(name)}[s.below(3)], []string{"", "boot1", "boot2"}[s.below(3)]
 	if known && !s.chance(4) {
-		n.BootID = old.BootID
+		n.SystemUUID, n.BootID, n.ProviderID = old.SystemUUID, old.BootID, old.ProviderID
+	} else if s.chance(3) {
+		n.ProviderID = []string{"cloud://1", "cloud://2"}[s.below(2)]
 	}
 	if !known || s.chance(8) {
 		n.UID = s.uid()

@@ -293,6 +293,7 @@ type Hold struct {
 	Node        NodeName
 	NodeUID     string      // of the Node whose word on the volume counts, see BootID
 	BootID      string      // and of its boot; empty when its kubelet has not said
+	SystemUUID  string      // and of its machine; empty when its kubelet has not said
 	Requesters  []Requester // for whom the node has it, sorted
 	Next        Promise
 	Transitions int64
@@ -370,6 +371,7 @@ type Fence struct {
 	Node       NodeName
 	NodeUID    string // of the Node object; empty when nobody has seen it
 	BootID     string // and of its boot; empty when its kubelet has not said
+	SystemUUID string // and of its machine; empty when its kubelet has not said
 	Attachment string // UID of the VolumeAttachment; empty for a volume that has none
 	// Rule is the rule of force. Empty: it has ended, and the volume may be mounted in
 	// that boot, whether it is attached or not.

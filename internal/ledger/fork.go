@@ -20,14 +20,17 @@ type NodeTrace struct {
 	Rebooted bool
 	// LastBoot is the last bootID that a kubelet of the node's name has reported.
 	LastBoot string
+	// LastMachine is the systemUUID with it, and Machine the one where the volume in doubt
+	// may be mounted; empty: not known.
+	LastMachine, Machine string
 }
 
 // Trace returns what is remembered of a volume at a node.
 func (n *Node) Trace(v VolumeID) NodeTrace {
-	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted, LastBoot: n.boot}
+	t := NodeTrace{LeftReported: slices.Contains(n.left, v), Rebooted: n.rebooted, LastBoot: n.boot, LastMachine: n.machine}
 	for _, d := range n.doubts {
 		if d.volume == v {
-			t.Doubted, t.Boot, t.Listed = true, d.boot, d.listed
+			t.Doubted, t.Boot, t.Machine, t.Listed = true, d.boot, d.machine, d.listed
 		}
 	}
 	return t

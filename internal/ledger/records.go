@@ -246,6 +246,7 @@ type Node struct {
 	doubts   []doubt    // see Doubts, in the order of their volumes
 	left     []VolumeID // in volumesAttached when the Node was deleted
 	boot     string     // the last bootID that a kubelet of this name has reported; empty: none
+	machine  string     // and the systemUUID with it; empty: none
 	rebooted bool       // what is in use was said by a kubelet of an earlier boot
 	gen      uint64     // generation that may change this record
 	inBulk   bool       // many volumes come or go: see Ledger.beginBulk

@@ -74,6 +74,7 @@ type twinNode struct {
 	doubts          map[VolumeID]doubt
 	left            map[VolumeID]bool // reported when the object was deleted
 	rebooted        bool
+	machine         string
 	boot            string // reported last
 	drivers         map[string]NodeDriver
 	notReady        time.Time
@@ -393,7 +394,7 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	for k, p := range w.places {
 		if _, doubted := n.doubts[k.v]; same && k.n == e.Name && n.reported[k.v] && !slices.Contains(e.Reported, k.v) && !doubted &&
 			(n.inUse[k.v] || slices.Contains(e.InUse, k.v)) && (hasOwn(p) || p.left || p.held) {
-			n.doubts[k.v] = doubt{volume: k.v, listed: slices.Contains(e.InUse, k.v)}
+			n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot, listed: slices.Contains(e.InUse, k.v)}
 		}
 	}
 	n.reported = map[VolumeID]bool{}
@@ -417,26 +418,39 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 // use whatever it says, and for what was proved by force.
 func (w *twin) doubtAfter(n *twinNode, e NodeState) {
 	again := n.state.UID != e.UID && n.state.UID != ""
-	anotherBoot := n.boot != "" && e.BootID != "" && n.boot != e.BootID
-	n.rebooted = (n.rebooted || anotherBoot) && !e.Reporting
-	if anotherBoot {
-		n.doubts = map[VolumeID]doubt{}
-	} else if again {
+	if p := n.state.ProviderID; p != "" && e.ProviderID != "" && p != e.ProviderID {
+		n.machine = "?"
+	}
+	ended := func(machine, boot string) bool { // no two nodes have one systemUUID here
+		return boot != "" && e.BootID != "" && boot != e.BootID && (machine == "" || machine == e.SystemUUID)
+	}
+	over := ended(n.machine, n.boot)
+	another := n.machine != "" && e.SystemUUID != "" && n.machine != e.SystemUUID
+	n.rebooted = (n.rebooted && !another || over) && !e.Reporting
+	for v, d := range n.doubts {
+		if over && (d.machine == "" || d.machine == n.machine) || ended(d.machine, d.boot) {
+			delete(n.doubts, v)
+		}
+	}
+	if !over && (again || another) {
 		if !w.anythingAt(e.Name) {
-			n.boot = ""
+			n.boot, n.machine = "", ""
 		}
 		for k, p := range w.places {
 			if k.n == e.Name && n.boot != "" && (p.reported || n.left[k.v] || p.inUse && (len(p.attachments) > 0 || p.left || p.held) && !n.rebooted) {
-				n.doubts[k.v] = doubt{volume: k.v}
+				if _, already := n.doubts[k.v]; !already {
+					n.doubts[k.v] = doubt{volume: k.v, machine: n.machine, boot: n.boot}
+				}
 			}
 		}
 	}
 	n.left = nil
 	if e.BootID != "" {
-		n.boot = e.BootID
+		n.boot, n.machine = e.BootID, e.SystemUUID
 	}
-	for v := range n.doubts {
-		n.doubts[v] = doubt{volume: v, listed: slices.Contains(e.InUse, v)}
+	for v, d := range n.doubts {
+		d.listed = slices.Contains(e.InUse, v)
+		n.doubts[v] = d
 	}
 }
 
@@ -506,7 +520,7 @@ func (w *twin) unreported(now time.Time, e Unreported) {
 	if _, doubted := n.doubts[e.Volume]; !n.inUse[e.Volume] || !hasOwn(p) && !p.left && !p.held {
 		delete(n.doubts, e.Volume)
 	} else if !doubted {
-		n.doubts[e.Volume] = doubt{volume: e.Volume, listed: true}
+		n.doubts[e.Volume] = doubt{volume: e.Volume, machine: n.state.SystemUUID, boot: n.state.BootID, listed: true}
 	}
 }
 

@@ -45,7 +45,7 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	}
 	if status.Holder != nil {
 		fact.Node, fact.NodeUID = ledger.NodeName(status.Holder.Node), string(status.Holder.NodeUID)
-		fact.BootID = status.Holder.BootID
+		fact.BootID, fact.SystemUUID = status.Holder.BootID, status.Holder.SystemUUID
 		fact.Requesters = requesters(status.Holder.Requesters)
 		fact.State = ledger.HoldHeld
 	}
@@ -64,7 +64,7 @@ func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 
 func fenceOf(f *v1alpha1.FencedNode) ledger.Fence {
 	fact := ledger.Fence{
-		Node: ledger.NodeName(f.Node), NodeUID: string(f.NodeUID), BootID: f.BootID,
+		Node: ledger.NodeName(f.Node), NodeUID: string(f.NodeUID), BootID: f.BootID, SystemUUID: f.SystemUUID,
 		Attachment: string(f.AttachmentUID), Rule: string(f.Rule), InUse: f.InUse,
 	}
 	fact.Since, fact.Renewed = outage(f.NotReadySince, f.LeaseRenewed)
@@ -73,13 +73,29 @@ func fenceOf(f *v1alpha1.FencedNode) ledger.Fence {
 
 // fenced is what a VolumeHold says of a node from which its volume is taken by force.
 // What fenceOf makes of it is the same again.
-func fenced(f ledger.Fence) v1alpha1.FencedNode {
+func fenced(c HoldContext, f ledger.Fence) v1alpha1.FencedNode {
 	out := v1alpha1.FencedNode{
-		Node: string(f.Node), NodeUID: types.UID(f.NodeUID), BootID: f.BootID,
+		Node: string(f.Node), NodeUID: types.UID(f.NodeUID), BootID: f.BootID, SystemUUID: f.SystemUUID,
 		AttachmentUID: types.UID(f.Attachment), Rule: v1alpha1.ForceDetachRule(f.Rule), InUse: f.InUse,
 	}
 	out.NotReadySince, out.LeaseRenewed = times(f.Since, f.Renewed)
+	out.Since = fencedSince(c, &out)
 	return out
+}
+
+// fencedSince is when a node was first listed so: as long as it is the same Node,
+// VolumeAttachment and rule, what was said before. It is for people.
+func fencedSince(c HoldContext, is *v1alpha1.FencedNode) *metav1.Time {
+	if c.Old != nil {
+		for i := range c.Old.Status.Fenced {
+			was := &c.Old.Status.Fenced[i]
+			if was.Node == is.Node && was.NodeUID == is.NodeUID && was.AttachmentUID == is.AttachmentUID && was.Rule == is.Rule {
+				return was.Since
+			}
+		}
+	}
+	now := metav1.NewTime(c.Now)
+	return &now
 }
 
 // outage is the ledger's form of the two times that tell an outage; 0 for none.
@@ -182,7 +198,7 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	}
 	status := &object.Status
 	if h.Node != "" {
-		status.Holder = &v1alpha1.Holder{Node: string(h.Node), NodeUID: types.UID(h.NodeUID), BootID: h.BootID, Requesters: references(h.Requesters)}
+		status.Holder = &v1alpha1.Holder{Node: string(h.Node), NodeUID: types.UID(h.NodeUID), BootID: h.BootID, SystemUUID: h.SystemUUID, Requesters: references(h.Requesters)}
 	}
 	if h.Next.Node != "" && named(h.Next.To) {
 		status.Next = &v1alpha1.NextHolder{Node: string(h.Next.Node), Ticket: reference(h.Next.To)}
@@ -191,7 +207,7 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 		status.ForceDetach = progress(h.Force)
 	}
 	for _, f := range bounded(h.Fences) {
-		status.Fenced = append(status.Fenced, fenced(f))
+		status.Fenced = append(status.Fenced, fenced(c, f))
 	}
 	conditions(c, h, status)
 	return object

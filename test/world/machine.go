@@ -26,8 +26,8 @@ type Machine struct {
 	Replaced bool
 	// Boots counts how often it was switched on: another number is another bootID.
 	Boots int
-	// NoBoot has its kubelet never say a bootID.
-	NoBoot bool
+	// NoBoot and NoUUID have its kubelet never say a bootID, or a systemUUID.
+	NoBoot, NoUUID bool
 	// Containers of pods, by UID, and the volumes that are published for pods:
 	// those are the folders from which a kubelet that starts rebuilds what is
 	// mounted. Both survive the kubelet, and end with the power.
@@ -68,7 +68,12 @@ func (m *Machine) clone() *Machine {
 }
 
 // SystemUUID is the machine's systemUUID, whatever node it is.
-func (m *Machine) SystemUUID() string { return m.ID }
+func (m *Machine) SystemUUID() string {
+	if m.NoUUID {
+		return ""
+	}
+	return m.ID
+}
 
 // BootID is the bootID of the machine's present boot.
 func (m *Machine) BootID() string {

@@ -204,7 +204,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process Renewed", map[string]string{"ID": same, "NoBoot": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
+		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process Renewed", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -267,11 +267,11 @@ func objectFields() map[string]fields {
 		}},
 		"ledger.CallError": {"Code", map[string]string{"Message": people}},
 		"ledger.HoldSeen":  {"Hold", map[string]string{"Volume": position}},
-		"ledger.Hold":      {"Version Node NodeUID BootID Requesters Next Transitions PVs State Reason Message Stays Waiting Force Fences", nil},
+		"ledger.Hold":      {"Version Node NodeUID BootID Requesters Next Transitions PVs State Reason Message Stays Waiting Force Fences", map[string]string{"SystemUUID": "a node has one machine"}},
 		"ledger.Promise":   {"Node To", nil},
 		"ledger.Requester": {"UID", map[string]string{"Ticket": "it follows from the UID", "Namespace": "it follows from the UID", "Name": "it follows from the UID"}},
 		"ledger.Force":     {"Rule Node Elapsed NodeUID Since Renewed", nil},
-		"ledger.Fence":     {"Node NodeUID BootID Attachment Rule InUse Since Renewed", nil},
+		"ledger.Fence":     {"Node NodeUID BootID Attachment Rule InUse Since Renewed", map[string]string{"SystemUUID": "a node has one machine"}},
 		"ledger.Claim": {"Bound", map[string]string{
 			"Key": position, "UID": same, "Version": "a claim changes once", "PersistentVolume": same,
 			"Lost": "it follows from Bound", "Deleting": never, "Class": same, "Access": same, "OwnerPod": never,
@@ -317,10 +317,10 @@ func ledgerFields() map[string]fields {
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
 		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted", map[string]string{
-			"CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
+			"machine": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},
-		"ledger.doubt":       {"volume boot listed", nil},
+		"ledger.doubt":       {"volume boot listed", map[string]string{"machine": "a node has one machine"}},
 		"ledger.NodeDriver":  {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
 		"ledger.claimRecord": {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{

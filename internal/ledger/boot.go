@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// BootOver says whether a boot of a machine is known to be over, so that all its mounts are
+// gone: see facts.bootOver.
+func (s Snapshot) BootOver(n *Node, machine, boot string) bool {
+	return s.facts.bootOver(n, machine, boot)
+}
+
+// bootOver says whether a boot of a machine is known to be over, which ends all its mounts:
+// a Node reports another boot of the same machine, by its systemUUID, and no other node has
+// that systemUUID, as cloned machines do. Another machine that reports under the name says
+// nothing of the first one. Where the systemUUID was never said, the boot alone tells: a
+// residual risk, see docs/internals/invariants.md.
+func (f *facts) bootOver(n *Node, machine, boot string) bool {
+	if n == nil || boot == "" || n.BootID == "" || n.BootID == boot {
+		return false
+	}
+	return machine == "" || n.SystemUUID == machine && f.onlyOne(n)
+}
+
+// onlyOne says whether no other node has the systemUUID of this one, as far as this
+// process knows: also none whose Node is gone, and that something is bound to.
+func (f *facts) onlyOne(n *Node) bool {
+	for other := range f.nodes.all() {
+		if other.Name != n.Name && other.SystemUUID == n.SystemUUID {
+			return false
+		}
+	}
+	return true
+}
+
+// otherMachine is in the place of a systemUUID that another machine has, too: what the cloud
+// calls the machines differs.
+const otherMachine = "?"
+
+// sameProvider says whether two states of a node may be of one machine by what the cloud
+// calls it: it agrees where both say.
+func sameProvider(was, is *NodeState) bool {
+	return was.ProviderID == "" || is.ProviderID == "" || was.ProviderID == is.ProviderID
+}
