@@ -185,6 +185,14 @@ type AttachPolicySpec struct {
 	// nodes for as long as a ticket of type LiveMigration asks for it. Default false.
 	// +optional
 	LiveMigration *bool `json:"liveMigration,omitempty"`
+
+	// requireNodeWord has a volume count as in use at a node for as long as moorage-node
+	// does not say there that it is neither staged nor mounted, whatever the kubelet says;
+	// the rules of forceDetach stay what they are. Only where moorage-node runs on all
+	// nodes that may have the driver's volumes, and in Standalone mode: elsewhere nothing
+	// would be detached any more. Default false.
+	// +optional
+	RequireNodeWord *bool `json:"requireNodeWord,omitempty"`
 }
 
 // AttachPolicyStatus is what the controller says of a policy.

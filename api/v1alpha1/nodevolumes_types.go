@@ -52,6 +52,7 @@ type NodeVolumesSpec struct {
 	// has it once the node has looked after it had read the number.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Look int64 `json:"look,omitempty"`
 }
 

@@ -173,7 +173,7 @@ func (c *cluster) restart() {
 	if c.untimed {
 		c.ledger.Apply(c.Now, ledger.NoForceOnTimeout{})
 	}
-	for _, k := range world.AllKinds() {
+	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		c.saw(c.List(k))
 	}
 	c.ledger.Apply(c.Now, ledger.Complete{})

@@ -209,8 +209,22 @@ func (c *cluster) round() bool {
 	did = c.bindGranted() || did
 	for _, id := range sortedKeys(c.Machines) {
 		did = c.tick(c.Machines[id]) || did
+		did = c.speak(c.Machines[id]) || did
 	}
 	return did
+}
+
+// speak has the moorage-node of a machine look and write, where one runs. Only answers are
+// told: what it writes by itself comes with each mount.
+func (c *cluster) speak(m *world.Machine) bool {
+	if !c.Speak(m) {
+		return false
+	}
+	c.sync()
+	if word, _ := c.Word(m.Node); word.Looked > 0 {
+		c.trace("moorage-node %s: looked %d, has %v", m.Node, word.Looked, volumeNames(c, word.Has))
+	}
+	return true
 }
 
 // bindGranted binds the pods whose reservations are granted.

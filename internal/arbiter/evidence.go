@@ -16,13 +16,17 @@ const (
 	usageUnknown usage = iota
 	// usageInUse: the kubelet says so.
 	usageInUse
+	// usageStaged: the kubelet does not list it, and moorage-node has found it there.
+	usageStaged
 	// usageNone: the kubelet of this boot says that it is not in use.
 	usageNone
 	// usageFenced: a rule of force stands in for the kubelet's word.
 	usageFenced
 )
 
-func (u usage) String() string { return [...]string{"unknown", "in use", "not in use", "fenced"}[u] }
+func (u usage) String() string {
+	return [...]string{"unknown", "in use", "staged", "not in use", "fenced"}[u]
+}
 
 // evidence is what is known of a volume's use at a node, and by what.
 type evidence struct {
@@ -44,6 +48,8 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now t
 		e.usage = usageUnknown
 	case p.InUse: //mutant:in-use
 		e.usage = usageInUse
+	case staged(s, v, p):
+		e.usage = usageStaged
 	default:
 		e.usage = usageNone
 	}

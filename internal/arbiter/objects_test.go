@@ -187,6 +187,7 @@ func (s *script) policy(a args) {
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
 		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		BindAfterAttached: a.flag("bindAfterAttached"), Refused: a.flag("refused"),
+		RequireNodeWord: a.flag("requireNodeWord"),
 	}
 	if d := a.duration("detachDelay"); d != nil {
 		p.DetachDelay = *d
@@ -387,6 +388,8 @@ func (s *script) deleteVA(a args) {
 // kubelet starts a node's kubelet, and what it runs on; "down" ends it, and "off" the
 // machine's power; "restart" and "reboot" do both, one after the other, "reboot down"
 // without the kubelet; "renews" has it renew its Lease once, whatever it is.
+// forgets=VOLUME kills it between NodeUnpublish and NodeUnstage, and starts it anew;
+// unstages=VOLUME is a person who unmounts by hand what it has forgotten.
 func (s *script) kubelet(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
 	k := s.Kubelet(m.ID)
@@ -398,6 +401,12 @@ func (s *script) kubelet(a args) {
 		return
 	}
 	switch {
+	case a.get("forgets", "") != "":
+		s.forgets(m, s.volumeNamed(a.get("forgets", "")))
+		return
+	case a.get("unstages", "") != "":
+		m.Unstage(s.volumeNamed(a.get("unstages", "")))
+		return
 	case a.flag("renews"):
 		up, linked := k.Up, k.Linked
 		k.Up, k.Linked = true, true
@@ -418,6 +427,27 @@ func (s *script) kubelet(a args) {
 			k.Start()
 		}
 	}
+}
+
+// forgets kills a kubelet between NodeUnpublish and NodeUnstage of a volume, and starts it
+// anew: it finds nothing of the volume.
+func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
+	for _, pod := range slices.Clone(m.Mounts[v]) {
+		delete(m.Containers, pod)
+		m.Unpublish(v, pod)
+	}
+	k := s.Kubelet(m.ID)
+	k.Kill()
+	s.Forgetful = true
+	k.Start()
+	s.Forgetful = false
+}
+
+// agent starts the moorage-node of a node; "stopped" ends it.
+func (s *script) agent(a args) {
+	m := s.machine(ledger.NodeName(a.word(1)))
+	m.StopAgent()
+	m.Agent.Runs = !a.flag("stopped")
 }
 
 // fail plants a fault: attach|detach volume=… code=…; "ok" takes it away. An

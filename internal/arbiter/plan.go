@@ -59,11 +59,15 @@ const (
 	// RetryAttach writes to an attachment, of exactly this UID, whose attach has failed:
 	// a change of the object has its attacher try again at once.
 	RetryAttach
+	// AskNode asks a node's moorage-node to look once more what is there, by a higher
+	// number in the NodeVolumes that Word is of, at exactly its version. Its success is
+	// told to the ledger as LookAsked.
+	AskNode
 )
 
 func (a Action) String() string {
 	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach"}[a]
+		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach", "ask-node"}[a]
 }
 
 // Step is one thing to do.
@@ -86,6 +90,9 @@ type Step struct {
 	Who         string      // MarkWanted: who wants the volume, for people
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
+
+	// Word, of an AskNode, is what the node says so far.
+	Word ledger.NodeWord
 
 	// Within, if set, has DeleteAttachment list the node's pods once more, and
 	// end within this time of it.

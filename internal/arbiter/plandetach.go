@@ -105,6 +105,8 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		return // the attacher's turn
 	case place.Reported || va == nil || proof == ledger.ProofNone: //mutant:delete-before-cleared
 		step.Do = Unreport
+	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
+		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone || !p.required:
 		// Pods of a fenced node no longer count, nor those that need no
 		// attachment any more.

@@ -50,6 +50,9 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldEmptyAccessModes, p.EmptyIsExclusive) {
 		p.EmptyIsExclusive = all.EmptyIsExclusive
 	}
+	if !says(ledger.FieldRequireNodeWord, p.RequireNodeWord) {
+		p.RequireNodeWord = all.RequireNodeWord
+	}
 	if !says(ledger.FieldLiveMigration, p.LiveMigration) {
 		p.LiveMigration = all.LiveMigration
 	}
@@ -121,6 +124,7 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
 	a.EmptyIsExclusive = a.EmptyIsExclusive || b.EmptyIsExclusive
+	a.RequireNodeWord = a.RequireNodeWord || b.RequireNodeWord
 	return a
 }
 

@@ -44,6 +44,7 @@ const (
 	KeptByFinalizer     ledger.Code = "KeptByFinalizer"  // detached, and its VolumeAttachment stays
 	InUse               ledger.Code = "InUse"
 	InUseUnexplained    ledger.Code = "InUseUnexplained" // and not attached there
+	StagedAtNode        ledger.Code = "StagedAtNode"     // and the kubelet does not list it
 	InUseUnknown        ledger.Code = "InUseUnknown"
 	NodeUnreachable     ledger.Code = "NodeUnreachable"
 	DetachDelayed       ledger.Code = "DetachDelayed"

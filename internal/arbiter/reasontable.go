@@ -166,6 +166,10 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s may be in use at %s: its kubelet reports it in volumesInUse, though it has no VolumeAttachment and no pod there. "+
 			"Look there whether it is mounted. If it is not, restart the kubelet of %s; if that goes on to list it, power the machine off and give its node the taint node.kubernetes.io/out-of-service", r.volume(), r.Node, r.Node)
 	}},
+	{StagedAtNode, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		return fmt.Sprintf("%s is staged or mounted at %s, though its kubelet does not report it in volumesInUse: moorage-node has found it there, and its NodeVolumes has the path. "+
+			"It goes once it is unmounted there", r.volume(), r.Node)
+	}},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Detail != "" {
 			return fmt.Sprintf("%s may be in use at %s: %s. It is known when %s", r.volume(), r.Node, r.Detail, r.waysToKnow())
@@ -205,6 +209,9 @@ var reasonTable = [...]reasonRow{
 // their hold, which says where they are, is written again.
 func (r Reason) waysToKnow() string {
 	const boot, taint = "the machine is rebooted", "is known to be powered off and has the taint node.kubernetes.io/out-of-service"
+	if r.Detail == unsaid {
+		return "moorage-node there has looked, or the machine " + taint
+	}
 	if r.Volume.NoAttach() || r.Detail == forgetfulLeft {
 		return boot + ", or " + taint
 	}

@@ -40,7 +40,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 	switch {
 	case e.usage == usageFenced:
 		return allow(), e.rule.Rule
-	case e.usage == usageNone:
+	case e.usage == usageNone && !a.unsaid(s, v, p, now):
 		return allow(), ""
 	case !ready(n):
 		reason.Code, reason.Seconds = NodeUnreachable, untilForced(s, v, p, e.rule)
@@ -48,6 +48,10 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 		reason.Code = InUseUnexplained
 	case e.usage == usageInUse:
 		reason.Code = InUse
+	case e.usage == usageStaged:
+		reason.Code = StagedAtNode
+	case e.usage == usageNone:
+		reason.Code, reason.Detail = InUseUnknown, unsaid
 	default:
 		reason.Code = InUseUnknown
 		if n.Reporting {

@@ -53,6 +53,9 @@ const (
 	// FencePod writes an annotation into the pod Key of exactly UID and Version, so that
 	// every bind fails that names an older version.
 	FencePod
+	// AskNode writes Look, which is higher, into the spec of the NodeVolumes Key of UID,
+	// at exactly Version.
+	AskNode
 	// Verbs is the number after the last verb.
 	Verbs
 )
@@ -62,7 +65,7 @@ func (v Verb) String() string {
 		return "unknown"
 	}
 	return [...]string{"get", "list", "list-pods", "put-hold", "drop-hold", "create-attachment", "confirm-attachment",
-		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "bind-pod", "fence-pod"}[v-1]
+		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "bind-pod", "fence-pod", "ask-node"}[v-1]
 }
 
 // Kind is the kind of the object that a GetObject or ListObjects reads.
@@ -76,11 +79,12 @@ const (
 	PersistentVolumes                 // Key is the name, and so on
 	Nodes
 	Attachments
-	Holds // Volume is set, Key is its name for people
+	Holds     // Volume is set, Key is its name for people
+	NodeWords // NodeVolumes; Key is the node's name
 )
 
 func (k Kind) String() string {
-	return [...]string{"nothing", "tickets", "pods", "claims", "pvs", "nodes", "attachments", "holds"}[k]
+	return [...]string{"nothing", "tickets", "pods", "claims", "pvs", "nodes", "attachments", "holds", "nodevolumes"}[k]
 }
 
 // Request is one request to the API server, in the words of the ledger.
@@ -102,6 +106,8 @@ type Request struct {
 	Epoch        int64
 	// Interruptions is what DecideTicket writes of how often the ticket was interrupted.
 	Interruptions int64
+	// Look is what AskNode writes.
+	Look int64
 	// EpochOnly has DecideTicket write Epoch, and leave all else as it is.
 	EpochOnly bool
 	// Until, if set, is a deadline that comes before the driver's own, and by

@@ -139,6 +139,8 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 		return m.beginDeleteHold(t, now)
 	case arbiter.CreateAttachment:
 		return beginCreate(t, s)
+	case arbiter.AskNode:
+		return t.send(askNode(t.Step))
 	case arbiter.FindAttachment:
 		return t.send(read(Attachments, t.Step.Attachment))
 	case arbiter.Report:
@@ -176,6 +178,8 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 		return m.reportAnswered(t, a, now)
 	case arbiter.MarkWanted, arbiter.RetryAttach:
 		return markAnswered(t, a)
+	case arbiter.AskNode:
+		return askAnswered(t, a)
 	case arbiter.ProveAbsent:
 		return absentAnswered(t, a)
 	case arbiter.RemovePod:

@@ -396,18 +396,20 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 	l.prove(now, t, e.Volume, e.Node, ProofUnwanted, e.UID, e.Version)
 }
 
-// prove records a proof about a place that is still as it was when the proof
-// began, and says whether it did. A proof never skips a stage.
-func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
-	p := l.facts.volumes.get(v).NodeVolume(n)
-	if p == nil {
-		return false
-	}
+// provable says whether the own attachment at a place is as it was when a proof began.
+func (l *Ledger) provable(p *NodeVolume, uid, version string) bool {
 	own, at := "", ""
 	if p.HasOwn() {
 		own, at = p.first.uidText(), p.first.versionText()
 	}
-	if own != uid || at != version || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {
+	return own == uid && at == version
+}
+
+// prove records a proof about a place that is still as it was when the proof
+// began, and says whether it did. A proof never skips a stage.
+func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
+	p := l.facts.volumes.get(v).NodeVolume(n)
+	if p == nil || !l.provable(p, uid, version) || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {
 		return false
 	}
 	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {

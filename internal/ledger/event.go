@@ -32,6 +32,8 @@ type (
 	NodeDriversGone struct{ Node NodeName }
 	// AttachmentGone says that the VolumeAttachment does not exist.
 	AttachmentGone struct{ Name string }
+	// NodeWordGone says that the node has no NodeVolumes.
+	NodeWordGone struct{ Node NodeName }
 	// PolicyGone says that the AttachPolicy does not exist.
 	PolicyGone struct{ Name string }
 	// HoldGone says that the volume has no VolumeHold.
@@ -114,6 +116,15 @@ type Unwanted struct {
 	Volume       VolumeID
 	Node         NodeName
 	UID, Version string
+}
+
+// LookAsked says that this process has asked a node's moorage-node for a fresh look
+// after the write behind Unreported: NodeWord.Looked reaches Look once it has looked.
+type LookAsked struct {
+	Volume       VolumeID
+	Node         NodeName
+	UID, Version string // of the VolumeAttachment
+	Look         int64
 }
 
 // AttachSent says that this process is about to send the creation of the own

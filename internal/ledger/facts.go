@@ -406,6 +406,7 @@ const (
 	FieldEmptyAccessModes
 	FieldLiveMigration
 	FieldUnpublishFences
+	FieldRequireNodeWord
 )
 
 // Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
@@ -421,6 +422,7 @@ type Policy struct {
 	DetachDelay       time.Duration
 	AfterPodGone      *time.Duration // nil: 6 minutes; negative: never
 	AfterUnreachable  *time.Duration // nil and negative: never
+	RequireNodeWord   bool           // what moorage-node says nothing of counts as in use
 	AllowNoDriver     bool           // a node without the driver counts as unlimited
 	EmptyIsExclusive  bool           // no access modes: one node at a time
 	LiveMigration     bool           // the driver may attach to two nodes

@@ -120,7 +120,6 @@ type NodeVolume struct {
 	Users    []User
 	Reported bool // in the node's volumesAttached
 	InUse    bool // in the node's volumesInUse, as last reported
-	Proof    Proof
 	// Lapsed says that Reported is from before: the attachment that it was
 	// about is gone, and the node has not stopped to report it since.
 	Lapsed bool
@@ -140,6 +139,7 @@ type NodeVolume struct {
 	// OnlyAsked says that nothing binds the volume to the node but tickets that wait and
 	// keep no slot meanwhile: see Ticket.KeepsSlots.
 	OnlyAsked bool
+	Proof     Proof
 
 	first *attachmentRecord    // the own one, if there is one
 	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
@@ -197,6 +197,12 @@ type Proof struct {
 	// word. It is void when the rule ends: the node is Ready, is another object or
 	// loses its out-of-service taint, or its kubelet is heard of.
 	Forced bool
+	// Unstaged says that moorage-node has said that the node had the volume, and then that
+	// it has it no more, and that this process has seen nobody come since who may mount it.
+	Unstaged bool
+	// Look is the number of the fresh look that this process has asked the node for since
+	// the write behind ProofUnreported; 0: not yet.
+	Look int32
 }
 
 // ProofStage is a step of the safe detach (docs/internals/invariants.md, I3).
@@ -242,6 +248,12 @@ type Node struct {
 	// zero when nobody has read the Lease in this outage yet.
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
+
+	// Word is what moorage-node says that the node has; nil without one.
+	Word *NodeWord
+	// AskedAt is since when moorage-node owes an answer, as this process saw it; zero: it
+	// owes none.
+	AskedAt time.Time
 
 	doubts   []doubt    // see Doubts, in the order of their volumes
 	left     []VolumeID // in volumesAttached when the Node was deleted

@@ -24,6 +24,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		EmptyIsExclusive:  spec.EmptyAccessModes == v1alpha1.EmptyAccessModesExclusive,
 		LiveMigration:     spec.LiveMigration != nil && *spec.LiveMigration,
 		UnpublishFences:   spec.UnpublishFences != nil && *spec.UnpublishFences,
+		RequireNodeWord:   spec.RequireNodeWord != nil && *spec.RequireNodeWord,
 		GrantTimeout:      duration(spec.GrantTimeout),
 		BindUngranted:     spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
 	}
@@ -60,6 +61,7 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 		ledger.FieldEmptyAccessModes: spec.EmptyAccessModes != "",
 		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
 		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
+		ledger.FieldRequireNodeWord:  spec.RequireNodeWord != nil,
 	} {
 		if set {
 			fields |= field

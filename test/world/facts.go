@@ -35,7 +35,7 @@ func formOf[T ledger.Event](key func(T) string, version func(*T) *string, uid fu
 	return f
 }
 
-var forms = [Kinds]form{
+var forms = [stored]form{
 	Tickets: formOf(func(t ledger.Ticket) string { return t.ID.String() }, func(t *ledger.Ticket) *string { return &t.Version },
 		func(t ledger.Ticket) string { return t.UID }, func(t ledger.Ticket) ledger.Event { return ledger.TicketGone{ID: t.ID} }),
 	Pods: formOf(func(p ledger.Pod) string { return p.UID }, func(p *ledger.Pod) *string { return &p.Version },
@@ -58,6 +58,8 @@ var forms = [Kinds]form{
 		nil, func(h ledger.HoldSeen) ledger.Event { return ledger.HoldGone{Volume: h.Volume} }),
 	Policies: formOf(func(p ledger.Policy) string { return p.Name }, func(p *ledger.Policy) *string { return &p.Version },
 		nil, func(p ledger.Policy) ledger.Event { return ledger.PolicyGone{Name: p.Name} }),
+	NodeWords: formOf(func(w ledger.NodeWord) string { return string(w.Node) }, func(w *ledger.NodeWord) *string { return &w.Version },
+		func(w ledger.NodeWord) string { return w.UID }, func(w ledger.NodeWord) ledger.Event { return ledger.NodeWordGone{Node: w.Node} }),
 }
 
 // kindOfFact is the kind of the objects that a fact is of.
@@ -85,6 +87,8 @@ func kindOfFact(e ledger.Event) Kind {
 		return Holds
 	case ledger.Policy:
 		return Policies
+	case ledger.NodeWord:
+		return NodeWords
 	}
 	panic(fmt.Sprintf("not an object: %T", e))
 }

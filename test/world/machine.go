@@ -45,6 +45,8 @@ type Machine struct {
 	Renewed, Streak, Before time.Time
 	// Process is the kubelet's memory.
 	Process Process
+	// Agent is its moorage-node.
+	Agent Agent
 }
 
 // AddMachine adds a machine that is switched on, with a kubelet that has
@@ -87,6 +89,7 @@ func (m *Machine) BootID() string {
 func (m *Machine) PowerOff() {
 	m.Powered = false
 	m.Process.Up = false
+	m.Agent.Found = nil
 	m.wipe()
 }
 

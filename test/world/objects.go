@@ -30,11 +30,16 @@ const (
 	Attachments
 	Holds
 	Policies
-	// Kinds is how many there are that are watched.
+	// Kinds is how many there are that everybody watches.
 	Kinds
+	// NodeWords are the NodeVolumes of nodes on which moorage-node runs: there are none
+	// in a world where no machine's Agent runs.
+	NodeWords = Kinds
 	// Leases are those of nodes: nobody watches them, but they can be read, by the
 	// name of the node.
-	Leases = Kinds
+	Leases = Kinds + 1
+
+	stored = Kinds + 1
 )
 
 // AllKinds lists the kinds that are watched.
@@ -46,7 +51,7 @@ func AllKinds() []Kind {
 	return all
 }
 
-var kindNames = [Kinds + 1]string{"tickets", "pods", "claims", "pvs", "classes", "drivers", "nodes", "csinodes", "attachments", "holds", "policies", "leases"}
+var kindNames = [stored + 1]string{"tickets", "pods", "claims", "pvs", "classes", "drivers", "nodes", "csinodes", "attachments", "holds", "policies", "nodevolumes", "leases"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -67,9 +72,9 @@ type Change struct {
 
 // Objects are the API server's objects, at their newest versions.
 type Objects struct {
-	all    [Kinds]map[string]ledger.Event
-	shared [Kinds]bool     // with a clone: copied before it changes
-	sorted [Kinds][]string // the keys of all, sorted; nil when not known
+	all    [stored]map[string]ledger.Event
+	shared [stored]bool     // with a clone: copied before it changes
+	sorted [stored][]string // the keys of all, sorted; nil when not known
 	// leads are the volumes of pods, by UID, as long as nothing changes that
 	// they depend on; it is replaced then.
 	leads    map[string]leads
@@ -78,7 +83,7 @@ type Objects struct {
 	deleting map[string]bool                    // pods with a deletionTimestamp, by UID; it is replaced, too
 	vanished map[string]ledger.PersistentVolume // those that have vanished, by name; it is replaced, too
 	version  int64
-	changed  [Kinds]int64 // each kind's newest version
+	changed  [stored]int64 // each kind's newest version
 	uids     int64
 	// Log is what has changed since it was last emptied.
 	Log []Change

@@ -27,6 +27,7 @@ const (
 	DropTicket        = flow.DropTicket
 	BindPod           = flow.BindPod
 	FencePod          = flow.FencePod
+	AskNode           = flow.AskNode
 )
 
 // The requests of everybody else.
@@ -78,6 +79,7 @@ type Request struct {
 	Reason             string
 	Epoch              int64
 	Interruptions      int64
+	Look               int64
 	EpochOnly          bool // DecideTicket: write nothing else
 	Stamp              bool // CreateAttachment: with the attacher's finalizer
 	// Manager: kube-controller-manager asks, whom nobody judges.
@@ -104,7 +106,7 @@ func (r Request) Looks() bool {
 func kindOf(k flow.Kind) Kind {
 	return map[flow.Kind]Kind{
 		flow.Tickets: Tickets, flow.Pods: Pods, flow.Claims: Claims, flow.PersistentVolumes: PersistentVolumes,
-		flow.Nodes: Nodes, flow.Attachments: Attachments, flow.Holds: Holds,
+		flow.Nodes: Nodes, flow.Attachments: Attachments, flow.Holds: Holds, flow.NodeWords: NodeWords,
 	}[k]
 }
 
@@ -114,7 +116,7 @@ func kindOf(k flow.Kind) Kind {
 func Sent(r flow.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
-		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Interruptions: r.Interruptions, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
+		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Interruptions: r.Interruptions, Look: r.Look, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
 	case r.Do == BindPod:

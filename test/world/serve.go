@@ -48,6 +48,8 @@ func (w *World) serve(r Request) Answer {
 		return w.serveTicket(r)
 	case RemovePod, BindPod, FencePod, FinishPod:
 		return w.servePod(r)
+	case AskNode:
+		return w.askNode(r)
 	case ReportUse:
 		return w.reportUse(r)
 	case WriteReported:

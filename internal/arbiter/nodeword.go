@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// A kubelet that was killed while it took a volume down may have forgotten it: the volume
+// is staged, and in no list of the API. Only moorage-node sees it. So, where it runs, the
+// volume first leaves volumesAttached, after which the kubelet mounts it for nobody; then
+// the node is asked to look, by a number that it has not been asked with before; and the
+// detach goes on when it has looked after that, and has found nothing of the volume
+// (docs/decisions/0051).
+
+// lookPatience is how long the moorage-node of a node may owe an answer, after which it
+// counts as silent. It looks as soon as it is asked.
+const lookPatience = 30 * time.Second
+
+// unsaid is why the word of the kubelet is not enough where the policy asks for another.
+const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord"
+
+// requiresWord says whether the policy of a volume has the silence of moorage-node count as
+// in use. Of volumes without VolumeAttachments it reads no record.
+func requiresWord(s ledger.Snapshot, v *ledger.Volume) bool {
+	return !v.ID.NoAttach() && policyOf(s, v).RequireNodeWord
+}
+
+// saysNothing says whether nothing is to be heard of a node: it does not speak of the Node and
+// the boot that there are, or owes an answer for too long.
+func saysNothing(n *ledger.Node, now time.Time) bool {
+	return !n.Speaks() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= lookPatience
+}
+
+// staged says whether the node has looked since it was asked to, and has found the volume.
+func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	n := s.Node(p.Node)
+	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID)
+}
+
+// saidGone says whether the node has looked since it was asked to, has seen all there is,
+// and has not found the volume.
+func saidGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	n := s.Node(p.Node)
+	return n.Looked(p.Proof.Look) && n.Speaks() && !n.SaysHas(v.ID) //mutant:old-look
+}
+
+// unsaid says whether the policy requires moorage-node's word, and there is nobody to give
+// it.
+func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
+	return !a.HearsNoNodes && requiresWord(s, v) && !saidGone(s, v, p) && saysNothing(s.Node(p.Node), now)
+}
+
+// asksNode says whether a detach has to wait for the word of the node, after the volume has
+// left its volumesAttached, and plans that it is asked. It need not where the node has said
+// itself that the volume came and went; nor where nobody speaks there. Where the policy
+// requires the word, neither spares the question.
+func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	switch {
+	case p.volume.ID.NoAttach() || node == nil || node.Word == nil:
+		return false // where the word is required, SafeToDetach has refused
+	case !requiresWord(p.snapshot, p.volume) && (place.Proof.Unstaged || saysNothing(node, p.now)):
+		return false
+	case saidGone(p.snapshot, p.volume, place):
+		return false
+	case place.Proof.Look == 0:
+		step := p.leaving(node, place, va, "")
+		step.Do, step.Word = AskNode, *node.Word
+		p.add(step)
+	case !saysNothing(node, p.now) && !node.AskedAt.IsZero():
+		p.recheck(lookPatience - p.now.Sub(node.AskedAt))
+	}
+	return true
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// askNode asks a node to look by a number that nobody has asked it with before.
+func askNode(step arbiter.Step) Request {
+	word := step.Word
+	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(word.Look, word.Looked) + 1}
+}
+
+// askAnswered follows the question, and the read where it was refused. Without an answer
+// the next one asks with a higher number: a look that was asked for twice does no harm.
+func askAnswered(t Task, a Answer) (Task, Move) {
+	switch {
+	case a.Result == Done && t.Sent.Do == AskNode:
+		asked := ledger.LookAsked{Volume: t.Step.Volume, Node: t.Step.Node, UID: t.Step.UID, Version: t.Step.Version, Look: t.Sent.Look}
+		return t.end(Finished, "", asked)
+	case a.Result == Conflict && t.Sent.Do == AskNode:
+		return t.send(read(NodeWords, string(t.Step.Node)))
+	case a.Result == NotFound:
+		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node})
+	case a.Result == Done:
+		return t.end(Stale, fmt.Sprintf("the NodeVolumes of %s is not as it was", t.Step.Node))
+	}
+	return t.fail(a)
+}

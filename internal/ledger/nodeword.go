@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// NodeWord is what moorage-node found on its node, as its NodeVolumes says: what is staged,
+// mounted or published there, whatever the kubelet remembers.
+type NodeWord struct {
+	Node         NodeName
+	UID, Version string // of the NodeVolumes object
+	// NodeUID and BootID are the Node's and the machine's for which it speaks.
+	NodeUID, BootID string
+	// Look is the highest number that a fresh look was asked for with, and Looked the one
+	// that had been read before the node looked last.
+	Look, Looked int64
+	// Has are the volumes that are staged, mounted or published, or may be; sorted.
+	Has []VolumeID
+	// Whole says that nothing could not be read: what is not in Has is not there.
+	Whole bool
+}
+
+// has says whether the word names a volume.
+func (w *NodeWord) has(v VolumeID) bool {
+	if w == nil {
+		return false
+	}
+	_, has := slices.BinarySearchFunc(w.Has, v, VolumeID.Compare)
+	return has
+}
+
+// Speaks says whether the node's word is about the Node and the boot that there are now,
+// and whole: what it does not name was not there when the node looked.
+func (n *Node) Speaks() bool {
+	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.Word.BootID == n.BootID && n.Word.Whole
+}
+
+// SaysHas says whether the node's word names a volume. The word of another boot is about
+// mounts that are gone; that of a Node made again by the same boot still holds.
+func (n *Node) SaysHas(v VolumeID) bool {
+	return n != nil && n.Word != nil && (n.BootID == "" || n.Word.BootID == n.BootID) && n.Word.has(v)
+}
+
+// Looked says whether the node has looked since it was asked to with a number.
+func (n *Node) Looked(number int32) bool {
+	return n != nil && n.Word != nil && number > 0 && n.Word.Looked >= int64(number)
+}
+
+func (e NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
+	var was *NodeWord
+	old := l.facts.nodes.get(e.Node)
+	if old != nil {
+		was = old.Word
+	}
+	if was != nil && was.UID == e.UID && !Newer(e.Version, was.Version) {
+		return
+	}
+	e.Has = distinct(e.Has)
+	spoke := old.Speaks()
+	rec := l.node(e.Node)
+	rec.Word = &e
+	switch {
+	case e.Look <= e.Looked:
+		rec.AskedAt = time.Time{}
+	case rec.AskedAt.IsZero() || was == nil || was.UID != e.UID || was.Looked != e.Looked:
+		rec.AskedAt = now
+	}
+	if was != nil && rec.Speaks() {
+		for _, v := range was.Has {
+			if !e.has(v) {
+				l.setUnstaged(now, t, v, e.Node, true)
+			}
+		}
+	}
+	for _, v := range e.Has {
+		l.setUnstaged(now, t, v, e.Node, false)
+	}
+	l.touchSpoken(t, rec, was, spoke != rec.Speaks())
+}
+
+// touchSpoken names the volumes that a new word of a node is about: all that are there
+// where the node begins or ceases to speak.
+func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
+	for _, v := range n.At() {
+		if p := l.facts.volumes.get(v).NodeVolume(n.Name); all || was.has(v) != n.Word.has(v) || p.Proof.Look != 0 {
+			t.volume(v)
+		}
+	}
+}
+
+func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
+	old := l.facts.nodes.get(e.Node)
+	if old == nil || old.Word == nil {
+		return
+	}
+	rec := l.node(e.Node)
+	rec.Word, rec.AskedAt = nil, time.Time{}
+	t.Volumes = append(t.Volumes, rec.At()...)
+	l.sweepNode(rec)
+}
+
+// setUnstaged notes whether the node has said that it had a volume and has it no more.
+func (l *Ledger) setUnstaged(now time.Time, t *Touched, v VolumeID, n NodeName, is bool) {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Unstaged != is {
+		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = is })
+	}
+}
+
+func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
+	if p == nil || !l.provable(p, e.UID, e.Version) || p.Proof.Stage == ProofNone {
+		return
+	}
+	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Look = int32(e.Look) })
+}

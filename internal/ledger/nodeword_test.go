@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// spoken is a ledger with a volume attached at a node of boot "b", and what moorage-node
+// says there.
+func spoken(v VolumeID, events ...Event) *Ledger {
+	l := New()
+	now := time.Unix(1000, 0)
+	n := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
+	for _, e := range append([]Event{proofAttachment(v, "n", "a", "1"), n}, events...) {
+		l.Apply(now, e)
+	}
+	return l
+}
+
+func wordOf(version string, look, looked int64, has ...VolumeID) NodeWord {
+	return NodeWord{Node: "n", UID: "w", Version: version, NodeUID: "u", BootID: "b", Look: look, Looked: looked, Has: has, Whole: true}
+}
+
+// A node speaks of the Node and the boot that there are, as far as it has seen all; that it
+// has a volume is so also where it has not, and after the Node was made again.
+func TestNodeSpeaks(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	for name, test := range map[string]struct {
+		change      func(*NodeWord)
+		speaks, has bool
+	}{
+		"all":              {func(*NodeWord) {}, true, true},
+		"nothing is there": {func(w *NodeWord) { w.Has = nil }, true, false},
+		"another boot":     {func(w *NodeWord) { w.BootID = "c" }, false, false},
+		"another Node":     {func(w *NodeWord) { w.NodeUID = "x" }, false, true},
+		"not whole":        {func(w *NodeWord) { w.Whole = false }, false, true},
+	} {
+		word := wordOf("1", 0, 0, v)
+		test.change(&word)
+		n := spoken(v, word).Snapshot().Node("n")
+		if n.Speaks() != test.speaks || n.SaysHas(v) != test.has {
+			t.Errorf("%s: it speaks: %t, it has the volume: %t", name, n.Speaks(), n.SaysHas(v))
+		}
+	}
+	if n := spoken(v).Snapshot().Node("n"); n.Speaks() || n.SaysHas(v) || n.Looked(1) {
+		t.Error("nobody has spoken")
+	}
+	l := spoken(v, wordOf("1", 0, 0, v), NodeGone{"n"})
+	if l.Snapshot().Node("n").Speaks() {
+		t.Error("it speaks of a Node that is gone")
+	}
+	l.Apply(time.Unix(1000, 0), NodeWordGone{"n"})
+	if n := l.Snapshot().Node("n"); n.SaysHas(v) {
+		t.Error("what it said is gone, and counts")
+	}
+}
+
+// An older word does not take the place of a newer one; that of another object does.
+func TestOlderWord(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	if spoken(v, wordOf("5", 0, 0), wordOf("4", 0, 0, v)).Snapshot().Node("n").SaysHas(v) {
+		t.Error("an older word counts")
+	}
+	other := wordOf("4", 0, 0, v)
+	other.UID = "x"
+	if !spoken(v, wordOf("5", 0, 0), other).Snapshot().Node("n").SaysHas(v) {
+		t.Error("the word of another object does not count")
+	}
+}
+
+// What a node has said to have had, and has no more, it has unstaged: until it has it again,
+// somebody comes, or the attachment changes.
+func TestUnstaged(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	pod := Pod{UID: "p", Version: "50", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
+	blind := wordOf("2", 0, 0)
+	blind.Whole = false
+	came, went := wordOf("1", 0, 0, v), wordOf("2", 0, 0)
+	for name, test := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"it came and went":             {[]Event{came, went}, true},
+		"it never came":                {[]Event{wordOf("1", 0, 0), went}, false},
+		"it is there":                  {[]Event{came}, false},
+		"it is there again":            {[]Event{came, went, wordOf("3", 0, 0, v)}, false},
+		"not all could be seen":        {[]Event{came, blind}, false},
+		"a pod comes":                  {[]Event{came, went, pod}, false},
+		"the attachment is made again": {[]Event{came, went, proofAttachment(v, "n", "b", "9")}, false},
+	} {
+		if p := spoken(v, test.events...).Snapshot().Volume(v).NodeVolume("n"); p.Proof.Unstaged != test.want {
+			t.Errorf("%s: unstaged: %t", name, p.Proof.Unstaged)
+		}
+	}
+}
+
+// That a node was asked is noted of the attachment as it was when volumesAttached ceased to
+// name it, and is void with that proof.
+func TestLookAsked(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	unreported := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"}
+	asked := LookAsked{Volume: v, Node: "n", UID: proofUID("a"), Version: "1", Look: 7}
+	of := func(change func(*LookAsked)) LookAsked {
+		e := asked
+		change(&e)
+		return e
+	}
+	for name, test := range map[string]struct {
+		events []Event
+		want   int32
+	}{
+		"asked":                      {[]Event{unreported, asked}, 7},
+		"before it was unreported":   {[]Event{asked}, 0},
+		"of another version":         {[]Event{unreported, of(func(e *LookAsked) { e.Version = "9" })}, 0},
+		"of another attachment":      {[]Event{unreported, of(func(e *LookAsked) { e.UID = "9" })}, 0},
+		"of a volume that is not at": {[]Event{unreported, of(func(e *LookAsked) { e.Node = "m" })}, 0},
+		"the attachment moves":       {[]Event{unreported, asked, proofAttachment(v, "n", "a", "9")}, 0},
+	} {
+		if p := spoken(v, test.events...).Snapshot().Volume(v).NodeVolume("n"); p.Proof.Look != test.want {
+			t.Errorf("%s: asked with %d", name, p.Proof.Look)
+		}
+	}
+	n := spoken(v, wordOf("1", 7, 6)).Snapshot().Node("n")
+	if n.Looked(7) || !n.Looked(6) || n.Looked(0) {
+		t.Error("it has looked since it was asked with 6, and not since 7")
+	}
+}
+
+// A node owes an answer since it was seen not to have given it; with each answer anew.
+func TestOwesAnAnswer(t *testing.T) {
+	l := New()
+	at := func(seconds int64, e Event) time.Time {
+		l.Apply(time.Unix(1000+seconds, 0), e)
+		return l.Snapshot().Node("n").AskedAt
+	}
+	for i, step := range []struct {
+		word NodeWord
+		want int64 // seconds; negative: it owes none
+	}{
+		{wordOf("1", 0, 0), -1},
+		{wordOf("2", 1, 0), 1},
+		{wordOf("3", 2, 0), 1}, // the first is not answered yet
+		{wordOf("4", 2, 1), 3},
+		{wordOf("5", 2, 2), -1},
+		{wordOf("6", 3, 2), 5},
+	} {
+		want := time.Time{}
+		if step.want >= 0 {
+			want = time.Unix(1000+step.want, 0)
+		}
+		if got := at(int64(i), step.word); !got.Equal(want) {
+			t.Errorf("after %+v it owes an answer since %v", step.word, got)
+		}
+	}
+	if !at(9, NodeGone{"n"}).Equal(time.Unix(1005, 0)) {
+		t.Error("the end of the Node is an answer")
+	}
+}
+
+// A word has those volumes looked at that it is about, and all where the node begins to
+// speak; it knows of no volume by itself.
+func TestWordTouches(t *testing.T) {
+	v, other := VolumeID{"d", "h"}, VolumeID{"d", "other"}
+	l := spoken(v, proofAttachment(other, "n", "o", "1"))
+	touched := func(e Event) []VolumeID { return l.Apply(time.Unix(1000, 0), e).Volumes }
+	if got := touched(wordOf("1", 0, 0, v)); len(got) != 2 {
+		t.Errorf("it begins to speak, and has %v looked at", got)
+	}
+	if got := touched(wordOf("2", 0, 0)); !slices.Equal(got, []VolumeID{v}) {
+		t.Errorf("one goes, and it has %v looked at", got)
+	}
+	l.Apply(time.Unix(1000, 0), Unreported{Volume: other, Node: "n", UID: proofUID("o"), Version: "1"})
+	l.Apply(time.Unix(1000, 0), LookAsked{Volume: other, Node: "n", UID: proofUID("o"), Version: "1", Look: 1})
+	if got := touched(wordOf("3", 1, 1)); !slices.Equal(got, []VolumeID{other}) {
+		t.Errorf("it answers, and has %v looked at", got)
+	}
+	if got := touched(wordOf("4", 1, 1, VolumeID{"d", "unknown"})); !slices.Equal(got, []VolumeID{other}) {
+		t.Errorf("it has what nobody knows, and has %v looked at", got)
+	}
+	if got := touched(NodeWordGone{"n"}); len(got) != 2 {
+		t.Errorf("it speaks no more, and has %v looked at", got)
+	}
+}
