@@ -200,7 +200,7 @@ func TestHolderNodeOfADoubt(t *testing.T) {
 		"the boot was another": {"a", "w", "b"},
 	} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{NodeUID: "old", BootID: test.boot}, alive, booted, madeAt("well"))
-		if uid, boot := p.holderNode(*p.volume.Hold, "well", p.at("well")); uid != test.want || boot != test.wantsBoot {
+		if uid, boot, _ := p.holderNode(*p.volume.Hold, "well", p.at("well")); uid != test.want || boot != test.wantsBoot {
 			t.Errorf("%s: %q %q", name, uid, boot)
 		}
 	}

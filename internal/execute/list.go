@@ -47,7 +47,7 @@ func (e *Executor) list(ctx context.Context, r flow.Request) (flow.Answer, error
 		})
 	case flow.Pods:
 		return e.share(ctx, &e.scans, r, func(ctx context.Context, _ ledger.NodeName, batch []*shared) {
-			answerAll(ctx, e, batch, e.unboundPage, ofNoVolume(podFact))
+			answerAll(ctx, e, batch, e.unboundPage, podOf)
 		})
 	default:
 		err := fmt.Errorf("%w: nobody knows how to list %s", errNotSent, r.Kind)
@@ -141,6 +141,9 @@ func (e *Executor) ticketsPage(ctx context.Context, options metav1.ListOptions) 
 	}
 	return list.Items, list.Continue, nil
 }
+
+// podOf is for pods, which are of no one volume.
+func podOf(p *corev1.Pod) (ledger.Event, ledger.VolumeID) { return podFact(p), ledger.VolumeID{} }
 
 // unboundPage reads pods without a node: of those that have one, a take-over wants nothing.
 func (e *Executor) unboundPage(ctx context.Context, options metav1.ListOptions) ([]corev1.Pod, string, error) {
