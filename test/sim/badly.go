@@ -163,6 +163,9 @@ func (f *faults) healBadness() {
 	for _, name := range f.vanished {
 		f.restore(name)
 	}
+	if f.s.agents != nil {
+		f.s.agents.begin()
+	}
 	for _, k := range f.s.kubelets {
 		k.machine.Stuck = nil // by a person
 		k.process().Broken = false

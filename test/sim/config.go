@@ -127,6 +127,9 @@ func ConfigFor(seed uint64) Config {
 		c.worsen(often)
 	}
 	c.Binds = seed%8 == 5 || seed%16 == 11
+	if seed%16 == 15 && !c.Cooperative {
+		c.Forgetful, c.Spoken = true, true
+	}
 	return c
 }
 
@@ -143,7 +146,7 @@ func (c *Config) extend(often func() bool) {
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
-	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration}
+	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken}
 	if s.config.AfterUnreachable > 0 {
 		policy.AfterUnreachable = &s.config.AfterUnreachable
 	}

@@ -39,7 +39,7 @@ func (s *Sim) leader() *controller {
 // fresh is a ledger that has just listed everything.
 func (s *Sim) fresh() ledger.Snapshot {
 	l := ledger.New()
-	for _, k := range world.AllKinds() {
+	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		for _, e := range s.w.List(k) {
 			l.Apply(s.Now(), e)
 		}

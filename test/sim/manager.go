@@ -23,7 +23,7 @@ type manager struct {
 	caller
 	s       *Sim
 	begun   bool
-	logs    [world.Kinds]int // how much of each log has been seen; -1: not listed
+	logs    [world.Kinds + 1]int // how much of each log has been seen; -1: not listed
 	pods    map[string]ledger.Pod
 	nodes   map[ledger.NodeName]ledger.NodeState
 	vas     map[string]ledger.Attachment

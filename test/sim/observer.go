@@ -22,10 +22,10 @@ type observer struct {
 	caller  *caller
 	ledger  *ledger.Ledger
 	kinds   []world.Kind
-	at      [world.Kinds]int // how much of the kind's log has been delivered; -1 before the list
-	handled [world.Kinds]int64
-	store   [world.Kinds]map[string]ledger.Event // as the watch has shown
-	ahead   [world.Kinds]map[string]ledger.Event // as answers have shown before
+	at      [world.Kinds + 1]int // how much of the kind's log has been delivered; -1 before the list
+	handled [world.Kinds + 1]int64
+	store   [world.Kinds + 1]map[string]ledger.Event // as the watch has shown
+	ahead   [world.Kinds + 1]map[string]ledger.Event // as answers have shown before
 	ghosts  *queue[ledger.TicketID]
 	touched func(ledger.Touched)
 	changes int         // how often the ledger has changed
@@ -36,6 +36,9 @@ func newObserver(s *Sim, c *caller, touched func(ledger.Touched)) *observer {
 	o := &observer{
 		s: s, caller: c, ledger: ledger.New(), kinds: world.AllKinds(), touched: touched,
 		ghosts: newQueue(s.Now, ledger.TicketID.String),
+	}
+	if s.config.Spoken {
+		o.kinds = append(o.kinds, world.NodeWords)
 	}
 	for _, k := range o.kinds {
 		o.at[k], o.store[k], o.ahead[k] = -1, map[string]ledger.Event{}, map[string]ledger.Event{}
@@ -64,8 +67,8 @@ func (o *observer) synced() bool {
 }
 
 // firstOf names the first event of a kind that was not delivered, in actions.
-var firstOf = func() (names [world.Kinds]string) {
-	for _, k := range world.AllKinds() {
+var firstOf = func() (names [world.Kinds + 1]string) {
+	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		names[k] = k.String() + " 1"
 	}
 	return names

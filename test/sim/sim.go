@@ -29,7 +29,7 @@ type Sim struct {
 	config Config
 	rng    *rand.Rand
 	w      *world.World
-	logs   [world.Kinds][]world.Change
+	logs   [world.Kinds + 1][]world.Change
 	faulty bool // faults and users may act
 
 	net         *network
@@ -43,6 +43,7 @@ type Sim struct {
 	users       *users
 	faults      *faults
 	manager     *manager // nil in Standalone mode
+	agents      *agents  // nil where moorage-node does not run
 
 	scheduler map[string]string // who places a pod, by UID
 	asked     []*bindRequest    // of schedulers, to whoever leads
@@ -75,6 +76,10 @@ func New(config Config) *Sim {
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
 	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s}
 	s.furnish()
+	if config.Spoken {
+		s.agents = &agents{s: s}
+		s.agents.begin()
+	}
 	s.all = s.processes()
 	s.kept = make([]kept, len(s.all))
 	s.collect()
@@ -105,6 +110,9 @@ func (s *Sim) processes() []process {
 	if s.manager != nil {
 		list = append(list, s.manager)
 	}
+	if s.agents != nil {
+		list = append(list, s.agents)
+	}
 	for _, c := range s.controllers {
 		list = append(list, c)
 	}
@@ -132,6 +140,9 @@ func (s *Sim) named(who string) process {
 		return s.users
 	case "fault":
 		return s.faults
+	}
+	if s.agents != nil && who == "agents" {
+		return s.agents
 	}
 	if s.manager != nil && who == s.manager.name {
 		return s.manager

@@ -12,6 +12,8 @@ func Bad() []World {
 		{"not ready, two leaders", bad(func(c *Config) { c.Broken, c.Leaders = 1, 2 })},
 		{"not ready, a restart", bad(func(c *Config) { c.Broken, c.Restarts = 1, 1 })},
 		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
+		{"a forgotten mount, the node's word required, two leaders", spoken(func(c *Config) { c.Leaders = 2 })},
+		{"a forgotten mount, the node's word", spoken(func(c *Config) { c.RequireWord = false })},
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
@@ -47,6 +49,15 @@ func bad(change func(*Config)) Config {
 	c.Leaders = 1
 	change(&c)
 	return c
+}
+
+// spoken is a handover in which a kubelet is killed between NodeUnpublish and NodeUnstage,
+// with moorage-node on each machine, whose word is required.
+func spoken(change func(*Config)) Config {
+	return bad(func(c *Config) {
+		c.Restarts, c.Forgetful, c.Agents, c.RequireWord = 1, true, true, true
+		change(c)
+	})
 }
 
 // silence is a kubelet that ends for a while, whose volume is taken by time alone.

@@ -173,7 +173,7 @@ func (s *state) passing(n int) bool {
 // fresh is a ledger that has just listed everything.
 func (s *state) fresh() ledger.Snapshot {
 	l := ledger.New()
-	for _, k := range world.AllKinds() {
+	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		for _, e := range s.w.List(k) {
 			l.Apply(s.w.Now, e)
 		}

@@ -67,6 +67,11 @@ type Config struct {
 	// Forgetful kubelets don't find again what is staged and has no pod: no rule can
 	// be kept then.
 	Forgetful bool
+	// Agents has a moorage-node run on each machine, RequireWord a policy that requires its
+	// word, and Mute is how many of them may end. What a kubelet has forgotten is unmounted
+	// by hand then, sooner or later.
+	Agents, RequireWord bool
+	Mute                int
 	// Strict names what the judge lists and calls no fault, which is one here: see
 	// Judge.ByTime, Judge.Overtaken and Judge.Forgotten.
 	Strict Listed
@@ -166,6 +171,8 @@ func Small() []World {
 		{"binds without tickets", binds}, {"binds without tickets, a lost answer", lost},
 		{"handover", Handover()}, {"handover, a restart", restart}, {"slots", Slots()}, {"newcomers", Newcomers()}, {"handover, a dead node", dead},
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
+		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
+		{"handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 })},
 	}
 }
 
@@ -249,6 +256,9 @@ func begin(c Config) *state {
 	if c.Impatient {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, AfterUnreachable: new(time.Duration), UnpublishFences: c.Unpublishes})
 	}
+	if c.RequireWord {
+		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true})
+	}
 	w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	for i, access := range c.Access {
 		key := ledger.ClaimKey{Namespace: namespace, Name: fmt.Sprintf("c%d", i+1)}
@@ -280,6 +290,10 @@ func begin(c Config) *state {
 		if n := c.Placed[i]; n > 0 {
 			s.run(i, n)
 		}
+	}
+	for n := 1; n <= nodes && c.Agents; n++ {
+		s.machine(n).Agent.Runs = true
+		s.w.Speak(s.machine(n))
 	}
 	s.look()
 	s.lead()

@@ -41,6 +41,8 @@ const (
 	theNode       object = 0x30
 	theHold       object = 0x40
 	theLease      object = 0x50
+	theWord       object = 0x60
+	theLook       object = 0x70
 	theAttachment object = 0x80
 	uidOf         object = 0x1000
 )

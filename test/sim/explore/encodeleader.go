@@ -111,6 +111,8 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.Reporting, n.ReadySince == 0)
 	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero(), n.RenewedAt.IsZero(), n.LeaseRead.IsZero())
 	e.lease(n.Name, n.Renewed)
+	e.word(n.Word)
+	e.bool(n.AskedAt.IsZero())
 	for i := range s.config.Access {
 		t := n.Trace(volume(i + 1))
 		e.bool(t.Doubted, t.Listed, t.LeftReported, t.Rebooted)
@@ -160,7 +162,8 @@ func (e *encoder) volume(s *state, snapshot ledger.Snapshot, v *ledger.Volume) {
 		_, idle := snapshot.Idle(p)
 		e.text(string(p.Node))
 		e.bool(p.Reported, p.InUse, p.Lapsed, p.SawLeave, p.Sent, p.Left, p.Held, idle)
-		e.bool(p.Proof.Forced)
+		e.bool(p.Proof.Forced, p.Proof.Unstaged)
+		e.look(p.Node, int64(p.Proof.Look))
 		e.byte(byte(p.Proof.Stage), byte(len(p.Users)))
 		e.users(p.Users)
 		a := p.Own()
@@ -254,6 +257,10 @@ func (e *encoder) step(s arbiter.Step) {
 	if s.Rule != "" {
 		e.version(nodeObject(s.Node), s.NodeVersion)
 	}
+	if s.Do == arbiter.AskNode {
+		e.version(theWord+object(nodeIndex(s.Node)), s.Word.Version)
+		e.look(s.Node, max(s.Word.Look, s.Word.Looked))
+	}
 	if s.Do == arbiter.WriteHold {
 		e.version(holdObject(s.Volume), s.Expect)
 		hold := s.Hold
@@ -289,6 +296,10 @@ func (e *encoder) request(r world.Request) {
 			h.Hold.Version = ""
 			e.hold(r.Volume, h.Hold)
 		}
+	case world.AskNode:
+		e.text(string(r.Node))
+		e.version(theWord+object(nodeIndex(r.Node)), r.Version)
+		e.look(r.Node, r.Look)
 	case world.CreateAttachment:
 		a, _ := r.Fact.(ledger.Attachment)
 		e.transitions(volumeAt(e.named(a.Name)), a.Transitions)

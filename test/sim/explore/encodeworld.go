@@ -27,6 +27,9 @@ func (e *encoder) api(s *state) {
 	for n := 1; n <= nodes; n++ {
 		now, _ := s.w.Node(node(n))
 		e.node(now)
+		if word, spoken := s.w.Word(node(n)); spoken {
+			e.word(&word)
+		}
 		for i := range s.config.Access {
 			a, exists := s.w.Attachment(attachmentName(i+1, n))
 			e.bool(exists)
@@ -137,6 +140,24 @@ func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
 	}
 }
 
+// word writes what a moorage-node says, or has found; nil: nothing.
+func (e *encoder) word(w *ledger.NodeWord) {
+	e.bool(w != nil)
+	if w == nil {
+		return
+	}
+	e.version(theWord+object(nodeIndex(w.Node)), w.Version)
+	e.uid(nodeObject(w.Node), w.NodeUID)
+	e.byte(w.BootID[len(w.BootID)-1], volumeSet(w.Has))
+	e.look(w.Node, w.Look)
+	e.look(w.Node, w.Looked)
+}
+
+// look leaves room for the rank of a number that a node was asked with; 0: with none.
+func (e *encoder) look(n ledger.NodeName, number int64) {
+	e.ref(theLook+object(nodeIndex(n)), uint64(number))
+}
+
 // force writes how far a forced detach has come.
 func (e *encoder) force(f ledger.Force) {
 	e.text(f.Rule)
@@ -175,6 +196,8 @@ func (e *encoder) truth(s *state) {
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
 		e.byte(byte(m.Boots))
+		e.bool(m.Agent.Runs)
+		e.word(m.Agent.Found)
 		if e.bool(m.Powered); m.Powered {
 			e.kubelet(s, m)
 		}

@@ -74,6 +74,9 @@ func (s *state) late(r *world.Request) bool {
 	case world.DecideTicket, world.DropTicket:
 		t, exists := s.w.Ticket(world.TicketKey(r.Key))
 		return !exists || t.UID != r.UID || t.Version != r.Version
+	case world.AskNode:
+		word, _ := s.w.Word(r.Node)
+		return word.Version != r.Version
 	case world.RemovePod:
 		_, exists := s.w.Pod(r.UID)
 		return !exists

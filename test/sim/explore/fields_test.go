@@ -191,7 +191,7 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
+		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader": {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":  {"volumes nodes tickets", nil},
 		"explore.wire":   {"request ops", nil},
@@ -204,7 +204,8 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process Renewed", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
+		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process Renewed Agent", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
+		"world.Agent":   {"Runs Found", nil},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -225,7 +226,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since Grants", map[string]string{"Interruptions": never,
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since Grants Look", map[string]string{"Interruptions": never,
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -239,13 +240,13 @@ func flowFields() map[string]fields {
 			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "Binds": same,
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted", map[string]string{"Until": cooperative}},
-		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly", map[string]string{"Who": people, "Until": cooperative, "Interruptions": never}},
+		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly Look", map[string]string{"Who": people, "Until": cooperative, "Interruptions": never}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect", map[string]string{"Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word", map[string]string{"Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
@@ -284,6 +285,7 @@ func objectFields() map[string]fields {
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
 			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
 		}},
+		"ledger.NodeWord": {"Version NodeUID BootID Look Looked Has", map[string]string{"Node": position, "UID": "nobody deletes what a node has said", "Whole": "they see all there is"}},
 		"ledger.TicketID": {"Name", map[string]string{"Namespace": same}},
 		"ledger.VolumeID": {"Handle", map[string]string{"Driver": same}},
 	}
@@ -305,7 +307,7 @@ func ledgerFields() map[string]fields {
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
 		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
-		"ledger.Proof":      {"Stage Forced", nil},
+		"ledger.Proof":      {"Stage Forced Unstaged Look", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
 			"gen": internal, "own": "it follows from the name", "inline": never,
 			"byName": "of a PersistentVolume that was never seen, and never comes back",
@@ -316,7 +318,7 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted", map[string]string{
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt", map[string]string{
 			"machine": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},

@@ -15,7 +15,7 @@ import (
 
 // watched are the kinds whose objects change.
 func watched() []world.Kind {
-	return []world.Kind{world.Claims, world.PersistentVolumes, world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds}
+	return []world.Kind{world.Claims, world.PersistentVolumes, world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds, world.NodeWords}
 }
 
 // lead begins a term: everything is listed, and every ticket that is not
@@ -24,7 +24,7 @@ func (s *state) lead() {
 	s.led++
 	l := &leader{ledger: ledger.New(), tickets: map[ledger.TicketID]string{}, memory: &flow.Memory{Epoch: int64(s.led), Binds: s.config.Binds}}
 	s.leader = l
-	for _, k := range world.AllKinds() {
+	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		for _, e := range s.w.List(k) {
 			l.see(s.w, e)
 		}
@@ -119,6 +119,12 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 		for i := range l.nodes {
 			if l.nodes[i].Name != "" {
 				add(l.nodes[i])
+			}
+		}
+	case world.NodeWords:
+		for n := range s.Nodes() {
+			if n.Word != nil {
+				add(*n.Word)
 			}
 		}
 	case world.Attachments:

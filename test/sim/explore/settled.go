@@ -45,7 +45,7 @@ func (s *state) unsettled() string {
 	for _, v := range (arbiter.Arbiter{}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
 		return "left undone: " + v.String()
 	}
-	if s.config.Vanished == 0 { // what began after a claim was lost does not know whose it was
+	if s.config.Vanished == 0 && !s.unheard() { // what began after a claim was lost does not know whose it was
 		for _, v := range (arbiter.Arbiter{}).AuditAtRest(s.fresh(), s.w.Now) {
 			// A new leader would not know of the doubt, nor that the attachment went lately.
 			if !s.doubted(v.Volume, v.Node) && !s.unexplained(v.Volume) {
@@ -96,7 +96,7 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
 		v := volume(claim)
-		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.stuckAt(v) && !s.doubted(v, "") && s.complete(p) {
+		if !slices.Contains(m.Mounts[v], p.UID) && m.Powered && !s.elsewhere(claim, p) && !s.stuckAt(v) && !s.doubted(v, "") && !s.unheard() && s.complete(p) {
 			return p.UID + " waits for " + v.Handle + ", and nobody is in its way"
 		}
 	}
@@ -128,7 +128,7 @@ func (s *state) complete(p ledger.Pod) bool {
 func (s *state) leaks() string {
 	for n := 1; n <= nodes; n++ {
 		for i := range s.config.Access {
-			if _, exists := s.w.Attachment(attachmentName(i+1, n)); exists && !s.usedAt(i+1, node(n)) && !s.stuckAt(volume(i+1)) && !s.doubted(volume(i+1), node(n)) {
+			if _, exists := s.w.Attachment(attachmentName(i+1, n)); exists && !s.usedAt(i+1, node(n)) && !s.stuckAt(volume(i+1)) && !s.doubted(volume(i+1), node(n)) && !s.unheard() {
 				return "the VolumeAttachment of " + volume(i+1).Handle + " at " + string(node(n)) + " is left over"
 			}
 		}

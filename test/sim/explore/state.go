@@ -22,6 +22,7 @@ type state struct {
 	// What has failed so far.
 	restarts, lost, failed, dead               int
 	stuck, silences, unready, remade, vanished int
+	muted                                      int
 	renewals                                   int
 	leased                                     int // how often any Lease has changed
 }
@@ -48,7 +49,7 @@ type leader struct {
 	code  *encoder
 	fault string
 	// upTo is how far each watch has been shown to know all there is.
-	upTo [world.Kinds]int64
+	upTo [world.Kinds + 1]int64
 }
 
 // queue is what is to be looked at: volumes, nodes with tickets, and tickets,
@@ -109,6 +110,7 @@ func (s *state) moves() []move {
 	list = s.attacherMoves(list)
 	list = s.schedulerMoves(list)
 	list = s.volumeMoves(list)
+	list = s.agentMoves(list)
 	list = s.successionMoves(list)
 	return s.failureMoves(list)
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// agentMoves are what the moorage-nodes of machines do, whose answers may be as old as the
+// API server lets them be; and a person who unmounts what a kubelet has forgotten.
+func (s *state) agentMoves(list []move) []move {
+	if !s.config.Agents {
+		return list
+	}
+	for n := 1; n <= nodes; n++ {
+		m, name := s.machine(n), string(node(n))
+		if s.w.CanLook(m) {
+			list = append(list, move{name + "'s moorage-node looks", true, func(s *state) { s.w.Look(s.machine(n)) }})
+		}
+		if m.Agent.Found != nil {
+			list = append(list, move{name + "'s moorage-node writes", true, func(s *state) { s.w.Write(s.machine(n)) }})
+		}
+		if m.Agent.Runs && s.muted < s.config.Mute {
+			list = append(list, move{name + "'s moorage-node ends", false, func(s *state) {
+				s.muted++
+				s.machine(n).StopAgent()
+			}})
+		}
+		for _, v := range m.Staged {
+			if s.forgotten(n, v) {
+				list = append(list, move{v.Handle + " is unmounted by hand at " + name, true, func(s *state) { s.machine(n).Unstage(v) }})
+			}
+		}
+	}
+	return list
+}
+
+// forgotten says whether a volume is staged at a machine whose kubelet does not know, and
+// that it is not to use.
+func (s *state) forgotten(n int, v ledger.VolumeID) bool {
+	k := s.kubelet(n)
+	return k.Works() && k.Synced && len(k.Machine().Mounts[v]) == 0 && !slices.Contains(k.Attached, v) && !slices.Contains(k.Desired(), v)
+}
+
+// unheard says whether a moorage-node has ended whose word is required: what was at its
+// node stays there.
+func (s *state) unheard() bool { return s.muted > 0 && s.config.RequireWord }
