@@ -57,7 +57,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage})
+	observer, err = observe.New(observe.Config{Kube: clients.Read, Moorage: clients.ReadMoorage, Kinds: config.kinds(ctx, clients.ReadMoorage)})
 	if err != nil {
 		return err
 	}

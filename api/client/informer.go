@@ -34,6 +34,12 @@ func NewAttachPolicyInformer(c Interface) cache.SharedIndexInformer {
 	return newInformer(c.AttachPolicies(), &v1alpha1.AttachPolicy{}, cache.Indexers{})
 }
 
+// NewAllNodeVolumesInformer returns an informer on what all nodes have; see
+// NewVolumeTicketInformer.
+func NewAllNodeVolumesInformer(c Interface) cache.SharedIndexInformer {
+	return newInformer(c.NodeVolumes(), &v1alpha1.NodeVolumes{}, cache.Indexers{})
+}
+
 // NewNodeVolumesInformer returns an informer on what one node has, the node's own; see
 // NewVolumeTicketInformer.
 func NewNodeVolumesInformer(c Interface, node string) cache.SharedIndexInformer {

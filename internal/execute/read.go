@@ -52,6 +52,10 @@ func (e *Executor) get(ctx context.Context, r flow.Request) (flow.Answer, error)
 		answer, err = ask(ctx, e, r, ticketFact, func(ctx context.Context) (*v1alpha1.VolumeTicket, error) {
 			return e.config.Moorage.VolumeTickets(namespace).Get(ctx, name, metav1.GetOptions{})
 		})
+	case flow.NodeWords:
+		answer, err = ask(ctx, e, r, wordFact, func(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
+			return e.config.Moorage.NodeVolumes().Get(ctx, r.Key, metav1.GetOptions{})
+		})
 	case flow.Pods:
 		return e.getPod(ctx, r, namespace, name)
 	default:
@@ -93,5 +97,7 @@ func volumeFact(pv *corev1.PersistentVolume) ledger.Event {
 }
 
 func holdFact(h *v1alpha1.VolumeHold) ledger.Event { return translate.Hold(h) }
+
+func wordFact(n *v1alpha1.NodeVolumes) ledger.Event { return translate.NodeWord(n) }
 
 func ticketFact(t *v1alpha1.VolumeTicket) ledger.Event { return translate.Ticket(t) }

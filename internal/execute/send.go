@@ -48,6 +48,8 @@ func (e *Executor) send(ctx context.Context, r running, request flow.Request) (f
 		return e.annotate(ctx, request, v1alpha1.AnnotationWanted, request.Who)
 	case flow.DropHold, flow.DropAttachment, flow.RemovePod, flow.DropTicket:
 		return e.drop(ctx, request)
+	case flow.AskNode:
+		return e.askNode(ctx, request)
 	case flow.DecideTicket:
 		return e.decideTicket(ctx, request, r.status)
 	case flow.BindPod:

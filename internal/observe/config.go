@@ -30,9 +30,12 @@ const (
 	Attachments       Kind = "volumeattachments"
 	Holds             Kind = "volumeholds"
 	Policies          Kind = "attachpolicies"
+	// NodeWords are what moorage-node says: only the controller acts by it, and only where
+	// the API server serves it.
+	NodeWords Kind = "nodevolumes"
 )
 
-// AllKinds lists every kind: what the controller and the scheduler need.
+// AllKinds lists every kind that the controller and the scheduler both need.
 func AllKinds() []Kind {
 	return []Kind{Tickets, Pods, Claims, PersistentVolumes, StorageClasses, Drivers, Nodes, NodeDrivers, Attachments, Holds, Policies}
 }
@@ -63,7 +66,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("Moorage, the client for the kinds of moorage.dev, is missing"))
 	}
 	for _, k := range c.Kinds {
-		if !slices.Contains(AllKinds(), k) {
+		if k != NodeWords && !slices.Contains(AllKinds(), k) {
 			errs = append(errs, fmt.Errorf("kind %q is not known: choose from %v", k, AllKinds()))
 		}
 	}

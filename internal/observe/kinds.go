@@ -18,7 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-func moorageKind(k Kind) bool { return k == Tickets || k == Holds || k == Policies }
+func moorageKind(k Kind) bool { return k == Tickets || k == Holds || k == Policies || k == NodeWords }
 
 // kindOf says of what kind an object is.
 func kindOf(object runtime.Object) (Kind, bool) {
@@ -29,6 +29,8 @@ func kindOf(object runtime.Object) (Kind, bool) {
 		return Holds, true
 	case *v1alpha1.AttachPolicy:
 		return Policies, true
+	case *v1alpha1.NodeVolumes:
+		return NodeWords, true
 	case *corev1.Pod:
 		return Pods, true
 	case *corev1.PersistentVolumeClaim:
@@ -84,6 +86,8 @@ func informerOf(k Kind, f informers.SharedInformerFactory, c client.Interface) c
 		return client.NewVolumeHoldInformer(c)
 	case Policies:
 		return client.NewAttachPolicyInformer(c)
+	case NodeWords:
+		return client.NewAllNodeVolumesInformer(c)
 	case Pods:
 		return f.Core().V1().Pods().Informer()
 	case Claims:
@@ -113,6 +117,8 @@ func (o *Observer) event(object runtime.Object) (ledger.Event, error) {
 		return translate.Hold(object), nil
 	case *v1alpha1.AttachPolicy:
 		return translate.Policy(object), nil
+	case *v1alpha1.NodeVolumes:
+		return translate.NodeWord(object), nil
 	case *corev1.Pod:
 		return translate.Pod(object)
 	case *corev1.PersistentVolumeClaim:
@@ -155,6 +161,8 @@ func gone(k Kind, object runtime.Object, m metav1.Object) ledger.Event {
 		return ledger.AttachmentGone{Name: m.GetName()}
 	case Policies:
 		return ledger.PolicyGone{Name: m.GetName()}
+	case NodeWords:
+		return ledger.NodeWordGone{Node: ledger.NodeName(m.GetName())}
 	case Holds:
 		switch hold := object.(type) {
 		case *v1alpha1.VolumeHold:

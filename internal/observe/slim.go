@@ -3,6 +3,8 @@
 package observe
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,8 +34,22 @@ func (o *Observer) slim(object any) (any, error) {
 		object.ManagedFields, object.Labels = nil, nil
 	case *v1alpha1.VolumeTicket:
 		object.ManagedFields = nil
+	case *v1alpha1.NodeVolumes:
+		object.ManagedFields = nil
+		slimVolumesOf(object)
 	}
 	return object, nil
+}
+
+// slimVolumesOf leaves of what a node has which volumes these are, and whether they are
+// staged, mounted or published.
+func slimVolumesOf(n *v1alpha1.NodeVolumes) {
+	for i := range n.Status.Volumes {
+		v := &n.Status.Volumes[i]
+		v.Path, v.PersistentVolume, v.Unknown = "", "", ""
+		v.Published = slices.Clone(v.Published[:min(1, len(v.Published))])
+		share(&v.Driver)
+	}
 }
 
 func slimPod(p *corev1.Pod) {

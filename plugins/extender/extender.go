@@ -87,6 +87,7 @@ func newExtender(o options) *extender {
 		options: o, metrics: newMetrics(), podLocks: newPodLocks(),
 		judging: make(chan struct{}, judgingAtOnce), changed: make(chan struct{}, 1),
 	}
+	x.arbiter.HearsNoNodes = true
 	x.podToucher = newPodToucher(o.Kube, o.Now, o.WriteTimeout, func(uid types.UID) bool { return x.requeuer.Woken(uid) })
 	x.requeuer = requeuer.New(requeuer.Config{
 		Facts: o.Facts, Arbiter: x.arbiter, Now: o.Now, Wake: x.podToucher.enqueue, Gone: x.gone,

@@ -64,6 +64,7 @@ func NewWorld(o Objects, now time.Time) *World {
 		w.nodeLeases[o.Leases.Nodes[i].Name] = &w.Leases.Nodes[i]
 	}
 	l := ledger.New()
+	w.Arbiter.HearsNoNodes = true
 	w.Arbiter.Cooperative = strings.HasPrefix(w.Reporter().Manager, kubeControllerManager)
 	w.holdsKept = w.keepsHolds()
 	if w.forceOff() {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/flow"
+)
+
+// askNode asks a node's moorage-node for a fresh look.
+func (e *Executor) askNode(ctx context.Context, r flow.Request) (flow.Answer, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": r.UID, "resourceVersion": r.Version},
+		"spec":     map[string]any{"look": r.Look},
+	})
+	if err != nil {
+		err = fmt.Errorf("%w: encode the patch of NodeVolumes %s: %w", errNotSent, r.Key, err)
+		return answerOf(r, err), err
+	}
+	answer, err := ask(ctx, e, r, wordFact, func(ctx context.Context) (*v1alpha1.NodeVolumes, error) {
+		return e.config.Moorage.NodeVolumes().Patch(ctx, r.Key, types.MergePatchType, patch, metav1.PatchOptions{})
+	})
+	if err != nil {
+		err = fmt.Errorf("ask node %s to look what is mounted there: %w", r.Key, err)
+	}
+	return answer, err
+}
