@@ -44,7 +44,7 @@ func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 // and has not found the volume.
 func saidGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n := s.Node(p.Node)
-	return n.Looked(p.Proof.Look) && n.Speaks() && !n.SaysHas(v.ID) //mutant:old-look
+	return n.Looked(p.Proof.Look) && n.Speaks() && !n.SaysHas(v.ID)
 }
 
 // unsaid says whether the policy requires moorage-node's word, and there is nobody to give
