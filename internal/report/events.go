@@ -118,8 +118,12 @@ func (e *Events) ForcedDetach(node ledger.NodeName, v ledger.VolumeID, rule stri
 		return
 	}
 	e.log.Info("A volume is detached by force", "reason", eventForcedDetach, "volume", v.String(), "node", node, "rule", rule)
+	proves := "a time, which does not prove that the machine writes to it no more"
+	if arbiter.Proves(rule) {
+		proves = "proof that the machine writes to it no more"
+	}
 	e.warn(OfNode(node), eventForcedDetach,
-		fmt.Sprintf("volume %s was detached without the kubelet's report that it is unused, by rule %s", v, rule))
+		fmt.Sprintf("volume %s was detached without the kubelet's report that it is unused, by rule %s: %s", v, rule, proves))
 }
 
 // flexVolume is what is told of a FlexVolume where this controller does the whole job.

@@ -114,11 +114,13 @@ func TestEvents(t *testing.T) {
 	e.Refused(&ledger.Ticket{Type: ledger.TypePod, PodName: "db", Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot, Driver: "d", Used: 4, Limit: 4})
 	e.Refused(&ledger.Ticket{Type: ledger.TypeManual, Node: "n1"}, arbiter.Reason{Code: arbiter.NoFreeSlot}) // nobody's pod
 	e.ForcedDetach("n1", v, arbiter.OutOfService)
+	e.ForcedDetach("n1", v, arbiter.AfterPodGone)
 	for _, want := range [][]string{
 		{"VolumeWait", "NodeUnreachable", "out-of-service"},
 		{"FailedAttachVolume", "no such disk"},
 		{"TicketRefused", "node n1", "4 of 4"},
-		{"ForcedDetach", "OutOfService"},
+		{"ForcedDetach", "OutOfService: proof that"},
+		{"ForcedDetach", "AfterPodGone: a time, which does not prove"},
 	} {
 		got := <-recorder.Events
 		for _, part := range append(want, "Warning") {

@@ -142,23 +142,43 @@ func (e *Evidence) measured() Finding {
 }
 
 // checkTaints finds nodes that are back and still have the taint by which they were
-// put out of service: nothing removes it but a person.
+// put out of service: nothing removes it but a person. So it does with nodes that the cloud
+// calls off, and with those that may have volumes mounted since a forced detach.
 func checkTaints(e *Evidence) []Finding {
-	left := map[string]bool{}
+	left, off, mounted := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range e.World.Nodes {
-		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
-		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-		if tainted && ready {
+		}) {
+			continue
+		}
+		if tainted(n, corev1.TaintNodeOutOfService) {
 			left[n.Name] = true
 		}
+		if tainted(n, taintShutdown) {
+			off[n.Name] = true
+		}
+		if len(e.World.FencedAt(n)) > 0 {
+			mounted[n.Name] = true
+		}
 	}
-	if len(left) == 0 {
-		return []Finding{ok("no node that is ready has the taint %s", corev1.TaintNodeOutOfService)}
+	var list []Finding
+	if len(left) > 0 {
+		list = append(list, found(Warning, some(sortedKeys(left)), "When the machine is in order again: kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-",
+			"nodes that are ready and still have the taint %s, so that no pod goes there: %d", corev1.TaintNodeOutOfService, len(left)))
 	}
-	return []Finding{found(Warning, some(sortedKeys(left)), "When the machine is in order again: kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-",
-		"nodes that are ready and still have the taint %s, so that no pod goes there: %d", corev1.TaintNodeOutOfService, len(left))}
+	if len(off) > 0 {
+		list = append(list, found(Warning, some(sortedKeys(off)), "See that the cloud's node controller runs, which removes the taint from nodes that are ready.",
+			"nodes that are ready and have the taint %s, which says that their machines are off: %d", taintShutdown, len(off)))
+	}
+	if len(mounted) > 0 {
+		list = append(list, found(Warning, some(sortedKeys(mounted)), "Drain the node and reboot the machine: its mounts are of no use, and a volume that is attached there again can't leave before that.",
+			"nodes that are ready and may have volumes mounted that were taken from them while they were not: %d", len(mounted)))
+	}
+	if len(list) == 0 {
+		return []Finding{ok("no node that is ready has the taint %s, or mounts of before a forced detach", corev1.TaintNodeOutOfService)}
+	}
+	return list
 }
 
 // checkLimits finds drivers that state no limit where Moorage counts slots.

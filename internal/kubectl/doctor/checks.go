@@ -43,6 +43,7 @@ func checks() []check {
 		{name: "kubelets", find: checkKubelets},
 		{name: "taints", find: checkTaints, world: true},
 		{name: "attach-policies", find: checkAttachPolicies, world: true},
+		{name: "fencing", find: checkFencing, world: true},
 		{name: "limits", find: checkLimits, world: true},
 		{name: "attachers", find: checkAttachers, world: true},
 		{name: "attachments", find: checkAttachments, world: true},

@@ -373,6 +373,27 @@ func TestFindings(t *testing.T) {
 				o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 			})
 		}},
+		{"a node that the cloud calls off", "taints", Warning, "which says that their machines are off: 1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: taintShutdown}} })
+		}},
+		{"mounts of before", "taints", Warning, "may have volumes mounted that were taken from them", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				hold := stuck("pv-a", now())
+				hold.Status.Conditions, hold.Status.Fenced = nil, []v1alpha1.FencedNode{{Node: "worker-1", NodeUID: "n1", InUse: true}}
+				o.Holds = []*v1alpha1.VolumeHold{hold}
+			})
+		}},
+		{"nothing is said of what a detach does", "fencing", Info, "takes a dead node's access away: 1.", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}}, {ObjectMeta: metav1.ObjectMeta{Name: "files.example.com"}, Spec: storagev1.CSIDriverSpec{AttachRequired: new(false)}}}
+			})
+		}},
+		{"it is said", "fencing", OK, "does to a dead node's access: 1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}}}
+				o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com", UnpublishFences: new(true)}}}
+			})
+		}},
 		{"a policy without effect", "attach-policies", Warning, "AttachPolicy typo is not in effect", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Policies = append(o.Policies, policyWith(v1alpha1.PolicyInEffect, metav1.ConditionFalse, "DriverUnknown"))

@@ -42,6 +42,8 @@ type NodeView struct {
 	// not ready, their volumes go nowhere.
 	Held  int     `json:"podsWithVolumes,omitempty"`
 	Slots []Slots `json:"slots,omitempty"`
+	// Fenced are volumes that are taken from it without its kubelet's report, or were.
+	Fenced []Fenced `json:"fenced,omitempty"`
 	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
 	Kept   []Volume `json:"kept,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
@@ -63,7 +65,7 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 			out.Slots = append(out.Slots, s)
 		}
 	}
-	out.Kept = w.keptAt(n.Name)
+	out.Kept, out.Fenced = w.keptAt(n.Name), w.FencedAt(n)
 	out.Cause = w.nodeViewCause(n, &out)
 	out.Answer = answerNode(&out)
 	return out

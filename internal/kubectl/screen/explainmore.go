@@ -94,6 +94,9 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 		}
 		p.line(2, "volume", text)
 	}
+	for _, f := range x.Fenced {
+		p.line(2, "fenced", f.Words()+p.since(f.Since))
+	}
 	if !wide {
 		p.more("its slots; drain-plan " + x.Node + " says where its pods could go")
 	}

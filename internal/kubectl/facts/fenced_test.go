@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// What holds say of a node is told by rule, of that Node object only, with the earliest
+// time and with what the rule proves.
+func TestFencedAt(t *testing.T) {
+	at := func(minutes int) *metav1.Time {
+		return &metav1.Time{Time: noon().Add(time.Duration(minutes) * time.Minute)}
+	}
+	hold := func(fenced ...v1alpha1.FencedNode) *v1alpha1.VolumeHold {
+		return &v1alpha1.VolumeHold{Status: v1alpha1.VolumeHoldStatus{Fenced: fenced}}
+	}
+	w := NewWorld(Objects{Holds: []*v1alpha1.VolumeHold{
+		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", Rule: v1alpha1.ForceDetachNodeShutdown, Since: at(2)}),
+		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", Rule: v1alpha1.ForceDetachNodeShutdown, Since: at(1)}),
+		hold(v1alpha1.FencedNode{Node: "n", Rule: v1alpha1.ForceDetachAfterPodGone}, v1alpha1.FencedNode{Node: "other", NodeUID: "o", Rule: v1alpha1.ForceDetachOutOfService}),
+		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u"}),
+		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "an earlier Node", Rule: v1alpha1.ForceDetachOutOfService}),
+		hold(),
+	}}, noon())
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}}
+	want := []Fenced{
+		{Volumes: 1},
+		{By: "AfterPodGone", Volumes: 1},
+		{By: "NodeShutdown", Proof: true, Since: at(1).Time, Volumes: 2},
+	}
+	got := w.FencedAt(n)
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	var words []string
+	for _, f := range got {
+		words = append(words, f.Words())
+	}
+	if want := []string{
+		"1 volume may still be mounted there since a forced detach",
+		"1 volume taken by AfterPodGone, a time that proves nothing",
+		"2 volumes taken by NodeShutdown, proof that the machine writes no more",
+	}; !slices.Equal(words, want) {
+		t.Errorf("%q", words)
+	}
+}
