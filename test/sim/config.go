@@ -38,6 +38,7 @@ type Config struct {
 
 	DetachDelay      time.Duration
 	AfterUnreachable time.Duration // 0: never
+	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
 	Foreign    bool // some pods are bound by schedulers without tickets
@@ -140,13 +141,19 @@ func (c *Config) extend(often func() bool) {
 	if c.Volumes > 1 && !c.Cooperative && often() {
 		c.Migration, c.Manual = true, true
 	}
+	if c.UnpublishFences = c.Seed%16 == 14 && !c.Cooperative; c.UnpublishFences {
+		c.NodeFaults = true
+		if often() {
+			c.AfterUnreachable = 2 * time.Minute
+		}
+	}
 }
 
 // furnish puts up the cluster that the run begins with.
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
-	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken}
+	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken, UnpublishFences: s.config.UnpublishFences}
 	if s.config.AfterUnreachable > 0 {
 		policy.AfterUnreachable = &s.config.AfterUnreachable
 	}

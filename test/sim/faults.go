@@ -137,6 +137,14 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 	case exists && !n.OutOfService && k.machine.Dead():
 		m.addTo(cure, 2, "fault", "taint", k.name) // by somebody who has looked
 	}
+	if f.s.config.UnpublishFences && exists {
+		switch {
+		case n.Shutdown && k.working():
+			m.addTo(cure, 3, "fault", "cloud-on", k.name)
+		case !n.Shutdown && !k.machine.Powered:
+			m.addTo(cure, 3, "fault", "cloud-off", k.name) // it stays when the machine is on again
+		}
+	}
 	if !f.s.config.Replace {
 		return
 	}
@@ -240,6 +248,9 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 	case what == "taint" && k.machine.Dead(), what == "untaint":
 		n.OutOfService = what == "taint"
 		f.s.w.Put(n)
+	case what == "cloud-off" && !k.machine.Powered, what == "cloud-on":
+		n.Shutdown = what == "cloud-off"
+		f.s.w.Put(n)
 	case what == "cordon":
 		n.Draining = !n.Draining
 		f.s.w.Put(n)
@@ -293,8 +304,8 @@ func (f *faults) healNode(k *kubelet) {
 	case !k.up || !exists:
 		k.restart() // a kubelet registers its node once in its life
 	}
-	if exists && (n.OutOfService || n.Draining) {
-		n.OutOfService, n.Draining = false, false
+	if exists && (n.OutOfService || n.Shutdown || n.Draining) {
+		n.OutOfService, n.Shutdown, n.Draining = false, false, false
 		f.s.w.Put(n)
 	}
 	f.limit(k.node, strconv.Itoa(int(f.s.config.Limit)))
