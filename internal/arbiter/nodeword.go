@@ -13,7 +13,7 @@ import (
 // volume first leaves volumesAttached, after which the kubelet mounts it for nobody; then
 // the node is asked to look, by a number that it has not been asked with before; and the
 // detach goes on when it has looked after that, and has found nothing of the volume
-// (docs/decisions/0051).
+// (docs/decisions/0053).
 
 // lookPatience is how long the moorage-node of a node may owe an answer, after which it
 // counts as silent. It looks as soon as it is asked.
