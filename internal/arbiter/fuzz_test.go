@@ -168,6 +168,8 @@ func checkStep(t failer, s arbiter.Step) {
 		ok = s.Node != "" && (s.Rule == "" || s.NodeVersion != "" || s.NodeUID == "")
 	case arbiter.ConfirmUnwanted, arbiter.DeleteAttachment, arbiter.MarkWanted, arbiter.RetryAttach:
 		ok = s.Node != "" && s.Attachment != "" && s.UID != "" && s.Version != ""
+	case arbiter.AskNode:
+		ok = s.Node != "" && s.Word.UID != "" && s.Word.Version != ""
 	case arbiter.RemovePod:
 		ok = s.UID != ""
 	case arbiter.ProveAbsent:

@@ -13,17 +13,17 @@ func (s Snapshot) BootOver(n *Node, machine, boot string) bool {
 // that systemUUID, as cloned machines do. Another machine that reports under the name says
 // nothing of the first one. Where the systemUUID was never said, the boot alone tells: a
 // residual risk, see docs/internals/invariants.md.
-func (f *facts) bootOver(n *Node, machine, boot string) bool {
+func (w *facts) bootOver(n *Node, machine, boot string) bool {
 	if n == nil || boot == "" || n.BootID == "" || n.BootID == boot {
 		return false
 	}
-	return machine == "" || n.SystemUUID == machine && f.onlyOne(n)
+	return machine == "" || n.SystemUUID == machine && w.onlyOne(n)
 }
 
 // onlyOne says whether no other node has the systemUUID of this one, as far as this
 // process knows: also none whose Node is gone, and that something is bound to.
-func (f *facts) onlyOne(n *Node) bool {
-	for other := range f.nodes.all() {
+func (w *facts) onlyOne(n *Node) bool {
+	for other := range w.nodes.all() {
 		if other.Name != n.Name && other.SystemUUID == n.SystemUUID {
 			return false
 		}

@@ -49,34 +49,34 @@ func (n *Node) Looked(number int32) bool {
 	return n != nil && n.Word != nil && number > 0 && n.Word.Looked >= int64(number)
 }
 
-func (e NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
+func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	var was *NodeWord
-	old := l.facts.nodes.get(e.Node)
+	old := l.facts.nodes.get(w.Node)
 	if old != nil {
 		was = old.Word
 	}
-	if was != nil && was.UID == e.UID && !Newer(e.Version, was.Version) {
+	if was != nil && was.UID == w.UID && !Newer(w.Version, was.Version) {
 		return
 	}
-	e.Has = distinct(e.Has)
+	w.Has = distinct(w.Has)
 	spoke := old.Speaks()
-	rec := l.node(e.Node)
-	rec.Word = &e
+	rec := l.node(w.Node)
+	rec.Word = &w
 	switch {
-	case e.Look <= e.Looked:
+	case w.Look <= w.Looked:
 		rec.AskedAt = time.Time{}
-	case rec.AskedAt.IsZero() || was == nil || was.UID != e.UID || was.Looked != e.Looked:
+	case rec.AskedAt.IsZero() || was == nil || was.UID != w.UID || was.Looked != w.Looked:
 		rec.AskedAt = now
 	}
 	if was != nil && rec.Speaks() {
 		for _, v := range was.Has {
-			if !e.has(v) {
-				l.setUnstaged(now, t, v, e.Node, true)
+			if !w.has(v) {
+				l.setUnstaged(now, t, v, w.Node, true)
 			}
 		}
 	}
-	for _, v := range e.Has {
-		l.setUnstaged(now, t, v, e.Node, false)
+	for _, v := range w.Has {
+		l.setUnstaged(now, t, v, w.Node, false)
 	}
 	l.touchSpoken(t, rec, was, spoke != rec.Speaks())
 }
