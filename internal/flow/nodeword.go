@@ -16,7 +16,8 @@ func askNode(step arbiter.Step) Request {
 }
 
 // askAnswered follows the question, and the read where it was refused. Without an answer
-// the next one asks with a higher number: a look that was asked for twice does no harm.
+// the next one asks with a higher number: a look that was asked for twice does no harm. A
+// node that nobody may ask counts as one that does not answer.
 func askAnswered(t Task, a Answer) (Task, Move) {
 	switch {
 	case a.Result == Done && t.Sent.Do == AskNode:
@@ -28,6 +29,9 @@ func askAnswered(t Task, a Answer) (Task, Move) {
 		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node})
 	case a.Result == Done:
 		return t.end(Stale, fmt.Sprintf("the NodeVolumes of %s is not as it was", t.Step.Node))
+	}
+	if a.Result == Refused && t.Sent.Do == AskNode {
+		return t.fail(a, ledger.LookRefused{Node: t.Step.Node})
 	}
 	return t.fail(a)
 }

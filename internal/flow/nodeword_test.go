@@ -26,7 +26,7 @@ func TestAskNode(t *testing.T) {
 		"it is gone":                  {[]reply{replies(NotFound)}, []string{ask, "tell NodeWordGone", "stale"}},
 		"it is gone after a conflict": {[]reply{replies(Conflict), replies(NotFound)}, []string{ask, look, "tell NodeWordGone", "stale"}},
 		"no answer":                   {[]reply{replies(Unknown)}, []string{ask, "failed"}},
-		"refused":                     {[]reply{replies(Refused)}, []string{ask, "failed"}},
+		"refused":                     {[]reply{replies(Refused)}, []string{ask, "tell LookRefused", "failed"}},
 		"no answer to the read":       {[]reply{replies(Conflict), replies(Unknown)}, []string{ask, look, "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,6 +127,11 @@ type LookAsked struct {
 	Look         int64
 }
 
+// LookRefused says that the API server does not let a node's moorage-node be asked, be it for
+// want of rights or by somebody's webhook: from then on the node owes an answer, until it
+// says something anew.
+type LookRefused struct{ Node NodeName }
+
 // AttachSent says that this process is about to send the creation of the own
 // attachment of a volume at a node. From then on the volume may be there, whoever
 // comes and goes: the place stays, and has its slot, until AttachResolved. It is

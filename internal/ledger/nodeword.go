@@ -109,6 +109,14 @@ func (l *Ledger) setUnstaged(now time.Time, t *Touched, v VolumeID, n NodeName, 
 	}
 }
 
+func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if n := l.facts.nodes.get(e.Node); n == nil || n.Word == nil || !n.AskedAt.IsZero() {
+		return
+	}
+	l.node(e.Node).AskedAt = now
+}
+
 func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)

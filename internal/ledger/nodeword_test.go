@@ -129,6 +129,29 @@ func TestLookAsked(t *testing.T) {
 	}
 }
 
+// A node that nobody may ask owes an answer until it says something anew.
+func TestLookRefused(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	l := spoken(v, wordOf("1", 0, 0, v))
+	asked := func(second int64, e Event) time.Time {
+		l.Apply(time.Unix(second, 0), e)
+		return l.Snapshot().Node("n").AskedAt
+	}
+	if got := asked(2000, LookRefused{"n"}); got.Unix() != 2000 {
+		t.Errorf("refused: since %v", got)
+	}
+	if got := asked(2001, LookRefused{"n"}); got.Unix() != 2000 {
+		t.Errorf("refused again: since %v", got)
+	}
+	if got := asked(2002, wordOf("2", 0, 0, v)); !got.IsZero() {
+		t.Errorf("it has spoken: since %v", got)
+	}
+	l.Apply(time.Unix(2003, 0), LookRefused{"nobody"})
+	if l.Snapshot().Node("nobody") != nil {
+		t.Error("a node that is not there was made")
+	}
+}
+
 // A node owes an answer since it was seen not to have given it; with each answer anew.
 func TestOwesAnAnswer(t *testing.T) {
 	l := New()
