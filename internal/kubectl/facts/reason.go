@@ -67,6 +67,7 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 }
 
 func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
+	r = w.asControllerHeard(r)
 	if resource := w.hidden(r.Code); resource != "" {
 		return notVisible(r.Code, r.Node, resource)
 	}
@@ -137,6 +138,21 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 		return words, until
 	}
 	return r.Message(), until
+}
+
+// asControllerHeard turns a detach under way into a wait for moorage-node where the hold says
+// so: only the process that detaches asks moorage-node, and hears its answer.
+func (w *World) asControllerHeard(r arbiter.Reason) arbiter.Reason {
+	v := w.Snapshot.Volume(r.Volume)
+	if r.Code != arbiter.Detaching || !w.holdsKept || v == nil || v.Hold == nil ||
+		v.Hold.State != ledger.HoldDetachPending || v.Hold.Node != r.Node {
+		return r
+	}
+	switch v.Hold.Reason {
+	case arbiter.StagedAtNode, arbiter.InUseUnknown:
+		r.Code = v.Hold.Reason
+	}
+	return r
 }
 
 // wordsOfHold is what the controller has written of a reason into the volume's hold; empty
