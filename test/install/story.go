@@ -48,6 +48,8 @@ type story struct {
 	goes       []string
 	// handedBack: the attach/detach controller runs; launched: it has run.
 	handedBack, launched bool
+	// upgraded is when the chart in this tree had taken the older one's place.
+	upgraded time.Time
 	// workload is what the chapter at hand is about.
 	workload *workload
 	end      []func()

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,6 +21,7 @@ func (s *story) upgrade(ctx context.Context) error {
 	if err := s.awaitMoorage(ctx); err != nil {
 		return err
 	}
+	s.upgraded = time.Now()
 	if err := s.untouched(ctx, s.workload); err != nil {
 		return fmt.Errorf("after the upgrade: %w", err)
 	}
