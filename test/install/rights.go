@@ -86,6 +86,8 @@ func rare() map[right]string {
 		{"", "patch", "storage.k8s.io", "volumeattachments"}:                                elsewhere,
 		{"", "get", "moorage.dev", "volumeholds"}:                                           elsewhere,
 		{"", "get", "moorage.dev", "volumetickets"}:                                         elsewhere,
+		{"", "get", "moorage.dev", "nodevolumes"}:                                           elsewhere,
+		{"", "patch", "moorage.dev", "nodevolumes"}:                                         "asks a node to look again before a volume leaves it: TestAskNode in internal/execute",
 		{"", "delete", "moorage.dev", "volumetickets"}:                                      refused,
 		{"", "update", "moorage.dev", "attachpolicies/status"}:                              "of a policy that can't be had: TestCooperativeRefusesBindAfterAttached in controller",
 		{"", "list", "coordination.k8s.io", "leases"}:                                       "of nodes that are not Ready, when there are many: TestLeasesOfNodesThatAreNotReady in internal/observe",
