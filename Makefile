@@ -3,13 +3,14 @@
 
 GO          ?= go
 BIN         := bin
-KUBERNETES  := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
+KUBERNETES_VERSION := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes 2>/dev/null)
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The tag of images that the chart asks for.
 APPVERSION  := $(shell awk '/^appVersion:/ {print $$2}' charts/moorage/Chart.yaml)
 # The Kubernetes components report the release they are; Moorage's its own.
-LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) \
+LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
                -X github.com/moorage-dev/moorage/internal/report.Version=$(VERSION)
+comma       := ,
 SANDBOX     := $(BIN)/moorage-sandbox
 ATTACHER    := $(BIN)/csi-attacher
 COMPONENTS  := moorage-attacher moorage-controller moorage-node moorage-scheduler moorage-webhook
@@ -89,10 +90,27 @@ test-web: ## Open the page of kubectl moorage web in a real Chromium; CHROMIUM=P
 scenarios: build ## Run every scenario on real clusters, as many side by side as the machine has room for; PARALLEL=N
 	$(SANDBOX) run --all $(if $(PARALLEL),--parallel $(PARALLEL))
 
-# Part of the scenarios; alone, for who changes what is read of the API server.
+# The control plane and the nodes of another release, from the modules that are pinned in
+# test/kubernetes. A cold build takes ten minutes and more.
+$(BIN)/kubernetes-%: FORCE
+	@$(GO) build -modfile=test/kubernetes/$*/go.mod -tags kubernetes$* -o $@ \
+	  -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(sed -n 's/^\tk8s.io\/kubernetes //p' test/kubernetes/$*/go.mod)" ./test/kubernetes
+
+# CONTROLPLANE and KUBELETS are releases that test/kubernetes pins; KUBERNETES is both.
+CONTROLPLANE ?= $(KUBERNETES)
+KUBELETS     ?= $(KUBERNETES)
+REAL         := $(addprefix $(BIN)/kubernetes-,$(sort $(CONTROLPLANE) $(KUBELETS)))
+REAL_FLAGS   := $(addprefix --control-plane $(BIN)/kubernetes-,$(CONTROLPLANE)) $(addprefix --kubelets $(BIN)/kubernetes-,$(KUBELETS))
+
+# Part of the scenarios as far as releases are emulated; alone, for who changes what is
+# read of the API server.
 .PHONY: test-skew
-test-skew: build ## Run the main scenarios where Kubernetes emulates 1.34, 1.35 and 1.36; PARALLEL=N
-	$(SANDBOX) run --all --kubernetes 1.34,1.35,1.36 $(if $(PARALLEL),--parallel $(PARALLEL))
+test-skew: build $(REAL) ## Run the main scenarios where Kubernetes emulates 1.34, 1.35 and 1.36; KUBERNETES=1.35 for all on that release itself, KUBELETS=1.34 for nodes of another
+	$(SANDBOX) run --all $(if $(REAL),--mode standalone$(comma)cooperative $(REAL_FLAGS),--kubernetes 1.34$(comma)1.35$(comma)1.36) $(if $(PARALLEL),--parallel $(PARALLEL))
+
+.PHONY: test-upgrade
+test-upgrade: build $(BIN)/kubernetes-$(FROM) ## Upgrade Kubernetes from FROM=1.36 to the release of this tree while pods come and go
+	$(SANDBOX) run upgrade --control-plane $(BIN)/kubernetes-$(FROM) --kubelets $(BIN)/kubernetes-$(FROM)
 
 .PHONY: chaos
 chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SEED=N, MODE=upstream, LENIENT=1, OUT=FILE
@@ -103,8 +121,8 @@ $(BIN)/kubectl: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/kubectl
 
 .PHONY: test-install
-test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl ## Install, use, upgrade and uninstall the chart on a real cluster, with the commands of docs/operate
-	$(GO) run ./test/install --binaries $(BIN) \
+test-install: build binaries $(BIN)/certmanager $(BIN)/kubectl $(REAL) ## Install, use, upgrade and uninstall the chart on a real cluster, with the commands of docs/operate; KUBERNETES=1.35 for that release
+	$(GO) run ./test/install --binaries $(BIN) $(REAL_FLAGS) \
 	  --cert-manager "$$($(GO) list -C test/install/certmanager -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"
 
 # Each of the two waits more than it computes. What the story prints is shown

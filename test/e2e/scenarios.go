@@ -51,6 +51,7 @@ func Scenarios() []sandbox.Scenario {
 		stockReturns(),
 		crash(),
 		bindAtOnce(),
+		upgrade(),
 		beside(path()),
 		beside(rollout()),
 		beside(limit()),

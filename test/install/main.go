@@ -37,6 +37,8 @@ func main() {
 	flag.StringVar(&c.binaries, "binaries", "bin", "folder of the components' binaries, moorage-sandbox, csi-attacher and certmanager")
 	flag.StringVar(&c.repository, "repository", ".", "root of the work tree")
 	flag.StringVar(&c.certmanager, "cert-manager", "", "folder of cert-manager's module, for its definitions and roles")
+	flag.StringVar(&c.options.ControlPlane, "control-plane", "", "binary of another release of Kubernetes (make bin/kubernetes-1.35) that runs the control plane")
+	flag.StringVar(&c.options.Kubelets, "kubelets", "", "binary of another release of Kubernetes that runs the nodes")
 	flag.StringVar(&c.last, "to", "", "chapter to stop after")
 	flag.StringVar(&c.skip, "skip", "", "chapters to leave out, as a regular expression; for development")
 	flag.Parse()

@@ -54,7 +54,7 @@ func (c component) commandName() string { return cmp.Or(c.command, c.name) }
 func (c component) spec(s *site) supervise.Spec {
 	path, args := c.binary, c.args
 	if path == "" {
-		path, args = s.options.Executable, slices.Concat([]string{ComponentCommand, c.commandName()}, c.args)
+		path, args = s.options.executable(c.commandName()), slices.Concat([]string{ComponentCommand, c.commandName()}, c.args)
 	}
 	return supervise.Spec{
 		Name: c.name, Path: path, Args: args, Dir: s.folder.path,
@@ -63,6 +63,20 @@ func (c component) spec(s *site) supervise.Spec {
 		Restart: c.restart,
 	}
 }
+
+// executable is the multi-call binary from which a command is started.
+func (o Options) executable(command string) string {
+	switch command {
+	case APIServer, ControllerManager, Scheduler:
+		return cmp.Or(o.ControlPlane, o.Executable)
+	case nodeCommand:
+		return cmp.Or(o.Kubelets, o.Executable)
+	}
+	return o.Executable
+}
+
+// nodeCommand is the command that runs a node.
+const nodeCommand = "node"
 
 // ComponentCommand is the hidden command of the multi-call binary that runs
 // one component: its first argument names the component, the others are the

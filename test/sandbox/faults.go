@@ -88,6 +88,24 @@ func (c *Cluster) StartAgain(name string) error {
 	return c.procs.Start(name)
 }
 
+// Upgrade kills a component of Kubernetes and starts it again from this binary, whatever
+// release it was started from before (Options.ControlPlane, Options.Kubelets).
+func (c *Cluster) Upgrade(ctx context.Context, name string) error {
+	i := slices.IndexFunc(c.site.components(), func(p component) bool { return p.name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no component %s to upgrade", name)
+	}
+	if err := c.Kill(ctx, name); err != nil {
+		return err
+	}
+	spec := c.site.components()[i].spec(c.site)
+	spec.Path = c.site.options.Executable
+	if err := c.procs.Replace(spec); err != nil {
+		return err
+	}
+	return c.StartAgain(name)
+}
+
 // StandBy starts a second replica of moorage-scheduler, which waits for the
 // Lease of the one that leads, and returns its name. It has the first one's
 // rights, configuration and connection to the API server.

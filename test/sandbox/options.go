@@ -83,6 +83,10 @@ type Options struct {
 	// Executable is the multi-call binary that components are started from;
 	// empty means the running one.
 	Executable string
+	// ControlPlane is a binary of another release of Kubernetes (test/kubernetes), from
+	// which kube-apiserver, kube-controller-manager and kube-scheduler are started, and
+	// Kubelets one from which the nodes are; empty means Executable.
+	ControlPlane, Kubelets string
 	// Attacher is StockAttacher, MoorageAttacher, or the path of a csi-attacher;
 	// empty means what the environment variable MOORAGE_SANDBOX_ATTACHER says,
 	// or StockAttacher.
@@ -154,6 +158,8 @@ func (o Options) Validate() error {
 		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
 	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):
 		return fmt.Errorf("Kubernetes %s can't be emulated: use one of %s, or leave it out", o.Kubernetes, strings.Join(EmulatedReleases(), ", "))
+	case o.Kubernetes != "" && o.ControlPlane+o.Kubelets != "":
+		return fmt.Errorf("a binary of another release can't emulate %s: leave one of the two out", o.Kubernetes)
 	case o.Name != "" && !clusterName.MatchString(o.Name):
 		return fmt.Errorf("cluster name %q: use up to 32 lower-case letters, digits and dashes", o.Name)
 	}
@@ -177,6 +183,19 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("find the sandbox's own executable: %w", err)
 		}
 		o.Executable = path
+	}
+	for _, path := range []*string{&o.ControlPlane, &o.Kubelets} {
+		if *path == "" {
+			continue
+		}
+		if _, err := os.Stat(*path); err != nil {
+			return o, fmt.Errorf("binary of another release of Kubernetes: %w (make %s builds it)", err, *path)
+		}
+		absolute, err := filepath.Abs(*path) // components run in the cluster's folder
+		if err != nil {
+			return o, fmt.Errorf("binary of another release of Kubernetes: %w", err)
+		}
+		*path = absolute
 	}
 	o.ownAttacher = o.choice() == MoorageAttacher
 	path, err := o.AttacherPath()

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,7 @@ func TestOptionsValidate(t *testing.T) {
 		"backwards":       {func(o *Options) { o.AttachLatency = -1 }, "negative"},
 		"an older one":    {func(o *Options) { o.Kubernetes = "1.34" }, ""},
 		"too old a one":   {func(o *Options) { o.Kubernetes = "1.33" }, "1.34, 1.35, 1.36"},
+		"older twice":     {func(o *Options) { o.Kubernetes, o.Kubelets = "1.34", "bin/kubernetes-1.34" }, "leave one of the two out"},
 		"name for a path": {func(o *Options) { o.Name = "../x" }, "lower-case"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,6 +53,29 @@ func TestEmulatedReleases(t *testing.T) {
 	}
 	if got := EmulatedReleases(); !slices.Equal(got, want) {
 		t.Errorf("%v are emulated, want %v", got, want)
+	}
+}
+
+// The control plane and the nodes can be of other releases, and nothing else is.
+func TestBinariesOfOtherReleases(t *testing.T) {
+	folder := t.TempDir()
+	o := Options{Shape: DefaultShape(), Executable: "sandbox", ControlPlane: filepath.Join(folder, "old")}
+	if _, err := o.complete(); err == nil || !strings.Contains(err.Error(), "make "+o.ControlPlane) {
+		t.Errorf("a binary that is not there: %v", err)
+	}
+	o.ControlPlane, o.Kubelets = "new", "old"
+	want := map[string]string{
+		APIServer: "new", ControllerManager: "new", Scheduler: "new", nodeCommand: "old",
+		Etcd: "sandbox", DiskService: "sandbox", MoorageController: "sandbox", MoorageScheduler: "sandbox", MoorageWebhook: "sandbox",
+	}
+	for command, binary := range want {
+		if got := o.executable(command); got != binary {
+			t.Errorf("%s is started from %q, want %q", command, got, binary)
+		}
+	}
+	o.ControlPlane, o.Kubelets = "", ""
+	if got := o.executable(nodeCommand); got != "sandbox" {
+		t.Errorf("without one: %q", got)
 	}
 }
 

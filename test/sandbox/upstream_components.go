@@ -159,5 +159,5 @@ func nodeComponent(s *site, name string) component {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))
 	}
 	args = append(args, s.emulated()...)
-	return component{name: name, command: "node", identity: new(node(name)), args: args}
+	return component{name: name, command: nodeCommand, identity: new(node(name)), args: args}
 }

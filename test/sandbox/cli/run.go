@@ -120,6 +120,9 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 			wanted = scenario.Modes
 		}
 		for _, mode := range wanted {
+			if o.cluster.controlPlane+o.cluster.kubelets != "" && scenario.In(mode).Kubernetes != "" {
+				continue // a binary of another release emulates none
+			}
 			if len(o.releases) > 0 && !slices.Contains(o.releases, scenario.In(mode).Kubernetes) {
 				continue
 			}

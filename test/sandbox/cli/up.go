@@ -23,6 +23,8 @@ type shapeFlags struct {
 	attacher string
 	keep     bool
 	traces   bool
+	// controlPlane and kubelets are binaries of other releases of Kubernetes; empty: this one.
+	controlPlane, kubelets string
 }
 
 func (f *shapeFlags) add(fs *pflag.FlagSet) {
@@ -41,6 +43,8 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 
 func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 	fs.StringVar(&f.attacher, "attacher", "", "moorage, stock, or the path of a csi-attacher (default: $"+sandbox.AttacherEnv+", or stock)")
+	fs.StringVar(&f.controlPlane, "control-plane", "", "binary of another release of Kubernetes (make kubernetes-1.35) that runs the control plane")
+	fs.StringVar(&f.kubelets, "kubelets", "", "binary of another release of Kubernetes that runs the nodes")
 	fs.BoolVar(&f.keep, "keep", false, "keep the cluster's folder, with its logs")
 }
 
@@ -48,6 +52,7 @@ func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 func (s *Session) options(f *shapeFlags) (sandbox.Options, error) {
 	o := s.Options()
 	o.Shape, o.Attacher, o.Keep, o.Traces = f.shape, f.attacher, f.keep, f.traces
+	o.ControlPlane, o.Kubelets = f.controlPlane, f.kubelets
 	if f.mode != "" {
 		mode, err := sandbox.ParseMode(f.mode)
 		if err != nil {

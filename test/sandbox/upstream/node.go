@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/featuregate"
-	remote "k8s.io/cri-client/pkg"
 	fakeremote "k8s.io/cri-client/pkg/fake"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
@@ -143,14 +142,13 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 	if err := fake.Start(endpoint); err != nil {
 		return nil, nil, fmt.Errorf("start the fake container runtime: %w", err)
 	}
-	runtimeService, err := remote.NewRemoteRuntimeServiceBuilder().
-		WithEndpoint(endpoint).WithConnectionTimeout(runtimeConnectTimeout).Build(ctx)
+	runtime, err := runtimeService(ctx, endpoint)
 	if err != nil {
 		fake.Stop()
 		return nil, nil, fmt.Errorf("connect to the fake container runtime: %w", err)
 	}
 	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
-		&cadvisortest.Fake{NodeName: o.name}, fake.ImageService, runtimeService, cm.NewStubContainerManager())
+		&cadvisortest.Fake{NodeName: o.name}, fake.ImageService, runtime, cm.NewStubContainerManager())
 	kubelet.KubeletDeps.ProbeManager = prober{}
 	return kubelet, fake.Stop, nil
 }

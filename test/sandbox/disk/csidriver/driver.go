@@ -54,7 +54,7 @@ func New(c Config, b Backend) (*Driver, error) {
 }
 
 // Register adds the driver's services to a gRPC server.
-func (d *Driver) Register(s grpc.ServiceRegistrar) {
+func (d *Driver) Register(s *grpc.Server) {
 	csi.RegisterIdentityServer(s, d)
 	csi.RegisterControllerServer(s, d)
 }

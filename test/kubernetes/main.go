@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubernetes is what is Kubernetes' own of a sandbox cluster, without the rest: the
+// control plane and the nodes. Each folder beside it pins the modules of one release, and
+// `make kubernetes-1.35` builds the command from that release. moorage-sandbox starts its
+// clusters with it by --control-plane and --kubelets.
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	basecli "k8s.io/component-base/cli"
+
+	"github.com/moorage-dev/moorage/test/sandbox/upstream"
+)
+
+// component is the command of the sandbox's binary (sandbox.ComponentCommand) by which it
+// starts a component of its cluster.
+const component = "component"
+
+func main() {
+	commands := upstream.Commands()
+	if len(os.Args) < 3 || os.Args[1] != component || commands[os.Args[2]] == nil {
+		fmt.Fprintf(os.Stderr, "usage: %s %s NAME FLAGS…, where NAME is one of %v\n", os.Args[0], component, slices.Sorted(maps.Keys(commands)))
+		os.Exit(2)
+	}
+	command := commands[os.Args[2]]()
+	command.SetArgs(os.Args[3:])
+	os.Exit(basecli.Run(command))
+}
