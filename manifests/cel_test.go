@@ -103,7 +103,7 @@ func conditions(in []admissionregistrationv1.MatchCondition) []cel.ExpressionAcc
 // compiler is the one that the API server of the oldest release has.
 func compiler(t *testing.T) *cel.CompositedCompiler {
 	t.Helper()
-	out, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParse(served.OldestRelease)))
+	out, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParse(served.OldestRelease).SubtractMinor(1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,14 +13,19 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
+
+	"github.com/moorage-dev/moorage/internal/served"
 )
 
 // crd is one CustomResourceDefinition as the API server would serve it.
@@ -117,4 +122,43 @@ func asMap(t *testing.T, obj any) map[string]any {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// Every rule compiles in the oldest release that the chart is for. An API server takes into
+// new objects what its predecessor knew (MinCompatibilityVersion), and one that emulates an
+// older release knows more than that release did.
+func TestRulesOfTheOldestRelease(t *testing.T) {
+	known := environment.MustBaseEnvSet(version.MustParse(served.OldestRelease).SubtractMinor(1))
+	compiled := 0
+	var walk func(name string, s *structuralschema.Structural, root bool)
+	walk = func(name string, s *structuralschema.Structural, root bool) {
+		if len(s.XValidations) > 0 {
+			results, err := cel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit, known, cel.NewExpressionsEnvLoader())
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			for _, result := range results {
+				compiled++
+				if result.Error != nil {
+					t.Errorf("%s: %s %s", name, result.Error.Detail, result.Error.Error())
+				}
+			}
+		}
+		for property := range s.Properties {
+			child := s.Properties[property]
+			walk(name+"."+property, &child, child.XEmbeddedResource)
+		}
+		if s.Items != nil {
+			walk(name+"[]", s.Items, s.Items.XEmbeddedResource)
+		}
+		if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+			walk(name+"{}", s.AdditionalProperties.Structural, false)
+		}
+	}
+	for kind, crd := range loadCRDs(t) {
+		walk(kind, crd.structural, true)
+	}
+	if compiled == 0 {
+		t.Error("no rule was compiled")
+	}
 }

@@ -75,7 +75,8 @@ type VolumeTicketSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (self.all(v, (has(v.claim) ? 1 : 0) + (has(v.persistentVolume) ? 1 : 0) + (has(v.podVolume) ? 1 : 0) == 1) && (self.size() == 1 || self.map(v, has(v.claim) ? 'c/' + v.claim.name : has(v.podVolume) ? 'v/' + v.podVolume : 'p/' + v.persistentVolume).distinct().size() == self.size()))",messageExpression="self.all(v, (has(v.claim) ? 1 : 0) + (has(v.persistentVolume) ? 1 : 0) + (has(v.podVolume) ? 1 : 0) == 1) ? 'name each volume once: leave the second entry out' : 'name exactly one of claim, persistentVolume and podVolume in each entry'"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.all(v, (has(v.claim) ? 1 : 0) + (has(v.persistentVolume) ? 1 : 0) + (has(v.podVolume) ? 1 : 0) == 1)",message="name exactly one of claim, persistentVolume and podVolume in each entry"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.exists(v, !((has(v.claim) ? 1 : 0) + (has(v.persistentVolume) ? 1 : 0) + (has(v.podVolume) ? 1 : 0) == 1)) || self.transformMapEntry(i, v, {(has(v.claim) ? 'c/' + v.claim.name : has(v.podVolume) ? 'v/' + v.podVolume : 'p/' + v.persistentVolume): i}).size() == self.size()",message="name each volume once: leave the second entry out"
 	Volumes []TicketVolume `json:"volumes"`
 
 	// ttlSeconds ends a ticket this long after the controller first saw it,
