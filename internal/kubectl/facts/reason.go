@@ -148,9 +148,8 @@ func (w *World) asControllerHeard(r arbiter.Reason) arbiter.Reason {
 		v.Hold.State != ledger.HoldDetachPending || v.Hold.Node != r.Node {
 		return r
 	}
-	switch v.Hold.Reason {
-	case arbiter.StagedAtNode, arbiter.InUseUnknown:
-		r.Code = v.Hold.Reason
+	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.InUseUnknown {
+		r.Code = heard
 	}
 	return r
 }
