@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/flow"
@@ -51,17 +53,13 @@ const (
 
 // Bind binds a pod whose volumes nobody else contends for: see bind.Binder.
 func (c *Controller) Bind(ctx context.Context, r bind.Request) error {
-	reservation, err := c.reserve(r)
-	for late := time.After(behindPatience); errors.Is(err, errBehind); {
-		select {
-		case <-ctx.Done():
-		case <-late:
-		case <-time.After(behindPause):
-			reservation, err = c.reserve(r)
-			continue
-		}
-		break
-	}
+	var reservation ledger.Ticket
+	err := errBehind
+	// Its own error says that the time is over: then the last answer stands.
+	_ = wait.PollUntilContextTimeout(ctx, behindPause, behindPatience, true, func(context.Context) (bool, error) {
+		reservation, err = c.reserve(r)
+		return !errors.Is(err, errBehind), nil
+	})
 	if err == nil {
 		defer c.binder.underWay.Done()
 		err = c.carry(ctx, &reservation, r.Version)

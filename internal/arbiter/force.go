@@ -28,7 +28,7 @@ const (
 // Proves says whether a rule is proof that the machine does not write to the volume when
 // it is attached elsewhere, and not only a time.
 func Proves(rule string) bool {
-	return rule == OutOfService || rule == NodeShutdown || rule == UnpublishFences
+	return rule == OutOfService || byUnpublish(rule)
 }
 
 // The progress of a forced detach is told and kept in twelve steps, none

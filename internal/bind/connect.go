@@ -4,12 +4,12 @@ package bind
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"time"
+
+	"github.com/moorage-dev/moorage/internal/serving"
 )
 
 // How long it takes at most until a controller is connected to, and how soon one is given up
@@ -24,13 +24,9 @@ const (
 // keyFile is shown to. The files are read at each connect.
 func Connect(caFile, certFile, keyFile string) func() (http.RoundTripper, error) {
 	return func() (http.RoundTripper, error) {
-		raw, err := os.ReadFile(caFile)
+		pool, err := serving.ReadPool(caFile)
 		if err != nil {
 			return nil, fmt.Errorf("authorities of the controller: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(raw) {
-			return nil, fmt.Errorf("authorities of the controller: %s has no PEM certificate", caFile)
 		}
 		own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(certFile, keyFile)

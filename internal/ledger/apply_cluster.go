@@ -397,7 +397,7 @@ func (e Unwanted) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 // provable says whether the own attachment at a place is as it was when a proof began.
-func (l *Ledger) provable(p *NodeVolume, uid, version string) bool {
+func (p *NodeVolume) provable(uid, version string) bool {
 	own, at := "", ""
 	if p.HasOwn() {
 		own, at = p.first.uidText(), p.first.versionText()
@@ -409,7 +409,7 @@ func (l *Ledger) provable(p *NodeVolume, uid, version string) bool {
 // began, and says whether it did. A proof never skips a stage.
 func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
 	p := l.facts.volumes.get(v).NodeVolume(n)
-	if p == nil || !l.provable(p, uid, version) || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {
+	if p == nil || !p.provable(uid, version) || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {
 		return false
 	}
 	l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) {

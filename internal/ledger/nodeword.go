@@ -120,7 +120,7 @@ func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
 func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
-	if p == nil || !l.provable(p, e.UID, e.Version) || p.Proof.Stage == ProofNone {
+	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone {
 		return
 	}
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Look = int32(e.Look) })

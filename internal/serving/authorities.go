@@ -52,14 +52,24 @@ func (a *Authorities) reload() error {
 	if a.pool != nil && now == a.version {
 		return nil
 	}
-	raw, err := os.ReadFile(a.file)
+	pool, err := ReadPool(a.file)
 	if err != nil {
 		return fmt.Errorf("authorities of clients: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(raw) {
-		return fmt.Errorf("authorities of clients: %s has no PEM certificate", a.file)
-	}
 	a.version, a.pool = now, pool
 	return nil
+}
+
+// ReadPool reads a PEM file with one certificate or more. Its error says what is wrong with
+// it.
+func ReadPool(file string) (*x509.CertPool, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("%s has no PEM certificate", file)
+	}
+	return pool, nil
 }

@@ -14,10 +14,10 @@ import (
 // controller (pkg/volume/util, ControllerManagedAttachAnnotation).
 const annotationManaged = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-// taintShutdown is put on a Node by the cloud's node lifecycle controller while the cloud
+// TaintShutdown is put on a Node by the cloud's node lifecycle controller while the cloud
 // says that the machine is off, and taken away when the Node is Ready
 // (k8s.io/cloud-provider/api, TaintNodeShutdown).
-const taintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
+const TaintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
 
 // Node makes a fact of a Node. Of a status that was there before the Node no bootID is
 // taken: it may be of an earlier boot.
@@ -41,7 +41,7 @@ func Node(n *corev1.Node) ledger.NodeState {
 	_, fact.Managed = n.Annotations[annotationManaged]
 	for _, taint := range n.Spec.Taints {
 		fact.OutOfService = fact.OutOfService || taint.Key == corev1.TaintNodeOutOfService
-		fact.Shutdown = fact.Shutdown || taint.Key == taintShutdown
+		fact.Shutdown = fact.Shutdown || taint.Key == TaintShutdown
 	}
 	seen := make(map[ledger.VolumeID]bool, len(n.Status.VolumesInUse))
 	for _, name := range n.Status.VolumesInUse {

@@ -5,14 +5,8 @@ package doctor
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
-
-// taintShutdown is the cloud's word that a machine is off. The cloud's node controller
-// takes it away when the node is Ready.
-const taintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
 
 // checkFencing says which evidence that a dead node writes no more could be switched on.
 func checkFencing(e *Evidence) []Finding {
@@ -39,8 +33,4 @@ func checkFencing(e *Evidence) []Finding {
 	return []Finding{found(Info, some(silent),
 		"Ask the vendor whether ControllerUnpublishVolume takes a running machine's access away, and set unpublishFences to true or false: docs/operate/dead-nodes.md.",
 		"drivers of which no AttachPolicy says whether their detach takes a dead node's access away: %d. With unpublishFences: true their volumes leave a dead node with proof, when the cloud says that it is off, or after forceDetach.afterUnreachable; without it they wait for a person, or for a time that proves nothing", len(silent))}
-}
-
-func tainted(n *corev1.Node, key string) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }

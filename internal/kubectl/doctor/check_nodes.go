@@ -12,6 +12,8 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // bearableSkew is a difference of clocks that shows in ages and nowhere else.
@@ -147,15 +149,14 @@ func (e *Evidence) measured() Finding {
 func checkTaints(e *Evidence) []Finding {
 	left, off, mounted := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range e.World.Nodes {
-		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		}) {
+		fact := e.World.Snapshot.Node(ledger.NodeName(n.Name))
+		if fact == nil || fact.Ready != ledger.ReadyTrue {
 			continue
 		}
-		if tainted(n, corev1.TaintNodeOutOfService) {
+		if fact.OutOfService {
 			left[n.Name] = true
 		}
-		if tainted(n, taintShutdown) {
+		if fact.Shutdown {
 			off[n.Name] = true
 		}
 		if len(e.World.FencedAt(n)) > 0 {
@@ -169,7 +170,7 @@ func checkTaints(e *Evidence) []Finding {
 	}
 	if len(off) > 0 {
 		list = append(list, found(Warning, some(sortedKeys(off)), "See that the cloud's node controller runs, which removes the taint from nodes that are ready.",
-			"nodes that are ready and have the taint %s, which says that their machines are off: %d", taintShutdown, len(off)))
+			"nodes that are ready and have the taint %s, which says that their machines are off: %d", translate.TaintShutdown, len(off)))
 	}
 	if len(mounted) > 0 {
 		list = append(list, found(Warning, some(sortedKeys(mounted)), "Drain the node and reboot the machine: its mounts are of no use, and a volume that is attached there again can't leave before that.",

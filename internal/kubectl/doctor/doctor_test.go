@@ -29,6 +29,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/served"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -374,7 +375,7 @@ func TestFindings(t *testing.T) {
 			})
 		}},
 		{"a node that the cloud calls off", "taints", Warning, "which says that their machines are off: 1", func(e *Evidence) {
-			world(e, func(o *facts.Objects) { o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: taintShutdown}} })
+			world(e, func(o *facts.Objects) { o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: translate.TaintShutdown}} })
 		}},
 		{"mounts of before", "taints", Warning, "may have volumes mounted that were taken from them", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
