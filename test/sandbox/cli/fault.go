@@ -125,7 +125,7 @@ func newDiskFaultCommand(s *Session, name string, call diskapi.Call) *cobra.Comm
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&action, "action", string(diskapi.Fail), "fail, fail-after, delay, hang, hang-after or ignore")
+	fs.StringVar(&action, "action", string(diskapi.Fail), "fail, fail-after, delay, hang, hang-after, hang-done or ignore")
 	fs.StringVar(&f.Code, "code", "Internal", "gRPC code of a failure, such as ResourceExhausted")
 	fs.StringVar(&f.Message, "message", "", "text of a failure")
 	fs.DurationVar(&delay, "delay", 0, "how long a delayed call waits")

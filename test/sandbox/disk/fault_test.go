@@ -4,6 +4,9 @@ package disk_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/csinode"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
@@ -224,6 +228,66 @@ func TestSeededFaults(t *testing.T) {
 	}
 }
 
+// A node can be stopped at every step of a volume's way: before anything has happened,
+// and when all of it is done and nobody has heard. One that is killed there, and
+// started again, is found as it was stopped.
+func TestStopsAtEveryStep(t *testing.T) {
+	for _, call := range diskapi.MountCalls() {
+		for _, action := range []diskapi.Action{diskapi.Hang, diskapi.HangDone} {
+			t.Run(string(action)+" "+string(call), func(t *testing.T) {
+				w := newWorld(t)
+				a := w.node("worker-1", 4)
+				vol, ctx := w.attach("v", a)
+				way := []func() error{
+					func() error { return a.stage(vol, ctx) }, func() error { return a.mount(vol, ctx, writer()) },
+					func() error { return a.unmount(vol) }, func() error { return a.unstage(vol) },
+				}
+				step := slices.Index(diskapi.MountCalls(), call)
+				for _, do := range way[:step] {
+					w.must(do())
+				}
+				before := a.mounts()
+				f := w.fault(disk.Fault{Calls: calls(call), Node: a.id(), Action: action, Times: 1})
+				ended := make(chan error, 1)
+				go func() { ended <- way[step]() }()
+				stopped := disk.Filter{Call: call, Phase: diskapi.Arrived, FaultID: f.ID}
+				if action == diskapi.HangDone {
+					stopped = disk.Filter{Call: diskapi.Held, FaultID: f.ID}
+				}
+				if e := w.await(stopped); e.Volume != vol || e.Node != a.id() {
+					t.Errorf("stopped is %+v", e)
+				}
+				if changed := a.mounts() != before; changed != (action == diskapi.HangDone) {
+					t.Errorf("before:\n%s\nnow:\n%s", before, a.mounts())
+				}
+				a.stop()
+				if err := <-ended; err == nil {
+					t.Error("the call has succeeded at a node that was killed")
+				}
+				then := a.mounts()
+				a.start()
+				if now := a.mounts(); now != then {
+					t.Errorf("killed:\n%s\nstarted again:\n%s", then, now)
+				}
+				for _, do := range way[step:] {
+					w.must(do())
+				}
+				if rules := w.rules(); len(rules) != 0 {
+					t.Errorf("broken are %v", rules)
+				}
+			})
+		}
+	}
+}
+
+// mounts is the node's mount table.
+func (n *nodeUnderTest) mounts() string {
+	n.w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(n.root, "plugins", disk.DefaultDriver, csinode.MountTable))
+	n.w.must(err)
+	return string(data)
+}
+
 func TestBadFaultsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for name, f := range map[string]disk.Fault{
@@ -234,6 +298,7 @@ func TestBadFaultsAreRefused(t *testing.T) {
 		"code OK":         {Calls: calls(diskapi.NodeStage), Action: diskapi.Fail, Code: "OK"},
 		"delay of 0":      {Calls: calls(diskapi.NodeStage), Action: diskapi.Delay},
 		"probability 2":   {Calls: calls(diskapi.NodeStage), Action: diskapi.Hang, Probability: 2},
+		"not of a node":   {Calls: calls(diskapi.NodeStage, diskapi.ControllerPublish), Action: diskapi.HangDone},
 		"negative number": {Calls: calls(diskapi.NodeStage), Action: diskapi.Hang, Times: -1},
 	} {
 		if _, err := w.api.SetFault(w.ctx, f); err == nil {

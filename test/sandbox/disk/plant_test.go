@@ -16,6 +16,8 @@ type planted struct {
 	args    []string
 	plant   func(w *world, a, b *nodeUnderTest)
 	attempt diskapi.Attempt
+	// first is a rule without whose breach this one can't be broken; mostly none.
+	first diskapi.Rule
 }
 
 // attach publishes a new volume and returns it with its publish context.
@@ -57,6 +59,14 @@ func plants() map[diskapi.Rule][]planted {
 		diskapi.WrongNode: {{attempt: diskapi.AttemptRefused, plant: func(w *world, a, b *nodeUnderTest) {
 			vol, ctx := w.attach("v", a)
 			_ = b.stage(vol, ctx)
+		}}},
+		diskapi.StagedAtTwo: {{attempt: diskapi.Happened, first: diskapi.UnpublishWhileStaged, plant: func(w *world, a, b *nodeUnderTest) {
+			vol, ctx := w.attach("v", a)
+			w.must(a.stage(vol, ctx))
+			w.must(w.unpublish(vol, a))
+			ctx, err := w.publish(vol, b)
+			w.must(err)
+			w.must(b.stage(vol, ctx))
 		}}},
 		diskapi.PublishContext: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
 			vol, old := w.attach("v", a)
@@ -115,6 +125,9 @@ func TestPlantedViolations(t *testing.T) {
 				p.plant(w, w.node("worker-1", 2), w.node("worker-2", 2))
 				violations, err := w.api.Violations(w.ctx, 0)
 				w.must(err)
+				if p.first != "" && len(violations) > 0 && violations[0].Rule == p.first {
+					violations = violations[1:]
+				}
 				if len(violations) != 1 || violations[0].Rule != rule || violations[0].Attempt != p.attempt {
 					t.Errorf("want one %s (%s), got %+v", rule, p.attempt, violations)
 				}

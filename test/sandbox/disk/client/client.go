@@ -130,6 +130,12 @@ func (c Client) Do(ctx context.Context, r diskapi.Request) (diskapi.Answer, erro
 	return a, err
 }
 
+// Held tells the service that a node has done what it was asked to, and returns when
+// the fault that holds its answer is cleared; for node plugins.
+func (c Client) Held(ctx context.Context, faultID string, r diskapi.Request) error {
+	return c.do(ctx, http.MethodPost, "/faults/"+segment(faultID)+"/held", r, nil)
+}
+
 func (c Client) do(ctx context.Context, method, path string, body, into any) error {
 	req, err := c.request(ctx, method, path, body)
 	if err != nil {

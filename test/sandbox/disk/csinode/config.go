@@ -15,6 +15,10 @@ import (
 // maxSocketPath is the longest path that a unix socket can have on Linux, in bytes.
 const maxSocketPath = 107
 
+// MountTable is the name of the file, in the plugin's folder, in which the node's mounts
+// are as mountinfo would have them.
+const MountTable = "mountinfo"
+
 // Config sets up a Plugin.
 type Config struct {
 	// Driver is the CSI driver's name.
@@ -60,6 +64,7 @@ func (c Config) Validate() error {
 
 func (c Config) pluginDir() string  { return filepath.Join(c.KubeletRoot, "plugins", c.Driver) }
 func (c Config) csiSocket() string  { return filepath.Join(c.pluginDir(), "csi.sock") }
+func (c Config) mountTable() string { return filepath.Join(c.pluginDir(), MountTable) }
 func (c Config) stateFile() string  { return filepath.Join(c.pluginDir(), "staged.json") }
 func (c Config) nodeID() string     { return diskapi.NodeID(c.NodeName) }
 func (c Config) api() client.Client { return client.Client{BaseURL: c.ServiceURL} }

@@ -32,8 +32,9 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 
 func TestStagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "staged.json")
+	mounts := filepath.Join(filepath.Dir(path), MountTable)
 	open := func() *staged {
-		s, err := openStaged(path)
+		s, err := openStaged(path, mounts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestStagedFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStaged(path); err == nil {
+	if _, err := openStaged(path, mounts); err == nil {
 		t.Error("a damaged file is accepted")
 	}
 }

@@ -7,14 +7,21 @@
 //	reads    the kubelet's gRPC requests; its own file of staged volumes
 //	decides  nothing about disks: every call is told to the disk service, whose
 //	         faults, log and judge so see node and controller calls in one order
-//	writes   target folders and files of NodePublish, and the file of staged
-//	         volumes, which outlives the process as mounts outlive a real one
+//	writes   target folders and files of NodePublish, and the file of what is
+//	         staged and published, which outlives the process as mounts outlive
+//	         a real one; the same once more in the form of a mount table
 //
 // # What it does without a device
 //
 // NodeStage mounts nothing; it notes the volume in the file. NodePublish makes
 // the target, a folder for a mounted volume and an empty file for a block one,
 // and NodeUnpublish removes it. What is done already succeeds again.
+//
+// # Where it can be stopped
+//
+// A fault of the service stops any call before its effect (hang), or after it and
+// before the kubelet hears of it (hang-done): then the node's own part is done, too.
+// Whoever waits for the log to say so can kill the node at that very step.
 //
 // # Block volumes
 //

@@ -5,6 +5,7 @@ package csinode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -39,19 +40,13 @@ func (p *Plugin) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 		return nil, status.Errorf(codes.AlreadyExists, "volume %s is staged at %s", r.GetVolumeId(), have.StagingPath)
 	}
 	again = again && maps.Equal(have.Context, want.Context)
-	if _, err := p.ask(ctx, diskapi.Request{
+	return &csi.NodeStageVolumeResponse{}, p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodeStage, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{
 			Path: want.StagingPath, Context: want.Context, Again: again,
 			AccessMode: r.GetVolumeCapability().GetAccessMode().GetMode().String(),
 		},
-	}); err != nil {
-		return nil, err
-	}
-	if err := p.staged.put(r.GetVolumeId(), want); err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return &csi.NodeStageVolumeResponse{}, nil
+	}, func() error { return p.staged.put(r.GetVolumeId(), want) })
 }
 
 // NodeUnstageVolume forgets a staged volume, once the service agrees.
@@ -63,16 +58,10 @@ func (p *Plugin) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolume
 		return nil, err
 	}
 	_, have := p.staged.get(r.GetVolumeId())
-	if _, err := p.ask(ctx, diskapi.Request{
+	return &csi.NodeUnstageVolumeResponse{}, p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodeUnstage, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{Path: r.GetStagingTargetPath(), Again: !have},
-	}); err != nil {
-		return nil, err
-	}
-	if err := p.staged.remove(r.GetVolumeId()); err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return &csi.NodeUnstageVolumeResponse{}, nil
+	}, func() error { return p.staged.remove(r.GetVolumeId()) })
 }
 
 // NodePublishVolume makes the target, once the service agrees.
@@ -88,20 +77,19 @@ func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 	}
 	_, statErr := os.Lstat(r.GetTargetPath())
 	_, isStaged := p.staged.get(r.GetVolumeId())
-	if _, err := p.ask(ctx, diskapi.Request{
+	return &csi.NodePublishVolumeResponse{}, p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodePublish, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{
 			Path: r.GetTargetPath(), Context: r.GetPublishContext(), ReadOnly: r.GetReadonly(),
 			Again: statErr == nil, NotStaged: !isStaged,
 			AccessMode: r.GetVolumeCapability().GetAccessMode().GetMode().String(),
 		},
-	}); err != nil {
-		return nil, err
-	}
-	if err := makeTarget(r.GetTargetPath(), r.GetVolumeCapability().GetBlock() != nil); err != nil {
-		return nil, status.Errorf(codes.Internal, "make the target: %v", err)
-	}
-	return &csi.NodePublishVolumeResponse{}, nil
+	}, func() error {
+		if err := makeTarget(r.GetTargetPath(), r.GetVolumeCapability().GetBlock() != nil); err != nil {
+			return fmt.Errorf("make the target: %w", err)
+		}
+		return p.staged.publish(r.GetTargetPath(), r.GetVolumeId())
+	})
 }
 
 // NodeUnpublishVolume removes the target, once the service agrees.
@@ -113,17 +101,16 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 		return nil, err
 	}
 	_, statErr := os.Lstat(r.GetTargetPath())
-	if _, err := p.ask(ctx, diskapi.Request{
+	return &csi.NodeUnpublishVolumeResponse{}, p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodeUnpublish, Volume: r.GetVolumeId(),
 		Args: diskapi.Args{Path: r.GetTargetPath(), Again: errors.Is(statErr, fs.ErrNotExist)},
-	}); err != nil {
-		return nil, err
-	}
-	// Not RemoveAll: a folder that isn't empty holds something that isn't ours.
-	if err := os.Remove(r.GetTargetPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, status.Errorf(codes.Internal, "remove the target: %v", err)
-	}
-	return &csi.NodeUnpublishVolumeResponse{}, nil
+	}, func() error {
+		// Not RemoveAll: a folder that isn't empty holds something that isn't ours.
+		if err := os.Remove(r.GetTargetPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the target: %w", err)
+		}
+		return p.staged.unpublish(r.GetTargetPath())
+	})
 }
 
 // makeTarget makes a folder, or an empty file where a block device would be.
@@ -136,6 +123,26 @@ func makeTarget(path string, block bool) error {
 		return err
 	}
 	return f.Close()
+}
+
+// perform tells the service of a call at this node and, once that agrees, does the
+// node's own part. What a fault holds is held when all of it is done.
+func (p *Plugin) perform(ctx context.Context, r diskapi.Request, do func() error) error {
+	a, err := p.ask(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	if a.Hold == "" {
+		return nil
+	}
+	r.Node = p.config.nodeID()
+	if err := p.service.Held(ctx, a.Hold, r); err != nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return nil
 }
 
 // ask tells the service of a call at this node. A service that can't be reached

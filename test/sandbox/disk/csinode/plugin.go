@@ -39,7 +39,7 @@ func New(c Config) (*Plugin, error) {
 	if err := os.MkdirAll(c.pluginDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("node plugin: create its folder: %w", err)
 	}
-	s, err := openStaged(c.stateFile())
+	s, err := openStaged(c.stateFile(), c.mountTable())
 	if err != nil {
 		return nil, fmt.Errorf("node plugin: %w", err)
 	}

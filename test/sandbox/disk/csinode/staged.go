@@ -3,12 +3,15 @@
 package csinode
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -18,12 +21,14 @@ type volume struct {
 	Context     map[string]string `json:"context,omitempty"`
 }
 
-// staged is the set of staged volumes, kept in a file that stands for the mount
-// table of the machine. It is safe for parallel use.
+// staged is what is staged and published, kept in a file that stands for what the
+// machine has mounted. Beside it lies the same in the form of a mount table, for
+// whoever reads one. It is safe for parallel use.
 //
-// Invariant: memory and file agree; a change that can't be written is not made.
+// Invariant: memory and file agree; a change that can't be written is not made. The
+// mount table follows: a process that is killed in between writes it when it is back.
 type staged struct {
-	path string
+	path, mounts string
 
 	mu    sync.Mutex
 	table table
@@ -34,24 +39,28 @@ type table struct {
 	// Boot is the service's count of the boots of the node in which this holds.
 	Boot    int               `json:"boot"`
 	Volumes map[string]volume `json:"volumes"`
+	// Targets are the paths at which volumes are published, with the volume of each.
+	Targets map[string]string `json:"targets"`
 }
 
-func openStaged(path string) (*staged, error) {
-	s := &staged{path: path, table: table{Volumes: map[string]volume{}}}
+func openStaged(path, mounts string) (*staged, error) {
+	s := &staged{path: path, mounts: mounts}
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the staged volumes: %w", err)
 	}
-	if err := json.Unmarshal(data, &s.table); err != nil {
-		return nil, fmt.Errorf("staged volumes in %s are damaged, remove the file if the node was switched off: %w", path, err)
+	if err == nil {
+		if err := json.Unmarshal(data, &s.table); err != nil {
+			return nil, fmt.Errorf("staged volumes in %s are damaged, remove the file if the node was switched off: %w", path, err)
+		}
 	}
 	if s.table.Volumes == nil {
 		s.table.Volumes = map[string]volume{}
 	}
-	return s, nil
+	if s.table.Targets == nil {
+		s.table.Targets = map[string]string{}
+	}
+	return s, replace(mounts, s.table.mountinfo())
 }
 
 // booted forgets everything if the machine was switched off since the file was
@@ -62,7 +71,7 @@ func (s *staged) booted(boot int) error {
 	if boot == s.table.Boot {
 		return nil
 	}
-	return s.write(table{Boot: boot, Volumes: map[string]volume{}})
+	return s.write(table{Boot: boot, Volumes: map[string]volume{}, Targets: map[string]string{}})
 }
 
 func (s *staged) get(id string) (volume, bool) {
@@ -73,34 +82,69 @@ func (s *staged) get(id string) (volume, bool) {
 }
 
 func (s *staged) put(id string, v volume) error {
-	return s.change(func(m map[string]volume) { m[id] = v })
+	return s.change(func(t *table) { t.Volumes[id] = v })
 }
 
 func (s *staged) remove(id string) error {
-	return s.change(func(m map[string]volume) { delete(m, id) })
+	return s.change(func(t *table) { delete(t.Volumes, id) })
 }
 
-func (s *staged) change(f func(map[string]volume)) error {
+func (s *staged) publish(target, id string) error {
+	return s.change(func(t *table) { t.Targets[target] = id })
+}
+
+func (s *staged) unpublish(target string) error {
+	return s.change(func(t *table) { delete(t.Targets, target) })
+}
+
+func (s *staged) change(f func(*table)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := table{Boot: s.table.Boot, Volumes: maps.Clone(s.table.Volumes)}
-	f(next.Volumes)
+	next := table{Boot: s.table.Boot, Volumes: maps.Clone(s.table.Volumes), Targets: maps.Clone(s.table.Targets)}
+	f(&next)
 	return s.write(next)
 }
 
-// write replaces the file, so that a reader sees the old or the new one.
 func (s *staged) write(next table) error {
 	data, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("encode the staged volumes: %w", err)
 	}
-	tmp := s.path + ".new"
-	if err := os.WriteFile(tmp, data, 0o644); err != nil {
-		return fmt.Errorf("write the staged volumes: %w", err)
-	}
-	if err := os.Rename(tmp, s.path); err != nil {
-		return fmt.Errorf("replace the staged volumes: %w", err)
+	if err := replace(s.path, data); err != nil {
+		return err
 	}
 	s.table = next
+	return replace(s.mounts, next.mountinfo())
+}
+
+// mountinfo is the table in the form of proc(5), as it would be read on a machine whose
+// mounts are shared: the root, and a mount for every staging path and target.
+func (t table) mountinfo() []byte {
+	var out bytes.Buffer
+	line := func(point, source string) {
+		fmt.Fprintf(&out, "%d 1 0:1 / %s rw shared:1 - disk %s rw\n", 2+bytes.Count(out.Bytes(), []byte("\n")), escape.Replace(point), escape.Replace(source))
+	}
+	line("/", "root")
+	for _, id := range slices.Sorted(maps.Keys(t.Volumes)) {
+		line(t.Volumes[id].StagingPath, id)
+	}
+	for _, target := range slices.Sorted(maps.Keys(t.Targets)) {
+		line(target, t.Targets[target])
+	}
+	return out.Bytes()
+}
+
+// escape writes what separates fields and lines as the kernel does.
+var escape = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)
+
+// replace writes a file so that a reader sees the old or the new one.
+func replace(path string, data []byte) error {
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, data, 0o644); err != nil {
+		return fmt.Errorf("write what is mounted: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("replace what is mounted: %w", err)
+	}
 	return nil
 }

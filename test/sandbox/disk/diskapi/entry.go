@@ -39,7 +39,13 @@ const (
 	ClearFault     Call = "ClearFault"
 	SetLatency     Call = "SetLatency"
 	Finish         Call = "Finish"
+	// Held: a node has done what it was asked to, and a fault holds its answer.
+	Held Call = "Held"
 )
+
+// MountCalls lists the calls by which a kubelet has a volume mounted and taken down
+// again, in the order of a volume's way.
+func MountCalls() []Call { return []Call{NodeStage, NodePublish, NodeUnpublish, NodeUnstage} }
 
 // CSICalls lists every call that can carry a fault or a latency.
 func CSICalls() []Call {

@@ -28,6 +28,11 @@ const (
 	// HangAfter lets the call take effect and then holds the answer until the
 	// fault is cleared or the caller gives up.
 	HangAfter Action = "hang-after"
+	// HangDone lets a call of a node take effect, at the service and at the node,
+	// and then holds the answer as HangAfter does: who is held there has a node on
+	// which the work is done, and a kubelet that does not know. The plugin notes in
+	// the log that it is (Held).
+	HangDone Action = "hang-done"
 	// Ignore answers success; no effect.
 	Ignore Action = "ignore"
 )
@@ -85,9 +90,15 @@ func (f Fault) validateAction() error {
 		if f.DelayMs <= 0 {
 			return errors.New("delayMs must be positive for action delay")
 		}
+	case HangDone:
+		for _, call := range f.Calls {
+			if !slices.Contains(MountCalls(), call) {
+				return fmt.Errorf("action hang-done is for calls that a node carries out, %v, and not for %s", MountCalls(), call)
+			}
+		}
 	case Hang, HangAfter, Ignore:
 	default:
-		return fmt.Errorf("action %q is unknown: use fail, fail-after, delay, hang, hang-after or ignore", f.Action)
+		return fmt.Errorf("action %q is unknown: use fail, fail-after, delay, hang, hang-after, hang-done or ignore", f.Action)
 	}
 	return nil
 }

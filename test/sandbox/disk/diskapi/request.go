@@ -26,6 +26,9 @@ type Answer struct {
 	Context map[string]string `json:"context,omitempty"`
 	// Slots is set for NodeGetInfo.
 	Slots int `json:"slots,omitempty"`
+	// Hold names a fault of action hang-done that hit the call: who was answered does
+	// its own part, tells the service so, and answers nobody before the service does.
+	Hold string `json:"hold,omitempty"`
 }
 
 // Problem is the body of an admin API answer that is not a success.

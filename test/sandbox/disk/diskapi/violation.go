@@ -22,6 +22,9 @@ const (
 	StageBeforePublish Rule = "stage-before-publish"
 	// WrongNode: NodeStage at a node while the volume is at another one.
 	WrongNode Rule = "wrong-node"
+	// StagedAtTwo: NodeStage of an exclusive volume that another node still has staged
+	// or published, though it is not attached there any more.
+	StagedAtTwo Rule = "staged-at-two"
 	// PublishContext: NodeStage or NodePublish with another publish context
 	// than the last ControllerPublish answered.
 	PublishContext Rule = "publish-context"
@@ -71,7 +74,7 @@ type Violation struct {
 // Rules lists every rule.
 func Rules() []Rule {
 	return []Rule{
-		TwoNodes, OverLimit, UnpublishWhileStaged, StageBeforePublish, WrongNode, PublishContext,
+		TwoNodes, OverLimit, UnpublishWhileStaged, StageBeforePublish, WrongNode, StagedAtTwo, PublishContext,
 		PublishBeforeStage, UnstageWhilePublished, TwoPods, DeleteWhileAttached, FencedNode, Leftover,
 	}
 }

@@ -36,6 +36,7 @@
 //	unpublish-while-staged  unpublish arrives; staged or published to a pod there. Or: stage arrives during an unpublish
 //	stage-before-publish    stage arrives; no publish there returned success since the last unpublish arrived
 //	wrong-node              the same, and the volume is published at another node
+//	staged-at-two           stage of an exclusive volume arrives; another node, to which it is not attached any more, has it staged or published
 //	publish-context         stage or node publish carries another context than the last publish answered
 //	publish-before-stage    node publish arrives; no stage returned success since the last unstage arrived
 //	unstage-while-published unstage arrives; some target is published

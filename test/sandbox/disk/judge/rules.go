@@ -37,6 +37,7 @@ func (j *Judge) arrivedAtNode(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.NodeStage:
 		j.checkStage(e, p)
+		j.checkStagedElsewhere(e)
 		p.staging.open++
 	case diskapi.NodeUnstage:
 		if target := p.published(); target != "" {
@@ -88,6 +89,20 @@ func (j *Judge) checkStage(e diskapi.Entry, p *place) {
 		j.report(e, diskapi.WrongNode, "volume %s is staged at node %s but is at node %s", e.Volume, e.Node, j.others(e.Volume, e.Node)[0])
 	default:
 		j.report(e, diskapi.StageBeforePublish, "volume %s is staged at node %s, to which no publish has succeeded", e.Volume, e.Node)
+	}
+}
+
+// checkStagedElsewhere looks for nodes that were detached from too early. One that has the
+// volume attached, too, was reported when it came there, or is the source of a live
+// migration.
+func (j *Judge) checkStagedElsewhere(e diskapi.Entry) {
+	if !diskapi.Exclusive(e.AccessMode) {
+		return
+	}
+	for _, other := range j.Staged(e.Volume) {
+		if other != e.Node && !j.places[e.Volume][other].at() {
+			j.report(e, diskapi.StagedAtTwo, "volume %s is staged at node %s while node %s, from which it was detached, has it staged, too", e.Volume, e.Node, other)
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ type result struct {
 	message string
 	// made holds the fields to answer on success.
 	made diskapi.Entry
+	// hold names the fault that is to hold what the node answers.
+	hold string
 }
 
 // Do takes a call and returns when it is over or ctx ends. The arrival is logged
@@ -75,8 +77,19 @@ func (s *Service) carryOut(ctx context.Context, id uint64, r diskapi.Request, f 
 		if err := s.hold(ctx, f.ID); err != nil {
 			return abandoned(err)
 		}
+	case diskapi.HangDone:
+		res.hold = f.ID
 	}
 	return res
+}
+
+// Hold notes that a node has done what it was asked to, and returns when the fault
+// that holds its answer is cleared or ctx ends.
+func (s *Service) Hold(ctx context.Context, faultID string, r diskapi.Request) error {
+	s.mu.Lock()
+	s.note(diskapi.Entry{Call: diskapi.Held, Volume: r.Volume, Node: r.Node, FaultID: faultID, Detail: string(r.Call)})
+	s.mu.Unlock()
+	return s.hold(ctx, faultID)
 }
 
 func faulted(f diskapi.Fault) result {
@@ -130,6 +143,7 @@ func (s *Service) answer(arrival diskapi.Entry, res result) diskapi.Answer {
 		e.Volume, e.Detail = res.made.Volume, res.made.Detail
 		e.Slots, e.SizeBytes = res.made.Slots, res.made.SizeBytes
 		a.Volume, a.SizeBytes, a.Slots = e.Volume, e.SizeBytes, e.Slots
+		a.Hold = res.hold
 		if e.Call == diskapi.ControllerPublish {
 			e.Context, a.Context = res.made.Context, res.made.Context
 		}

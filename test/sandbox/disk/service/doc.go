@@ -29,6 +29,8 @@
 //	GET    /faults                  faults and how often they hit
 //	POST   /faults                  sets one, answers it with its ID
 //	DELETE /faults, /faults/{id}    clears all, or one; lets go of held calls
+//	POST   /faults/{id}/held        a node's: the diskapi.Request is carried out there;
+//	                                answered when the fault is cleared
 //	PUT    /latency                 {"call": "ControllerPublishVolume", "latencyMs": n}
 //	POST   /calls                   a diskapi.Request, answered by a diskapi.Answer
 //	POST   /finish                  end of the run: the judge looks for leftovers

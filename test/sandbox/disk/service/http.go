@@ -37,6 +37,7 @@ func (s *Service) Handler() http.Handler {
 	r.HandleFunc("/faults", s.postFault).Methods(http.MethodPost)
 	r.HandleFunc("/faults", s.deleteFault).Methods(http.MethodDelete)
 	r.HandleFunc("/faults/{id}", s.deleteFault).Methods(http.MethodDelete)
+	r.HandleFunc("/faults/{id}/held", s.postHeld).Methods(http.MethodPost)
 	r.HandleFunc("/latency", s.putLatency).Methods(http.MethodPut)
 	r.HandleFunc("/calls", s.postCall).Methods(http.MethodPost)
 	r.HandleFunc("/finish", s.postFinish).Methods(http.MethodPost)
@@ -124,6 +125,15 @@ func (s *Service) postFault(w http.ResponseWriter, r *http.Request) {
 
 func (s *Service) deleteFault(w http.ResponseWriter, r *http.Request) {
 	reply(w, struct{}{}, s.ClearFaults(mux.Vars(r)["id"]))
+}
+
+func (s *Service) postHeld(w http.ResponseWriter, r *http.Request) {
+	var req diskapi.Request
+	if err := decode(r, &req); err != nil {
+		reply(w, nil, err)
+		return
+	}
+	reply(w, struct{}{}, s.Hold(r.Context(), mux.Vars(r)["id"], req))
 }
 
 func (s *Service) putLatency(w http.ResponseWriter, r *http.Request) {
