@@ -292,7 +292,8 @@ type FencedNode struct {
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
 
-	// systemUUID is status.nodeInfo.systemUUID of that Node; absent when it has none.
+	// systemUUID is status.nodeInfo.systemUUID of that Node; absent when it has none, and
+	// "?" where any of several machines that had the node's name may be meant.
 	// Another machine that has the node's name says nothing of this one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128

@@ -16,7 +16,10 @@ type driver struct {
 	failDetach map[ledger.VolumeID]ledger.CallError
 	hangs      map[ledger.VolumeID]bool // a detach that is not answered
 	lies       map[ledger.VolumeID]bool // the attach that fails has happened all the same
-	stock      bool                     // the attacher does not know that a volume may stay
+	// byName has the driver call machines by the names of their nodes: it attaches to
+	// whichever machine has the name, and detaches from all that have ever had it.
+	byName bool
+	stock  bool // the attacher does not know that a volume may stay
 	// strict drivers refuse to attach what is elsewhere, or where they are not
 	// registered, and the attacher tries again only when retry is over.
 	strict bool
@@ -49,6 +52,9 @@ func (d *driver) saw(c world.Change) {
 
 // target is the machine that a VolumeAttachment is for, by the driver's name for it.
 func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
+	if c.csi.byName {
+		return string(va.Node)
+	}
 	drivers, _ := c.Drivers(va.Node)
 	for _, d := range drivers.Drivers {
 		if d.Name == v.Driver && !va.Deleting {
@@ -61,6 +67,31 @@ func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
 	return va.NodeID
 }
 
+// calls is what the driver calls a machine.
+func (c *cluster) calls(m *world.Machine) string {
+	if c.csi.byName {
+		return string(m.Node)
+	}
+	return m.ID
+}
+
+// called is the machine that the driver attaches to by a name; nil: there is none.
+func (c *cluster) called(id string) *world.Machine {
+	if c.csi.byName {
+		return c.machine(ledger.NodeName(id))
+	}
+	return c.Machines[id]
+}
+
+// unpublish detaches a volume from what the driver calls by a name.
+func (c *cluster) unpublish(v ledger.VolumeID, id string) {
+	for _, at := range sortedKeys(c.Machines) {
+		if m := c.Machines[at]; c.calls(m) == id {
+			c.Unpublish(v, m.ID)
+		}
+	}
+}
+
 // attacher lets the CSI driver's attacher do one VolumeAttachment, and says
 // whether it did anything.
 func (c *cluster) attacher(name string) bool {
@@ -71,7 +102,7 @@ func (c *cluster) attacher(name string) bool {
 		return c.fails(va, va.Name[:min(8, len(va.Name))], ledger.CallError{Message: "persistentvolume " + va.PersistentVolume + " not found"})
 	case va.Deleting:
 		return c.detach(va, v)
-	case va.Attached, c.Machines[c.target(va, v)] == nil:
+	case va.Attached, c.called(c.target(va, v)) == nil:
 		return false
 	}
 	if id := c.target(va, v); va.NodeID != id || !c.Stamped(name) {
@@ -91,11 +122,11 @@ func (c *cluster) attach(va ledger.Attachment, v ledger.VolumeID) bool {
 	}
 	if e := c.csi.failAttach[v]; !e.IsZero() {
 		if c.csi.lies[v] {
-			c.Publish(v, va.NodeID)
+			c.Publish(v, c.called(va.NodeID).ID)
 		}
 		return c.fails(va, volumeName(c, v), e)
 	}
-	c.Publish(v, va.NodeID)
+	c.Publish(v, c.called(va.NodeID).ID)
 	c.ask(world.Request{Do: world.MarkAttached, Key: va.Name, UID: va.UID})
 	c.trace("attacher: attached %s to %s", volumeName(c, v), va.Node)
 	return true
@@ -140,7 +171,7 @@ func (c *cluster) detach(va ledger.Attachment, v ledger.VolumeID) bool {
 	case leaves:
 		c.trace("attacher: left %s at %s", volumeName(c, v), va.Node)
 	default:
-		c.Unpublish(v, c.target(va, v))
+		c.unpublish(v, c.target(va, v))
 		c.trace("attacher: detached %s from %s", volumeName(c, v), va.Node)
 	}
 	c.ask(world.Request{Do: world.MarkDetached, Key: va.Name, UID: va.UID})

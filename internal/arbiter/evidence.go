@@ -59,11 +59,18 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now t
 // ofAnotherMachine says whether the volume may be mounted at another machine than the one
 // that has the node's name now, whose kubelet can't have forgotten it.
 func ofAnotherMachine(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	machine := n.DoubtedAt(v.ID)
-	if h := v.Hold; machine == "" && h != nil && h.Node == p.Node {
-		machine = h.SystemUUID
-	}
+	machine, _ := doubtedAt(n, v, p)
 	return machine != "" && n != nil && n.SystemUUID != "" && machine != n.SystemUUID
+}
+
+// doubtedAt is the machine at which the volume may be mounted, and its boot, as this process
+// has seen or, where it has not, as the hold says; empty: not known.
+func doubtedAt(n *ledger.Node, v *ledger.Volume, p *ledger.NodeVolume) (machine, boot string) {
+	machine, boot = n.DoubtedAt(v.ID)
+	if h := v.Hold; machine == "" && h != nil && h.Node == p.Node {
+		return h.SystemUUID, h.BootID
+	}
+	return machine, boot
 }
 
 // Doubted says whether the node's list does not tell if the volume is in use: as this

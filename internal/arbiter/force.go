@@ -56,6 +56,7 @@ type forcing struct {
 	Left    time.Duration // 0: its time is over
 	Limit   time.Duration // how long it takes; 0 where it takes no time
 	Step    time.Duration // in which it is told
+	Former  string        // the machine that it is about, where another one has its node's name
 }
 
 func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
@@ -75,7 +76,7 @@ func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledg
 // force says which rule would detach the volume from a node by force, and
 // when: the one whose time is over first.
 func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
-	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now))
+	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now)).sooner(former(s, v, p, now))
 }
 
 // fence says which rule would end the rights of everything that runs at a node,
@@ -92,7 +93,7 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 	}
 	taint, policy := outOfService(n, now), policyOf(s, v)
 	rule := AfterUnreachable
-	if policy.UnpublishFences && unpublishCuts(v, v.NodeVolume(name), n) {
+	if policy.UnpublishFences && unpublishCuts(s, v, v.NodeVolume(name), n) {
 		taint, rule = taint.sooner(shutdown(n, now)), UnpublishFences
 	}
 	limit := afterUnreachable(policy)
@@ -110,10 +111,11 @@ func byUnpublish(rule string) bool { return rule == NodeShutdown || rule == Unpu
 // been unpublished: there is one to unpublish, or nothing says that the volume is there, but
 // for the last list of a kubelet from which it was taken so in this outage. What may have
 // been left there without one (NodeVolume.Left), or is under way, nobody unpublishes; nor
-// what needs no attachment.
-func unpublishCuts(v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node) bool {
+// what needs no attachment. Nor does a driver tell a machine from another one that had its
+// name before.
+func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, n *ledger.Node) bool {
 	switch {
-	case v.ID.NoAttach() || p.MayBeLeft():
+	case v.ID.NoAttach() || p.MayBeLeft() || p != nil && Doubted(s, v, p) && ofAnotherMachine(n, v, p):
 		return false
 	case p == nil || p.HasOwn():
 		return true

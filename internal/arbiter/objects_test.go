@@ -20,7 +20,7 @@ import (
 // csinode; zone=… labels it. ready=unknown takes its network from the machine,
 // ready=false breaks its runtime, ready=true ends both. boot=unsaid has the Node name no
 // bootID, boot=said that of the machine's present boot, boot=never none for good, and
-// uuid=never no systemUUID.
+// uuid=never no systemUUID. by=MACHINE has it name another machine, whose kubelet writes it.
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.Node(name)
@@ -52,6 +52,9 @@ func (s *script) node(a args) {
 		m.NoBoot, n.BootID = true, ""
 	case "said":
 		n.BootID = m.BootID()
+	}
+	if by := s.Machines[a.get("by", "")]; by != nil {
+		n.SystemUUID, n.BootID = by.SystemUUID(), by.BootID()
 	}
 	set := func(flag string, field *bool) {
 		if v, ok := a.keys[flag]; ok {
@@ -86,7 +89,7 @@ func (s *script) register(m *world.Machine) {
 	if d, exists := s.Drivers(m.Node); exists {
 		d.Drivers = slices.Clone(d.Drivers)
 		for i := range d.Drivers {
-			d.Drivers[i].NodeID = m.ID
+			d.Drivers[i].NodeID = s.calls(m)
 		}
 		s.put(d)
 	}
@@ -102,7 +105,7 @@ func (s *script) csinode(a args) {
 	d := ledger.NodeDrivers{Node: name}
 	for _, driver := range a.list("driver") {
 		d.Drivers = append(d.Drivers, ledger.DriverOnNode{
-			Name: driver, NodeID: s.machine(name).ID, Limit: int32(a.number("limit", int(ledger.NoLimit))),
+			Name: driver, NodeID: s.calls(s.machine(name)), Limit: int32(a.number("limit", int(ledger.NoLimit))),
 		})
 	}
 	s.put(d)
@@ -326,7 +329,7 @@ func (s *script) attachment(a args) {
 		va.PersistentVolume, va.Inline = "", v
 	}
 	if m := s.machine(n); m != nil {
-		va.NodeID = m.ID
+		va.NodeID = s.calls(m)
 		if va.Attached {
 			s.Publish(v, m.ID)
 		}

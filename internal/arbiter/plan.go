@@ -88,6 +88,9 @@ type Step struct {
 	Hold        ledger.Hold // WriteHold; DeleteHold: as it is
 	Expect      string      // WriteHold, DeleteHold: the version to replace
 	Who         string      // MarkWanted: who wants the volume, for people
+	// Former, of a step under a Rule, is the systemUUID of the machine that the rule is
+	// about, where another machine has its node's name: that one may be Ready.
+	Former string
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
 

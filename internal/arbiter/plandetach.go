@@ -84,6 +84,9 @@ func (p *planner) sought(h ledger.Hold, place *ledger.NodeVolume) bool {
 // leaving is a step of a detach, before it is known which.
 func (p *planner) leaving(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment, rule string) Step {
 	step := Step{Node: place.Node, Rule: rule}
+	if rule != "" {
+		step.Former = former(p.snapshot, p.volume, place, p.now).Former
+	}
 	if va != nil {
 		step.Attachment, step.UID, step.Version = va.Name, va.UID, va.Version
 	}
@@ -107,9 +110,9 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		step.Do = Unreport
 	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
 		return
-	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone || !p.required:
+	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required:
 		// Pods of a fenced node no longer count, nor those that need no
-		// attachment any more.
+		// attachment any more. Those of a machine that has the name of a first one do.
 		step.Do = DeleteAttachment
 	default:
 		step.Do = ConfirmUnwanted

@@ -137,14 +137,16 @@ func (p *planner) doubtedFence(old ledger.Fence, n *ledger.Node, place *ledger.N
 	h := hold(p.volume)
 	known := h.Node == place.Node && h.NodeUID != "" && n != nil && h.NodeUID != n.UID // by the Node that the hold names
 	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
+	machine, boot := n.DoubtedAt(p.volume.ID)
+	several := machine != "" && boot == "" // one of several machines may have it mounted
 	switch {
 	case meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over():
 		return old, true // the attacher's turn
-	case !n.Doubts(p.volume.ID) || known && !meant:
+	case !n.Doubts(p.volume.ID) || known && !meant && !several:
 		return ledger.Fence{}, false
 	}
 	f := p.newFence(n, place, va, "")
-	if meant {
+	if meant && !several {
 		f.NodeUID, f.BootID, f.SystemUUID, f.Attachment = old.NodeUID, old.BootID, old.SystemUUID, cmp.Or(f.Attachment, old.Attachment)
 	}
 	f.Since, f.Renewed = 0, 0
@@ -162,6 +164,21 @@ func (p *planner) newFence(n *ledger.Node, place *ledger.NodeVolume, va *ledger.
 		if n.Exists {
 			f.Since, f.Renewed = n.ReadySince, n.Renewed
 		}
+	}
+	if ofAnotherMachine(n, p.volume, place) && (rule == "" || ready(n)) {
+		return p.fenceOfAnother(f, n, place)
+	}
+	return f
+}
+
+// fenceOfAnother is what the hold is to say of a machine whose node's name another one has.
+// What that one's Node says of its outages is not about the first one.
+func (p *planner) fenceOfAnother(f ledger.Fence, n *ledger.Node, place *ledger.NodeVolume) ledger.Fence {
+	h := hold(p.volume)
+	f.NodeUID, f.Since, f.Renewed, f.InUse = "", 0, 0, true
+	f.SystemUUID, f.BootID = doubtedAt(n, p.volume, place)
+	if h.Node == place.Node && h.SystemUUID == f.SystemUUID && h.BootID == f.BootID {
+		f.NodeUID = h.NodeUID
 	}
 	return f
 }

@@ -425,6 +425,10 @@ func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolum
 		return
 	}
 	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
+	if f.Former != "" {
+		p.awaits(f) // the next leader can't tell whether that machine was seen in between
+		return
+	}
 	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable && f.Rule != UnpublishFences {
 		return
 	}
@@ -450,7 +454,7 @@ func (p *planner) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeV
 		return
 	}
 	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
-	if _, taken := h.Fence(place.Node); taken || !f.over() || f.Rule != was.Force.Rule || f.Limit == 0 {
+	if _, taken := h.Fence(place.Node); taken || !f.over() || f.Former != "" || f.Rule != was.Force.Rule || f.Limit == 0 {
 		return
 	}
 	h.Force = outage(p.volume, place, n, f)

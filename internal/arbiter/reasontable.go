@@ -171,6 +171,9 @@ var reasonTable = [...]reasonRow{
 			"It goes once it is unmounted there", r.volume(), r.Node)
 	}},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
+		if r.Seconds > 0 {
+			return fmt.Sprintf("%s may be in use at %s: %s. %s%s; at once when %s", r.volume(), r.Node, r.Detail, forcedIn, time.Duration(r.Seconds)*time.Second, r.waysToKnow())
+		}
 		if r.Detail != "" {
 			return fmt.Sprintf("%s may be in use at %s: %s. It is known when %s", r.volume(), r.Node, r.Detail, r.waysToKnow())
 		}

@@ -60,7 +60,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 			case p.Left && !p.HasOwn():
 				reason.Detail = forgetfulLeft
 			case ofAnotherMachine(n, v, p):
-				reason.Detail = namesake
+				reason.Detail, reason.Seconds = namesake, secondsLeft(e.rule)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func TestUnpublishFences(t *testing.T) {
 // What needs no attachment nobody unpublishes.
 func TestUnpublishOfWhatNeedsNoAttachment(t *testing.T) {
 	v := &ledger.Volume{ID: ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}}
-	if unpublishCuts(v, nil, nil) || unpublishCuts(v, &ledger.NodeVolume{}, nil) {
+	if unpublishCuts(ledger.Snapshot{}, v, nil, nil) || unpublishCuts(ledger.Snapshot{}, v, &ledger.NodeVolume{}, nil) {
 		t.Error("the unpublish of an iSCSI volume takes no access away")
 	}
 }

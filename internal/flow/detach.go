@@ -213,11 +213,14 @@ func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move
 
 // ruleAnswered follows the read of a Node before a forced deletion. It must be as
 // it was when the rule was found to hold, or not exist where there was none, also by
-// what a watch has shown since: a node that is known to be Ready again is never forced.
+// what a watch has shown since: a node that is known to be Ready again is never forced, nor
+// a former machine that its Node names again.
 func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch now := s.Node(t.Step.Node); {
-	case now != nil && now.Ready == ledger.ReadyTrue:
+	case t.Step.Former != "" && (now == nil || now.SystemUUID == t.Step.Former):
+		return t.end(Stale, fmt.Sprintf("the former machine of node %s may be back", t.Step.Node))
+	case t.Step.Former == "" && now != nil && now.Ready == ledger.ReadyTrue:
 		return t.end(Stale, fmt.Sprintf("node %s is Ready again", t.Step.Node))
 	case found && node.UID == t.Step.NodeUID && node.Version == t.Step.NodeVersion,
 		a.Result == NotFound && t.Step.NodeUID == "":

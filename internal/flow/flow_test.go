@@ -156,8 +156,12 @@ func step(do arbiter.Action, change ...func(*arbiter.Step)) arbiter.Step {
 	return s
 }
 
-func byForce(s *arbiter.Step)   { s.Rule = arbiter.AfterPodGone }
-func noNode(s *arbiter.Step)    { s.NodeUID, s.NodeVersion = "", "" }
+func byForce(s *arbiter.Step)                   { s.Rule = arbiter.AfterPodGone }
+func noNode(s *arbiter.Step)                    { s.NodeUID, s.NodeVersion = "", "" }
+func former(machine string) func(*arbiter.Step) { return func(s *arbiter.Step) { s.Former = machine } }
+func names(machine string) func(*ledger.NodeState) {
+	return func(n *ledger.NodeState) { n.SystemUUID = machine }
+}
 func inASecond(s *arbiter.Step) { s.Within = time.Second }
 
 var name = ledger.AttachmentName(disk, "n1")

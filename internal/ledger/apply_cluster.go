@@ -42,6 +42,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec.OutOfServiceAt = taintedAt(rec.OutOfServiceAt, s.OutOfService, known, now)
 	rec.ShutdownAt = taintedAt(rec.ShutdownAt, s.Shutdown, known, now)
+	replaced := rec.seeMachine(&was, &s, now)
 	if healthChanged {
 		t.Volumes = append(t.Volumes, rec.At()...)
 		t.node(s.Name)
@@ -49,7 +50,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if labelsChanged { // volumes may be allowed here that were not
 		t.node(s.Name)
 	}
-	if ended {
+	if ended || replaced {
 		l.voidForced(now, t, rec)
 	}
 	defer l.beginBulk(s.Name, reported, inUse)()

@@ -24,17 +24,18 @@ func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
 		rec := l.volume(id)
 		rec.earlier = &earlier{rec.earlier.force, now}
 	}
-	var away []NodeName
+	var timed []NodeName
 	for n := range l.facts.nodes.all() {
-		if !n.NotReady.IsZero() {
-			away = append(away, n.Name)
+		if !n.NotReady.IsZero() || !n.MachineAt.IsZero() {
+			timed = append(timed, n.Name)
 		}
 	}
-	for _, name := range away {
+	for _, name := range timed {
 		rec := l.node(name)
-		rec.NotReady = now
-		if !rec.OutOfServiceAt.IsZero() {
-			rec.OutOfServiceAt = now
+		for _, since := range []*time.Time{&rec.NotReady, &rec.OutOfServiceAt, &rec.ShutdownAt, &rec.MachineAt} {
+			if !since.IsZero() {
+				*since = now
+			}
 		}
 	}
 	l.matchAll(now, t)

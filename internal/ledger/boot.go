@@ -2,6 +2,8 @@
 
 package ledger
 
+import "time"
+
 // BootOver says whether a boot of a machine is known to be over, so that all its mounts are
 // gone: see facts.bootOver.
 func (s Snapshot) BootOver(n *Node, machine, boot string) bool {
@@ -32,8 +34,22 @@ func (w *facts) onlyOne(n *Node) bool {
 }
 
 // otherMachine is in the place of a systemUUID that another machine has, too: what the cloud
-// calls the machines differs.
+// calls the machines differs; or of several machines of which each may be meant.
 const otherMachine = "?"
+
+// seeMachine takes in which machine a new state of the node names, and says whether it is
+// another one than before, or may be.
+func (n *Node) seeMachine(was, is *NodeState, now time.Time) bool {
+	switch {
+	case is.SystemUUID == "":
+		n.MachineAt = time.Time{}
+	case n.MachineAt.IsZero() || was.SystemUUID != is.SystemUUID || !sameProvider(was, is):
+		n.MachineAt = now
+	default:
+		return false
+	}
+	return was.SystemUUID != is.SystemUUID || !sameProvider(was, is)
+}
 
 // sameProvider says whether two states of a node may be of one machine by what the cloud
 // calls it: it agrees where both say.

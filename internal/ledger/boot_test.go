@@ -63,8 +63,8 @@ func TestAnotherBootOfTheSameMachine(t *testing.T) {
 		if got := n.Doubts(v); got != test.doubt {
 			t.Errorf("%s: doubted: %t", name, got)
 		}
-		if at := n.DoubtedAt(v); (at == "") == test.doubt {
-			t.Errorf("%s: doubted at %q", name, at)
+		if at, boot := n.DoubtedAt(v); (at == "") == test.doubt || (boot == "") == test.doubt {
+			t.Errorf("%s: doubted at %q, boot %q", name, at, boot)
 		}
 		if p := l.Snapshot().Volume(v).NodeVolume("n"); p.InUse != test.doubt {
 			t.Errorf("%s: in use: %t", name, p.InUse)
@@ -98,5 +98,103 @@ func TestBootOver(t *testing.T) {
 	l.Apply(now, NodeState{Name: "clone", UID: "c", Version: "1", SystemUUID: "m1", BootID: "x"})
 	if s := l.Snapshot(); s.BootOver(s.Node("n"), "m1", "b1") {
 		t.Error("a machine that has a clone says nothing by its systemUUID")
+	}
+}
+
+// Since when a Node names the machine that it names counts anew with every other machine that
+// it names, or may name, and with a process that has not seen it before.
+func TestMachineAt(t *testing.T) {
+	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 0) }
+	cloud := func(id string) func(*NodeState) { return func(n *NodeState) { n.ProviderID = id } }
+	first := machineAs("2", "u", "m1", "b1", cloud("i-1"))
+	for name, test := range map[string]struct {
+		then []Event // one a second
+		want time.Time
+	}{
+		"it is seen first":               {nil, at(0)},
+		"it goes on, and boots anew":     {[]Event{machineAs("3", "u", "m1", "b2", cloud("i-1"))}, at(0)},
+		"its Node is made again":         {[]Event{NodeGone{"n"}, machineAs("3", "w", "m1", "b1", cloud("i-1"))}, at(0)},
+		"another one":                    {[]Event{machineAs("3", "u", "m2", "b2")}, at(1)},
+		"another one, in a new Node":     {[]Event{NodeGone{"n"}, machineAs("3", "w", "m2", "b2")}, at(2)},
+		"and the first one again":        {[]Event{machineAs("3", "u", "m2", "b2"), machineAs("4", "u", "m1", "b1")}, at(2)},
+		"one that the cloud calls other": {[]Event{machineAs("3", "u", "m1", "b2", cloud("i-2"))}, at(1)},
+		"nobody says which":              {[]Event{machineAs("3", "w", "", "")}, time.Time{}},
+		"and then it is said":            {[]Event{machineAs("3", "w", "", ""), machineAs("4", "w", "m1", "b1")}, at(2)},
+		"everything has been seen now":   {[]Event{Complete{}}, at(1)},
+	} {
+		l := New()
+		l.Apply(at(-1), Attachment{Name: AttachmentName(VolumeID{"d", "h"}, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", Inline: VolumeID{"d", "h"}})
+		l.Apply(at(0), first)
+		for i, e := range test.then {
+			l.Apply(at(int64(i+1)), e)
+		}
+		if got := l.Snapshot().Node("n").MachineAt; !got.Equal(test.want) {
+			t.Errorf("%s: since %s, want %s", name, got.UTC(), test.want.UTC())
+		}
+	}
+}
+
+// Where a second machine of a name may have mounted what is doubted because of the first one,
+// neither's boot ends that. What the second one had no part in is doubted as before. The Node
+// says what its own kubelet lists, whatever is doubted.
+func TestDoubtOfTwoMachines(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	state := func(n NodeState, inUse, reported bool) NodeState {
+		if inUse {
+			n.InUse = []VolumeID{v}
+		}
+		if reported {
+			n.Reported = []VolumeID{v}
+		}
+		return n
+	}
+	second := machineAs("3", "u", "m2", "b2")
+	for name, test := range map[string]struct {
+		then          []Event
+		machine, boot string
+		lists         bool
+	}{
+		"the second one names it as attached, and is made again": {[]Event{state(second, false, true), machineAs("4", "w", "m2", "b2")}, otherMachine, "", false},
+		"it is deleted and made again":                           {[]Event{state(second, false, true), NodeGone{"n"}, machineAs("4", "w", "m2", "b2")}, otherMachine, "", false},
+		"it lists it, and is made again":                         {[]Event{state(second, true, true), machineAs("4", "w", "m2", "b2")}, otherMachine, "", false},
+		"it lists it":                                            {[]Event{state(second, true, true)}, "m1", "b1", true},
+		"it neither lists nor names it":                          {[]Event{second, machineAs("4", "w", "m2", "b2")}, "m1", "b1", false},
+		"it is taken out by others while it is listed":           {[]Event{state(second, true, true), state(machineAs("4", "u", "m2", "b2"), true, false)}, otherMachine, "", true},
+		"it is taken out while it is not listed":                 {[]Event{state(second, false, true), machineAs("4", "u", "m2", "b2")}, "m1", "b1", false},
+		"the first one is made again":                            {[]Event{machineAs("4", "w", "m1", "b1"), machineAs("5", "x", "m1", "b1")}, "m1", "b1", false},
+	} {
+		l, now := New(), time.Unix(1000, 0)
+		l.Apply(now, Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", Inline: v, Attached: true})
+		for _, e := range append([]Event{state(machineAs("2", "u", "m1", "b1"), true, true)}, test.then...) {
+			l.Apply(now, e)
+		}
+		n := l.Snapshot().Node("n")
+		if machine, boot := n.DoubtedAt(v); machine != test.machine || boot != test.boot {
+			t.Errorf("%s: doubted at %q in boot %q", name, machine, boot)
+		}
+		if got := n.Lists(v, l.Snapshot().Volume(v).NodeVolume("n")); got != test.lists {
+			t.Errorf("%s: listed: %t", name, got)
+		}
+	}
+}
+
+// A leader that finds a rule of force in the hold doubts what the node still reports, if the
+// rule is about the machine before.
+func TestFenceOfTheMachineBefore(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	for machine, want := range map[string]bool{"m1": true, "m2": false, "": false} {
+		l, now := New(), time.Unix(1000, 0)
+		n := machineAs("2", "u", "m2", "b2")
+		n.Reported = []VolumeID{v}
+		for _, e := range []Event{
+			Attachment{Name: AttachmentName(v, "n"), UID: "a", Version: "1", Driver: "d", Node: "n", Inline: v, Attached: true}, n,
+			HoldSeen{v, Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "x", BootID: "b1", SystemUUID: machine, Attachment: "a", Rule: "AfterPodGone", InUse: true}}}},
+			FencesInDoubt{},
+		} {
+			l.Apply(now, e)
+		}
+		if got := l.Snapshot().Node("n").Doubts(v); got != want {
+			t.Errorf("by a rule about machine %q: doubted: %t", machine, got)
+		}
 	}
 }

@@ -43,15 +43,26 @@ func (n *Node) Doubts(v VolumeID) bool {
 	return found
 }
 
-// DoubtedAt is the systemUUID of the machine where a volume in doubt may be mounted; empty:
-// not known, or nothing is in doubt.
-func (n *Node) DoubtedAt(v VolumeID) string {
+// DoubtedAt is the systemUUID of the machine where a volume in doubt may be mounted, and in
+// which boot; empty: not known, or nothing is in doubt.
+func (n *Node) DoubtedAt(v VolumeID) (machine, boot string) {
 	if n != nil {
 		if i, found := n.findDoubt(v); found {
-			return n.doubts[i].machine
+			return n.doubts[i].machine, n.doubts[i].boot
 		}
 	}
-	return ""
+	return "", ""
+}
+
+// Lists says whether the node's last list names a volume in use that has this NodeVolume,
+// whatever is doubted.
+func (n *Node) Lists(v VolumeID, p *NodeVolume) bool {
+	if n != nil {
+		if i, found := n.findDoubt(v); found {
+			return n.doubts[i].listed
+		}
+	}
+	return p != nil && p.InUse
 }
 
 func (n *Node) findDoubt(v VolumeID) (i int, found bool) {
@@ -141,6 +152,7 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 	var list []doubt
 	for _, v := range at {
 		p := l.facts.volumes.get(v).NodeVolume(n.Name)
+		l.doubtBoth(n, v, p.Reported || left.has(v) || n.Lists(v, p))
 		if p.Reported || left.has(v) || p.InUse && (p.HasAttachments() || p.Left || p.Held) && !n.rebooted {
 			list = append(list, doubt{volume: v, machine: n.machine, boot: n.boot})
 			if !p.InUse {
@@ -149,6 +161,19 @@ func (l *Ledger) doubtMadeAgain(now time.Time, t *Touched, n *Node) {
 		}
 	}
 	l.doubtAll(now, t, n.Name, list)
+}
+
+// doubtBoth has a volume that is doubted because of another boot doubted because of the one
+// that was at the node last, too, if that may have it mounted: no boot ends both doubts, and
+// no time runs for a machine of which nobody knows which it is.
+func (l *Ledger) doubtBoth(n *Node, v VolumeID, may bool) {
+	i, found := n.findDoubt(v)
+	if !found || !may || n.doubts[i].machine == n.machine && n.doubts[i].boot == n.boot {
+		return
+	}
+	rec := l.node(n.Name)
+	rec.doubts = slices.Clone(rec.doubts)
+	rec.doubts[i].machine, rec.doubts[i].boot = otherMachine, ""
 }
 
 // doubtTakenOut begins to doubt what a new state of a Node does not name as attached any
@@ -167,6 +192,7 @@ func (l *Ledger) doubtTakenOut(now time.Time, t *Touched, n NodeName, reported, 
 			continue
 		}
 		_, listed := slices.BinarySearchFunc(inUse, v, VolumeID.Compare)
+		l.doubtBoth(rec, v, listed || rec.Lists(v, p))
 		list = append(list, doubt{volume: v, machine: rec.machine, boot: rec.boot, listed: listed})
 	}
 	l.doubtAll(now, t, n, list)
@@ -208,8 +234,9 @@ func (FencesInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 		for _, f := range v.Hold.Fences {
 			// With a rule it is not put back before the hold says that the rule has ended:
-			// as long as the node reports it, it was not taken out yet.
-			if p := v.NodeVolume(f.Node); p != nil && (f.Rule == "" || !p.Reported) {
+			// as long as the node reports it, it was not taken out yet. But where another
+			// machine reports, the rule is about the one before.
+			if p := v.NodeVolume(f.Node); p != nil && (f.Rule == "" || !p.Reported || anotherMachine(l.facts.nodes.get(f.Node), f)) {
 				list = append(list, at{v.ID, f.Node})
 			}
 		}
@@ -246,6 +273,12 @@ func (l *Ledger) doubtFenced(now time.Time, t *Touched, v VolumeID, n NodeName) 
 // it of the same machine or not.
 func anotherBoot(n *Node, f Fence) bool {
 	return n != nil && n.BootID != "" && f.BootID != "" && n.BootID != f.BootID
+}
+
+// anotherMachine says whether a node names another machine than the one that a hold speaks
+// of.
+func anotherMachine(n *Node, f Fence) bool {
+	return n != nil && n.SystemUUID != "" && f.SystemUUID != "" && n.SystemUUID != f.SystemUUID
 }
 
 // takenAsIs says whether what a hold says of a volume that is taken from this node is of the

@@ -249,6 +249,11 @@ type Node struct {
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
 
+	// MachineAt is since when the Node names the machine that it names, by its systemUUID
+	// and providerID, as this process saw it: no other machine that has, or had, the node's
+	// name was seen since. Zero: it names none.
+	MachineAt time.Time
+
 	// Word is what moorage-node says that the node has; nil without one.
 	Word *NodeWord
 	// AskedAt is since when moorage-node owes an answer, as this process saw it; zero: it

@@ -119,7 +119,7 @@ func (j *Judge) rule(w *World, at At) ground {
 	unpublish := policy.UnpublishFences && !at.Volume.NoAttach() && w.toUnpublish(at)
 	switch {
 	case exists && n.Ready == ledger.ReadyTrue:
-		return noGround
+		return j.former(w, at, n)
 	case exists && n.OutOfService:
 		return byWord
 	case exists && n.Shutdown && unpublish:
@@ -141,6 +141,35 @@ func (j *Judge) rule(w *World, at At) ground {
 		left = later(left, since)
 	}
 	if after >= 0 && !j.used(w, at) && (!j.Leases || noted) && j.lasts(w, at.Node, left, after) {
+		return byTime
+	}
+	return noGround
+}
+
+// former is what a rule stands on that is about machines which had a Ready node's name
+// before: the times of the policy, from when the Node ceased to name them. The machine that
+// is there must not use the volume, nor any pod there.
+func (j *Judge) former(w *World, at At, n ledger.NodeState) ground {
+	policy, since := w.policy(at.Volume), j.named[at.Node]
+	others := false
+	for _, m := range w.machinesOf(at.Node) {
+		if m.SystemUUID() != since.machine {
+			others = true
+		} else if m.Uses(at.Volume) {
+			return noGround
+		}
+	}
+	if !others || since.machine == "" || n.SystemUUID != since.machine || j.used(w, at) {
+		return noGround
+	}
+	after := arbiter.DefaultAfterPodGone
+	if policy.AfterPodGone != nil {
+		after = *policy.AfterPodGone
+	}
+	lasts := func(since time.Time, long *time.Duration) bool {
+		return long != nil && *long >= 0 && w.Now.Sub(since) >= *long
+	}
+	if lasts(since.since, policy.AfterUnreachable) || lasts(later(since.since, j.left[at]), &after) {
 		return byTime
 	}
 	return noGround

@@ -39,6 +39,7 @@ type Judge struct {
 
 	left     map[At]time.Time              // when the last unfinished pod with the volume left the node
 	notReady map[ledger.NodeName]time.Time // since when the node has not been Ready
+	named    map[ledger.NodeName]naming    // which machine the Node names
 	proofs   map[At]proof                  // taken out of volumesAttached by a rule of force that held
 	ended    map[At]ended                  // proofs that ended as their nodes were Ready again
 	doomed   map[string]bool               // VolumeAttachments, by UID, deleted while their volumes might be taken by force
@@ -64,6 +65,12 @@ type Judge struct {
 type given struct {
 	node        ledger.NodeName
 	transitions int64
+}
+
+// naming is the systemUUID that a Node names, and since when it has named no other.
+type naming struct {
+	machine string
+	since   time.Time
 }
 
 // slots names a driver's slots at a node.
@@ -188,6 +195,9 @@ func (j *Judge) used(w *World, at At) bool {
 
 func (j *Judge) nodeChanged(w *World, name ledger.NodeName) {
 	n, exists := w.Node(name)
+	if n.SystemUUID != "" && n.SystemUUID != j.named[name].machine {
+		j.named = with(j.named, name, naming{n.SystemUUID, w.Now})
+	}
 	switch {
 	case exists && n.Ready == ledger.ReadyTrue:
 		j.notReady = without(j.notReady, name)

@@ -24,6 +24,9 @@ type Fenced struct {
 	Volumes int       `json:"volumes"`
 }
 
+// anyMachine is a systemUUID in a VolumeHold that stands for any machine of the node's name.
+const anyMachine = "?"
+
 // FencedAt says what the VolumeHolds say of a node from which volumes are taken, or were,
 // by rule.
 func (w *World) FencedAt(n *corev1.Node) []Fenced {
@@ -31,8 +34,8 @@ func (w *World) FencedAt(n *corev1.Node) []Fenced {
 	for _, h := range w.Holds {
 		for i := range h.Status.Fenced {
 			f := &h.Status.Fenced[i]
-			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID {
-				continue
+			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != anyMachine && f.SystemUUID != n.Status.NodeInfo.SystemUUID {
+				continue // of another machine that had the name
 			}
 			rule := string(f.Rule)
 			if byRule[rule] == nil {

@@ -26,11 +26,12 @@ func TestFencedAt(t *testing.T) {
 		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", Rule: v1alpha1.ForceDetachNodeShutdown, Since: at(2)}),
 		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", Rule: v1alpha1.ForceDetachNodeShutdown, Since: at(1)}),
 		hold(v1alpha1.FencedNode{Node: "n", Rule: v1alpha1.ForceDetachAfterPodGone}, v1alpha1.FencedNode{Node: "other", NodeUID: "o", Rule: v1alpha1.ForceDetachOutOfService}),
-		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u"}),
+		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", SystemUUID: "m"}),
+		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", SystemUUID: "the machine before"}),
 		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "an earlier Node", Rule: v1alpha1.ForceDetachOutOfService}),
 		hold(),
 	}}, noon())
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "m"}}}
 	want := []Fenced{
 		{Volumes: 1},
 		{By: "AfterPodGone", Volumes: 1},

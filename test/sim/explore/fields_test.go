@@ -214,7 +214,7 @@ func worldFields() map[string]fields {
 		"world.Disks": {"At", map[string]string{"Lied": never}},
 		"world.Judge": {"left proofs ended doomed numbers known past taken been atOnce shaken", map[string]string{
 			"Faults": "a search ends with the first", "ByTime": people, "Overtaken": people,
-			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "limits": same, "beside": never,
+			"Forgotten": people, "madeFor": "no PersistentVolume is made again for another disk", "Leases": never, "notReady": "it follows from the Node", "named": "a node has one machine", "limits": same, "beside": never,
 			"over": never, "Cooperative": never, "theirs": never, "Exact": same,
 		}},
 		"world.At":    {"Volume Node", nil},
@@ -246,7 +246,7 @@ func flowFields() map[string]fields {
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word", map[string]string{"Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word", map[string]string{"Former": "a node has one machine", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
@@ -319,7 +319,7 @@ func ledgerFields() map[string]fields {
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
 		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt", map[string]string{
-			"machine": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
+			"machine": same, "MachineAt": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},
 		"ledger.doubt":       {"volume boot listed", map[string]string{"machine": "a node has one machine"}},
