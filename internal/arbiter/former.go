@@ -18,11 +18,18 @@ import (
 // first one (NodeReplaced), and no time runs.
 //
 // The machine that is there is never forced: its kubelet has reported, and does not list the
-// volume, and nobody at the node uses it.
+// volume, and nobody at the node uses it. Or its Node does not name the volume as attached:
+// then nothing is mounted there, whoever waits for it (bars).
 func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) forcing {
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)
-	if !ready(n) || !n.Reporting || n.MachineAt.IsZero() || !idle || !unused(s, p) || n.Lists(v.ID, p) || !Doubted(s, v, p) {
+	if !ready(n) || !n.Reporting || n.MachineAt.IsZero() || !Doubted(s, v, p) {
+		return forcing{}
+	}
+	switch {
+	case bars(s, v, p):
+		since = n.MachineAt // those who use it there are of the machine that is there
+	case !idle || !unused(s, p) || n.Lists(v.ID, p):
 		return forcing{}
 	}
 	machine, boot := doubtedAt(n, v, p)
@@ -41,4 +48,25 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 		f.Former = machine
 	}
 	return f
+}
+
+// bars says whether an exclusive volume must not be put into volumesAttached of a node: the
+// machine that had the node's name before may have it mounted, and the one that is there would
+// be the second to write to it.
+func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+	return !p.Reported && exclusive(access(s, v, v.Access)) && Doubted(s, v, p) && ofAnotherMachine(s.Node(p.Node), v, p)
+}
+
+// takeBack plans the detach of a volume from the machine that had a node's name before, for
+// somebody who waits for it at that node, once a rule of force is over.
+func (p *planner) takeBack(node *ledger.Node, place *ledger.NodeVolume) {
+	f := former(p.snapshot, p.volume, place, p.now)
+	p.awaits(f)
+	va := place.Own()
+	if va == nil || !f.over() {
+		return // what needs no attachment the hold gives to the other machine (holderNode)
+	}
+	if verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now); verdict.Allowed() && rule != "" && p.fenceWritten(place, va, rule) {
+		p.detach(node, place, va, rule)
+	}
 }

@@ -392,9 +392,13 @@ func (s *script) deleteVA(a args) {
 // machine's power; "restart" and "reboot" do both, one after the other, "reboot down"
 // without the kubelet; "renews" has it renew its Lease once, whatever it is.
 // forgets=VOLUME kills it between NodeUnpublish and NodeUnstage, and starts it anew;
-// unstages=VOLUME is a person who unmounts by hand what it has forgotten.
+// unstages=VOLUME is a person who unmounts by hand what it has forgotten. machine=ID is a
+// machine that had the node's name before.
 func (s *script) kubelet(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
+	if former := s.Machines[a.get("machine", "")]; former != nil {
+		m = former
+	}
 	k := s.Kubelet(m.ID)
 	if v, given := a.keys["stuck"]; given { // from now on this volume can't be unmounted there; empty: all can
 		m.Stuck = nil

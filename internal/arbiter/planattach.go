@@ -13,6 +13,8 @@ func (p *planner) acquire(place *ledger.NodeVolume) {
 	node := p.snapshot.Node(place.Node)
 	va := place.Own()
 	switch {
+	case !p.Cooperative && bars(p.snapshot, p.volume, place) && !replaced(node, va):
+		p.takeBack(node, place)
 	case p.volume.ID.NoAttach():
 		if !place.Reported && p.mayReport(node) && p.granted(place.Node) && len(p.elsewhere(place.Node, p.hold.Node)) == 0 {
 			p.report(node, place, nil)

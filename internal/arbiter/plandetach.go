@@ -110,9 +110,11 @@ func (p *planner) detach(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 		step.Do = Unreport
 	case rule == "" && p.asksNode(node, place, va): //mutant:no-fresh-look
 		return
-	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required:
+	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Former == "" || !p.required ||
+		step.Former != "" && p.wanted(place):
 		// Pods of a fenced node no longer count, nor those that need no
-		// attachment any more. Those of a machine that has the name of a first one do.
+		// attachment any more. Those of a machine that has the name of a first one do, but
+		// where they wait for that one to lose the volume (takeBack).
 		step.Do = DeleteAttachment
 	default:
 		step.Do = ConfirmUnwanted

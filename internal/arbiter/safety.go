@@ -60,7 +60,7 @@ func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Nod
 			case p.Left && !p.HasOwn():
 				reason.Detail = forgetfulLeft
 			case ofAnotherMachine(n, v, p):
-				reason.Detail, reason.Seconds = namesake, secondsLeft(e.rule)
+				reason = namesakes(v, p, e.rule, reason)
 			}
 		}
 	}
@@ -92,6 +92,14 @@ const forgetful = "its kubelet may have forgotten that it is mounted, since for 
 
 // namesake is why it is not, where another machine had the node's name.
 const namesake = "another machine had its name before, and may have it mounted"
+
+// namesakes is the reason of a volume that such a machine may have mounted, as long as no rule
+// of force is over.
+func namesakes(v *ledger.Volume, p *ledger.NodeVolume, f forcing, reason Reason) Reason {
+	reason.Code, reason.Volume, reason.Node = InUseUnknown, v.ID, p.Node
+	reason.Detail, reason.Seconds = namesake, secondsLeft(f)
+	return reason
+}
 
 // forgetfulLeft is the same of a volume that has no VolumeAttachment there any more.
 const forgetfulLeft = forgetful + ", and it may be attached there still, though its VolumeAttachment is gone"

@@ -264,6 +264,9 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	t.volume(e.Volume)
 	l.moveLeft(now, t, e.Volume, was.left(), hold.left())
 	l.moveHeld(now, t, e.Volume, was.held(e.Volume), hold.held(e.Volume))
+	if n := hold.held(e.Volume); n != "" && n == was.held(e.Volume) && was.SystemUUID != hold.SystemUUID {
+		l.trust(now, t, n, e.Volume) // it has been given to another machine of the name
+	}
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 	l.listPods(now, t, e.Volume, was, &hold)
 }

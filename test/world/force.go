@@ -148,7 +148,7 @@ func (j *Judge) rule(w *World, at At) ground {
 
 // former is what a rule stands on that is about machines which had a Ready node's name
 // before: the times of the policy, from when the Node ceased to name them. The machine that
-// is there must not use the volume, nor any pod there.
+// is there must not use the volume, nor any pod there unless it waits for volumesAttached.
 func (j *Judge) former(w *World, at At, n ledger.NodeState) ground {
 	policy, since := w.policy(at.Volume), j.named[at.Node]
 	others := false
@@ -159,8 +159,13 @@ func (j *Judge) former(w *World, at At, n ledger.NodeState) ground {
 			return noGround
 		}
 	}
-	if !others || since.machine == "" || n.SystemUUID != since.machine || j.used(w, at) {
+	waits := lacks(n.Reported, at.Volume)
+	if !others || since.machine == "" || n.SystemUUID != since.machine || j.used(w, at) && !waits {
 		return noGround
+	}
+	left := j.left[at]
+	if waits {
+		left = since.since
 	}
 	after := arbiter.DefaultAfterPodGone
 	if policy.AfterPodGone != nil {
@@ -169,7 +174,7 @@ func (j *Judge) former(w *World, at At, n ledger.NodeState) ground {
 	lasts := func(since time.Time, long *time.Duration) bool {
 		return long != nil && *long >= 0 && w.Now.Sub(since) >= *long
 	}
-	if lasts(since.since, policy.AfterUnreachable) || lasts(later(since.since, j.left[at]), &after) {
+	if lasts(since.since, policy.AfterUnreachable) || lasts(later(since.since, left), &after) {
 		return byTime
 	}
 	return noGround
