@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/announce"
 	"github.com/moorage-dev/moorage/internal/bind"
 	"github.com/moorage-dev/moorage/internal/connect"
@@ -134,7 +136,7 @@ func (c BindConfig) open(namespace string, clients *connect.Clients) (*binds, er
 	if b.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("listen on --bind-listen=%s: %w", c.Listen, err)
 	}
-	handler := bind.Allowing(bind.Handler(b.leading), clients.Write.AuthorizationV1().SubjectAccessReviews())
+	handler := bind.Allowing(bind.Handler(b.leading), access.NewReviews(clients.Write.AuthorizationV1().SubjectAccessReviews(), clock.RealClock{}))
 	b.server = serving.Server{
 		Handler: serving.Recover(handler, v1alpha1.ControllerName, func() {}), TLS: serving.MutualTLS(certificate, authorities, nil),
 		ReadTimeout: bindReadTimeout, WriteTimeout: bindWriteTimeout,

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/memory"
 )
@@ -45,6 +46,7 @@ the other.`,
 	flags.BoolVar(&config.StayAttached, "stay-attached", config.StayAttached, "a volume whose detach is refused and that is wanted again at its node stays there, if its attacher can leave it (moorage-attacher)")
 	flags.BoolVar(&config.NoForceOnTimeout, "disable-force-detach-on-timeout", config.NoForceOnTimeout, "detach no volume, of whatever driver, by force six minutes after the last pod of a node that is not ready is gone; an AttachPolicy with a time of its own counts more")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz, /readyz and /metrics; none when empty")
+	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, access.SecureMetricsHelp)
 	config.Bind.addFlags(flags)
 	flags.Float32Var(&config.QPS, "kube-api-qps", config.QPS, "requests per second to the API server")
 	flags.IntVar(&config.Burst, "kube-api-burst", config.Burst, "requests to the API server in a burst")

@@ -50,6 +50,9 @@ type Config struct {
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
+	// SecureMetrics serves them over TLS, and /metrics to those only whom the API server
+	// lets get it.
+	SecureMetrics bool
 	// Bind is where schedulers ask for binds without VolumeTickets.
 	Bind BindConfig
 	// QPS and Burst bound the writes to the API server, and apart from them the

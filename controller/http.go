@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
@@ -27,15 +28,15 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 
 // serve serves probes and metrics on an address, unless it is empty, and
 // returns the address it listens on. The function it returns ends that.
-func serve(ctx context.Context, address string, h *health, registry *prometheus.Registry) (string, func(), error) {
+func serve(ctx context.Context, address string, h *health, registry *prometheus.Registry, scrapes *access.Scrapes) (string, func(), error) {
 	if address == "" {
 		return "", func() {}, nil
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", h.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	at, stop, err := serving.Probes(ctx, address, mux)
+	mux.Handle("GET /metrics", scrapes.Guard(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	at, stop, err := serving.Probes(ctx, address, mux, scrapes.TLS())
 	if err != nil {
 		return "", nil, fmt.Errorf("listen on --listen=%s: %w", address, err)
 	}

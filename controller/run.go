@@ -19,6 +19,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/trace"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/controller/volumestatus"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/lead"
@@ -65,7 +67,11 @@ func Run(ctx context.Context, config Config) error {
 		observer.Apply(ledger.NoForceOnTimeout{})
 	}
 	health := &health{synced: observer.HasSynced}
-	_, stopServing, err := serve(ctx, config.Listen, health, metrics.Registry)
+	scrapes, err := access.NewScrapes(config.SecureMetrics, config.Kubeconfig, v1alpha1.ControllerName)
+	if err != nil {
+		return err
+	}
+	_, stopServing, err := serve(ctx, config.Listen, health, metrics.Registry, scrapes)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func NewCommand() *cobra.Command {
 labelled moorage.dev/enforce=true: pods with volumes that can be attachable are
 given to Moorage's scheduler and get the placeholder of their volume status.
 
-It needs no access to the API server.`,
+It needs no access to the API server, but for --secure-metrics.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -34,6 +34,8 @@ It needs no access to the API server.`,
 	flags.StringVar(&config.CertFile, "tls-cert-file", config.CertFile, "PEM file of the serving certificate, read again when it changes")
 	flags.StringVar(&config.KeyFile, "tls-private-key-file", config.KeyFile, "PEM file of the serving certificate's key, read again when it changes")
 	flags.StringVar(&config.SchedulerName, "scheduler-name", config.SchedulerName, "scheduler that pods of the default scheduler are given to")
+	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, "answer /metrics only to bearer tokens whose account may get it, as the API server says")
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", config.Kubeconfig, "how --secure-metrics reaches the API server; without one by the pod's service account")
 	flags.DurationVar(&config.ShutdownDelay, "shutdown-delay", config.ShutdownDelay, "time to go on serving after being told to stop, while reporting not ready")
 	return command
 }

@@ -22,6 +22,10 @@ type Config struct {
 	CertFile, KeyFile string
 	// SchedulerName is the scheduler that pods are given to.
 	SchedulerName string
+	// SecureMetrics answers /metrics to those only whom the API server lets get it, which is
+	// reached by Kubeconfig; empty: by the service account of the pod.
+	SecureMetrics bool
+	Kubeconfig    string
 	// ShutdownDelay is how long the server still takes requests after it was told
 	// to stop and reports itself as not ready: the time that the cluster needs to
 	// send new requests elsewhere.

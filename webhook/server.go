@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
@@ -41,6 +42,7 @@ type Server struct {
 	config      Config
 	certificate *serving.Certificate
 	metrics     *metrics
+	scrapes     *access.Scrapes // nil: everybody may get metrics
 	stopping    atomic.Bool
 
 	bodies   *room               // of the bodies that are held: maxBodiesBytes
@@ -57,8 +59,12 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	scrapes, err := access.NewScrapes(config.SecureMetrics, config.Kubeconfig, name)
+	if err != nil {
+		return nil, err
+	}
 	expiry := func() time.Time { return certificate.Leaf().NotAfter }
-	return &Server{config: config, certificate: certificate, metrics: newMetrics(expiry),
+	return &Server{config: config, certificate: certificate, metrics: newMetrics(expiry), scrapes: scrapes,
 		bodies: newRoom(maxBodiesBytes), decoding: semaphore.NewWeighted(maxDecoding)}, nil
 }
 
@@ -68,7 +74,7 @@ func (s *Server) Handler() http.Handler {
 	router.HandleFunc(pathMutatePod, s.mutatePod).Methods(http.MethodPost)
 	router.HandleFunc(pathHealthz, healthz).Methods(http.MethodGet, http.MethodHead)
 	router.HandleFunc(pathReadyz, s.readyz).Methods(http.MethodGet, http.MethodHead)
-	router.Handle(pathMetrics, promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})).Methods(http.MethodGet)
+	router.Handle(pathMetrics, s.scrapes.Guard(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))).Methods(http.MethodGet)
 	router.NotFoundHandler = http.HandlerFunc(notFound)
 	router.MethodNotAllowedHandler = http.HandlerFunc(methodNotAllowed)
 	return s.observe(s.recoverPanics(router))

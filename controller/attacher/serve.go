@@ -46,7 +46,7 @@ func serve(ctx context.Context, c Config, manager metrics.CSIMetricsManager, own
 			fmt.Fprint(w, "ok")
 		})
 	}
-	if _, stop, err = serving.Probes(ctx, c.Listen, mux); err != nil {
+	if _, stop, err = serving.Probes(ctx, c.Listen, mux, nil); err != nil {
 		return nil, fmt.Errorf("listen on --http-endpoint=%s: %w", c.Listen, err)
 	}
 	return stop, nil

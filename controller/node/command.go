@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/memory"
 )
@@ -34,6 +35,7 @@ and nothing else.`,
 	flags.StringVar(&config.NodeUID, "node-uid", config.NodeUID, "with --node: UID of that Node")
 	flags.StringVar(&config.KubeletRoot, "kubelet-root", config.KubeletRoot, "the kubelet's --root-dir, mounted at the same path")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for /healthz and /metrics; none when empty")
+	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, access.SecureMetricsHelp)
 	flags.DurationVar(&config.Gather, "gather", config.Gather, "time after a mount changed to look: many change together")
 	flags.DurationVar(&config.Rescan, "rescan", config.Rescan, "time after which to look again when no mount changes")
 	flags.DurationVar(&config.WriteTimeout, "write-timeout", config.WriteTimeout, "longest time that one request may take")

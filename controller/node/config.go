@@ -21,6 +21,9 @@ type Config struct {
 	Mounts string
 	// Listen is host:port for /healthz and /metrics; none when empty.
 	Listen string
+	// SecureMetrics serves them over TLS, and /metrics to those only whom the API server
+	// lets get it.
+	SecureMetrics bool
 	// Gather is how long after a mount changed it looks: many change together.
 	Gather time.Duration
 	// Rescan is how often it looks when no mount changes: records do, too.

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
@@ -19,10 +21,14 @@ func serve(ctx context.Context, c Config, registry *prometheus.Registry) (func()
 	if c.Listen == "" {
 		return func() {}, nil
 	}
+	scrapes, err := access.NewScrapes(c.SecureMetrics, c.Kubeconfig, v1alpha1.NodeName)
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	_, stop, err := serving.Probes(ctx, c.Listen, mux)
+	mux.Handle("GET /metrics", scrapes.Guard(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	_, stop, err := serving.Probes(ctx, c.Listen, mux, scrapes.TLS())
 	if err != nil {
 		return nil, fmt.Errorf("listen on --listen=%s: %w", c.Listen, err)
 	}

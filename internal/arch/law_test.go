@@ -24,7 +24,7 @@ var (
 	none     = []string{"-"} // the standard library only
 	apiTypes = []string{"k8s.io/api/", "k8s.io/apimachinery/"}
 	core     = []string{"internal/ledger", "internal/arbiter", "internal/flow"}
-	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/bind"})
+	shells   = slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/execute", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/bind"})
 )
 
 // laws is ordered from the bottom up; the first whose folder matches counts.
@@ -46,7 +46,8 @@ var laws = []law{
 	{"internal/serving", nil, nil},
 	{"internal/announce", nil, nil},
 	// Knows who may ask whom to bind a pod, and nothing of volumes.
-	{"internal/bind", []string{"internal/serving"}, nil},
+	{"internal/access", []string{"internal/connect", "internal/serving"}, nil},
+	{"internal/bind", []string{"internal/access", "internal/serving"}, nil},
 	{"internal/memory", nil, []string{"k8s.io/klog/v2"}},
 	// Knows how the API server is reached, and nothing of volumes.
 	{"internal/connect", []string{"api", "internal/lead"}, nil},
@@ -67,7 +68,7 @@ var laws = []law{
 	// codes are all they know of the world.
 	{"controller/attacher/decide", []string{"internal/ledger"}, []string{"google.golang.org/grpc/codes"}},
 	// moorage-node says what it reads, and knows nothing of how volumes are decided on.
-	{"controller/node", []string{"api", "internal/connect", "internal/memory", "internal/nodevolumes", "internal/serving"}, nil},
+	{"controller/node", []string{"api", "internal/connect", "internal/memory", "internal/nodevolumes", "internal/access", "internal/serving"}, nil},
 	{"controller", shells, nil},
 	// The judge of all tests knows only the calls it gets.
 	{"test/sandbox/disk", nil, nil},

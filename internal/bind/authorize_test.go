@@ -17,20 +17,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/moorage-dev/moorage/internal/access"
 )
 
 // asks is a door to a server that lets everybody in whom the API server lets bind pods.
 type asks struct {
-	handler *allowing
+	handler http.Handler
 	reviews []authorizationv1.SubjectAccessReviewSpec
 	let     map[string]bool // users
 	fails   error
 	passed  int
-	now     time.Time
+	now     *clocktesting.FakePassiveClock
 }
 
 func newAsks() *asks {
-	a := &asks{let: map[string]bool{}, now: time.Unix(1000, 0)}
+	a := &asks{let: map[string]bool{}, now: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	kube := fake.NewClientset()
 	kube.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
@@ -39,8 +42,7 @@ func newAsks() *asks {
 		return true, review, a.fails
 	})
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { a.passed++; w.WriteHeader(http.StatusNoContent) })
-	a.handler = Allowing(next, kube.AuthorizationV1().SubjectAccessReviews()).(*allowing)
-	a.handler.now = func() time.Time { return a.now }
+	a.handler = Allowing(next, access.NewReviews(kube.AuthorizationV1().SubjectAccessReviews(), a.now))
 	return a
 }
 
@@ -99,14 +101,14 @@ func TestAnswersAreKept(t *testing.T) {
 		t.Error("not asked for other groups")
 	}
 	a.let["scheduler"], a.let["tenant"] = false, true
-	a.now = a.now.Add(deniedFor)
+	a.now.SetTime(a.now.Now().Add(access.NoFor + time.Second))
 	if code := a.ask(t, "tenant"); code != http.StatusNoContent {
 		t.Errorf("who was given the right: %d", code)
 	}
 	if code := a.ask(t, "scheduler"); code != http.StatusNoContent {
 		t.Errorf("whose answer still counts: %d", code)
 	}
-	a.now = a.now.Add(allowedFor)
+	a.now.SetTime(a.now.Now().Add(access.YesFor + time.Second))
 	if code := a.ask(t, "scheduler"); code != http.StatusForbidden {
 		t.Errorf("whose right was taken: %d", code)
 	}

@@ -4,6 +4,7 @@ package serving
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -17,10 +18,10 @@ const (
 	probeShutdownTimeout = 2 * time.Second
 )
 
-// Probes serves probes and metrics on an address (host:port), without TLS, and returns
-// the address it listens on. The function it returns ends that: what is still under way
-// two seconds later is cut off with the process.
-func Probes(ctx context.Context, address string, handler http.Handler) (at string, stop func(), err error) {
+// Probes serves probes and metrics on an address (host:port), without TLS where there is no
+// configuration for it, and returns the address it listens on. The function it returns ends
+// that: what is still under way two seconds later is cut off with the process.
+func Probes(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (at string, stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return "", nil, err
@@ -28,11 +29,16 @@ func Probes(ctx context.Context, address string, handler http.Handler) (at strin
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: probeReadTimeout, ReadTimeout: probeReadTimeout,
 		WriteTimeout: probeWriteTimeout, IdleTimeout: idleTimeout,
+		TLSConfig: secure,
 	}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // ends with Shutdown
+		if secure == nil {
+			_ = server.Serve(listener) // ends with Shutdown
+		} else {
+			_ = server.ServeTLS(listener, "", "")
+		}
 	}()
 	return listener.Addr().String(), func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeShutdownTimeout)

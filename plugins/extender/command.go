@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/memory"
 )
@@ -46,7 +47,8 @@ and NodeVolumeLimits among the disabled plugins of the profiles.`,
 	flags.StringVar(&config.Namespace, "namespace", config.Namespace, "namespace of the Lease")
 	flags.StringVar(&config.Name, "name", config.Name, "name of the Lease, and of the scheduler in the tickets that it stands behind")
 	flags.StringVar(&config.Listen, "listen", config.Listen, "host:port for schedulers; without a host on every address")
-	flags.StringVar(&config.HealthListen, "health-listen", config.HealthListen, "host:port for /healthz, /readyz and /metrics, without TLS; none when empty")
+	flags.StringVar(&config.HealthListen, "health-listen", config.HealthListen, "host:port for /healthz, /readyz and /metrics, without TLS unless --secure-metrics; none when empty")
+	flags.BoolVar(&config.SecureMetrics, "secure-metrics", config.SecureMetrics, access.SecureMetricsHelp)
 	flags.StringVar(&config.CertFile, "tls-cert-file", config.CertFile, "PEM file of the serving certificate, read again when it changes")
 	flags.StringVar(&config.KeyFile, "tls-private-key-file", config.KeyFile, "PEM file of the serving certificate's key, read again when it changes")
 	flags.StringVar(&config.ClientCAFile, "client-ca-file", config.ClientCAFile, "PEM file of the authorities that sign schedulers' certificates, read again when it changes")

@@ -30,6 +30,9 @@ type Config struct {
 	// HealthListen is the host:port for /healthz, /readyz and /metrics, without
 	// TLS; empty for none.
 	HealthListen string
+	// SecureMetrics serves them over TLS, and /metrics to those only whom the API server
+	// lets get it.
+	SecureMetrics bool
 	// CertFile and KeyFile are the PEM files of the serving certificate and its
 	// key, ClientCAFile that of the authorities of clients. All are read again
 	// when they change.

@@ -26,7 +26,7 @@ func (d *doors) probes(x *extender) http.Handler {
 		}
 		healthz(w, r)
 	}).Methods(http.MethodGet, http.MethodHead)
-	router.Handle("/metrics", promhttp.HandlerFor(x.metrics.registry, promhttp.HandlerOpts{})).Methods(http.MethodGet)
+	router.Handle("/metrics", d.scrapes.Guard(promhttp.HandlerFor(x.metrics.registry, promhttp.HandlerOpts{}))).Methods(http.MethodGet)
 	return router
 }
 

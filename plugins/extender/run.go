@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/lead"
 	"github.com/moorage-dev/moorage/internal/observe"
@@ -85,6 +87,7 @@ func (x *extender) serve(ctx, process context.Context, config Config, doors *doo
 
 // doors are the listeners, and what schedulers are shown and must show.
 type doors struct {
+	scrapes        *access.Scrapes
 	certificate    *serving.Certificate
 	clients        *serving.Authorities
 	verbs, probing net.Listener // probing may be nil
@@ -99,6 +102,9 @@ func open(config Config) (*doors, error) {
 		return nil, err
 	}
 	if d.clients, err = serving.LoadAuthorities(config.ClientCAFile); err != nil {
+		return nil, err
+	}
+	if d.scrapes, err = access.NewScrapes(config.SecureMetrics, config.Kubeconfig, v1alpha1.ExtenderName); err != nil {
 		return nil, err
 	}
 	if d.verbs, err = net.Listen("tcp", config.Listen); err != nil {
@@ -130,7 +136,7 @@ func (d *doors) serve(ctx context.Context, config Config, x *extender) error {
 	defer stopProbing()
 	if d.probing != nil {
 		running.Go(func() {
-			err := serving.Server{Handler: d.probes(x), ReadTimeout: readTimeout, WriteTimeout: readTimeout}.Serve(probing, d.probing)
+			err := serving.Server{Handler: d.probes(x), TLS: d.scrapes.TLS(), ReadTimeout: readTimeout, WriteTimeout: readTimeout}.Serve(probing, d.probing)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Probes and metrics are not served any more")
 			}

@@ -101,6 +101,7 @@ func (s *story) chapters() []chapter {
 	return append(out,
 		chapter{"every process is killed at once, in Standalone mode", func(ctx context.Context) error { return s.allKilled(ctx, "Standalone") }},
 		chapter{"alerts and dashboard ask for what is measured", s.metrics},
+		chapter{"metrics behind TLS and the API server's word", s.secureMetrics},
 		chapter{"every variant", s.variants},
 		chapter{"what the pages say of a namespace", s.pagesOnUse},
 		chapter{"what the pages say of upgrades", s.pagesOnUpgrades},

@@ -143,6 +143,11 @@ topologySpreadConstraints:
 {{- toYaml (merge dict .values .chart) -}}
 {{- end }}
 
+{{/* How probes are asked that share a port with metrics. */}}
+{{- define "moorage.probeScheme" -}}
+{{ ternary "HTTPS" "HTTP" .Values.metrics.secure }}
+{{- end }}
+
 {{/* How many pods of a component a drain may take at once. */}}
 {{- define "moorage.disruption" -}}
 apiVersion: policy/v1

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
+)
+
+// How long an answer of the API server counts, and how long a question takes at most. A right
+// that is taken away ends within a minute.
+const (
+	YesFor        = time.Minute
+	NoFor         = 10 * time.Second
+	reviewTimeout = 2 * time.Second
+)
+
+// mostAnswers bounds how many answers of a kind are kept.
+const mostAnswers = 1000
+
+// allAuthenticated is the group of everybody whom the API server knows.
+const allAuthenticated = "system:authenticated"
+
+// Reviews asks what somebody may do. It is safe for parallel use.
+type Reviews struct {
+	client authorizationclient.SubjectAccessReviewInterface
+	known  *cache.LRUExpireCache // of bool, by question
+}
+
+// NewReviews returns Reviews that ask by client, and by a clock forget their answers.
+func NewReviews(client authorizationclient.SubjectAccessReviewInterface, now clock.PassiveClock) *Reviews {
+	return &Reviews{client: client, known: cache.NewLRUExpireCacheWithClock(mostAnswers, now)}
+}
+
+// May says whether the API server allows what is asked of an authenticated user. An error
+// means that it did not say.
+func (r *Reviews) May(ctx context.Context, question authorizationv1.SubjectAccessReviewSpec) (bool, error) {
+	if !slices.Contains(question.Groups, allAuthenticated) {
+		question.Groups = append(slices.Clone(question.Groups), allAuthenticated)
+	}
+	key, err := json.Marshal(question)
+	if err != nil {
+		return false, fmt.Errorf("word the question what %q may do: %w", question.User, err)
+	}
+	if known, found := r.known.Get(string(key)); found {
+		return known.(bool), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	review, err := r.client.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: question}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask the API server what %q may do: %w", question.User, err)
+	}
+	r.known.Add(string(key), review.Status.Allowed, counts(review.Status.Allowed))
+	return review.Status.Allowed, nil
+}
+
+// counts is for how long an answer counts.
+func counts(yes bool) time.Duration {
+	if yes {
+		return YesFor
+	}
+	return NoFor
+}
+
+// Tokens asks who shows a bearer token. It is safe for parallel use.
+type Tokens struct {
+	client authenticationclient.TokenReviewInterface
+	known  *cache.LRUExpireCache // of *authenticationv1.UserInfo, nil for nobody, by the token's digest
+}
+
+// NewTokens returns Tokens that ask by client, and by a clock forget their answers.
+func NewTokens(client authenticationclient.TokenReviewInterface, now clock.PassiveClock) *Tokens {
+	return &Tokens{client: client, known: cache.NewLRUExpireCacheWithClock(mostAnswers, now)}
+}
+
+// Who is the user whose token it is; nil: the API server knows nobody by it. An error means
+// that it did not say.
+func (t *Tokens) Who(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
+	key := sha256.Sum256([]byte(token))
+	if known, found := t.known.Get(key); found {
+		return known.(*authenticationv1.UserInfo), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	review, err := t.client.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server whose token it is: %w", err)
+	}
+	var user *authenticationv1.UserInfo
+	if review.Status.Authenticated {
+		user = &review.Status.User
+	}
+	t.known.Add(key, user, counts(user != nil))
+	return user, nil
+}
