@@ -116,3 +116,38 @@ moorage_volumes_in_use_unexplained{node="n1"} 2
 		t.Error(err)
 	}
 }
+
+// What a node says that it has, and that neither a pod nor a VolumeAttachment explains, is
+// counted at that node, unless it was said at another boot, or the node owes an answer.
+func TestSaidByNodes(t *testing.T) {
+	l := ledger.New()
+	has := func(node ledger.NodeName, boot string, handles ...string) {
+		l.Apply(time.Unix(1, 0), ledger.NodeState{Name: node, UID: "u", Version: "1", BootID: "b", Ready: ledger.ReadyTrue, Reporting: true})
+		word := ledger.NodeWord{Node: node, UID: "w", Version: "1", NodeUID: "u", BootID: boot, Whole: true}
+		for _, handle := range handles {
+			word.Has = append(word.Has, ledger.VolumeID{Driver: "d", Handle: handle})
+		}
+		l.Apply(time.Unix(1, 0), word)
+	}
+	v := ledger.VolumeID{Driver: "d", Handle: "used"}
+	l.Apply(time.Unix(1, 0), ledger.Attachment{Name: ledger.AttachmentName(v, "n1"), UID: "a", Version: "1", Driver: "d", Node: "n1", Inline: v, Attached: true})
+	l.Apply(time.Unix(1, 0), ledger.Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n1", Volumes: []ledger.PodVolume{{Name: "v", Inline: v}}})
+	kept := ledger.VolumeID{Driver: "d", Handle: "kept"}
+	l.Apply(time.Unix(1, 0), ledger.Attachment{Name: ledger.AttachmentName(kept, "n1"), UID: "b", Version: "1", Driver: "d", Node: "n1", Inline: kept, Attached: true})
+	has("n1", "b", "used", "kept", "loose")
+	has("n2", "before", "gone")
+	has("n3", "b", "old")
+	l.Apply(time.Unix(2, 0), ledger.NodeWord{Node: "n3", UID: "w", Version: "2", NodeUID: "u", BootID: "b", Look: 1, Whole: true, Has: []ledger.VolumeID{{Driver: "d", Handle: "old"}}})
+	const want = `# HELP moorage_node_volumes_without_attachment Volumes that a node itself says it has staged, mounted or published, and that no VolumeAttachment attaches there. Only of nodes whose moorage-node owes no answer.
+# TYPE moorage_node_volumes_without_attachment gauge
+moorage_node_volumes_without_attachment{node="n1"} 1
+moorage_node_volumes_without_attachment{node="n2"} 0
+# HELP moorage_node_volumes_without_pod Volumes that a node itself says it has staged, mounted or published, and that no pod there uses. Only of nodes whose moorage-node owes no answer.
+# TYPE moorage_node_volumes_without_pod gauge
+moorage_node_volumes_without_pod{node="n1"} 2
+moorage_node_volumes_without_pod{node="n2"} 0
+`
+	if err := testutil.CollectAndCompare(newWorld(l.Snapshot), strings.NewReader(want), "moorage_node_volumes_without_pod", "moorage_node_volumes_without_attachment"); err != nil {
+		t.Error(err)
+	}
+}

@@ -3,6 +3,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -20,6 +22,8 @@ type world struct {
 	doubted  *prometheus.Desc
 	dropped  *prometheus.Desc
 	listed   *prometheus.Desc
+	podless  *prometheus.Desc
+	loose    *prometheus.Desc
 	volumes  *prometheus.Desc
 	states   *prometheus.Desc
 	fenced   *prometheus.Desc
@@ -45,6 +49,10 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"1 while the API server drops fields from VolumeHolds: their CustomResourceDefinition is older than this controller.", nil, nil),
 		listed: prometheus.NewDesc("moorage_volumes_in_use_unexplained",
 			"Volumes that a node's kubelet reports in volumesInUse, and that have neither a VolumeAttachment nor a pod there. None where there are none.", []string{"node"}, nil),
+		podless: prometheus.NewDesc("moorage_node_volumes_without_pod",
+			"Volumes that a node itself says it has staged, mounted or published, and that no pod there uses. Only of nodes whose moorage-node owes no answer.", []string{"node"}, nil),
+		loose: prometheus.NewDesc("moorage_node_volumes_without_attachment",
+			"Volumes that a node itself says it has staged, mounted or published, and that no VolumeAttachment attaches there. Only of nodes whose moorage-node owes no answer.", []string{"node"}, nil),
 		volumes: prometheus.NewDesc("moorage_volumes",
 			"Volumes known.", nil, nil),
 		states: prometheus.NewDesc("moorage_volumes_by_state",
@@ -58,7 +66,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.volumes, w.states, w.fenced, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.total} {
 		ch <- d
 	}
 }
@@ -98,6 +106,7 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	w.collectTickets(s, gauge)
 	w.collectVolumes(s, gauge)
 	w.collectUnexplained(s, gauge)
+	w.collectSaid(s, gauge)
 	w.collectStates(s, gauge)
 }
 
@@ -185,6 +194,31 @@ func (w *world) collectUnexplained(s ledger.Snapshot, gauge func(*prometheus.Des
 	}
 	for n, volumes := range count {
 		gauge(w.listed, float64(volumes), string(n))
+	}
+}
+
+// collectSaid counts what nodes say themselves that they have, and that nothing in the API
+// explains. The word of another boot is about mounts that are gone.
+func (w *world) collectSaid(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
+	for n := range s.Nodes() {
+		if n.Word == nil || !n.AskedAt.IsZero() {
+			continue // one that owes an answer may have said what is old by now
+		}
+		podless, loose := 0, 0
+		for _, v := range n.Word.Has {
+			if !n.SaysHas(v) || !s.AttachRequired(v.Driver) {
+				continue
+			}
+			at := s.Volume(v).NodeVolume(n.Name)
+			if at == nil || !slices.ContainsFunc(at.Users, func(u ledger.User) bool { return u.Pod != "" }) {
+				podless++
+			}
+			if at == nil || !at.HasAttachments() {
+				loose++
+			}
+		}
+		gauge(w.podless, float64(podless), string(n.Name))
+		gauge(w.loose, float64(loose), string(n.Name))
 	}
 }
 

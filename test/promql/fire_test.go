@@ -68,6 +68,13 @@ func situations() map[string]struct{ fires, silent []string } {
 		"MoorageUnexplainedUse": {[]string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x60`}, []string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x50 0 2x9`}},
 		// For a moment while a volume is staged or unstaged it is no fault.
 		"MoorageForgottenStagingPath": {[]string{`moorage_node_forgotten_volumes{node="n1"} 1x60`}, []string{`moorage_node_forgotten_volumes{node="n1"} 1x50 0 1x9`}},
+		// A forgotten one is told by the alert above. What a moorage-node has said that looks no more may be old.
+		"MoorageMountWithoutPod": {[]string{`moorage_node_volumes_without_pod{node="n1", pod="a"} 2x60`, `moorage_node_forgotten_volumes{node="n1"} 1x60`, `moorage_node_last_look_timestamp_seconds{node="n1"} 0+60x60`},
+			[]string{`moorage_node_volumes_without_pod{node="n1", pod="a"} 1x60`, `moorage_node_forgotten_volumes{node="n1"} 1x60`, `moorage_node_last_look_timestamp_seconds{node="n1"} 0+60x60`,
+				`moorage_node_volumes_without_pod{node="n2", pod="a"} 1x60`, `moorage_node_forgotten_volumes{node="n2"} 0x60`, `moorage_node_last_look_timestamp_seconds{node="n2"} 60x60`}},
+		"MoorageMountedWithoutAttachment": {[]string{`moorage_node_volumes_without_attachment{node="n1", pod="a"} 1x60`, `moorage_node_last_look_timestamp_seconds{node="n1"} 0+60x60`},
+			[]string{`moorage_node_volumes_without_attachment{node="n1", pod="a"} 1x57 0 1x2`, `moorage_node_last_look_timestamp_seconds{node="n1"} 0+60x60`,
+				`moorage_node_volumes_without_attachment{node="n2", pod="a"} 1x60`, `moorage_node_last_look_timestamp_seconds{node="n2"} 60x60`}},
 		"MoorageAttacherCallsFail": {[]string{publish + `"Internal"} 0+6x60`, publish + `"OK"} 0+4x60`},
 			[]string{publish + `"Internal"} 0+4x60`, publish + `"OK"} 0+6x60`}},
 		"MoorageAttacherTimesOut": {[]string{publish + `"DeadlineExceeded"} 0+1x60`, publish + `"OK"} 0+9x60`},
