@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/docs"
 	"github.com/moorage-dev/moorage/internal/kubectl"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
@@ -91,6 +92,9 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 				continue
 			}
 			resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+			if object.GetKind() == v1alpha1.KindNodeVolumes {
+				resource.Resource = v1alpha1.ResourceNodeVolumes // a plural already
+			}
 			server.Put(resource.Resource, &object)
 		}
 	}
@@ -120,7 +124,7 @@ func forbidden(resources []string) func(apitest.Request, func()) error {
 
 // withoutMoorage has a server serve none of Moorage's kinds.
 func withoutMoorage(r apitest.Request, serve func()) error {
-	if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies"}, r.Resource) {
+	if slices.Contains([]string{"volumetickets", "volumeholds", "attachpolicies", "nodevolumes"}, r.Resource) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")
 	}
 	serve()

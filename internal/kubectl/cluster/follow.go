@@ -39,7 +39,7 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	changed := make(chan struct{}, 1)
-	feeds, err := c.feeds(ctx, first.Unseen, changed)
+	feeds, err := c.feeds(ctx, unseenOf(first), changed)
 	if err != nil {
 		return err
 	}
@@ -117,6 +117,14 @@ func transform(object any) (any, error) {
 	return object, nil
 }
 
+// unseenOf is all that may not be seen.
+func unseenOf(w *facts.World) []facts.Unseen {
+	if w.WordsUnseen == nil {
+		return w.Unseen
+	}
+	return append(slices.Clone(w.Unseen), *w.WordsUnseen)
+}
+
 // scope is the namespace in which a kind can be seen; false for none.
 func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	for _, u := range unseen {
@@ -139,6 +147,6 @@ func (c *Cluster) world(feeds []cache.SharedInformer, first *facts.World, leases
 		}
 	}
 	w := facts.NewWorld(objects, c.Clock())
-	w.Unseen = first.Unseen
+	w.Unseen, w.WordsUnseen = first.Unseen, first.WordsUnseen
 	return w
 }

@@ -15,6 +15,8 @@ type kind struct {
 	resource   string // plural and group, as kubectl auth can-i takes it
 	namespaced bool
 	reader     func(c *Cluster, namespace string) reader
+	// beside: it is shown beside the rest, of which nothing is unknown without it.
+	beside bool
 }
 
 // reader reads one kind, in one namespace or all.
@@ -40,16 +42,17 @@ func readerOf[L runtime.Object](c typed[L]) reader {
 // that ends while the lists are made is then still seen as the bound pod.
 func kinds() []kind {
 	return []kind{
-		{"volumetickets.moorage.dev", true, func(c *Cluster, ns string) reader { return readerOf(c.Moorage.VolumeTickets(ns)) }},
-		{"volumeholds.moorage.dev", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.VolumeHolds()) }},
-		{"attachpolicies.moorage.dev", false, func(c *Cluster, _ string) reader { return readerOf(c.Moorage.AttachPolicies()) }},
-		{"pods", true, func(c *Cluster, ns string) reader { return readerOf(c.Kube.CoreV1().Pods(ns)) }},
-		{"persistentvolumeclaims", true, func(c *Cluster, ns string) reader { return readerOf(c.Kube.CoreV1().PersistentVolumeClaims(ns)) }},
-		{"persistentvolumes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().PersistentVolumes()) }},
-		{"nodes", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().Nodes()) }},
-		{"storageclasses.storage.k8s.io", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().StorageClasses()) }},
-		{"csidrivers.storage.k8s.io", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSIDrivers()) }},
-		{"csinodes.storage.k8s.io", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSINodes()) }},
-		{"volumeattachments.storage.k8s.io", false, func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().VolumeAttachments()) }},
+		{resource: "volumetickets.moorage.dev", namespaced: true, reader: func(c *Cluster, ns string) reader { return readerOf(c.Moorage.VolumeTickets(ns)) }},
+		{resource: "volumeholds.moorage.dev", reader: func(c *Cluster, _ string) reader { return readerOf(c.Moorage.VolumeHolds()) }},
+		{resource: "attachpolicies.moorage.dev", reader: func(c *Cluster, _ string) reader { return readerOf(c.Moorage.AttachPolicies()) }},
+		{resource: "pods", namespaced: true, reader: func(c *Cluster, ns string) reader { return readerOf(c.Kube.CoreV1().Pods(ns)) }},
+		{resource: "persistentvolumeclaims", namespaced: true, reader: func(c *Cluster, ns string) reader { return readerOf(c.Kube.CoreV1().PersistentVolumeClaims(ns)) }},
+		{resource: "persistentvolumes", reader: func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().PersistentVolumes()) }},
+		{resource: "nodes", reader: func(c *Cluster, _ string) reader { return readerOf(c.Kube.CoreV1().Nodes()) }},
+		{resource: "storageclasses.storage.k8s.io", reader: func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().StorageClasses()) }},
+		{resource: "csidrivers.storage.k8s.io", reader: func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSIDrivers()) }},
+		{resource: "csinodes.storage.k8s.io", reader: func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().CSINodes()) }},
+		{resource: "volumeattachments.storage.k8s.io", reader: func(c *Cluster, _ string) reader { return readerOf(c.Kube.StorageV1().VolumeAttachments()) }},
+		{resource: "nodevolumes.moorage.dev", reader: func(c *Cluster, _ string) reader { return readerOf(c.Moorage.NodeVolumes()) }, beside: true},
 	}
 }

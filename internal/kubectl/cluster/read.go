@@ -39,6 +39,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	wait.Wait()
 	objects := facts.Objects{Home: home}
 	var unseen []facts.Unseen
+	var words *facts.Unseen
 	for _, k := range kinds() { // in the order of the kinds, whatever came first
 		for _, r := range results {
 			if r.kind != k.resource {
@@ -50,14 +51,17 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 			for _, object := range r.objects {
 				objects.Add(object)
 			}
-			if r.unseen != nil {
+			switch {
+			case r.unseen != nil && k.beside:
+				words = r.unseen
+			case r.unseen != nil:
 				unseen = append(unseen, *r.unseen)
 			}
 		}
 	}
 	objects.Leases = c.readLeases(ctx, objects.Nodes)
 	w := facts.NewWorld(objects, c.Clock())
-	w.Unseen = unseen
+	w.Unseen, w.WordsUnseen = unseen, words
 	return w, nil
 }
 

@@ -101,6 +101,9 @@ func small() facts.Objects {
 				Name: "disk.example.com", NodeID: "worker-1", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(4))},
 			}}},
 		}},
+		NodeVolumes: []*v1alpha1.NodeVolumes{{
+			ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Status: v1alpha1.NodeVolumesStatus{NodeUID: "n1", Observed: new(metav1.NewTime(now()))},
+		}},
 	}
 }
 
@@ -178,7 +181,6 @@ func healthy(t *testing.T) *Evidence {
 		"scheduler.yaml": configuration("VolumeHold", "NodeVolumeLimits"), "other.yaml": "kind: Other", "notes": "not: [yaml",
 	}}}
 	e.Namespaces.Items = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}
-	e.NodeVolumes.Items = []v1alpha1.NodeVolumes{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}}
 	return e
 }
 
@@ -502,18 +504,55 @@ func TestFindings(t *testing.T) {
 				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-gone", "worker-1")}
 			})
 		}},
-		{"a forgotten volume", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted", func(e *Evidence) { forgets(e) }},
+		{"a forgotten volume", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted, and its kubelet", func(e *Evidence) { world(e, forgets) }},
 		{"a volume that its kubelet is about to unstage", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
-			forgets(e)
 			world(e, func(o *facts.Objects) {
+				forgets(o)
 				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
 			})
 		}},
-		{"a node that can't be read", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
-			forgets(e)
-			e.NodeVolumes.Items[0].Status.Unknown = []string{"pods: permission denied"}
+		{"a mount without a pod", "node-volumes", Warning, "has volume vol-1 of driver disk.example.com mounted for a pod that is not there", func(e *Evidence) { world(e, outlives) }},
+		{"a mount without a pod that the kubelet is about to unmount", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				outlives(o)
+				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
+			})
 		}},
-		{"nodevolumes denied", "node-volumes", Unknown, "could not be read", func(e *Evidence) { e.NodeVolumes.Err = denied }},
+		{"a mount of a pod that is there", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				outlives(o)
+				o.Pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "pod-a"}, Spec: corev1.PodSpec{NodeName: "worker-1"}}}
+			})
+		}},
+		{"a mount without an attachment", "node-volumes", Warning, "no VolumeAttachment attaches it there", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				forgets(o)
+				o.Attachments = nil
+			})
+		}},
+		{"the word of another boot", "node-volumes", Warning, "the word of moorage-node at worker-1 is not of today", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.Nodes[0].Status.NodeInfo.BootID = "of today" })
+		}},
+		{"a moorage-node that does not answer", "node-volumes", Warning, "moorage-node there does not answer", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Minute) }) }},
+		{"a moorage-node that was asked just now", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Second) }) }},
+		{"a moorage-node that runs elsewhere only", "node-volumes", Warning, "moorage-node runs elsewhere, and not there", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Pods = []*corev1.Pod{{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-node-x", UID: "x", Labels: map[string]string{v1alpha1.LabelPartOf: v1alpha1.PartOf, "app.kubernetes.io/component": "node"}},
+					Spec:       corev1.PodSpec{NodeName: "worker-2"},
+					Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+				}}
+			})
+		}},
+		{"a node without moorage-node", "node-volumes", Info, "moorage-node says nothing at 1 node", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status = v1alpha1.NodeVolumesStatus{} })
+		}},
+		{"a node that can't be read", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status.Unknown = []string{"pods: permission denied"} })
+		}},
+		{"nodevolumes denied", "node-volumes", Unknown, "could not be read", func(e *Evidence) {
+			e.World.WordsUnseen = &facts.Unseen{Resource: "nodevolumes.moorage.dev", Message: "forbidden"}
+		}},
 		{"ticket waits", "waits", Info, "a ticket of type Backup waits for 10m0s", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Tickets = []*v1alpha1.VolumeTicket{{
@@ -580,12 +619,25 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// forgets has the node say that it has a volume that no pod's folder names.
-func forgets(e *Evidence) {
-	e.NodeVolumes.Items = []v1alpha1.NodeVolumes{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Status: v1alpha1.NodeVolumesStatus{
-		Volumes: []v1alpha1.NodeVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
-			Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}},
-	}}}
+// forgets has the node say that it has an attached volume that no pod's folder names.
+func forgets(o *facts.Objects) {
+	o.PersistentVolumes, o.Attachments = []*corev1.PersistentVolume{volume("vol-1")}, []*storagev1.VolumeAttachment{attachment("vol-1", "worker-1")}
+	o.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
+		Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}}
+}
+
+// outlives has the node say that an attached volume is mounted for a pod.
+func outlives(o *facts.Objects) {
+	forgets(o)
+	v := &o.NodeVolumes[0].Status.Volumes[0]
+	v.Forgotten, v.Published = false, []v1alpha1.PublishedPod{{PodUID: "pod-a", PodFolder: true, Mounted: v1alpha1.NodeYes}}
+}
+
+// owes has the node's moorage-node owe an answer for so long.
+func owes(o *facts.Objects, since time.Duration) {
+	n := o.NodeVolumes[0]
+	n.Spec.Look, n.Status.Looked = 4, 3
+	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerName, Time: new(metav1.NewTime(now().Add(-since))), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:look":{}}}`)}}
 }
 
 // written has a manager own volumesAttached of the node.

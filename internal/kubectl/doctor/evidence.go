@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/served"
 )
@@ -59,8 +58,6 @@ type Evidence struct {
 	// Deployments and Events are read where Moorage is not installed.
 	Deployments Read[appsv1.Deployment]
 	Events      Read[corev1.Event]
-	// NodeVolumes are what nodes say of themselves, none where no moorage-node runs.
-	NodeVolumes Read[v1alpha1.NodeVolumes]
 	Asked       int
 	Probe       Probe
 }

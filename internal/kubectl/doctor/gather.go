@@ -28,7 +28,7 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	e.Version, e.VersionErr = serverVersion(c)
 	e.Served, e.ServedErr = readServed(c)
 	var wait sync.WaitGroup
-	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal, readNodeVolumes} {
+	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal} {
 		wait.Go(func() { read(ctx, c, e) })
 	}
 	wait.Wait()

@@ -23,6 +23,7 @@ type Cause struct {
 	Message string    `json:"message"`
 	Changes string    `json:"changes,omitempty"`
 	Do      string    `json:"do,omitempty"`
+	Steps   []ByHand  `json:"steps,omitempty"` // as of a Reason
 	Since   time.Time `json:"since,omitzero"`
 }
 

@@ -168,7 +168,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 		r = *away // what the driver says of the attach follows from that
 		r.Message += "; and meanwhile " + attach
 	}
-	c := &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+	c := r.Cause()
 	if waiting > 1 {
 		c.Message = fmt.Sprintf("%d of %d volumes are not ready, the first: %s", waiting, len(x.Volumes), r.Message)
 	}
@@ -199,7 +199,9 @@ func (w *World) fitCause(x *Pod) *Cause {
 	if barred := barredNodes(x); barred > 0 {
 		message += fmt.Sprintf(". %s no choice for other reasons", CountVerb(barred, "node"))
 	}
-	return &Cause{Of: OfVolume, Code: first.Code, Message: message, Changes: first.Changes, Do: first.Do, Since: first.Since}
+	c := first.Cause()
+	c.Message = message
+	return c
 }
 
 // onlyAtHolder adds to what the scheduler says that only one node can take a pod at all, since

@@ -134,7 +134,7 @@ func (w *World) storageCause(out *Storage) {
 		}
 		return
 	}
-	out.Cause = &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+	out.Cause = r.Cause()
 }
 
 // podsCause is what the first pod that waits for a volume waits for; nil when none

@@ -46,6 +46,13 @@ type Slots struct {
 	// Free is absent when there is no limit.
 	Free    *int32       `json:"free,omitempty"`
 	Volumes []SlotVolume `json:"volumes,omitempty"`
+	// Leaked, PodsGone and NoAttachment are how many of the driver's volumes the node has
+	// itself that are such: see NodeHas. Word is the state of what moorage-node says there,
+	// where it is not of today.
+	Leaked       int32  `json:"leaked,omitempty"`
+	PodsGone     int32  `json:"mountsWithoutPod,omitempty"`
+	NoAttachment int32  `json:"withoutAttachment,omitempty"`
+	Word         string `json:"word,omitempty"`
 }
 
 // Taken is how many slots nobody else can have.
@@ -75,11 +82,32 @@ func (w *World) ListSlots() []Slots {
 			if !w.Snapshot.AttachRequired(d.Name) || id.NoAttach() {
 				continue
 			}
-			list = append(list, w.slots(n, d, byDriver[slotKey{n.Name, d.Name}]))
+			slots := w.slots(n, d, byDriver[slotKey{n.Name, d.Name}])
+			slots.take(w.NodeWordOf(n.Name))
+			list = append(list, slots)
 		}
 	}
 	slices.SortFunc(list, func(a, b Slots) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver)) })
 	return list
+}
+
+// take counts what the node says of its volumes.
+func (s *Slots) take(word NodeWord) {
+	if word.State != WordSpeaks && word.State != WordAbsent && word.State != WordUnseen {
+		s.Word = word.State
+	}
+	count := func(n *int32, is bool) {
+		if is {
+			*n++
+		}
+	}
+	for _, has := range word.Has {
+		if has.Driver == s.Driver {
+			count(&s.Leaked, has.Leaked)
+			count(&s.PodsGone, len(has.PodsGone) > 0)
+			count(&s.NoAttachment, has.NoAttachment)
+		}
+	}
 }
 
 // NodeState is what of a node's own state decides whether volumes come and go there.

@@ -45,8 +45,10 @@ type NodeView struct {
 	// Fenced are volumes that are taken from it without its kubelet's report, or were.
 	Fenced []Fenced `json:"fenced,omitempty"`
 	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
-	Kept   []Volume `json:"kept,omitempty"`
-	Unseen []Unseen `json:"unseen,omitempty"`
+	Kept []Volume `json:"kept,omitempty"`
+	// Word is what moorage-node says there; nil where Moorage is not installed.
+	Word   *NodeWord `json:"word,omitempty"`
+	Unseen []Unseen  `json:"unseen,omitempty"`
 }
 
 // ExplainNode says how a node serves its volumes, and who waits for it.
@@ -66,6 +68,10 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 		}
 	}
 	out.Kept, out.Fenced = w.keptAt(n.Name), w.FencedAt(n)
+	if w.Served() {
+		word := w.NodeWordOf(name)
+		out.Word = &word
+	}
 	out.Cause = w.nodeViewCause(n, &out)
 	out.Answer = answerNode(&out)
 	return out
@@ -117,7 +123,7 @@ func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Cause {
 		if c := w.componentCause(r, x.Kept[0].Driver); c != nil {
 			return c
 		}
-		return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+		return r.Cause()
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Objects struct {
 	Tickets           []*v1alpha1.VolumeTicket
 	Holds             []*v1alpha1.VolumeHold
 	Policies          []*v1alpha1.AttachPolicy
+	NodeVolumes       []*v1alpha1.NodeVolumes
 	// Leases are what was read of them beside.
 	Leases Leases
 	// Home is the namespace in which Moorage is installed; see Home. Empty means
@@ -64,6 +65,8 @@ func (o *Objects) addStorage(object runtime.Object) bool {
 		o.Holds = append(o.Holds, object)
 	case *v1alpha1.AttachPolicy:
 		o.Policies = append(o.Policies, object)
+	case *v1alpha1.NodeVolumes:
+		o.NodeVolumes = append(o.NodeVolumes, object)
 	default:
 		return false
 	}

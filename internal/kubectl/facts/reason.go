@@ -30,6 +30,13 @@ type Reason struct {
 	// of docs/reasons.md.
 	Changes string `json:"changes,omitempty"`
 	Do      string `json:"do,omitempty"`
+	// Steps are what a person runs at the node to do it, one after the other.
+	Steps []ByHand `json:"steps,omitempty"`
+}
+
+// Cause is a reason as what keeps something from running.
+func (r *Reason) Cause() *Cause {
+	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Steps: r.Steps, Since: r.Since}
 }
 
 // Requester is a pod or a VolumeTicket.
@@ -67,7 +74,7 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 }
 
 func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
-	r = w.asControllerHeard(r)
+	r = w.asHeard(r)
 	if resource := w.hidden(r.Code); resource != "" {
 		return notVisible(r.Code, r.Node, resource)
 	}
@@ -83,7 +90,7 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		who := requester(r.Who)
 		reason.Holder = &who
 	}
-	return reason
+	return w.withSteps(reason, r.Volume)
 }
 
 // NotVisible is the code of a reason that can't be told, because an object may not
@@ -138,20 +145,6 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 		return words, until
 	}
 	return r.Message(), until
-}
-
-// asControllerHeard turns a detach under way into a wait for moorage-node where the hold says
-// so: only the process that detaches asks moorage-node, and hears its answer.
-func (w *World) asControllerHeard(r arbiter.Reason) arbiter.Reason {
-	v := w.Snapshot.Volume(r.Volume)
-	if r.Code != arbiter.Detaching || !w.holdsKept || v == nil || v.Hold == nil ||
-		v.Hold.State != ledger.HoldDetachPending || v.Hold.Node != r.Node {
-		return r
-	}
-	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.InUseUnknown {
-		r.Code = heard
-	}
-	return r
 }
 
 // wordsOfHold is what the controller has written of a reason into the volume's hold; empty

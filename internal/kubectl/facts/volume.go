@@ -40,6 +40,8 @@ type Volume struct {
 	Reason *Reason `json:"reason,omitempty"`
 	// Transitions counts its changes of node.
 	Transitions int64 `json:"transitions,omitempty"`
+	// NodesSay is what nodes have of it themselves, where moorage-node runs.
+	NodesSay []NodeHas `json:"nodesSay,omitempty"`
 }
 
 // Holder is who has an exclusive volume.
@@ -151,7 +153,7 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 		w.describeWaiters(&out, v)
 	}
 	w.describeWaiting(&out, v)
-	out.State = w.stateOf(&out, v)
+	out.State, out.NodesSay = w.stateOf(&out, v), w.nodesSaying(id)
 	return out
 }
 
@@ -258,7 +260,8 @@ func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 		unseen := notVisible(h.Reason, "", resource)
 		return &unseen
 	}
-	return &Reason{Code: string(h.Reason), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
+	reason := w.withSteps(Reason{Code: string(h.Reason), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}, v.ID)
+	return &reason
 }
 
 // describeWaiters finds what those wait for who are bound to a node where the volume is not

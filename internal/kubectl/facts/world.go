@@ -27,6 +27,9 @@ type World struct {
 	Now time.Time
 	// Unseen is what could not be listed: what follows from it is unknown.
 	Unseen []Unseen
+	// WordsUnseen is why NodeVolumes could not be listed; nil: they were. Nothing but what
+	// they say is unknown without them.
+	WordsUnseen *Unseen
 	// Evidence is what was read to name causes that are not a volume's; zero where
 	// only volumes matter.
 	Evidence Evidence
@@ -37,6 +40,11 @@ type World struct {
 	nodes  map[ledger.NodeName]*corev1.Node
 	vas    map[string]*storagev1.VolumeAttachment
 	holds  map[ledger.VolumeID]*v1alpha1.VolumeHold
+	words  map[ledger.NodeName]*v1alpha1.NodeVolumes
+	// wordsOf are what nodes say of each volume.
+	wordsOf map[ledger.VolumeID][]wordRef
+	// agents are the nodes at which a pod of moorage-node is ready.
+	agents map[ledger.NodeName]bool
 	advice map[ledger.Code]Advice
 	// nodeLeases are Leases.Nodes by name.
 	nodeLeases map[string]*coordinationv1.Lease
@@ -57,12 +65,16 @@ func NewWorld(o Objects, now time.Time) *World {
 		nodes:      map[ledger.NodeName]*corev1.Node{},
 		vas:        map[string]*storagev1.VolumeAttachment{},
 		holds:      map[ledger.VolumeID]*v1alpha1.VolumeHold{},
+		words:      map[ledger.NodeName]*v1alpha1.NodeVolumes{},
+		wordsOf:    map[ledger.VolumeID][]wordRef{},
+		agents:     map[ledger.NodeName]bool{},
 		advice:     readAdvice(),
 		nodeLeases: map[string]*coordinationv1.Lease{},
 	}
 	for i := range o.Leases.Nodes {
 		w.nodeLeases[o.Leases.Nodes[i].Name] = &w.Leases.Nodes[i]
 	}
+	w.takeWords()
 	l := ledger.New()
 	w.Arbiter.HearsNoNodes = true
 	w.Arbiter.Cooperative = strings.HasPrefix(w.Reporter().Manager, kubeControllerManager)
@@ -126,6 +138,9 @@ func (w *World) takeUsers(l *ledger.Ledger) {
 		fact, _ := translate.Pod(p)
 		l.Apply(w.Now, fact)
 		w.pods[string(p.UID)] = p
+		if w.isAgent(p) {
+			w.agents[ledger.NodeName(p.Spec.NodeName)] = true
+		}
 	}
 }
 

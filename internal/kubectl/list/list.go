@@ -37,6 +37,8 @@ type lister struct {
 	selector string
 	// legend is printed below a table on a terminal.
 	legend string
+	// words: the list has what nodes say of themselves.
+	words bool
 }
 
 func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
@@ -98,6 +100,11 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 	}
 	if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.Unseen); err != nil {
 		return err
+	}
+	if l.words && w.Served() {
+		if err := screen.Words(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.WordsUnseen); err != nil {
+			return err
+		}
 	}
 	if table.Len() == 0 {
 		where := ""
@@ -206,7 +213,7 @@ func NewTicketsCommand(b *command.Base) *cobra.Command {
 
 // NewNodesCommand makes kubectl moorage nodes.
 func NewNodesCommand(b *command.Base) *cobra.Command {
-	l := &lister{base: b, kind: "NodeSlots", legend: screen.BarLegend, labelled: "those of the node"}
+	l := &lister{base: b, kind: "NodeSlots", legend: screen.BarLegend, labelled: "those of the node", words: true}
 	l.list = func(w *facts.World, _ string, args []string, s screen.Style) ([]any, *screen.Table) {
 		list := slices.DeleteFunc(w.ListSlots(), func(x facts.Slots) bool {
 			return len(args) > 0 && !slices.Contains(args, x.Node) || !l.chosen(w.NodeLabels(x.Node))

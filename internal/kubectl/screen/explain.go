@@ -69,6 +69,17 @@ func (p *page) headline(subject, answer string, c *facts.Cause) {
 	p.printf("%s\n", text)
 	if c != nil {
 		p.do(2, c.Do)
+		p.steps(2, c.Steps)
+	}
+}
+
+// steps prints what to do at a node. A command stands in one line, as it is to be run.
+func (p *page) steps(indent int, steps []facts.ByHand) {
+	for _, step := range steps {
+		p.line(indent, "there", step.Say)
+		if step.Run != "" {
+			p.printf("%s%s\n", strings.Repeat(" ", indent+9), step.Run)
+		}
 	}
 }
 
@@ -151,6 +162,9 @@ func (p *page) volume(v facts.Volume, safe bool) {
 	}
 	for _, nv := range v.Nodes {
 		p.nodeVolume(v, nv)
+	}
+	for i := range v.NodesSay {
+		p.line(2, "itself", v.NodesSay[i].Node+" says that it is "+v.NodesSay[i].Kind())
 	}
 	if v.Next != nil {
 		p.line(2, "next", fmt.Sprintf("%s at %s%s", v.Next.Who, v.Next.Node, p.waits(v.Next.Since)))
@@ -254,6 +268,15 @@ func (p *page) told(list []facts.Told) {
 		p.printf("  %s\n", p.s.paint(faint, fmt.Sprintf("%s=False %s%s", t.By, t.Reason, p.since(t.Since))))
 		p.line(2, "", t.Message)
 	}
+}
+
+// Words says in one line that what nodes have themselves can't be seen, where that is so.
+func Words(w io.Writer, s Style, unseen *facts.Unseen) error {
+	p := &page{w: w, s: s}
+	if unseen != nil {
+		p.unseen([]facts.Unseen{*unseen})
+	}
+	return p.err
 }
 
 // Unseen says what could not be read, and which right is missing. It is for

@@ -19,6 +19,13 @@ func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time, 
 		name = x.Namespace + "/" + x.Name
 	}
 	p.headline(kind+" "+name, x.Answer, x.Cause)
+	if x.Volume != nil && !wide {
+		for i := range x.Volume.NodesSay {
+			if has := &x.Volume.NodesSay[i]; has.Odd() && !has.ToldBy(x.Cause) {
+				p.line(2, "itself", has.Node+" says: "+has.Oddity())
+			}
+		}
+	}
 	if wide {
 		p.storageDetails(x)
 	} else if x.Volume != nil || len(x.Pods) > 0 {
@@ -97,6 +104,7 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	for _, f := range x.Fenced {
 		p.line(2, "fenced", f.Words()+p.since(f.Since))
 	}
+	p.nodeWord(x.Word, wide)
 	if !wide {
 		p.more("its slots; drain-plan " + x.Node + " says where its pods could go")
 	}
@@ -111,4 +119,28 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	}
 	p.unseen(x.Unseen)
 	return p.err
+}
+
+// nodeWord prints what moorage-node says of a node. That it does not run there is worth a
+// line for who wants to know all.
+func (p *page) nodeWord(word *facts.NodeWord, wide bool) {
+	if word == nil {
+		return
+	}
+	for i := range word.Has {
+		// A cause is about one volume only.
+		if has := &word.Has[i]; !has.ToldBy(p.cause) || wide || len(word.Has) > 1 {
+			p.line(2, "itself", has.Words())
+		}
+	}
+	if wide || word.State != facts.WordAbsent {
+		p.line(2, "word", word.Note)
+	}
+	if !wide || word.State == facts.WordAbsent || word.State == facts.WordUnseen {
+		return
+	}
+	for _, unread := range word.Unread {
+		p.line(2, "unread", unread)
+	}
+	p.line(2, "devices", "not known: moorage-node sees what is staged and mounted, and not which other devices the machine has")
 }

@@ -86,11 +86,30 @@ func notesOf(x facts.Slots) []string {
 	case x.Exhausted:
 		notes = append(notes, "ResourceExhausted")
 	}
+	notes = append(notes, notesOfWord(x)...)
 	if x.Cordoned {
 		notes = append(notes, "cordoned")
 	}
 	if x.Stated != nil && x.Limit != nil && *x.Stated != *x.Limit {
 		notes = append(notes, "CSINode says "+number(int(*x.Stated)))
+	}
+	return notes
+}
+
+// notesOfWord is what the node says of itself.
+func notesOfWord(x facts.Slots) []string {
+	var notes []string
+	add := func(n int32, what string) {
+		if n > 0 {
+			notes = append(notes, number(int(n))+" "+what)
+		}
+	}
+	add(x.Leaked, "leaked")
+	add(x.NoAttachment, "without attachment")
+	add(x.PodsGone, "without pod")
+	words := map[string]string{facts.WordSilent: "moorage-node silent", facts.WordOfBoot: "moorage-node of old boot", facts.WordOfNode: "moorage-node of old node", facts.WordPartial: "not all readable"}
+	if word := words[x.Word]; word != "" {
+		notes = append(notes, word)
 	}
 	return notes
 }

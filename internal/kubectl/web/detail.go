@@ -213,7 +213,7 @@ func (d *details) ticket(namespace, name string) (Detail, error) {
 	out := Detail{Answer: fmt.Sprintf("of type %s is %s at %s.", t.Type, t.State, t.Node), Commands: d.commands("tickets"+inside(namespace), namespace)}
 	if len(t.Reasons) > 0 {
 		r := t.Reasons[0]
-		out.Cause = &facts.Cause{Of: facts.OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Since: r.Since}
+		out.Cause = r.Cause()
 	}
 	return out, nil
 }

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
+)
+
+// NodeWord is what moorage-node says of its node. It is shown, and decides nothing here.
+type NodeWord struct {
+	// State says whether its word is of today.
+	State string `json:"state"`
+	// Note is why it is not, and what follows from that; empty where it is.
+	Note string `json:"note,omitempty"`
+	// Has are the volumes that the node has and that a person should look at. It is empty
+	// where the word is of another boot, whose mounts are gone.
+	Has []NodeHas `json:"has,omitempty"`
+	// Unread says what could not be read there. What is not listed may be there then.
+	Unread []string `json:"unread,omitempty"`
+}
+
+// The states of a NodeWord.
+const (
+	WordSpeaks  = "Speaks"
+	WordPartial = "Partial"     // not all could be read
+	WordSilent  = "Silent"      // it owes an answer
+	WordOfBoot  = "AnotherBoot" // it has not looked since the machine was booted
+	WordOfNode  = "AnotherNode" // it has not looked since the Node was made
+	WordAbsent  = "Absent"      // there is none
+	WordUnseen  = "NotVisible"  // it may not be read, or the cluster does not serve it
+)
+
+// NodeHas is a volume as a node itself has it.
+type NodeHas struct {
+	Node string `json:"node"`
+	// Volume is named as SlotVolume.Volume is; empty where its handle could not be read.
+	Volume string `json:"volume,omitempty"`
+	Claim  string `json:"claim,omitempty"`
+	Driver string `json:"driver,omitempty"`
+	// Path is where it is staged, below the kubelet's folder.
+	Path    string `json:"path"`
+	Mode    string `json:"mode"`
+	Staged  string `json:"staged"`
+	Mounted string `json:"mounted"`
+	// Leaked: it is staged, mounted or published, and neither a pod's folder, nor a pod of
+	// the node, nor the kubelet's volumesInUse names it.
+	Leaked bool `json:"leaked,omitempty"`
+	// PodsGone are the UIDs of pods that it is mounted for, and that the node has not.
+	PodsGone []string `json:"podsGone,omitempty"`
+	// KubeletKnows: the kubelet lists it in volumesInUse.
+	KubeletKnows bool `json:"kubeletKnows,omitempty"`
+	// NoAttachment: no VolumeAttachment attaches it there.
+	NoAttachment bool `json:"noAttachment,omitempty"`
+
+	handle, pv string
+	pods       []string // it is published to
+}
+
+// ToldBy says whether a cause says all that is odd about it: by what to do at the node.
+func (x *NodeHas) ToldBy(c *Cause) bool {
+	return c != nil && c.Code == string(arbiter.StagedAtNode) && len(c.Steps) > 0 && x.Leaked && len(x.PodsGone) == 0 && !x.NoAttachment
+}
+
+// Odd says whether a person should look at it.
+func (x *NodeHas) Odd() bool { return x.Leaked || len(x.PodsGone) > 0 || x.NoAttachment }
+
+// lookPatience is how long a moorage-node may owe an answer before it is called silent.
+const lookPatience = 30 * time.Second
+
+// NodeWordOf is what moorage-node says of a node.
+func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
+	var out NodeWord
+	object := w.words[name]
+	out.State, out.Note = w.wordState(name, object)
+	if object == nil {
+		return out
+	}
+	out.Unread = object.Status.Unknown
+	for _, has := range w.hasOf(object) {
+		if has.Odd() {
+			out.Has = append(out.Has, has)
+		}
+	}
+	return out
+}
+
+// wordState says whether the word of a node is of today.
+func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (state, note string) {
+	node := w.nodes[name]
+	switch {
+	case w.WordsUnseen != nil && w.WordsUnseen.Missing:
+		return WordUnseen, "the cluster does not serve NodeVolumes, so that what its nodes have staged is known from their kubelets only"
+	case w.WordsUnseen != nil:
+		return WordUnseen, "you may not list nodevolumes.moorage.dev, so that what it has staged or mounted is not known"
+	case object == nil || object.Status.Observed == nil:
+		return WordAbsent, "moorage-node has said nothing there: what it has staged or mounted is known from its kubelet only"
+	case node != nil && ofEarlierBoot(node, object):
+		return WordOfBoot, "what moorage-node has said there is of an earlier boot: those mounts are gone, and it has not looked since"
+	case node != nil && object.Status.NodeUID != node.UID:
+		return WordOfNode, "moorage-node has not looked since the Node was made again"
+	case w.agentMissing(name):
+		return WordSilent, "moorage-node runs elsewhere, and not there: what it said last may be old"
+	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= lookPatience:
+		return WordSilent, "moorage-node there does not answer: what it said last may be old, and volumes leave the node by its kubelet's word, unless an AttachPolicy has requireNodeWord"
+	case object.Status.Truncated || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
+		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
+	}
+	return WordSpeaks, ""
+}
+
+// agentMissing says whether moorage-node has pods in this cluster, and none that is ready at
+// a node. Where it has none at all, it may run as something else.
+func (w *World) agentMissing(node ledger.NodeName) bool {
+	return len(w.agents) > 0 && !w.agents[node] && !w.partUnseen("pods")
+}
+
+// isAgent says whether a pod is a moorage-node that is ready.
+func (w *World) isAgent(p *corev1.Pod) bool {
+	ready := podCondition(p, corev1.PodReady)
+	return Own(p, w.home()) && p.Labels["app.kubernetes.io/component"] == "node" && ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+func unnamed(v v1alpha1.NodeVolume) bool { return v.Driver == "" || v.Handle == "" }
+
+// ofEarlierBoot says whether a word is of another boot than the kubelet's.
+func ofEarlierBoot(node *corev1.Node, object *v1alpha1.NodeVolumes) bool {
+	return node.Status.NodeInfo.BootID != "" && object.Status.BootID != node.Status.NodeInfo.BootID
+}
+
+// askedToLook is when somebody asked last, as the API server's field management tells; now
+// where it does not.
+func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
+	asked := time.Time{}
+	for _, f := range object.ManagedFields {
+		if t := timeOf(f.Time); f.Subresource == "" && t.After(asked) && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:look"`) {
+			asked = t
+		}
+	}
+	if asked.IsZero() {
+		return now
+	}
+	return asked
+}
+
+// hasOf are the volumes that a node has, as its word says.
+func (w *World) hasOf(object *v1alpha1.NodeVolumes) []NodeHas {
+	var list []NodeHas
+	for i := range object.Status.Volumes {
+		if has, ok := w.has(ledger.NodeName(object.Name), &object.Status.Volumes[i]); ok {
+			list = append(list, has)
+		}
+	}
+	return list
+}
+
+// has is one of them, beside what the API has of it; false where it is not there, or was
+// there at another boot.
+func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool) {
+	if v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo && len(v.Published) == 0 {
+		return NodeHas{}, false
+	}
+	if node := w.nodes[name]; node != nil && ofEarlierBoot(node, w.words[name]) {
+		return NodeHas{}, false
+	}
+	out := NodeHas{Node: string(name), Driver: v.Driver, Path: v.Path, Mode: v.Mode, Staged: string(v.Staged), Mounted: string(v.Mounted), handle: v.Handle, pv: v.PersistentVolume}
+	for _, p := range v.Published {
+		if p.PodFolder || p.Mounted != v1alpha1.NodeNo {
+			out.pods = append(out.pods, p.PodUID)
+		}
+		if p.Mounted != v1alpha1.NodeNo && !w.hasPod(name, p.PodUID) {
+			out.PodsGone = append(out.PodsGone, p.PodUID)
+		}
+	}
+	if unnamed(*v) {
+		out.Leaked = v.Forgotten
+		return out, true
+	}
+	w.compare(&out, name, v)
+	return out, true
+}
+
+// compare says how a volume that a node has stands to the API's objects.
+func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolume) {
+	id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
+	out.Volume = id.String()
+	var at *ledger.NodeVolume
+	if known := w.Snapshot.Volume(id); known != nil {
+		at = known.NodeVolume(name)
+		if names := known.PVs(); len(names) > 0 {
+			out.Volume, out.Claim = names[0], w.claimOf(names[0])
+		}
+	}
+	if node := w.nodes[name]; node != nil {
+		out.KubeletKnows = slices.Contains(node.Status.VolumesInUse, translate.UniqueName(id))
+	}
+	out.Leaked = v.Forgotten && !out.KubeletKnows && !usedByPod(at)
+	out.NoAttachment = w.Snapshot.AttachRequired(v.Driver) && !w.unseen("volumeattachments.storage.k8s.io") && (at == nil || !at.HasAttachments())
+}
+
+// usedByPod says whether a pod of the node uses a volume.
+func usedByPod(at *ledger.NodeVolume) bool {
+	return at != nil && slices.ContainsFunc(at.Users, func(u ledger.User) bool { return u.Pod != "" })
+}
+
+// hasPod says whether a pod is at a node, or may be: not all pods may be seen. A static pod's
+// folder is called by a UID that its object has in an annotation.
+func (w *World) hasPod(node ledger.NodeName, uid string) bool {
+	if w.partUnseen("pods") {
+		return true
+	}
+	if p := w.pods[uid]; p != nil {
+		return p.Spec.NodeName == string(node)
+	}
+	return slices.ContainsFunc(w.Pods, func(p *corev1.Pod) bool {
+		return p.Spec.NodeName == string(node) && p.Annotations["kubernetes.io/config.hash"] == uid
+	})
+}
+
+// Words say which volume a node has, and what is odd about that.
+func (x *NodeHas) Words() string {
+	return cmp.Or(x.Claim, x.Volume, "a volume that could not be told") + ": " + x.Oddity()
+}
+
+// Oddity says what is odd about a volume that a node has.
+func (x *NodeHas) Oddity() string {
+	var parts []string
+	if x.Leaked {
+		parts = append(parts, "staged at "+x.Path+", and neither a pod nor the kubelet knows of it")
+	}
+	if len(x.PodsGone) > 0 {
+		text := fmt.Sprintf("mounted for %s that %s not there (%s)", Count(len(x.PodsGone), "pod"), areOrIs(len(x.PodsGone)), strings.Join(x.PodsGone, ", "))
+		if x.KubeletKnows {
+			text += ", and its kubelet is about to unmount it"
+		}
+		parts = append(parts, text)
+	}
+	if x.NoAttachment {
+		parts = append(parts, "no VolumeAttachment attaches it there: another node may be given it")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Kind says how a node has a volume, and where.
+func (x *NodeHas) Kind() string {
+	var parts []string
+	for _, part := range []struct{ what, answer string }{{"staged", x.Staged}, {"mounted", x.Mounted}} {
+		switch v1alpha1.NodeAnswer(part.answer) {
+		case v1alpha1.NodeYes:
+			parts = append(parts, part.what)
+		case v1alpha1.NodeUnknown:
+			parts = append(parts, "perhaps "+part.what)
+		case v1alpha1.NodeNo:
+		}
+	}
+	if len(x.pods) > 0 {
+		parts = append(parts, "published to "+Count(len(x.pods), "pod"))
+	}
+	return strings.Join(parts, ", ") + " at " + x.Path
+}
+
+// wordRef is what one node says of one volume.
+type wordRef struct {
+	node   ledger.NodeName
+	volume *v1alpha1.NodeVolume
+}
+
+// takeWords takes what nodes say of themselves, by node and by volume.
+func (w *World) takeWords() {
+	for _, n := range w.NodeVolumes {
+		name := ledger.NodeName(n.Name)
+		w.words[name] = n
+		for i := range n.Status.Volumes {
+			if v := &n.Status.Volumes[i]; !unnamed(*v) {
+				id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
+				w.wordsOf[id] = append(w.wordsOf[id], wordRef{name, v})
+			}
+		}
+	}
+}
+
+// nodesSaying are the nodes that say themselves that they have a volume, by name.
+func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
+	var list []NodeHas
+	for _, ref := range w.wordsOf[id] {
+		if has, ok := w.has(ref.node, ref.volume); ok {
+			list = append(list, has)
+		}
+	}
+	slices.SortFunc(list, func(a, b NodeHas) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Path, b.Path)) })
+	return list
+}
+
+// ByHand is what a person does at a node: something to know, or a command.
+type ByHand struct {
+	Say string `json:"say,omitempty"`
+	Run string `json:"run,omitempty"`
+}
+
+// withSteps adds to a reason what a person does at the node that has a volume staged that its
+// kubelet has forgotten, and which one that is. Where that can't be told it says why.
+func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
+	if r.Code != string(arbiter.StagedAtNode) {
+		return r
+	}
+	if w.WordsUnseen != nil {
+		r.Steps = []ByHand{{Say: "At which path it is staged can't be told: " + w.WordsUnseen.why()}}
+		return r
+	}
+	for _, has := range w.nodesSaying(id) {
+		if has.KubeletKnows || usedByPod(w.Snapshot.Volume(id).NodeVolume(ledger.NodeName(has.Node))) {
+			continue // its kubelet takes it down
+		}
+		r.Node = cmp.Or(r.Node, has.Node)
+		if r.Node == has.Node {
+			r.Steps = append(r.Steps, w.stepsAt(has)...)
+		}
+	}
+	if len(r.Steps) == 0 {
+		r.Steps = []ByHand{{Say: "Its NodeVolumes does not name it any more: it is about to go"}}
+	}
+	return r
+}
+
+// kubeletFolder is where kubelets have their folder, unless told otherwise.
+const kubeletFolder = "/var/lib/kubelet"
+
+// asHeard is a reason with what the controller says, who hears moorage-node: by the kubelet's
+// word, which is all that this process hears, the volume is on its way out.
+func (w *World) asHeard(r arbiter.Reason) arbiter.Reason {
+	v := w.Snapshot.Volume(r.Volume)
+	if r.Code != arbiter.Detaching || !w.holdsKept || v == nil || v.Hold == nil || v.Hold.Node != r.Node {
+		return r
+	}
+	if va := v.NodeVolume(r.Node).Canonical(); va == nil || va.Deleting {
+		return r
+	}
+	if heard := v.Hold.Reason; heard == arbiter.StagedAtNode || heard == arbiter.InUseUnknown {
+		r.Code = heard
+	}
+	return r
+}
+
+// stepsAt are the steps at one node.
+func (w *World) stepsAt(has NodeHas) []ByHand {
+	name := ledger.NodeName(has.Node)
+	steps := []ByHand{{Say: fmt.Sprintf("At node %s, and at no other, as root. Driver %s, volume %s; the kubelet's folder is taken to be %s", has.Node, has.Driver, has.handle, kubeletFolder)}}
+	if _, note := w.wordState(name, w.words[name]); note != "" {
+		steps = append(steps, ByHand{Say: "Look before you trust these paths: " + note})
+	}
+	if has.Mode == string(corev1.PersistentVolumeBlock) || !has.plain() {
+		return append(steps, ByHand{Say: "Only its driver can take it down: place a pod with it there and delete that, or drain the node and reboot the machine"})
+	}
+	run := func(format string, args ...any) { steps = append(steps, ByHand{Run: fmt.Sprintf(format, args...)}) }
+	folder, mount := path.Split(has.Path)
+	drivers, volume := path.Split(path.Clean(folder))
+	run("cd %s", path.Join(kubeletFolder, drivers)) // in short lines, which a terminal does not break
+	run("cd %s", volume)
+	steps = append(steps, ByHand{Say: "Nothing may use it. Who does?"})
+	run("fuser -vm %s", mount)
+	steps = append(steps, ByHand{Say: "Then unmount it, and remove the kubelet's record of it"})
+	for _, uid := range has.pods {
+		if has.pv != "" {
+			run("umount %s", path.Join(kubeletFolder, "pods", uid, "volumes/kubernetes.io~csi", has.pv, "mount"))
+		}
+	}
+	run("umount %s", mount)
+	run("rm vol_data.json")
+	return steps
+}
+
+// plainName is a path or a name as kubelets make them, which a shell takes as it stands.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
+
+// plain says whether what is to be unmounted can be named in a command.
+func (x *NodeHas) plain() bool {
+	return plainName.MatchString(x.Path) && (x.pv == "" || plainName.MatchString(x.pv)) && !slices.ContainsFunc(x.pods, func(uid string) bool { return !plainName.MatchString(uid) })
+}
+
+// why says in a few words what keeps a kind from being seen.
+func (u *Unseen) why() string {
+	if u.Missing {
+		return "the cluster does not serve " + u.Resource
+	}
+	return "you may not list " + u.Resource
+}
