@@ -61,6 +61,39 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: elsewhere}), "binds the ClusterRole moorage-tickets there")
 }
 
+// Who may not use a type renews no ticket of it, so that a tenant keeps no ticket of a storage
+// system beyond its time. Whatever else is changed of a ticket is not asked.
+func TestTicketsAreRenewedByRight(t *testing.T) {
+	policy := loadPolicy(t, "moorage-ticket-marks")
+	renewed := func(kind ledger.TicketType, value string) *v1alpha1.VolumeTicket {
+		out := ticketOf(kind, "")
+		out.Annotations = map[string]string{"a": "b"}
+		if value != "" {
+			out.Annotations[v1alpha1.AnnotationRenewed] = value
+		}
+		return out
+	}
+	for _, test := range []struct {
+		user        string
+		before, now *v1alpha1.VolumeTicket
+		want        string
+	}{
+		{"tess", renewed(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
+		{"tess", ticketOf(ledger.TypeBackup, ""), renewed(ledger.TypeBackup, "1"), ""},
+		{"tess", renewed(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, "1"), "tess may not use tickets of type Restore"},
+		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), "says nothing for their holders"},
+		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, ""), "says nothing for their holders"},
+		{"tess", ticketOf(ledger.TypeRestore, ""), renewed(ledger.TypeRestore, ""), ""},
+		{"tess", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "1"), ""},
+		{"ina", renewed(ledger.TypeRestore, "1"), renewed(ledger.TypeRestore, "2"), ""},
+		{"nobody", renewed(ledger.TypeBackup, "1"), renewed(ledger.TypeBackup, "2"), "nobody may not use tickets of type Backup"},
+	} {
+		r := request{user: test.user, namespace: "shop", resource: tickets,
+			kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: test.now, before: test.before}
+		check(t, policy.judge(t, r), test.want)
+	}
+}
+
 // The two roles to bind have the types that the table gives them.
 func TestTicketRolesHaveTheTypes(t *testing.T) {
 	var all rbacObjects

@@ -56,6 +56,11 @@ const (
 	// takes it off when it is over.
 	AnnotationStrays = "moorage.dev/published-unaccounted"
 
+	// AnnotationRenewed on a VolumeTicket with spec.ttlSeconds gets a new value from
+	// whoever needs the ticket for longer: the controller counts the time anew from when
+	// it sees that. The first 64 characters count, whatever they say; a time is usual.
+	AnnotationRenewed = "moorage.dev/renewed"
+
 	// AnnotationRelease on the ValidatingAdmissionPolicyBinding by which only
 	// Moorage writes volumesAttached names the namespace of the release whose
 	// Standalone controller created it.

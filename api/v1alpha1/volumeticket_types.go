@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
+// +kubebuilder:printcolumn:name="Satisfied",type=string,JSONPath=`.status.conditions[?(@.type=="Satisfied")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VolumeTicket struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -80,8 +81,9 @@ type VolumeTicketSpec struct {
 	Volumes []TicketVolume `json:"volumes"`
 
 	// ttlSeconds ends a ticket this long after the controller first saw it,
-	// counted by the controller's own clock. A ticket without an owner must have
-	// it; one of type Pod can't.
+	// counted by the controller's own clock, or after it first saw the value that the
+	// annotation moorage.dev/renewed has. A ticket without an owner must have it; one of
+	// type Pod can't.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
@@ -179,6 +181,12 @@ type VolumeTicketStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLElapsedSeconds int64 `json:"ttlElapsedSeconds,omitempty"`
+
+	// renewed is the value of the annotation moorage.dev/renewed from which on
+	// ttlElapsedSeconds is counted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Renewed string `json:"renewed,omitempty"`
 }
 
 // TicketVolumeStatus is one volume of a ticket. Its identity is the triple

@@ -23,23 +23,25 @@ type ages struct {
 }
 
 type age struct {
-	uid    string
-	first  time.Time
-	before time.Duration // what earlier processes counted
+	uid     string
+	renewed string // the renewal from which on it is counted
+	first   time.Time
+	before  time.Duration // what earlier processes counted
 }
 
 func newAges() *ages { return &ages{seen: map[ledger.TicketID]age{}} }
 
-// of returns how long a ticket has lived. before counts only the first time.
-func (a *ages) of(t *ledger.Ticket, before time.Duration, now time.Time) time.Duration {
+// of returns how long a ticket has lived since it was made, or renewed. before counts only
+// the first time, when it is new to this process (fresh).
+func (a *ages) of(t *ledger.Ticket, renewed string, before time.Duration, now time.Time) (lived time.Duration, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.seen[t.ID]
-	if !ok || known.uid != t.UID {
-		known = age{t.UID, now, before}
+	if fresh = !ok || known.uid != t.UID || known.renewed != renewed; fresh {
+		known = age{t.UID, renewed, now, before}
 		a.seen[t.ID] = known
 	}
-	return now.Sub(known.first) + known.before
+	return now.Sub(known.first) + known.before, fresh
 }
 
 // forget forgets a ticket that is gone, whoever has deleted it.

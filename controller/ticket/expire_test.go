@@ -5,6 +5,7 @@ package ticket
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,14 +24,14 @@ import (
 func TestAges(t *testing.T) {
 	a := newAges()
 	k := ticket("p", "n1", ledger.TypeManual, "a")
-	if got := a.of(&k, 10*time.Second, now); got != 10*time.Second {
+	if got, _ := a.of(&k, "", 10*time.Second, now); got != 10*time.Second {
 		t.Errorf("at first %s", got)
 	}
-	if got := a.of(&k, 25*time.Second, now.Add(20*time.Second)); got != 30*time.Second {
+	if got, _ := a.of(&k, "", 25*time.Second, now.Add(20*time.Second)); got != 30*time.Second {
 		t.Errorf("later %s", got)
 	}
 	k.UID = "another"
-	if got := a.of(&k, 0, now.Add(time.Hour)); got != 0 {
+	if got, _ := a.of(&k, "", 0, now.Add(time.Hour)); got != 0 {
 		t.Errorf("another one of the name: %s", got)
 	}
 }
@@ -100,6 +101,47 @@ func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	if len(first.ttl.seen) > 0 {
 		t.Errorf("of a ticket that is gone it keeps %v", first.ttl.seen)
 	}
+}
+
+// Whoever needs a ticket for longer says so, and its time begins anew: once for each time that
+// it is said, whoever leads.
+func TestTimeToLiveIsRenewed(t *testing.T) {
+	k := ticket("p", "n1", ledger.TypeManual, "a")
+	k.TTLSeconds = 100
+	m := &mortal{writer: &writer{ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, Annotations: map[string]string{}},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, TTLSeconds: ptr.To[int64](100)},
+	}}
+	clock := now
+	leader := func() *Controller {
+		c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := leader()
+	looks := func(in time.Duration, renewed string, deleted bool, elapsed int64) {
+		t.Helper()
+		clock = clock.Add(in)
+		m.object = m.object.DeepCopy()
+		m.object.Annotations[v1alpha1.AnnotationRenewed] = renewed
+		if _, err := c.reconcile(t.Context(), k.ID); err != nil || m.deleted != deleted || m.object.Status.TTLElapsedSeconds != elapsed {
+			t.Errorf("deleted %t, %d s are written (%v), want %t and %d", m.deleted, m.object.Status.TTLElapsedSeconds, err, deleted, elapsed)
+		}
+	}
+	looks(0, "", false, 0)
+	looks(90*time.Second, "", false, 90)
+	looks(5*time.Second, "once", false, 0)
+	looks(90*time.Second, "once", false, 90)
+	c = leader()
+	looks(time.Hour, "once", false, 90) // counts only what it has seen itself
+	looks(5*time.Second, strings.Repeat("ü", 65), false, 0)
+	if got := m.object.Status.Renewed; got != strings.Repeat("ü", 64) {
+		t.Errorf("the status says that it was renewed by %q", got)
+	}
+	looks(99*time.Second, strings.Repeat("ü", 64), false, 99)
+	looks(time.Second, strings.Repeat("ü", 64), true, 99)
 }
 
 // refusing is the Cache and Writer of a ticket whose status nobody may write.

@@ -5,6 +5,7 @@ package ticket
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,7 +113,11 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	if t.TTLSeconds == 0 || !ok {
 		return 0, nil
 	}
-	lived := c.ttl.of(t, time.Duration(object.Status.TTLElapsedSeconds)*time.Second, c.config.Now())
+	renewed, counted := renewal(object), object.Status.TTLElapsedSeconds
+	if renewed != object.Status.Renewed {
+		counted = 0
+	}
+	lived, fresh := c.ttl.of(t, renewed, time.Duration(counted)*time.Second, c.config.Now())
 	left := time.Duration(t.TTLSeconds)*time.Second - lived
 	if left <= 0 {
 		if err := c.config.Write.Carry(ctx, flow.Ending(t, false), nil); err != nil {
@@ -121,12 +126,22 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 		return -1, nil
 	}
 	step := max(time.Duration(t.TTLSeconds)*time.Second/ttlSteps, ttlStep)
-	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) {
+	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || fresh && renewed != object.Status.Renewed {
 		next := object.DeepCopy()
-		next.Status.TTLElapsedSeconds = elapsed
+		next.Status.TTLElapsedSeconds, next.Status.Renewed = elapsed, renewed
 		if err := c.config.Write.Carry(ctx, flow.Write(t), as(next)); err != nil {
 			return 0, err
 		}
 	}
 	return min(left, step), nil
+}
+
+// maxRenewal is how many characters of a renewal count.
+const maxRenewal = 64
+
+// renewal is the value from which on the time of a ticket is counted; empty: since it was
+// made.
+func renewal(t *v1alpha1.VolumeTicket) string {
+	value := []rune(strings.ToValidUTF8(t.Annotations[v1alpha1.AnnotationRenewed], ""))
+	return string(value[:min(len(value), maxRenewal)])
 }
