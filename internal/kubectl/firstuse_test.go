@@ -95,7 +95,7 @@ func TestWhatToType(t *testing.T) {
 		{"volumes x", "takes no name such as \"x\""},
 		{"nodes nosuch", `nodes "nosuch" not found`},
 		{"nodes worker-1 worker-9", `nodes "worker-9" not found. Did you mean "worker-`},
-		{"explain volumeticket/x", "kubectl moorage tickets lists them"},
+		{"explain volumeticket/x -n shop", `volumetickets "x" not found in namespace "shop"`},
 		{"explain volumehold/x", "explain its claim or PersistentVolume"},
 		{"explain foo/bar", "choose one of: pod, pvc"},
 	} {

@@ -81,7 +81,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Long: "Show who holds a volume, who waits for it and why.\n\n" +
 			"What it says is computed by the rules that Moorage's controller and scheduler decide with. " +
 			"On a cluster without Moorage it explains what kube-controller-manager and the drivers do. " +
-			"Every command but attach and detach only reads; a right to read that is missing is named, and the rest is shown.",
+			"Every command but attach, detach and what is below tickets only reads; a right to read that is missing is named, and the rest is shown.",
 		Version:           report.Version,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
 		SilenceUsage:      true,
@@ -103,11 +103,13 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.SetIn(b.Streams.In)
 	cmd.SetOut(b.Streams.Out)
 	cmd.SetErr(b.Streams.ErrOut)
+	tickets := list.NewTicketsCommand(b)
+	tickets.AddCommand(move.NewMakeCommand(b), explain.NewTicketCommand(b), move.NewRenewCommand(b), move.NewEndCommand(b))
 	cmd.AddCommand(
 		explain.NewCommand(b),
 		list.NewVolumesCommand(b),
 		list.NewNodesCommand(b),
-		list.NewTicketsCommand(b),
+		tickets,
 		timeline.NewCommand(b),
 		doctor.NewCommand(b),
 		drain.NewCommand(b),

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 )
 
@@ -51,6 +52,15 @@ func VolumeNames(ctx context.Context, c *cluster.Cluster, args []string) []strin
 		return nil
 	}
 	return namesOf(list.Items, func(p *corev1.PersistentVolume) string { return p.Name })
+}
+
+// TicketNames are the VolumeTickets of the namespace.
+func TicketNames(ctx context.Context, c *cluster.Cluster, _ []string) []string {
+	list, err := c.Moorage.VolumeTickets(c.Namespace).List(ctx, some())
+	if err != nil {
+		return nil
+	}
+	return namesOf(list.Items, func(t *v1alpha1.VolumeTicket) string { return t.Name })
 }
 
 // NodeNames are the nodes, whatever was named before.

@@ -33,6 +33,9 @@ const examples = `  # Why does a pod not run?
   # Where is a claim's volume, and who waits for it?
   kubectl moorage explain pvc data-db-0
 
+  # Why does a backup not get its volumes?
+  kubectl moorage explain ticket/nightly -n shop
+
   # What waits for a node that is not ready?
   kubectl moorage explain node worker-3
 
@@ -62,6 +65,21 @@ func NewCommand(b *command.Base) *cobra.Command {
 	}
 	x.output.AddFlags(cmd)
 	cmd.Flags().StringVarP(&x.selector, "selector", "l", "", "Explain all pods, claims or nodes with these labels, such as app=db")
+	cmd.Flags().BoolVarP(&x.watch, "watch", "w", false, "Print the answer again whenever it changes")
+	return cmd
+}
+
+// NewTicketCommand makes kubectl moorage ticket explain, which is explain ticket.
+func NewTicketCommand(b *command.Base) *cobra.Command {
+	x := &explainer{base: b, output: screen.NewOutput(false)}
+	typed := func(args []string) []string { return append([]string{"ticket"}, args...) }
+	cmd := &cobra.Command{
+		Use: "explain NAME…", Short: "Say why a ticket waits, what changes it and when it ends",
+		Example: "  # Why does a backup not get its volumes?\n  kubectl moorage ticket explain nightly -n shop -o wide",
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: b.Complete(command.TicketNames),
+		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), typed(args)) },
+	}
+	x.output.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&x.watch, "watch", "w", false, "Print the answer again whenever it changes")
 	return cmd
 }

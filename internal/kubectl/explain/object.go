@@ -63,6 +63,16 @@ func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name s
 	}}, nil
 }
 
+func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
+	x, ok := w.ExplainTicket(c.Namespace, name)
+	if !ok {
+		return answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name, command.ObjectNames(within(w.Tickets, c.Namespace)))
+	}
+	return answer{"TicketExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+		return screen.Ticket(b.Streams.Out, s, x, w.Now, wide)
+	}}, nil
+}
+
 // workload reads a workload: who its pods belong to, and how many it wants.
 type workload func(ctx context.Context, c *cluster.Cluster, name string) (facts.Owner, error)
 

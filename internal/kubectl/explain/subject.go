@@ -48,6 +48,8 @@ func kinds() []kind {
 		{name: "node", plural: "nodes", aliases: []string{"no"}, names: command.NodeNames, explain: explainNode, labelled: func(w *facts.World, _ string) []metav1.Object {
 			return within(w.Nodes, "")
 		}},
+		{name: "ticket", plural: "tickets", aliases: []string{"vt", "volumeticket", "volumetickets", "volumeticket.moorage.dev", "volumetickets.moorage.dev"}, names: command.TicketNames, explain: explainTicket,
+			labelled: func(w *facts.World, ns string) []metav1.Object { return within(w.Tickets, ns) }},
 	}
 }
 
@@ -80,9 +82,6 @@ func kindOf(text string) (kind, error) {
 		all = append(all, called...)
 	}
 	message := fmt.Sprintf("type %q can't be explained", text)
-	if strings.HasPrefix(strings.ToLower(text), "volumeticket") || text == "ticket" || text == "vt" {
-		return kind{}, fmt.Errorf("%s: kubectl moorage tickets lists them, with why each one waits", message)
-	}
 	if strings.HasPrefix(strings.ToLower(text), "volumehold") {
 		return kind{}, fmt.Errorf("%s: explain its claim or PersistentVolume: kubectl moorage explain pvc NAME", message)
 	}
@@ -114,7 +113,7 @@ func parseSubjects(args []string, selector string) ([]subject, error) {
 			return nil, err
 		}
 		if len(args) > 1 || k.labelled == nil {
-			return nil, errors.New("--selector takes one type, and no name: pods, pvcs, pvs or nodes")
+			return nil, errors.New("--selector takes one type, and no name: pods, pvcs, pvs, nodes or tickets")
 		}
 		return []subject{{kind: k}}, nil
 	}

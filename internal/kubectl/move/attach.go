@@ -19,6 +19,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
+var errNotInstalled = errors.New("Moorage is not installed in this cluster, and its controller attaches: docs/operate/quickstart.md")
+
 // attachOptions are attach's flags.
 type attachOptions struct {
 	options
@@ -56,7 +58,7 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	if !w.Served() {
-		return errors.New("Moorage is not installed in this cluster, and its controller attaches: docs/operate/quickstart.md")
+		return errNotInstalled
 	}
 	pv, err := o.volume(w, c.Namespace, name)
 	if err != nil {
@@ -77,11 +79,14 @@ func (o *attachOptions) run(ctx context.Context, name string) error {
 	if o.dryRun != dryRunNone || !o.wait {
 		return nil
 	}
-	return o.await(ctx, c, ticket, pv)
+	if err := o.await(ctx, c, ticket.Namespace, ticket.Name); err != nil {
+		return err
+	}
+	return o.say("%s is attached to %s for %s; kubectl moorage detach %s --node %s ends it sooner", pv, o.node, o.ttl, pv, o.node)
 }
 
 // create writes the ticket. One that is there already is the same request.
-func (o *attachOptions) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) error {
+func (o *options) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) error {
 	verb := "created"
 	if o.dryRun != dryRunClient {
 		_, err := c.Moorage.VolumeTickets(ticket.Namespace).Create(ctx, ticket, metav1.CreateOptions{DryRun: o.serverDryRun()})
@@ -95,11 +100,10 @@ func (o *attachOptions) create(ctx context.Context, c *cluster.Cluster, ticket *
 	return o.say("volumeticket.moorage.dev/%s %s in namespace %s%s", ticket.Name, verb, ticket.Namespace, o.suffix())
 }
 
-// await waits until the controller has granted the ticket and the volume is
-// attached.
-func (o *attachOptions) await(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket, pv string) error {
-	err := o.until(ctx, c, func(w *facts.World) (bool, string, error) {
-		t, ok := w.TicketNow(ticket.Namespace, ticket.Name)
+// await waits until the controller has granted a ticket and its volumes are attached.
+func (o *options) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
+	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
+		t, ok := w.TicketNow(namespace, name)
 		switch {
 		case !ok:
 			return false, "the ticket to be seen", nil
@@ -110,10 +114,6 @@ func (o *attachOptions) await(ctx context.Context, c *cluster.Cluster, ticket *v
 		}
 		return false, "moorage-controller to decide", nil
 	})
-	if err != nil {
-		return err
-	}
-	return o.say("%s is attached to %s for %s; kubectl moorage detach %s --node %s ends it sooner", pv, o.node, o.ttl, pv, o.node)
 }
 
 func worded(reasons []facts.Reason) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// options are the flags that both commands have.
+// options are the flags that all commands have, and the node, which some have.
 type options struct {
 	base    *command.Base
 	node    string
@@ -33,26 +33,47 @@ const (
 	dryRunServer = "server"
 )
 
+// add adds all flags.
 func (o *options) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.node, "node", "", "The node (required)")
-	f.StringVar(&o.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client": with client nothing is sent, with server nothing is kept`)
-	f.Lookup("dry-run").NoOptDefVal = dryRunClient
-	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
+	o.addCommon(cmd)
+	cmd.Flags().StringVar(&o.node, "node", "", "The node (required)")
 	if err := cmd.MarkFlagRequired("node"); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
-	if err := cmd.RegisterFlagCompletionFunc("node", o.base.Complete(command.NodeNames)); err != nil {
+	o.complete(cmd, "node", o.base.Complete(command.NodeNames))
+}
+
+func (o *options) complete(cmd *cobra.Command, flag string, names cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, names); err != nil {
 		cobra.CompErrorln(err.Error())
 	}
 }
 
-func (o *options) validate() error {
+// addCommon adds the flags of every command that writes.
+func (o *options) addCommon(cmd *cobra.Command) {
+	o.addDryRun(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.wait, "wait", true, "Wait until it is done")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "For how long to wait")
+}
+
+func (o *options) addDryRun(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client": with client nothing is sent, with server nothing is kept`)
+	f.Lookup("dry-run").NoOptDefVal = dryRunClient
+}
+
+func (o *options) validDryRun() error {
 	switch o.dryRun {
 	case dryRunNone, dryRunClient, dryRunServer:
-	default:
-		return fmt.Errorf(`invalid dry-run value (%v). Must be "none", "server", or "client"`, o.dryRun)
+		return nil
+	}
+	return fmt.Errorf(`invalid dry-run value (%v). Must be "none", "server", or "client"`, o.dryRun)
+}
+
+func (o *options) validate() error {
+	if err := o.validDryRun(); err != nil {
+		return err
 	}
 	if o.wait && o.timeout <= 0 {
 		return fmt.Errorf("--timeout %s: must be positive; --wait=false does not wait", o.timeout)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// TicketExplanation is a ticket, why it waits, and when it ends.
+type TicketExplanation struct {
+	Ticket
+	Answer string `json:"answer"`
+	// Cause is what the ticket waits for first, nil where its volumes are there.
+	Cause *Cause `json:"cause,omitempty"`
+	// Yields says that the ticket gives its volumes up to pods.
+	Yields bool `json:"yields,omitempty"`
+	// Interruptions is how often in a row it has lost its volumes.
+	Interruptions int64 `json:"interruptions,omitempty"`
+	// Left is the most of its time that is left, in seconds, as the controller last wrote it;
+	// 0: it has no time of its own.
+	Left int64 `json:"leftSeconds,omitempty"`
+	// Owners are the objects that it ends with, as kind/name.
+	Owners []string `json:"owners,omitempty"`
+}
+
+// ExplainTicket explains a ticket; false: there is none.
+func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) {
+	now, ok := w.TicketNow(namespace, name)
+	if !ok {
+		return TicketExplanation{}, false
+	}
+	x := TicketExplanation{Ticket: now, Yields: ledger.TicketType(now.Type).Yields()}
+	for _, t := range w.Tickets {
+		if t.Namespace == namespace && t.Name == name {
+			x.ends(t)
+		}
+	}
+	if len(x.Reasons) > 0 {
+		first := x.Reasons[0]
+		x.Cause = &Cause{Of: OfVolume, Code: first.Code, Message: first.Message, Changes: first.Changes, Do: first.Do, Since: first.Since}
+	}
+	x.Answer = x.answer()
+	return x, true
+}
+
+func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket) {
+	x.Interruptions = t.Status.Interruptions
+	if t.Spec.TTLSeconds != nil {
+		x.Left = max(0, *t.Spec.TTLSeconds-t.Status.TTLElapsedSeconds)
+	}
+	for _, o := range t.OwnerReferences {
+		x.Owners = append(x.Owners, o.Kind+"/"+o.Name)
+	}
+}
+
+func (x *TicketExplanation) answer() string {
+	message := "moorage-controller has not decided yet"
+	if x.Cause != nil {
+		message = x.Cause.Message
+	}
+	switch x.State {
+	case TicketSatisfied:
+		return "has its volumes at " + x.Node
+	case TicketGranted:
+		return fmt.Sprintf("is granted, and its volumes are not all at %s yet: %s", x.Node, message)
+	case TicketRefused:
+		return "is refused: " + message
+	}
+	return "waits: " + message
+}
+
+// Ends says in words when a ticket ends.
+func (x *TicketExplanation) Ends() string {
+	by := ""
+	for _, o := range x.Owners {
+		by += "with " + o + ", "
+	}
+	if x.TTLSeconds > 0 {
+		by += fmt.Sprintf("in %s at most, unless it is renewed, ", time.Duration(x.Left)*time.Second)
+	}
+	return by + "or when it is deleted"
+}

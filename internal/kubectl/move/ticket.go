@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package move
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// makeOptions are the flags of ticket make.
+type makeOptions struct {
+	options
+	kind        string
+	claims, pvs []string
+	ttl         time.Duration
+}
+
+// NewMakeCommand makes kubectl moorage ticket make.
+func NewMakeCommand(b *command.Base) *cobra.Command {
+	o := &makeOptions{options: options{base: b}}
+	cmd := &cobra.Command{
+		Use: "make NAME --type TYPE --node NODE --claim PVC", Short: "Ask for volumes at a node, and wait until they are there",
+		Example: "  # Have a claim's volume at a node for a backup\n  kubectl moorage ticket make nightly -n shop --type Backup --ttl 1h \\\n  --node worker-1 --claim data",
+		Long: "Ask for volumes at a node, and wait until they are there: it makes a VolumeTicket, which ends after --ttl, or with kubectl moorage ticket end. " +
+			"A ticket of that name that asks for the same is left as it is; one that asks for something else is an error.\n\n" +
+			"The ticket asks for as long as it exists: what can't be had now is waited for, after the command has ended, too.",
+		Args: command.One("ticket", "kubectl moorage ticket make NAME --type TYPE --node NODE --claim CLAIM"), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.kind, "type", "", "What the volumes are for (required): docs/operate/policies.md lists the types")
+	f.StringSliceVar(&o.claims, "claim", nil, "A claim of the namespace; may be repeated")
+	f.StringSliceVar(&o.pvs, "pv", nil, "A PersistentVolume without a claim, in Moorage's own namespace; may be repeated")
+	f.DurationVar(&o.ttl, "ttl", time.Hour, "After how long the controller ends the ticket, unless it is renewed")
+	if err := cmd.MarkFlagRequired("type"); err != nil {
+		cobra.CompErrorln(err.Error())
+	}
+	o.complete(cmd, "type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return typeNames(), cobra.ShellCompDirectiveNoFileComp
+	})
+	o.complete(cmd, "claim", b.Complete(command.ClaimNames))
+	o.complete(cmd, "pv", b.Complete(command.VolumeNames))
+	return cmd
+}
+
+// typeNames are the types that anybody but a scheduler can use.
+func typeNames() []string {
+	var names []string
+	for _, kind := range ledger.TicketTypes() {
+		if kind != ledger.TypePod {
+			names = append(names, string(kind))
+		}
+	}
+	return names
+}
+
+func (o *makeOptions) validate() error {
+	if err := o.options.validate(); err != nil {
+		return err
+	}
+	switch {
+	case o.kind == string(ledger.TypePod):
+		return errors.New("--type Pod: only schedulers make those, for pods that they place")
+	case len(o.claims)+len(o.pvs) == 0:
+		return errors.New("--claim: name at least one")
+	case o.ttl < time.Second:
+		return fmt.Errorf("--ttl %s: must be a second or more", o.ttl)
+	}
+	return nil
+}
+
+func (o *makeOptions) run(ctx context.Context, name string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	c, w, err := o.base.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if !w.Served() {
+		return errNotInstalled
+	}
+	ticket := o.ticket(c.Namespace, name)
+	if there := object(w, c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec, ticket.Spec) {
+		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes: kubectl moorage ticket end %s -n %s ends it", name, name, c.Namespace)
+	}
+	if err := o.create(ctx, c, ticket); err != nil {
+		return err
+	}
+	if o.dryRun != dryRunNone || !o.wait {
+		return nil
+	}
+	if err := o.await(ctx, c, c.Namespace, name); err != nil {
+		return err
+	}
+	return o.say("%s has its volumes at %s, for %s unless it is renewed", name, o.node, o.ttl)
+}
+
+func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {
+	ticket := &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketType(o.kind), NodeName: o.node, TTLSeconds: new(int64(o.ttl / time.Second))},
+	}
+	for _, claim := range o.claims {
+		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: claim}})
+	}
+	for _, pv := range o.pvs {
+		ticket.Spec.Volumes = append(ticket.Spec.Volumes, v1alpha1.TicketVolume{PersistentVolume: pv})
+	}
+	return ticket
+}
+
+// object finds a ticket's object; nil: there is none.
+func object(w *facts.World, namespace, name string) *v1alpha1.VolumeTicket {
+	for _, t := range w.Tickets {
+		if t.Namespace == namespace && t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// NewRenewCommand makes kubectl moorage ticket renew.
+func NewRenewCommand(b *command.Base) *cobra.Command {
+	o := &options{base: b}
+	cmd := &cobra.Command{
+		Use: "renew NAME", Short: "Begin the time of a ticket anew",
+		Example: "  # The backup takes longer\n  kubectl moorage ticket renew nightly -n shop",
+		Args:    command.One("ticket", "kubectl moorage ticket renew NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.renew(cmd.Context(), args[0]) },
+	}
+	o.addDryRun(cmd)
+	return cmd
+}
+
+// renew marks a ticket with the time. The controller counts from when it sees that.
+func (o *options) renew(ctx context.Context, name string) error {
+	c, t, err := o.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	if t.Spec.TTLSeconds == nil {
+		return o.refusal("volumeticket.moorage.dev/%s has no time that could end: it ends with its owner, or when it is deleted", name)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": t.UID, "annotations": map[string]string{v1alpha1.AnnotationRenewed: c.Clock().UTC().Format(time.RFC3339Nano)},
+	}})
+	if err != nil {
+		return err
+	}
+	if o.dryRun != dryRunClient {
+		if _, err := c.Moorage.VolumeTickets(c.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: o.serverDryRun()}); err != nil {
+			return fmt.Errorf("renew the ticket (kubectl auth can-i patch volumetickets.moorage.dev -n %s): %w", c.Namespace, err)
+		}
+	}
+	return o.say("volumeticket.moorage.dev/%s renewed for %s%s", name, time.Duration(*t.Spec.TTLSeconds)*time.Second, o.suffix())
+}
+
+// NewEndCommand makes kubectl moorage ticket end.
+func NewEndCommand(b *command.Base) *cobra.Command {
+	o := &options{base: b}
+	cmd := &cobra.Command{
+		Use: "end NAME", Short: "End a ticket: whoever waits for its volumes gets them",
+		Example: "  # The backup is done\n  kubectl moorage ticket end nightly -n shop",
+		Long: "End a ticket: whoever waits for its volumes gets them, and what nobody else uses is detached. Whoever uses the volumes by the ticket has to have let go before.\n\n" +
+			"A pod's reservation is its scheduler's to end: delete the pod instead.",
+		Args: command.One("ticket", "kubectl moorage ticket end NAME"), ValidArgsFunction: b.Complete(command.TicketNames),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.endTicket(cmd.Context(), args[0]) },
+	}
+	o.addDryRun(cmd)
+	return cmd
+}
+
+func (o *options) endTicket(ctx context.Context, name string) error {
+	c, t, err := o.find(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case t.Spec.Type == v1alpha1.TicketPod:
+		return o.refusal("volumeticket.moorage.dev/%s is a pod's reservation: it ends with the pod", name)
+	}
+	return o.remove(ctx, c, facts.Requester{Namespace: c.Namespace, Name: name})
+}
+
+// find reads a ticket of the namespace.
+func (o *options) find(ctx context.Context, name string) (*cluster.Cluster, *v1alpha1.VolumeTicket, error) {
+	if err := o.validDryRun(); err != nil {
+		return nil, nil, err
+	}
+	c, err := o.base.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := c.Moorage.VolumeTickets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil, fmt.Errorf("there is no ticket %s in namespace %s: kubectl moorage tickets -n %s lists those that there are", name, c.Namespace, c.Namespace)
+	}
+	return c, t, err
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// Ticket prints why a ticket waits, or that it has its volumes, and when it ends.
+func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide bool) error {
+	p := &page{w: w, s: s, now: now, cause: x.Cause}
+	p.headline("ticket "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
+	p.line(2, "ends", x.Ends())
+	if !wide {
+		p.more("its type, its volumes and every reason")
+		return p.err
+	}
+	yields := "keeps what it has been granted"
+	if x.Yields {
+		yields = "gives its volumes up to pods"
+	}
+	p.line(2, "ticket", fmt.Sprintf("%s, priority %d, %s, at %s, age %s", x.Type, x.Priority, yields, x.Node, ago(p.now, x.Created)))
+	p.line(2, "volumes", strings.Join(x.Volumes, ", "))
+	if x.Interruptions > 0 {
+		p.line(2, "lost", fmt.Sprintf("its volumes %d times in a row: each time it is granted again after a longer pause, 5 minutes at most", x.Interruptions))
+	}
+	if x.Cause != nil {
+		p.line(2, "changes", x.Cause.Changes)
+	}
+	if len(x.Reasons) > 1 {
+		p.reasons(2, x.Reasons[1:])
+	}
+	return p.err
+}
