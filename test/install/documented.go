@@ -53,10 +53,12 @@ func byHand() map[string]string {
 		`kubectl --namespace moorage-system logs deployment/moorage-webhook`:                                 "a container runtime",
 		`kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`:                   "a machine that is off; scenario `node-failure` sets the same taint",
 		`kubectl taint node NODE node.kubernetes.io/out-of-service-`:                                         "a machine that is back",
-		`kubectl moorage web`:                                                                    "a browser; `make test-web` opens the page in one",
-		`kubectl moorage web --open=false --port 8080`:                                           "a browser at the other end of a tunnel",
-		`kubectl rollout restart statefulset --namespace NAMESPACE`:                              "StatefulSets whose pods run",
-		`kubectl patch volumeattachment NAME --type=merge -p '{"metadata":{"finalizers":null}}'`: "a driver that is gone for good",
+		`kubectl moorage web`:                                                                             "a browser; `make test-web` opens the page in one",
+		`kubectl moorage web --open=false --port 8080`:                                                    "a browser at the other end of a tunnel",
+		`kubectl rollout restart statefulset --namespace NAMESPACE`:                                       "StatefulSets whose pods run",
+		`kubectl wait --for=condition=Satisfied volumeticket/nightly --namespace shop --timeout=5m`:       "a ticket for a claim of yours",
+		`kubectl moorage ticket make nightly --namespace shop --type Backup --node worker-1 --claim data`: "a claim of yours, and a node",
+		`kubectl patch volumeattachment NAME --type=merge -p '{"metadata":{"finalizers":null}}'`:          "a driver that is gone for good",
 	}
 }
 

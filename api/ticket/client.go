@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+var (
+	// ErrTaken is why a ticket is not adopted that exists: another integrator or person has
+	// made it, or it has another owner.
+	ErrTaken = errors.New("the ticket is somebody else's")
+	// ErrDifferent is why a ticket is not adopted that exists: it is this integrator's, and
+	// asks for something else. A ticket's spec never changes: Release it, and Acquire again.
+	ErrDifferent = errors.New("the ticket that exists asks for something else")
+	// ErrReleased is the cause with which a handle's context ends after Release.
+	ErrReleased = errors.New("the ticket was released")
+	// ErrLeft is the cause with which a handle's context ends after Leave.
+	ErrLeft = errors.New("the ticket was left for the next process")
+)
+
+// How long to wait after a failure before the API server is asked again.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 30 * time.Second
+)
+
+// Client makes the tickets of one integrator. Safe for parallel use.
+type Client struct {
+	api    client.Interface
+	holder string
+}
+
+// New makes a client for the integrator of that name. Its processes have one name, so that
+// each finds the tickets of the one before; two integrators never have the same. The name is
+// the field manager of its tickets and their label app.kubernetes.io/managed-by, so that it is
+// what a label may be.
+func New(api client.Interface, integrator string) (*Client, error) {
+	if wrong := validation.IsValidLabelValue(integrator); integrator == "" || integrator == v1alpha1.ManagedBy || len(wrong) > 0 {
+		return nil, fmt.Errorf("ticket: %q can't be an integrator's name %s", integrator, strings.Join(wrong, ", "))
+	}
+	return &Client{api: api, holder: integrator}, nil
+}
+
+// Acquire makes a ticket, or adopts the one that the integrator made before, and returns when
+// all of its volumes are attached at its node. Adopting one begins its TTL anew.
+//
+// When ctx ends before, the error is a *NotSatisfiedError with what the ticket waits for. The
+// ticket stays and asks on, so that a process that is stopped loses nothing: Release ends it.
+// After it has returned, ctx no longer matters.
+func (c *Client) Acquire(ctx context.Context, r Request) (*Handle, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	t, err := c.ask(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	h := newHandle(ctx, c, r, t.UID)
+	go h.follow(t)
+	select {
+	case <-h.satisfied:
+		return h, nil
+	case <-h.life.Done():
+		return nil, context.Cause(h.life)
+	case <-ctx.Done():
+		h.Leave()
+		return nil, h.waits(context.Cause(ctx))
+	}
+}
+
+// ask makes or adopts the ticket. What the API server can't answer now is asked again; what it
+// refuses is an error.
+func (c *Client) ask(ctx context.Context, r Request) (*v1alpha1.VolumeTicket, error) {
+	var last error
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		t, err := c.askOnce(ctx, r)
+		if err == nil && t != nil {
+			return t, nil
+		}
+		if err != nil {
+			last = err
+		}
+		if err != nil && final(err) {
+			return nil, err
+		}
+		if !sleep(ctx, pause) {
+			return nil, &NotSatisfiedError{Name: r.Namespace + "/" + r.Name, Reason: v1alpha1.ReasonPending, Message: said(last), Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// askOnce is nil without an error where a ticket of that name is only about to go, or to come.
+func (c *Client) askOnce(ctx context.Context, r Request) (*v1alpha1.VolumeTicket, error) {
+	tickets := c.api.VolumeTickets(r.Namespace)
+	t, err := tickets.Get(ctx, r.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return c.apply(ctx, r, "")
+	case err != nil:
+		return nil, fmt.Errorf("read the ticket %s/%s: %w", r.Namespace, r.Name, err)
+	case t.DeletionTimestamp != nil:
+		return nil, nil
+	}
+	if err := r.mine(c.holder, t); err != nil {
+		return nil, err
+	}
+	adopted, err := c.apply(ctx, r, t.UID)
+	if apierrors.IsInvalid(err) {
+		// The API server says that of another UID, too: the ticket was made again meanwhile.
+		if now, read := tickets.Get(ctx, r.Name, metav1.GetOptions{}); read != nil || now.UID != t.UID {
+			return nil, nil
+		}
+	}
+	return adopted, err
+}
+
+// apply writes what the request says of a ticket: of the one with that UID, and of no other; or
+// without one of a new ticket, which must not become another integrator's: where somebody else
+// was faster, the fields conflict.
+func (c *Client) apply(ctx context.Context, r Request, uid types.UID) (*v1alpha1.VolumeTicket, error) {
+	body, err := r.patch(c.holder, uid, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.api.VolumeTickets(r.Namespace).Patch(ctx, r.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: c.holder, Force: new(uid != "")})
+	if err != nil {
+		return nil, fmt.Errorf("apply the ticket %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	if uid == "" {
+		if err := r.mine(c.holder, t); err != nil {
+			return nil, err // somebody else made it meanwhile
+		}
+	}
+	return t, nil
+}
+
+// Release ends a ticket of this integrator without having acquired it, such as one that asks
+// for something else than is needed now. One that is not there is no error.
+func (c *Client) Release(ctx context.Context, namespace, name string) error {
+	t, err := c.api.VolumeTickets(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the ticket %s/%s: %w", namespace, name, err)
+	}
+	if err := heldBy(c.holder, t); err != nil {
+		return err
+	}
+	return c.delete(ctx, namespace, name, t.UID)
+}
+
+// delete deletes the ticket with that UID, and no other of its name.
+func (c *Client) delete(ctx context.Context, namespace, name string, uid types.UID) error {
+	err := c.api.VolumeTickets(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete the ticket %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// final says whether an error is the same when asked again. A conflict is not: the ticket is
+// read anew, and either adopted or found to be somebody else's.
+func final(err error) bool {
+	return errors.Is(err, ErrTaken) || errors.Is(err, ErrDifferent) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
+}
+
+func said(err error) string {
+	if err == nil {
+		return "the ticket of that name is being deleted"
+	}
+	return err.Error()
+}
+
+// sleep is false when ctx ends before.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// ReasonEnded is the Reason of a LostError where the ticket itself is gone: somebody deleted
+// it, or its time or its owner is.
+const ReasonEnded = "Ended"
+
+// NotSatisfiedError is why Acquire came back without the volumes. Reason is a code of
+// docs/reasons.md, and Message says what would change it.
+type NotSatisfiedError struct {
+	Name, Reason, Message string
+	Err                   error // why Acquire waited no longer
+}
+
+func (e *NotSatisfiedError) Error() string {
+	return fmt.Sprintf("ticket %s is not satisfied: %s: %s (%v)", e.Name, e.Reason, e.Message, e.Err)
+}
+
+// Unwrap is the cause with which the context of Acquire ended.
+func (e *NotSatisfiedError) Unwrap() error { return e.Err }
+
+// LostError is the cause with which a handle's context ends when its volumes are no longer the
+// ticket's.
+type LostError struct{ Name, Reason, Message string }
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("ticket %s has lost its volumes: %s: %s", e.Name, e.Reason, e.Message)
+}
+
+// Handle is a ticket while its volumes are attached. When they are lost it is over, and the
+// ticket asks on: another Acquire of the same request waits until they are back. Safe for
+// parallel use.
+type Handle struct {
+	client    *Client
+	request   Request
+	uid       types.UID
+	life      context.Context
+	end       context.CancelCauseFunc
+	satisfied chan struct{} // closed
+
+	mu              sync.Mutex
+	known           *v1alpha1.VolumeTicket
+	reason, message string // told to OnWait last
+}
+
+func newHandle(ctx context.Context, c *Client, r Request, uid types.UID) *Handle {
+	h := &Handle{client: c, request: r, uid: uid, satisfied: make(chan struct{})}
+	h.life, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	return h
+}
+
+// Context ends when the volumes may no longer be used: they were taken away, the ticket has
+// ended, or Release or Leave was called; context.Cause says which. Use it for all work on the
+// volumes. It does not end because the API server can't be reached: meanwhile nobody can say
+// that they are lost, and no controller takes them.
+func (h *Handle) Context() context.Context { return h.life }
+
+// Ticket is the ticket as it was seen last. Read only.
+func (h *Handle) Ticket() *v1alpha1.VolumeTicket {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known
+}
+
+// Renew begins the ticket's TTL anew. Call it while the work goes on, well before the time is
+// over: at a third of it, say. It makes no new ticket where this one has ended.
+func (h *Handle) Renew(ctx context.Context) error {
+	_, err := h.client.apply(ctx, h.request, h.uid)
+	return err
+}
+
+// Release ends the ticket: first the handle's context, then the object. It may be called again
+// after an error, and where the volumes are lost already.
+func (h *Handle) Release(ctx context.Context) error {
+	h.end(ErrReleased)
+	return h.client.delete(ctx, h.request.Namespace, h.request.Name, h.uid)
+}
+
+// Leave ends the handle and not the ticket: the process ends, or no longer leads, and the next
+// one of this integrator adopts the ticket.
+func (h *Handle) Leave() { h.end(ErrLeft) }
+
+func (h *Handle) name() string { return h.request.Namespace + "/" + h.request.Name }
+
+// waits is the error of a ticket that is not satisfied yet.
+func (h *Handle) waits(err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	reason, message := why(h.known)
+	return &NotSatisfiedError{Name: h.name(), Reason: reason, Message: message, Err: err}
+}
+
+// follow looks on until the handle is over.
+func (h *Handle) follow(t *v1alpha1.VolumeTicket) {
+	for h.see(t) {
+		h.watch(t.ResourceVersion)
+		var err error
+		for pause := firstPause; ; pause = min(2*pause, lastPause) {
+			if !sleep(h.life, pause) {
+				return
+			}
+			t, err = h.client.api.VolumeTickets(h.request.Namespace).Get(h.life, h.request.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				t, err = nil, nil
+			}
+			if err == nil {
+				break
+			}
+		}
+	}
+}
+
+// watch looks on from a version until the watch breaks off.
+func (h *Handle) watch(version string) {
+	w, err := h.client.api.VolumeTickets(h.request.Namespace).Watch(h.life, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, h.request.Name).String(), ResourceVersion: version,
+	})
+	if err != nil {
+		return
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-h.life.Done():
+			return
+		case e, ok := <-w.ResultChan():
+			t, is := e.Object.(*v1alpha1.VolumeTicket)
+			switch {
+			case !ok || !is:
+				return
+			case e.Type == watch.Deleted:
+				t = nil
+			}
+			if !h.see(t) {
+				return
+			}
+		}
+	}
+}
+
+// see takes a version of the ticket in, nil when it is gone, and says whether the handle goes
+// on.
+func (h *Handle) see(t *v1alpha1.VolumeTicket) bool {
+	if h.life.Err() != nil {
+		return false
+	}
+	if t == nil || t.UID != h.uid || t.DeletionTimestamp != nil {
+		h.end(&LostError{h.name(), ReasonEnded, "the ticket was deleted, or its time or its owner is over"})
+		return false
+	}
+	h.mu.Lock()
+	h.known = t
+	h.mu.Unlock()
+	is := meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
+	select {
+	case <-h.satisfied:
+		if !is {
+			reason, message := why(t)
+			h.end(&LostError{h.name(), reason, message})
+		}
+		return is
+	default:
+	}
+	if is {
+		close(h.satisfied)
+		return true
+	}
+	h.tell(t)
+	return true
+}
+
+// tell calls OnWait where there is something new.
+func (h *Handle) tell(t *v1alpha1.VolumeTicket) {
+	if h.request.OnWait == nil {
+		return
+	}
+	h.mu.Lock()
+	reason, message := why(t)
+	news := reason != h.reason || message != h.message
+	h.reason, h.message = reason, message
+	h.mu.Unlock()
+	if news {
+		h.request.OnWait(reason, message)
+	}
+}
+
+// why is what a ticket that is not satisfied waits for: its grant, or once it is granted its
+// volumes.
+func why(t *v1alpha1.VolumeTicket) (reason, message string) {
+	if t == nil {
+		return v1alpha1.ReasonPending, ""
+	}
+	for _, name := range []string{v1alpha1.TicketGranted, v1alpha1.TicketSatisfied} {
+		if c := meta.FindStatusCondition(t.Status.Conditions, name); c != nil && c.Status != metav1.ConditionTrue {
+			return c.Reason, c.Message
+		}
+	}
+	return v1alpha1.ReasonPending, "the controller has not said anything yet"
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// Request is what a ticket is made of. Two requests of one integrator with the same namespace
+// and name are the same ticket: choose a name that a restart finds again, such as that of the
+// object that the work is for.
+type Request struct {
+	// Namespace of the ticket and of the claims, and the ticket's Name.
+	Namespace, Name string
+	// Type says what the volumes are for: docs/operate/policies.md lists the types, who may
+	// use which, and which give way to pods.
+	Type v1alpha1.TicketType
+	// Node is where the volumes are to be.
+	Node string
+	// Claims are granted together or not at all, with the PersistentVolumes.
+	Claims []string
+	// PersistentVolumes are volumes without a claim, in Moorage's own namespace only.
+	PersistentVolumes []string
+	// TTL ends the ticket this long after Acquire or Renew was called last, in whole seconds.
+	// Zero: never; it needs an Owner then.
+	TTL time.Duration
+	// Owner is the object that the ticket ends with.
+	Owner *metav1.OwnerReference
+	// OnWait is called with the reason and message of a ticket that is not satisfied, each
+	// time that they change, until Acquire returns. It may be nil, and must not block.
+	OnWait func(reason, message string)
+}
+
+func (r Request) validate() error {
+	switch {
+	case r.Namespace == "" || r.Name == "":
+		return errors.New("ticket: Namespace and Name are needed")
+	case r.Type == "" || r.Node == "":
+		return errors.New("ticket: Type and Node are needed")
+	case r.Type == v1alpha1.TicketPod:
+		return errors.New("ticket: type Pod is made by schedulers only")
+	case len(r.Claims)+len(r.PersistentVolumes) == 0:
+		return errors.New("ticket: name a claim or a PersistentVolume")
+	case r.TTL == 0 && r.Owner == nil:
+		return errors.New("ticket: TTL or Owner is needed, or nothing would end the ticket")
+	case r.TTL < 0 || r.TTL != 0 && r.TTL < time.Second:
+		return fmt.Errorf("ticket: TTL %s is less than a second", r.TTL)
+	}
+	return nil
+}
+
+func (r Request) spec() v1alpha1.VolumeTicketSpec {
+	spec := v1alpha1.VolumeTicketSpec{Type: r.Type, NodeName: r.Node}
+	for _, name := range r.Claims {
+		spec.Volumes = append(spec.Volumes, v1alpha1.TicketVolume{Claim: &v1alpha1.ClaimReference{Name: name}})
+	}
+	for _, name := range r.PersistentVolumes {
+		spec.Volumes = append(spec.Volumes, v1alpha1.TicketVolume{PersistentVolume: name})
+	}
+	if r.TTL != 0 {
+		spec.TTLSeconds = new(int64(r.TTL / time.Second))
+	}
+	return spec
+}
+
+// applied is what server-side apply is sent: what this integrator says of a ticket, and
+// nothing of what the API server and the controller say.
+type applied struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        appliedMeta               `json:"metadata"`
+	Spec            v1alpha1.VolumeTicketSpec `json:"spec"`
+}
+
+type appliedMeta struct {
+	Namespace       string                  `json:"namespace"`
+	Name            string                  `json:"name"`
+	UID             types.UID               `json:"uid,omitempty"`
+	Labels          map[string]string       `json:"labels"`
+	Annotations     map[string]string       `json:"annotations,omitempty"`
+	OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
+}
+
+// patch is the request as a body of server-side apply: of the ticket with that UID, or of one
+// that is to be made.
+func (r Request) patch(holder string, uid types.UID, now time.Time) ([]byte, error) {
+	body := applied{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+		Metadata: appliedMeta{
+			Namespace: r.Namespace, Name: r.Name, UID: uid,
+			Labels: map[string]string{v1alpha1.LabelManagedBy: holder},
+		},
+		Spec: r.spec(),
+	}
+	if r.TTL != 0 {
+		body.Metadata.Annotations = map[string]string{v1alpha1.AnnotationRenewed: now.UTC().Format(time.RFC3339Nano)}
+	}
+	if r.Owner != nil {
+		body.Metadata.OwnerReferences = []metav1.OwnerReference{*r.Owner}
+	}
+	return json.Marshal(body)
+}
+
+// mine says why a ticket that exists is not the one that is asked for, nil: it is.
+func (r Request) mine(holder string, t *v1alpha1.VolumeTicket) error {
+	if err := heldBy(holder, t); err != nil {
+		return err
+	}
+	others := slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return r.Owner == nil || o.UID != r.Owner.UID })
+	if others {
+		return fmt.Errorf("%w: %s/%s has another owner", ErrTaken, t.Namespace, t.Name)
+	}
+	if !equality.Semantic.DeepEqual(t.Spec, r.spec()) {
+		return fmt.Errorf("%w: %s/%s is for other volumes, another node, type or TTL", ErrDifferent, t.Namespace, t.Name)
+	}
+	return nil
+}
+
+// heldBy is an error unless a ticket is the integrator's.
+func heldBy(holder string, t *v1alpha1.VolumeTicket) error {
+	if by := t.Labels[v1alpha1.LabelManagedBy]; by != holder {
+		return fmt.Errorf("%w: %s/%s has the label %s=%q, not %q", ErrTaken, t.Namespace, t.Name, v1alpha1.LabelManagedBy, by, holder)
+	}
+	return nil
+}

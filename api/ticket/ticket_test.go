@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/ticket"
+	"github.com/moorage-dev/moorage/api/ticket/tickettest"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+const integrator = "backup.example.com"
+
+// nightly is a request that nothing speaks against.
+func nightly() ticket.Request {
+	return ticket.Request{Namespace: "shop", Name: "nightly", Type: v1alpha1.TicketBackup, Node: "n1", Claims: []string{"data", "log"}, TTL: time.Hour}
+}
+
+func clientOf(t *testing.T, c *tickettest.Cluster, name string) *ticket.Client {
+	t.Helper()
+	client, err := ticket.New(c, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// acquired is a handle on a ticket that is satisfied.
+func acquired(t *testing.T, c *tickettest.Cluster, r ticket.Request) *ticket.Handle {
+	t.Helper()
+	c.SatisfyAll()
+	h, err := clientOf(t, c, integrator).Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// lost is why a handle's context has ended, nil: it has not.
+func lost(h *ticket.Handle) error {
+	synctest.Wait()
+	return context.Cause(h.Context())
+}
+
+func TestAcquireWaitsUntilItsVolumesAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		r, told := nightly(), []string{}
+		r.OnWait = func(reason, message string) { told = append(told, reason+" "+message) }
+		var h *ticket.Handle
+		go func() {
+			var err error
+			if h, err = clientOf(t, c, integrator).Acquire(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		made := c.Ticket("shop", "nightly")
+		if made == nil || made.Labels[v1alpha1.LabelManagedBy] != integrator || made.Annotations[v1alpha1.AnnotationRenewed] == "" ||
+			made.Spec.NodeName != "n1" || *made.Spec.TTLSeconds != 3600 || len(made.Spec.Volumes) != 2 || made.Spec.Volumes[1].Claim.Name != "log" {
+			t.Fatalf("the ticket is %+v", made)
+		}
+		c.Wait("shop", "nightly", "NoFreeSlot", "full")
+		synctest.Wait()
+		c.Wait("shop", "nightly", "NoFreeSlot", "full")
+		synctest.Wait()
+		if h != nil {
+			t.Fatal("it did not wait")
+		}
+		c.Satisfy("shop", "nightly")
+		synctest.Wait()
+		if h == nil || lost(h) != nil || h.Ticket().UID != made.UID {
+			t.Fatal("its volumes are there, and it goes on waiting")
+		}
+		if len(told) != 2 || told[1] != "NoFreeSlot full" {
+			t.Errorf("told %q", told)
+		}
+		if err := h.Release(t.Context()); err != nil || c.Ticket("shop", "nightly") != nil || !errors.Is(lost(h), ticket.ErrReleased) {
+			t.Errorf("released: %v, %v", err, lost(h))
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Errorf("released again: %v", err)
+		}
+	})
+}
+
+// Who waits no longer is told why the ticket waits. It asks on.
+func TestAcquireSaysWhyNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() {
+			synctest.Wait()
+			c.Wait("shop", "nightly", "HeldElsewhere", "pod shop/db-0 has data at n2")
+		}()
+		_, err := clientOf(t, c, integrator).Acquire(ctx, nightly())
+		var why *ticket.NotSatisfiedError
+		if !errors.As(err, &why) || why.Reason != "HeldElsewhere" || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "shop/db-0") {
+			t.Errorf("error %v", err)
+		}
+		if c.Ticket("shop", "nightly") == nil {
+			t.Error("the ticket is gone")
+		}
+	})
+}
+
+// A process that begins anew, or leads now, goes on with the ticket of the one before, and has
+// all of its time.
+func TestRestartAdoptsTheTicket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		r := nightly()
+		r.Owner = &metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "nightly", UID: "job-1"}
+		first := acquired(t, c, r)
+		before := c.Ticket("shop", "nightly")
+		time.Sleep(time.Minute)
+		first.Leave()
+		second := acquired(t, c, r)
+		now := c.Ticket("shop", "nightly")
+		if now.UID != before.UID || !errors.Is(lost(first), ticket.ErrLeft) || lost(second) != nil {
+			t.Errorf("UID %s, before %s; the first %v, the second %v", now.UID, before.UID, lost(first), lost(second))
+		}
+		if now.Annotations[v1alpha1.AnnotationRenewed] == before.Annotations[v1alpha1.AnnotationRenewed] {
+			t.Error("its time was not renewed")
+		}
+		if len(now.OwnerReferences) != 1 || now.OwnerReferences[0].UID != "job-1" {
+			t.Errorf("its owners are %+v", now.OwnerReferences)
+		}
+		second.Leave()
+	})
+}
+
+func TestNothingOfOthersIsAdopted(t *testing.T) {
+	owner := func(uid string) *metav1.OwnerReference {
+		return &metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "nightly", UID: types.UID("job-" + uid)}
+	}
+	for name, test := range map[string]struct {
+		who   string
+		asks  func(*ticket.Request)
+		wants error
+	}{
+		"the same":               {integrator, func(*ticket.Request) {}, nil},
+		"another integrator":     {"restore.example.com", func(*ticket.Request) {}, ticket.ErrTaken},
+		"of another owner":       {integrator, func(r *ticket.Request) { r.Owner = owner("2") }, ticket.ErrTaken},
+		"without the owner":      {integrator, func(r *ticket.Request) { r.Owner = nil }, ticket.ErrTaken},
+		"at another node":        {integrator, func(r *ticket.Request) { r.Node = "n2" }, ticket.ErrDifferent},
+		"for other volumes":      {integrator, func(r *ticket.Request) { r.Claims = r.Claims[:1] }, ticket.ErrDifferent},
+		"of another TTL":         {integrator, func(r *ticket.Request) { r.TTL = time.Minute }, ticket.ErrDifferent},
+		"others told of waiting": {integrator, func(r *ticket.Request) { r.OnWait = func(string, string) {} }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := tickettest.New()
+				r := nightly()
+				r.Owner = owner("1")
+				h := acquired(t, c, r)
+				defer h.Leave()
+				test.asks(&r)
+				before := c.Ticket("shop", "nightly")
+				again, err := clientOf(t, c, test.who).Acquire(t.Context(), r)
+				if !errors.Is(err, test.wants) || test.wants == nil && err != nil {
+					t.Fatalf("error %v, want %v", err, test.wants)
+				}
+				if err == nil {
+					again.Leave()
+				} else if after := c.Ticket("shop", "nightly"); after.ResourceVersion != before.ResourceVersion {
+					t.Errorf("the ticket was changed: %+v", after)
+				}
+				if test.wants != ticket.ErrDifferent {
+					return
+				}
+				if err := clientOf(t, c, integrator).Release(t.Context(), "shop", "nightly"); err != nil {
+					t.Fatal(err)
+				}
+				if !isEnded(lost(h)) {
+					t.Errorf("the handle on the ticket before says %v", lost(h))
+				}
+				acquired(t, c, r).Leave()
+			})
+		})
+	}
+}
+
+func TestNobodyReleasesAnothersTicket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		h := acquired(t, c, nightly())
+		defer h.Leave()
+		if err := clientOf(t, c, "another").Release(t.Context(), "shop", "nightly"); !errors.Is(err, ticket.ErrTaken) || c.Ticket("shop", "nightly") == nil {
+			t.Errorf("error %v", err)
+		}
+		if err := clientOf(t, c, "another").Release(t.Context(), "shop", "none"); err != nil {
+			t.Errorf("one that is not there: %v", err)
+		}
+	})
+}
+
+// Two integrators that make a ticket of one name at once: one of them gets it.
+func TestWhoIsFasterHasTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		c.SatisfyAll()
+		errs := make(chan error, 2)
+		for _, who := range []string{"a", "b"} {
+			go func() {
+				h, err := clientOf(t, c, who).Acquire(t.Context(), nightly())
+				if err == nil {
+					h.Leave()
+				}
+				errs <- err
+			}()
+		}
+		first, second := <-errs, <-errs
+		if errors.Is(first, ticket.ErrTaken) == errors.Is(second, ticket.ErrTaken) || first != nil && second != nil {
+			t.Errorf("one says %v, the other %v", first, second)
+		}
+	})
+}
+
+// Whoever loses the volumes hears it at once, and gets them back by asking again.
+func TestLossEndsTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		h := acquired(t, c, nightly())
+		if lost(h) != nil {
+			t.Fatal(lost(h))
+		}
+		c.Wait("shop", "nightly", "Outranked", "pod shop/db-0 ranks before")
+		var why *ticket.LostError
+		if err := lost(h); !errors.As(err, &why) || why.Reason != "Outranked" || !strings.Contains(why.Message, "db-0") {
+			t.Fatalf("it ended by %v", err)
+		}
+		back := make(chan *ticket.Handle)
+		go func() {
+			again, err := clientOf(t, c, integrator).Acquire(t.Context(), nightly())
+			if err != nil {
+				t.Error(err)
+			}
+			back <- again
+		}()
+		synctest.Wait()
+		select {
+		case <-back:
+			t.Fatal("it has them back though they are another's")
+		default:
+		}
+		c.Satisfy("shop", "nightly")
+		again := <-back
+		if lost(again) != nil || lost(h) == nil {
+			t.Errorf("the second %v, the first %v", lost(again), lost(h))
+		}
+		again.Leave()
+	})
+}
+
+// A ticket that has ended is not made anew by whoever renews it, nor taken for one that
+// somebody made in its place.
+func TestEndedIsEnded(t *testing.T) {
+	for _, madeAgain := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := tickettest.New()
+			h := acquired(t, c, nightly())
+			c.End("shop", "nightly")
+			if !isEnded(lost(h)) {
+				t.Errorf("it ended by %v", lost(h))
+			}
+			if madeAgain {
+				acquired(t, c, nightly()).Leave()
+			}
+			before := c.Ticket("shop", "nightly")
+			if err := h.Renew(t.Context()); err == nil {
+				t.Error("it is renewed")
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if after := c.Ticket("shop", "nightly"); (after == nil) != (before == nil) || after != nil && after.ResourceVersion != before.ResourceVersion {
+				t.Errorf("of the next one was made %+v", after)
+			}
+		})
+	}
+}
+
+// One that was made in its place while nobody looked is another ticket, satisfied or not; and
+// one whose deletion is pending is over.
+func TestAnotherTicketIsNotTheOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		h := acquired(t, c, nightly())
+		c.Fail(errors.New("away"))
+		synctest.Wait()
+		c.End("shop", "nightly")
+		c.Fail(nil)
+		acquired(t, c, nightly()).Leave()
+		time.Sleep(time.Minute)
+		if !isEnded(lost(h)) {
+			t.Errorf("it goes on with another ticket: %v", lost(h))
+		}
+
+		h = acquired(t, c, nightly())
+		leaving, now := c.Ticket("shop", "nightly"), metav1.Now()
+		leaving.DeletionTimestamp = &now
+		if _, err := c.VolumeTickets("shop").Update(t.Context(), leaving, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if !isEnded(lost(h)) {
+			t.Errorf("it goes on with one that is being deleted: %v", lost(h))
+		}
+	})
+}
+
+func TestRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		h := acquired(t, c, nightly())
+		before := c.Ticket("shop", "nightly")
+		time.Sleep(time.Minute)
+		if err := h.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after := c.Ticket("shop", "nightly")
+		if after.Annotations[v1alpha1.AnnotationRenewed] == before.Annotations[v1alpha1.AnnotationRenewed] || after.UID != before.UID || lost(h) != nil {
+			t.Errorf("before %v, after %v: %v", before.Annotations, after.Annotations, lost(h))
+		}
+		h.Leave()
+	})
+}
+
+// While the API server is away nothing is lost, since nobody takes anything; what happened
+// meanwhile is seen afterwards.
+func TestOutageIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		h := acquired(t, c, nightly())
+		c.Fail(errors.New("away"))
+		time.Sleep(time.Hour)
+		if lost(h) != nil {
+			t.Fatalf("it ended by %v", lost(h))
+		}
+		got := make(chan *ticket.Handle)
+		other := nightly()
+		other.Name = "other"
+		go func() { // asks until somebody answers
+			again, err := clientOf(t, c, integrator).Acquire(t.Context(), other)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- again
+		}()
+		time.Sleep(time.Minute)
+		c.Wait("shop", "nightly", "Outranked", "")
+		c.Fail(nil)
+		time.Sleep(time.Minute)
+		var why *ticket.LostError
+		if !errors.As(lost(h), &why) || why.Reason != "Outranked" {
+			t.Errorf("it ended by %v", lost(h))
+		}
+		(<-got).Leave()
+	})
+}
+
+// One whose deletion is pending is no longer anybody's. When it is gone another one is made.
+func TestDeletedOneIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tickettest.New()
+		now := metav1.Now()
+		old, err := c.VolumeTickets("shop").Create(t.Context(), &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Name: "nightly", DeletionTimestamp: &now}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Minute)
+			c.End("shop", "nightly")
+		}()
+		h := acquired(t, c, nightly())
+		if h.Ticket().UID == old.UID {
+			t.Error("it has the one that is being deleted")
+		}
+		h.Leave()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.VolumeTickets("shop").Create(t.Context(), &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Name: "stuck", DeletionTimestamp: &now}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r := nightly()
+		r.Name = "stuck"
+		var why *ticket.NotSatisfiedError
+		if _, err := clientOf(t, c, integrator).Acquire(ctx, r); !errors.As(err, &why) || !strings.Contains(why.Message, "deleted") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestWhatCannotBeAskedFor(t *testing.T) {
+	for name, change := range map[string]func(*ticket.Request){
+		"no name":      func(r *ticket.Request) { r.Name = "" },
+		"no namespace": func(r *ticket.Request) { r.Namespace = "" },
+		"no type":      func(r *ticket.Request) { r.Type = "" },
+		"a pod's":      func(r *ticket.Request) { r.Type = v1alpha1.TicketPod },
+		"no node":      func(r *ticket.Request) { r.Node = "" },
+		"no volume":    func(r *ticket.Request) { r.Claims = nil },
+		"no end":       func(r *ticket.Request) { r.TTL = 0 },
+		"a short time": func(r *ticket.Request) { r.TTL = time.Millisecond },
+	} {
+		c, r := tickettest.New(), nightly()
+		change(&r)
+		if _, err := clientOf(t, c, integrator).Acquire(t.Context(), r); err == nil || c.Ticket("shop", "nightly") != nil {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	for _, name := range []string{"", "moorage", "not a label", strings.Repeat("x", 64)} {
+		if _, err := ticket.New(tickettest.New(), name); err == nil {
+			t.Errorf("%q is an integrator's name", name)
+		}
+	}
+}
+
+func isEnded(err error) bool {
+	var why *ticket.LostError
+	return errors.As(err, &why) && why.Reason == ticket.ReasonEnded
+}

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tickettest is a cluster for the tests of integrators that use package ticket: it
+// keeps VolumeTickets in memory, and the test is its controller. What it does as the API server
+// does: server-side apply of labels that belong to another manager, preconditions, watches. It
+// has no admission and no other kinds.
+package tickettest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// Cluster is an API server that has VolumeTickets. Safe for parallel use.
+type Cluster struct {
+	client.Interface // nil: there is no other kind
+
+	mu      sync.Mutex
+	tickets map[types.NamespacedName]*v1alpha1.VolumeTicket
+	version int
+	history []event
+	changed chan struct{} // closed and made anew with each change
+	failing error
+	satisfy bool
+}
+
+// event is a change, as watches see it.
+type event struct {
+	version int
+	watch.Event
+}
+
+var _ client.Interface = &Cluster{}
+
+// New makes a cluster in which tickets wait until the test says otherwise.
+func New() *Cluster {
+	return &Cluster{tickets: map[types.NamespacedName]*v1alpha1.VolumeTicket{}, changed: make(chan struct{})}
+}
+
+// SatisfyAll has each ticket satisfied as soon as it is made, and those that there are.
+func (c *Cluster) SatisfyAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.satisfy = true
+	for _, t := range c.tickets {
+		c.put(satisfied(t))
+	}
+}
+
+// Satisfy has a ticket granted, and its volumes attached.
+func (c *Cluster) Satisfy(namespace, name string) {
+	c.change(namespace, name, satisfied)
+}
+
+// Wait has a ticket wait for a reason; one that was satisfied has lost its volumes.
+func (c *Cluster) Wait(namespace, name, reason, message string) {
+	c.change(namespace, name, func(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+		out := t.DeepCopy()
+		say(out, v1alpha1.TicketGranted, metav1.ConditionUnknown, reason, message)
+		if meta.FindStatusCondition(out.Status.Conditions, v1alpha1.TicketSatisfied) != nil {
+			say(out, v1alpha1.TicketSatisfied, metav1.ConditionFalse, reason, message)
+		}
+		return out
+	})
+}
+
+// End deletes a ticket, as the controller does when its time is over.
+func (c *Cluster) End(namespace, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// Fail has every request fail with an error from now on, as where the API server is away; nil:
+// no more. Watches break off, and no new one begins.
+func (c *Cluster) Fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failing = err
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Ticket is a ticket as it is now, nil when there is none.
+func (c *Cluster) Ticket(namespace, name string) *v1alpha1.VolumeTicket {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.tickets[types.NamespacedName{Namespace: namespace, Name: name}]; t != nil {
+		return t.DeepCopy()
+	}
+	return nil
+}
+
+// Await returns as soon as a ticket is as is asks; nil is a ticket that does not exist. It
+// reports false when ctx ends before.
+func (c *Cluster) Await(ctx context.Context, namespace, name string, is func(*v1alpha1.VolumeTicket) bool) bool {
+	for {
+		c.mu.Lock()
+		t, changed := c.tickets[types.NamespacedName{Namespace: namespace, Name: name}], c.changed
+		c.mu.Unlock()
+		if is(t) {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// VolumeTickets are those of a namespace, or all with an empty one.
+func (c *Cluster) VolumeTickets(namespace string) client.VolumeTicketInterface {
+	return &tickets{c, namespace}
+}
+
+func satisfied(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+	out := t.DeepCopy()
+	say(out, v1alpha1.TicketGranted, metav1.ConditionTrue, v1alpha1.ReasonGranted, "")
+	say(out, v1alpha1.TicketSatisfied, metav1.ConditionTrue, v1alpha1.ReasonSatisfied, "")
+	return out
+}
+
+func say(t *v1alpha1.VolumeTicket, condition string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{Type: condition, Status: status, Reason: reason, Message: message})
+}
+
+// change panics where there is no such ticket: a test that steers one that nobody made is
+// wrong.
+func (c *Cluster) change(namespace, name string, next func(*v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tickets[types.NamespacedName{Namespace: namespace, Name: name}]
+	if t == nil {
+		panic(fmt.Sprintf("tickettest: there is no ticket %s/%s", namespace, name))
+	}
+	c.put(next(t))
+}
+
+// put keeps a ticket that no one else has, and tells watches. The lock is held, as below.
+func (c *Cluster) put(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+	key := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
+	old, kind := c.tickets[key], watch.Modified
+	if old == nil {
+		kind = watch.Added
+	} else if equality.Semantic.DeepEqual(old, t) {
+		return old
+	}
+	c.version++
+	t.ResourceVersion = strconv.Itoa(c.version)
+	c.tickets[key] = t
+	c.tell(kind, t)
+	return t
+}
+
+func (c *Cluster) drop(key types.NamespacedName) {
+	t := c.tickets[key]
+	if t == nil {
+		return
+	}
+	delete(c.tickets, key)
+	c.version++
+	last := t.DeepCopy()
+	last.ResourceVersion = strconv.Itoa(c.version)
+	c.tell(watch.Deleted, last)
+}
+
+func (c *Cluster) tell(kind watch.EventType, t *v1alpha1.VolumeTicket) {
+	c.history = append(c.history, event{c.version, watch.Event{Type: kind, Object: t}})
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *Cluster) make(t *v1alpha1.VolumeTicket) *v1alpha1.VolumeTicket {
+	t.UID = types.UID(fmt.Sprintf("uid-%d", c.version+1))
+	t.CreationTimestamp = metav1.NewTime(time.Unix(int64(c.version+1), 0))
+	t.Status = v1alpha1.VolumeTicketStatus{}
+	t = c.put(t)
+	if c.satisfy {
+		t = c.put(satisfied(t))
+	}
+	return t
+}
+
+// tickets is the client of a namespace.
+type tickets struct {
+	cluster   *Cluster
+	namespace string
+}
+
+// do runs a request, and copies what it answers.
+func (k *tickets) do(request func(*Cluster) (*v1alpha1.VolumeTicket, error)) (*v1alpha1.VolumeTicket, error) {
+	k.cluster.mu.Lock()
+	defer k.cluster.mu.Unlock()
+	if k.cluster.failing != nil {
+		return nil, k.cluster.failing
+	}
+	t, err := request(k.cluster)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	return t.DeepCopy(), nil
+}
+
+func (k *tickets) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: k.namespace, Name: name}
+}
+
+var resource = v1alpha1.Resource(v1alpha1.ResourceVolumeTickets)
+
+func (k *tickets) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+		if t := c.tickets[k.key(name)]; t != nil {
+			return t, nil
+		}
+		return nil, apierrors.NewNotFound(resource, name)
+	})
+}
+
+func (k *tickets) Create(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.CreateOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+		if c.tickets[k.key(t.Name)] != nil {
+			return nil, apierrors.NewAlreadyExists(resource, t.Name)
+		}
+		next := t.DeepCopy()
+		next.Namespace = k.namespace
+		return c.make(next), nil
+	})
+}
+
+func (k *tickets) Update(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.UpdateOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.update(t, func(old, next *v1alpha1.VolumeTicket) { next.Status = old.Status })
+}
+
+func (k *tickets) UpdateStatus(_ context.Context, t *v1alpha1.VolumeTicket, _ metav1.UpdateOptions) (*v1alpha1.VolumeTicket, error) {
+	return k.update(t, func(old, next *v1alpha1.VolumeTicket) {
+		status := next.Status
+		*next = *old.DeepCopy()
+		next.Status = status
+	})
+}
+
+func (k *tickets) update(t *v1alpha1.VolumeTicket, keep func(old, next *v1alpha1.VolumeTicket)) (*v1alpha1.VolumeTicket, error) {
+	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+		old := c.tickets[k.key(t.Name)]
+		switch {
+		case old == nil:
+			return nil, apierrors.NewNotFound(resource, t.Name)
+		case t.ResourceVersion != "" && t.ResourceVersion != old.ResourceVersion, t.UID != "" && t.UID != old.UID:
+			return nil, apierrors.NewConflict(resource, t.Name, fmt.Errorf("it is at version %s", old.ResourceVersion))
+		}
+		next := t.DeepCopy()
+		next.Namespace = k.namespace
+		keep(old, next)
+		next.UID, next.ResourceVersion, next.CreationTimestamp = old.UID, old.ResourceVersion, old.CreationTimestamp
+		return k.unchanged(old, next)
+	})
+}
+
+// unchanged keeps a ticket whose spec is the one before.
+func (k *tickets) unchanged(old, next *v1alpha1.VolumeTicket) (*v1alpha1.VolumeTicket, error) {
+	if !equality.Semantic.DeepEqual(old.Spec, next.Spec) {
+		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket).GroupKind(), next.Name, nil)
+	}
+	return k.cluster.put(next), nil
+}
+
+func (k *tickets) Delete(_ context.Context, name string, opts metav1.DeleteOptions) error {
+	_, err := k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+		t := c.tickets[k.key(name)]
+		switch p := opts.Preconditions; {
+		case t == nil:
+			return nil, apierrors.NewNotFound(resource, name)
+		case p != nil && p.UID != nil && *p.UID != t.UID:
+			return nil, apierrors.NewConflict(resource, name, fmt.Errorf("its UID is %s", t.UID))
+		}
+		c.drop(k.key(name))
+		return nil, nil
+	})
+	return err
+}
+
+func (k *tickets) List(_ context.Context, opts metav1.ListOptions) (*v1alpha1.VolumeTicketList, error) {
+	k.cluster.mu.Lock()
+	defer k.cluster.mu.Unlock()
+	if k.cluster.failing != nil {
+		return nil, k.cluster.failing
+	}
+	out := &v1alpha1.VolumeTicketList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(k.cluster.version)}}
+	for _, t := range k.cluster.tickets {
+		if k.selects(opts, t) {
+			out.Items = append(out.Items, *t.DeepCopy())
+		}
+	}
+	slices.SortFunc(out.Items, func(a, b v1alpha1.VolumeTicket) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out, nil
+}
+
+// selects knows the field selector by name.
+func (k *tickets) selects(opts metav1.ListOptions, t *v1alpha1.VolumeTicket) bool {
+	name, by := strings.CutPrefix(opts.FieldSelector, metav1.ObjectNameField+"=")
+	return (k.namespace == "" || t.Namespace == k.namespace) && (!by || t.Name == name)
+}
+
+// Patch takes server-side apply and merge patches.
+func (k *tickets) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, _ ...string) (*v1alpha1.VolumeTicket, error) {
+	var said v1alpha1.VolumeTicket
+	if err := json.Unmarshal(data, &said); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if kind != types.ApplyPatchType && kind != types.MergePatchType {
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", resource, name, "", 0, false)
+	}
+	said.Name = name
+	return k.do(func(c *Cluster) (*v1alpha1.VolumeTicket, error) {
+		old := c.tickets[k.key(name)]
+		switch {
+		case old == nil && kind == types.ApplyPatchType && said.UID == "":
+			said.Namespace = k.namespace
+			return c.make(&said), nil
+		case old == nil && kind == types.ApplyPatchType, old != nil && said.UID != "" && said.UID != old.UID:
+			return nil, apierrors.NewConflict(resource, name, fmt.Errorf("uid mismatch"))
+		case old == nil:
+			return nil, apierrors.NewNotFound(resource, name)
+		}
+		forced := kind == types.MergePatchType || opts.Force != nil && *opts.Force
+		return k.merge(old, &said, forced)
+	})
+}
+
+// merge puts what is said of a ticket into it. What is said otherwise is somebody else's, and
+// a conflict unless it is forced.
+func (k *tickets) merge(old, said *v1alpha1.VolumeTicket, forced bool) (*v1alpha1.VolumeTicket, error) {
+	next := old.DeepCopy()
+	for _, m := range []struct {
+		is  *map[string]string
+		say map[string]string
+	}{{&next.Labels, said.Labels}, {&next.Annotations, said.Annotations}} {
+		for key, value := range m.say {
+			if was, ok := (*m.is)[key]; ok && was != value && !forced {
+				return nil, apierrors.NewConflict(resource, old.Name, fmt.Errorf("%s is another manager's", key))
+			}
+		}
+		if *m.is == nil {
+			*m.is = map[string]string{}
+		}
+		maps.Copy(*m.is, m.say)
+	}
+	for _, o := range said.OwnerReferences {
+		if !slices.ContainsFunc(next.OwnerReferences, func(n metav1.OwnerReference) bool { return n.UID == o.UID }) {
+			next.OwnerReferences = append(next.OwnerReferences, o)
+		}
+	}
+	if len(said.Spec.Volumes) > 0 {
+		next.Spec = said.Spec
+	}
+	return k.unchanged(old, next)
+}
+
+// Watch sends what changes after a version, which has to be given.
+func (k *tickets) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	k.cluster.mu.Lock()
+	defer k.cluster.mu.Unlock()
+	if k.cluster.failing != nil {
+		return nil, k.cluster.failing
+	}
+	from, err := strconv.Atoi(opts.ResourceVersion)
+	if err != nil {
+		return nil, apierrors.NewBadRequest("tickettest: a watch needs the version from which it goes on")
+	}
+	out := make(chan watch.Event)
+	w := watch.NewProxyWatcher(out)
+	go k.send(out, w.StopChan(), from, opts)
+	return w, nil
+}
+
+func (k *tickets) send(out chan<- watch.Event, stop <-chan struct{}, from int, opts metav1.ListOptions) {
+	defer close(out)
+	for {
+		k.cluster.mu.Lock()
+		var news []watch.Event
+		for _, e := range k.cluster.history {
+			if e.version > from && k.selects(opts, e.Object.(*v1alpha1.VolumeTicket)) {
+				news = append(news, watch.Event{Type: e.Type, Object: e.Object.DeepCopyObject()})
+			}
+		}
+		from = k.cluster.version
+		changed, failing := k.cluster.changed, k.cluster.failing
+		k.cluster.mu.Unlock()
+		if failing != nil {
+			return
+		}
+		for _, e := range news {
+			select {
+			case out <- e:
+			case <-stop:
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-stop:
+			return
+		}
+	}
+}
