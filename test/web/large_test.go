@@ -3,13 +3,11 @@
 package web
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,30 +65,37 @@ func largeView(nodes, slots int) object {
 	return object{"taken": noon, "nodes": list, "volumes": volumes, "waits": waits, "links": links, "unseen": []any{}}
 }
 
-// largeRecording writes a recording of a large cluster, in which half a minute later a
-// hundred nodes are not as they were.
+// largeRecording writes a page with a recording of a large cluster, in which half a minute
+// later a hundred nodes are not as they were, and returns its address.
 func largeRecording(t testing.TB, nodes, slots int) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "large.rec")
-	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var changed []any
 	for n := 0; n < nodes; n += 10 {
 		changed = append(changed, largeNode(n, slots, 3))
 	}
-	zip := gzip.NewWriter(out)
-	lines := json.NewEncoder(zip)
-	later := "2026-03-01T12:00:30Z"
-	if err := errors.Join(
-		lines.Encode(object{"moorageRecording": 1}),
-		lines.Encode(object{"seq": 1, "now": noon, "source": "large", "view": largeView(nodes, slots)}),
-		lines.Encode(object{"seq": 2, "from": 1, "now": later, "source": "large", "delta": object{"taken": later, "nodes": changed}}),
-		zip.Close(), out.Close()); err != nil {
+	const later = "2026-03-01T12:00:30Z"
+	data, err := json.Marshal(object{"source": "large", "taken": noon, "frames": []any{object{"at": noon}, object{"at": later}}, "messages": []any{
+		object{"seq": 1, "now": noon, "source": "large", "frozen": true, "replay": true, "view": largeView(nodes, slots)},
+		object{"seq": 2, "from": 1, "now": later, "source": "large", "frozen": true, "replay": true, "delta": object{"taken": later, "nodes": changed}},
+	}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return file
+	url := written(t, "--server", startAPIServer(t).URL) // which has the page's code
+	file := strings.TrimPrefix(url, "file://")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(page), `id="data">`)
+	_, after, found := strings.Cut(rest, "</script>")
+	if !found {
+		t.Fatal("the page has no data")
+	}
+	if err := os.WriteFile(file, []byte(before+`id="data">`+string(data)+"</script>"+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return url
 }
 
 // scroll scrolls the map by many screens as a finger or a wheel does.
@@ -126,7 +131,7 @@ func topNode(b *tab) string {
 
 // 40,000 slots: only those in sight are drawn, and each volume is found, opened and led to.
 func TestThousandNodes(t *testing.T) {
-	b := open(t, serve(t, "--replay", largeRecording(t, manyNodes, manySlots)), 1600, 1000, "light")
+	b := open(t, largeRecording(t, manyNodes, manySlots), 1600, 1000, "light")
 	b.shows("#status", "1,000 nodes, 20 not ready")
 	b.shows("#status", "40,000 slots")
 	if drawn := eval[int](b, `document.querySelectorAll('#tiles canvas').length`); drawn < 3 || drawn > 15 {
@@ -163,7 +168,7 @@ func TestThousandNodes(t *testing.T) {
 
 // Each filter leaves what it names of 40,000 slots, and the slider leads to another time.
 func TestThousandNodesFiltered(t *testing.T) {
-	b := open(t, serve(t, "--replay", largeRecording(t, manyNodes, manySlots)), 1600, 1000, "dark")
+	b := open(t, largeRecording(t, manyNodes, manySlots), 1600, 1000, "dark")
 	choose := func(id, value string) {
 		b.do(chromedp.Evaluate(`(e => { e.value = `+quote(value)+`; e.dispatchEvent(new Event('change')); })(document.getElementById(`+quote(id)+`))`, nil))
 	}
@@ -213,7 +218,7 @@ func BenchmarkFrames(b *testing.B) {
 		width, height int
 	}{{"desktop", 1600, 1000}, {"phone", 390, 800}} {
 		b.Run(size.name, func(b *testing.B) {
-			page := open(b, serve(b, "--replay", largeRecording(b, manyNodes, manySlots)), size.width, size.height, "light")
+			page := open(b, largeRecording(b, manyNodes, manySlots), size.width, size.height, "light")
 			page.do(chromedp.Sleep(time.Second))
 			scroll := func() {
 				page.scroll(8000, 4000)

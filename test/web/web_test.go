@@ -45,7 +45,12 @@ func shop(t testing.TB) (*apiServer, builder) {
 // terminal is what the command prints. It may end with a code that says what it found.
 func terminal(t *testing.T, server string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command, append(args, "--kubeconfig", os.DevNull, "--server", server)...)
+	return terminalOf(t, append(args, "--server", server)...)
+}
+
+func terminalOf(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, append(args, "--kubeconfig", os.DevNull)...)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -239,22 +244,54 @@ func TestReplay(t *testing.T) {
 	w := builder{s, time.Now()}
 	w.node("worker-9", 24, 0)
 	w.handover()
-	file := filepath.Join(t.TempDir(), "incident.rec")
+	file := filepath.Join(t.TempDir(), "incident.tar.gz")
 	live, end := start(t, "--server", s.URL, "--record", file)
 	b := open(t, live, 1300, 900, "light")
 	b.shows("#status", "1 waits")
+	before := sizeOf(t, file)
 	w.pod("shop", "db-0", "worker-9", "Running", "data-db-0", 3*time.Minute, 0)
 	b.shows("#waits", "No pod waits")
+	for sizeOf(t, file) == before { // the recording follows by itself
+		if t.Context().Err() != nil {
+			t.Fatal("nothing more was recorded")
+		}
+		b.shows("#waits", "No pod waits")
+	}
 	b.do(chromedp.Navigate("about:blank"))
 	end()
 
-	for _, url := range []string{serve(t, "--replay", file), written(t, "--replay", file)} {
-		replayed(t, url)
+	served := replayed(t, serve(t, "--replay", file))
+	served.do(chromedp.Evaluate(`location.hash = 'sel=pod%2Fshop%2Fdb-0'`, nil))
+	served.shows("#panel", "What explain says")
+	said := func() string {
+		return eval[string](served, `document.querySelector('#panel [data-name=explain] pre')?.textContent ?? ''`)
 	}
+	at := eval[[]string](served, `fetch('frames').then(r => r.json()).then(f => f.map(x => x.at))`)
+	for _, time := range []string{at[0], at[len(at)-1]} {
+		want := terminalOf(t, "explain", "pod/db-0", "-n", "shop", "-o", "wide", "--bundle", file, "--at", time)
+		served.do(chromedp.Evaluate(`location.hash = 'sel=pod%2Fshop%2Fdb-0&at='+encodeURIComponent(`+quote(time)+`)`, nil))
+		served.wait(`!document.getElementById('panel').hasAttribute('aria-busy') && moorage.model.now() * 1000 === Date.parse(` + quote(time) + `)`)
+		words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+		if got := said(); words(got) != words(strings.ReplaceAll(want, "--bundle "+file+" --at "+time+" ", "")) {
+			t.Errorf("at %s the page says\n%s\nand the command\n%s", time, got, want)
+		}
+	}
+	page := replayed(t, written(t, "--replay", file))
+	page.do(chromedp.Evaluate(`location.hash = 'sel=volume%2Fpv-vol-db'`, nil))
+	page.shows("#panel", "A recording in one file has what the map and the lists showed")
+}
+
+func sizeOf(t *testing.T, file string) int64 {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
 }
 
 // replayed goes through the recording of a handover.
-func replayed(t *testing.T, url string) {
+func replayed(t *testing.T, url string) *tab {
 	t.Helper()
 	b := open(t, url, 1300, 900, "dark")
 	b.shows("#replay-time", "1 waits")
@@ -276,13 +313,13 @@ func replayed(t *testing.T, url string) {
 	b.do(chromedp.Evaluate(`location.hash = 'sel=volume%2Fpv-vol-db'`, nil))
 	b.shows("#panel", "Where it has been")
 	b.shows("#panel", "worker-7")
-	b.shows("#panel", "A recording has what the map and the lists showed")
 	b.accessible("a volume in a recording")
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.do(chromedp.Click("#replay-play", chromedp.ByQuery))
 	b.shows("#waits", "pod shop/db-0")
 	b.shows("#waits", "No pod waits")
 	b.wait(`document.getElementById('replay-play').textContent === 'Play'`)
+	return b
 }
 
 // The page of a phone has everything, too.

@@ -5,11 +5,9 @@ package archive
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,38 +19,29 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Server answers reads from an archive, as the API server would have when it was taken;
-// its Date header has that time. It refuses writes. A watch tells of nothing, since nothing
-// changes. Safe for parallel use.
-type Server struct {
-	archive *Archive
+// Server answers reads as the API server would have at one time of an archive; its Date
+// header has that time. It refuses writes. A watch tells of nothing, since nothing changes.
+// Safe for parallel use.
+type Server struct{ moment Moment }
 
-	mu    sync.Mutex
-	lists map[string]*unstructured.UnstructuredList // by the name of their file
-}
-
-// NewServer makes a server of an archive.
-func NewServer(a *Archive) *Server {
-	return &Server{archive: a, lists: map[string]*unstructured.UnstructuredList{}}
-}
+// NewServer makes a server of a time.
+func NewServer(m Moment) *Server { return &Server{m} }
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Date", s.archive.About.Taken.UTC().Format(http.TimeFormat))
+	w.Header().Set("Date", s.moment.Now.UTC().Format(http.TimeFormat))
 	if r.Method != http.MethodGet {
 		refuse(w, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "an archive"}, strings.ToLower(r.Method)).ErrStatus)
 		return
 	}
-	if raw, ok := s.archive.files[DiscoveryFile(r.URL.Path)]; ok {
+	if raw, ok := s.moment.archive.files[DiscoveryFile(r.URL.Path)]; ok {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(raw) // who asked has gone
 		return
 	}
-	for _, u := range s.archive.About.Unread {
-		if r.URL.Path == u.Path {
-			refuse(w, u.Status)
-			return
-		}
+	if u := s.moment.archive.unread(r.URL.Path); u != nil {
+		refuse(w, u.Status)
+		return
 	}
 	request, ok := parse(r.URL.Path)
 	if !ok {
@@ -92,7 +81,7 @@ func parse(url string) (request, bool) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
-	list, err := s.list(q.resource)
+	list, err := s.moment.list(q.resource)
 	if err != nil {
 		refuse(w, apierrors.NewInternalError(err).ErrStatus)
 		return
@@ -127,31 +116,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
 		}
 		answer(w, selected.UnstructuredContent())
 	}
-}
-
-// list returns all objects of a resource; nil if the archive has no such file.
-func (s *Server) list(r schema.GroupVersionResource) (*unstructured.UnstructuredList, error) {
-	name := ObjectsFile(r)
-	raw, ok := s.archive.files[name]
-	if !ok {
-		return nil, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if list, ok := s.lists[name]; ok {
-		return list, nil
-	}
-	list := &unstructured.UnstructuredList{}
-	if err := list.UnmarshalJSON(raw); err != nil {
-		return nil, err
-	}
-	for _, o := range list.Items {
-		if o.GetName() == "" {
-			return nil, fmt.Errorf("%s has an object without a name, which no API server has", name)
-		}
-	}
-	s.lists[name] = list
-	return list, nil
 }
 
 // choose returns the objects of a namespace (of all if empty) that both selectors match.

@@ -29,11 +29,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// resource is what is read of one: all objects, those with labels, or those of names.
+// resource is what is read of one: all objects, those with labels or fields, or those of
+// names.
 type resource struct {
 	schema.GroupVersionResource
-	labels string
-	names  []string
+	labels, fields string
+	names          []string
 }
 
 // pageSize is how many objects a request asks for.
@@ -78,14 +79,6 @@ func resources() []resource {
 	return list
 }
 
-// path is where a resource is asked for.
-func (r resource) path() string {
-	if r.Group == "" {
-		return "/api/" + r.Version + "/" + r.Resource
-	}
-	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
-}
-
 // collector reads a cluster into an archive.
 type collector struct {
 	client rest.Interface
@@ -95,26 +88,32 @@ type collector struct {
 	// whose logs are read.
 	home string
 	pods []unstructured.Unstructured
-	tell func(format string, args ...any)
+	// follows says that this is a recording, and courses are what it follows.
+	follows bool
+	courses []*course
+	tell    func(format string, args ...any)
 	// patience is how long a pod may take to answer, and answered how many bytes pods have
 	// answered in all.
 	patience time.Duration
 	answered int
 }
 
-// collect reads everything. What the API server refuses is noted; an error means that the
-// archive can't be written, or that nothing at all could be read.
-func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) error {
-	raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
+// newCollector asks a cluster for its version and its time, and begins an archive of that
+// time.
+func newCollector(ctx context.Context, c *cluster.Cluster, to io.Writer, tell func(string, ...any)) (*collector, error) {
+	client := c.Kube.Discovery().RESTClient()
+	raw, err := client.Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the API server for its version: %w", err)
+		return nil, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	taken := c.Clock().UTC().Truncate(time.Second)
-	x := &collector{client: c.Kube.Discovery().RESTClient(), to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), patience: logPatience,
+	x := &collector{client: client, to: archive.NewWriter(to, taken), tell: tell, home: c.Home(ctx), patience: logPatience,
 		about: archive.About{Format: archive.Format, Taken: taken, Client: report.Version, Failed: map[string]string{}}}
-	if err := x.add(archive.DiscoveryFile("/version"), raw); err != nil {
-		return err
-	}
+	return x, x.add(archive.DiscoveryFile("/version"), raw)
+}
+
+// everything reads all objects, and what is served.
+func (x *collector) everything(ctx context.Context) error {
 	read := 0
 	for _, r := range resources() {
 		n, err := x.objects(ctx, r)
@@ -126,7 +125,17 @@ func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, t
 	if read == 0 {
 		return errors.New("nothing could be read: docs/kubectl.md has a ClusterRole with the rights that it takes")
 	}
-	if err := x.discovery(ctx); err != nil {
+	return x.discovery(ctx)
+}
+
+// collect reads everything. What the API server refuses is noted; an error means that the
+// archive can't be written, or that nothing at all could be read.
+func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) error {
+	x, err := newCollector(ctx, c, to, tell)
+	if err != nil {
+		return err
+	}
+	if err := x.everything(ctx); err != nil {
 		return err
 	}
 	if o.logs {
@@ -152,7 +161,7 @@ func (x *collector) add(name string, raw []byte) error {
 func (x *collector) discovery(ctx context.Context) error {
 	paths := []string{"/api", "/apis"}
 	for _, r := range resources() {
-		paths = append(paths, path.Dir(r.path()))
+		paths = append(paths, path.Dir(archive.Path(r.GroupVersionResource)))
 	}
 	for _, groupVersion := range served.GroupVersions(served.SchedulerFeatures()) {
 		paths = append(paths, "/apis/"+groupVersion)
@@ -194,34 +203,58 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	defer os.Remove(file.Name()) //nolint:errcheck // it is temporary
 	defer file.Close()           //nolint:errcheck // the same
 	l := &listFile{file: file}
-	err = x.read(ctx, r, "", l)
-	if apierrors.IsResourceExpired(err) { // too old to be continued: once more, all at once
-		if err := l.restart(); err != nil {
-			return 0, err
-		}
-		err = x.read(ctx, r, "0", l)
+	if x.follows {
+		l.known = map[name][]byte{}
 	}
+	version, err := x.list(ctx, r, l)
 	switch {
 	case l.err != nil:
 		return 0, l.err
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
-		x.unread(r.path(), err)
+		x.unread(archive.Path(r.GroupVersionResource), err)
 		return 0, nil
 	}
 	size, err := l.end()
 	if err != nil {
 		return 0, err
 	}
+	if x.follows && len(r.names) == 0 {
+		x.courses = append(x.courses, &course{resource: r, version: version, known: l.known})
+	}
 	return l.count, x.to.Add(archive.ObjectsFile(r.GroupVersionResource), size, file)
 }
 
-// read reads a resource page by page, or object by object where it has names. The error is
-// the API server's; one of the file is in it.
-func (x *collector) read(ctx context.Context, r resource, limit string, to *listFile) error {
+// sink takes the objects of a list.
+type sink interface {
+	// begin is told of which kind the List is, at least before the first object.
+	begin(version, kind string)
+	// add takes an object as the archive has it.
+	add(object map[string]any)
+	// restart forgets what was taken.
+	restart() error
+	// problem is the first error.
+	problem() error
+}
+
+// list reads a resource; it returns the version of the list. The error is the API server's, or
+// of what takes it.
+func (x *collector) list(ctx context.Context, r resource, to sink) (string, error) {
+	version, err := x.read(ctx, r, strconv.Itoa(pageSize), to)
+	if apierrors.IsResourceExpired(err) { // too old to be continued: once more, all at once
+		if err := to.restart(); err != nil {
+			return "", err
+		}
+		version, err = x.read(ctx, r, "0", to)
+	}
+	return version, err
+}
+
+// read reads a resource page by page, or object by object where it has names.
+func (x *collector) read(ctx context.Context, r resource, limit string, to sink) (version string, err error) {
 	for _, name := range r.names {
-		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path(), name).DoRaw(ctx)
+		raw, err := x.client.Get().SetHeader("Accept", "application/json").AbsPath(archive.Path(r.GroupVersionResource), name).DoRaw(ctx)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -230,18 +263,20 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to *list
 			err = object.UnmarshalJSON(raw)
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
-		to.add(object.GetAPIVersion(), object.GetKind()+"List", x.take(r, object))
+		to.begin(object.GetAPIVersion(), object.GetKind()+"List")
+		to.add(x.take(r, object))
 	}
 	if len(r.names) > 0 {
-		return to.err
-	}
-	if limit == "" {
-		limit = strconv.Itoa(pageSize)
+		return "", to.problem()
 	}
 	for next := ""; ; {
-		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(r.path()).Param("limit", limit).Param("labelSelector", r.labels)
+		get := x.client.Get().SetHeader("Accept", "application/json").AbsPath(archive.Path(r.GroupVersionResource)).
+			Param("limit", limit).Param("labelSelector", r.labels)
+		if r.fields != "" {
+			get = get.Param("fieldSelector", r.fields)
+		}
 		if next != "" {
 			get = get.Param("continue", next)
 		}
@@ -251,14 +286,14 @@ func (x *collector) read(ctx context.Context, r resource, limit string, to *list
 			err = page.UnmarshalJSON(raw)
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
 		to.begin(page.GetAPIVersion(), page.GetKind())
 		for _, object := range page.Items {
-			to.add(page.GetAPIVersion(), page.GetKind(), x.take(r, object))
+			to.add(x.take(r, object))
 		}
-		if next = page.GetContinue(); next == "" || to.err != nil {
-			return to.err
+		if next = page.GetContinue(); next == "" || to.problem() != nil {
+			return page.GetResourceVersion(), to.problem()
 		}
 	}
 }
@@ -275,17 +310,24 @@ func writersMatter(r resource) bool {
 	return false
 }
 
-// take returns an object as the archive has it, without what may be secret. Moorage's own
-// pods are remembered.
-func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
-	archive.Redact(o.Object, facts.FlagsMatter(&o, x.home))
+// taken is an object as archives have it: without what may be secret, and what nothing is
+// said by.
+func taken(r resource, o *unstructured.Unstructured, home string) map[string]any {
+	archive.Redact(o.Object, facts.FlagsMatter(o, home))
 	if !writersMatter(r) {
 		o.SetManagedFields(nil)
 	}
-	if r.Resource == "pods" && facts.Own(&o, x.home) {
+	archive.WithoutNulls(o.Object)
+	return o.Object
+}
+
+// take is taken; of a bundle, Moorage's own pods are remembered.
+func (x *collector) take(r resource, o unstructured.Unstructured) map[string]any {
+	object := taken(r, &o, x.home)
+	if r.Resource == "pods" && !x.follows && facts.Own(&o, x.home) {
 		x.pods = append(x.pods, o)
 	}
-	return o.Object
+	return object
 }
 
 // listFile is a List that is written object by object. The first error is kept.
@@ -294,6 +336,8 @@ type listFile struct {
 	begun bool
 	count int
 	err   error
+	// known is filled with what was written, where it is not nil.
+	known map[name][]byte
 }
 
 func (l *listFile) write(text []byte) {
@@ -309,8 +353,7 @@ func (l *listFile) begin(version, kind string) {
 	}
 }
 
-func (l *listFile) add(version, kind string, object map[string]any) {
-	l.begin(version, kind)
+func (l *listFile) add(object map[string]any) {
 	separator := ",\n"
 	if l.count == 0 {
 		separator = "\n"
@@ -321,11 +364,17 @@ func (l *listFile) add(version, kind string, object map[string]any) {
 		l.err = err
 	}
 	l.write(append([]byte(separator), raw...))
+	if l.known != nil {
+		l.known[nameOf(object)] = raw
+	}
 }
+
+func (l *listFile) problem() error { return l.err }
 
 // restart forgets what was written.
 func (l *listFile) restart() error {
 	l.begun, l.count = false, 0
+	clear(l.known)
 	_, err := l.file.Seek(0, io.SeekStart)
 	return errors.Join(err, l.file.Truncate(0))
 }

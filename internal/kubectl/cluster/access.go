@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -27,9 +28,15 @@ type Cluster struct {
 	// Clock is the time as it is now; by default the API server's, as far as its
 	// answers tell.
 	Clock func() time.Time
+	// Kept lists what the ledger is made of where a file answers in the place of a cluster:
+	// its objects need not be written and read again. Nil for a cluster.
+	Kept Kept
 
 	skew *skew
 }
+
+// Kept lists all objects of a resource, each of which typed makes of its content once.
+type Kept func(r schema.GroupVersionResource, typed func(content map[string]any) (runtime.Object, error)) ([]runtime.Object, error)
 
 // OfMoorage selects what the chart made.
 const OfMoorage = v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf

@@ -24,9 +24,9 @@ const (
 	idle   = 4
 )
 
-// leasesAgain is how often Leases are read again while a cluster is followed: each is written
+// LeasesAgain is how often Leases are read again while a cluster is followed: each is written
 // every few seconds, and only what they tell changes rarely.
-const leasesAgain = 15 * time.Second
+const LeasesAgain = 15 * time.Second
 
 // Follow calls see with the cluster as it is, and again after every change, at
 // most five times a second, until ctx ends or see returns an error. What may
@@ -44,7 +44,7 @@ func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) erro
 		return err
 	}
 	world, pause, leases := first, settle, first.Leases
-	again := time.NewTicker(leasesAgain)
+	again := time.NewTicker(LeasesAgain)
 	defer again.Stop()
 	for {
 		if err := see(world); err != nil {

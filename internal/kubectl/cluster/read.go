@@ -86,7 +86,11 @@ type result struct {
 
 func (c *Cluster) read(ctx context.Context, k kind) result {
 	r := result{kind: k.resource}
-	r.objects, r.err = list(ctx, k.reader(c, metav1.NamespaceAll))
+	if c.Kept != nil {
+		r.objects, r.err = c.Kept(k.served, k.typed)
+	} else {
+		r.objects, r.err = list(ctx, k.reader(c, metav1.NamespaceAll))
+	}
 	if r.err == nil {
 		return r
 	}

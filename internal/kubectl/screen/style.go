@@ -23,8 +23,9 @@ type Style struct {
 	Width int
 	// Height of the terminal in lines; 0 when it is not known.
 	Height int
-	// Bundle is the file that is asked in place of a cluster; empty for a cluster.
-	Bundle string
+	// Bundle is the file that is asked in place of a cluster; empty for a cluster. At is the
+	// time of it that was asked for; empty for its end.
+	Bundle, At string
 }
 
 // Widths of text: of a pipe's, and the most that is pleasant to read.
@@ -117,6 +118,9 @@ func (s Style) Linked(text string) string {
 	file := s.Bundle
 	if !plainFile.MatchString(file) {
 		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	}
+	if s.At != "" {
+		file += " --at " + s.At
 	}
 	return asks.ReplaceAllStringFunc(text, func(command string) string {
 		return strings.Replace(command, "moorage ", "moorage --bundle "+file+" ", 1)

@@ -48,6 +48,9 @@ func (b *Budget) Take(bytes int64) error {
 	return nil
 }
 
+// Map takes what a map takes, beside what is in it.
+func (b *Budget) Map(entries int) error { return b.Take(perObject + perValue*int64(entries)) }
+
 type reader struct {
 	in              io.Reader
 	budget          *Budget

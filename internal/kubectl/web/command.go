@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/bundle"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -42,11 +43,14 @@ const examples = `  # Open the page in the browser
   kubectl moorage web --out incident.html
 
   # Keep what happens, and look at it again with a slider for the time
-  kubectl moorage web --record incident.rec
-  kubectl moorage web --replay incident.rec
+  kubectl moorage web --record incident.tar.gz
+  kubectl moorage web --replay incident.tar.gz
+
+  # Ask the recording in the terminal how it was then
+  kubectl moorage explain pod/db-0 -n shop --bundle incident.tar.gz --at 2026-03-01T12:00:00Z
 
   # Write a recording, with its slider, into one file
-  kubectl moorage web --replay incident.rec --out incident.html`
+  kubectl moorage web --replay incident.tar.gz --out incident.html`
 
 // options are the flags.
 type options struct {
@@ -80,8 +84,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1", "Address to serve the page on. Others than this machine's own let others in who know the page's address")
 	cmd.Flags().BoolVar(&o.open, "open", true, "Open the page in the browser; only on a terminal, unless it is set")
 	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, and end")
-	cmd.Flags().StringVar(&o.record, "record", "", "Write what happens into this file, for --replay")
-	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record, with a slider for the time, in place of a cluster")
+	cmd.Flags().StringVar(&o.record, "record", "", "Write the cluster and what changes into this file, for --replay and --bundle")
+	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record or kubectl moorage bundle, with a slider for the time, in place of a cluster")
 	cmd.MarkFlagsMutuallyExclusive("out", "record")
 	cmd.MarkFlagsMutuallyExclusive("replay", "record")
 	return cmd
@@ -127,7 +131,7 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	s := &server{hub: h, source: o.source(c), frozen: o.base.Flags.Bundle != "", clock: c.Clock}
 	s.detail = func(ctx context.Context, ref string) (Detail, error) {
 		now, _ := h.get()
-		return (&details{cluster: c, world: now.world, bundle: o.base.Flags.Bundle}).of(ctx, ref)
+		return (&details{cluster: c, world: now.world, bundle: o.base.Flags.Bundle, at: o.base.Flags.At}).of(ctx, ref)
 	}
 	if o.record == "" {
 		return o.listen(ctx, s, ended)
@@ -136,38 +140,39 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	recorded := make(chan error, 1)
-	go func() { recorded <- s.record(ctx, file) }()
-	err = o.listen(ctx, s, ended)
+	begun, recorded := make(chan struct{}), make(chan error, 1)
+	go func() {
+		err := bundle.Record(ctx, c, file, func() { close(begun) }, o.say)
+		recorded <- err
+		if err != nil {
+			stop() // without its recording the page is not what was asked for
+		}
+	}()
+	select {
+	case <-begun: // what the page shows is in the file
+		err = o.listen(ctx, s, ended)
+	case <-ctx.Done():
+	}
 	stop()
 	return errors.Join(err, <-recorded, file.Close())
 }
 
-// again shows a recording until ctx ends.
+// again shows a file until ctx ends.
 func (o *options) again(ctx context.Context) error {
 	if o.base.Flags.Bundle != "" {
 		return errors.New("--replay and --bundle both name what to show: choose one")
 	}
-	file, err := os.Open(o.replay)
+	r, err := newReplay(ctx, o.base, o.replay)
 	if err != nil {
 		return err
 	}
-	var r *recording
-	info, err := file.Stat()
-	if err == nil {
-		r, err = readRecording(ctx, file, info.Size(), filepath.Base(o.replay))
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("%s is no file of kubectl moorage web --record: %w", o.replay, err)
-	}
 	if o.out != "" {
-		return o.writeRecording(r)
+		return o.writeRecording(ctx, r)
 	}
-	s := &server{hub: newHub(), recorded: r}
-	s.detail = func(context.Context, string) (Detail, error) {
-		return Detail{}, &command.NotFoundError{Message: "a recording does not have what explain said"}
+	if _, err := r.at(ctx, 0); err != nil { // an error of the first look is this command's
+		return err
 	}
-	return o.listen(ctx, s, make(chan error, 1))
+	return o.listen(ctx, &server{hub: newHub(), replay: r}, make(chan error, 1))
 }
 
 // listen serves the page until ctx or what it shows ends.
@@ -256,7 +261,7 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	s := Static{Source: o.source(c), Taken: w.Now, View: view.Of(w), Details: map[string]Detail{}}
-	d := &details{cluster: c, world: w, bundle: o.base.Flags.Bundle}
+	d := &details{cluster: c, world: w, bundle: o.base.Flags.Bundle, at: o.base.Flags.At}
 	all := s.View.Refs()
 	for _, ref := range all[:min(len(all), mostStored)] {
 		detail, err := d.of(ctx, ref)
@@ -277,8 +282,12 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 }
 
 // writeRecording writes a recording as one file.
-func (o *options) writeRecording(r *recording) error {
-	if err := o.store(r.static()); err != nil {
+func (o *options) writeRecording(ctx context.Context, r *replay) error {
+	recorded, err := r.write(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.store(recorded.static()); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.base.Streams.Out, "%s shows what happened from %s to %s. Open it in a browser.\n",

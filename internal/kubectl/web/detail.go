@@ -52,7 +52,8 @@ const mostTimelines = 6
 type details struct {
 	cluster *cluster.Cluster
 	world   *facts.World
-	bundle  string // the file that is shown; empty for a cluster
+	// bundle is the file that is shown, at the time of it; empty for a cluster.
+	bundle, at string
 }
 
 // of is what is known of an object that is named as in view.
@@ -119,7 +120,7 @@ func (d *details) commands(line string, names ...string) []string {
 			return nil
 		}
 	}
-	return []string{screen.Style{Bundle: d.bundle}.Linked("kubectl moorage " + line)}
+	return []string{screen.Style{Bundle: d.bundle, At: d.at}.Linked("kubectl moorage " + line)}
 }
 
 // volume is what is known of a volume, by its PersistentVolume where it has one.

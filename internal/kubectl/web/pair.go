@@ -3,7 +3,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +41,7 @@ type Pair struct {
 type side struct {
 	name   string
 	server *server
-	file   bytes.Buffer // its recording
+	kept   recording // what it showed
 
 	mu  sync.Mutex // for cluster
 	now *cluster.Cluster
@@ -70,7 +69,7 @@ func NewPair(title string, names ...string) *Pair {
 		w := facts.NewWorld(facts.Objects{}, time.Now())
 		s.server.hub.set(w, view.Of(w))
 		ended := make(chan error, 1)
-		go func() { ended <- s.server.record(ctx, &s.file) }()
+		go func() { ended <- s.server.each(ctx, nil, s.kept.add) }()
 		p.sides, p.ended = append(p.sides, s), append(p.ended, ended)
 	}
 	return p
@@ -246,12 +245,8 @@ func (p *Pair) Write(w io.Writer) error {
 		return err
 	}
 	page, err := p.panes(func(i int) (string, error) {
-		r, err := readRecording(context.Background(), bytes.NewReader(p.sides[i].file.Bytes()), int64(p.sides[i].file.Len()), p.sides[i].name)
-		if err != nil {
-			return "", fmt.Errorf("the recording of %s: %w", p.sides[i].name, err)
-		}
 		var inner strings.Builder
-		if err := WriteStatic(&inner, r.static()); err != nil {
+		if err := WriteStatic(&inner, p.sides[i].kept.static()); err != nil {
 			return "", err
 		}
 		return `srcdoc="` + html.EscapeString(inner.String()) + `"`, nil

@@ -40,8 +40,8 @@ type server struct {
 	frozen bool
 	clock  func() time.Time
 	detail func(ctx context.Context, ref string) (Detail, error)
-	// recorded is what is replayed; nil where a cluster is shown.
-	recorded *recording
+	// replay is what is replayed; nil where a cluster is shown.
+	replay *replay
 
 	streams, details *semaphore.Weighted
 }
@@ -62,9 +62,10 @@ func (s *server) routes() http.Handler {
 	router.HandleFunc("/", s.page)
 	router.HandleFunc("/stream", s.stream)
 	router.HandleFunc("/detail", s.serveDetail)
-	if s.recorded != nil {
+	if s.replay != nil {
 		router.HandleFunc("/frames", s.serveFrames)
-		router.HandleFunc("/messages", s.serveMessages)
+		router.HandleFunc("/view", s.serveView)
+		router.HandleFunc("/past", s.servePast)
 	}
 	router.HandleFunc("/{asset:[a-z]+\\.(?:js|css)}", s.asset)
 	return router
@@ -92,6 +93,21 @@ func (s *server) asset(w http.ResponseWriter, r *http.Request) {
 
 // serveDetail answers what is known of one object.
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (any, error) {
+		ref := r.URL.Query().Get("ref")
+		if s.replay == nil {
+			return s.detail(ctx, ref)
+		}
+		at, err := s.replay.place(r, "at")
+		if err != nil {
+			return nil, err
+		}
+		return s.replay.detail(ctx, ref, max(0, at))
+	})
+}
+
+// answer answers with a value that takes some time to make, to a few at once.
+func (s *server) answer(w http.ResponseWriter, r *http.Request, value func(ctx context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), detailTime)
 	defer cancel()
 	if err := s.details.Acquire(ctx, 1); err != nil {
@@ -99,7 +115,7 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.details.Release(1)
-	d, err := s.detail(ctx, r.URL.Query().Get("ref"))
+	d, err := value(ctx)
 	missing := (*command.NotFoundError)(nil)
 	switch {
 	case errors.As(err, &missing):
@@ -136,11 +152,17 @@ func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(mess
 	for first := true; ; first = false {
 		ended := ctx.Err() != nil
 		now, changed := s.hub.get()
-		next := func() message { return s.message(last, now) }
-		if s.recorded != nil {
-			next = func() message { return s.recorded.beat(first) }
+		var m message
+		var err error
+		if s.replay != nil {
+			m, err = s.replay.beat(ctx, first)
+		} else {
+			m = s.message(last, now)
 		}
-		if err := send(next()); err != nil || ended {
+		if err == nil {
+			err = send(m)
+		}
+		if err != nil || ended {
 			return err
 		}
 		last = now

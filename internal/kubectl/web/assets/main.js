@@ -28,16 +28,24 @@ const actions = {
   filter: (q) => change({ q }),
   say: (text) => { byId('live').textContent = text; },
   detail: async (ref) => {
-    if (model.recorded) return null;
     if (stored) {
+      if (model.recorded) return null;
       if (stored.details?.[ref]) return stored.details?.[ref];
       throw new Error('What explain says of it is not in this file, which has that of what waited, and of the first objects.');
     }
-    const answer = await fetch(`detail?ref=${encodeURIComponent(ref)}`);
-    if (!answer.ok) throw new Error((await answer.text()).trim());
-    return answer.json();
+    return ask('detail', { ref, ...(model.recorded ? { at: replay.at } : {}) });
   },
+  // past is where a volume has been in a recording, in all of it; null where the page has
+  // seen it itself.
+  past: async (key, names) => (model.recorded && !stored ? ask('past', [['volume', key], ...names.map((name) => ['name', name])]) : null),
 };
+
+// ask asks the command.
+async function ask(what, params) {
+  const answer = await fetch(`${what}?${new URLSearchParams(params)}`);
+  if (!answer.ok) throw new Error((await answer.text()).trim());
+  return answer.json();
+}
 
 const map = new SlotMap(model, actions);
 const panel = new Panel(model, actions);
@@ -162,15 +170,15 @@ function listen() {
   });
 }
 
-// Replay is the slider of a recording: frames are its times, messages what leads from each to
-// the next. Those of a file are in it, others are asked for when they are needed.
+// Replay is the slider of a recording: frames are its times. A page of one file has messages,
+// of which each leads from a frame to the next; else the command is asked for what leads from
+// the frame that is shown to the one that is chosen.
 class Replay {
   async begin() {
     if (this.frames) return;
     this.frames = stored?.frames ?? [];
-    this.messages = stored?.messages ?? [];
     this.at = 0;
-    if (!stored) this.frames = await (await fetch('frames')).json();
+    if (!stored) this.frames = await ask('frames', {});
     this.slider = byId('replay-at');
     this.slider.max = this.frames.length - 1;
     this.slider.value = 0;
@@ -190,10 +198,12 @@ class Replay {
   // place is the time that is chosen, as the address has it: none for the first one.
   place() { return Number(this.slider.value) ? this.frames[Number(this.slider.value)].at : ''; }
 
+  // tell says which time is chosen, and how many wait then once that is known.
   tell() {
     const i = Number(this.slider.value);
-    const { at, waits } = this.frames[i];
-    const text = `${at.slice(11, 19)} UTC, ${i + 1} of ${this.frames.length}, ${waits === 1 ? '1 waits' : `${waits} wait`}`;
+    const waits = model.waits.size;
+    const known = i === this.at ? `, ${waits === 1 ? '1 waits' : `${waits} wait`}` : '';
+    const text = `${this.frames[i].at.slice(11, 19)} UTC, ${i + 1} of ${this.frames.length}${known}`;
     byId('replay-time').textContent = text;
     this.slider.setAttribute('aria-valuetext', text);
   }
@@ -210,26 +220,38 @@ class Replay {
       do {
         this.again = false;
         await this.reach(Number(this.slider.value));
+        this.tell();
         announce(() => change({ at: this.place() }));
       } while (this.again);
+    } catch (error) {
+      model.problem = `This time can't be shown: ${error.message}`;
+      showProblem();
     } finally {
       this.asking = false;
     }
   }
 
-  // reach takes in what leads to a time, from the beginning where it is an earlier one.
+  // reach takes in what leads to a time.
   async reach(i) {
-    while (this.messages.length <= i) {
-      this.messages.push(...await (await fetch(`messages?from=${this.messages.length}`)).json());
+    if (stored) this.walk(i);
+    else if (i !== this.at) {
+      const message = await ask('view', { at: i, from: this.at });
+      if (!model.take(message)) throw new Error('what leads there is missing');
+      model.history.clear(); // the command tells where volumes were between
+      this.at = i;
     }
+  }
+
+  // walk takes in message by message, from the beginning where it leads to an earlier time.
+  walk(i) {
     if (i < this.at) {
       this.at = 0;
       model.restart();
-      model.take(this.messages[0], i === 0);
+      model.take(stored.messages[0], i === 0);
     }
     while (this.at < i) {
       this.at++;
-      model.take(this.messages[this.at], this.at === i);
+      model.take(stored.messages[this.at], this.at === i);
     }
   }
 

@@ -32,6 +32,7 @@ export class Panel {
     this.ref = ref;
     this.detail = null;
     this.problem = '';
+    this.asking = Boolean(ref);
     this.box.hidden = !ref;
     this.about = '';
     this.box.replaceChildren();
@@ -42,11 +43,34 @@ export class Panel {
   // refresh draws the object anew where the view says something else of it.
   refresh() {
     if (!this.ref) return;
-    const about = this.model.about(this.ref);
+    const about = `${this.model.about(this.ref)}${this.model.recorded ? this.model.now() : ''}`;
     if (about === this.about) return;
     this.about = about;
     this.draw();
     this.load();
+  }
+
+  // key is the volume of what is open, as the map names it.
+  key() {
+    const v = this.detail?.volume;
+    const [kind, name] = split(this.ref);
+    if (!v) return kind === 'volume' ? name : '';
+    return !v.persistentVolume || !this.model.volumes.has(v.persistentVolume) && this.model.volumes.has(`${v.driver}^${v.handle}`) ? `${v.driver}^${v.handle}` : v.persistentVolume;
+  }
+
+  // remember asks, once for each volume, where it has been in a recording.
+  async remember() {
+    const key = this.key();
+    const v = this.detail?.volume;
+    if (!key || !v || this.past?.key === key) return;
+    this.past = { key, list: null };
+    let list = null;
+    try {
+      list = await this.actions.past(key, [v.persistentVolume, v.handle, v.claim?.split('/')[1]].filter(Boolean));
+    } catch { /* what is there now is shown all the same */ }
+    if (this.past.key !== key || !list) return;
+    this.past.list = list.map((place) => ({ ...place, at: Date.parse(place.at) / 1000 }));
+    if (this.ref && this.key() === key) this.draw();
   }
 
   async load() {
@@ -64,7 +88,9 @@ export class Panel {
     this.box.removeAttribute('aria-busy');
     this.detail = detail;
     this.problem = problem;
+    this.asking = false;
     this.draw();
+    this.remember();
   }
 
   draw() {
@@ -97,7 +123,7 @@ export class Panel {
     const { detail } = this;
     const wait = this.model.waits.get(this.ref);
     const answer = detail?.answer ?? wait?.answer;
-    const out = [el('p', { class: detail?.cause || wait ? 'answer bad' : 'answer', text: answer ?? (this.problem || this.model.recorded ? '' : 'Asking…') })];
+    const out = [el('p', { class: detail?.cause || wait ? 'answer bad' : 'answer', text: answer ?? (this.asking ? 'Asking…' : '') })];
     const cause = detail?.cause;
     if (cause) out.push(el('p', { class: 'reason' }, el('span', { class: 'code', text: cause.code }), cause.since ? [' for ', since(cause.since)] : ''));
     if (cause?.do) out.push(el('div', { class: 'do' }, el('h3', { text: 'What to do' }), el('p', { text: cause.do })));
@@ -193,10 +219,10 @@ export class Panel {
       v.transitions ? line('moved', v.transitions === 1 ? 'once' : `${v.transitions} times`) : '')];
   }
 
-  // recorded is what a recording has of a volume.
+  // recorded is what a recording in one file has of a volume.
   recorded(line, node) {
     const [kind, name] = split(this.ref);
-    if (!this.model.recorded) return [];
+    if (!this.model.recorded || this.detail || this.problem || this.asking) return [];
     const v = kind === 'volume' ? this.model.volumes.get(name) : null;
     return [
       v ? [el('h3', { text: 'Volume' }), el('dl', {},
@@ -207,7 +233,7 @@ export class Panel {
         line('driver', v.driver),
         line('handle', el('code', { text: v.handle })),
         line('serves', v.access))] : '',
-      el('p', { class: 'faint', text: 'A recording has what the map and the lists showed, and not what explain said.' }),
+      el('p', { class: 'faint', text: 'A recording in one file has what the map and the lists showed, and not what explain said.' }),
     ].flat();
   }
 
@@ -215,13 +241,12 @@ export class Panel {
   bars() {
     const { model } = this;
     const v = this.detail?.volume;
-    const [kind, name] = split(this.ref);
-    if (!v && (!model.recorded || kind !== 'volume')) return [];
+    if (!v && (!model.recorded || split(this.ref)[0] !== 'volume')) return [];
     const now = model.now();
-    const key = !v ? name : model.volumes.has(v.persistentVolume) ? v.persistentVolume : `${v.driver}^${v.handle}`;
+    const key = this.key();
     const slots = new Map(model.slotsOf(key).map(({ row, cell }) => [row.node.name, cell.state]));
     const nodes = v ? (v.nodes ?? []).filter((n) => slots.has(n.node)) : [...slots.keys()].map((node) => ({ node }));
-    const parts = barParts(nodes, slots, model.history.get(key) ?? [], model.began, now);
+    const parts = barParts(nodes, slots, this.history(key, now), model.began, now);
     if (parts.length === 0) return [];
     const begin = Math.min(now - 60, ...parts.map((part) => part.from));
     const span = Math.max(1, now - begin);
@@ -238,6 +263,13 @@ export class Panel {
         const words = own.map((part) => `${part.state} ${part.to === now ? 'for' : 'was for'} ${ago(part.to - part.from)}`).join(', ');
         return el('div', { class: 'bar-row', role: 'listitem' }, el('span', { class: 'bar-node' }, refLink(`node/${at}`, this.actions.href, true)), lane, el('span', { class: 'bar-words', text: words }));
       })), el('p', { class: 'faint', text: `The last ${ago(span)}. What was before the ${model.recorded ? 'recording began' : 'page was opened'} is seen as far as objects that still exist tell it.` })];
+  }
+
+  // history is how a volume has changed at nodes: as a recording tells it, or as the page has
+  // seen it.
+  history(key, now) {
+    const told = this.past?.key === key ? this.past.list : null;
+    return told?.filter((place) => place.at <= now) ?? this.model.history.get(key) ?? [];
   }
 
   // steps are the timelines of pods.
