@@ -65,7 +65,7 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 		return false
 	case saidGone(p.snapshot, p.volume, place):
 		return false
-	case place.Proof.Look == 0:
+	case place.Proof.Look == 0 || node.Word.Look < int64(place.Proof.Look): // who was asked is not there any more
 		step := p.leaving(node, place, va, "")
 		step.Do, step.Word = AskNode, *node.Word
 		p.add(step)

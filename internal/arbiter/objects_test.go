@@ -450,11 +450,16 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 	s.Forgetful = false
 }
 
-// agent starts the moorage-node of a node; "stopped" ends it.
+// agent starts the moorage-node of a node; "stopped" ends it. One that is "remade" finds its
+// NodeVolumes deleted by somebody, and makes another.
 func (s *script) agent(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
 	m.StopAgent()
 	m.Agent.Runs = !a.flag("stopped")
+	if a.flag("remade") {
+		s.drop(world.NodeWords, a.word(1))
+		s.speak(m)
+	}
 }
 
 // fail plants a fault: attach|detach volume=… code=…; "ok" takes it away. An

@@ -71,12 +71,12 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	if was != nil && rec.Speaks() {
 		for _, v := range was.Has {
 			if !w.has(v) {
-				l.setUnstaged(now, t, v, w.Node, true)
+				l.unstaged(now, t, v, w.Node)
 			}
 		}
 	}
 	for _, v := range w.Has {
-		l.setUnstaged(now, t, v, w.Node, false)
+		l.named(now, t, v, w.Node)
 	}
 	l.touchSpoken(t, rec, was, spoke != rec.Speaks())
 }
@@ -102,10 +102,19 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	l.sweepNode(rec)
 }
 
-// setUnstaged notes whether the node has said that it had a volume and has it no more.
-func (l *Ledger) setUnstaged(now time.Time, t *Touched, v VolumeID, n NodeName, is bool) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Unstaged != is {
-		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = is })
+// named notes that the node has said that it has a volume.
+func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && (!p.Proof.Named || p.Proof.Unstaged) {
+		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Named, p.Proof.Unstaged = true, false })
+	}
+}
+
+// unstaged notes that the node has said that it has a volume no more. A word may be written
+// long after the look behind it. One that does not come after a word that names the volume,
+// and that after the last one who came, may be about the mount before.
+func (l *Ledger) unstaged(now time.Time, t *Touched, v VolumeID, n NodeName) {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged {
+		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = true })
 	}
 }
 

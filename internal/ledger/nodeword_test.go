@@ -89,6 +89,9 @@ func TestUnstaged(t *testing.T) {
 		"it is there again":            {[]Event{came, went, wordOf("3", 0, 0, v)}, false},
 		"not all could be seen":        {[]Event{came, blind}, false},
 		"a pod comes":                  {[]Event{came, went, pod}, false},
+		"a pod has come since":         {[]Event{came, pod, went}, false},
+		"one has come and gone since":  {[]Event{came, pod, PodGone{UID: "p"}, went}, false},
+		"it has said that one came":    {[]Event{came, pod, wordOf("2", 0, 0, v), PodGone{UID: "p"}, wordOf("3", 0, 0)}, true},
 		"the attachment is made again": {[]Event{came, went, proofAttachment(v, "n", "b", "9")}, false},
 	} {
 		if p := spoken(v, test.events...).Snapshot().Volume(v).NodeVolume("n"); p.Proof.Unstaged != test.want {

@@ -198,8 +198,9 @@ type Proof struct {
 	// loses its out-of-service taint, or its kubelet is heard of.
 	Forced bool
 	// Unstaged says that moorage-node has said that the node had the volume, and then that
-	// it has it no more, and that this process has seen nobody come since who may mount it.
-	Unstaged bool
+	// it has it no more, and that this process has seen nobody come since it had said the
+	// first who may mount it. Named says that it has said the first.
+	Named, Unstaged bool
 	// Look is the number of the fresh look that this process has asked the node for since
 	// the write behind ProofUnreported; 0: not yet.
 	Look int32

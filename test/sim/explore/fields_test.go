@@ -307,7 +307,7 @@ func ledgerFields() map[string]fields {
 		"ledger.left":       {"node", map[string]string{"at": noTime}},
 		"ledger.NodeVolume": {"Node Users Reported InUse Proof Lapsed SawLeave Sent Left Held first idle", map[string]string{"OnlyAsked": never, "more": "nobody makes attachments under other names"}},
 		"ledger.User":       {"Pod Ticket", nil},
-		"ledger.Proof":      {"Stage Forced Unstaged Look", nil},
+		"ledger.Proof":      {"Stage Forced Named Unstaged Look", nil},
 		"ledger.attachmentRecord": {"handle to pv uid version odd transitions attached deleting ours wanted confirmed", map[string]string{
 			"gen": internal, "own": "it follows from the name", "inline": never,
 			"byName": "of a PersistentVolume that was never seen, and never comes back",
