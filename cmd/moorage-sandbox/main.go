@@ -49,6 +49,7 @@ func components() map[string]func() *cobra.Command {
 		"moorage-attacher":   attacher.NewCommand,
 		"moorage-controller": controller.NewCommand,
 		"moorage-extender":   extender.NewCommand,
+		"moorage-node":       newNode,
 		"moorage-scheduler":  scheduler.NewCommand,
 		"moorage-webhook":    webhook.NewCommand,
 	})

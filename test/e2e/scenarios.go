@@ -27,6 +27,7 @@ func Scenarios() []sandbox.Scenario {
 		volumeWait(),
 		podGroups(),
 		kubeletRestart(),
+		kubeletHole(),
 		managerRestarts(),
 		boundElsewhere(),
 		attachedByMoorage(path()),

@@ -2,7 +2,12 @@
 
 package sandbox
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
 
 // comparison is what a scenario counts, and whether it only counts.
 type comparison struct {
@@ -26,6 +31,19 @@ func (e *Env) Compare() error {
 		return fmt.Errorf("mode %s is judged, not compared with", e.Mode)
 	}
 	e.compares = true
+	return nil
+}
+
+// ExpectForgotten has volumes that a kubelet has forgotten, and that were detached for
+// that, be counted in the result, and not fail the scenario. It is an error where
+// moorage-node runs, which is there to tell of them. It is serial.
+func (e *Env) ExpectForgotten() error {
+	if e.Cluster.Shape().MoorageNode {
+		return errors.New("a volume that a kubelet has forgotten: moorage-node is judged by it")
+	}
+	for _, rule := range []diskapi.Rule{diskapi.UnpublishWhileStaged, diskapi.StagedAtTwo} {
+		e.excuse(rule)
+	}
 	return nil
 }
 

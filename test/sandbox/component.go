@@ -42,6 +42,9 @@ type component struct {
 	// args are its flags. The kubeconfig that belongs to identity is where
 	// site.kubeconfig says.
 	args []string
+	// node is set for a process that acts for a Node, by a token that is made once the
+	// Node is there.
+	node string
 	// restart says that it is started again when it exits, as a kubelet would
 	// do with the container that it is in a real cluster.
 	restart bool

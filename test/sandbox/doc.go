@@ -16,8 +16,9 @@
 // A node is one process: killing it ends its kubelet, its CSI node plugin and
 // its containers, and leaves its folder and what is staged, as a crash of the
 // kubelet does; switching it off also takes what is staged, as a power failure
-// does. kube-controller-manager gives each of its controllers a service account
-// of its own, as kubeadm sets it up, so that the audit log tells them apart.
+// does. With Shape.MoorageNode each node has a moorage-node beside it, which outlives
+// it. kube-controller-manager gives each of its controllers a service account of its
+// own, as kubeadm sets it up, so that the audit log tells them apart.
 //
 // # What it costs
 //

@@ -52,6 +52,8 @@ type Shape struct {
 	// AttachBeforeBind has Moorage attach for granted tickets in mode
 	// Cooperative.
 	AttachBeforeBind bool `json:"attachBeforeBind,omitempty"`
+	// MoorageNode has moorage-node run on each node.
+	MoorageNode bool `json:"moorageNode,omitempty"`
 	// BindAtOnce has moorage-scheduler ask Moorage's controller to bind pods without
 	// VolumeTickets.
 	BindAtOnce bool `json:"bindAtOnce,omitempty"`
@@ -154,6 +156,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("mode %s has no Moorage, and so no extender: use standalone", o.Mode)
 	case o.BindAtOnce && (!o.Mode.Moorage() || o.Extender || o.Bring != nil):
 		return errors.New("binds without tickets need the sandbox's own moorage-scheduler: use standalone, without the extender")
+	case o.MoorageNode && (!o.Mode.Moorage() || o.Bring != nil):
+		return fmt.Errorf("moorage-node is the sandbox's own, and does not run in mode %s or where Moorage is brought by others: use standalone", o.Mode)
 	case o.AttachBeforeBind && o.Mode != Cooperative:
 		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
 	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):

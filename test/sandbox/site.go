@@ -29,6 +29,7 @@ type site struct {
 	controllerAddr         string
 	bindAddr               string // where the controller is asked to bind pods
 	nodeIP                 string
+	boot                   string // of the nodes' machine; empty: they don't say
 
 	authority            *authority
 	apiCert, webhookCert keyPair
@@ -136,6 +137,11 @@ func (s *site) chooseAddresses() error {
 	if s.nodeIP, err = hostAddress(); err != nil {
 		return err
 	}
+	if s.options.MoorageNode {
+		if s.boot, err = bootID(); err != nil {
+			return err
+		}
+	}
 	s.apiPort, err = portOf(s.apiAddr)
 	return err
 }
@@ -205,12 +211,15 @@ func (s *site) issueTokens() error {
 			return err
 		}
 	}
+	if err := s.linkAgents(); err != nil {
+		return err
+	}
 	return t.write(s.tokenFile)
 }
 
 // components lists every process of the cluster, in the order of their start.
 func (s *site) components() []component {
-	return slices.Concat(upstreamComponents(s), moorageComponents(s))
+	return slices.Concat(upstreamComponents(s), moorageComponents(s), agents(s))
 }
 
 func (s *site) apiURL() string { return "https://" + s.apiAddr }

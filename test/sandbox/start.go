@@ -43,6 +43,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		{fmt.Sprintf("%d nodes to be Ready with their driver", c.options.Nodes), c.startRest},
 		{"the node controller to let pods in", c.awaitSchedulable},
 	}...)
+	if c.options.MoorageNode {
+		steps = append(steps, step{"each node to say what it has", c.startAgents})
+	}
 	if c.options.Mode.Moorage() && c.options.Bring == nil {
 		steps = append(steps, step{"Moorage to serve and to lead", c.awaitMoorage})
 	}
@@ -181,9 +184,14 @@ func (c *Cluster) observe(ctx, life context.Context) error {
 			return err
 		}
 	}
+	if c.options.MoorageNode {
+		if err := c.awaitServed(ctx, NodeVolumesResource()); err != nil {
+			return err
+		}
+	}
 	stop := context.AfterFunc(ctx, func() { c.cancel(context.Cause(ctx)) })
 	defer stop()
-	view, err := newView(life, c.client, c.dynamic, c.options.Mode.Moorage(), c.Disk())
+	view, err := newView(life, c.client, c.dynamic, c.options.Shape, c.Disk())
 	if err != nil {
 		return err
 	}
@@ -197,7 +205,7 @@ func (c *Cluster) startRest(ctx context.Context) error {
 	running := c.Components()
 	var names []string
 	for _, component := range c.site.components() {
-		if !slices.Contains(running, component.name) {
+		if component.node == "" && !slices.Contains(running, component.name) {
 			names = append(names, component.name)
 		}
 	}

@@ -155,6 +155,9 @@ func nodeComponent(s *site, name string) component {
 		"--disk-url=http://" + s.diskAddr,
 		"--node-ip=" + s.nodeIP,
 	}
+	if s.boot != "" {
+		args = append(args, "--boot-id="+s.boot)
+	}
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))
 	}

@@ -32,6 +32,9 @@ func HoldResource() schema.GroupVersionResource { return moorageResource("volume
 // PolicyResource is how AttachPolicies are read and written dynamically.
 func PolicyResource() schema.GroupVersionResource { return moorageResource("attachpolicies") }
 
+// NodeVolumesResource is how NodeVolumes are read dynamically.
+func NodeVolumesResource() schema.GroupVersionResource { return moorageResource("nodevolumes") }
+
 func moorageResource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "moorage.dev", Version: "v1alpha1", Resource: name}
 }
@@ -44,6 +47,7 @@ type View struct {
 	attachments, csiNodes                cache.SharedIndexInformer
 	deployments, statefulSets            cache.SharedIndexInformer
 	tickets, holds                       cache.SharedIndexInformer // nil without Moorage
+	nodeVolumes                          cache.SharedIndexInformer // nil without moorage-node
 
 	recorder recorder
 	disk     journal
@@ -56,7 +60,7 @@ type View struct {
 
 // newView starts informers with the administrator's client and waits until
 // they have listed everything.
-func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Interface, moorage bool, service diskclient.Client) (*View, error) {
+func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Interface, shape Shape, service diskclient.Client) (*View, error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	v := &View{
 		pods:         factory.Core().V1().Pods().Informer(),
@@ -72,8 +76,11 @@ func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Inter
 		seen:         map[types.UID]*seenPod{},
 		claimed:      map[string]seenVolume{},
 	}
-	if moorage {
-		own := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
+	own := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
+	if shape.MoorageNode {
+		v.nodeVolumes = own.ForResource(NodeVolumesResource()).Informer()
+	}
+	if shape.Mode.Moorage() {
 		v.tickets = own.ForResource(TicketResource()).Informer()
 		v.holds = own.ForResource(HoldResource()).Informer()
 	}
@@ -122,6 +129,9 @@ func (v *View) all() []cache.SharedIndexInformer {
 	}
 	if v.tickets != nil {
 		list = append(list, v.tickets, v.holds)
+	}
+	if v.nodeVolumes != nil {
+		list = append(list, v.nodeVolumes)
 	}
 	return list
 }
@@ -279,6 +289,11 @@ func (v *View) StatefulSet(namespace, name string) *appsv1.StatefulSet {
 // nothing without Moorage.
 func (v *View) Tickets(namespace string) []*unstructured.Unstructured {
 	return list[*unstructured.Unstructured](v.tickets, namespace)
+}
+
+// NodeVolumes returns what a node says that it has, or nil; nothing without moorage-node.
+func (v *View) NodeVolumes(node string) *unstructured.Unstructured {
+	return get[unstructured.Unstructured](v.nodeVolumes, "", node)
 }
 
 // Holds lists the VolumeHolds; nothing without Moorage.

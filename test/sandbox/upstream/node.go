@@ -50,6 +50,7 @@ type nodeOptions struct {
 	nodeIP         string
 	diskURL        string
 	emulated       string
+	bootID         string
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -73,6 +74,7 @@ func newNodeCommand() *cobra.Command {
 	fs.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
 	fs.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
 	fs.StringVar(&o.emulated, "emulated-version", "", "minor release of Kubernetes whose features the kubelet has by default; its own if empty")
+	fs.StringVar(&o.bootID, "boot-id", "", "the machine's boot, as the Node's status has it; none if empty")
 	fs.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
 }
@@ -148,9 +150,15 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 		return nil, nil, fmt.Errorf("connect to the fake container runtime: %w", err)
 	}
 	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
-		&cadvisortest.Fake{NodeName: o.name}, fake.ImageService, runtime, cm.NewStubContainerManager())
+		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID}, fake.ImageService, runtime, cm.NewStubContainerManager())
 	kubelet.KubeletDeps.ProbeManager = prober{}
 	return kubelet, fake.Stop, nil
+}
+
+// machine is what the kubelet is told of its machine.
+type machine struct {
+	*cadvisortest.Fake
+	bootID string
 }
 
 // settings starts from kubemark's configuration and sets back to the real

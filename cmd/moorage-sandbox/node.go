@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/controller/node"
+)
+
+// newNode is moorage-node for a node of the sandbox, which mounts nothing: the mount table
+// is a file that says what would be mounted. Everything else is as on a machine.
+func newNode() *cobra.Command {
+	config := node.DefaultConfig()
+	config.Listen = ""
+	command := &cobra.Command{
+		Use:   "moorage-node",
+		Short: "Publish what a node of the sandbox has staged, published and mounted",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config.Gather = min(config.Gather, config.Rescan)
+			return node.Run(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "how to reach the API server")
+	flags.StringVar(&config.KubeletRoot, "kubelet-root", "", "the kubelet's folder")
+	flags.StringVar(&config.Mounts, "mounts", "", "the mount table, in the form of mountinfo")
+	flags.DurationVar(&config.Rescan, "rescan", config.Rescan, "time after which to look again")
+	return command
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// withNodes is threeByFour with moorage-node on each node, where there is Moorage.
+func withNodes(shape *sandbox.Shape) {
+	threeByFour(shape)
+	shape.MoorageNode = shape.Mode.Moorage()
+}
+
+// kubeletHole guards a volume that a kubelet has forgotten
+// (docs/internals/kubelet-staging-hole.md): it is killed when the last pod's folder is
+// gone, and before anything was unstaged.
+func kubeletHole() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "kubelet-hole",
+		Doc: "A kubelet is killed between NodeUnpublish and NodeUnstage, and has forgotten the volume when it is back. With moorage-node the volume stays, told as StagedAtNode, until nothing of it is staged; " +
+			"everybody else is served. Upstream detaches it and attaches it to another node: the judge sees `unpublish-while-staged` and `staged-at-two`.",
+		Modes: []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Shape: withNodes,
+		Takes: 40 * time.Second,
+		Run: tell(func(s *story) {
+			const node, other = "worker-1", "worker-2"
+			s.claim("data")
+			s.podAt(node, "first", "data")
+			s.runs("first")
+			handle := s.handle("data")
+			s.forget(node, "first", handle)
+			s.say("the kubelet of %s was killed before it had unstaged the volume, and is back", node)
+			s.podAt(other, "successor", "data")
+			if !s.moorage() {
+				s.runs("successor")
+				s.must(s.ExpectViolation(s.ctx, diskapi.UnpublishWhileStaged))
+				s.must(s.ExpectViolation(s.ctx, diskapi.StagedAtTwo))
+				s.say("the successor runs at %s, and the volume is staged at both", other)
+				s.must(s.Cluster.Unstage(s.ctx, node, handle, sandbox.StagingPath(handle)))
+				return
+			}
+			s.toldStaged("successor", node)
+			s.bystander(other)
+			s.never(diskapi.ControllerUnpublish, handle, node)
+			s.say("the successor is told that the volume is staged at %s, and somebody else is served. moorage-node is killed and replaced", node)
+			s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageNode(node)))
+			s.must(s.Cluster.StartAgain(sandbox.MoorageNode(node)))
+			s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))
+			s.must(s.Cluster.StartAgain(sandbox.MoorageController))
+			s.askedAgain(node)
+			s.toldStaged("successor", node)
+			s.never(diskapi.ControllerUnpublish, handle, node)
+			path := s.forgotten(node, handle)
+			s.say("the controller was, too, and has asked again. Somebody unmounts %s", path)
+			s.must(s.Cluster.Unstage(s.ctx, node, handle, path))
+			s.runs("successor")
+		}),
+	}
+}
+
+// forget deletes a pod, the last one that has a volume at a node, and kills the node's
+// kubelet when it is about to unstage the volume and has removed what it would find it by.
+func (s *story) forget(node, pod, handle string) {
+	stop := s.stopAt(node, diskapi.NodeUnstage, diskapi.Hang)
+	s.remove(pod)
+	s.gone(pod)
+	stop.reached(handle)
+	s.must(s.Cluster.Kill(s.ctx, node))
+	stop.end()
+	s.must(s.Cluster.StartAgain(node))
+}
+
+// stop is a step at which the next call of a node is held.
+type stop struct {
+	*story
+	fault diskapi.Fault
+}
+
+// stopAt holds the next call of a kind at a node: before its effect with Hang, and with
+// HangDone when everything is done and the kubelet has not heard.
+func (s *story) stopAt(node string, call diskapi.Call, action diskapi.Action) *stop {
+	fault, err := s.Disk.SetFault(s.ctx, diskapi.Fault{Calls: []diskapi.Call{call}, Node: diskapi.NodeID(node), Action: action, Times: 1})
+	s.must(err)
+	return &stop{story: s, fault: fault}
+}
+
+// filter selects the entry of the log that says that the call is held.
+func (t *stop) filter() diskapi.Filter {
+	if t.fault.Action == diskapi.HangDone {
+		return diskapi.Filter{Call: diskapi.Held, FaultID: t.fault.ID}
+	}
+	return diskapi.Filter{Call: t.fault.Calls[0], Phase: diskapi.Arrived, FaultID: t.fault.ID}
+}
+
+// reached waits until the call is held, and fails if it is not a volume's.
+func (t *stop) reached(handle string) {
+	t.until(fmt.Sprintf("%s is held", t.fault.Calls[0]), func() error {
+		held := t.View.Calls(t.filter())
+		switch {
+		case len(held) == 0:
+			return errors.New("it has not come")
+		case held[0].Volume != handle:
+			return sandbox.Never("it is volume %s that is held", held[0].Volume)
+		}
+		return nil
+	})
+}
+
+// end lets go of what is held, if it is still there.
+func (t *stop) end() { t.must(t.Disk.ClearFault(t.ctx, t.fault.ID)) }
+
+// word is what a node says that it has.
+func (s *story) word(node string) (*v1alpha1.NodeVolumes, error) {
+	o := s.View.NodeVolumes(node)
+	if o == nil {
+		return nil, fmt.Errorf("%s says nothing", node)
+	}
+	var word v1alpha1.NodeVolumes
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &word); err != nil {
+		return nil, fmt.Errorf("NodeVolumes %s: %w", node, err)
+	}
+	return &word, nil
+}
+
+// spoken is what a node says of a volume, or an error.
+func (s *story) spoken(node, handle string) (*v1alpha1.NodeVolume, error) {
+	word, err := s.word(node)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(word.Status.Volumes, func(v v1alpha1.NodeVolume) bool { return v.Handle == handle })
+	if i < 0 {
+		return nil, fmt.Errorf("%s does not name the volume", node)
+	}
+	return &word.Status.Volumes[i], nil
+}
+
+// forgotten waits until a node says that a volume is staged there, and in no pod's folder,
+// and returns the path.
+func (s *story) forgotten(node, handle string) (path string) {
+	s.until(node+" says that the volume is forgotten", func() error {
+		v, err := s.spoken(node, handle)
+		switch {
+		case err != nil:
+			return err
+		case !v.Forgotten || v.Staged != v1alpha1.NodeYes || v.Mounted != v1alpha1.NodeYes:
+			return fmt.Errorf("it says %+v", *v)
+		}
+		path = v.Path
+		return nil
+	})
+	return path
+}
+
+// askedAgain waits until a node has been asked for a look once more, and has looked.
+func (s *story) askedAgain(node string) {
+	before, err := s.word(node)
+	s.must(err)
+	s.until(node+" is asked once more, and looks", func() error {
+		word, err := s.word(node)
+		switch {
+		case err != nil:
+			return err
+		case word.Status.Looked <= before.Status.Looked:
+			return fmt.Errorf("it was asked for look %d and has done %d", word.Spec.Look, word.Status.Looked)
+		}
+		return nil
+	})
+}
+
+// toldStaged waits until a pod is told that its volume is staged at a node.
+func (s *story) toldStaged(pod, node string) {
+	s.until("pod "+pod+" is told that its volume is staged at "+node, func() error {
+		return told(s.View.Pod(s.Namespace, pod), "StagedAtNode", "staged or mounted at "+node)
+	})
+	s.sayTold(pod)
+}

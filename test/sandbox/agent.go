@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/csinode"
+	"github.com/moorage-dev/moorage/test/sandbox/internal/link"
+)
+
+// moorageNode is the service account and the command of moorage-node.
+const moorageNode = "moorage-node"
+
+// MoorageNode is the name of a node's moorage-node among the components. It lives apart
+// from the node's process, as a pod outlives its kubelet.
+func MoorageNode(node string) string { return moorageNode + "-" + node }
+
+// agentComponent is a node's moorage-node. It reads the folder of that node's kubelet and
+// the mount table that the node's CSI plugin keeps. It looks every second, as the kernel
+// tells nobody that a file has changed.
+func agentComponent(s *site, node string) component {
+	root := filepath.Join(s.nodes, node)
+	return component{
+		name: MoorageNode(node), command: moorageNode, node: node, restart: true,
+		args: []string{
+			"--kubeconfig=" + s.kubeconfig(MoorageNode(node)),
+			"--kubelet-root=" + root,
+			"--mounts=" + filepath.Join(root, "plugins", DriverName, csinode.MountTable),
+			"--rescan=1s",
+		},
+	}
+}
+
+// agents lists the moorage-nodes, none where the shape has none.
+func agents(s *site) []component {
+	var list []component
+	for i := range s.options.Nodes {
+		if s.options.MoorageNode {
+			list = append(list, agentComponent(s, NodeName(i+1)))
+		}
+	}
+	return list
+}
+
+// linkAgents opens the moorage-nodes' connections to the API server. What they are known
+// by there can be had only when their Nodes are there.
+func (s *site) linkAgents() error {
+	for _, agent := range agents(s) {
+		l, err := link.Open("127.0.0.1:0", s.apiAddr)
+		if err != nil {
+			return err
+		}
+		s.links[agent.name] = l
+	}
+	return nil
+}
+
+// startAgents starts the moorage-nodes and waits until each has said what its node has.
+func (c *Cluster) startAgents(ctx context.Context) error {
+	for _, agent := range agents(c.site) {
+		if err := c.identify(ctx, agent); err != nil {
+			return err
+		}
+		if err := c.launch(agent.name); err != nil {
+			return err
+		}
+	}
+	return c.view.Await(ctx, func() error {
+		for _, agent := range agents(c.site) {
+			word := c.view.NodeVolumes(agent.node)
+			if word == nil {
+				return fmt.Errorf("there is no NodeVolumes %s; the log is %s", agent.node, c.site.logPath(agent.name))
+			}
+			if _, looked, _ := unstructured.NestedString(word.Object, "status", "observed"); !looked {
+				return fmt.Errorf("%s has not said what it has", agent.node)
+			}
+		}
+		return nil
+	})
+}
+
+// identify writes a moorage-node's kubeconfig. Its token is one of its service account for
+// the Node, as the API server makes it for a pod there, so that policies see whose it is.
+func (c *Cluster) identify(ctx context.Context, agent component) error {
+	node := c.view.Node(agent.node)
+	if node == nil {
+		return fmt.Errorf("there is no node %s", agent.node)
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: node.UID},
+	}}
+	token, err := c.client.CoreV1().ServiceAccounts(MoorageNamespace).CreateToken(ctx, moorageNode, request, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("token of %s: %w", agent.name, err)
+	}
+	return WriteKubeconfig(c.site.kubeconfig(agent.name), "https://"+c.site.links[agent.name].Addr(), c.site.authority.PEM, token.Status.Token)
+}
+
+// bootID is that of this machine, on which all nodes are.
+func bootID() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("boot of this machine: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+// StagingPath is where a kubelet stages a volume of the driver that has a file system,
+// below its folder (k8s.io/kubernetes pkg/volume/csi/csi_attacher.go makeDeviceMountPath).
+func StagingPath(handle string) string {
+	return fmt.Sprintf("plugins/kubernetes.io/csi/%s/%x/globalmount", DriverName, sha256.Sum256([]byte(handle)))
+}
+
+// Unstage takes a volume down that a node has staged and its kubelet has forgotten, as a
+// person does at the machine: it has the driver unstage it, and removes the kubelet's
+// record. The path is the one of its NodeVolumes, below the kubelet's folder.
+func (c *Cluster) Unstage(ctx context.Context, node, handle, staging string) error {
+	if err := c.isNode(node); err != nil {
+		return err
+	}
+	root := filepath.Join(c.site.nodes, node)
+	conn, err := grpc.NewClient("unix://"+filepath.Join(root, "plugins", DriverName, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("reach the driver of %s: %w", node, err)
+	}
+	defer conn.Close()
+	_, err = csi.NewNodeClient(conn).NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{
+		VolumeId: handle, StagingTargetPath: filepath.Join(root, staging),
+	}, grpc.WaitForReady(true))
+	if err != nil {
+		return fmt.Errorf("unstage volume %s at %s: %w", handle, node, err)
+	}
+	if path.Base(staging) != "globalmount" {
+		return errors.New("the path of a volume with a file system ends in globalmount: " + staging)
+	}
+	return os.RemoveAll(filepath.Join(root, path.Dir(staging)))
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build kubernetes1.34 || kubernetes1.35 || kubernetes1.36
+
+package upstream
+
+import cadvisorapi "github.com/google/cadvisor/info/v1"
+
+// MachineInfo is the fake's, with a boot.
+func (m machine) MachineInfo() (*cadvisorapi.MachineInfo, error) {
+	info, err := m.Fake.MachineInfo()
+	if err != nil {
+		return nil, err
+	}
+	info.BootID = m.bootID
+	return info, nil
+}
