@@ -54,7 +54,7 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 // machine that had the node's name before may have it mounted, and the one that is there would
 // be the second to write to it.
 func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
-	return !p.Reported && exclusive(access(s, v, v.Access)) && Doubted(s, v, p) && ofAnotherMachine(s.Node(p.Node), v, p)
+	return !p.Reported && Doubted(s, v, p) && ofAnotherMachine(s.Node(p.Node), v, p) && exclusive(access(s, v, v.Access))
 }
 
 // takeBack plans the detach of a volume from the machine that had a node's name before, for
@@ -63,8 +63,16 @@ func (p *planner) takeBack(node *ledger.Node, place *ledger.NodeVolume) {
 	f := former(p.snapshot, p.volume, place, p.now)
 	p.awaits(f)
 	va := place.Own()
-	if va == nil || !f.over() {
-		return // what needs no attachment the hold gives to the other machine (holderNode)
+	switch {
+	case !f.over():
+		return
+	case va == nil:
+		// What was left there is attached anew, so that it can be detached. What needs no
+		// attachment the hold gives to the other machine (holderNode).
+		if !p.volume.ID.NoAttach() && p.mayCreate(node, place) && p.gone(place) {
+			p.create(node, place)
+		}
+		return
 	}
 	if verdict, rule := p.SafeToDetach(p.snapshot, p.volume, place, p.now); verdict.Allowed() && rule != "" && p.fenceWritten(place, va, rule) {
 		p.detach(node, place, va, rule)

@@ -144,7 +144,15 @@ func (p *planner) namesNode(h ledger.Hold) bool {
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
 	// A rule of force is of an earlier attachment there: first the hold says that it has ended.
 	f, _ := p.volume.Hold.Fence(place.Node)
-	return p.startable(place) && p.granted(place.Node) && f.Rule == "" && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+	return p.startable(place) && p.granted(place.Node) && f.Rule == "" && !p.namesFormer(node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+}
+
+// namesFormer says whether the hold, as the API has it, and is to be written again, names
+// another machine than the node does now: what is attached before that counts as that one's.
+func (p *planner) namesFormer(node *ledger.Node) bool {
+	h := hold(p.volume)
+	return node != nil && h.Node == node.Name && h.SystemUUID != "" && node.SystemUUID != "" && h.SystemUUID != node.SystemUUID &&
+		p.hold.SystemUUID == node.SystemUUID
 }
 
 // mayRetry says whether an attach that another controller has begun too early is to be
