@@ -43,14 +43,14 @@ const examples = `  # Open the page in the browser
   kubectl moorage web --out incident.html
 
   # Keep what happens, and look at it again with a slider for the time
-  kubectl moorage web --record incident.tar.gz
-  kubectl moorage web --replay incident.tar.gz
+  kubectl moorage web --record web.tar.gz
+  kubectl moorage web --replay web.tar.gz
 
   # Ask the recording in the terminal how it was then
-  kubectl moorage explain pod/db-0 -n shop --bundle incident.tar.gz --at 2026-03-01T12:00:00Z
+  kubectl moorage explain pod/db-0 --bundle web.tar.gz --at 2026-03-01T12:00:00Z
 
   # Write a recording, with its slider, into one file
-  kubectl moorage web --replay incident.tar.gz --out incident.html`
+  kubectl moorage web --replay web.tar.gz --out incident.html`
 
 // options are the flags.
 type options struct {
