@@ -24,6 +24,7 @@ type binder struct {
 	mu       sync.Mutex
 	over     bool // the term is: nothing is bound any more
 	underWay sync.WaitGroup
+	patience time.Duration // how long it waits for a pod that it has not seen
 }
 
 // end has no more binds begin, and returns when those under way are answered.
@@ -56,7 +57,7 @@ func (c *Controller) Bind(ctx context.Context, r bind.Request) error {
 	var reservation ledger.Ticket
 	err := errBehind
 	// Its own error says that the time is over: then the last answer stands.
-	_ = wait.PollUntilContextTimeout(ctx, behindPause, behindPatience, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, behindPause, c.binder.patience, true, func(context.Context) (bool, error) {
 		reservation, err = c.reserve(r)
 		return !errors.Is(err, errBehind), nil
 	})

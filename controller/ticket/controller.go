@@ -66,7 +66,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, ttl: newAges()}
+	c := &Controller{config: config, ttl: newAges(), binder: binder{patience: behindPatience}}
 	c.nodes = work.New("grants", c.grantAt)
 	c.rest = work.New("tickets", c.reconcile)
 	return c, nil

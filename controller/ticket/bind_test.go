@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ticket
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/bind"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// late is a cache that learns one fact more each time that it is looked at.
+type late struct {
+	*writer
+	facts []ledger.Event
+}
+
+func (l *late) Snapshot() ledger.Snapshot {
+	s := l.writer.Snapshot()
+	if len(l.facts) > 0 {
+		l.Apply(l.facts[0])
+		l.facts = l.facts[1:]
+	}
+	return s
+}
+
+// Who asks to have a pod bound has seen it, and its claims: a controller that has not looks
+// again before it sends the pod to its tickets.
+func TestBindWaitsForWhatTheAskerHasSeen(t *testing.T) {
+	pod := pod("p", "", "late")
+	l := &late{&writer{ledger: facts()}, []ledger.Event{pod,
+		ledger.PersistentVolume{Name: "late", Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: "late"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "late"}},
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "late"}, UID: "late", Version: "1", PersistentVolume: "late", Bound: true}}}
+	c, err := New(Config{Cache: l, Write: l, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.tookOver.Store(true)
+	c.binder.patience = time.Minute
+	if err := c.Bind(t.Context(), bind.Request{Pod: types.UID(pod.UID), Version: pod.Version, Node: "n1"}); err != nil {
+		t.Errorf("it is not bound: %v", err)
+	}
+}
