@@ -108,11 +108,12 @@ func (c *Controller) reserve(r bind.Request) (ledger.Ticket, error) {
 	return reservation, nil
 }
 
-// claimsUnseen says whether it is not known yet where a claim of a pod leads.
+// claimsUnseen says whether it is not known yet where a claim of a pod leads, or that there
+// is such a claim.
 func claimsUnseen(s ledger.Snapshot, pod *ledger.Pod) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v ledger.PodVolume) bool {
 		_, link := s.ResolvePod(pod, v)
-		return link == ledger.LinkUnseen || link == ledger.LinkUnbound
+		return link == ledger.LinkMissing || link == ledger.LinkUnseen || link == ledger.LinkUnbound
 	})
 }
 

@@ -33,7 +33,7 @@ func TestBindWaitsForWhatTheAskerHasSeen(t *testing.T) {
 	pod := pod("p", "", "late")
 	l := &late{&writer{ledger: facts()}, []ledger.Event{pod,
 		ledger.PersistentVolume{Name: "late", Version: "1", Volume: ledger.VolumeID{Driver: driver, Handle: "late"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: "late"}},
-		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "late"}, UID: "late", Version: "1", PersistentVolume: "late", Bound: true}}}
+		ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "late"}, UID: "late", Version: "1", PersistentVolume: "late", Bound: true, Access: ledger.AccessNode}}}
 	c, err := New(Config{Cache: l, Write: l, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)

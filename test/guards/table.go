@@ -344,8 +344,8 @@ func deleteFirst() []edit {
 		New:  "case va == nil || va.Deleting:",
 	}, {
 		File: "internal/arbiter/plandetach.go",
-		Old:  "case proof == ledger.ProofUnwanted || rule != \"\" && rule != AfterPodGone || !p.required:",
-		New:  "case proof == ledger.ProofUnwanted || rule != \"no such rule\":",
+		Old:  "rule != \"\" && rule != AfterPodGone && step.Former == \"\" || !p.required ||",
+		New:  "rule != \"no such rule\" ||",
 	}}
 }
 
