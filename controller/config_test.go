@@ -53,7 +53,7 @@ func TestServe(t *testing.T) {
 	l := ledger.New()
 	l.Apply(time.Now(), ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 7}}})
 	metrics := report.NewMetrics(l.Snapshot)
-	address, stop, err := serve(t.Context(), "127.0.0.1:0", &health{synced: func() bool { return ready }}, metrics.Registry, nil)
+	address, stop, err := Config{Listen: "127.0.0.1:0"}.serve(t.Context(), &health{synced: func() bool { return ready }}, metrics.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestServe(t *testing.T) {
 	if _, body := get("/metrics"); !strings.Contains(body, `moorage_slots_limit{driver="d",node="n1"} 7`) {
 		t.Errorf("/metrics says\n%s", body)
 	}
-	if _, _, err := serve(t.Context(), address, &health{}, metrics.Registry, nil); err == nil || !strings.Contains(err.Error(), "--listen") {
+	if _, _, err := (Config{Listen: address}).serve(t.Context(), &health{}, metrics.Registry); err == nil || !strings.Contains(err.Error(), "--listen") {
 		t.Errorf("an address in use: %v", err)
 	}
 	stop()

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/serving"
 )
@@ -26,19 +27,22 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serve serves probes and metrics on an address, unless it is empty, and
-// returns the address it listens on. The function it returns ends that.
-func serve(ctx context.Context, address string, h *health, registry *prometheus.Registry, scrapes *access.Scrapes) (string, func(), error) {
-	if address == "" {
+// serve serves probes and metrics where Listen says, if it does, and returns the address. The
+// function it returns ends that.
+func (c Config) serve(ctx context.Context, h *health, registry *prometheus.Registry) (address string, stop func(), err error) {
+	if c.Listen == "" {
 		return "", func() {}, nil
+	}
+	scrapes, err := access.NewScrapes(c.SecureMetrics, c.Kubeconfig, v1alpha1.ControllerName)
+	if err != nil {
+		return "", nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.Handle("GET /metrics", scrapes.Guard(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
-	at, stop, err := serving.Probes(ctx, address, mux, scrapes.TLS())
-	if err != nil {
-		return "", nil, fmt.Errorf("listen on --listen=%s: %w", address, err)
+	if address, stop, err = serving.Probes(ctx, c.Listen, mux, scrapes.TLS()); err != nil {
+		return "", nil, fmt.Errorf("listen on --listen=%s: %w", c.Listen, err)
 	}
-	return at, stop, nil
+	return address, stop, nil
 }

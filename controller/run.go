@@ -13,14 +13,12 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
-	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/controller/attachment"
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/trace"
 	"github.com/moorage-dev/moorage/controller/truth"
 	"github.com/moorage-dev/moorage/controller/volumestatus"
-	"github.com/moorage-dev/moorage/internal/access"
 	"github.com/moorage-dev/moorage/internal/connect"
 	"github.com/moorage-dev/moorage/internal/execute"
 	"github.com/moorage-dev/moorage/internal/lead"
@@ -67,11 +65,7 @@ func Run(ctx context.Context, config Config) error {
 		observer.Apply(ledger.NoForceOnTimeout{})
 	}
 	health := &health{synced: observer.HasSynced}
-	scrapes, err := access.NewScrapes(config.SecureMetrics, config.Kubeconfig, v1alpha1.ControllerName)
-	if err != nil {
-		return err
-	}
-	_, stopServing, err := serve(ctx, config.Listen, health, metrics.Registry, scrapes)
+	_, stopServing, err := config.serve(ctx, health, metrics.Registry)
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func TestNothingOfOthersIsAdopted(t *testing.T) {
 				} else if after := c.Ticket("shop", "nightly"); after.ResourceVersion != before.ResourceVersion {
 					t.Errorf("the ticket was changed: %+v", after)
 				}
-				if test.wants != ticket.ErrDifferent {
+				if !errors.Is(test.wants, ticket.ErrDifferent) {
 					return
 				}
 				if err := clientOf(t, c, integrator).Release(t.Context(), "shop", "nightly"); err != nil {
