@@ -28,12 +28,15 @@ func compareObjects(a, b *object) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// newObject refuses what no API server has: an object without a name.
+// newObject refuses what no API server has: an object without a name, or with one that can't be.
 func newObject(file string, content map[string]any) (*object, error) {
 	u := unstructured.Unstructured{Object: content}
 	o := &object{namespace: u.GetNamespace(), name: u.GetName(), content: content}
 	if o.name == "" {
 		return nil, fmt.Errorf("%s has an object without a name, which no API server has", file)
+	}
+	if err := possible(file, u); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return o, nil
 }

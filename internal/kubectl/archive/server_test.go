@@ -28,3 +28,35 @@ func TestObjectsWithoutName(t *testing.T) {
 		}
 	}
 }
+
+// A name that no API server lets pass is refused: commands are printed with it, which would do
+// something else in a shell.
+func TestImpossibleNames(t *testing.T) {
+	for group, objects := range map[string]map[string]int{
+		"": {
+			`{"metadata":{"name":"worker-1.example"},"spec":{"nodeName":"worker-1","containers":[{"name":"app"}]}}`: 200,
+			`{"metadata":{"name":"w;touch${IFS}pwned;#"}}`:                                                          500,
+			`{"metadata":{"name":"a","namespace":"s;$(id)"}}`:                                                       500,
+			`{"metadata":{"name":"a"},"spec":{"nodeName":"$(id)"}}`:                                                 500,
+			`{"metadata":{"name":"a"},"spec":{"containers":[{"name":"$(id)"}]}}`:                                    500,
+			`{"metadata":{"name":"a"},"spec":{"volumes":[{"x":{"claimName":"b;reboot"}}]}}`:                         500,
+		},
+		"rbac.authorization.k8s.io": {`{"metadata":{"name":"system:node"}}`: 200},
+	} {
+		for object, want := range objects {
+			resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "things"}
+			version, path := "v1", "/api/v1/things"
+			if group != "" {
+				version, path = group+"/v1", "/apis/"+group+"/v1/things"
+			}
+			kind := `"apiVersion":"` + version + `","kind":"Thing`
+			file, raw := ObjectsFile(resource), []byte(`{`+kind+`List","items":[{`+kind+`",`+object[1:]+`]}`)
+			a := &Archive{times: []time.Time{time.Unix(0, 0)}, courses: map[string]*course{file: {file: file, raw: raw, budget: unpack.Of(0)}}}
+			answer := httptest.NewRecorder()
+			NewServer(a.End()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+			if answer.Code != want || want != 200 && !strings.Contains(answer.Body.String(), "no API server lets pass") {
+				t.Errorf("%s: %d, %s", object, answer.Code, answer.Body)
+			}
+		}
+	}
+}
