@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func TestBundleAnswersAsTheCluster(t *testing.T) {
 // they name the bundle, which moves the ends of their lines.
 func sameText(bundle, cluster, file string) bool {
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	named := strings.ReplaceAll(words(bundle), "kubectl moorage --bundle "+file+" ", "kubectl moorage ")
+	named := strings.ReplaceAll(strings.ReplaceAll(words(bundle), " "+screen.LiveNote, ""), "kubectl moorage --bundle "+file+" ", "kubectl moorage ")
 	return bundle == cluster || named == words(cluster) && words(bundle) != named
 }
 
@@ -115,13 +116,84 @@ func TestBundleAdvisesToAskIt(t *testing.T) {
 	}
 }
 
+// bareCommand is a command to run next that has no flag of a cluster.
+var bareCommand = regexp.MustCompile(`kubectl (moorage )?[a-z]+ `)
+
+// configOf is a kubeconfig in which a server is that of the context prod, and another one the
+// current.
+func configOf(t *testing.T, server *apitest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "the config")
+	config := `{"apiVersion": "v1", "kind": "Config", "current-context": "other",
+"clusters": [{"name": "prod", "cluster": {"server": "` + server.URL + `"}}],
+"contexts": [{"name": "prod", "context": {"cluster": "prod"}}]}`
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// So do those of commands that change something.
+func TestAdviceOfTicketsKeepsTheCluster(t *testing.T) {
+	server, now := load(t, "testdata/zoo")
+	file := configOf(t, server)
+	named := "kubectl moorage --kubeconfig '" + file + "' --context prod "
+	for line, want := range map[string]string{
+		"make nightly --type Backup --node worker-2 --claim kept --wait=false": "ticket end nightly -n shop",
+		"make":          "ticket make NAME",
+		"renew nothing": "tickets -n shop",
+		"renew":         "ticket renew NAME",
+		"end nothing":   "tickets -n shop",
+	} {
+		var out bytes.Buffer
+		kubectl.RunIn(t.Context(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out},
+			append(append([]string{"ticket"}, strings.Fields(line)...), "-n", "shop", "--kubeconfig", file, "--context", "prod"),
+			kubectl.Setting{Now: func() time.Time { return now }})
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, named+want) {
+			t.Errorf("ticket %s does not say %q:\n%s", line, named+want, got)
+		}
+	}
+}
+
+// Commands to run next act on the cluster that was asked, or say that they act on one.
+func TestAdviceKeepsTheCluster(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	file := configOf(t, server)
+	words := func(flags []string, args ...string) string {
+		var out bytes.Buffer
+		kubectl.RunIn(t.Context(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out},
+			append(args, flags...), kubectl.Setting{Now: func() time.Time { return now }})
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	live := []string{"--kubeconfig", file, "--context", "prod"}
+	named := "--kubeconfig '" + file + "' --context prod"
+	bundle := bundled(t, server, now)
+	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop"}, {"explain", "node", "worker-1"}, {"drain-plan", "worker-1"}, {"doctor"}} {
+		got := words(live, args...)
+		if !strings.Contains(got, "kubectl "+named+" ") && !strings.Contains(got, "kubectl moorage "+named+" ") {
+			t.Errorf("%v: no command names the cluster:\n%s", args, got)
+		}
+		if bare := bareCommand.FindString(got); bare != "" {
+			t.Errorf("%v: %s stands bare:\n%s", args, bare, got)
+		}
+		got = words([]string{"--bundle", bundle}, args...)
+		if strings.Contains(got, "kubectl taint") && !strings.Contains(got, screen.LiveNote) {
+			t.Errorf("%v: nothing says that the command acts on a cluster:\n%s", args, got)
+		}
+	}
+	if got := words([]string{"--bundle", bundle}, "explain", "node", "worker-1"); !strings.Contains(got, screen.LiveNote) {
+		t.Errorf("the bundle does not say that the taint is a cluster's:\n%s", got)
+	}
+}
+
 // What may not be read is missing in the bundle as it is for who wrote it.
 func TestBundleWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods", "persistentvolumeclaims", "volumetickets")
 	want, _, _ := run(t.Context(), server, now, "explain", "pod", "db", "-n", "shop")
-	got, _, code := ask(t, bundled(t, server, now), nil, "explain", "pod", "db", "-n", "shop")
-	if code != 0 || got != want || !strings.Contains(got, "you lack the right to list them") {
+	whole := bundled(t, server, now)
+	got, _, code := ask(t, whole, nil, "explain", "pod", "db", "-n", "shop")
+	if code != 0 || !sameText(got, want, whole) || !strings.Contains(got, "you lack the right to list them") {
 		t.Errorf("exit code %d; the bundle says\n%s, the cluster\n%s", code, got, want)
 	}
 	forbid(server)

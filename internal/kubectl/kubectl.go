@@ -36,6 +36,8 @@ type Setting struct {
 	Now func() time.Time
 	// Style is how the output is set; as suits the output stream when nil.
 	Style *screen.Style
+	// Server is the API server's address; that of flags and kubeconfig when empty.
+	Server string
 }
 
 // Run runs the command line and returns its exit code. It ends early when ctx
@@ -51,6 +53,7 @@ func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []strin
 		Flags:   command.NewFlags(streams.ErrOut),
 		Streams: streams, UserAgent: "kubectl-moorage/" + report.Version, Now: setting.Now, Set: setting.Style,
 	}
+	base.Flags.Server = setting.Server
 	cmd := NewCommand(base)
 	cmd.SetArgs(args)
 	return base.Exit(cmd.ExecuteContext(ctx))

@@ -195,7 +195,7 @@ func runIn(ctx context.Context, server *apitest.Server, setting kubectl.Setting,
 	var out, errors bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errors}
 	// No kubeconfig of the machine's: only the server that is named.
-	args = append(args, "--kubeconfig", os.DevNull, "--server", server.URL)
+	setting.Server = server.URL
 	code = kubectl.RunIn(ctx, streams, args, setting)
 	return out.String(), errors.String(), code
 }

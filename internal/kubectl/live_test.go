@@ -69,7 +69,7 @@ func (s *screenful) await(t *testing.T, want string) {
 // start runs a command until its context ends; ended gets its exit code.
 func start(ctx context.Context, server *apitest.Server, setting kubectl.Setting, args ...string) (out *screenful, ended chan int) {
 	out, ended = newScreenful(), make(chan int, 1)
-	args = append(args, "--kubeconfig", os.DevNull, "--server", server.URL)
+	setting.Server = server.URL
 	go func() {
 		ended <- kubectl.RunIn(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}, args, setting)
 	}()

@@ -96,8 +96,13 @@ func (b *Base) Style() screen.Style {
 	if b.Set != nil {
 		s = *b.Set
 	}
-	s.Bundle, s.At = b.Flags.Bundle, b.Flags.At
+	s.Bundle, s.At, s.Flags = b.Flags.Bundle, b.Flags.At, b.Flags.Named()
 	return s
+}
+
+// Plain is the style of text for a page or a file, whose commands ask what was asked.
+func (b *Base) Plain() screen.Style {
+	return screen.Style{Bundle: b.Flags.Bundle, At: b.Flags.At, Flags: b.Flags.Named()}
 }
 
 // Say prints a sentence for people, broken where the line ends.
@@ -150,7 +155,7 @@ func (b *Base) Exit(err error) int {
 	case errors.Is(err, context.Canceled):
 		return ExitFailed // Ctrl-C: the user knows
 	case errors.As(err, &status):
-		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, err)
+		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, b.Style().Linked(err.Error()))
 	default:
 		fmt.Fprintf(b.Streams.ErrOut, "error: %s\n", b.Style().Linked(strings.TrimPrefix(err.Error(), "error: ")))
 	}

@@ -6,11 +6,15 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
 // Flags are the flags of kubectl that say which cluster to ask, as whom and in
@@ -22,6 +26,9 @@ type Flags struct {
 	// Bundle is a file of kubectl moorage bundle, or of web --record, that answers in the
 	// place of a cluster; as it was At, or at its end where that is empty.
 	Bundle, At string
+	// Server is asked in place of a kubeconfig's, where tests name one; it is no flag.
+	Server string
+	set    *pflag.FlagSet
 	// Warnings is where warnings of the API server are printed.
 	Warnings io.Writer
 }
@@ -37,6 +44,7 @@ func (f *Flags) AddFlags(set *pflag.FlagSet) {
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	clientcmd.BindOverrideFlags(&f.overrides, set, names)
+	f.set = set
 	set.StringVar(&f.Bundle, "bundle", "", "File of kubectl moorage bundle, or of web --record, to read from in place of a cluster")
 	set.StringVar(&f.At, "at", "", "Time to show of the file of --bundle, if it is a recording, such as 2026-03-01T12:00:00Z (default: its end)")
 }
@@ -46,10 +54,31 @@ func (f *Flags) Namespace() string {
 	return cmp.Or(f.overrides.Context.Namespace, metav1.NamespaceDefault)
 }
 
+// Named are the flags by which the user named the cluster, as a shell takes them. Secrets are
+// not among them.
+func (f *Flags) Named() string {
+	var parts []string
+	for _, name := range []string{
+		clientcmd.RecommendedConfigPathFlag, clientcmd.FlagContext, clientcmd.FlagClusterName, clientcmd.FlagAuthInfoName, clientcmd.FlagAPIServer,
+	} {
+		if f.set == nil {
+			break
+		}
+		if flag := f.set.Lookup(name); flag != nil && flag.Changed {
+			parts = append(parts, "--"+name+" "+screen.Quoted(flag.Value.String()))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
 // Config is the client configuration that the flags lead to, and the namespace.
 // The error says what is wrong with the kubeconfig.
 func (f *Flags) Config() (*rest.Config, string, error) {
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
+	rules, overrides := *f.rules, f.overrides
+	if f.Server != "" {
+		rules.ExplicitPath, overrides.ClusterInfo.Server = cmp.Or(rules.ExplicitPath, os.DevNull), f.Server
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&rules, &overrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, "", errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG, or a server with --server")

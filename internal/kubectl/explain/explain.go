@@ -164,7 +164,7 @@ type Explanation struct {
 
 // Of explains one object as explain -o wide does. The world stays as it is: what is read
 // of events and Leases is for this answer only.
-func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, typeName, namespace, name string) (Explanation, error) {
+func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style, typeName, namespace, name string) (Explanation, error) {
 	k, err := kindOf(typeName)
 	if err != nil {
 		return Explanation{}, err
@@ -177,7 +177,7 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, typeName, names
 	}
 	var text bytes.Buffer
 	base := &command.Base{Streams: genericiooptions.IOStreams{Out: screen.Visible(&text)}}
-	if err := a.print(base, screen.Style{}, true); err != nil {
+	if err := a.print(base, s, true); err != nil {
 		return Explanation{}, err
 	}
 	return Explanation{Value: a.value, Answer: a.answer, Text: text.String()}, nil

@@ -222,3 +222,31 @@ func TestShortName(t *testing.T) {
 		}
 	}
 }
+
+// Commands to run next ask what was asked: the same cluster, or the same file as it was then;
+// those that a file can't answer say so.
+func TestLinked(t *testing.T) {
+	live := Style{Flags: "--context prod"}
+	file := Style{Bundle: "it's.tar.gz", At: "2026-03-01T12:00:00Z"}
+	named := `kubectl moorage --bundle 'it'\''s.tar.gz' --at 2026-03-01T12:00:00Z `
+	for _, c := range []struct {
+		style      Style
+		text, want string
+	}{
+		{live, "ask kubectl moorage ticket explain x", "ask kubectl moorage --context prod ticket explain x"},
+		{live, "kubectl moorage ticket end x", "kubectl moorage --context prod ticket end x"},
+		{live, "kubectl get pv, kubectl -n x get pods", "kubectl --context prod get pv, kubectl --context prod -n x get pods"},
+		{live, "kubectl moorage says so", "kubectl moorage says so"},
+		{file, "kubectl moorage ticket explain x", named + "ticket explain x"},
+		{file, "kubectl moorage ticket renew x", "kubectl moorage ticket renew x " + LiveNote},
+		{file, "kubectl taint node x", "kubectl taint node x " + LiveNote},
+		{Style{}, "kubectl taint node x", "kubectl taint node x"},
+	} {
+		if got := c.style.Linked(c.text); got != c.want {
+			t.Errorf("%s\n%s\nwant\n%s", c.text, got, c.want)
+		}
+		if once := c.style.Linked(c.text); c.style.Linked(once) != once {
+			t.Errorf("twice: %s", c.style.Linked(once))
+		}
+	}
+}

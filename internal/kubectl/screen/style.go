@@ -26,6 +26,9 @@ type Style struct {
 	// Bundle is the file that is asked in place of a cluster; empty for a cluster. At is the
 	// time of it that was asked for; empty for its end.
 	Bundle, At string
+	// Flags are those by which the user named the cluster, as a shell takes them: commands to
+	// run next have them too, or they would act on another one.
+	Flags string
 }
 
 // Widths of text: of a pipe's, and the most that is pleasant to read.
@@ -105,30 +108,58 @@ const pages = "https://github.com/moorage-dev/moorage/blob/main/"
 // pageName is the name of a page in a text, with what comes before it.
 var pageName = regexp.MustCompile(`(^|[\s(])(docs/[a-z0-9/_-]+\.md)`)
 
-// asks is how a command begins that a bundle can answer.
-var asks = regexp.MustCompile(`kubectl moorage (explain|volumes|nodes|tickets|timeline|drain-plan|doctor)\b`)
+// asks is how a command begins that a bundle can answer; acts, one of kubectl's own, or one
+// that a bundle can't answer: it asks or changes a cluster.
+var (
+	asks = regexp.MustCompile(`\bkubectl moorage (explain|volumes|nodes|tickets|ticket explain|timeline|drain-plan|doctor|top|web)\b`)
+	acts = regexp.MustCompile(`\bkubectl (moorage )?(attach|detach|ticket (make|renew|end)|bundle|-n|get|describe|logs|auth|taint|label|annotate|delete|patch|apply|uncordon|cordon|drain|rollout|scale)\b`)
+)
+
+// LiveNote stands behind a command that asks or changes a cluster where a bundle advises it.
+const LiveNote = "(This file can't answer that command: it acts on a cluster, your current context's unless --context names another.)"
 
 // Linked is a text in which pages of docs have their addresses, and commands to run next
-// ask the file that was asked.
+// ask what was asked: the same file, or the same cluster.
 func (s Style) Linked(text string) string {
 	text = pageName.ReplaceAllString(text, "${1}"+pages+"${2}")
-	if s.Bundle == "" {
+	note := ""
+	if s.Bundle != "" && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
+		note = " " + LiveNote
+	}
+	ask := s.Flags
+	if s.Bundle != "" {
+		ask = "--bundle " + Quoted(s.Bundle)
+		if s.At != "" {
+			ask += " --at " + Quoted(s.At)
+		}
+	}
+	text = with(ask, asks, text)
+	return with(s.Flags, acts, text) + note
+}
+
+// with is a text whose commands of a kind have flags. Those of a plugin stand behind its name.
+func with(flags string, commands *regexp.Regexp, text string) string {
+	if flags == "" {
 		return text
 	}
-	file := s.Bundle
-	if !plainFile.MatchString(file) {
-		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
-	}
-	if s.At != "" {
-		file += " --at " + s.At
-	}
-	return asks.ReplaceAllStringFunc(text, func(command string) string {
-		return strings.Replace(command, "moorage ", "moorage --bundle "+file+" ", 1)
+	return commands.ReplaceAllStringFunc(text, func(command string) string {
+		if rest, ok := strings.CutPrefix(command, "kubectl moorage "); ok {
+			return "kubectl moorage " + flags + " " + rest
+		}
+		return "kubectl " + flags + strings.TrimPrefix(command, "kubectl")
 	})
 }
 
-// plainFile is a name that a shell takes as it is.
-var plainFile = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
+// Quoted is a word as a shell takes it.
+func Quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// plainWord is one that a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
 
 // ago is an age as kubectl get shows it; "-" when the time is not known.
 func ago(now, t time.Time) string {

@@ -131,7 +131,7 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	s := &server{hub: h, source: o.source(c), frozen: o.base.Flags.Bundle != "", clock: c.Clock}
 	s.detail = func(ctx context.Context, ref string) (Detail, error) {
 		now, _ := h.get()
-		return (&details{cluster: c, world: now.world, bundle: o.base.Flags.Bundle, at: o.base.Flags.At}).of(ctx, ref)
+		return (&details{cluster: c, world: now.world, style: o.base.Plain()}).of(ctx, ref)
 	}
 	if o.record == "" {
 		return o.listen(ctx, s, ended)
@@ -261,7 +261,7 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	s := Static{Source: o.source(c), Taken: w.Now, View: view.Of(w), Details: map[string]Detail{}}
-	d := &details{cluster: c, world: w, bundle: o.base.Flags.Bundle, at: o.base.Flags.At}
+	d := &details{cluster: c, world: w, style: o.base.Plain()}
 	all := s.View.Refs()
 	for _, ref := range all[:min(len(all), mostStored)] {
 		detail, err := d.of(ctx, ref)

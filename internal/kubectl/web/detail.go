@@ -52,8 +52,7 @@ const mostTimelines = 6
 type details struct {
 	cluster *cluster.Cluster
 	world   *facts.World
-	// bundle is the file that is shown, at the time of it; empty for a cluster.
-	bundle, at string
+	style   screen.Style // of the text: its commands ask what is shown
 }
 
 // of is what is known of an object that is named as in view.
@@ -85,7 +84,7 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 
 // explained is what explain says of an object.
 func (d *details) explained(ctx context.Context, kind, namespace, name string) (Detail, error) {
-	x, err := explain.Of(ctx, d.cluster, d.world, kind, namespace, name)
+	x, err := explain.Of(ctx, d.cluster, d.world, d.style, kind, namespace, name)
 	if err != nil {
 		return Detail{}, err
 	}
@@ -120,7 +119,7 @@ func (d *details) commands(line string, names ...string) []string {
 			return nil
 		}
 	}
-	return []string{screen.Style{Bundle: d.bundle, At: d.at}.Linked("kubectl moorage " + line)}
+	return []string{d.style.Linked("kubectl moorage " + line)}
 }
 
 // volume is what is known of a volume, by its PersistentVolume where it has one.
@@ -198,7 +197,7 @@ func (d *details) node(ctx context.Context, name string) (Detail, error) {
 	}
 	plan := d.world.DrainPlan(name)
 	var text bytes.Buffer
-	if err := screen.DrainPlan(&text, screen.Style{}, plan, d.world.Now); err != nil {
+	if err := screen.DrainPlan(&text, d.style, plan, d.world.Now); err != nil {
 		return out, err
 	}
 	out.Plan = &Plan{Answer: plan.Answer, Waits: !plan.Clear(), Text: text.String()}

@@ -16,6 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
@@ -24,8 +25,9 @@ type replay struct {
 	archive *archive.Archive
 	connect func(ctx context.Context, m archive.Moment) (*cluster.Cluster, error)
 	file    string
-	places  []int   // of the frames in the archive's times
-	frames  []frame // what the slider goes through
+	style   screen.Style // of text: its commands ask the file
+	places  []int        // of the frames in the archive's times
+	frames  []frame      // what the slider goes through
 
 	mu   sync.Mutex
 	made []made // the last ones, the newest first
@@ -48,7 +50,8 @@ func newReplay(ctx context.Context, b *command.Base, file string) (*replay, erro
 	if err != nil {
 		return nil, err
 	}
-	r := &replay{archive: a, connect: b.ConnectTo, file: file}
+	r := &replay{archive: a, connect: b.ConnectTo, file: file, style: b.Plain()}
+	r.style.Bundle = file
 	times := a.Times()
 	for i, at := range times {
 		if i == 0 || i == len(times)-1 || a.Busy(i) {
@@ -132,9 +135,9 @@ func (r *replay) detail(ctx context.Context, ref string, frame int) (Detail, err
 	if err != nil {
 		return Detail{}, err
 	}
-	d := &details{cluster: c, world: m.world, bundle: r.file}
+	d := &details{cluster: c, world: m.world, style: r.style}
 	if len(r.frames) > 1 {
-		d.at = moment.Now.UTC().Format(time.RFC3339Nano)
+		d.style.At = moment.Now.UTC().Format(time.RFC3339Nano)
 	}
 	return d.of(ctx, ref)
 }
