@@ -48,7 +48,7 @@ func TestExplainWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server)
 	out, errors, code := run(t.Context(), server, now, "explain", "pod", "db", "-n", "shop")
-	if code != 1 || out != "" || !strings.Contains(errors, "the right to list pods is missing (kubectl auth can-i list pods)") {
+	if code != 1 || out != "" || !strings.Contains(errors, "the right to list pods is missing (kubectl auth can-i list pods -n shop)") {
 		t.Errorf("exit code %d, output %q, errors %q", code, out, errors)
 	}
 }

@@ -87,6 +87,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
 		return
 	}
 	if list == nil {
+		if u := s.moment.archive.unread(Path(q.resource)); u != nil { // who may not list all got nothing of a namespace, either
+			refuse(w, u.Status)
+			return
+		}
 		refuse(w, apierrors.NewNotFound(q.resource.GroupResource(), q.name).ErrStatus)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,22 +28,24 @@ type Object struct {
 }
 
 // ReadEvidence reads what names causes that are not a volume's: the events of the objects.
-// What may not be read is left out.
+// What may not be read is left out, and said.
 func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Object) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	for i, o := range objects {
-		if i == maxSubjects {
-			break
-		}
+	if w.Evidence.Asked == nil {
+		w.Evidence.Asked = map[types.UID]bool{}
+	}
+	for _, o := range objects[:min(len(objects), maxSubjects)] {
+		w.Evidence.Asked[o.UID] = true
 		wait.Go(func() {
 			options := metav1.ListOptions{Limit: maxEvents, FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(o.UID)).String()}
 			list, err := c.Kube.CoreV1().Events(o.Namespace).List(ctx, options)
-			if err != nil {
-				return
-			}
 			mu.Lock()
 			defer mu.Unlock()
+			if err != nil {
+				w.Evidence.Unseen = &facts.Unseen{Resource: "events", Message: err.Error(), Failed: !apierrors.IsForbidden(err)}
+				return
+			}
 			w.Evidence.Events = append(w.Evidence.Events, list.Items...)
 		})
 	}

@@ -24,7 +24,7 @@ func (e *NotFoundError) Error() string { return e.Message }
 func Missing(unseen []facts.Unseen, resource, namespace, name string, known []string) error {
 	for _, u := range unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
-			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s): %s", resource, name, resource, resource, u.Message)
+			return fmt.Errorf("%s %q can't be read: the right to list %s is missing (kubectl auth can-i list %s%s): %s", resource, name, resource, resource, inside(namespace), u.Message)
 		}
 	}
 	message := fmt.Sprintf("%s %q not found", resource, name)
@@ -35,6 +35,14 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string, known []st
 		message += fmt.Sprintf(". Did you mean %q?", near)
 	}
 	return &NotFoundError{message}
+}
+
+// inside is how kubectl is asked of a namespace; empty for what has none.
+func inside(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " -n " + namespace
 }
 
 // One is for a command that takes one name: the error for none, or for several, says

@@ -50,8 +50,12 @@ func withVolumes(p *Pod) string {
 
 // answerStarting is for a bound pod that nothing is seen to keep.
 func answerStarting(p *Pod) string {
+	hears := "the kubelet has not complained"
+	if slices.ContainsFunc(p.Unseen, func(u Unseen) bool { return u.Resource == "events" }) {
+		hears = "what the kubelet says of it can't be told"
+	}
 	if p.State == PodNoVolumes {
-		return fmt.Sprintf("starts at %s: it has no volume that needs an attachment, and the kubelet has not complained.", p.Node)
+		return fmt.Sprintf("starts at %s: it has no volume that needs an attachment, and %s.", p.Node, hears)
 	}
 	return fmt.Sprintf("starts at %s: every volume is attached there and may be mounted. The kubelet mounts after its next status report, "+
 		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node)

@@ -44,6 +44,10 @@ const (
 type Evidence struct {
 	// Events are those of the objects that are explained.
 	Events []corev1.Event
+	// Asked are the objects of which events were asked for.
+	Asked map[types.UID]bool
+	// Unseen is why events could not be read; nil: they were.
+	Unseen *Unseen
 }
 
 // eventsOf lists the events of an object, the newest last.

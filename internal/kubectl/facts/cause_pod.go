@@ -41,7 +41,10 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Cause {
 	if c := w.containerCause(p); c != nil {
 		return c
 	}
-	return w.mountCause(p)
+	if c := w.mountCause(p); c != nil {
+		return c
+	}
+	return w.silentCause(x, p)
 }
 
 // runningCause is for a pod whose containers have been started: what ails them comes before

@@ -45,7 +45,7 @@ type PodNeed struct {
 
 // ExplainClaim says where a claim's volume is and who waits for it.
 func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
-	out := Storage{Namespace: c.Namespace, Name: c.Name, Phase: string(c.Status.Phase), Unseen: w.Unseen}
+	out := Storage{Namespace: c.Namespace, Name: c.Name, Phase: string(c.Status.Phase), Unseen: w.unseenWith()}
 	key := ledger.ClaimKey{Namespace: c.Namespace, Name: c.Name}
 	w.explainLink(&out, key)
 	w.addPods(&out, key)

@@ -391,8 +391,11 @@ func (x *NodeHas) plain() bool {
 
 // why says in a few words what keeps a kind from being seen.
 func (u *Unseen) why() string {
-	if u.Missing {
+	switch {
+	case u.Missing:
 		return "the cluster does not serve " + u.Resource
+	case u.Failed:
+		return u.Resource + " could not be read: " + shortened(u.Message, "")
 	}
 	return "you may not list " + u.Resource
 }

@@ -83,6 +83,8 @@ type Unseen struct {
 	Message string `json:"message"`
 	// Missing says that the cluster does not serve the kind at all.
 	Missing bool `json:"missing,omitempty"`
+	// Failed says that the API server answered neither: Message is what it said.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // OwnResources are the kinds that Moorage adds to a cluster, as kubectl auth can-i

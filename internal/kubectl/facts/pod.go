@@ -80,7 +80,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 	fact := w.PodFact(p)
 	out := Pod{
 		Namespace: p.Namespace, Name: p.Name, Phase: string(p.Status.Phase), Node: p.Spec.NodeName,
-		Scheduler: p.Spec.SchedulerName, Created: p.CreationTimestamp.Time, Unseen: w.Unseen,
+		Scheduler: p.Spec.SchedulerName, Created: p.CreationTimestamp.Time, Unseen: w.unseenWith(),
 	}
 	request := arbiter.PodRequest(w.Snapshot, fact)
 	at := fact.Node

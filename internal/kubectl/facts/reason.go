@@ -110,7 +110,15 @@ func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason 
 
 // askFor is what to do about a resource that may not be listed.
 func askFor(resource string) string {
-	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: kubectl auth can-i list " + resource
+	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: kubectl auth can-i list " + resource + everywhere(resource)
+}
+
+// everywhere is how kubectl is asked of all namespaces, for what is in one.
+func everywhere(resource string) string {
+	if resource == "pods" || resource == "persistentvolumeclaims" {
+		return " -A"
+	}
+	return ""
 }
 
 // hidden is the resource without which a reason can't be told from an object that

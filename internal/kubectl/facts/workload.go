@@ -63,7 +63,7 @@ func (w *World) PodsOf(o Owner) []*corev1.Pod {
 
 // ExplainWorkload says what keeps a workload's pods from running.
 func (w *World) ExplainWorkload(o Owner) Workload {
-	out := Workload{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Wants: o.Wants, Unseen: w.Unseen}
+	out := Workload{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Wants: o.Wants, Unseen: w.unseenWith()}
 	groups := map[string]*PodGroup{}
 	pods := w.PodsOf(o)
 	lives := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return w.PodFact(p).Phase != ledger.PodFinished })

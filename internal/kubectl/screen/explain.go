@@ -289,20 +289,22 @@ func Unseen(w io.Writer, s Style, list []facts.Unseen) error {
 
 func (p *page) unseen(list []facts.Unseen) {
 	var missing, nowhere, partly []string
+	say := func(format string, args ...any) {
+		const label = "not seen: "
+		p.printf("%s%s\n", p.s.paint(yellow, label), p.s.Wrap(fmt.Sprintf(format, args...), len(label)))
+	}
 	namespace := ""
 	for _, u := range list {
 		switch {
 		case u.Missing:
 			missing = append(missing, u.Resource)
+		case u.Failed:
+			say("%s: %s", u.Resource, u.Message)
 		case u.Namespace != "":
 			partly, namespace = append(partly, u.Resource), u.Namespace
 		default:
 			nowhere = append(nowhere, u.Resource)
 		}
-	}
-	say := func(format string, args ...any) {
-		const label = "not seen: "
-		p.printf("%s%s\n", p.s.paint(yellow, label), p.s.Wrap(fmt.Sprintf(format, args...), len(label)))
 	}
 	switch {
 	case stock(missing):
