@@ -67,8 +67,11 @@ func waitingContainer(p *corev1.Pod, kind string, s *corev1.ContainerStatus) *Ca
 		c.Message = fmt.Sprintf("the image %s of %s can't be pulled: %s", s.Image, what, shortened(waiting.Message, waiting.Reason))
 		c.Do = "Check the image's name and tag, that its registry can be reached from " + p.Spec.NodeName + ", and the pod's imagePullSecrets"
 	case "CrashLoopBackOff":
-		c.Message = fmt.Sprintf("%s ends again and again, %s", what, ending(s))
+		c.Message = fmt.Sprintf("%s ends again and again, %s", what, ending(p, s))
 		c.Do = fmt.Sprintf("Read what it said last: kubectl logs -n %s %s -c %s --previous", p.Namespace, p.Name, s.Name)
+		if outOfMemory(s) {
+			c.Do = memoryAdvice(p, s.Name)
+		}
 	case "CreateContainerConfigError":
 		c.Message = fmt.Sprintf("%s can't be made: %s", what, shortened(waiting.Message, "its configuration is wrong"))
 		c.Do = missingDo(p.Namespace, waiting.Message)
@@ -85,17 +88,39 @@ func waitingContainer(p *corev1.Pod, kind string, s *corev1.ContainerStatus) *Ca
 }
 
 // ending says how a container ended last.
-func ending(s *corev1.ContainerStatus) string {
+func ending(p *corev1.Pod, s *corev1.ContainerStatus) string {
 	t := s.LastTerminationState.Terminated
 	switch {
 	case t == nil:
 		return fmt.Sprintf("%d times so far", s.RestartCount)
-	case t.Reason == "OOMKilled":
+	case outOfMemory(s) && !hasMemoryLimit(p, s.Name):
+		return fmt.Sprintf("%d times so far: it has no memory limit of its own, and was killed as its node, or its pod, ran out of memory (OOMKilled)", s.RestartCount)
+	case outOfMemory(s):
 		return fmt.Sprintf("%d times so far: it uses more memory than its limit (OOMKilled)", s.RestartCount)
 	case t.Message != "":
 		return fmt.Sprintf("%d times so far, last with exit code %d: %s", s.RestartCount, t.ExitCode, shortened(t.Message, ""))
 	}
 	return fmt.Sprintf("%d times so far, last with exit code %d", s.RestartCount, t.ExitCode)
+}
+
+func outOfMemory(s *corev1.ContainerStatus) bool {
+	return s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.Reason == "OOMKilled"
+}
+
+// hasMemoryLimit says whether a container of a pod has a limit of its own.
+func hasMemoryLimit(p *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
+		_, has := c.Resources.Limits[corev1.ResourceMemory]
+		return c.Name == name && has
+	})
+}
+
+// memoryAdvice is what to do about a container that runs out of memory.
+func memoryAdvice(p *corev1.Pod, container string) string {
+	if hasMemoryLimit(p, container) {
+		return "Raise its resources.limits.memory, or have it use less"
+	}
+	return fmt.Sprintf("Give it a memory request of what it needs, so that it goes where there is as much, and see what else uses the memory: kubectl describe node %s", p.Spec.NodeName)
 }
 
 // notReadyContainer says which running container fails its probe.
