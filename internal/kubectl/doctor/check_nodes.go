@@ -136,7 +136,7 @@ func (e *Evidence) measured() Finding {
 	}
 	slices.Sort(waits)
 	median := waits[len(waits)/2]
-	evidence := fmt.Sprintf("median from SafeToMount to the first container's start over %d pods: %s (%s)", len(waits), median.Round(time.Second), why)
+	evidence := fmt.Sprintf("median from SafeToMount to the first container's start over %s: %s (%s)", facts.Count(len(waits), "pod"), median.Round(time.Second), why)
 	if median > quickTick {
 		return found(Warning, evidence, lowerTick, "pods wait for their kubelet after their volumes are safe to mount; the largest part is usually its status interval, 10 s by default")
 	}

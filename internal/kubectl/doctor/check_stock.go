@@ -164,7 +164,7 @@ func checkStockKubelets(e *Evidence) []Finding {
 	}
 	evidence := why + "; " + e.heartbeats()
 	if starts := e.starts(); len(starts) > 0 {
-		evidence += fmt.Sprintf("; median from bind to the first container's start over %d pods with volumes: %s", len(starts), starts[len(starts)/2].Round(time.Second))
+		evidence += fmt.Sprintf("; median from bind to the first container's start over %s with volumes: %s", facts.Count(len(starts), "pod"), starts[len(starts)/2].Round(time.Second))
 	}
 	return []Finding{found(Unknown, evidence, lowerTick,
 		"how often kubelets look at their status (nodeStatusUpdateFrequency) is not in the API; by default it is every 10 s, and half of that is added to every mount and detach")}

@@ -99,7 +99,7 @@ func TestStockKubelets(t *testing.T) {
 		},
 	}}
 	f := checkStockKubelets(&Evidence{World: facts.NewWorld(o, now())})[0]
-	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pods with volumes: 12s") || !strings.Contains(f.Evidence, "2m0s ago") {
+	if f.Severity != Unknown || !strings.Contains(f.Evidence, "over 1 pod with volumes: 12s") || !strings.Contains(f.Evidence, "2m0s ago") {
 		t.Errorf("%+v", f)
 	}
 }
