@@ -114,3 +114,14 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 }
+
+// A pod with more volumes than one may have is told so by its own spec, also to who may read
+// nothing else.
+func TestTooManyVolumesWithoutRights(t *testing.T) {
+	server, now := load(t, "testdata/too-many-claims")
+	forbid(server, "pods")
+	out, _, code := run(t.Context(), server, now, "explain", "pod/many", "-n", "shop")
+	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "300 volumes are asked for, and one pod or ticket can have 256 at most") || !strings.Contains(text, "Use fewer volumes") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}

@@ -5,6 +5,7 @@ package facts
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,7 +139,7 @@ func ofStatefulSet(p *corev1.Pod) bool {
 // the check that its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
 	if code != arbiter.NodeUnreachable {
-		return w.adviceOn(code).Do
+		return w.policyAdvice(w.adviceOn(code).Do)
 	}
 	object := w.Node(node)
 	switch {
@@ -155,6 +156,19 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 		return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, and don't taint it", node)
 	}
 	return w.adviceOnDead(object)
+}
+
+// policyAdvice is an advice without what holds only under a policy that the cluster has not.
+func (w *World) policyAdvice(do string) string {
+	if w.unseen("attachpolicies."+v1alpha1.GroupName) || slices.ContainsFunc(w.Policies, func(p *v1alpha1.AttachPolicy) bool { return p.Spec.BindAfter == v1alpha1.BindAfterAttached }) {
+		return do
+	}
+	return keptParts(do, ". ", func(sentence string) string {
+		if strings.HasPrefix(sentence, "Under bindAfter: Attached") {
+			return ""
+		}
+		return sentence
+	})
 }
 
 // adviceOnDead is what to do about a node that is not ready, where something waits for it.

@@ -101,6 +101,9 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 	if c := gatedCause(p); c != nil {
 		return c
 	}
+	if c := w.tooManyCause(p); c != nil {
+		return c
+	}
 	if c := w.claimsCause(p); c != nil {
 		return c
 	}
@@ -124,7 +127,7 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 			Message: fmt.Sprintf("%s was chosen for it, and moorage-controller has not decided on its ticket yet", x.Reserved),
 			Changes: w.adviceOn("NotGranted").Changes, Do: w.adviceOn("NotGranted").Do}
 	}
-	if c := w.fitCause(x); c != nil {
+	if c := w.fitCause(x, p); c != nil {
 		return w.withLeftTaints(c, x)
 	}
 	if scheduling != nil {
@@ -135,6 +138,20 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 			Message: "its scheduler " + p.Spec.SchedulerName + " has not said why it has no node", Do: fmt.Sprintf("kubectl describe pod -n %s %s: its events may say", p.Namespace, p.Name)}
 	}
 	return nil
+}
+
+// tooManyCause says that a pod asks for more volumes than Moorage places with one, whatever
+// becomes of its claims; nil where it does not.
+func (w *World) tooManyCause(p *corev1.Pod) *Cause {
+	if !w.Served() || p.Spec.SchedulerName == corev1.DefaultSchedulerName {
+		return nil
+	}
+	v := w.Arbiter.Admissible(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p)))
+	if v.First().Code != arbiter.TooManyVolumes {
+		return nil
+	}
+	r := w.reason(v.First(), p)
+	return r.Cause()
 }
 
 // chosenSince is when a node was chosen for a pod, which is when its ticket was made.
@@ -160,6 +177,11 @@ func (w *World) volumeCause(x *Pod) *Cause {
 		return nil
 	}
 	r := first.Reasons[0]
+	if claim := w.Claim(x.Namespace, first.Name); r.Code == string(arbiter.ClaimUnbound) && claim != nil {
+		if c := w.claimCause(claim, x.Node != ""); c != nil {
+			return c
+		}
+	}
 	if r.Code == NotVisible && x.Phase == string(corev1.PodRunning) {
 		return nil // it runs: nothing is known to be wrong
 	}
@@ -180,7 +202,7 @@ func (w *World) volumeCause(x *Pod) *Cause {
 
 // fitCause says what the volumes of a pod lack at the nodes that are a choice;
 // nil when one of them fits, or none is a choice.
-func (w *World) fitCause(x *Pod) *Cause {
+func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 	var parts []string
 	var first *Reason
 	for _, n := range x.Nodes {
@@ -203,8 +225,61 @@ func (w *World) fitCause(x *Pod) *Cause {
 		message += fmt.Sprintf(". %s no choice for other reasons", CountVerb(barred, "node"))
 	}
 	c := first.Cause()
+	if r := w.newNodeReason(p); r != nil {
+		c = r.Cause()
+		message += ". No new node would help"
+		if !strings.Contains(message, r.Message) {
+			message += ": " + r.Message
+		}
+	} else if first.Code == string(arbiter.NoFreeSlot) {
+		c.Do = roomAdvice(x, first)
+	}
 	c.Message = message
 	return c
+}
+
+// newNodeReason is what would keep a pod's volumes from a node that is new to the cluster, and
+// lasts; nil where one would help.
+func (w *World) newNodeReason(p *corev1.Pod) *Reason {
+	for _, r := range w.Arbiter.NewNode(w.Snapshot, arbiter.PodRequest(w.Snapshot, w.PodFact(p)), w.Now).Reasons {
+		if !arbiter.Transient(r.Code) {
+			reason := w.reason(r, p)
+			return &reason
+		}
+	}
+	return nil
+}
+
+// fewNodes is how many nodes are named where a pod can go to no others.
+const fewNodes = 3
+
+// roomAdvice is what to do about a pod whose nodes are full: about the policy that limits them,
+// and about those nodes where the pod can go to no others.
+func roomAdvice(x *Pod, full *Reason) string {
+	var list, choice []string
+	barred := map[string]bool{}
+	for _, n := range x.Nodes {
+		if n.Barred == "" {
+			choice = append(choice, n.Nodes...)
+		} else {
+			barred[n.Barred] = true
+		}
+	}
+	if full.Policy != "" {
+		list = append(list, fmt.Sprintf("AttachPolicy %s sets that limit. If the nodes can take more, raise its slots.max, or lower its slots.headroom: kubectl get attachpolicy %s -o yaml", full.Policy, full.Policy))
+	}
+	switch {
+	case barred[byAffinity] && len(choice) <= fewNodes:
+		free := fmt.Sprintf("free a slot at %s, the only choice for the pod; or loosen its node selector or affinity. Who has the slots: kubectl moorage volumes -A -o wide", strings.Join(choice, ", "))
+		if len(list) > 0 {
+			list = append(list, "Or "+free)
+		} else {
+			list = append(list, strings.ToUpper(free[:1])+free[1:])
+		}
+	default:
+		list = append(list, full.Do)
+	}
+	return strings.Join(list, ". ")
 }
 
 // onlyAtHolder adds to what the scheduler says that only one node can take a pod at all, since

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -62,6 +63,9 @@ func (w *World) claimCause(claim *corev1.PersistentVolumeClaim, placed bool) *Ca
 		c.Do = "Read the message; the log of the driver's external-provisioner has more"
 		return c
 	}
+	if unchosen := w.unchosenCause(claim); placed && unchosen != nil {
+		return unchosen
+	}
 	class := w.class(claim)
 	immediate := class != nil && (class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate)
 	if immediate && w.Now.Sub(claim.CreationTimestamp.Time) > time.Minute || placed && w.Now.Sub(claim.CreationTimestamp.Time) > 5*time.Minute {
@@ -84,9 +88,11 @@ func (w *World) badClass(claim *corev1.PersistentVolumeClaim) *Cause {
 		return &Cause{Of: OfClaim, Code: "NoDefaultClass", Since: claim.CreationTimestamp.Time,
 			Message: fmt.Sprintf("claim %s names no StorageClass, and the cluster has no default one", claim.Name),
 			Do:      "Name a StorageClass in the claim, or mark one as the default: " + list}
-	case name != nil && *name != "" && w.class(claim) == nil && w.unseen("persistentvolumes"):
+	case name != nil && *name == "":
+		return w.byHandCause(claim)
+	case name != nil && w.class(claim) == nil && w.unseen("persistentvolumes"):
 		return nil // the class may be one of PersistentVolumes, which needs no object
-	case name != nil && *name != "" && w.class(claim) == nil:
+	case name != nil && w.class(claim) == nil:
 		if free, all := w.volumesOfClass(*name); all > 0 {
 			return &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time,
 				Message: fmt.Sprintf("claim %s asks for class %s, whose PersistentVolumes are made by hand: none that is free suits it (%d there, %d free)", claim.Name, *name, all, free),
@@ -97,6 +103,31 @@ func (w *World) badClass(claim *corev1.PersistentVolumeClaim) *Cause {
 			Do:      "Create the class, or make the claim anew with one that exists: " + list}
 	}
 	return nil
+}
+
+// byHandCause is for a claim that wants no StorageClass: only a PersistentVolume that somebody
+// makes becomes its volume.
+func (w *World) byHandCause(claim *corev1.PersistentVolumeClaim) *Cause {
+	c := &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time,
+		Message: fmt.Sprintf("claim %s wants no StorageClass (storageClassName: \"\"), so that no provisioner makes a volume for it: it is bound to a PersistentVolume that is made by hand", claim.Name),
+		Do:      "Make a PersistentVolume for it, or make the claim anew with a StorageClass. Compare those that there are: kubectl get pv -o wide"}
+	if !w.unseen("persistentvolumes") {
+		free, all := w.volumesOfClass("")
+		c.Message += fmt.Sprintf(", and none that is free suits it (%d there, %d free)", all, free)
+	}
+	return c
+}
+
+// unchosenCause is for a claim whose volume is made where its first pod is placed, and whose
+// pod was made with its node: no scheduler looks at that pod. Nil for any other.
+func (w *World) unchosenCause(claim *corev1.PersistentVolumeClaim) *Cause {
+	class := w.class(claim)
+	if class == nil || class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer || claim.Annotations[storagevolume.AnnSelectedNode] != "" {
+		return nil
+	}
+	return &Cause{Of: OfClaim, Code: string(arbiter.ClaimUnbound), Since: claim.CreationTimestamp.Time,
+		Message: fmt.Sprintf("claim %s gets its volume where a scheduler places its pod (WaitForFirstConsumer), and the pod was made with spec.nodeName: no scheduler looks at it, and nobody chooses a node for the claim", claim.Name),
+		Do:      "Make the pod anew without spec.nodeName, and with the nodeSelector kubernetes.io/hostname in its place"}
 }
 
 // volumesOfClass counts the PersistentVolumes of a class, and those of them that are free.
@@ -224,7 +255,7 @@ func (w *World) AttacherDown(driver string) *Cause {
 // detaches.
 func (w *World) waitsForController(code ledger.Code) bool {
 	switch {
-	case !w.Served():
+	case !w.Served() || code == arbiter.ClaimUnbound: // which is a provisioner's to end
 		return false
 	case w.Arbiter.Cooperative:
 		return code == arbiter.NotGranted

@@ -82,6 +82,9 @@ func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	probe := ledger.Ticket{ID: ledger.TicketID{Namespace: key.Namespace}, Volumes: []ledger.TicketVolume{{Claim: key.Name}}}
 	request := arbiter.TicketRequest(w.Snapshot, &probe)
 	out.Reasons = w.reasons(w.Arbiter.Admissible(w.Snapshot, request), nil)
+	for i := range out.Reasons {
+		out.Reasons[i].Do = describing(out.Reasons[i].Do, key.Namespace, key.Name)
+	}
 	for _, need := range request.Needs {
 		if need.Volume.IsReal() {
 			v := w.Volume(need.Volume)
@@ -212,6 +215,8 @@ func answerStorage(s *Storage) string {
 	b.WriteString(whereIs(v))
 	switch {
 	case s.Cause == nil:
+	case v.Reason != nil && arbiter.CallOf(codeOf(v.Reason)) == arbiter.CallAttach:
+		fmt.Fprintf(&b, ", and %s", strings.TrimSuffix(s.Cause.Message, ".")) // it is on its way there
 	case v.Reason != nil:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
 	case s.Cause.Of == OfNode:

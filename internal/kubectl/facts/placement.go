@@ -64,6 +64,9 @@ func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []Node
 	return list
 }
 
+// byAffinity bars a pod from the nodes that it does not choose itself.
+const byAffinity = "the pod's node selector or affinity"
+
 // barred says what keeps a pod from a node whatever its volumes do: what
 // kube-scheduler's filters NodeUnschedulable, TaintToleration, NodeAffinity
 // and the volumes' own node affinity say. Resources, pod affinity and topology
@@ -87,7 +90,7 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 		return "its taint " + taint.ToString()
 	}
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
-		return "the pod's node selector or affinity"
+		return byAffinity
 	}
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
 		if class := w.class(claim); class != nil && claim.Spec.VolumeName == "" && !inTopologies(class.AllowedTopologies, n) {

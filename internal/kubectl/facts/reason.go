@@ -4,6 +4,7 @@ package facts
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,8 @@ type Reason struct {
 	// Node and Holder are who is in the way, where that is known.
 	Node   string     `json:"node,omitempty"`
 	Holder *Requester `json:"holder,omitempty"`
+	// Policy is the AttachPolicy that sets the limit which is reached.
+	Policy string `json:"policy,omitempty"`
 	// Since is when the reason began, as far as an object tells.
 	Since time.Time `json:"since,omitzero"`
 	// Until is when the time that it waits for ends at the latest; zero where no time
@@ -83,14 +86,22 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		return Reason{Code: c.Code, Message: c.Message, Node: string(r.Node), Since: c.Since, Do: c.Do}
 	}
 	reason := Reason{
-		Code: string(r.Code), Message: message, Node: string(r.Node),
+		Code: string(r.Code), Message: message, Node: string(r.Node), Policy: r.Policy,
 		Since: w.since(r, pod), Until: until, Changes: w.adviceOn(r.Code).Changes, Do: w.safeAdvice(r.Code, string(r.Node)),
+	}
+	if pod != nil && r.Claim != "" {
+		reason.Do = describing(reason.Do, pod.Namespace, r.Claim)
 	}
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
 		reason.Holder = &who
 	}
 	return w.withSteps(reason, r.Volume)
+}
+
+// describing names the claim in what to do about it.
+func describing(do, namespace, claim string) string {
+	return strings.Replace(do, "kubectl describe pvc:", fmt.Sprintf("kubectl describe pvc -n %s %s:", namespace, claim), 1)
 }
 
 // NotVisible is the code of a reason that can't be told, because an object may not

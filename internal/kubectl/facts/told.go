@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +54,7 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 			// v.Node is the pod's own, not the one that the reason is about.
 			code := ledger.Code(v.Reason)
 			out.Reasons = []Reason{{
-				Code: v.Reason, Message: v.Message, Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
+				Code: v.Reason, Message: cmp.Or(v.Message, "nobody has said yet what keeps volume "+name), Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
 			}}
 		}
 		list = append(list, out)
