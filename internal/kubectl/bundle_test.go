@@ -12,16 +12,19 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/internal/kubectl/archive"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/served"
 	"github.com/moorage-dev/moorage/test/apitest"
@@ -93,8 +96,10 @@ func TestBundleAnswersAsTheCluster(t *testing.T) {
 // sameText says whether a bundle says what the cluster says. Only commands to run next differ:
 // they name the bundle, which moves the ends of their lines.
 func sameText(bundle, cluster, file string) bool {
-	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	named := strings.ReplaceAll(strings.ReplaceAll(words(bundle), " "+screen.LiveNote, ""), "kubectl moorage --bundle "+file+" ", "kubectl moorage ")
+	words := func(text string) string { // YAML quotes a text by what is in it
+		return strings.Join(strings.Fields(strings.ReplaceAll(text, "'", "")), " ")
+	}
+	named := strings.ReplaceAll(strings.ReplaceAll(words(bundle), " "+words(screen.LiveNote), ""), "kubectl moorage --bundle "+file+" ", "kubectl moorage ")
 	return bundle == cluster || named == words(cluster) && words(bundle) != named
 }
 
@@ -183,6 +188,30 @@ func TestAdviceKeepsTheCluster(t *testing.T) {
 	}
 	if got := words([]string{"--bundle", bundle}, "explain", "node", "worker-1"); !strings.Contains(got, screen.LiveNote) {
 		t.Errorf("the bundle does not say that the taint is a cluster's:\n%s", got)
+	}
+}
+
+// So do those in what is printed for programs, and in what the page shows.
+func TestStructuredAdviceKeepsTheCluster(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	file := configOf(t, server)
+	page := filepath.Join(t.TempDir(), "page.html")
+	bare := regexp.MustCompile(`kubectl (moorage )?(taint |get |describe |explain [a-z]+/)`)
+	for _, args := range [][]string{{"explain", "pod", "db", "-n", "shop", "-o", "json"}, {"doctor", "-o", "yaml"}, {"drain-plan", "worker-1", "-o", "json"}, {"web", "--out", page}} {
+		var out bytes.Buffer
+		kubectl.RunIn(t.Context(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out},
+			append(args, "--kubeconfig", file, "--context", "prod"), kubectl.Setting{Now: func() time.Time { return now }})
+		text := out.String()
+		if args[0] == "web" {
+			raw, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(raw)
+		}
+		if found := bare.FindStringIndex(text); found != nil || !strings.Contains(text, "--context prod") {
+			t.Errorf("%v: a command stands bare, or none names the cluster: %v\n%.3000s", args, found, text[max(0, slices.Max(append(found, 0))-300):])
+		}
 	}
 }
 
@@ -366,5 +395,26 @@ func TestBrokenBundles(t *testing.T) {
 	}
 	if _, stderr, code := ask(t, filepath.Join(t.TempDir(), "nowhere"), nil, "nodes"); code != 1 || !strings.Contains(stderr, "no such file") {
 		t.Errorf("no file: exit code %d, errors %q", code, stderr)
+	}
+}
+
+// What is wrong with the contents of a file is no answer of a server.
+func TestBundleWithBadContents(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := archive.NewWriter(out, time.Unix(0, 0))
+	deployments := archive.ObjectsFile(appsv1.SchemeGroupVersion.WithResource("deployments"))
+	if err := errors.Join(
+		w.AddJSON(deployments, map[string]any{"kind": "DeploymentList", "items": []string{"web"}}),
+		w.AddJSON("about.json", archive.About{Format: archive.Format, Taken: time.Unix(0, 0)}),
+		w.Close(), out.Close(),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := ask(t, file, nil, "explain", "deployment/web"); code != 1 || strings.Contains(stderr, "server") || !strings.HasPrefix(stderr, "error: "+file) {
+		t.Errorf("exit code %d, errors %q", code, stderr)
 	}
 }

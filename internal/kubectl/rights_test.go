@@ -3,6 +3,7 @@
 package kubectl_test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -123,5 +124,15 @@ func TestTooManyVolumesWithoutRights(t *testing.T) {
 	out, _, code := run(t.Context(), server, now, "explain", "pod/many", "-n", "shop")
 	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "300 volumes are asked for, and one pod or ticket can have 256 at most") || !strings.Contains(text, "Use fewer volumes") {
 		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// A page in a file says what its writer may not read.
+func TestPageWithoutRights(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	forbid(server, "pods")
+	_, errors, code := run(t.Context(), server, now, "web", "--out", filepath.Join(t.TempDir(), "weak.html"))
+	if text := strings.Join(strings.Fields(errors), " "); code != 0 || !strings.Contains(text, "persistentvolumes, nodes") || !strings.Contains(text, "you lack the right to list them") {
+		t.Errorf("exit code %d, errors %q", code, errors)
 	}
 }

@@ -154,6 +154,8 @@ func (b *Base) Exit(err error) int {
 		return exit.Code
 	case errors.Is(err, context.Canceled):
 		return ExitFailed // Ctrl-C: the user knows
+	case errors.As(err, &status) && b.Flags.Bundle != "": // there is no server
+		fmt.Fprintf(b.Streams.ErrOut, "error: %s: %s\n", b.Flags.Bundle, err)
 	case errors.As(err, &status):
 		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, b.Style().Linked(err.Error()))
 	default:

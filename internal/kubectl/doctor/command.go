@@ -48,7 +48,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 				return err
 			}
 			if output.Structured() {
-				err = output.Print(b.Streams.Out, "DoctorReport", report)
+				err = output.Print(b.Streams.Out, b.Style(), "DoctorReport", report)
 			} else {
 				err = screen.Findings(b.Streams.Out, b.Style(), findings(report), o.all)
 			}

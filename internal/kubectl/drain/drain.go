@@ -71,7 +71,7 @@ func (p *planner) plan(w *facts.World, out io.Writer) error {
 	plan := w.DrainPlan(p.node)
 	var err error
 	if p.output.Structured() {
-		err = p.output.Print(out, "DrainPlan", plan)
+		err = p.output.Print(out, p.base.Style(), "DrainPlan", plan)
 	} else {
 		err = screen.DrainPlan(out, p.base.Style(), plan, w.Now)
 	}

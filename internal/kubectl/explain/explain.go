@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,8 @@ type explainer struct {
 	output   *screen.Output
 	selector string
 	watch    bool
+	// said is what could not be read, as it has been printed last.
+	said []facts.Unseen
 }
 
 func (x *explainer) run(ctx context.Context, args []string) error {
@@ -187,15 +190,19 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style,
 type answer struct {
 	kind, answer string
 	value        any
+	unseen       []facts.Unseen
 	print        func(b *command.Base, s screen.Style, wide bool) error
 }
 
 func (x *explainer) print(a answer, _ *facts.World, another bool) error {
 	if x.output.Structured() {
-		return x.output.Print(x.base.Streams.Out, a.kind, a.value)
+		return x.output.Print(x.base.Streams.Out, x.base.Style(), a.kind, a.value)
 	}
 	if another {
 		fmt.Fprintln(x.base.Streams.Out)
 	}
-	return a.print(x.base, x.base.Style(), x.output.Wide())
+	style := x.base.Style()
+	style.UnseenSaid = another && slices.Equal(a.unseen, x.said)
+	x.said = a.unseen
+	return a.print(x.base, style, x.output.Wide())
 }

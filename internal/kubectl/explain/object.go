@@ -24,7 +24,7 @@ func explainPod(ctx context.Context, c *cluster.Cluster, w *facts.World, name st
 	}
 	c.ReadEvidence(ctx, w, cluster.PodAndClaims(w, pod))
 	x := w.ExplainPod(pod)
-	return answer{"PodExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{"PodExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Pod(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
 }
@@ -47,7 +47,7 @@ func explainVolume(ctx context.Context, c *cluster.Cluster, w *facts.World, name
 }
 
 func ofStorage(w *facts.World, word, kind string, x facts.Storage) answer {
-	return answer{kind, x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{kind, x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Storage(b.Streams.Out, s, word, x, w.Now, wide)
 	}}
 }
@@ -58,7 +58,7 @@ func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name s
 		return answer{}, command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(within(w.Nodes, "")))
 	}
 	x := w.ExplainNode(node)
-	return answer{"NodeExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{"NodeExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Node(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
 }
@@ -68,7 +68,7 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 	if !ok {
 		return answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name, command.ObjectNames(within(w.Tickets, c.Namespace)))
 	}
-	return answer{"TicketExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+	return answer{"TicketExplanation", x.Answer, x, nil, func(b *command.Base, s screen.Style, wide bool) error {
 		return screen.Ticket(b.Streams.Out, s, x, w.Now, wide)
 	}}, nil
 }
@@ -96,7 +96,7 @@ func ofWorkload(read workload) func(context.Context, *cluster.Cluster, *facts.Wo
 		}
 		c.ReadEvidence(ctx, w, objects)
 		x := w.ExplainWorkload(owner)
-		return answer{"WorkloadExplanation", x.Answer, x, func(b *command.Base, s screen.Style, wide bool) error {
+		return answer{"WorkloadExplanation", x.Answer, x, x.Unseen, func(b *command.Base, s screen.Style, wide bool) error {
 			return screen.Workload(b.Streams.Out, s, x, w.Now, wide)
 		}}, nil
 	}

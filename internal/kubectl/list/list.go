@@ -96,7 +96,7 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 	}
 	items, table := l.list(w, namespace, args, style)
 	if l.output.Structured() {
-		return l.output.Print(streams.Out, l.kind+"List", items)
+		return l.output.Print(streams.Out, l.base.Style(), l.kind+"List", items)
 	}
 	if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.Unseen); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (l *lister) follow(ctx context.Context, c *cluster.Cluster, namespace strin
 			return rows.Print(table, &output, style)
 		}
 		for _, i := range changed {
-			if err := output.Print(l.base.Streams.Out, l.kind, items[i]); err != nil {
+			if err := output.Print(l.base.Streams.Out, l.base.Style(), l.kind, items[i]); err != nil {
 				return err
 			}
 		}

@@ -288,6 +288,9 @@ func Unseen(w io.Writer, s Style, list []facts.Unseen) error {
 }
 
 func (p *page) unseen(list []facts.Unseen) {
+	if p.s.UnseenSaid {
+		return
+	}
 	var missing, nowhere, partly []string
 	say := func(format string, args ...any) {
 		const label = "not seen: "

@@ -82,8 +82,8 @@ func (o *Output) Structured() bool { return o.Format != "" && o.Format != wideFo
 func (o *Output) Wide() bool { return o.Format == wideFormat }
 
 // Print prints a value for programs, as an object of a kind. A list is printed
-// as the kind's List, with items.
-func (o *Output) Print(w io.Writer, kind string, value any) error {
+// as the kind's List, with items. Commands to run next are as in s.
+func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
 	printer, err := o.printer()
 	if err != nil {
 		return err
@@ -105,8 +105,31 @@ func (o *Output) Print(w io.Writer, kind string, value any) error {
 	} else if err := utiljson.Unmarshal(raw, &fields); err != nil {
 		return fmt.Errorf("encode %s: %w", kind, err)
 	}
+	s.ask(fields)
 	fields["apiVersion"], fields["kind"] = APIVersion, kind
 	return printer.PrintObj(&unstructured.Unstructured{Object: fields}, w)
+}
+
+// told are the fields that have words of this program, and commands to run next among them.
+// Those of others, such as messages of drivers, stay as they are.
+var told = []string{"do", "changes", "fix", "say", "note"}
+
+// ask has the commands to run next of a value ask what was asked.
+func (s Style) ask(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if text, ok := field.(string); ok && slices.Contains(told, name) {
+				value[name] = s.Asking(text)
+			} else {
+				s.ask(field)
+			}
+		}
+	case []any:
+		for _, item := range value {
+			s.ask(item)
+		}
+	}
 }
 
 // printJSON prints with a printer that makes JSON.

@@ -109,7 +109,7 @@ func TestOutputFormats(t *testing.T) {
 	o := NewOutput(true)
 	o.Format = "jsonpath={.kind} {.items[0].a}"
 	var b bytes.Buffer
-	if err := o.Print(&b, "ThingList", []map[string]int{{"a": 7}}); err != nil || b.String() != "ThingList 7" {
+	if err := o.Print(&b, Style{}, "ThingList", []map[string]int{{"a": 7}}); err != nil || b.String() != "ThingList 7" {
 		t.Errorf("%q, %v", b.String(), err)
 	}
 }
@@ -132,7 +132,7 @@ func TestNamesAndColumns(t *testing.T) {
 		o := NewOutput(true)
 		o.Format = test.format
 		var b bytes.Buffer
-		if err := o.Print(&b, test.kind, test.value); err != nil || b.String() != test.want {
+		if err := o.Print(&b, Style{}, test.kind, test.value); err != nil || b.String() != test.want {
 			t.Errorf("%s -o %s: %q, want %q (%v)", test.kind, test.format, b.String(), test.want, err)
 		}
 	}

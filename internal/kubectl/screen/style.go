@@ -29,6 +29,8 @@ type Style struct {
 	// Flags are those by which the user named the cluster, as a shell takes them: commands to
 	// run next have them too, or they would act on another one.
 	Flags string
+	// UnseenSaid: what could not be read has been said already, above.
+	UnseenSaid bool
 }
 
 // Widths of text: of a pipe's, and the most that is pleasant to read.
@@ -121,7 +123,11 @@ const LiveNote = "(This file can't answer that command: it acts on a cluster, yo
 // Linked is a text in which pages of docs have their addresses, and commands to run next
 // ask what was asked: the same file, or the same cluster.
 func (s Style) Linked(text string) string {
-	text = pageName.ReplaceAllString(text, "${1}"+pages+"${2}")
+	return s.Asking(pageName.ReplaceAllString(text, "${1}"+pages+"${2}"))
+}
+
+// Asking is a text whose commands to run next ask what was asked.
+func (s Style) Asking(text string) string {
 	note := ""
 	if s.Bundle != "" && acts.MatchString(text) && !strings.HasSuffix(text, LiveNote) {
 		note = " " + LiveNote

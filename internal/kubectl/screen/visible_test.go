@@ -67,7 +67,7 @@ func TestControlCharactersForPrograms(t *testing.T) {
 	object := map[string]string{"message": every.String()}
 	for _, format := range []string{"json", "yaml", "kyaml", "jsonpath-as-json={.message}", "jsonpath={.message}", "custom-columns=A:.message"} {
 		var b bytes.Buffer
-		if err := (&Output{Format: format}).Print(Visible(&b), "Thing", object); err != nil {
+		if err := (&Output{Format: format}).Print(Visible(&b), Style{}, "Thing", object); err != nil {
 			t.Errorf("-o %s: %v", format, err)
 			continue
 		}

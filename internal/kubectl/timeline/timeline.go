@@ -60,7 +60,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 				return err
 			}
 			if output.Structured() {
-				return output.Print(b.Streams.Out, "Timeline", x)
+				return output.Print(b.Streams.Out, b.Style(), "Timeline", x)
 			}
 			return screen.Timeline(b.Streams.Out, b.Style(), x, w.Now)
 		},
@@ -140,7 +140,7 @@ func follow(ctx context.Context, b *command.Base, c *cluster.Cluster, output *sc
 			}
 			printed[k], seen = true, append(seen, step)
 			if output.Structured() {
-				err = output.Print(b.Streams.Out, "Step", step)
+				err = output.Print(b.Streams.Out, b.Style(), "Step", step)
 			} else {
 				_, err = fmt.Fprint(b.Streams.Out, screen.StepLine(b.Style(), step))
 			}

@@ -57,7 +57,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 				v.ask(cmd.Context(), b)
 			}
 			if output.Structured() {
-				return output.Print(b.Streams.Out, "Versions", v)
+				return output.Print(b.Streams.Out, b.Style(), "Versions", v)
 			}
 			return v.print(b)
 		},

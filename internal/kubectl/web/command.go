@@ -26,7 +26,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
-	"github.com/moorage-dev/moorage/internal/kubectl/view"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
 const examples = `  # Open the page in the browser
@@ -119,7 +119,7 @@ func (o *options) serve(ctx context.Context, c *cluster.Cluster) error {
 	defer stop()
 	h, ended := newHub(), make(chan error, 2)
 	_, changed := h.get()
-	go func() { ended <- follow(ctx, c, h) }()
+	go func() { ended <- follow(ctx, c, o.base.Plain(), h) }()
 	select { // an error of the first look is this command's
 	case err := <-ended:
 		return err
@@ -224,10 +224,10 @@ func (o *options) say(format string, args ...any) {
 const idle = 1
 
 // follow makes a view of the cluster at every change.
-func follow(ctx context.Context, c *cluster.Cluster, h *hub) error {
+func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
 	return c.Follow(ctx, func(w *facts.World) error {
 		began := time.Now()
-		h.set(w, view.Of(w))
+		h.set(w, viewOf(w, s))
 		select {
 		case <-ctx.Done():
 		case <-time.After(idle * time.Since(began)):
@@ -260,7 +260,7 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	s := Static{Source: o.source(c), Taken: w.Now, View: view.Of(w), Details: map[string]Detail{}}
+	s := Static{Source: o.source(c), Taken: w.Now, View: viewOf(w, o.base.Plain()), Details: map[string]Detail{}}
 	d := &details{cluster: c, world: w, style: o.base.Plain()}
 	all := s.View.Refs()
 	for _, ref := range all[:min(len(all), mostStored)] {
@@ -275,6 +275,9 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 		}
 	}
 	if err := o.store(s); err != nil {
+		return err
+	}
+	if err := screen.Unseen(o.base.Streams.ErrOut, o.base.Style(), w.Unseen); err != nil {
 		return err
 	}
 	return o.base.Say(o.base.Streams.Out, "%s shows the cluster at %s, with what is known of %d of %d objects. Open it in a browser.",

@@ -16,6 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/timeline"
+	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
 // Detail is what is known of one object.
@@ -79,7 +80,37 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 		err = &command.NotFoundError{Message: fmt.Sprintf("%q names no object", ref)}
 	}
 	out.Ref = ref
+	d.ask(&out)
 	return out, err
+}
+
+// ask has the commands to run next of a detail ask what is shown. What it changes is the
+// detail's own.
+func (d *details) ask(x *Detail) {
+	if x.Cause != nil {
+		c := *x.Cause
+		c.Do, x.Cause = d.style.Asking(c.Do), &c
+	}
+	if x.Volume != nil && x.Volume.Reason != nil {
+		v, r := *x.Volume, *x.Volume.Reason
+		r.Do, v.Reason, x.Volume = d.style.Asking(r.Do), &r, &v
+	}
+	for i := range x.Timelines {
+		waits := slices.Clone(x.Timelines[i].Waits)
+		for j := range waits {
+			waits[j].Do = d.style.Asking(waits[j].Do)
+		}
+		x.Timelines[i].Waits = waits
+	}
+}
+
+// viewOf is a view whose commands to run next ask what is shown.
+func viewOf(w *facts.World, s screen.Style) *view.View {
+	v := view.Of(w)
+	for i := range v.Links {
+		v.Links[i].Do = s.Asking(v.Links[i].Do)
+	}
+	return v
 }
 
 // explained is what explain says of an object.

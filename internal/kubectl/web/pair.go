@@ -20,6 +20,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
@@ -99,7 +100,7 @@ func (p *Pair) Follow(at int, config *rest.Config, userAgent string) (stop func(
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := follow(ctx, c, s.server.hub); err != nil && ctx.Err() == nil {
+		if err := follow(ctx, c, screen.Style{}, s.server.hub); err != nil && ctx.Err() == nil {
 			s.server.hub.setProblem(fmt.Sprintf("%s can't be read: %v", s.name, err))
 		}
 	}()

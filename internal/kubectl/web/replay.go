@@ -89,7 +89,8 @@ func (r *replay) make(ctx context.Context, i int) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	return made{i, w, view.Of(w)}, nil
+	// Not as the frame's: each would differ from the one before in every command.
+	return made{i, w, viewOf(w, r.style)}, nil
 }
 
 // message leads from what a page has to a frame; from is negative where it has nothing.
@@ -135,11 +136,16 @@ func (r *replay) detail(ctx context.Context, ref string, frame int) (Detail, err
 	if err != nil {
 		return Detail{}, err
 	}
-	d := &details{cluster: c, world: m.world, style: r.style}
+	return (&details{cluster: c, world: m.world, style: r.styleAt(frame)}).of(ctx, ref)
+}
+
+// styleAt is that of a frame's text, whose commands ask the file as it was then.
+func (r *replay) styleAt(frame int) screen.Style {
+	s := r.style
 	if len(r.frames) > 1 {
-		d.style.At = moment.Now.UTC().Format(time.RFC3339Nano)
+		s.At = r.archive.Moment(r.places[frame]).Now.UTC().Format(time.RFC3339Nano)
 	}
-	return d.of(ctx, ref)
+	return s
 }
 
 // place reads a frame from a request; negative where there is no such parameter.
