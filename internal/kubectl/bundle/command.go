@@ -76,6 +76,6 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	if err := b.Say(b.Streams.Out, "%s: look through it before you publish it: names of objects and logs are in it.", o.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(b.Streams.Out, "Ask it: kubectl moorage doctor --bundle %s\n", o.out)
+	_, err = fmt.Fprintf(b.Streams.Out, "Ask it: kubectl moorage doctor --bundle %s\n", screen.Quoted(o.out))
 	return err
 }

@@ -95,8 +95,19 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	if !r.Who.IsZero() {
 		who := requester(r.Who)
 		reason.Holder = &who
+		reason.Do = w.adviceOnHolder(reason.Do, r.Who)
 	}
 	return w.withSteps(reason, r.Volume)
+}
+
+// adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready
+// does not end there by being deleted.
+func (w *World) adviceOnHolder(do string, who ledger.Requester) string {
+	p := w.pods[who.UID]
+	if p == nil || w.Node(p.Spec.NodeName) == nil || w.isReady(ledger.NodeName(p.Spec.NodeName)) {
+		return do
+	}
+	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: kubectl moorage explain node %s", p.Spec.NodeName, requester(who), p.Spec.NodeName)
 }
 
 // describing names the claim in what to do about it.
