@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -20,8 +21,8 @@ import (
 func attacherReason() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-reason",
-		Doc: "With moorage-attacher, the driver refuses an attach: its words and its code are on the VolumeAttachment, on the VolumeHold, on the ticket, " +
-			"and on the pod in its status and an event. Once it attaches, the pod runs and the hold says nothing of it any more.",
+		Doc: "With moorage-attacher, the driver refuses an attach: its words and its code are on the VolumeAttachment (an API server of 1.34 drops the code), " +
+			"its words on the VolumeHold, on the ticket, and on the pod in its status and an event. Once it attaches, the pod runs and the hold says nothing of it any more.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: func(shape *sandbox.Shape) {
 			threeByFour(shape)
@@ -37,7 +38,11 @@ func attacherReason() sandbox.Scenario {
 			s.manualTicket("keep", node, "data")
 			s.podAt(node, "db", "data")
 			words := fmt.Sprintf("rpc error: code = %s desc = %s", codes.PermissionDenied, diskBusy)
-			s.until("the VolumeAttachment has the driver's words and code", func() error { return s.attachError("data", node, codes.PermissionDenied, words) })
+			code := codes.OK // none
+			if s.keepsErrorCodes() {
+				code = codes.PermissionDenied
+			}
+			s.until("the VolumeAttachment has the driver's words and code", func() error { return s.attachError("data", node, code, words) })
 			s.until("the hold has the driver's words", func() error { return s.holdRefused("data", words) })
 			s.until("the ticket has the driver's words", func() error { return s.unsatisfied("keep", "AttachFailed", words) })
 			s.until("the pod has the driver's words", func() error { return told(s.View.Pod(s.Namespace, "db"), "AttachFailed", words) })
@@ -52,14 +57,14 @@ func attacherReason() sandbox.Scenario {
 }
 
 // attachError returns nil when a claim's VolumeAttachment at a node says that the
-// attach failed, with the words and the code.
+// attach failed, with the words and the code; without one if the code is OK.
 func (s *story) attachError(claim, node string, code codes.Code, words string) error {
 	a := s.attachment(claim, node)
 	if a == nil || a.Status.AttachError == nil {
 		return fmt.Errorf("it has no error: %v", a)
 	}
 	e := a.Status.AttachError
-	if e.Message != words || e.ErrorCode == nil || codes.Code(*e.ErrorCode) != code {
+	if e.Message != words || codes.Code(ptr.Deref(e.ErrorCode, 0)) != code {
 		return fmt.Errorf("it has %v", e)
 	}
 	return nil

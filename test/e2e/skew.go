@@ -5,6 +5,8 @@ package e2e
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
@@ -36,4 +38,24 @@ func emulating(release string, s sandbox.Scenario) sandbox.Scenario {
 		to.Kubernetes = release
 	}
 	return s
+}
+
+// release is what the API server says that it is.
+func (s *story) release() string {
+	var release string
+	s.until("the API server answers", func() error {
+		served, err := s.Client.Discovery().ServerVersion()
+		if err == nil {
+			release = served.GitVersion
+		}
+		return err
+	})
+	return release
+}
+
+// keepsErrorCodes says whether the API server keeps the code of an error that an attacher
+// writes. One of 1.34 drops it, as long as its feature gate MutableCSINodeAllocatableCount is
+// off (pkg/registry/storage/volumeattachment), which is the default until 1.35.
+func (s *story) keepsErrorCodes() bool {
+	return version.MustParseSemantic(s.release()).AtLeast(version.MajorMinor(1, 35))
 }

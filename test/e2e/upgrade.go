@@ -50,19 +50,6 @@ type upgrading struct {
 	moved   int
 }
 
-// release is what the API server says that it is.
-func (u *upgrading) release() string {
-	var release string
-	u.until("the API server answers", func() error {
-		version, err := u.Client.Discovery().ServerVersion()
-		if err == nil {
-			release = version.GitVersion
-		}
-		return err
-	})
-	return release
-}
-
 // upgrade upgrades one component while a volume is on its way from one node to another.
 func (u *upgrading) upgrade(component string) {
 	claim := fmt.Sprintf("moves-%d", u.moved)
