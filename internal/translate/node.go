@@ -107,7 +107,10 @@ func readySince(n *corev1.Node) int64 {
 //
 // Times have whole seconds. A kubelet that writes within the second of its
 // registration is believed at its next write, with its next change or after
-// nodeStatusReportFrequency.
+// nodeStatusReportFrequency. So is one that was silent until the node lifecycle controller
+// wrote Unknown: when it is back all its transitions are of that moment, as after a
+// registration. Only a leader that begins then does not know better: the ledger keeps that
+// the kubelet of an object has reported.
 func reporting(n *corev1.Node) bool {
 	switch {
 	case inherited(n):

@@ -40,6 +40,9 @@ func TestReporting(t *testing.T) {
 			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
 		{name: "made by the lifecycle controller with a clock that is behind", conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionUnknown, later, registered)}},
+		{name: "heard of again after the lifecycle controller marked it Unknown, with nothing to write since", conditions: []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, later, later),
+			condition(corev1.NodeReady, corev1.ConditionTrue, later, later)}},
 		{name: "became Ready", want: true, conditions: []corev1.NodeCondition{
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, later, registered),
 			condition(corev1.NodeReady, corev1.ConditionTrue, later, later)}},
