@@ -39,11 +39,11 @@ func runUnprivileged(ctx context.Context, e *sandbox.Env) error {
 		return fmt.Errorf("folder for nobody: %w", err)
 	}
 	defer os.RemoveAll(home)
-	binary, err := lend(e, home)
+	binary, releases, err := lend(e, home)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, binary, "run", "path", "--mode", string(e.Mode), "--dir", home)
+	cmd := exec.CommandContext(ctx, binary, append([]string{"run", "path", "--mode", string(e.Mode), "--dir", home}, releases...)...)
 	cmd.Dir = home
 	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
 	var out bytes.Buffer
@@ -77,19 +77,29 @@ func executableOf(e *sandbox.Env) (string, error) {
 	return path, nil
 }
 
-// lend copies the two binaries to where everyone can read them; the originals
-// may lie in somebody's home.
-func lend(e *sandbox.Env, home string) (string, error) {
+// lend copies the binaries to where everyone can read them; the originals may lie in
+// somebody's home. It returns the sandbox's, and the flags that name those of other releases
+// of Kubernetes.
+func lend(e *sandbox.Env, home string) (binary string, releases []string, err error) {
 	executable, err := executableOf(e)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	attacher, err := e.Options.AttacherPath()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	to := filepath.Join(home, "moorage-sandbox")
-	return to, errors.Join(copyFile(executable, to), copyFile(attacher, filepath.Join(home, "csi-attacher")))
+	binary = filepath.Join(home, "moorage-sandbox")
+	err = errors.Join(copyFile(executable, binary), copyFile(attacher, filepath.Join(home, "csi-attacher")))
+	for _, release := range []struct{ flag, path string }{{"control-plane", e.Options.ControlPlane}, {"kubelets", e.Options.Kubelets}} {
+		if release.path == "" {
+			continue
+		}
+		to := filepath.Join(home, release.flag)
+		err = errors.Join(err, copyFile(release.path, to))
+		releases = append(releases, "--"+release.flag, to)
+	}
+	return binary, releases, err
 }
 
 func copyFile(from, to string) error {
