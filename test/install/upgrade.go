@@ -71,6 +71,11 @@ func (s *story) podGone(ctx context.Context, w *workload) error {
 	})
 }
 
+// removalPatience is how long a namespace may take to be gone. There may be thousands of
+// tickets in it, and as many events: their deletion is one call, which the API server gives up
+// after a minute on a busy machine, and the namespace controller repeats.
+const removalPatience = 4 * time.Minute
+
 // remove takes a workload away, with its namespace, and waits until its disk is
 // gone: nothing keeps any of it.
 func (s *story) remove(ctx context.Context, w *workload) error {
@@ -81,7 +86,7 @@ func (s *story) remove(ctx context.Context, w *workload) error {
 	if err != nil {
 		return err
 	}
-	return until(ctx, "namespace "+w.namespace+" and its disk are gone", func(ctx context.Context) error {
+	return untilWithin(ctx, removalPatience, "namespace "+w.namespace+" and its disk are gone", func(ctx context.Context) error {
 		if _, err := s.client.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{}); err == nil {
 			return fmt.Errorf("the namespace is there")
 		}
