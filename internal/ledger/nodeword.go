@@ -59,7 +59,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	w.Has = distinct(w.Has)
-	spoke := old.Speaks()
+	spoke, owed := old.Speaks(), old != nil && !old.AskedAt.IsZero()
 	rec := l.node(w.Node)
 	rec.Word = &w
 	switch {
@@ -78,11 +78,11 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, v := range w.Has {
 		l.named(now, t, v, w.Node)
 	}
-	l.touchSpoken(t, rec, was, spoke != rec.Speaks())
+	l.touchSpoken(t, rec, was, spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
 
 // touchSpoken names the volumes that a new word of a node is about: all that are there
-// where the node begins or ceases to speak.
+// where the node begins or ceases to speak, or has answered, and is not silent any more.
 func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).NodeVolume(n.Name); all || was.has(v) != n.Word.has(v) || p.Proof.Look != 0 {

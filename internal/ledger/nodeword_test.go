@@ -210,3 +210,16 @@ func TestWordTouches(t *testing.T) {
 		t.Errorf("it speaks no more, and has %v looked at", got)
 	}
 }
+
+// A node that has answered is not silent any more: all its volumes are looked at, also those
+// that it was not asked about.
+func TestAnswersTouch(t *testing.T) {
+	v, other := VolumeID{"d", "h"}, VolumeID{"d", "other"}
+	l := spoken(v, proofAttachment(other, "n", "o", "1"), wordOf("1", 1, 0))
+	if got := l.Apply(time.Unix(1000, 0), wordOf("2", 1, 1)).Volumes; len(got) != 2 {
+		t.Errorf("it answers, and has %v looked at", got)
+	}
+	if got := l.Apply(time.Unix(1000, 0), wordOf("3", 1, 1)).Volumes; len(got) != 0 {
+		t.Errorf("it says nothing new, and has %v looked at", got)
+	}
+}
