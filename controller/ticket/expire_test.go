@@ -43,6 +43,24 @@ type mortal struct {
 	deleted bool
 }
 
+// newMortal is that of a Manual ticket, which lives for its TTLSeconds.
+func newMortal(k ledger.Ticket) *mortal {
+	return &mortal{writer: &writer{ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, Annotations: map[string]string{}},
+		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, TTLSeconds: ptr.To(k.TTLSeconds)},
+	}}
+}
+
+// leader is a controller that begins to look after it, by a clock.
+func (m *mortal) leader(t *testing.T, clock *time.Time) *Controller {
+	t.Helper()
+	c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return *clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func (m *mortal) Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool) { return m.object, true }
 
 func (m *mortal) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) error {
@@ -60,18 +78,9 @@ func (m *mortal) Carry(ctx context.Context, task flow.Task, status execute.Statu
 func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 600
-	m := &mortal{writer: &writer{ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, TTLSeconds: ptr.To[int64](600)},
-	}}
+	m := newMortal(k)
 	clock := now
-	leader := func() *Controller {
-		c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return clock }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
+	leader := func() *Controller { return m.leader(t, &clock) }
 	looks := func(c *Controller, in, again time.Duration, elapsed int64) {
 		t.Helper()
 		clock = clock.Add(in)
@@ -108,18 +117,9 @@ func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 func TestTimeToLiveIsRenewed(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 100
-	m := &mortal{writer: &writer{ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, Annotations: map[string]string{}},
-		Spec:       v1alpha1.VolumeTicketSpec{Type: v1alpha1.TicketManual, TTLSeconds: ptr.To[int64](100)},
-	}}
+	m := newMortal(k)
 	clock := now
-	leader := func() *Controller {
-		c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return clock }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
+	leader := func() *Controller { return m.leader(t, &clock) }
 	c := leader()
 	looks := func(in time.Duration, renewed string, deleted bool, elapsed int64) {
 		t.Helper()

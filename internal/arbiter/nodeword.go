@@ -15,9 +15,9 @@ import (
 // detach goes on when it has looked after that, and has found nothing of the volume
 // (docs/decisions/0053).
 
-// lookPatience is how long the moorage-node of a node may owe an answer, after which it
+// LookPatience is how long the moorage-node of a node may owe an answer, after which it
 // counts as silent. It looks as soon as it is asked.
-const lookPatience = 30 * time.Second
+const LookPatience = 30 * time.Second
 
 // unsaid is why the word of the kubelet is not enough where the policy asks for another.
 const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord"
@@ -31,7 +31,7 @@ func requiresWord(s ledger.Snapshot, v *ledger.Volume) bool {
 // saysNothing says whether nothing is to be heard of a node: it does not speak of the Node and
 // the boot that there are, or owes an answer for too long.
 func saysNothing(n *ledger.Node, now time.Time) bool {
-	return !n.Speaks() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= lookPatience
+	return !n.Speaks() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= LookPatience
 }
 
 // staged says whether the node has looked since it was asked to, and has found the volume.
@@ -70,7 +70,7 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 		step.Do, step.Word = AskNode, *node.Word
 		p.add(step)
 	case !saysNothing(node, p.now) && !node.AskedAt.IsZero():
-		p.recheck(lookPatience - p.now.Sub(node.AskedAt))
+		p.recheck(LookPatience - p.now.Sub(node.AskedAt))
 	}
 	return true
 }

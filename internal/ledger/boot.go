@@ -33,9 +33,9 @@ func (w *facts) onlyOne(n *Node) bool {
 	return true
 }
 
-// otherMachine is in the place of a systemUUID that another machine has, too: what the cloud
+// OtherMachine is in the place of a systemUUID that another machine has, too: what the cloud
 // calls the machines differs; or of several machines of which each may be meant.
-const otherMachine = "?"
+const OtherMachine = "?"
 
 // seeMachine takes in which machine a new state of the node names, and says whether it is
 // another one than before, or may be.

@@ -154,12 +154,12 @@ func TestDoubtOfTwoMachines(t *testing.T) {
 		machine, boot string
 		lists         bool
 	}{
-		"the second one names it as attached, and is made again": {[]Event{state(second, false, true), machineAs("4", "w", "m2", "b2")}, otherMachine, "", false},
-		"it is deleted and made again":                           {[]Event{state(second, false, true), NodeGone{"n"}, machineAs("4", "w", "m2", "b2")}, otherMachine, "", false},
-		"it lists it, and is made again":                         {[]Event{state(second, true, true), machineAs("4", "w", "m2", "b2")}, otherMachine, "", false},
+		"the second one names it as attached, and is made again": {[]Event{state(second, false, true), machineAs("4", "w", "m2", "b2")}, OtherMachine, "", false},
+		"it is deleted and made again":                           {[]Event{state(second, false, true), NodeGone{"n"}, machineAs("4", "w", "m2", "b2")}, OtherMachine, "", false},
+		"it lists it, and is made again":                         {[]Event{state(second, true, true), machineAs("4", "w", "m2", "b2")}, OtherMachine, "", false},
 		"it lists it":                                            {[]Event{state(second, true, true)}, "m1", "b1", true},
 		"it neither lists nor names it":                          {[]Event{second, machineAs("4", "w", "m2", "b2")}, "m1", "b1", false},
-		"it is taken out by others while it is listed":           {[]Event{state(second, true, true), state(machineAs("4", "u", "m2", "b2"), true, false)}, otherMachine, "", true},
+		"it is taken out by others while it is listed":           {[]Event{state(second, true, true), state(machineAs("4", "u", "m2", "b2"), true, false)}, OtherMachine, "", true},
 		"it is taken out while it is not listed":                 {[]Event{state(second, false, true), machineAs("4", "u", "m2", "b2")}, "m1", "b1", false},
 		"the first one is made again":                            {[]Event{machineAs("4", "w", "m1", "b1"), machineAs("5", "x", "m1", "b1")}, "m1", "b1", false},
 	} {

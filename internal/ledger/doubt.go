@@ -118,7 +118,7 @@ func (l *Ledger) undoubt(n NodeName, v VolumeID) (listed, doubted bool) {
 func (l *Ledger) doubtAfter(now time.Time, t *Touched, was, is *NodeState) {
 	rec := l.node(is.Name)
 	if !sameProvider(was, is) {
-		rec.machine = otherMachine
+		rec.machine = OtherMachine
 	}
 	over := l.facts.bootOver(rec, rec.machine, rec.boot)
 	another := rec.machine != "" && is.SystemUUID != "" && rec.machine != is.SystemUUID
@@ -173,7 +173,7 @@ func (l *Ledger) doubtBoth(n *Node, v VolumeID, may bool) {
 	}
 	rec := l.node(n.Name)
 	rec.doubts = slices.Clone(rec.doubts)
-	rec.doubts[i].machine, rec.doubts[i].boot = otherMachine, ""
+	rec.doubts[i].machine, rec.doubts[i].boot = OtherMachine, ""
 }
 
 // doubtTakenOut begins to doubt what a new state of a Node does not name as attached any

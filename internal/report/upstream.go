@@ -65,7 +65,7 @@ func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	for v := range s.Volumes() {
 		for i := range v.NodeVolumes {
 			p := &v.NodeVolumes[i]
-			if wantedByPod(p) {
+			if p.UsedByPod() {
 				count[kind{v.ID.Driver, "desired_state_of_world"}]++
 			}
 			if p.HasAttachments() || v.ID.NoAttach() && p.Reported {
@@ -76,13 +76,4 @@ func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, f
 	for k, n := range count {
 		gauge(w.total, float64(n), pluginName(k.driver), k.state)
 	}
-}
-
-func wantedByPod(p *ledger.NodeVolume) bool {
-	for _, u := range p.Users {
-		if u.Pod != "" {
-			return true
-		}
-	}
-	return false
 }

@@ -3,8 +3,6 @@
 package report
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -210,10 +208,10 @@ func (w *world) collectSaid(s ledger.Snapshot, gauge func(*prometheus.Desc, floa
 				continue
 			}
 			at := s.Volume(v).NodeVolume(n.Name)
-			if at == nil || !slices.ContainsFunc(at.Users, func(u ledger.User) bool { return u.Pod != "" }) {
+			if !at.UsedByPod() {
 				podless++
 			}
-			if at == nil || !at.HasAttachments() {
+			if !at.HasAttachments() {
 				loose++
 			}
 		}

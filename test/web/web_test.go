@@ -82,7 +82,7 @@ func TestIncident(t *testing.T) {
 	b.shows("#panel", "not ready for 3m")
 	b.shows("#panel .do", "powered off")
 	b.shows("#panel", "What explain says")
-	b.shows("#panel", "--server "+s.URL+" explain pod/db-0 -n shop -o wide")
+	b.shows("#panel", "kubectl moorage --kubeconfig /dev/null --server "+s.URL+" explain pod/db-0 -n shop -o wide")
 	says := eval[string](b, `document.querySelector('#panel [data-name=explain] pre').textContent`)
 	if want := terminal(t, s.URL, "explain", "pod/db-0", "-n", "shop", "-o", "wide"); timeless(says) != timeless(want) {
 		t.Errorf("the page says\n%s\nand the command\n%s", says, want)

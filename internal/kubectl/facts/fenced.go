@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // Fenced are volumes that are taken from a node without its kubelet's report, or were, by
@@ -24,9 +25,6 @@ type Fenced struct {
 	Volumes int       `json:"volumes"`
 }
 
-// anyMachine is a systemUUID in a VolumeHold that stands for any machine of the node's name.
-const anyMachine = "?"
-
 // FencedAt says what the VolumeHolds say of a node from which volumes are taken, or were,
 // by rule.
 func (w *World) FencedAt(n *corev1.Node) []Fenced {
@@ -34,7 +32,7 @@ func (w *World) FencedAt(n *corev1.Node) []Fenced {
 	for _, h := range w.Holds {
 		for i := range h.Status.Fenced {
 			f := &h.Status.Fenced[i]
-			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != anyMachine && f.SystemUUID != n.Status.NodeInfo.SystemUUID {
+			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != ledger.OtherMachine && f.SystemUUID != n.Status.NodeInfo.SystemUUID {
 				continue // of another machine that had the name
 			}
 			rule := string(f.Rule)

@@ -77,9 +77,6 @@ func (x *NodeHas) ToldBy(c *Cause) bool {
 // Odd says whether a person should look at it.
 func (x *NodeHas) Odd() bool { return x.Leaked || len(x.PodsGone) > 0 || x.NoAttachment }
 
-// lookPatience is how long a moorage-node may owe an answer before it is called silent.
-const lookPatience = 30 * time.Second
-
 // NodeWordOf is what moorage-node says of a node.
 func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 	var out NodeWord
@@ -113,7 +110,7 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 		return WordOfNode, "moorage-node has not looked since the Node was made again"
 	case w.agentMissing(name):
 		return WordSilent, "moorage-node runs elsewhere, and not there: what it said last may be old"
-	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= lookPatience:
+	case object.Spec.Look > object.Status.Looked && w.Now.Sub(askedToLook(object, w.Now)) >= arbiter.LookPatience:
 		return WordSilent, "moorage-node there does not answer: what it said last may be old, and volumes leave the node by its kubelet's word, unless an AttachPolicy has requireNodeWord"
 	case object.Status.Truncated || len(object.Status.Unknown) > 0 || slices.ContainsFunc(object.Status.Volumes, unnamed):
 		return WordPartial, "moorage-node can't read all of what the node has: what it does not list may be there"
@@ -206,13 +203,8 @@ func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolu
 	if node := w.nodes[name]; node != nil {
 		out.KubeletKnows = slices.Contains(node.Status.VolumesInUse, translate.UniqueName(id))
 	}
-	out.Leaked = v.Forgotten && !out.KubeletKnows && !usedByPod(at)
-	out.NoAttachment = w.Snapshot.AttachRequired(v.Driver) && !w.unseen("volumeattachments.storage.k8s.io") && (at == nil || !at.HasAttachments())
-}
-
-// usedByPod says whether a pod of the node uses a volume.
-func usedByPod(at *ledger.NodeVolume) bool {
-	return at != nil && slices.ContainsFunc(at.Users, func(u ledger.User) bool { return u.Pod != "" })
+	out.Leaked = v.Forgotten && !out.KubeletKnows && !at.UsedByPod()
+	out.NoAttachment = w.Snapshot.AttachRequired(v.Driver) && !w.unseen("volumeattachments.storage.k8s.io") && !at.HasAttachments()
 }
 
 // hasPod says whether a pod is at a node, or may be: not all pods may be seen. A static pod's
@@ -320,7 +312,7 @@ func (w *World) withSteps(r Reason, id ledger.VolumeID) Reason {
 		return r
 	}
 	for _, has := range w.nodesSaying(id) {
-		if has.KubeletKnows || usedByPod(w.Snapshot.Volume(id).NodeVolume(ledger.NodeName(has.Node))) {
+		if has.KubeletKnows || w.Snapshot.Volume(id).NodeVolume(ledger.NodeName(has.Node)).UsedByPod() {
 			continue // its kubelet takes it down
 		}
 		r.Node = cmp.Or(r.Node, has.Node)
