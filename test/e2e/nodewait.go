@@ -78,6 +78,14 @@ func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
 	})
 	s.until("the claim is told the same, in an event", func() error { return s.claimTold("data", texts...) })
 	s.sayTold(waiting.Name)
+	taint := "taint node " + node + " " + corev1.TaintNodeOutOfService
+	s.until("kubectl moorage explain names the command that vouches for the machine", func() error {
+		page := s.moorageCommand("explain", "pod/"+waiting.Name)
+		if !strings.Contains(strings.Join(strings.Fields(page.out), " "), taint) {
+			return fmt.Errorf("it does not say %q: %s%s", taint, page.out, page.err)
+		}
+		return nil
+	})
 	s.show("pods", "volumeholds", "pod/"+waiting.Name)
 }
 

@@ -44,7 +44,8 @@ type Shape struct {
 	// bounds how soon a kubelet reports volumesInUse, and so mounts.
 	KubeletStatusInterval time.Duration `json:"kubeletStatusInterval"`
 	// NodeMonitorGracePeriod is how long kube-controller-manager hears nothing
-	// from a node before it calls it NotReady; 0 is its default, 50 s.
+	// from a node before it calls it NotReady; 0 is its default, 50 s. Kubelets'
+	// Leases are shorter where it is, as they are by default: see leaseDuration.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod,omitempty"`
 	// Extender has a stock kube-scheduler, with Moorage's extender and without
 	// NodeVolumeLimits, stand in for moorage-scheduler.
@@ -125,8 +126,21 @@ type Options struct {
 	ownAttacher bool
 }
 
-// minGracePeriod lets a kubelet miss the renewal of its Lease once.
+// minGracePeriod leaves a kubelet on a busy machine the time to renew its Lease.
 const minGracePeriod = 20 * time.Second
+
+// maxLeaseDuration is the default of the kubelet's nodeLeaseDurationSeconds.
+const maxLeaseDuration = 40 * time.Second
+
+// leaseDuration is for how long a kubelet's Lease counts once it is renewed: four fifths of
+// the grace period, as upstream's defaults have it, so that the Lease of a node that is called
+// NotReady is over.
+func (s Shape) leaseDuration() time.Duration {
+	if s.NodeMonitorGracePeriod == 0 {
+		return maxLeaseDuration
+	}
+	return min(maxLeaseDuration, s.NodeMonitorGracePeriod*4/5)
+}
 
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
@@ -149,7 +163,7 @@ func (o Options) Validate() error {
 	case o.KubeletStatusInterval < 100*time.Millisecond:
 		return fmt.Errorf("kubelet status interval %s: at least 100ms is needed", o.KubeletStatusInterval)
 	case o.NodeMonitorGracePeriod != 0 && o.NodeMonitorGracePeriod < minGracePeriod:
-		return fmt.Errorf("node monitor grace period %s: kubelets renew their Lease every 10s, so at least %s is needed", o.NodeMonitorGracePeriod, minGracePeriod)
+		return fmt.Errorf("node monitor grace period %s: a kubelet on a busy machine needs at least %s to renew its Lease", o.NodeMonitorGracePeriod, minGracePeriod)
 	case o.Bring != nil && (o.Extender || o.Mode != Standalone):
 		return errors.New("Moorage is brought by others in mode standalone only, and without the sandbox's extender")
 	case o.Extender && !o.Mode.Moorage():

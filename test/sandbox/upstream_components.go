@@ -150,6 +150,7 @@ func nodeComponent(s *site, name string) component {
 		"--kubeconfig=" + s.kubeconfig(name),
 		"--root-dir=" + filepath.Join(s.nodes, name),
 		fmt.Sprintf("--status-interval=%s", s.options.KubeletStatusInterval),
+		fmt.Sprintf("--lease-duration=%s", s.options.leaseDuration()),
 		"--driver=" + DriverName,
 		fmt.Sprintf("--slots=%d", s.options.Slots),
 		"--disk-url=http://" + s.diskAddr,

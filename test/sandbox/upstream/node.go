@@ -43,6 +43,7 @@ type nodeOptions struct {
 	kubeconfig     string
 	rootDir        string
 	statusInterval time.Duration
+	leaseDuration  time.Duration
 	maxPods        int
 	driver         string
 	slots          int
@@ -68,6 +69,7 @@ func newNodeCommand() *cobra.Command {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
 	fs.StringVar(&o.rootDir, "root-dir", "", "the kubelet's folder; kept when the process is killed, so that volumes are reconstructed")
 	fs.DurationVar(&o.statusInterval, "status-interval", 10*time.Second, "the kubelet's nodeStatusUpdateFrequency")
+	fs.DurationVar(&o.leaseDuration, "lease-duration", 40*time.Second, "the kubelet's nodeLeaseDurationSeconds; it renews its Lease four times in it")
 	fs.StringVar(&o.nodeIP, "node-ip", "", "address of the node; without it the kubelet asks the DNS for its name at every status update")
 	fs.StringVar(&o.staticPods, "static-pods", "", "folder of static pods; none if empty, which saves an inotify instance")
 	fs.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
@@ -180,6 +182,7 @@ func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletCo
 	config.SerializeImagePulls = false
 	config.SyncFrequency.Duration = time.Minute
 	config.NodeStatusUpdateFrequency.Duration = o.statusInterval
+	config.NodeLeaseDurationSeconds = int32(o.leaseDuration / time.Second)
 	config.EnableServer = false
 	config.ReadOnlyPort = 0
 	return flags, config
