@@ -3,6 +3,7 @@
 package docs_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,40 @@ func TestMeasuredNumbersAreThoseOfTheResults(t *testing.T) {
 		}
 		if want := fmt.Sprintf(q.says, numbers...); !strings.Contains(text(t, q.page), want) {
 			t.Errorf("%s does not say %q", q.page, want)
+		}
+	}
+}
+
+// What the pages say of pods that the controller binds is the median of the runs in the
+// result file, in pods per second from the first pod to the last.
+func TestNumbersOfBindAtOnceAreThoseOfItsRuns(t *testing.T) {
+	var file struct {
+		Runs []struct {
+			Profile       string
+			Pods, Seconds float64
+		}
+	}
+	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/at-once.json")), &file); err != nil {
+		t.Fatal(err)
+	}
+	rates := map[string][]float64{}
+	for _, r := range file.Runs {
+		rates[r.Profile] = append(rates[r.Profile], r.Pods/r.Seconds)
+	}
+	median := func(profile string) float64 {
+		list := rates[profile]
+		if len(list)%2 == 0 {
+			t.Fatalf("profile %s has %d runs: an odd number has a median", profile, len(list))
+		}
+		slices.Sort(list)
+		return list[len(list)/2]
+	}
+	for page, says := range map[string]string{
+		"../README.md": "slower machine) | %.1f | %.1f |",
+		placePage:      "ran at %.1f pods/s from the first to the last, and stock at %.1f (medians of three runs",
+	} {
+		if want := fmt.Sprintf(says, median("moorage"), median("stock")); !strings.Contains(text(t, page), want) {
+			t.Errorf("%s does not say %q", page, want)
 		}
 	}
 }
