@@ -280,8 +280,19 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 	if err := screen.Unseen(o.base.Streams.ErrOut, o.base.Style(), w.Unseen); err != nil {
 		return err
 	}
-	return o.base.Say(o.base.Streams.Out, "%s shows the cluster at %s, with what is known of %d of %d objects. Open it in a browser.",
-		o.out, w.Now.UTC().Format(time.RFC3339), len(s.Details), len(all))
+	return o.base.Say(o.base.Streams.Out, "%s shows the cluster at %s, %s. Open it in a browser.",
+		o.out, w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all)))
+}
+
+// extent says of how many objects a page has the details.
+func extent(stored, all int) string {
+	switch {
+	case all == 0:
+		return "in which there is no node and no volume yet"
+	case stored == all:
+		return fmt.Sprintf("with what is known of each of its %d objects", all)
+	}
+	return fmt.Sprintf("with what is known of %d of its %d objects", stored, all)
 }
 
 // writeRecording writes a recording as one file.
