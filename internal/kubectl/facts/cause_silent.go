@@ -62,8 +62,8 @@ func (w *World) quietSince(x *Pod, p *corev1.Pod) time.Time {
 				continue
 			}
 			later(va.CreationTimestamp.Time)
-			for _, f := range va.ManagedFields {
-				later(timeOf(f.Time))
+			if written, ok := lastWrite(va, ""); ok {
+				later(written.at)
 			}
 		}
 	}

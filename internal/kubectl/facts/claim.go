@@ -81,10 +81,7 @@ func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 func (w *World) explainLink(out *Storage, key ledger.ClaimKey) {
 	probe := ledger.Ticket{ID: ledger.TicketID{Namespace: key.Namespace}, Volumes: []ledger.TicketVolume{{Claim: key.Name}}}
 	request := arbiter.TicketRequest(w.Snapshot, &probe)
-	out.Reasons = w.reasons(w.Arbiter.Admissible(w.Snapshot, request), nil)
-	for i := range out.Reasons {
-		out.Reasons[i].Do = describing(out.Reasons[i].Do, key.Namespace, key.Name)
-	}
+	out.Reasons = w.reasonsIn(key.Namespace, w.Arbiter.Admissible(w.Snapshot, request), nil)
 	for _, need := range request.Needs {
 		if need.Volume.IsReal() {
 			v := w.Volume(need.Volume)

@@ -4,7 +4,6 @@ package facts
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -53,12 +52,8 @@ func hasReady(n *corev1.Node, status corev1.ConditionStatus) bool {
 // RenewalSeen is when the API server took in the last renewal of a Lease, by its own clock,
 // to the second; false where it has not noted that.
 func RenewalSeen(l *coordinationv1.Lease) (time.Time, bool) {
-	for _, f := range l.ManagedFields {
-		if f.Time != nil && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:renewTime"`) {
-			return f.Time.Time, true
-		}
-	}
-	return time.Time{}, false
+	renewed, _ := lastWrite(l, "renewTime")
+	return renewed.at, !renewed.at.IsZero()
 }
 
 // kubeletLease is for how long a renewal of a node's Lease counts where the Lease does not say.

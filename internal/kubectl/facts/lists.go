@@ -113,7 +113,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		if v := w.Arbiter.Satisfied(w.Snapshot, &fact, w.Now); v.Allowed() {
 			out.State = TicketSatisfied
 		} else {
-			out.Reasons = w.reasons(v, w.pods[fact.Pod])
+			out.Reasons = w.reasonsIn(t.Namespace, v, w.pods[fact.Pod])
 		}
 	case ledger.TicketRefused:
 		out.State = TicketRefused
@@ -127,7 +127,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 			queues[fact.Node] = w.Arbiter.Queue(w.Snapshot, fact.Node, w.Now)
 		}
 		v, _ := queues[fact.Node].Grant(&fact)
-		out.Reasons = w.reasons(v, w.pods[fact.Pod])
+		out.Reasons = w.reasonsIn(t.Namespace, v, w.pods[fact.Pod])
 		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
 			out.Reasons = told // the controller knows its own mode and flags
 		}
@@ -150,7 +150,11 @@ func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
 		return nil
 	}
 	advice := w.adviceOn(ledger.Code(c.Reason))
-	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: advice.Do}}
+	do := advice.Do
+	if len(t.Spec.Volumes) == 1 && t.Spec.Volumes[0].Claim != nil {
+		do = describing(do, t.Namespace, t.Spec.Volumes[0].Claim.Name)
+	}
+	return []Reason{{Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
 }
 
 // derived is the ticket that a bound pod is; false when it has no volume that

@@ -56,7 +56,7 @@ func (w *World) Refuses(t *v1alpha1.VolumeTicket) []Reason {
 	fact := translate.Ticket(t)
 	fact.Created = w.Now.Unix()
 	verdict := w.Arbiter.Fit(w.Snapshot, arbiter.TicketRequest(w.Snapshot, &fact), fact.Node, w.Now)
-	return w.reasons(verdict, nil)
+	return w.reasonsIn(t.Namespace, verdict, nil)
 }
 
 // TicketNow finds a ticket as it is now.

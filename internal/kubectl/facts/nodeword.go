@@ -140,16 +140,10 @@ func ofEarlierBoot(node *corev1.Node, object *v1alpha1.NodeVolumes) bool {
 // askedToLook is when somebody asked last, as the API server's field management tells; now
 // where it does not.
 func askedToLook(object *v1alpha1.NodeVolumes, now time.Time) time.Time {
-	asked := time.Time{}
-	for _, f := range object.ManagedFields {
-		if t := timeOf(f.Time); f.Subresource == "" && t.After(asked) && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:look"`) {
-			asked = t
-		}
+	if asked, _ := lastWrite(object, "look"); !asked.at.IsZero() {
+		return asked.at
 	}
-	if asked.IsZero() {
-		return now
-	}
-	return asked
+	return now
 }
 
 // hasOf are the volumes that a node has, as its word says.

@@ -76,6 +76,17 @@ func (w *World) reasons(v arbiter.Verdict, pod *corev1.Pod) []Reason {
 	return list
 }
 
+// reasonsIn words the reasons of a ticket's verdict, whose claims are in a namespace.
+func (w *World) reasonsIn(namespace string, v arbiter.Verdict, pod *corev1.Pod) []Reason {
+	list := w.reasons(v, pod)
+	for i, r := range v.Reasons {
+		if r.Claim != "" {
+			list[i].Do = describing(list[i].Do, namespace, r.Claim)
+		}
+	}
+	return list
+}
+
 func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 	r = w.asHeard(r)
 	if resource := w.hidden(r.Code); resource != "" {
@@ -224,18 +235,12 @@ func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 
 // written is when the status of a volume's hold was last written; now where nothing shows it.
 func (w *World) written(id ledger.VolumeID) time.Time {
-	var last time.Time
 	if hold := w.holds[id]; hold != nil {
-		for _, f := range hold.ManagedFields {
-			if t := timeOf(f.Time); f.Subresource == "status" && t.After(last) {
-				last = t
-			}
+		if last, _ := lastStatusWrite(hold); !last.at.IsZero() && last.at.Before(w.Now) {
+			return last.at
 		}
 	}
-	if last.IsZero() || last.After(w.Now) {
-		return w.Now
-	}
-	return last
+	return w.Now
 }
 
 // waitsSince is when a pod's own wait began: for its volumes when it is bound,

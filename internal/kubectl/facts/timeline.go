@@ -129,12 +129,8 @@ func (w *World) attachSteps(need arbiter.Need, node ledger.NodeName, add func(St
 // attachedAt is when the attacher wrote status.attached: the API server keeps
 // the time at which a field's manager took it.
 func attachedAt(va *storagev1.VolumeAttachment) time.Time {
-	for _, f := range va.ManagedFields {
-		if f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:attached"`) {
-			return timeOf(f.Time)
-		}
-	}
-	return time.Time{}
+	attached, _ := lastWrite(va, "attached")
+	return attached.at
 }
 
 // Times of a volume's way out of another node, after which nothing in the API has its end.

@@ -9,7 +9,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -208,21 +207,9 @@ type Reporter struct {
 func (w *World) Reporter() Reporter {
 	var found Reporter
 	for _, n := range w.Nodes {
-		for _, f := range n.ManagedFields {
-			if f.FieldsV1 == nil || !strings.Contains(f.FieldsV1.GetRawString(), `"f:volumesAttached"`) {
-				continue
-			}
-			if t := timeOf(f.Time); found.Manager == "" || t.After(found.Time) {
-				found = Reporter{Manager: f.Manager, Node: n.Name, Time: t}
-			}
+		if w, ok := lastWrite(n, "volumesAttached"); ok && (found.Manager == "" || w.at.After(found.Time)) {
+			found = Reporter{Manager: w.manager, Node: n.Name, Time: w.at}
 		}
 	}
 	return found
-}
-
-func timeOf(t *metav1.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }
