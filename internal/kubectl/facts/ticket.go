@@ -4,6 +4,7 @@ package facts
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -75,12 +76,15 @@ func (x *TicketExplanation) answer() string {
 
 // Ends says in words when a ticket ends.
 func (x *TicketExplanation) Ends() string {
-	by := ""
+	var ends []string
 	for _, o := range x.Owners {
-		by += "with " + o + ", "
+		ends = append(ends, "with "+o)
 	}
 	if x.TTLSeconds > 0 {
-		by += fmt.Sprintf("in %s at most, unless it is renewed, ", time.Duration(x.Left)*time.Second)
+		ends = append(ends, fmt.Sprintf("in %s at most, unless it is renewed", time.Duration(x.Left)*time.Second))
 	}
-	return by + "or when it is deleted"
+	if len(ends) == 0 {
+		return "when it is deleted"
+	}
+	return strings.Join(ends, ", ") + ", or when it is deleted"
 }
