@@ -41,29 +41,58 @@ func (s *story) attacks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scene := &attack.Scene{Plain: plain, Config: s.cluster.RESTConfig(), Namespace: namespace, Own: own.namespace, Victim: victim.namespace, Strict: strict,
+	s.attacked = attacked{workloads: []*workload{own, victim}, namespaces: []string{strict, plain}, scene: &attack.Scene{
+		Plain: plain, Config: s.cluster.RESTConfig(), Namespace: namespace, Own: own.namespace, Victim: victim.namespace, Strict: strict,
 		Addresses: s.addresses(anyPort), Works: s.victimStarts(victim), SigningKey: s.cluster.SigningKey(),
 		Extenders: s.addresses(func(component, port string) bool { return component == "extender" && port == "https" }),
 		Binds:     s.addresses(func(_, port string) bool { return port == "bind" }),
-		Metrics:   s.addresses(metricsPort)}
-	if err := attack.Run(ctx, scene, os.Stdout); err != nil {
+		Metrics:   s.addresses(metricsPort),
+	}}
+	if err := attack.Run(ctx, s.attacked.scene, os.Stdout); err != nil {
 		return err
 	}
-	if err := s.openDoors(ctx, false); err != nil {
-		return err
-	}
-	if err := s.attacksWithoutPolicies(ctx, scene); err != nil {
-		return err
-	}
-	for _, w := range []*workload{own, victim} {
+	return errors.Join(s.openDoors(ctx, false), s.survived(ctx))
+}
+
+// attacked is what the attacks are on.
+type attacked struct {
+	scene      *attack.Scene
+	workloads  []*workload // the attackers' and the victim's
+	namespaces []string    // of nobody's workload
+}
+
+// survived returns nil if the attackers' pod and the victim's are as they were.
+func (s *story) survived(ctx context.Context) error {
+	for _, w := range s.attacked.workloads {
 		if err := s.untouched(ctx, w); err != nil {
 			return fmt.Errorf("after the attacks: %w", err)
 		}
+	}
+	return nil
+}
+
+// attacksWithoutPolicies has what policies stop tried without them, and takes the scene away.
+func (s *story) attacksWithoutPolicies(ctx context.Context) error {
+	guard := func(enabled bool, args string) error {
+		_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
+			"--set", fmt.Sprintf("policies.enabled=%t", enabled), "--set-json", "controller.extraArgs="+args)
+		return errors.Join(err, s.awaitMoorage(ctx))
+	}
+	if err := guard(false, `["--skip-policy-check"]`); err != nil {
+		return err
+	}
+	if err := attack.RunUnguarded(ctx, s.attacked.scene, os.Stdout); err != nil {
+		return err
+	}
+	if err := errors.Join(guard(true, "[]"), s.bound(ctx, true), s.survived(ctx)); err != nil {
+		return err
+	}
+	for _, w := range s.attacked.workloads {
 		if err := s.remove(ctx, w); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{strict, plain} {
+	for _, name := range s.attacked.namespaces {
 		if err := s.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -82,22 +111,6 @@ func (s *story) openDoors(ctx context.Context, open bool) error {
 		err = s.pods.AwaitReady(ctx, "moorage-extender")
 	}
 	return err
-}
-
-// attacksWithoutPolicies has what policies stop tried without them.
-func (s *story) attacksWithoutPolicies(ctx context.Context, scene *attack.Scene) error {
-	guard := func(enabled bool, args string) error {
-		_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
-			"--set", fmt.Sprintf("policies.enabled=%t", enabled), "--set-json", "controller.extraArgs="+args)
-		return errors.Join(err, s.awaitMoorage(ctx))
-	}
-	if err := guard(false, `["--skip-policy-check"]`); err != nil {
-		return err
-	}
-	if err := attack.RunUnguarded(ctx, scene, os.Stdout); err != nil {
-		return fmt.Errorf("with the policies off: %w", err)
-	}
-	return errors.Join(guard(true, "[]"), s.bound(ctx, true))
 }
 
 func anyPort(string, string) bool { return true }

@@ -51,6 +51,7 @@ type story struct {
 	handedBack, launched bool
 	// upgraded is when the chart in this tree had taken the older one's place.
 	upgraded time.Time
+	attacked attacked
 	// workload is what the chapter at hand is about.
 	workload *workload
 	end      []func()
@@ -111,6 +112,7 @@ func (s *story) chapters() []chapter {
 		chapter{"people's rights", s.peoplesRights},
 		chapter{"no call was denied, and every right was used", s.rights},
 		chapter{"attacks", s.attacks},
+		chapter{"attacks with the policies off", s.attacksWithoutPolicies},
 		chapter{"a namespace is switched off", s.switchOff},
 		chapter{"uninstall", s.uninstall},
 		chapter{"attach and detach are handed back", s.handBack},
