@@ -143,7 +143,7 @@ func (s *story) scenario(ctx context.Context, name string) error {
 	return fmt.Errorf("there is no scenario %s", name)
 }
 
-// helmTest runs the chart's own test as the quick start says: helm makes its account, its
+// helmTest runs the chart's own test as the page on upgrades says: helm makes its account, its
 // roles and its pod, and waits until that has succeeded. Nothing is left of it then.
 func (s *story) helmTest(ctx context.Context) error {
 	if err := s.run(ctx, stepTest, nil); err != nil {
