@@ -28,7 +28,7 @@ func (o *Observer) slim(object any) (any, error) {
 		object.ManagedFields = nil
 		slimPod(object)
 	case *corev1.Node:
-		object.ManagedFields, object.Labels = nil, sharedLabels(object.Labels)
+		object.ManagedFields, object.Labels = translate.SlimFields(object), sharedLabels(object.Labels)
 		object.Status.Images = nil
 	case *storagev1.CSINode:
 		object.ManagedFields, object.Labels = nil, nil

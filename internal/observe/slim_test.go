@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,38 @@ func TestSlimPodsKeepTheirScheduler(t *testing.T) {
 		}
 		if got, _ := translate.Pod(slimmed.(*corev1.Pod)); !reflect.DeepEqual(got, want) || slimmed.(*corev1.Pod).Spec.SchedulerName != scheduler {
 			t.Errorf("scheduler %s: %+v, want %+v", scheduler, got, want)
+		}
+	}
+}
+
+// Of a Node's managedFields nothing is kept that makes no difference to its fact.
+func TestSlimNodesSayTheSame(t *testing.T) {
+	then := metav1.NewTime(time.Unix(100_000, 0))
+	later := metav1.NewTime(then.Add(time.Hour))
+	written := []metav1.ManagedFieldsEntry{
+		{Manager: "kubelet", Time: &then, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{}}}}`)},
+		{Manager: "kubelet", Subresource: "status", Time: &later, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{},"f:status":{}}}}}`)},
+	}
+	for name, test := range map[string]struct {
+		transition metav1.Time
+		fields     []metav1.ManagedFieldsEntry
+		reporting  bool
+		kept       int
+	}{
+		"has written since it was Ready":    {then, written, true, 0},
+		"was silent, and had written":       {later, written, true, 1},
+		"was silent, and had never written": {later, written[:1], false, 0},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: then, ManagedFields: test.fields}}
+		node.Status.Images = []corev1.ContainerImage{{Names: []string{"x"}}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: later, LastTransitionTime: test.transition}}
+		for range 2 { // as informers do with a first list
+			if _, err := new(Observer).slim(node); err != nil {
+				t.Fatal(err)
+			}
+			if got := translate.Node(node).Reporting; got != test.reporting || len(node.ManagedFields) != test.kept || node.Status.Images != nil {
+				t.Errorf("%s: reporting %v, want %v, with %d entries of managedFields, want %d", name, got, test.reporting, len(node.ManagedFields), test.kept)
+			}
 		}
 	}
 }

@@ -94,67 +94,6 @@ func readySince(n *corev1.Node) int64 {
 	return 0
 }
 
-// reporting says whether this Node object's own kubelet has written its status
-// since it registered, so that an empty volumesInUse means that nothing is in
-// use. Evidence is a volume in use, which only kubelets write, or a condition
-// whose heartbeat is later than its transition. Both of its times are of one
-// clock, the kubelet's: registration makes them equal (pkg/kubelet,
-// initialNode), every later status write moves all heartbeats (nodestatus
-// setters), and the transition stays. What the node lifecycle controller
-// writes instead is Unknown, and is not looked at.
-//
-// A status that is older than the Node is not its kubelet's word, whatever is in it.
-//
-// Times have whole seconds. A kubelet that writes within the second of its
-// registration is believed at its next write, with its next change or after
-// nodeStatusReportFrequency. So is one that was silent until the node lifecycle controller
-// wrote Unknown: when it is back all its transitions are of that moment, as after a
-// registration. Only a leader that begins then does not know better: the ledger keeps that
-// the kubelet of an object has reported.
-func reporting(n *corev1.Node) bool {
-	switch {
-	case inherited(n):
-		return false
-	case len(n.Status.VolumesInUse) > 0:
-		return true
-	}
-	for i := range n.Status.Conditions {
-		c := &n.Status.Conditions[i]
-		if c.Status != corev1.ConditionUnknown && kubeletCondition(c.Type) && c.LastHeartbeatTime.After(c.LastTransitionTime.Time) {
-			return true
-		}
-	}
-	return false
-}
-
-// inherited says whether a Node has the status of an object before it, since its own
-// kubelet has written none: none of the heartbeats there is as late as the Node. The API
-// server takes the status of a Node that somebody makes from a file (kubectl replace
-// --force, a backup; pkg/registry/core/node, PrepareForCreate). A kubelet whose clock is
-// behind the API server's is believed as much later. One whose clock is ahead may have
-// written such a status as little before: then its boot is the one that runs, or the
-// machine has booted within that time.
-func inherited(n *corev1.Node) bool {
-	last := n.CreationTimestamp.Time
-	for i := range n.Status.Conditions {
-		c := &n.Status.Conditions[i]
-		if kubeletCondition(c.Type) && !c.LastHeartbeatTime.Time.Before(last) {
-			return false
-		}
-	}
-	return !last.IsZero()
-}
-
-// kubeletCondition names the conditions that kubelets write; others, such as
-// NetworkUnavailable, are a network provider's.
-func kubeletCondition(t corev1.NodeConditionType) bool {
-	switch t {
-	case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
-		return true
-	}
-	return false
-}
-
 // NodeDrivers makes a fact of a CSINode.
 func NodeDrivers(n *storagev1.CSINode) ledger.NodeDrivers {
 	fact := ledger.NodeDrivers{Node: ledger.NodeName(n.Name), Version: n.ResourceVersion}

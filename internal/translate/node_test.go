@@ -18,20 +18,43 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-func TestReporting(t *testing.T) {
-	registered := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	later := metav1.NewTime(registered.Add(7 * time.Second))
-	after := metav1.NewTime(later.Add(time.Hour))
-	condition := func(typ corev1.NodeConditionType, status corev1.ConditionStatus, heartbeat, transition metav1.Time) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: typ, Status: status, LastHeartbeatTime: heartbeat, LastTransitionTime: transition}
+// reportingTest is a Node, and whether its kubelet has reported.
+type reportingTest struct {
+	name       string
+	created    metav1.Time
+	conditions []corev1.NodeCondition
+	inUse      []corev1.UniqueVolumeName
+	fields     []metav1.ManagedFieldsEntry
+	want       bool
+}
+
+func (test reportingTest) run(t *testing.T) {
+	t.Helper()
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: test.created, ManagedFields: test.fields},
+		Status:     corev1.NodeStatus{Conditions: test.conditions, VolumesInUse: test.inUse},
 	}
-	tests := []struct {
-		name       string
-		created    metav1.Time
-		conditions []corev1.NodeCondition
-		inUse      []corev1.UniqueVolumeName
-		want       bool
-	}{
+	if got := Node(node).Reporting; got != test.want {
+		t.Errorf("%s: reporting %v, want %v", test.name, got, test.want)
+	}
+	for range 2 { // informers slim a first list twice
+		node.ManagedFields = SlimFields(node)
+		if got := Node(node).Reporting; got != test.want || len(node.ManagedFields) > 1 {
+			t.Errorf("%s, slim: reporting %v, want %v, with %d entries of managedFields", test.name, got, test.want, len(node.ManagedFields))
+		}
+	}
+}
+
+// registered is when the kubelets of these tests registered.
+var registered = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func condition(typ corev1.NodeConditionType, status corev1.ConditionStatus, heartbeat, transition metav1.Time) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: typ, Status: status, LastHeartbeatTime: heartbeat, LastTransitionTime: transition}
+}
+
+func TestReporting(t *testing.T) {
+	later, after := metav1.NewTime(registered.Add(7*time.Second)), metav1.NewTime(registered.Add(time.Hour))
+	for _, test := range []reportingTest{
 		{name: "no status at all"},
 		{name: "registered", conditions: []corev1.NodeCondition{
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, registered, registered),
@@ -63,13 +86,61 @@ func TestReporting(t *testing.T) {
 			condition(corev1.NodeReady, corev1.ConditionTrue, later, registered)}},
 		{name: "made from a file, and its kubelet has written since", want: true, created: after, conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, metav1.NewTime(after.Add(time.Minute)), registered)}},
+	} {
+		test.run(t)
 	}
-	for _, test := range tests {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: test.created}, Status: corev1.NodeStatus{Conditions: test.conditions, VolumesInUse: test.inUse}}
-		if got := Node(node).Reporting; got != test.want {
-			t.Errorf("%s: reporting %v, want %v", test.name, got, test.want)
-		}
+}
+
+// A node that was silent until the lifecycle controller wrote Unknown looks new by its times.
+func TestReportingByFields(t *testing.T) {
+	later, after := metav1.NewTime(registered.Add(7*time.Second)), metav1.NewTime(registered.Add(time.Hour))
+	back := []corev1.NodeCondition{
+		condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, later, later),
+		condition(corev1.NodeReady, corev1.ConditionTrue, later, later)}
+	for _, test := range []reportingTest{
+		{name: "heard of again after the lifecycle controller marked it Unknown, having written before", want: true, created: registered, conditions: back, fields: fieldsNoted(later, fieldsRegistered, fieldsWritten)},
+		{name: "the same, with a creation that took a while", want: true, created: registered, conditions: back, fields: fieldsNoted(metav1.NewTime(registered.Add(-20*time.Second)), fieldsRegistered, fieldsWritten)},
+		{name: "marked Unknown, having written before", want: true, created: registered, fields: fieldsNoted(later, fieldsRegistered, fieldsHeartbeats, fieldsUnknown), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionUnknown, registered, later),
+			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
+		{name: "registered, marked Unknown, and never heard of", created: registered, fields: fieldsNoted(later, fieldsRegistered, fieldsUnknown), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
+		{name: "registered, with managedFields", created: registered, fields: fieldsNoted(registered, fieldsRegistered), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionFalse, registered, registered)}},
+		{name: "heard of for the first time, after the lifecycle controller added the conditions", created: registered, conditions: back, fields: fieldsNoted(later, fieldsAdded, fieldsWritten)},
+		{name: "heard of again, with managedFields that are older than the Node", created: registered, conditions: back, fields: append(
+			fieldsNoted(metav1.NewTime(registered.Add(-time.Hour)), fieldsRegistered), fieldsNoted(later, fieldsWritten)...)},
+		{name: "heard of again, with managedFields without a time", created: registered, conditions: back, fields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(fieldsWritten)}}},
+		{name: "heard of again, with managedFields that can't be read", created: registered, conditions: back, fields: fieldsNoted(later, fieldsWritten, `{"f:conditions"`)},
+		{name: "heard of again, with managedFields that were taken away", created: registered, conditions: back, fields: []metav1.ManagedFieldsEntry{{Time: &later}}},
+		{name: "fields of conditions that are gone", created: registered, fields: fieldsNoted(later, fieldsWritten), conditions: []corev1.NodeCondition{
+			condition(corev1.NodePIDPressure, corev1.ConditionFalse, later, later)}},
+		{name: "a condition that was written, without one of another type", want: true, created: registered, fields: fieldsNoted(later, fieldsHeartbeats), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, later, later)}},
+		{name: "made from a file in which a kubelet had written", created: after, conditions: back, fields: fieldsNoted(after, fieldsRegistered, fieldsWritten)},
+	} {
+		test.run(t)
 	}
+}
+
+// Fields of a status as an API server of 1.37 notes them: of a kubelet that has written after it
+// registered, of the node lifecycle controller that wrote Unknown, and of both where that one
+// added the conditions.
+const (
+	fieldsRegistered = `{"f:metadata":{"f:annotations":{".":{},"f:volumes.kubernetes.io/controller-managed-attach-detach":{}},"f:labels":{".":{},"f:kubernetes.io/hostname":{}}}}`
+	fieldsWritten    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
+	fieldsHeartbeats = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{}}}}}`
+	fieldsUnknown    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}},"k:{\"type\":\"Ready\"}":{"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
+	fieldsAdded      = `{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"MemoryPressure\"}":{".":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:type":{}}}}}`
+)
+
+// fieldsNoted are entries of managedFields, each of a time.
+func fieldsNoted(at metav1.Time, all ...string) []metav1.ManagedFieldsEntry {
+	var out []metav1.ManagedFieldsEntry
+	for _, fields := range all {
+		out = append(out, metav1.ManagedFieldsEntry{Manager: "anybody", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)})
+	}
+	return out
 }
 
 // A Node that was made again from a file (kubectl replace --force, a backup) has the status

@@ -9,9 +9,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
+
+// pollInterval is between two looks at what is waited for.
+const pollInterval = 100 * time.Millisecond
 
 // attempt is something that must not succeed. Its try returns the API server's
 // answer, or outcome if the answer alone shows nothing.
@@ -66,8 +70,13 @@ func Run(ctx context.Context, s *Scene, out io.Writer) error {
 	if err := s.set(ctx); err != nil {
 		return fmt.Errorf("set the scene: %w", err)
 	}
+	return s.run(ctx, attempts(), out)
+}
+
+// run makes some attempts.
+func (s *Scene) run(ctx context.Context, all []attempt, out io.Writer) error {
 	var failed []string
-	for _, a := range attempts() {
+	for _, a := range all {
 		c, err := s.as(a.as)
 		if err != nil {
 			return err
@@ -79,15 +88,15 @@ func Run(ctx context.Context, s *Scene, out io.Writer) error {
 		}
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d attempts were not stopped as they should be:\n%s", len(failed), len(attempts()), strings.Join(failed, "\n"))
+		return fmt.Errorf("%d of %d attempts were not stopped as they should be:\n%s", len(failed), len(all), strings.Join(failed, "\n"))
 	}
-	fmt.Fprintf(out, "     %d attempts were stopped\n", len(attempts()))
+	fmt.Fprintf(out, "     %d attempts were stopped\n", len(all))
 	return nil
 }
 
 func attempts() []attempt {
 	var all []attempt
-	for _, some := range [][]attempt{tenants(), wildcards(), forgeries(), nodes(), ownAccounts(), floods(), costs()} {
+	for _, some := range [][]attempt{tenants(), wildcards(), forgeries(), nodes(), ownAccounts(), doors(), metrics(), floods(), connections(), costs()} {
 		all = append(all, some...)
 	}
 	return all

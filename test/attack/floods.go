@@ -149,11 +149,16 @@ func floodPorts(ctx context.Context, s *Scene, _ clients) error {
 // slowly connects to every port and sends the first byte of a request: each has to
 // hang up by itself, and all to work meanwhile.
 func slowly(ctx context.Context, s *Scene, _ clients) error {
+	return s.hangUp(ctx, []byte("G"))
+}
+
+// hangUp has every port hang up on clients that send a beginning and nothing more.
+func (s *Scene) hangUp(ctx context.Context, beginning []byte) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(s.Addresses)*slowClients)
 	for i := range errs {
 		address := s.Addresses[i/slowClients]
-		all.Go(func() { errs[i] = hangsUp(ctx, address) })
+		all.Go(func() { errs[i] = hangsUp(ctx, address, beginning) })
 	}
 	working := s.Works(ctx)
 	all.Wait()
@@ -163,7 +168,7 @@ func slowly(ctx context.Context, s *Scene, _ clients) error {
 	return outcome("a time limit of each port")
 }
 
-func hangsUp(ctx context.Context, address string) error {
+func hangsUp(ctx context.Context, address string, beginning []byte) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", address, err)
@@ -172,7 +177,7 @@ func hangsUp(ctx context.Context, address string) error {
 	if err := conn.SetDeadline(time.Now().Add(slowPatience)); err != nil {
 		return err
 	}
-	if _, err := conn.Write([]byte("G")); err != nil {
+	if _, err := conn.Write(beginning); err != nil {
 		return nil //nolint:nilerr // it has hung up
 	}
 	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {

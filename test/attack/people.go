@@ -52,7 +52,7 @@ func tenants() []attempt {
 		{editor(), "another volume status of a pod", byStatus, patchPod(annotated(v1alpha1.AnnotationVolumeStatus, "x"))},
 		{editor(), "a fence on a pod", byMarks, patchPod(annotated(v1alpha1.AnnotationBindFence, "x"))},
 		{editor(), "a forged condition SafeToMount", byRBAC, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
-		{editor(), "pods/binding by hand", byRBAC, bind(nil)},
+		{editor(), "pods/binding by hand", byRBAC, bindByHand(nil)},
 		{editor(), "spec.nodeName in a strict namespace", byStrict, makePod(inStrict, placed)},
 		{editor(), "a mirror pod in a strict namespace", byStrict, makePod(inStrict, mirror)},
 		{editor(), "another scheduler in a strict namespace", byStrict, makePod(inStrict, another)},
@@ -88,7 +88,7 @@ func wildcards() []attempt {
 		{wildcard(), "an AttachPolicy for somebody's driver", byRBAC, policyOfOthers},
 		{wildcard(), "a forged condition SafeToMount", byStatus, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
 		{wildcard(), "a forged condition Placeable", byMarks, patchPod(conditioned(v1alpha1.PodPlaceable), "status")},
-		{wildcard(), "a binding with a fence", byMarks, bind(map[string]string{v1alpha1.AnnotationBindFence: "x"})},
+		{wildcard(), "a binding with a fence", byMarks, bindByHand(map[string]string{v1alpha1.AnnotationBindFence: "x"})},
 		{wildcard(), "deleting another namespace's ticket", byRBAC, func(ctx context.Context, s *Scene, c clients) error {
 			return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Victim).Delete(ctx, "any", metav1.DeleteOptions{})
 		}},

@@ -116,8 +116,8 @@ func policyOfOthers(ctx context.Context, _ *Scene, c clients) error {
 	return err
 }
 
-// bind tries to bind a pod that waits by hand, with a mark of Moorage's.
-func bind(annotations map[string]string) try {
+// bindByHand tries to bind a pod that waits by hand, with a mark of Moorage's.
+func bindByHand(annotations map[string]string) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		return c.kube.CoreV1().Pods(s.Own).Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Own, Name: "waits", Annotations: annotations},

@@ -29,12 +29,22 @@ type Scene struct {
 	Strict    string       // a namespace of the attackers' that is strict
 	Plain     string       // a namespace of the attackers' that has not opted in
 	Addresses []string     // host:port of whatever Moorage's processes listen at
+	Extenders []string     // those of them where the extender answers kube-schedulers
+	Binds     []string     // those where the controller is asked for binds at once
+	Metrics   []string     // those where metrics are, for whom the API server lets get them
+	// SigningKey is the file of the key that the API server signs tokens with: attackers have
+	// tokens that have expired, which nobody gives them.
+	SigningKey string
 	// Works returns nil while pods of the victim are still stamped and started.
 	Works func(context.Context) error
 
 	admin          clients
 	pod, victimPod *corev1.Pod
-	victimVolume   string // name of the victim's PersistentVolume
+	victimVolume   string      // name of the victim's PersistentVolume
+	waits          *corev1.Pod // of the attackers, with their claim: it waits for a scheduler that nobody has
+	unfit          *corev1.Pod // the same, which waits for a node that there is not
+	elsewhere      string      // a node where neither pod is
+	keys           *pki
 }
 
 // actor is who attacks: a user with a role in the attackers' namespaces, if any.
@@ -127,7 +137,33 @@ func (s *Scene) set(ctx context.Context) error {
 		return err
 	}
 	s.victimVolume = claim.Spec.VolumeName
+	if s.waits, err = s.awaiting(ctx, "waits", func(spec *corev1.PodSpec) { spec.SchedulerName = "attack-nobody" }); err != nil {
+		return err
+	}
+	if s.unfit, err = s.awaiting(ctx, "unfit", func(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{"attack": nowhere} }); err != nil {
+		return err
+	}
+	if s.elsewhere, err = s.unused(ctx); err != nil {
+		return err
+	}
+	if s.keys, err = s.steal(ctx); err != nil {
+		return fmt.Errorf("what attackers have stolen: %w", err)
+	}
 	return s.awaitRights(ctx)
+}
+
+// unused names a node where neither the attackers' pod nor the victim's is.
+func (s *Scene) unused(ctx context.Context) (string, error) {
+	list, err := s.admin.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, n := range list.Items {
+		if n.Name != s.pod.Spec.NodeName && n.Name != s.victimPod.Spec.NodeName {
+			return n.Name, nil
+		}
+	}
+	return "", fmt.Errorf("none of %d nodes is without a pod of the attackers or of the victim", len(list.Items))
 }
 
 // awaitRights waits until the API server knows the bindings: a ticket of a permitted

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -19,6 +20,10 @@ import (
 
 // attacks has package attack try everything on what the chart installed.
 func (s *story) attacks(ctx context.Context) error {
+	// What is off by default, and has ports of its own.
+	if err := s.openDoors(ctx, true); err != nil {
+		return err
+	}
 	enforced := map[string]string{sandbox.EnforceLabel: "true"}
 	own, err := s.makeWorkload(ctx, "attackers", enforced)
 	if err != nil {
@@ -36,20 +41,58 @@ func (s *story) attacks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scene := &attack.Scene{Plain: plain, Config: s.cluster.RESTConfig(), Namespace: namespace, Own: own.namespace, Victim: victim.namespace, Strict: strict,
-		Addresses: s.addresses(), Works: s.victimStarts(victim)}
-	if err := attack.Run(ctx, scene, os.Stdout); err != nil {
+	s.attacked = attacked{workloads: []*workload{own, victim}, namespaces: []string{strict, plain}, scene: &attack.Scene{
+		Plain: plain, Config: s.cluster.RESTConfig(), Namespace: namespace, Own: own.namespace, Victim: victim.namespace, Strict: strict,
+		Addresses: s.addresses(anyPort), Works: s.victimStarts(victim), SigningKey: s.cluster.SigningKey(),
+		Extenders: s.addresses(func(component, port string) bool { return component == "extender" && port == "https" }),
+		Binds:     s.addresses(func(_, port string) bool { return port == "bind" }),
+		Metrics:   s.addresses(metricsPort),
+	}}
+	if err := attack.Run(ctx, s.attacked.scene, os.Stdout); err != nil {
 		return err
 	}
-	for _, w := range []*workload{own, victim} {
+	return errors.Join(s.openDoors(ctx, false), s.survived(ctx))
+}
+
+// attacked is what the attacks are on.
+type attacked struct {
+	scene      *attack.Scene
+	workloads  []*workload // the attackers' and the victim's
+	namespaces []string    // of nobody's workload
+}
+
+// survived returns nil if the attackers' pod and the victim's are as they were.
+func (s *story) survived(ctx context.Context) error {
+	for _, w := range s.attacked.workloads {
 		if err := s.untouched(ctx, w); err != nil {
 			return fmt.Errorf("after the attacks: %w", err)
 		}
+	}
+	return nil
+}
+
+// attacksWithoutPolicies has what policies stop tried without them, and takes the scene away.
+func (s *story) attacksWithoutPolicies(ctx context.Context) error {
+	guard := func(enabled bool, args string) error {
+		_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
+			"--set", fmt.Sprintf("policies.enabled=%t", enabled), "--set-json", "controller.extraArgs="+args)
+		return errors.Join(err, s.awaitMoorage(ctx))
+	}
+	if err := guard(false, `["--skip-policy-check"]`); err != nil {
+		return err
+	}
+	if err := attack.RunUnguarded(ctx, s.attacked.scene, os.Stdout); err != nil {
+		return err
+	}
+	if err := errors.Join(guard(true, "[]"), s.bound(ctx, true), s.survived(ctx)); err != nil {
+		return err
+	}
+	for _, w := range s.attacked.workloads {
 		if err := s.remove(ctx, w); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{strict, plain} {
+	for _, name := range s.attacked.namespaces {
 		if err := s.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -57,12 +100,36 @@ func (s *story) attacks(ctx context.Context) error {
 	return nil
 }
 
-// addresses lists the ports that Moorage's processes serve.
-func (s *story) addresses() []string {
+// openDoors turns on, or off again, what serves schedulers and who may get metrics.
+func (s *story) openDoors(ctx context.Context, open bool) error {
+	_, err := s.helmCommand(ctx, "upgrade", release, "charts/moorage", "--namespace", namespace, "--reset-then-reuse-values",
+		"--set", fmt.Sprintf("extender.enabled=%t,bindAtOnce.enabled=%t,metrics.secure=%t", open, open, open))
+	if err == nil {
+		err = s.awaitMoorage(ctx)
+	}
+	if err == nil && open {
+		err = s.pods.AwaitReady(ctx, "moorage-extender")
+	}
+	return err
+}
+
+func anyPort(string, string) bool { return true }
+
+// metricsPort says whether a port of a component serves metrics.
+func metricsPort(component, port string) bool {
+	return component == "webhook" || port == "health" || component != "extender" && port != "bind"
+}
+
+// addresses lists the ports that Moorage's processes serve, of those that are chosen by
+// the names of their component and their own.
+func (s *story) addresses(chosen func(component, port string) bool) []string {
 	var out []string
 	for pod, ip := range s.pods.Pods(labels.Everything()) {
 		for _, container := range pod.Spec.Containers {
 			for _, port := range container.Ports {
+				if !chosen(pod.Labels["app.kubernetes.io/component"], port.Name) {
+					continue
+				}
 				out = append(out, net.JoinHostPort(ip, strconv.Itoa(int(port.ContainerPort))))
 			}
 		}

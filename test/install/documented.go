@@ -19,6 +19,7 @@ import (
 // marks that pages give them.
 const (
 	stepFromOlder       = "upgrade-from-0.1"
+	stepTest            = "test"
 	stepCLI             = "cli"
 	stepEnable          = "enable"
 	stepTickets         = "tickets"
@@ -40,7 +41,7 @@ const (
 // steps lists them, in the order in which they are run.
 func steps() []string {
 	return []string{
-		stepFromOlder, stepCLI, stepEnable, stepTickets, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
+		stepFromOlder, stepTest, stepCLI, stepEnable, stepTickets, stepLook, stepUpgrade, stepMonitoring, stepRollback, stepSwitchOff, stepUninstall,
 		stepCooperative, stepToStandalone, stepToCooperative, stepInstall, stepOwnCertificates, stepRenewNow, stepForget,
 	}
 }

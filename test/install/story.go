@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -50,6 +51,7 @@ type story struct {
 	handedBack, launched bool
 	// upgraded is when the chart in this tree had taken the older one's place.
 	upgraded time.Time
+	attacked attacked
 	// workload is what the chapter at hand is about.
 	workload *workload
 	end      []func()
@@ -93,6 +95,7 @@ func (s *story) chapters() []chapter {
 		{"a cluster with cert-manager, and the chart of 0.1.0", s.begin},
 		{"tickets alive", s.makeTickets},
 		{"upgrade", s.upgrade},
+		{"helm test", s.helmTest},
 		{"certificates are renewed", s.renewCertificates},
 	}
 	for _, name := range []string{"path", "rollout", "limit", "handover"} {
@@ -109,6 +112,7 @@ func (s *story) chapters() []chapter {
 		chapter{"people's rights", s.peoplesRights},
 		chapter{"no call was denied, and every right was used", s.rights},
 		chapter{"attacks", s.attacks},
+		chapter{"attacks with the policies off", s.attacksWithoutPolicies},
 		chapter{"a namespace is switched off", s.switchOff},
 		chapter{"uninstall", s.uninstall},
 		chapter{"attach and detach are handed back", s.handBack},
@@ -137,6 +141,25 @@ func (s *story) scenario(ctx context.Context, name string) error {
 		return nil
 	}
 	return fmt.Errorf("there is no scenario %s", name)
+}
+
+// helmTest runs the chart's own test as the page on upgrades says: helm makes its account, its
+// roles and its pod, and waits until that has succeeded. Nothing is left of it then.
+func (s *story) helmTest(ctx context.Context) error {
+	if err := s.run(ctx, stepTest, nil); err != nil {
+		return err
+	}
+	return until(ctx, "nothing is left of helm test", func(ctx context.Context) error {
+		pods, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=test"})
+		if err != nil {
+			return err
+		}
+		_, err = s.client.RbacV1().ClusterRoles().Get(ctx, "moorage-test", metav1.GetOptions{})
+		if len(pods.Items) > 0 || !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%d pods; the ClusterRole is gone: %t", len(pods.Items), apierrors.IsNotFound(err))
+		}
+		return nil
+	})
 }
 
 // helmCommand runs helm as an administrator of the cluster would.

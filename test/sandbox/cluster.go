@@ -134,6 +134,9 @@ func (c *Cluster) View() *View { return c.view }
 // AuditLog is the path of the API server's audit log.
 func (c *Cluster) AuditLog() string { return c.site.AuditLog() }
 
+// SigningKey is the file of the key that service accounts' tokens are signed with.
+func (c *Cluster) SigningKey() string { return c.site.signingKey }
+
 // DiskURL is the admin API of the disk service.
 func (c *Cluster) DiskURL() string { return "http://" + c.site.diskAddr }
 

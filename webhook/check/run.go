@@ -101,7 +101,10 @@ func stamps(ctx context.Context, client kubernetes.Interface, config Config) err
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
+	web := &http.Client{Transport: &http.Transport{
+		Proxy:           http.ProxyFromEnvironment, // as the client of the API server does
+		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+	}}
 	response, err := web.Do(request)
 	if err != nil {
 		return err

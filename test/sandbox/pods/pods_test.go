@@ -3,6 +3,7 @@
 package pods
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,24 @@ func TestArgumentsLeadToWhatTheKubeletMade(t *testing.T) {
 	} {
 		if got := listen(m.translate(arg), "127.1.2.3", ports); got != want {
 			t.Errorf("%s becomes %s, want %s", arg, got, want)
+		}
+	}
+}
+
+func TestArgumentsNameTheEnvironment(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.1.2.3"}}
+	address := corev1.EnvVar{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
+	env, expand, err := environment(pod, &corev1.Container{Env: []corev1.EnvVar{address, {Name: "LEVEL", Value: "4"}}})
+	if err != nil || !slices.Equal(env, []string{"POD_IP=10.1.2.3", "LEVEL=4"}) {
+		t.Errorf("the environment is %v, %v", env, err)
+	}
+	if got := expand.Replace("--at=$(POD_IP):$(LEVEL)$(OTHER)"); got != "--at=10.1.2.3:4$(OTHER)" {
+		t.Errorf("the argument is %s", got)
+	}
+	address.ValueFrom.FieldRef.FieldPath = "spec.nodeName"
+	for _, unknown := range []corev1.EnvVar{address, {Name: "X", ValueFrom: &corev1.EnvVarSource{}}} {
+		if _, _, err := environment(pod, &corev1.Container{Env: []corev1.EnvVar{unknown}}); err == nil {
+			t.Errorf("%+v is known", unknown.ValueFrom)
 		}
 	}
 }

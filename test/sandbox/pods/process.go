@@ -15,6 +15,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
@@ -59,6 +61,7 @@ func (r *Runtime) launch(ctx context.Context, pod *corev1.Pod, spec supervise.Sp
 			err := runOnce(ctx, spec)
 			r.note("%s ended: %v", spec.Name, err)
 			if err == nil || pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+				r.report(ctx, pod, err)
 				return
 			}
 			select {
@@ -68,6 +71,23 @@ func (r *Runtime) launch(ctx context.Context, pod *corev1.Pod, spec supervise.Sp
 		}
 	})
 	return nil
+}
+
+// report writes how a pod ended that nobody but its maker looks after. The kubelet, whose
+// containers are no processes, says of it that it runs.
+func (r *Runtime) report(ctx context.Context, pod *corev1.Pod, failure error) {
+	if metav1.GetControllerOf(pod) != nil || len(pod.Spec.Containers) != 1 {
+		return
+	}
+	phase := corev1.PodSucceeded
+	if failure != nil {
+		phase = corev1.PodFailed
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":%q}}`, pod.UID, phase)
+	_, err := r.config.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	if err != nil {
+		r.note("pod %s is %s, which can't be written: %v", pod.Name, phase, err)
+	}
 }
 
 func runOnce(ctx context.Context, spec supervise.Spec) error {
@@ -101,26 +121,42 @@ func (r *Runtime) spec(p *running, container *corev1.Container) (supervise.Spec,
 	if err != nil {
 		return supervise.Spec{}, err
 	}
+	env, expand, err := environment(p.pod, container)
+	if err != nil {
+		return supervise.Spec{}, err
+	}
 	args := make([]string, len(container.Args))
 	for i, arg := range container.Args {
-		args[i] = listen(mounts.translate(arg), p.ip, container.Ports)
+		args[i] = listen(mounts.translate(expand.Replace(arg)), p.ip, container.Ports)
 	}
 	if mounts.token != "" {
 		if args, err = r.identify(args, mounts.token, dir, p.ip); err != nil {
 			return supervise.Spec{}, err
 		}
 	}
-	env := []string{"TMPDIR=" + dir, "KUBECONFIG="}
-	for _, variable := range container.Env {
-		if variable.ValueFrom != nil {
-			return supervise.Spec{}, fmt.Errorf("environment variable %s: only plain values are known here", variable.Name)
-		}
-		env = append(env, variable.Name+"="+variable.Value)
-	}
 	return supervise.Spec{
-		Name: name, Path: path, Args: args, Env: env, Dir: dir, LogPath: filepath.Join(r.config.Dir, name+".log"),
+		Name: name, Path: path, Args: args, Env: append([]string{"TMPDIR=" + dir, "KUBECONFIG=", "HTTPS_PROXY=" + r.proxy}, env...), Dir: dir, LogPath: filepath.Join(r.config.Dir, name+".log"),
 		Restart: p.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways,
 	}, nil
+}
+
+// environment is a container's environment, and what replaces references to it in arguments.
+// A pod's address is the one that its kubelet has told, which others may be given: the
+// processes have another, which is this machine's own.
+func environment(pod *corev1.Pod, container *corev1.Container) (env []string, expand *strings.Replacer, err error) {
+	var references []string
+	for _, variable := range container.Env {
+		value := variable.Value
+		if from := variable.ValueFrom; from != nil {
+			if from.FieldRef == nil || from.FieldRef.FieldPath != "status.podIP" || pod.Status.PodIP == "" {
+				return nil, nil, fmt.Errorf("environment variable %s: only plain values and a pod's address are known here", variable.Name)
+			}
+			value = pod.Status.PodIP
+		}
+		env = append(env, variable.Name+"="+value)
+		references = append(references, "$("+variable.Name+")", value)
+	}
+	return env, strings.NewReplacer(references...), nil
 }
 
 // listen gives an argument that ends in ":port" of the container the pod's

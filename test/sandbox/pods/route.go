@@ -23,15 +23,25 @@ const probeTimeout = 2 * time.Second
 
 // ServeServices serves a proxy on a unix socket, by which the API server reaches
 // the Services' pods: CONNECT to a Service's cluster IP leads to a pod that is
-// ready. It returns once it serves; stop ends it.
+// ready. The pods' own processes reach Services by their names by the same proxy,
+// where they take one from their environment. It returns once it serves; stop ends it.
 func (r *Runtime) ServeServices(socket string) (stop func(), err error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("proxy to Services: %w", err)
 	}
+	local, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("proxy to Services: %w", errors.Join(err, listener.Close()))
+	}
+	r.mu.Lock()
+	r.proxy = "http://" + local.Addr().String()
+	r.mu.Unlock()
 	server := &http.Server{Handler: http.HandlerFunc(r.connect), ReadHeaderTimeout: 10 * time.Second}
 	var served sync.WaitGroup
-	served.Go(func() { _ = server.Serve(listener) }) // ends with Close
+	for _, l := range []net.Listener{listener, local} {
+		served.Go(func() { _ = server.Serve(l) }) // ends with Close
+	}
 	return func() { _ = server.Close(); served.Wait() }, nil
 }
 
@@ -68,7 +78,7 @@ func (r *Runtime) connect(w http.ResponseWriter, request *http.Request) {
 	both.Wait()
 }
 
-// route returns the address of a ready pod for a Service's cluster IP and port.
+// route returns the address of a ready pod for a Service's cluster IP or name, and port.
 func (r *Runtime) route(ctx context.Context, target string) (string, error) {
 	host, port, err := net.SplitHostPort(target)
 	if err != nil {
@@ -85,7 +95,7 @@ func (r *Runtime) route(ctx context.Context, target string) (string, error) {
 		return "", err
 	}
 	for _, service := range services {
-		if service.Spec.ClusterIP != host {
+		if service.Spec.ClusterIP != host && service.Name+"."+service.Namespace+".svc" != host {
 			continue
 		}
 		for _, p := range service.Spec.Ports {

@@ -29,7 +29,7 @@ import (
 type Config struct {
 	// Namespace is whose pods are run.
 	Namespace string
-	// Client may read pods and Services everywhere.
+	// Client may read pods and Services everywhere, and write the status of pods.
 	Client kubernetes.Interface
 	// APIServer is the URL that processes reach the API server at.
 	APIServer string
@@ -59,7 +59,8 @@ type Runtime struct {
 
 	mu      sync.Mutex
 	running map[types.UID]*running
-	next    byte // last byte of the next pod's address
+	proxy   string // URL by which processes reach Services; empty: they don't
+	next    byte   // last byte of the next pod's address
 	net     [2]byte
 }
 

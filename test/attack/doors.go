@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attack
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/moorage-dev/moorage/internal/bind"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+const (
+	byTLS          = "TLS"
+	byCertificate  = "mutual TLS"
+	byReview       = "the API server's word on who asks"
+	byHandler      = "the handler"
+	doorPatience   = 10 * time.Second
+	largestOfDoors = 64 << 10 // bytes that are read of an answer
+	nowhere        = "nowhere"
+)
+
+// outsider has nothing but a connection.
+func outsider() actor {
+	return actor{name: "anybody who can connect", user: "system:anonymous", groups: []string{"system:unauthenticated"}}
+}
+
+// holder has stolen a certificate.
+func holder(of string) actor {
+	a := outsider()
+	a.name = "stolen certificate of " + of
+	return a
+}
+
+// doors are of ports that only schedulers are let in by.
+func doors() []attempt {
+	var all []attempt
+	for _, d := range []struct {
+		name, path string
+		ports      func(*Scene) []string
+		certify    func(*pki) tls.Certificate // a certificate that the port is not for
+		unnamed    func(*pki) tls.Certificate // of its authority, for a name that may not ask
+		unnamedBy  string
+	}{
+		{"the extender", "/bind", func(s *Scene) []string { return s.Extenders }, func(p *pki) tls.Certificate { return p.binder }, func(p *pki) tls.Certificate { return p.unnamedExtender }, byCertificate},
+		{"the port for binds", bind.Path, func(s *Scene) []string { return s.Binds }, func(p *pki) tls.Certificate { return p.scheduler }, func(p *pki) tls.Certificate { return p.unnamedBinder }, byReview},
+	} {
+		ask := func(scheme string, change func(s *Scene, c *caller)) try {
+			return func(ctx context.Context, s *Scene, _ clients) error {
+				return s.everywhere(d.ports(s), func(address string) error {
+					c := caller{url: scheme + "://" + address + d.path, body: `{}`}
+					change(s, &c)
+					return c.send(ctx)
+				})
+			}
+		}
+		all = append(all,
+			attempt{outsider(), d.name + ", without TLS", byTLS, ask("http", func(*Scene, *caller) {})},
+			attempt{outsider(), d.name + ", without a certificate", byCertificate, ask("https", func(*Scene, *caller) {})},
+			attempt{outsider(), d.name + ", with a service account's token instead", byCertificate, ask("https", func(s *Scene, c *caller) { c.token = s.keys.tenant })},
+			attempt{outsider(), d.name + ", with a certificate of an authority of one's own", byCertificate, ask("https", func(s *Scene, c *caller) { c.shows(s.keys.forged) })},
+			attempt{outsider(), d.name + ", with another port's certificate", byCertificate, ask("https", func(s *Scene, c *caller) { c.shows(d.certify(s.keys)) })},
+			attempt{outsider(), d.name + ", with a certificate of its authority for somebody else", d.unnamedBy, ask("https", func(s *Scene, c *caller) { c.shows(d.unnamed(s.keys)) })},
+		)
+	}
+	return append(append(all, extenders()...), binds()...)
+}
+
+// extenders have the certificate that a kube-scheduler shows the extender.
+func extenders() []attempt {
+	stolen := holder("a kube-scheduler")
+	verb := func(verb string, change func(s *Scene, c *caller)) try {
+		return func(ctx context.Context, s *Scene, _ clients) error {
+			return s.leader(ctx, s.Extenders, func(c *caller) {
+				c.url += "/" + verb
+				c.shows(s.keys.scheduler)
+				change(s, c)
+			})
+		}
+	}
+	binding := func(change func(s *Scene, b *extenderv1.ExtenderBindingArgs)) try {
+		return verb("bind", func(s *Scene, c *caller) {
+			b := extenderv1.ExtenderBindingArgs{PodNamespace: s.Victim, PodName: s.victimPod.Name, PodUID: s.victimPod.UID, Node: s.victimPod.Spec.NodeName}
+			change(s, &b)
+			c.json(b)
+		})
+	}
+	return []attempt{
+		{stolen, "the extender, in a text", "the handler: 415", verb("filter", func(_ *Scene, c *caller) { c.kind = "text/plain" })},
+		{stolen, "the extender, by GET", "the handler: 405", verb("filter", func(_ *Scene, c *caller) { c.method = http.MethodGet })},
+		{stolen, "the extender, with what is no JSON", "the handler: 400", verb("bind", func(_ *Scene, c *caller) { c.body = "{" })},
+		{stolen, "the extender, with a pod of 4 MiB", "the handler: 413", verb("filter", func(_ *Scene, c *caller) {
+			c.json(extenderv1.ExtenderArgs{Pod: padded("large", 4<<20), NodeNames: &[]string{nowhere}})
+		})},
+		{stolen, "a filter with a node that is not there", "the handler: no node passes", verb("filter", func(s *Scene, c *caller) {
+			c.json(extenderv1.ExtenderArgs{Pod: s.waits, NodeNames: &[]string{nowhere}})
+		})},
+		{stolen, "a bind of a pod that is not there", "the handler: no such pod", binding(func(_ *Scene, b *extenderv1.ExtenderBindingArgs) { b.PodUID = "ghost" })},
+		{stolen, "a bind of one pod by the UID of another", "the handler: 400 or the handler: no such pod", binding(func(_ *Scene, b *extenderv1.ExtenderBindingArgs) { b.PodName = "another" })},
+		{stolen, "a bind of a pod that is bound elsewhere", "the handler: it is bound already", binding(func(s *Scene, b *extenderv1.ExtenderBindingArgs) { b.Node = s.elsewhere })},
+		{stolen, "a bind of another scheduler's pod to a node that its volume can't follow to", "the arbiter", binding(func(s *Scene, b *extenderv1.ExtenderBindingArgs) { s.astray(b, s.elsewhere) })},
+		{stolen, "a bind to a node that is not there", "the arbiter", binding(func(s *Scene, b *extenderv1.ExtenderBindingArgs) { s.astray(b, nowhere) })},
+	}
+}
+
+// astray makes b a bind of the pod that waits for another scheduler.
+func (s *Scene) astray(b *extenderv1.ExtenderBindingArgs, node string) {
+	b.PodNamespace, b.PodName, b.PodUID, b.Node = s.Own, s.waits.Name, s.waits.UID, node
+}
+
+// binds have the certificate with which moorage-scheduler asks for binds at once.
+func binds() []attempt {
+	stolen := holder("moorage-scheduler")
+	ask := func(change func(s *Scene, c *caller)) try {
+		return func(ctx context.Context, s *Scene, _ clients) error {
+			return s.leader(ctx, s.Binds, func(c *caller) {
+				c.url += bind.Path
+				c.shows(s.keys.binder)
+				change(s, c)
+			})
+		}
+	}
+	request := func(change func(s *Scene, r *bind.Request)) try {
+		return ask(func(s *Scene, c *caller) {
+			r := bind.Request{Pod: s.unfit.UID, Version: s.unfit.ResourceVersion, Node: s.pod.Spec.NodeName}
+			change(s, &r)
+			c.json(r)
+		})
+	}
+	return []attempt{
+		{stolen, "the port for binds, in a text", "the handler: 415", ask(func(_ *Scene, c *caller) { c.kind = "text/plain" })},
+		{stolen, "the port for binds, with 3 MiB", "the handler: 413", ask(func(_ *Scene, c *caller) { c.body = `{"pod":"` + strings.Repeat("x", bodyOfAReview) + `"}` })},
+		{stolen, "the port for binds, with fields that it has not", "the handler: 400", ask(func(_ *Scene, c *caller) { c.body = `{"pod":"x","version":"1","node":"x","force":true}` })},
+		{stolen, "the port for binds, at another path", "the handler: 404", ask(func(_ *Scene, c *caller) { c.url += "/x" })},
+		{stolen, "a bind at once of a pod that is not there", "the handler: no such pod", request(func(_ *Scene, r *bind.Request) { r.Pod = "ghost" })},
+		{stolen, "a bind at once of a pod that is bound elsewhere", "the arbiter", request(func(s *Scene, r *bind.Request) {
+			r.Pod, r.Version, r.Node = s.victimPod.UID, s.victimPod.ResourceVersion, s.elsewhere
+		})},
+		{stolen, "a bind at once of another scheduler's pod", "the handler: it is not its scheduler's", request(func(s *Scene, r *bind.Request) {
+			r.Pod, r.Version = s.waits.UID, s.waits.ResourceVersion
+		})},
+		{stolen, "a bind at once to a node that is not there", "the arbiter", request(func(_ *Scene, r *bind.Request) { r.Node = nowhere })},
+		{stolen, "a bind at once to a node that its volume can't follow to", "the arbiter", request(func(s *Scene, r *bind.Request) { r.Node = s.elsewhere })},
+		{stolen, "a bind at once by a version of before", "the handler: the pod has changed", request(func(_ *Scene, r *bind.Request) { r.Version = "1" })},
+	}
+}
+
+// caller is one request to a port.
+type caller struct {
+	method, url, kind, body, token string
+	certificates                   []tls.Certificate
+}
+
+func (c *caller) shows(certificate tls.Certificate) {
+	c.certificates = []tls.Certificate{certificate}
+}
+
+func (c *caller) json(body any) {
+	raw, _ := json.Marshal(body) // of types that can be encoded
+	c.body = string(raw)
+}
+
+// answered is what a port said.
+type answered struct {
+	code int
+	text string
+}
+
+// do sends the request, by a connection of its own.
+func (c *caller) do(ctx context.Context) (answered, error) {
+	if c.method == "" {
+		c.method = http.MethodPost
+	}
+	if c.kind == "" {
+		c.kind = "application/json"
+	}
+	ctx, cancel := context.WithTimeout(ctx, doorPatience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, c.method, c.url, bytes.NewReader([]byte(c.body)))
+	if err != nil {
+		return answered{}, err
+	}
+	request.Header.Set("Content-Type", c.kind)
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{ //nolint:gosec // an attacker does not ask who answers
+		InsecureSkipVerify: true,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // also where it was signed by another
+			if len(c.certificates) == 0 {
+				return &tls.Certificate{}, nil
+			}
+			return &c.certificates[0], nil
+		},
+	}}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return answered{}, err
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(response.Body, largestOfDoors))
+	return answered{response.StatusCode, string(raw)}, err
+}
+
+// send sends the request, and says what stopped it.
+func (c *caller) send(ctx context.Context) error {
+	got, err := c.do(ctx)
+	if err != nil {
+		return turnedAway(err)
+	}
+	return got.stopped()
+}
+
+// turnedAway says what cut a connection off: the alerts are those of crypto/tls.
+func turnedAway(err error) error {
+	var alert tls.AlertError
+	if errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:") {
+		return outcome(byCertificate)
+	}
+	return err
+}
+
+var reviewed = regexp.MustCompile(`may not create pods/binding|the API server does not know the token|nonResourceURL|Unauthorized|cannot get path`)
+
+// stopped says what an answer shows to have stopped a request.
+func (a answered) stopped() error {
+	switch {
+	case a.code == http.StatusBadRequest && strings.Contains(a.text, "HTTP request to an HTTPS server"):
+		return outcome(byTLS)
+	case (a.code == http.StatusForbidden || a.code == http.StatusUnauthorized) && reviewed.MatchString(a.text):
+		return outcome(byReview)
+	case a.code == http.StatusConflict && strings.Contains(a.text, bind.ErrUseTicket.Error()):
+		return a.toTicket()
+	case a.code >= http.StatusBadRequest && a.code < http.StatusInternalServerError:
+		return outcome(fmt.Sprintf("%s: %d", byHandler, a.code))
+	case a.code == http.StatusOK:
+		return a.result()
+	}
+	return fmt.Errorf("it answers %d: %s", a.code, a.text)
+}
+
+// toTicket says why the port for binds wants a ticket.
+func (a answered) toTicket() error {
+	for said, stopped := range map[string]outcome{
+		"has not seen the pod":                   byHandler + ": no such pod",
+		"a scheduler that this controller binds": byHandler + ": it is not its scheduler's",
+		"contends for what it needs":             "the arbiter",
+		"has changed":                            byHandler + ": the pod has changed",
+	} {
+		if strings.Contains(a.text, said) {
+			return stopped
+		}
+	}
+	return fmt.Errorf("it wants a ticket: %s", a.text)
+}
+
+// result says what an answer of the extender's to a verb comes to.
+func (a answered) result() error {
+	var result struct {
+		Error                                   string
+		NodeNames                               *[]string
+		FailedNodes, FailedAndUnresolvableNodes extenderv1.FailedNodesMap
+	}
+	if err := json.Unmarshal([]byte(a.text), &result); err != nil {
+		return fmt.Errorf("it answers %q", a.text)
+	}
+	switch {
+	case strings.Contains(result.Error, "bound to"):
+		return outcome(byHandler + ": it is bound already")
+	case strings.Contains(result.Error, "node(s) "):
+		return outcome("the arbiter")
+	case strings.Contains(result.Error, "the pod does not exist"), strings.Contains(result.Error, "not found"):
+		return outcome(byHandler + ": no such pod")
+	case result.NodeNames != nil && len(*result.NodeNames) == 0:
+		return outcome(byHandler + ": no node passes")
+	}
+	return fmt.Errorf("it answers %q", a.text)
+}
+
+// everywhere does something at each port, and wants them all to be stopped by the same.
+func (s *Scene) everywhere(ports []string, at func(address string) error) error {
+	if len(ports) == 0 {
+		return errors.New("there is no such port")
+	}
+	var first error
+	for i, address := range ports {
+		err := at(address)
+		switch {
+		case err == nil:
+			return nil
+		case i > 0 && stopper(err) != stopper(first):
+			return fmt.Errorf("%s: stopped by %s, and %s by %s", ports[0], stopper(first), address, stopper(err))
+		}
+		first = err
+	}
+	return first
+}
+
+// leader sends a request to the process that leads: others say so.
+func (s *Scene) leader(ctx context.Context, ports []string, change func(*caller)) error {
+	for _, address := range ports {
+		c := caller{url: "https://" + address}
+		change(&c)
+		got, err := c.do(ctx)
+		if err != nil {
+			return turnedAway(err)
+		}
+		if !strings.Contains(got.text, "lead") {
+			return got.stopped()
+		}
+	}
+	return fmt.Errorf("nobody leads at %v", ports)
+}
+
+// awaiting makes a pod with the claim of the attackers that waits: for a scheduler that nobody
+// has, or for a node that there is not.
+func (s *Scene) awaiting(ctx context.Context, name string, change func(*corev1.PodSpec)) (*corev1.Pod, error) {
+	pod := sandbox.Pod(name, "data")
+	change(&pod.Spec)
+	return s.admin.kube.CoreV1().Pods(s.Own).Create(ctx, pod, metav1.CreateOptions{})
+}
