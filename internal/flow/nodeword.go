@@ -12,7 +12,7 @@ import (
 // askNode asks a node to look by a number that nobody has asked it with before.
 func askNode(step arbiter.Step) Request {
 	word := step.Word
-	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(word.Look, word.Looked) + 1}
+	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(step.Number, word.Look+1, word.Looked+1)}
 }
 
 // askAnswered follows the question, and the read where it was refused. Without an answer
