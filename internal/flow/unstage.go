@@ -43,7 +43,7 @@ func (m *Memory) unstageAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	orders := t.Step.Do == arbiter.OrderUnstage
 	switch {
 	case a.Result == NotFound:
-		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node})
+		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node, UID: t.Step.Word.UID})
 	case t.Sent.Do == GetObject:
 		return t.reread(a)
 	case a.Result == Done && orders:

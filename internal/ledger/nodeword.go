@@ -116,7 +116,7 @@ func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
 
 func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	old := l.facts.nodes.get(e.Node)
-	if old == nil || old.Word == nil {
+	if old == nil || old.Word == nil || e.UID != "" && e.UID != old.Word.UID {
 		return
 	}
 	rec := l.node(e.Node)

@@ -38,13 +38,13 @@ func TestUnanswered(t *testing.T) {
 		"not begun after all":             {[]Event{answers(wordOf("3", 0, 0, v), UnstageAnswer{Volume: v, Number: 2})}, false},
 		"the next one is not begun":       {[]Event{answers(wordOf("3", 0, 0, v), UnstageAnswer{Volume: v, Number: 3})}, true},
 		"not begun, and one before was":   {[]Event{answers(wordOf("3", 0, 0, v), UnstageAnswer{Volume: v, Number: 2, Unanswered: true})}, true},
-		"the object is deleted":           {[]Event{NodeWordGone{"n"}}, true},
-		"and made again":                  {[]Event{NodeWordGone{"n"}, other}, true},
-		"and its call answered":           {[]Event{NodeWordGone{"n"}, answers(other, done(3))}, false},
+		"the object is deleted":           {[]Event{NodeWordGone{Node: "n"}}, true},
+		"and made again":                  {[]Event{NodeWordGone{Node: "n"}, other}, true},
+		"and its call answered":           {[]Event{NodeWordGone{Node: "n"}, answers(other, done(3))}, false},
 		"the machine has booted":          {[]Event{booted}, false},
 		"the Node says that it has":       {[]Event{NodeState{Name: "n", UID: "u", Version: "2", BootID: "c", Ready: ReadyTrue, Reporting: true}}, false},
 		"the Node is gone":                {[]Event{NodeGone{"n"}}, true},
-		"the Node is gone, and all of it": {[]Event{NodeWordGone{"n"}, NodeGone{"n"}, AttachmentGone{AttachmentName(v, "n")}}, true},
+		"the Node is gone, and all of it": {[]Event{NodeWordGone{Node: "n"}, NodeGone{"n"}, AttachmentGone{AttachmentName(v, "n")}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := spoken(v, append([]Event{answers(wordOf("2", 0, 0, v), called(v, 2))}, test.events...)...).Snapshot().Node("n")
@@ -123,7 +123,7 @@ func TestNextNumber(t *testing.T) {
 		"answered":           {[]Event{wordOf("2", 3, 7)}, 8},
 		"ordered":            {[]Event{func() Event { w := wordOf("2", 3, 3); w.Orders = []UnstageOrder{{Volume: v, Number: 7}}; return w }()}, 8},
 		"an order answered":  {[]Event{answers(wordOf("2", 3, 3), UnstageAnswer{Volume: v, Number: 7})}, 8},
-		"a call of before":   {[]Event{answers(wordOf("2", 9, 9, v), called(v, 9)), NodeWordGone{"n"}, wordOf("3", 0, 0, v)}, 10},
+		"a call of before":   {[]Event{answers(wordOf("2", 9, 9, v), called(v, 9)), NodeWordGone{Node: "n"}, wordOf("3", 0, 0, v)}, 10},
 		"as high as can be":  {[]Event{wordOf("2", MaxNumber, 3)}, MaxNumber + 1},
 		"higher than can be": {[]Event{wordOf("2", 1<<62, 3)}, MaxNumber + 1},
 	} {

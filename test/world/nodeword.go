@@ -136,9 +136,9 @@ func (m *Machine) StopAgent() { m.Agent = Agent{Repairs: m.Agent.Repairs} }
 func (w *World) askNode(r Request) Answer {
 	word, exists := w.Word(ledger.NodeName(r.Key))
 	switch {
-	case !exists || word.UID != r.UID:
+	case !exists:
 		return Answer{Code: NotFound}
-	case word.Version != r.Version:
+	case word.UID != r.UID || word.Version != r.Version:
 		return Answer{Code: Conflict}
 	case r.Look > ledger.MaxNumber:
 		return Answer{Code: Forbidden}
