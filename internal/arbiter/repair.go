@@ -95,9 +95,9 @@ func (p *planner) abandonedAt(node *ledger.Node, place *ledger.NodeVolume) bool 
 	switch {
 	case !p.required, !policyOf(p.snapshot, p.volume).RepairStaged:
 		return false
-	case len(place.Users) > 0, place.InUse: //mutant:order-with-users
+	case len(place.Users) > 0, place.InUse:
 		return false
-	case place.Proof.Stage < ledger.ProofUnreported, place.Proof.Forced, !node.Looked(place.Proof.Look): //mutant:order-unproved
+	case place.Proof.Stage < ledger.ProofUnreported, place.Proof.Forced, !node.Looked(place.Proof.Look):
 		return false
 	}
 	return !Doubted(p.snapshot, p.volume, place)

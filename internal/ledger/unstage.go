@@ -107,7 +107,7 @@ func (n *Node) Unanswered(v VolumeID) bool {
 // that stands, or a call without an answer. Whoever mounts it there then may lose it.
 func (n *Node) MayBeUnstaged(v VolumeID) bool {
 	_, ordered := n.Ordered(v)
-	return ordered || n.Unanswered(v)
+	return ordered || n.Unanswered(v) //mutant:unanswered-call
 }
 
 // UnstageFailures returns how often in a row an order for a volume led to nothing at a node,

@@ -178,7 +178,7 @@ func Small() []World {
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
 		{"handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 })},
-		{"handover, a forgotten mount, repaired", repaired(func(*Config) {})},
+		{"one node, a forgotten mount, repaired", repaired(func(c *Config) { c.OneNode = true })},
 	}
 }
 
@@ -297,7 +297,7 @@ func begin(c Config) *state {
 			s.run(i, n)
 		}
 	}
-	for n := 1; n <= nodes && c.Agents; n++ {
+	for n := 1; n <= nodes && c.Agents && (n == 1 || !c.OneNode); n++ {
 		s.machine(n).Agent.Runs, s.machine(n).Agent.Repairs = true, c.Repairs
 		s.w.Speak(s.machine(n))
 	}
