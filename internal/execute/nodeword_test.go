@@ -4,6 +4,7 @@ package execute_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,12 +85,12 @@ func TestOrderUnstage(t *testing.T) {
 	if is.Spec.Look != 4 || len(is.Spec.Unstage) != 2 || is.Status.Looked != 3 {
 		t.Fatalf("it writes %+v", is.Spec)
 	}
-	node := w.observer.Snapshot().Node("n1")
-	order, stands := node.Ordered(data)
-	if !stands || order.Number != 4 || order.BootID != "b" || order.KubeletStarted != started.Unix() {
-		t.Errorf("the order is %+v", order)
+	word := translate.NodeWord(&is)
+	want := ledger.UnstageOrder{Volume: data, Number: 4, BootID: "b", KubeletStarted: started.Unix(), Seconds: 30}
+	if !slices.Contains(word.Standing(), want) {
+		t.Errorf("the orders are %+v", word.Orders)
 	}
-	step.Do, step.Word = arbiter.WithdrawUnstage, *node.Word
+	step.Do, step.Word = arbiter.WithdrawUnstage, word
 	must(t, w.Do(t.Context(), step))
 	if is := now(); is.Spec.Look != 4 || len(is.Spec.Unstage) != 1 || is.Spec.Unstage[0].Handle != "other" {
 		t.Errorf("after the withdrawal there is %+v", is.Spec)
