@@ -258,7 +258,7 @@ func speaking() []guard {
 				{File: "internal/arbiter/planattach.go", Old: "if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence", New: "if false {"},
 				{File: "internal/flow/attach.go", Old: "case n.MayBeUnstaged(t.Step.Volume):", New: "case false:"},
 			},
-			Expect: []string{"is told that its volume is staged at worker-2"},
+			Expect: []string{"worker-2 says that it has unstaged the volume"},
 		},
 	}
 }
