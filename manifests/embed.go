@@ -11,6 +11,7 @@
 //   - deploy.yaml: services, configuration and Deployments
 //   - extender.yaml: all of the scheduler extender, which is optional
 //   - bindatonce.yaml: rights, Service and certificates of binds without tickets
+//   - noderepair.yaml: what moorage-node needs beside node.yaml to unstage volumes
 //
 // A cluster that runs the processes elsewhere, as the sandbox does, applies the
 // first three, and webhook.yaml, which it points at its own address. Everything

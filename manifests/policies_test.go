@@ -362,6 +362,14 @@ func TestNodesSpeakForThemselves(t *testing.T) {
 	}
 	says := func(n *v1alpha1.NodeVolumes) { n.Status.BootID = "b" }
 	asks := func(n *v1alpha1.NodeVolumes) { n.Spec.Look = 1 }
+	looks := func(look, looked int64, orders ...int64) func(*v1alpha1.NodeVolumes) {
+		return func(n *v1alpha1.NodeVolumes) {
+			n.Spec.Look, n.Status.Looked = look, looked
+			for _, number := range orders {
+				n.Spec.Unstage = append(n.Spec.Unstage, v1alpha1.NodeUnstage{Driver: "d", Handle: fmt.Sprint(number), Number: number, BootID: "b", Seconds: 30})
+			}
+		}
+	}
 	tests := []struct {
 		name, user, subresource string
 		extra                   map[string][]string
@@ -382,6 +390,20 @@ func TestNodesSpeakForThemselves(t *testing.T) {
 		{"the controller answers", controllerUser, "status", nil, of("worker-1", says), of("worker-1", nil), "only the moorage-node"},
 		{"a kubelet answers", kubelet, "status", token("worker-1", "u1"), of("worker-1", says), of("worker-1", nil), "only the moorage-node"},
 		{"nothing is changed", tenant, "status", nil, of("worker-1", says), of("worker-1", says), ""},
+		{"the controller orders", controllerUser, "", nil, of("worker-1", looks(5, 4, 5)), of("worker-1", looks(4, 4)), ""},
+		{"it orders beside another order", controllerUser, "", nil, of("worker-1", looks(5, 4, 3, 5)), of("worker-1", looks(4, 4, 3)), ""},
+		{"it withdraws an order", controllerUser, "", nil, of("worker-1", looks(5, 4)), of("worker-1", looks(5, 4, 5)), ""},
+		{"it orders by an old number", controllerUser, "", nil, of("worker-1", looks(4, 4, 4)), of("worker-1", looks(4, 4)), "a new order has the number"},
+		{"it orders by a lower number than it asks with", controllerUser, "", nil, of("worker-1", looks(6, 4, 5)), of("worker-1", looks(4, 4)), "a new order has the number"},
+		{"it asks by a much higher number", controllerUser, "", nil, of("worker-1", looks(5000, 4)), of("worker-1", looks(4, 4)), ""},
+		{"it lowers the number", controllerUser, "", nil, of("worker-1", looks(3, 4)), of("worker-1", looks(4, 4)), "never falls"},
+		{"somebody orders", tenant, "", nil, of("worker-1", looks(5, 4, 5)), of("worker-1", looks(4, 4)), "is to unstage"},
+		{"somebody withdraws", tenant, "", nil, of("worker-1", looks(5, 4)), of("worker-1", looks(5, 4, 5)), "is to unstage"},
+		{"somebody lowers the number", tenant, "", nil, of("worker-1", looks(3, 4)), of("worker-1", looks(4, 4)), "never falls"},
+		{"somebody asks by a much higher number", tenant, "", nil, of("worker-1", looks(5000, 4)), of("worker-1", looks(4, 4)), "higher by 1000"},
+		{"it answers what nobody asked", own, "status", token("worker-1", "u1"), of("worker-1", looks(4, 5)), of("worker-1", looks(4, 4)), "that nobody has asked with"},
+		{"it answers beside an order", own, "status", token("worker-1", "u1"), of("worker-1", looks(5, 5, 5)), of("worker-1", looks(5, 4, 5)), ""},
+		{"it makes one with an order", own, "", token("worker-1", "u1"), of("worker-1", looks(0, 0, 1)), nil, "is to unstage"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -193,6 +193,13 @@ type AttachPolicySpec struct {
 	// would be detached any more. Default false.
 	// +optional
 	RequireNodeWord *bool `json:"requireNodeWord,omitempty"`
+
+	// repairStaged has a volume unstaged at a node where its kubelet has forgotten it: by
+	// moorage-node, through the driver, when the volume has left volumesAttached and nobody
+	// uses it there any more. In Standalone mode, where moorage-node runs with --repair.
+	// Default false.
+	// +optional
+	RepairStaged *bool `json:"repairStaged,omitempty"`
 }
 
 // AttachPolicyStatus is what the controller says of a policy.

@@ -27,5 +27,7 @@ func newNode() *cobra.Command {
 	flags.StringVar(&config.KubeletRoot, "kubelet-root", "", "the kubelet's folder")
 	flags.StringVar(&config.Mounts, "mounts", "", "the mount table, in the form of mountinfo")
 	flags.DurationVar(&config.Rescan, "rescan", config.Rescan, "time after which to look again")
+	flags.BoolVar(&config.Repair, "repair", false, "unstage what a kubelet has forgotten, by order")
+	flags.DurationVar(&config.UnstageTimeout, "unstage-timeout", config.UnstageTimeout, "longest time to wait for a driver")
 	return command
 }

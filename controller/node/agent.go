@@ -31,6 +31,10 @@ type agent struct {
 	look    func() sight
 	clock   clock.WithTicker
 	metrics *measures
+	orders  *orders
+	nodes   nodeGetter
+	drivers unstager
+	calls   sync.WaitGroup
 	changed chan struct{} // a mount did
 	asked   chan struct{} // for a look
 
@@ -42,6 +46,7 @@ type agent struct {
 func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func() sight) *agent {
 	return &agent{
 		config: c, client: own, node: node, uid: uid, look: look, clock: clock.RealClock{}, metrics: newMeasures(node),
+		orders: newOrders(c.Repair, clock.RealClock{}), drivers: drivers{c.KubeletRoot},
 		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 	}
 }
@@ -97,16 +102,25 @@ func (a *agent) round(ctx context.Context) error {
 	seen := a.look()
 	now := a.clock.Now()
 	a.metrics.looked(seen.facts, now)
+	var begun []v1alpha1.NodeUnstage
+	if object != nil {
+		a.orders.read(object, seen.machine.BootID)
+		begun = a.orders.begin(object, seen)
+	}
 	status := statusOf(seen, looked, a.uid)
-	if object != nil && same(object.Status, status) {
+	status.Repairs, status.Unstaged = a.config.Repair, a.orders.said(begun)
+	if object != nil && len(begun) == 0 && same(object.Status, status) {
 		return nil
 	}
 	status.Observed = &metav1.Time{Time: now.Truncate(time.Second)}
 	if err := a.write(ctx, object, status); err != nil {
+		a.orders.forget(begun)
 		a.metrics.wrote("error")
 		return fmt.Errorf("write NodeVolumes %s: %w", a.node, err)
 	}
 	a.metrics.wrote("ok")
+	a.orders.written(begun)
+	a.carryOut(ctx, begun)
 	return nil
 }
 
@@ -175,6 +189,7 @@ func (a *agent) learn(object *v1alpha1.NodeVolumes) {
 		}
 	}
 	a.last = object
+	a.orders.noted(object)
 }
 
 // forget has the object read before the next write.

@@ -32,6 +32,10 @@ type Config struct {
 	RetryAtMost time.Duration
 	// WriteTimeout is how long a request may take.
 	WriteTimeout time.Duration
+	// Repair has it unstage volumes that Moorage's controller orders it to.
+	Repair bool
+	// UnstageTimeout is how long it waits for a driver to unstage a volume.
+	UnstageTimeout time.Duration
 }
 
 // DefaultConfig is what the flags say when nobody does.
@@ -39,6 +43,7 @@ func DefaultConfig() Config {
 	return Config{
 		KubeletRoot: "/var/lib/kubelet", Mounts: "/proc/self/mountinfo", Listen: ":8080",
 		Gather: 2 * time.Second, Rescan: 5 * time.Minute, RetryAtMost: 2 * time.Minute, WriteTimeout: 10 * time.Second,
+		UnstageTimeout: 2 * time.Minute, // the kubelet's own (csi_plugin.go, csiTimeout)
 	}
 }
 
@@ -49,7 +54,7 @@ func (c Config) Validate() error {
 		return errors.New("--kubelet-root is not an absolute path")
 	case (c.Node == "") != (c.NodeUID == ""):
 		return errors.New("--node and --node-uid go together")
-	case c.Gather <= 0 || c.Rescan < c.Gather || c.RetryAtMost <= 0 || c.WriteTimeout <= 0:
+	case c.Gather <= 0 || c.Rescan < c.Gather || c.RetryAtMost <= 0 || c.WriteTimeout <= 0 || c.UnstageTimeout <= 0:
 		return errors.New("times are above zero, and --rescan not below --gather")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -55,7 +56,12 @@ func Run(ctx context.Context, c Config) error {
 	logger := klog.FromContext(ctx).WithValues("node", node)
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logger))
 	defer cancel()
+	kube, err := core.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("client of the API server: %w", err)
+	}
 	a := newAgent(c, clients.NodeVolumes(), node, uid, func() sight { return look(c) })
+	a.nodes = kube.Nodes()
 	stop, err := serve(ctx, c, a.metrics.registry)
 	if err != nil {
 		return err
@@ -79,6 +85,7 @@ func (a *agent) work(ctx context.Context, cancel context.CancelFunc, clients cli
 	cancel()
 	<-watched
 	<-looked
+	a.calls.Wait()
 	return err
 }
 

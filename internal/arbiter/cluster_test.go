@@ -22,6 +22,7 @@ type cluster struct {
 	uids map[string]int
 	arb  arbiter.Arbiter
 
+	hangs   bool // drivers do not answer to moorage-node
 	untimed bool // see ledger.NoForceOnTimeout
 	csi     driver
 	refuses map[string]bool // writes that the API server refuses: an action, or an action and a node

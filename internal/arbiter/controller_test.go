@@ -217,14 +217,39 @@ func (c *cluster) round() bool {
 // speak has the moorage-node of a machine look and write, where one runs. Only answers are
 // told: what it writes by itself comes with each mount.
 func (c *cluster) speak(m *world.Machine) bool {
-	if !c.Speak(m) {
-		return false
+	before, _ := c.Word(m.Node)
+	did := c.Look(m) && c.Write(m)
+	word, _ := c.Word(m.Node)
+	if did {
+		c.sync()
+		if word.Looked > 0 {
+			c.trace("moorage-node %s: looked %d, has %v", m.Node, word.Looked, volumeNames(c, word.Has))
+		}
 	}
-	c.sync()
-	if word, _ := c.Word(m.Node); word.Looked > 0 {
-		c.trace("moorage-node %s: looked %d, has %v", m.Node, word.Looked, volumeNames(c, word.Has))
+	for _, a := range word.Answers {
+		if !slices.Contains(before.Answers, a) {
+			c.trace("moorage-node %s: %s", m.Node, answerText(c, a))
+		}
 	}
-	return true
+	did = c.Call(m) || did
+	if c.hangs {
+		return c.GiveUp(m) || did
+	}
+	for _, v := range m.Calls {
+		did = c.Unstages(m, v) || c.FailsToUnstage(m, v) || did
+	}
+	return did
+}
+
+func answerText(c *cluster, a ledger.UnstageAnswer) string {
+	text := fmt.Sprintf("order %d for %s: %s", a.Number, volumeName(c, a.Volume), [...]string{"refused", "calling", "failed", "done"}[a.Result])
+	if a.Why != "" {
+		text += " (" + a.Why + ")"
+	}
+	if a.Unanswered {
+		text += ", unanswered"
+	}
+	return text
 }
 
 // bindGranted binds the pods whose reservations are granted.

@@ -21,6 +21,9 @@ type Arbiter struct {
 	// and that is wanted again at its node. It is for moorage-attacher; others do
 	// not listen.
 	StayAttached bool
+	// Hurried: an order to unstage a volume that led to nothing is given again at once, where
+	// no time passes.
+	Hurried bool
 	// HearsNoNodes: this process does not observe what moorage-node says, so that it can't
 	// tell that a word is missing which a policy requires. It detaches nothing.
 	HearsNoNodes bool

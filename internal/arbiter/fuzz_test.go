@@ -170,6 +170,8 @@ func checkStep(t failer, s arbiter.Step) {
 		ok = s.Node != "" && s.Attachment != "" && s.UID != "" && s.Version != ""
 	case arbiter.AskNode:
 		ok = s.Node != "" && s.Word.UID != "" && s.Word.Version != ""
+	case arbiter.OrderUnstage, arbiter.WithdrawUnstage:
+		ok = s.Node != "" && s.Word.UID != "" && s.Word.Version != "" && s.Number > 0
 	case arbiter.RemovePod:
 		ok = s.UID != ""
 	case arbiter.ProveAbsent:

@@ -34,10 +34,11 @@ func saysNothing(n *ledger.Node, now time.Time) bool {
 	return !n.Speaks() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= LookPatience
 }
 
-// staged says whether the node has looked since it was asked to, and has found the volume.
+// staged says whether the node has looked since it was asked to, and has found the volume;
+// or it may still be unstaged there.
 func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n := s.Node(p.Node)
-	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID)
+	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID)
 }
 
 // saidGone says whether the node has looked since it was asked to, has seen all there is,
@@ -67,7 +68,7 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 		return false
 	case place.Proof.Look == 0 || node.Word.Look < int64(place.Proof.Look): // who was asked is not there any more
 		step := p.leaving(node, place, va, "")
-		step.Do, step.Word = AskNode, *node.Word
+		step.Do, step.Word, step.Number = AskNode, *node.Word, node.NextNumber()
 		p.add(step)
 	case !saysNothing(node, p.now) && !node.AskedAt.IsZero():
 		p.recheck(LookPatience - p.now.Sub(node.AskedAt))

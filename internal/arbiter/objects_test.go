@@ -190,7 +190,7 @@ func (s *script) policy(a args) {
 		AfterPodGone: a.duration("afterPodGone"), AfterUnreachable: a.duration("afterUnreachable"),
 		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		BindAfterAttached: a.flag("bindAfterAttached"), Refused: a.flag("refused"),
-		RequireNodeWord: a.flag("requireNodeWord"),
+		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
 	}
 	if d := a.duration("detachDelay"); d != nil {
 		p.DetachDelay = *d
@@ -450,12 +450,17 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 	s.Forgetful = false
 }
 
-// agent starts the moorage-node of a node; "stopped" ends it. One that is "remade" finds its
-// NodeVolumes deleted by somebody, and makes another.
+// agent starts the moorage-node of a node, which "repairs"; "stopped" ends it. One that is
+// "remade" finds its NodeVolumes deleted by somebody, and makes another. "hangs" has its
+// driver not answer, and the agent give its call up; "takes" has those calls take effect.
 func (s *script) agent(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
+	if a.flag("hangs") || a.flag("takes") {
+		s.hangs = a.flag("hangs")
+		return
+	}
 	m.StopAgent()
-	m.Agent.Runs = !a.flag("stopped")
+	m.Agent.Runs, m.Agent.Repairs = !a.flag("stopped"), a.flag("repairs")
 	if a.flag("remade") {
 		s.drop(world.NodeWords, a.word(1))
 		s.speak(m)

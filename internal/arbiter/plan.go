@@ -63,11 +63,19 @@ const (
 	// number in the NodeVolumes that Word is of, at exactly its version. Its success is
 	// told to the ledger as LookAsked.
 	AskNode
+	// OrderUnstage orders a node's moorage-node to unstage the volume, by Number, in the
+	// NodeVolumes that Word is of, at exactly its version. Its success is told to the ledger
+	// as UnstageSent.
+	OrderUnstage
+	// WithdrawUnstage takes that order out of the NodeVolumes that Word is of, at exactly
+	// its version: from then on nothing is begun by it.
+	WithdrawUnstage
 )
 
 func (a Action) String() string {
 	return [...]string{"none", "write-hold", "delete-hold", "create-attachment", "report", "unreport",
-		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach", "ask-node"}[a]
+		"confirm-unwanted", "delete-attachment", "remove-pod", "prove-absent", "mark-wanted", "find-attachment", "retry-attach", "ask-node",
+		"order-unstage", "withdraw-unstage"}[a]
 }
 
 // Step is one thing to do.
@@ -94,8 +102,10 @@ type Step struct {
 	// Beside, of a CreateAttachment, is the node that a live migration comes from.
 	Beside ledger.NodeName
 
-	// Word, of an AskNode, is what the node says so far.
-	Word ledger.NodeWord
+	// Word, of an AskNode, OrderUnstage and WithdrawUnstage, is what the node says so far,
+	// and Number is higher than all that were asked and ordered with before.
+	Word   ledger.NodeWord
+	Number int64
 
 	// Within, if set, has DeleteAttachment list the node's pods once more, and
 	// end within this time of it.
@@ -159,6 +169,7 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 		default:
 			p.release(place) //mutant:no-release
 		}
+		p.repair(place)
 		if p.wanted(place) || p.hasGrantee(place) {
 			p.awaitFence(place)
 		}

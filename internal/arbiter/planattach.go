@@ -100,6 +100,9 @@ func (p *planner) namesake(n *ledger.Node) string {
 func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 
 func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence
+		return // it could be unstaged under the pod that mounts it
+	}
 	if f, found := p.volume.Hold.Fence(place.Node); found && f.Rule != "" {
 		return // first the hold says that the rule has ended
 	}

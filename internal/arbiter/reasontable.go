@@ -166,10 +166,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("%s may be in use at %s: its kubelet reports it in volumesInUse, though it has no VolumeAttachment and no pod there. "+
 			"Look there whether it is mounted. If it is not, restart the kubelet of %s; if that goes on to list it, power the machine off and give its node the taint node.kubernetes.io/out-of-service", r.volume(), r.Node, r.Node)
 	}},
-	{StagedAtNode, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s is staged or mounted at %s, though its kubelet does not report it in volumesInUse: moorage-node has found it there, and its NodeVolumes has the path. "+
-			"It goes once it is unmounted there", r.volume(), r.Node)
-	}},
+	{StagedAtNode, waits, lasts, noEviction, ofMore, CallNone, unfit, Reason.stagedAtNode},
 	{InUseUnknown, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		if r.Seconds > 0 {
 			return fmt.Sprintf("%s may be in use at %s: %s. %s%s; at once when %s", r.volume(), r.Node, r.Detail, forcedIn, time.Duration(r.Seconds)*time.Second, r.waysToKnow())
@@ -219,6 +216,15 @@ func (r Reason) waysToKnow() string {
 		return boot + ", or " + taint
 	}
 	return boot + ", " + taint + ", or somebody who has looked there deletes its VolumeAttachment"
+}
+
+func (r Reason) stagedAtNode() string {
+	text := fmt.Sprintf("%s is staged or mounted at %s, though its kubelet does not report it in volumesInUse: moorage-node has found it there, and its NodeVolumes has the path. "+
+		"It goes once it is unmounted there", r.volume(), r.Node)
+	if r.Detail != "" {
+		return text + "; " + r.Detail
+	}
+	return text
 }
 
 func (r Reason) byPolicy() string {

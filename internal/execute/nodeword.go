@@ -12,13 +12,29 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/flow"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // askNode asks a node's moorage-node for a fresh look.
 func (e *Executor) askNode(ctx context.Context, r flow.Request) (flow.Answer, error) {
+	return e.patchWord(ctx, r, fmt.Sprintf("ask node %s to look what is mounted there", r.Key), map[string]any{"look": r.Look})
+}
+
+// orderUnstage writes which volumes a node's moorage-node is ordered to unstage. An order asks
+// for a look, too.
+func (e *Executor) orderUnstage(ctx context.Context, r flow.Request) (flow.Answer, error) {
+	spec := map[string]any{"unstage": translate.UnstageOrders(r.Orders)}
+	if r.Do == flow.OrderUnstage {
+		spec["look"] = r.Look
+	}
+	return e.patchWord(ctx, r, fmt.Sprintf("write what node %s is to unstage", r.Key), spec)
+}
+
+// patchWord changes the spec of a NodeVolumes, at exactly its UID and version.
+func (e *Executor) patchWord(ctx context.Context, r flow.Request, doing string, spec map[string]any) (flow.Answer, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": r.UID, "resourceVersion": r.Version},
-		"spec":     map[string]any{"look": r.Look},
+		"spec":     spec,
 	})
 	if err != nil {
 		err = fmt.Errorf("%w: encode the patch of NodeVolumes %s: %w", errNotSent, r.Key, err)
@@ -28,7 +44,7 @@ func (e *Executor) askNode(ctx context.Context, r flow.Request) (flow.Answer, er
 		return e.config.Moorage.NodeVolumes().Patch(ctx, r.Key, types.MergePatchType, patch, metav1.PatchOptions{})
 	})
 	if err != nil {
-		err = fmt.Errorf("ask node %s to look what is mounted there: %w", r.Key, err)
+		err = fmt.Errorf("%s: %w", doing, err)
 	}
 	return answer, err
 }

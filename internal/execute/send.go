@@ -50,6 +50,8 @@ func (e *Executor) send(ctx context.Context, r running, request flow.Request) (f
 		return e.drop(ctx, request)
 	case flow.AskNode:
 		return e.askNode(ctx, request)
+	case flow.OrderUnstage, flow.WithdrawUnstage:
+		return e.orderUnstage(ctx, request)
 	case flow.DecideTicket:
 		return e.decideTicket(ctx, request, r.status)
 	case flow.BindPod:

@@ -89,11 +89,16 @@ func of(a ledger.Attachment, step arbiter.Step) bool {
 
 // beginReport puts a volume into volumesAttached, once its attachment is proved
 // to be there to stay; it reads the Node after a patch without an answer has
-// been outlasted.
-func (m *Memory) beginReport(t Task) (Task, Move) {
-	switch {
+// been outlasted. Where moorage-node runs, the first one of a term at a node reads what
+// the leaders before have ordered there: a cache may be behind.
+func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
+	switch n := s.Node(t.Step.Node); {
 	case t.Sent.Do == PatchNode:
 		return t.send(read(Nodes, string(t.Step.Node)))
+	case n.MayBeUnstaged(t.Step.Volume): //mutant:order-fence-sent
+		return t.end(Stale, fmt.Sprintf("it may be unstaged at node %s", t.Step.Node))
+	case n != nil && n.Word != nil && !m.heard[t.Step.Node]: //mutant:orders-of-before
+		return t.send(read(NodeWords, string(t.Step.Node)))
 	case t.Step.Attachment != "" && !m.confirmed[t.Step.UID]:
 		return t.confirm()
 	}
@@ -121,8 +126,11 @@ func beginUnreport(t Task) (Task, Move) {
 }
 
 // reportAnswered follows a Report and an Unreport.
-func (m *Memory) reportAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
+	case t.Sent.Kind == NodeWords && (a.Result == Done || a.Result == NotFound):
+		m.heard.add(t.Step.Node)
+		return m.beginReport(t, s)
 	case t.Sent.Do == ConfirmAttachment:
 		return m.confirmAnswered(t, a)
 	case t.Step.NodeUID == "" && a.Result == NotFound: // of an Unreport: a Report names its Node

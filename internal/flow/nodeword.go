@@ -12,7 +12,7 @@ import (
 // askNode asks a node to look by a number that nobody has asked it with before.
 func askNode(step arbiter.Step) Request {
 	word := step.Word
-	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(word.Look, word.Looked) + 1}
+	return Request{Do: AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(step.Number, word.Look+1, word.Looked+1)}
 }
 
 // askAnswered follows the question, and the read where it was refused. Without an answer
@@ -26,7 +26,7 @@ func askAnswered(t Task, a Answer) (Task, Move) {
 	case a.Result == Conflict && t.Sent.Do == AskNode:
 		return t.send(read(NodeWords, string(t.Step.Node)))
 	case a.Result == NotFound:
-		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node})
+		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node, UID: t.Step.Word.UID})
 	case a.Result == Done:
 		return t.end(Stale, fmt.Sprintf("the NodeVolumes of %s is not as it was", t.Step.Node))
 	}

@@ -56,6 +56,11 @@ const (
 	// AskNode writes Look, which is higher, into the spec of the NodeVolumes Key of UID,
 	// at exactly Version.
 	AskNode
+	// OrderUnstage writes Orders, and Look, into the spec of the NodeVolumes Key of UID, at
+	// exactly Version: what it says may be unstaged from then on.
+	OrderUnstage
+	// WithdrawUnstage writes Orders, which are fewer, at exactly Version.
+	WithdrawUnstage
 	// Verbs is the number after the last verb.
 	Verbs
 )
@@ -65,7 +70,8 @@ func (v Verb) String() string {
 		return "unknown"
 	}
 	return [...]string{"get", "list", "list-pods", "put-hold", "drop-hold", "create-attachment", "confirm-attachment",
-		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "bind-pod", "fence-pod", "ask-node"}[v-1]
+		"mark-wanted", "drop-attachment", "patch-node", "remove-pod", "decide-ticket", "drop-ticket", "bind-pod", "fence-pod", "ask-node",
+		"order-unstage", "withdraw-unstage"}[v-1]
 }
 
 // Kind is the kind of the object that a GetObject or ListObjects reads.
@@ -106,8 +112,10 @@ type Request struct {
 	Epoch        int64
 	// Interruptions is what DecideTicket writes of how often the ticket was interrupted.
 	Interruptions int64
-	// Look is what AskNode writes.
+	// Look is what AskNode and OrderUnstage write.
 	Look int64
+	// Orders are all that are to stand after an OrderUnstage or a WithdrawUnstage.
+	Orders []ledger.UnstageOrder
 	// EpochOnly has DecideTicket write Epoch, and leave all else as it is.
 	EpochOnly bool
 	// Until, if set, is a deadline that comes before the driver's own, and by

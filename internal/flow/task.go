@@ -100,18 +100,25 @@ type Memory struct {
 	listed    set[Kind] // by the take-over
 	doubted   bool
 	fenced    set[string] // pods that no older process can bind any more, by UID
+	// heard are the nodes whose NodeVolumes this process has read, with the orders in it
+	// that the leaders before have given.
+	heard set[ledger.NodeName]
 }
 
 // Clone returns a Memory of its own that is as m is.
 func (m *Memory) Clone() *Memory {
 	c := *m
-	c.confirmed, c.listed, c.fenced = m.confirmed.clone(), m.listed.clone(), m.fenced.clone()
+	c.confirmed, c.listed, c.fenced, c.heard = m.confirmed.clone(), m.listed.clone(), m.fenced.clone(), m.heard.clone()
 	return &c
 }
 
 // Confirmed says whether this process created or last wrote to the
 // VolumeAttachment of a UID, and has sent no DELETE for it since.
 func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
+
+// Heard says whether this process has read the NodeVolumes of a node before it put a volume
+// into its volumesAttached.
+func (m *Memory) Heard(n ledger.NodeName) bool { return m.heard[n] }
 
 // Prune forgets the VolumeAttachments that exist no more.
 func (m *Memory) Prune(s ledger.Snapshot) {
@@ -141,10 +148,12 @@ func (m *Memory) Next(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 		return beginCreate(t, s)
 	case arbiter.AskNode:
 		return t.send(askNode(t.Step))
+	case arbiter.OrderUnstage, arbiter.WithdrawUnstage:
+		return beginUnstage(t)
 	case arbiter.FindAttachment:
 		return t.send(read(Attachments, t.Step.Attachment))
 	case arbiter.Report:
-		return m.beginReport(t)
+		return m.beginReport(t, s)
 	case arbiter.MarkWanted:
 		return t.send(Request{Do: MarkWanted, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node, Who: t.Step.Who})
 	case arbiter.RetryAttach:
@@ -175,11 +184,13 @@ func (m *Memory) Answer(t Task, a Answer, s ledger.Snapshot, now time.Time) (Tas
 	case arbiter.CreateAttachment, arbiter.FindAttachment:
 		return m.createAnswered(t, a, now)
 	case arbiter.Report, arbiter.Unreport:
-		return m.reportAnswered(t, a, now)
+		return m.reportAnswered(t, a, s, now)
 	case arbiter.MarkWanted, arbiter.RetryAttach:
 		return markAnswered(t, a)
 	case arbiter.AskNode:
 		return askAnswered(t, a)
+	case arbiter.OrderUnstage, arbiter.WithdrawUnstage:
+		return m.unstageAnswered(t, a, now)
 	case arbiter.ProveAbsent:
 		return absentAnswered(t, a)
 	case arbiter.RemovePod:

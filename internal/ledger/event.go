@@ -32,8 +32,12 @@ type (
 	NodeDriversGone struct{ Node NodeName }
 	// AttachmentGone says that the VolumeAttachment does not exist.
 	AttachmentGone struct{ Name string }
-	// NodeWordGone says that the node has no NodeVolumes.
-	NodeWordGone struct{ Node NodeName }
+	// NodeWordGone says that the node has no NodeVolumes: none of UID, if that is set, since
+	// another one may have been made and seen meanwhile.
+	NodeWordGone struct {
+		Node NodeName
+		UID  string
+	}
 	// PolicyGone says that the AttachPolicy does not exist.
 	PolicyGone struct{ Name string }
 	// HoldGone says that the volume has no VolumeHold.

@@ -407,6 +407,7 @@ const (
 	FieldLiveMigration
 	FieldUnpublishFences
 	FieldRequireNodeWord
+	FieldRepairStaged
 )
 
 // Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
@@ -423,6 +424,7 @@ type Policy struct {
 	AfterPodGone      *time.Duration // nil: 6 minutes; negative: never
 	AfterUnreachable  *time.Duration // nil and negative: never
 	RequireNodeWord   bool           // what moorage-node says nothing of counts as in use
+	RepairStaged      bool           // moorage-node unstages what a kubelet has forgotten
 	AllowNoDriver     bool           // a node without the driver counts as unlimited
 	EmptyIsExclusive  bool           // no access modes: one node at a time
 	LiveMigration     bool           // the driver may attach to two nodes

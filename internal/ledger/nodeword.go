@@ -21,6 +21,28 @@ type NodeWord struct {
 	Has []VolumeID
 	// Whole says that nothing could not be read: what is not in Has is not there.
 	Whole bool
+	// KubeletStarted is the start of the kubelet for which it speaks, in seconds since 1970
+	// by the node's clock; 0: not known. It is compared for being the same only.
+	KubeletStarted int64
+	// Repairs says that moorage-node there can unstage volumes, and may.
+	Repairs bool
+	// Forgotten are those of Has that no pod's folder names, and that it could unstage;
+	// sorted.
+	Forgotten []VolumeID
+	// Orders are those to unstage volumes that the object has, and Answers what
+	// moorage-node says came of them; both in the order of their volumes, each once.
+	Orders  []UnstageOrder
+	Answers []UnstageAnswer
+}
+
+// Forgot says whether a word names a volume that moorage-node could unstage, since the
+// kubelet has forgotten it.
+func (w *NodeWord) Forgot(v VolumeID) bool {
+	if w == nil {
+		return false
+	}
+	_, forgot := slices.BinarySearchFunc(w.Forgotten, v, VolumeID.Compare)
+	return forgot
 }
 
 // has says whether the word names a volume.
@@ -58,10 +80,11 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	if was != nil && was.UID == w.UID && !Newer(w.Version, was.Version) {
 		return
 	}
-	w.Has = distinct(w.Has)
+	w.Has, w.Forgotten = distinct(w.Has), distinct(w.Forgotten)
 	spoke, owed := old.Speaks(), old != nil && !old.AskedAt.IsZero()
 	rec := l.node(w.Node)
 	rec.Word = &w
+	rec.hear(t, was, &w, now)
 	switch {
 	case w.Look <= w.Looked:
 		rec.AskedAt = time.Time{}
@@ -93,7 +116,7 @@ func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
 
 func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	old := l.facts.nodes.get(e.Node)
-	if old == nil || old.Word == nil {
+	if old == nil || old.Word == nil || e.UID != "" && e.UID != old.Word.UID {
 		return
 	}
 	rec := l.node(e.Node)
@@ -129,7 +152,7 @@ func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
 func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
 	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
-	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone {
+	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone || e.Look > MaxNumber {
 		return
 	}
 	l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Look = int32(e.Look) })

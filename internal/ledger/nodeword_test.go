@@ -52,7 +52,11 @@ func TestNodeSpeaks(t *testing.T) {
 	if l.Snapshot().Node("n").Speaks() {
 		t.Error("it speaks of a Node that is gone")
 	}
-	l.Apply(time.Unix(1000, 0), NodeWordGone{"n"})
+	l.Apply(time.Unix(1000, 0), NodeWordGone{Node: "n", UID: "another"})
+	if n := l.Snapshot().Node("n"); !n.SaysHas(v) {
+		t.Error("the one before is gone, and what this one says does not count")
+	}
+	l.Apply(time.Unix(1000, 0), NodeWordGone{Node: "n"})
 	if n := l.Snapshot().Node("n"); n.SaysHas(v) {
 		t.Error("what it said is gone, and counts")
 	}
@@ -206,7 +210,7 @@ func TestWordTouches(t *testing.T) {
 	if got := touched(wordOf("4", 1, 1, VolumeID{"d", "unknown"})); !slices.Equal(got, []VolumeID{other}) {
 		t.Errorf("it has what nobody knows, and has %v looked at", got)
 	}
-	if got := touched(NodeWordGone{"n"}); len(got) != 2 {
+	if got := touched(NodeWordGone{Node: "n"}); len(got) != 2 {
 		t.Errorf("it speaks no more, and has %v looked at", got)
 	}
 }

@@ -261,6 +261,8 @@ type Node struct {
 	// owes none.
 	AskedAt time.Time
 
+	calls    []call     // see Unanswered, in the order of their volumes
+	attempts []attempt  // see UnstageFailures
 	doubts   []doubt    // see Doubts, in the order of their volumes
 	left     []VolumeID // in volumesAttached when the Node was deleted
 	boot     string     // the last bootID that a kubelet of this name has reported; empty: none

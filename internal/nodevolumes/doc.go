@@ -4,7 +4,7 @@
 // wrote down below its folder (usually /var/lib/kubelet), and what is mounted there.
 //
 // It reads folders, vol_data.json and the text of mountinfo, writes nothing, calls no
-// driver, and never opens or looks into a mounted volume, which may not answer. What
+// driver (RemoveStaged alone removes the records of one volume), and never opens or looks into a mounted volume, which may not answer. What
 // can't be read is Unknown, with the reason, and never taken for unused. What it keeps
 // is bounded, whatever the folders hold.
 //

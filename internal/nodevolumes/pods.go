@@ -64,7 +64,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 		return
 	}
 	// Where it is staged by an older kubelet's layout, that is the path.
-	staged := stagingPath(r.Driver, r.Handle)
+	staged := StagingPath(r.Driver, r.Handle)
 	if other, known := s.handles[identity{r.Driver, r.Handle, Filesystem}]; known && s.volumes[staged] == nil {
 		staged = other
 	}

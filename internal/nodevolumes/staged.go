@@ -14,8 +14,9 @@ import (
 // drivers, by the names of their PersistentVolumes.
 const beforeDrivers = "pv"
 
-// stagingPath is where a volume with a file system is staged (csi_attacher.go:598).
-func stagingPath(driver, handle string) string {
+// StagingPath is where a volume with a file system is staged, below the kubelet's folder
+// (csi_attacher.go:598).
+func StagingPath(driver, handle string) string {
 	sum := sha256.Sum256([]byte(handle))
 	return path.Join(csiFolder, driver, hex.EncodeToString(sum[:]), globalMount)
 }
@@ -69,7 +70,7 @@ func (s *scan) readStagedFolder(driver, folder string) {
 	default:
 		v.Staged = Yes
 		s.identify(v, p, r)
-		if driver != beforeDrivers && p != stagingPath(r.Driver, r.Handle) {
+		if driver != beforeDrivers && p != StagingPath(r.Driver, r.Handle) {
 			v.explain("the record is of another volume than the folder")
 		}
 	}

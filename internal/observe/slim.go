@@ -42,11 +42,14 @@ func (o *Observer) slim(object any) (any, error) {
 }
 
 // slimVolumesOf leaves of what a node has which volumes these are, and whether they are
-// staged, mounted or published.
+// staged, mounted, published or forgotten.
 func slimVolumesOf(n *v1alpha1.NodeVolumes) {
 	for i := range n.Status.Volumes {
 		v := &n.Status.Volumes[i]
-		v.Path, v.PersistentVolume, v.Unknown = "", "", ""
+		v.Path, v.PersistentVolume = "", ""
+		if v.Unknown != "" {
+			v.Unknown = "?" // that there is something matters
+		}
 		v.Published = slices.Clone(v.Published[:min(1, len(v.Published))])
 		share(&v.Driver)
 	}

@@ -50,3 +50,46 @@ func TestNodeWord(t *testing.T) {
 		}
 	}
 }
+
+// What could be unstaged is forgotten, staged, of a file system, and nothing of it unread.
+func TestNodeWordForgotten(t *testing.T) {
+	forgotten := v1alpha1.NodeVolume{Path: "p", Driver: "d", Handle: "a", Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.NodeVolume)
+		want   bool
+	}{
+		"forgotten":        {func(*v1alpha1.NodeVolume) {}, true},
+		"not forgotten":    {func(v *v1alpha1.NodeVolume) { v.Forgotten = false }, false},
+		"a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, false},
+		"published":        {func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p"}} }, false},
+		"partly unread":    {func(v *v1alpha1.NodeVolume) { v.Unknown = "?" }, false},
+		"perhaps unstaged": {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeUnknown }, false},
+	} {
+		v := forgotten
+		test.change(&v)
+		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}})
+		if got := word.Forgot(ledger.VolumeID{Driver: "d", Handle: "a"}); got != test.want || len(word.Has) != 1 {
+			t.Errorf("%s: it is %t, and there are %v", name, got, word.Has)
+		}
+	}
+}
+
+// Orders come back as they were written; of several answers for one volume the last counts, and
+// one that is not known may be about a call.
+func TestUnstageOrders(t *testing.T) {
+	a, b := ledger.VolumeID{Driver: "d", Handle: "a"}, ledger.VolumeID{Driver: "d", Handle: "b"}
+	orders := []ledger.UnstageOrder{{Volume: a, Number: 7, BootID: "x", KubeletStarted: 1_700_000_000, Seconds: 30}, {Volume: b, Number: 6, BootID: "x", KubeletStarted: 5, Seconds: 30}}
+	object := &v1alpha1.NodeVolumes{Spec: v1alpha1.NodeVolumesSpec{Unstage: UnstageOrders(orders)}}
+	object.Spec.Unstage[0], object.Spec.Unstage[1] = object.Spec.Unstage[1], object.Spec.Unstage[0]
+	object.Status.KubeletStarted, object.Status.Repairs = &metav1.Time{Time: object.Spec.Unstage[1].KubeletStarted.Time}, true
+	object.Status.Unstaged = []v1alpha1.NodeUnstaged{
+		{Driver: "d", Handle: "b", Number: 6, Result: "Else"},
+		{Driver: "d", Handle: "a", Number: 6, Result: v1alpha1.UnstageDone},
+		{Driver: "d", Handle: "a", Number: 7, Result: v1alpha1.UnstageRefused, Message: "no"},
+	}
+	word := NodeWord(object)
+	answers := []ledger.UnstageAnswer{{Volume: a, Number: 7, Result: ledger.UnstageRefused, Why: "no"}, {Volume: b, Number: 6, Result: ledger.UnstageFailed, Unanswered: true}}
+	if !reflect.DeepEqual(word.Orders, orders) || !reflect.DeepEqual(word.Answers, answers) || word.KubeletStarted != 1_700_000_000 || !word.Repairs {
+		t.Errorf("it says %+v", word)
+	}
+}

@@ -25,6 +25,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		LiveMigration:     spec.LiveMigration != nil && *spec.LiveMigration,
 		UnpublishFences:   spec.UnpublishFences != nil && *spec.UnpublishFences,
 		RequireNodeWord:   spec.RequireNodeWord != nil && *spec.RequireNodeWord,
+		RepairStaged:      spec.RepairStaged != nil && *spec.RepairStaged,
 		GrantTimeout:      duration(spec.GrantTimeout),
 		BindUngranted:     spec.OnControllerDown == v1alpha1.ControllerDownBindUngranted,
 	}
@@ -62,6 +63,7 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 		ledger.FieldLiveMigration:    spec.LiveMigration != nil,
 		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
 		ledger.FieldRequireNodeWord:  spec.RequireNodeWord != nil,
+		ledger.FieldRepairStaged:     spec.RepairStaged != nil,
 	} {
 		if set {
 			fields |= field

@@ -28,6 +28,7 @@ func Scenarios() []sandbox.Scenario {
 		podGroups(),
 		kubeletRestart(),
 		kubeletHole(),
+		kubeletHoleRepaired(),
 		managerRestarts(),
 		boundElsewhere(),
 		attachedByMoorage(path()),

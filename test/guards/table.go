@@ -251,6 +251,15 @@ func speaking() []guard {
 			Edits:    askNobody(),
 			Expect:   []string{"unpublish-while-staged", "is told that its volume is staged at worker-1"},
 		},
+		{
+			Scenario: "kubelet-hole-repaired",
+			Rule:     "I3: what may be unstaged is not put back into volumesAttached",
+			Edits: []edit{
+				{File: "internal/arbiter/planattach.go", Old: "if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence", New: "if false {"},
+				{File: "internal/flow/attach.go", Old: "case n.MayBeUnstaged(t.Step.Volume):", New: "case false:"},
+			},
+			Expect: []string{"worker-2 says that it has unstaged the volume"},
+		},
 	}
 }
 

@@ -35,7 +35,7 @@ func MoorageNode(node string) string { return moorageNode + "-" + node }
 // tells nobody that a file has changed.
 func agentComponent(s *site, node string) component {
 	root := filepath.Join(s.nodes, node)
-	return component{
+	agent := component{
 		name: MoorageNode(node), command: moorageNode, node: node, restart: true,
 		args: []string{
 			"--kubeconfig=" + s.kubeconfig(MoorageNode(node)),
@@ -44,6 +44,10 @@ func agentComponent(s *site, node string) component {
 			"--rescan=1s",
 		},
 	}
+	if s.options.Repairs {
+		agent.args = append(agent.args, "--repair", "--unstage-timeout=10s")
+	}
+	return agent
 }
 
 // agents lists the moorage-nodes, none where the shape has none.

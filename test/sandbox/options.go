@@ -55,6 +55,8 @@ type Shape struct {
 	AttachBeforeBind bool `json:"attachBeforeBind,omitempty"`
 	// MoorageNode has moorage-node run on each node.
 	MoorageNode bool `json:"moorageNode,omitempty"`
+	// Repairs has it unstage what kubelets have forgotten, where a policy says so.
+	Repairs bool `json:"repairs,omitempty"`
 	// BindAtOnce has moorage-scheduler ask Moorage's controller to bind pods without
 	// VolumeTickets.
 	BindAtOnce bool `json:"bindAtOnce,omitempty"`
@@ -172,6 +174,8 @@ func (o Options) Validate() error {
 		return errors.New("binds without tickets need the sandbox's own moorage-scheduler: use standalone, without the extender")
 	case o.MoorageNode && (!o.Mode.Moorage() || o.Bring != nil):
 		return fmt.Errorf("moorage-node is the sandbox's own, and does not run in mode %s or where Moorage is brought by others: use standalone", o.Mode)
+	case o.Repairs && !o.MoorageNode:
+		return errors.New("it is moorage-node that repairs: let it run on each node")
 	case o.AttachBeforeBind && o.Mode != Cooperative:
 		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
 	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/test/world"
 )
 
 // agents are the moorage-nodes of all machines, and the people who unmount by hand what
@@ -17,7 +18,7 @@ type agents struct{ s *Sim }
 // begin starts one on every machine.
 func (a *agents) begin() {
 	for _, k := range a.s.kubelets {
-		k.machine.Agent.Runs = true
+		k.machine.Agent.Runs, k.machine.Agent.Repairs = true, a.s.config.Repairs
 	}
 }
 
@@ -36,10 +37,31 @@ func (a *agents) offer(m *menu) {
 			m.addTo(cure, 2, "agents", "begin", k.name)
 		}
 		for _, v := range k.machine.Staged {
-			if k.forgotten(v) {
+			if k.forgotten(v) && !a.s.config.Repairs {
 				m.add(1, "agents", "unmount", k.name+" "+volumeArg(v))
 			}
 		}
+		a.offerRepair(m, k)
+	}
+}
+
+// offerRepair is what becomes of orders to unstage volumes: the calls outlive whoever made
+// them. Somebody may delete what a node has said, with the orders.
+func (a *agents) offerRepair(m *menu, k *kubelet) {
+	if !a.s.config.Repairs {
+		return
+	}
+	if k.machine.Agent.Written && !k.machine.Agent.Called {
+		m.add(5, "agents", "call", k.name)
+	}
+	if k.machine.Agent.Called {
+		m.addTo(harm, 1, "agents", "give-up", k.name)
+	}
+	for _, v := range k.machine.Calls {
+		m.add(2, "agents", "unstage", k.name+" "+volumeArg(v))
+	}
+	if _, spoken := a.s.w.Word(k.node); spoken {
+		m.addTo(harm, 1, "agents", "delete", k.name)
 	}
 }
 
@@ -66,6 +88,16 @@ func (a *agents) act(what, arg string) bool {
 		return true
 	case what == "begin" && !k.machine.Agent.Runs:
 		k.machine.Agent.Runs = true
+		return true
+	case what == "call":
+		return a.s.w.Call(k.machine)
+	case what == "give-up":
+		return a.s.w.GiveUp(k.machine)
+	case what == "unstage":
+		v := volumeOf(volume)
+		return a.s.w.Unstages(k.machine, v) || a.s.w.FailsToUnstage(k.machine, v)
+	case what == "delete":
+		a.s.w.Drop(world.NodeWords, name)
 		return true
 	case what == "unmount" && k.forgotten(volumeOf(volume)):
 		return k.machine.Unstage(volumeOf(volume))

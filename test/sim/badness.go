@@ -21,6 +21,7 @@ type Badness struct {
 	ForGood   bool `json:",omitempty"` // those last to the end
 	Leases    bool `json:",omitempty"` // the judge counts the times of rules of force from Leases, too
 	Forgetful bool `json:",omitempty"` // kubelets that start don't find all that is staged: no fact in the API shows it
+	Repairs   bool `json:",omitempty"` // and unstages what kubelets have forgotten, where its policy has repairStaged
 	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and a policy requires its word
 }
 
@@ -40,6 +41,7 @@ var badness = []struct {
 	{"leases", true, func(b *Badness) { b.Leases = true }},
 	{"forgetful", false, func(b *Badness) { b.Forgetful = true }},
 	{"spoken", false, func(b *Badness) { b.Forgetful, b.Spoken = true, true }}, // one run in sixteen has it
+	{"repairs", false, func(b *Badness) { b.Forgetful, b.Spoken, b.Repairs = true, true, true }},
 }
 
 // Worse is a run with kinds of badness besides: their names, with commas between.

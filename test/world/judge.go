@@ -277,6 +277,13 @@ func (j *Judge) reports(w *World, n ledger.NodeState, was []ledger.VolumeID, cha
 	}
 }
 
+// unstages: nothing is unstaged under a pod that it is published for.
+func (j *Judge) unstages(m *Machine, v ledger.VolumeID) {
+	if pods := m.Mounts[v]; len(pods) > 0 {
+		j.fault("%s is unstaged at %s, where it is mounted for %s", v, m.ID, pods[0])
+	}
+}
+
 // uses says whether a volume is mounted at a machine of a node.
 func (w *World) uses(at At) bool {
 	for _, m := range w.Machines {

@@ -24,8 +24,9 @@ type Machine struct {
 	// Replaced: another machine has its node's name. What is attached to this
 	// one is out of everybody's reach.
 	Replaced bool
-	// Boots counts how often it was switched on: another number is another bootID.
-	Boots int
+	// Boots counts how often it was switched on: another number is another bootID. Starts
+	// counts how often its kubelet has started.
+	Boots, Starts int
 	// NoBoot and NoUUID have its kubelet never say a bootID, or a systemUUID.
 	NoBoot, NoUUID bool
 	// Containers of pods, by UID, and the volumes that are published for pods:
@@ -39,6 +40,9 @@ type Machine struct {
 	// Stuck are staged volumes that can't be unpublished or unstaged, until the
 	// power goes.
 	Stuck []ledger.VolumeID
+	// Calls are the volumes that its drivers have been called to unstage by moorage-node, and
+	// have not yet; sorted. They outlive whoever called, until the power goes.
+	Calls []ledger.VolumeID
 	// Renewed is when its kubelet renewed its Lease last; zero: never. Streak is the
 	// first of the renewals without a gap that this is one of, and Before the last one
 	// before those.
@@ -52,7 +56,7 @@ type Machine struct {
 // AddMachine adds a machine that is switched on, with a kubelet that has
 // started on it, and has found nothing.
 func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
-	m := &Machine{ID: id, Node: n, Powered: true, Boots: 1}
+	m := &Machine{ID: id, Node: n, Powered: true, Boots: 1, Starts: 1}
 	m.wipe()
 	m.Process = Process{Up: true, Linked: true, Synced: true}
 	w.Machines[id] = m
@@ -61,6 +65,7 @@ func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
 
 func (m *Machine) wipe() {
 	m.Containers, m.Mounts, m.Staged, m.Stuck = map[string]bool{}, map[ledger.VolumeID][]string{}, nil, nil
+	m.Calls = nil
 }
 
 func (m *Machine) clone() *Machine {
@@ -89,7 +94,7 @@ func (m *Machine) BootID() string {
 func (m *Machine) PowerOff() {
 	m.Powered = false
 	m.Process.Up = false
-	m.Agent.Found = nil
+	m.Agent = Agent{Runs: m.Agent.Runs, Repairs: m.Agent.Repairs}
 	m.wipe()
 }
 

@@ -4,20 +4,42 @@ package world
 
 import (
 	"slices"
+	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // Agent is the moorage-node of a machine. It reads its NodeVolumes, looks, and writes what it
-// found at the version that it has read; anything may happen in between.
+// found at the version that it has read; anything may happen in between. Where it Repairs, it
+// carries orders to unstage volumes out (see repair.go).
 //
 // It leaves out all that makes the real one not see something: records that can't be read,
 // mounts in namespaces of their own, and raw devices.
 type Agent struct {
 	Runs bool
+	// Repairs: it may unstage volumes.
+	Repairs bool
 	// Found is what it found, and has not written yet; nil: nothing. It is replaced, never
 	// changed.
 	Found *ledger.NodeWord
+
+	// Object is the UID of the NodeVolumes that it has read, and Before the highest number of
+	// an order that it found there first, and does not know the age of.
+	Object string
+	Before int64
+	// Since is when it first read the order that it read last, and Number that order's.
+	Since  time.Time
+	Number int64
+	// Answers are what it knows of orders, in the order of their volumes. The list is
+	// replaced, never changed.
+	Answers []ledger.UnstageAnswer
+	// Open are the volumes of which it knows of a call, its own or an earlier process's, after
+	// which the driver has not said that nothing is left; sorted.
+	Open []ledger.VolumeID
+	// Doing is the order of which Found says that the call is about to be made, or of which
+	// that was written, and Doing.Number 0: none. Written: it was. Called: it has called.
+	Doing           ledger.UnstageOrder
+	Written, Called bool
 }
 
 // Word is what the moorage-node of a node has written.
@@ -28,12 +50,15 @@ func (w *World) Word(n ledger.NodeName) (ledger.NodeWord, bool) {
 // CanLook says whether the moorage-node of a machine would find something else than it has
 // written. What is mounted is staged, too.
 func (w *World) CanLook(m *Machine) bool {
-	node, exists := w.Node(m.Node)
-	if !exists || !m.Powered || !m.Agent.Runs || m.Agent.Found != nil {
+	if _, exists := w.Node(m.Node); !exists || !m.Powered || !m.Agent.Runs || m.Agent.Found != nil || m.Agent.Doing.Number > 0 {
 		return false
 	}
 	old, spoken := w.Word(m.Node)
-	return !spoken || old.Looked != old.Look || old.NodeUID != node.UID || old.BootID != m.BootID() || !slices.Equal(m.Staged, old.Has)
+	next := *m
+	found := w.found(&next)
+	return !spoken || old.Looked != found.Looked || old.NodeUID != found.NodeUID || old.BootID != found.BootID ||
+		old.KubeletStarted != found.KubeletStarted || old.Repairs != found.Repairs || !slices.Equal(old.Has, found.Has) ||
+		!slices.Equal(old.Forgotten, found.Forgotten) || !slices.Equal(old.Answers, found.Answers)
 }
 
 // Look has the moorage-node of a machine read its object, and then look.
@@ -41,17 +66,36 @@ func (w *World) Look(m *Machine) bool {
 	if !w.CanLook(m) {
 		return false
 	}
-	node, _ := w.Node(m.Node)
-	old, _ := w.Word(m.Node)
-	m.Agent.Found = &ledger.NodeWord{
-		Node: m.Node, UID: old.UID, Version: old.Version, NodeUID: node.UID, BootID: m.BootID(),
-		Look: old.Look, Looked: old.Look, Has: m.Staged, Whole: true,
-	}
+	m.Agent.Found = w.found(m)
 	return true
 }
 
+// found is what a moorage-node finds, with its answers to the orders that it has read.
+func (w *World) found(m *Machine) *ledger.NodeWord {
+	node, _ := w.Node(m.Node)
+	old, _ := w.Word(m.Node)
+	found := ledger.NodeWord{
+		Node: m.Node, UID: old.UID, Version: old.Version, NodeUID: node.UID, BootID: m.BootID(),
+		Look: old.Look, Looked: old.Look, Has: m.Staged, Whole: true, Repairs: m.Agent.Repairs, Orders: old.Orders,
+	}
+	if m.Agent.Repairs { // nobody asks for it otherwise
+		found.KubeletStarted, found.Forgotten = int64(m.Starts), m.forgotten()
+	}
+	w.readOrders(m, old)
+	found.Answers = m.Agent.Answers
+	if m.Agent.Doing.Number > 0 {
+		found.Answers = answered(found.Answers, ledger.UnstageAnswer{Volume: m.Agent.Doing.Volume, Number: m.Agent.Doing.Number, Result: ledger.UnstageCalling, Unanswered: true})
+	}
+	return &found
+}
+
+// forgotten are the volumes that are staged, and that no pod's folder names.
+func (m *Machine) forgotten() []ledger.VolumeID {
+	return slices.DeleteFunc(slices.Clone(m.Staged), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
+}
+
 // Write has the moorage-node of a machine write what it found. Where the object is not as
-// it was read, it looks again.
+// it was read, it looks again; and begins nothing by the order that it has read.
 func (w *World) Write(m *Machine) bool {
 	found := m.Agent.Found
 	if found == nil || !m.Agent.Runs {
@@ -64,27 +108,46 @@ func (w *World) Write(m *Machine) bool {
 		first := *found
 		first.UID = w.UID()
 		w.Put(first)
+		m.Agent.Object, m.Agent.Before = first.UID, 0
 	case exists && now.UID == found.UID && now.Version == found.Version:
 		w.Put(*found)
+		m.Agent.announced(found)
+		return true
 	}
+	m.Agent.Doing = ledger.UnstageOrder{}
 	return true
 }
 
-// Speak has the moorage-node of a machine look and write at once.
-func (w *World) Speak(m *Machine) bool { return w.Look(m) && w.Write(m) }
+// Speak has the moorage-node of a machine look and write at once, and carry out what it is
+// ordered to.
+func (w *World) Speak(m *Machine) bool {
+	did := w.Look(m) && w.Write(m)
+	did = w.Call(m) || did
+	for _, v := range m.Calls {
+		did = w.Unstages(m, v) || w.FailsToUnstage(m, v) || did
+	}
+	return did
+}
 
-// StopAgent ends a machine's moorage-node: what it has written stays.
-func (m *Machine) StopAgent() { m.Agent = Agent{} }
+// StopAgent ends a machine's moorage-node: what it has written stays, and so do its calls.
+func (m *Machine) StopAgent() { m.Agent = Agent{Repairs: m.Agent.Repairs} }
 
-// askNode asks for a fresh look.
+// askNode asks for a fresh look, or writes which volumes are to be unstaged.
 func (w *World) askNode(r Request) Answer {
 	word, exists := w.Word(ledger.NodeName(r.Key))
 	switch {
-	case !exists || word.UID != r.UID:
+	case !exists:
 		return Answer{Code: NotFound}
-	case word.Version != r.Version:
+	case word.UID != r.UID || word.Version != r.Version:
 		return Answer{Code: Conflict}
+	case r.Look > ledger.MaxNumber:
+		return Answer{Code: Forbidden}
 	}
-	word.Look = r.Look
+	if r.Do != WithdrawUnstage {
+		word.Look = r.Look
+	}
+	if r.Do != AskNode {
+		word.Orders = r.Orders
+	}
 	return answer(w.Put(word))
 }

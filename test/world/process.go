@@ -84,6 +84,7 @@ func (k Kubelet) Kill() { k.Up = false }
 // is set.
 func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.m.PowerOn()
+	k.m.Starts++
 	old := *k.Process
 	*k.Process = Process{Up: true, Linked: old.Linked, Broken: old.Broken}
 	for _, v := range k.m.Staged {

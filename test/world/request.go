@@ -28,6 +28,8 @@ const (
 	BindPod           = flow.BindPod
 	FencePod          = flow.FencePod
 	AskNode           = flow.AskNode
+	OrderUnstage      = flow.OrderUnstage
+	WithdrawUnstage   = flow.WithdrawUnstage
 )
 
 // The requests of everybody else.
@@ -80,6 +82,7 @@ type Request struct {
 	Epoch              int64
 	Interruptions      int64
 	Look               int64
+	Orders             []ledger.UnstageOrder
 	EpochOnly          bool // DecideTicket: write nothing else
 	Stamp              bool // CreateAttachment: with the attacher's finalizer
 	// Manager: kube-controller-manager asks, whom nobody judges.
@@ -116,7 +119,7 @@ func kindOf(k flow.Kind) Kind {
 func Sent(r flow.Request, stamp bool) Request {
 	sent := Request{
 		Do: r.Do, Kind: kindOf(r.Kind), Key: r.Key, Node: r.Node, Volume: r.Volume, UID: r.UID, Version: r.Version,
-		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Interruptions: r.Interruptions, Look: r.Look, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
+		Fact: r.Fact, Phase: r.Phase, Reason: string(r.Verdict.First().Code), Epoch: r.Epoch, Interruptions: r.Interruptions, Look: r.Look, Orders: r.Orders, EpochOnly: r.EpochOnly, Within: !r.Until.IsZero(),
 	}
 	switch {
 	case r.Do == BindPod:
@@ -140,9 +143,10 @@ func SentPatch(read ledger.NodeState, p flow.NodePatch) Request {
 }
 
 // Adds says whether a request has no precondition that fails by itself when it
-// comes late: the controller waits until such a one must be over.
+// comes late, or adds something that no other request's precondition knows of: the
+// controller waits until such a one must be over.
 func (r Request) Adds() bool {
-	return r.Do == CreateAttachment || r.Do == PatchNode && r.Patch.Adds()
+	return r.Do == CreateAttachment || r.Do == OrderUnstage || r.Do == PatchNode && r.Patch.Adds()
 }
 
 // Code is how a request ended.

@@ -48,7 +48,7 @@ func (w *World) serve(r Request) Answer {
 		return w.serveTicket(r)
 	case RemovePod, BindPod, FencePod, FinishPod:
 		return w.servePod(r)
-	case AskNode:
+	case AskNode, OrderUnstage, WithdrawUnstage:
 		return w.askNode(r)
 	case ReportUse:
 		return w.reportUse(r)

@@ -346,6 +346,9 @@ func (w *World) stepsAt(has NodeHas) []ByHand {
 	if _, note := w.wordState(name, w.words[name]); note != "" {
 		steps = append(steps, ByHand{Say: "Look before you trust these paths: " + note})
 	}
+	if say := repairSaid(w.words[name], has); say != "" {
+		steps = append(steps, ByHand{Say: say})
+	}
 	if has.Mode == string(corev1.PersistentVolumeBlock) || !has.plain() {
 		return append(steps, ByHand{Say: "Only its driver can take it down: place a pod with it there and delete that, or drain the node and reboot the machine"})
 	}
@@ -365,6 +368,32 @@ func (w *World) stepsAt(has NodeHas) []ByHand {
 	run("umount %s", mount)
 	run("rm vol_data.json")
 	return steps
+}
+
+// repairSaid says what moorage-node does about a volume by itself; empty: nothing.
+func repairSaid(word *v1alpha1.NodeVolumes, has NodeHas) string {
+	if word == nil {
+		return ""
+	}
+	ordered, said := false, (*v1alpha1.NodeUnstaged)(nil)
+	for i := range word.Spec.Unstage {
+		o := &word.Spec.Unstage[i]
+		ordered = ordered || o.Driver == has.Driver && o.Handle == has.handle
+	}
+	for i := range word.Status.Unstaged {
+		if a := &word.Status.Unstaged[i]; a.Driver == has.Driver && a.Handle == has.handle {
+			said = a
+		}
+	}
+	switch {
+	case said != nil && said.Unanswered:
+		return "moorage-node there has called the driver to unstage it, and the driver has not yet said that nothing is left: it is ordered again until it has. Do nothing by hand but look at the driver, or reboot the machine. " + said.Message
+	case said != nil && said.Message != "":
+		return "moorage-node there was ordered to unstage it, and has not: " + said.Message
+	case ordered:
+		return "moorage-node there is ordered to unstage it: wait a moment"
+	}
+	return ""
 }
 
 // plainName is a path or a name as kubelets make them, which a shell takes as it stands.

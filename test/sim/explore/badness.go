@@ -110,7 +110,7 @@ func (s *state) stuckAt(v ledger.VolumeID) bool {
 // badness writes what may still become bad, and what is.
 func (e *encoder) badness(s *state) {
 	c := s.config
-	e.byte(byte(c.Mute - s.muted))
+	e.byte(byte(c.Mute-s.muted), byte(c.Anew-s.anew), byte(c.Hangs-s.hung), byte(c.Erased-s.erased))
 	e.byte(byte(c.Stuck-s.stuck), byte(c.Silences-s.silences), byte(c.Broken-s.unready), byte(c.Remade-s.remade), byte(c.Vanished-s.vanished), byte(c.Renewals-s.renewals))
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)

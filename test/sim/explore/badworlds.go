@@ -14,6 +14,18 @@ func Bad() []World {
 		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
 		{"a forgotten mount, the node's word required, two leaders", spoken(func(c *Config) { c.Leaders = 2 })},
 		{"a forgotten mount, the node's word", spoken(func(c *Config) { c.RequireWord = false })},
+		{"one node, a forgotten mount, repaired, moorage-node anew", repaired(func(c *Config) { c.OneNode, c.Anew = true, 1 })},
+		{"one node, a forgotten mount, repaired, two leaders", repaired(func(c *Config) { c.OneNode, c.Leaders = true, 2 })},
+		{"one node, a forgotten mount, repaired, a call given up", repaired(func(c *Config) { c.OneNode, c.Hangs = true, 1 })},
+		{"one node, a forgotten mount, repaired, NodeVolumes deleted", repaired(func(c *Config) { c.OneNode, c.Erased = true, 1 })},
+		{"a forgotten mount, repaired", repaired(func(*Config) {})},
+		{"a forgotten mount, repaired, two leaders", repaired(func(c *Config) { c.Leaders = 2 })},
+		{"a forgotten mount, repaired, a call given up", repaired(func(c *Config) { c.Hangs = 1 })},
+		{"a forgotten mount, repaired, moorage-node anew", repaired(func(c *Config) { c.Anew = 1 })},
+		{"a forgotten mount, repaired, NodeVolumes deleted", repaired(func(c *Config) { c.Erased = 1 })},
+		{"a forgotten mount, repaired, NodeVolumes deleted and moorage-node anew", repaired(func(c *Config) { c.Erased, c.Anew = 1, 1 })},
+		{"a forgotten mount, repaired, a lost answer", repaired(func(c *Config) { c.LostAnswers = 1 })},
+		{"a forgotten mount, repaired, two leaders and moorage-node anew", repaired(func(c *Config) { c.Leaders, c.Anew = 2, 1 })},
 		{"a Node made again", bad(func(c *Config) { c.Remade = 1 })},
 		{"a Node made again, a stuck unmount", bad(func(c *Config) { c.Remade, c.Stuck = 1, 1 })},
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
@@ -56,6 +68,14 @@ func bad(change func(*Config)) Config {
 func spoken(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Restarts, c.Forgetful, c.Agents, c.RequireWord = 1, true, true, true
+		change(c)
+	})
+}
+
+// repaired is one in which moorage-node unstages, by order, what is forgotten.
+func repaired(change func(*Config)) Config {
+	return spoken(func(c *Config) {
+		c.Repairs = true
 		change(c)
 	})
 }

@@ -72,6 +72,11 @@ type Config struct {
 	// by hand then, sooner or later.
 	Agents, RequireWord bool
 	Mute                int
+	// Repairs has them unstage what a kubelet has forgotten, by order: nobody does by hand
+	// then. Anew is how many of them may end and begin anew, Hangs how many calls to drivers
+	// they may give up, and Erased how many NodeVolumes somebody deletes.
+	Repairs             bool
+	Anew, Hangs, Erased int
 	// Strict names what the judge lists and calls no fault, which is one here: see
 	// Judge.ByTime, Judge.Overtaken and Judge.Forgotten.
 	Strict Listed
@@ -173,6 +178,7 @@ func Small() []World {
 		{"handover, a stuck unmount and a restart", bad(func(c *Config) { c.Stuck, c.Restarts = 1, 1 })},
 		{"handover, a forgotten mount, the node's word required", spoken(func(*Config) {})},
 		{"handover, a forgotten mount, the node's word required, and no more heard", spoken(func(c *Config) { c.Mute = 1 })},
+		{"one node, a forgotten mount, repaired", repaired(func(c *Config) { c.OneNode = true })},
 	}
 }
 
@@ -257,7 +263,7 @@ func begin(c Config) *state {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, AfterUnreachable: new(time.Duration), UnpublishFences: c.Unpublishes})
 	}
 	if c.RequireWord {
-		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true})
+		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true, RepairStaged: c.Repairs})
 	}
 	w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	for i, access := range c.Access {
@@ -291,8 +297,8 @@ func begin(c Config) *state {
 			s.run(i, n)
 		}
 	}
-	for n := 1; n <= nodes && c.Agents; n++ {
-		s.machine(n).Agent.Runs = true
+	for n := 1; n <= nodes && c.Agents && (n == 1 || !c.OneNode); n++ {
+		s.machine(n).Agent.Runs, s.machine(n).Agent.Repairs = true, c.Repairs
 		s.w.Speak(s.machine(n))
 	}
 	s.look()

@@ -112,9 +112,13 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero(), n.RenewedAt.IsZero(), n.LeaseRead.IsZero())
 	e.lease(n.Name, n.Renewed)
 	e.word(n.Word)
-	e.bool(n.AskedAt.IsZero())
+	e.bool(n.AskedAt.IsZero(), s.leader != nil && s.leader.memory.Heard(n.Name))
+	e.look(n.Name, n.NextNumber())
 	for i := range s.config.Access {
 		t := n.Trace(volume(i + 1))
+		_, _, why := n.UnstageFailures(volume(i + 1))
+		e.text(why)
+		e.bool(n.Unanswered(volume(i + 1)))
 		e.bool(t.Doubted, t.Listed, t.LeftReported, t.Rebooted)
 		e.text(t.Boot)
 		e.text(t.LastBoot)
@@ -257,7 +261,8 @@ func (e *encoder) step(s arbiter.Step) {
 	if s.Rule != "" {
 		e.version(nodeObject(s.Node), s.NodeVersion)
 	}
-	if s.Do == arbiter.AskNode {
+	e.look(s.Node, s.Number)
+	if s.Do == arbiter.AskNode || s.Do == arbiter.OrderUnstage || s.Do == arbiter.WithdrawUnstage {
 		e.version(theWord+object(nodeIndex(s.Node)), s.Word.Version)
 		e.look(s.Node, max(s.Word.Look, s.Word.Looked))
 	}
@@ -296,10 +301,14 @@ func (e *encoder) request(r world.Request) {
 			h.Hold.Version = ""
 			e.hold(r.Volume, h.Hold)
 		}
-	case world.AskNode:
+	case world.AskNode, world.OrderUnstage, world.WithdrawUnstage:
 		e.text(string(r.Node))
 		e.version(theWord+object(nodeIndex(r.Node)), r.Version)
 		e.look(r.Node, r.Look)
+		e.byte(byte(len(r.Orders)))
+		for _, o := range r.Orders {
+			e.order(r.Node, o)
+		}
 	case world.CreateAttachment:
 		a, _ := r.Fact.(ledger.Attachment)
 		e.transitions(volumeAt(e.named(a.Name)), a.Transitions)

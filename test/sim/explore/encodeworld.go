@@ -151,6 +151,46 @@ func (e *encoder) word(w *ledger.NodeWord) {
 	e.byte(w.BootID[len(w.BootID)-1], volumeSet(w.Has))
 	e.look(w.Node, w.Look)
 	e.look(w.Node, w.Looked)
+	e.uid(theWord+object(nodeIndex(w.Node)), w.UID)
+	e.byte(volumeSet(w.Forgotten), byte(w.KubeletStarted), byte(len(w.Orders)))
+	e.bool(w.Repairs)
+	for _, o := range w.Orders {
+		e.order(w.Node, o)
+	}
+	e.answers(w.Node, w.Answers)
+}
+
+// order writes an order to unstage a volume.
+func (e *encoder) order(n ledger.NodeName, o ledger.UnstageOrder) {
+	e.text(o.Volume.Handle)
+	e.look(n, o.Number)
+	if o.Number > 0 {
+		e.byte(o.BootID[len(o.BootID)-1], byte(o.KubeletStarted))
+	}
+}
+
+// answers writes what a moorage-node says of orders.
+func (e *encoder) answers(n ledger.NodeName, list []ledger.UnstageAnswer) {
+	e.byte(byte(len(list)))
+	for _, a := range list {
+		e.text(a.Volume.Handle)
+		e.look(n, a.Number)
+		e.byte(byte(a.Result))
+		e.bool(a.Unanswered)
+		e.text(a.Why)
+	}
+}
+
+// agent writes what the moorage-node of a machine remembers.
+func (e *encoder) agent(m *world.Machine) {
+	a := &m.Agent
+	e.bool(a.Runs, a.Written, a.Called)
+	e.uid(theWord+object(nodeIndex(m.Node)), a.Object)
+	e.byte(volumeSet(a.Open), volumeSet(m.Calls), byte(m.Starts))
+	e.look(m.Node, a.Before)
+	e.order(m.Node, a.Doing)
+	e.answers(m.Node, a.Answers)
+	e.word(a.Found)
 }
 
 // look leaves room for the rank of a number that a node was asked with; 0: with none.
@@ -196,8 +236,7 @@ func (e *encoder) truth(s *state) {
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
 		e.byte(byte(m.Boots))
-		e.bool(m.Agent.Runs)
-		e.word(m.Agent.Found)
+		e.agent(m)
 		if e.bool(m.Powered); m.Powered {
 			e.kubelet(s, m)
 		}

@@ -74,7 +74,7 @@ func (s *state) late(r *world.Request) bool {
 	case world.DecideTicket, world.DropTicket:
 		t, exists := s.w.Ticket(world.TicketKey(r.Key))
 		return !exists || t.UID != r.UID || t.Version != r.Version
-	case world.AskNode:
+	case world.AskNode, world.OrderUnstage, world.WithdrawUnstage:
 		word, _ := s.w.Word(r.Node)
 		return word.Version != r.Version
 	case world.RemovePod:
@@ -115,6 +115,8 @@ func requestName(r *world.Request) string {
 		return fmt.Sprintf("bind of %s to %s", r.UID, r.Node)
 	case world.FencePod:
 		return "fence of " + r.UID
+	case world.OrderUnstage, world.WithdrawUnstage:
+		return fmt.Sprintf("%s of %s at %s", r.Do, r.Volume.Handle, r.Node)
 	}
 	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
 }

@@ -191,7 +191,7 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
+		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader": {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":  {"volumes nodes tickets", nil},
 		"explore.wire":   {"request ops", nil},
@@ -204,8 +204,8 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Containers Mounts Staged Stuck Process Renewed Agent", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
-		"world.Agent":   {"Runs Found", nil},
+		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
+		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -226,7 +226,7 @@ func worldFields() map[string]fields {
 
 func flowFields() map[string]fields {
 	return map[string]fields{
-		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since Grants Look", map[string]string{"Interruptions": never,
+		"world.Request": {"Do Kind Key Node Volume UID Version Fact Read Patch Phase Reason Epoch EpochOnly Stamp Since Grants Look Orders", map[string]string{"Interruptions": never,
 			"InUse": direct, "Same": direct, "NotReady": direct, "SystemUUID": direct, "BootID": direct, "Error": direct,
 			"NodeID": direct, "Manager": never, "Within": cooperative,
 		}},
@@ -235,18 +235,18 @@ func flowFields() map[string]fields {
 			"In": "it follows from Changes",
 		}},
 		"flow.Change": {"Volume Add Rule", map[string]string{"NodeUID": "it is the patch's", "Version": "it is the patch's"}},
-		"flow.Memory": {"confirmed", map[string]string{
+		"flow.Memory": {"confirmed heard", map[string]string{
 			"Epoch": "it is which leader this is", "Outlast": same, "listed": "a leader that decides has listed all",
 			"doubted": "a leader that decides has done so", "fenced": "a leader that decides has fenced all", "Binds": same,
 		}},
 		"flow.Task":       {"Step Ticket Proofs Holds Commit Doubts Sent Announced Listed Known Read Before Outlasted", map[string]string{"Until": cooperative}},
-		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly Look", map[string]string{"Who": people, "Until": cooperative, "Interruptions": never}},
+		"flow.Request":    {"Do Kind Key Node Volume UID Version Fact Beside Change Phase Verdict Epoch EpochOnly Look Orders", map[string]string{"Who": people, "Until": cooperative, "Interruptions": never}},
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
 			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people,
 		}},
-		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word", map[string]string{"Former": "a node has one machine", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
+		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number", map[string]string{"Former": "a node has one machine", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
 }
 
@@ -285,9 +285,13 @@ func objectFields() map[string]fields {
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
 			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
 		}},
-		"ledger.NodeWord": {"Version NodeUID BootID Look Looked Has", map[string]string{"Node": position, "UID": "nobody deletes what a node has said", "Whole": "they see all there is"}},
-		"ledger.TicketID": {"Name", map[string]string{"Namespace": same}},
-		"ledger.VolumeID": {"Handle", map[string]string{"Driver": same}},
+		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Whole": "they see all there is"}},
+		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
+		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
+		"ledger.call":          {"volume number", map[string]string{"boot": "whether it counts is in the key"}},
+		"ledger.attempt":       {"volume why", map[string]string{"failures": noTime, "at": noTime}},
+		"ledger.TicketID":      {"Name", map[string]string{"Namespace": same}},
+		"ledger.VolumeID":      {"Handle", map[string]string{"Driver": same}},
 	}
 }
 
@@ -318,7 +322,7 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt", map[string]string{
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt calls attempts", map[string]string{
 			"machine": same, "MachineAt": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},

@@ -259,7 +259,7 @@ func (s *state) rest() {
 	}
 	for i := range s.config.Access {
 		v := volume(i + 1)
-		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(arbiter.Arbiter{}.Plan(snapshot, v, s.w.Now).Steps) == 0 {
+		if l.queue.volumes&bit(i+1) != 0 && !l.busy("plan "+v.Handle) && len(arbiter.Arbiter{Hurried: true}.Plan(snapshot, v, s.w.Now).Steps) == 0 {
 			l.queue.volumes &^= bit(i + 1)
 		}
 	}
@@ -343,7 +343,7 @@ func (q *queue) keep(o queue) {
 func (s *state) plan(v ledger.VolumeID) {
 	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
 	s.leader.code = nil
-	for _, step := range (arbiter.Arbiter{}).Plan(s.leader.ledger.Snapshot(), v, s.w.Now).Steps {
+	for _, step := range (arbiter.Arbiter{Hurried: true}).Plan(s.leader.ledger.Snapshot(), v, s.w.Now).Steps {
 		s.begin("plan "+v.Handle, flow.Do(step))
 	}
 }

@@ -42,11 +42,11 @@ func (s *state) unsettled() string {
 	if s.leader == nil {
 		return "nobody leads"
 	}
-	for _, v := range (arbiter.Arbiter{}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
+	for _, v := range (arbiter.Arbiter{Hurried: true}).AuditAtRest(s.leader.ledger.Snapshot(), s.w.Now) {
 		return "left undone: " + v.String()
 	}
 	if s.config.Vanished == 0 && !s.unheard() { // what began after a claim was lost does not know whose it was
-		for _, v := range (arbiter.Arbiter{}).AuditAtRest(s.fresh(), s.w.Now) {
+		for _, v := range (arbiter.Arbiter{Hurried: true}).AuditAtRest(s.fresh(), s.w.Now) {
 			// A new leader would not know of the doubt, nor that the attachment went lately.
 			if !s.doubted(v.Volume, v.Node) && !s.unexplained(v.Volume) {
 				return "left undone, and not known to be: " + v.String()

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
+)
+
+// maxCalls is how many volumes are unstaged at a time: one that hangs delays no other.
+const maxCalls = 8
+
+// orders is what this process knows of orders to unstage volumes, and of what came of them.
+// It is safe for parallel use.
+//
+// Before a call it is written that the call is about to be made, at the version at which the
+// order was read: a controller that has withdrawn the order, at a version that does not say
+// so, knows that no call follows. A call may take effect after this process has ended: it is
+// Unanswered until the driver has answered the last one with success.
+type orders struct {
+	repair bool // orders may be carried out
+	clock  clock.PassiveClock
+
+	mu sync.Mutex
+	// object is the UID of the NodeVolumes whose orders were read, and before the highest
+	// number that was found there first: nobody here knows for how long it had been there.
+	object string
+	before int64
+	first  map[int64]time.Time // when each number was read first
+	known  map[volumeKey]*answer
+}
+
+type volumeKey struct{ driver, handle string }
+
+// answer is what is known of the orders for one volume.
+type answer struct {
+	said v1alpha1.NodeUnstaged
+	// open: a call was made, by this process or one before, that the driver has not yet
+	// answered with success.
+	open bool
+	// running: this process is about to call, or calls.
+	running bool
+}
+
+func newOrders(repair bool, c clock.PassiveClock) *orders {
+	return &orders{repair: repair, clock: c, first: map[int64]time.Time{}, known: map[volumeKey]*answer{}}
+}
+
+func keyOf(o *v1alpha1.NodeUnstage) volumeKey { return volumeKey{o.Driver, o.Handle} }
+
+// read takes in what an object has, as early as it is known: orders, and what an earlier
+// process of this boot has said of calls.
+func (o *orders) read(object *v1alpha1.NodeVolumes, bootID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.note(object)
+	if object.Status.BootID != bootID {
+		return // its calls have ended with that boot
+	}
+	for _, said := range object.Status.Unstaged {
+		if key := (volumeKey{said.Driver, said.Handle}); o.known[key] == nil {
+			o.known[key] = &answer{said: said, open: said.Unanswered || said.Result == v1alpha1.UnstageCalling}
+		}
+	}
+}
+
+// noted takes in since when there are orders.
+func (o *orders) noted(object *v1alpha1.NodeVolumes) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.note(object)
+}
+
+// note is noted. The caller has the lock.
+func (o *orders) note(object *v1alpha1.NodeVolumes) {
+	if uid := string(object.UID); uid != o.object {
+		o.object, o.before, o.first = uid, 0, map[int64]time.Time{}
+		for i := range object.Spec.Unstage {
+			o.before = max(o.before, object.Spec.Unstage[i].Number)
+		}
+	}
+	now, stands := o.clock.Now(), map[int64]bool{}
+	for i := range object.Spec.Unstage {
+		number := object.Spec.Unstage[i].Number
+		stands[number] = true
+		if _, read := o.first[number]; !read {
+			o.first[number] = now
+		}
+	}
+	maps.DeleteFunc(o.first, func(number int64, _ time.Time) bool { return !stands[number] })
+}
+
+// begin answers the orders of an object that can't be carried out, and returns those of which
+// it is to be written now that they are about to be: their calls follow once that is written.
+func (o *orders) begin(object *v1alpha1.NodeVolumes, s sight) []v1alpha1.NodeUnstage {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	running := 0
+	for _, a := range o.known {
+		if a.running {
+			running++
+		}
+	}
+	var begun []v1alpha1.NodeUnstage
+	for i := range object.Spec.Unstage {
+		order := object.Spec.Unstage[i]
+		a := o.known[keyOf(&order)]
+		if a != nil && (a.running || a.said.Number > order.Number || a.said.Number == order.Number && a.said.Result != v1alpha1.UnstageCalling) {
+			continue
+		}
+		if why := o.refuses(&order, s); why != "" {
+			o.say(&order, v1alpha1.UnstageRefused, why)
+			continue
+		}
+		if running == maxCalls {
+			continue // it has its turn, or is over by then
+		}
+		running++
+		if a == nil {
+			a = &answer{}
+			o.known[keyOf(&order)] = a
+		}
+		a.running = true
+		begun = append(begun, order)
+	}
+	return begun
+}
+
+// refuses says why an order is not carried out, as far as a look shows; empty: it is. The
+// caller has the lock.
+func (o *orders) refuses(order *v1alpha1.NodeUnstage, s sight) string {
+	first, read := o.first[order.Number]
+	started := s.machine.KubeletStarted.Truncate(time.Second)
+	switch {
+	case !o.repair:
+		return "moorage-node runs there without --repair"
+	case order.Number <= o.before || !read:
+		return "the order is of before this process began, and nobody here knows how old it is"
+	case order.BootID != s.machine.BootID:
+		return "the order is of another boot"
+	case s.machine.KubeletStarted.IsZero() || !order.KubeletStarted.Time.Equal(started):
+		return "the order is of another start of the kubelet"
+	case o.clock.Since(first) >= time.Duration(order.Seconds)*time.Second:
+		return fmt.Sprintf("it was not begun within %d s", order.Seconds)
+	}
+	return forbids(s.facts, order.Driver, order.Handle)
+}
+
+// forbids says why a volume must not be unstaged, as a look shows; empty: it may be. One
+// that is not there any more may: the driver has nothing to do, and says so.
+func forbids(f nodevolumes.Facts, driver, handle string) string {
+	if f.Truncated || len(f.Unknown) > 0 {
+		return "not everything at the node could be read"
+	}
+	for i := range f.Volumes {
+		v := &f.Volumes[i]
+		switch {
+		case v.Driver != driver || v.Handle != handle:
+		case v.Mode != nodevolumes.Filesystem:
+			return "it is a block volume, which is not unstaged by moorage-node"
+		case len(v.Published) > 0 || !v.Forgotten:
+			return "a pod's folder names it"
+		case v.Unknown != "":
+			return v.Unknown
+		case v.Staged != nodevolumes.Yes:
+			return "it is not known to be staged"
+		case v.Path != nodevolumes.StagingPath(driver, handle):
+			return "it is staged at a path of an older kubelet"
+		}
+	}
+	return ""
+}
+
+// allowed says once more whether an order is carried out, before its call.
+func (o *orders) allowed(order *v1alpha1.NodeUnstage, s sight) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.refuses(order, s)
+}
+
+// calls notes that the driver is called now.
+func (o *orders) calls(order *v1alpha1.NodeUnstage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a := o.known[keyOf(order)]; a != nil {
+		a.open = true
+	}
+}
+
+// ended notes what came of an order that was begun.
+func (o *orders) ended(order *v1alpha1.NodeUnstage, result v1alpha1.UnstageResult, why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.say(order, result, why)
+}
+
+// forget ends orders that were begun, and of which it could not be written that they were:
+// no call follows.
+func (o *orders) forget(begun []v1alpha1.NodeUnstage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range begun {
+		if a := o.known[keyOf(&begun[i])]; a != nil {
+			a.running = false
+		}
+	}
+}
+
+// say notes what came of an order. The caller has the lock.
+func (o *orders) say(order *v1alpha1.NodeUnstage, result v1alpha1.UnstageResult, why string) {
+	a := o.known[keyOf(order)]
+	if a == nil {
+		a = &answer{}
+		o.known[keyOf(order)] = a
+	}
+	a.running = false
+	if result == v1alpha1.UnstageDone {
+		a.open = false
+	}
+	a.said = v1alpha1.NodeUnstaged{
+		Driver: order.Driver, Handle: order.Handle, Number: order.Number, Result: result, Unanswered: a.open, Message: cut(why),
+	}
+}
+
+// said are the answers, with those orders of which it is to be said that they are begun. Where
+// there are more than an object has room for, those that nothing hangs on are left out.
+func (o *orders) said(begun []v1alpha1.NodeUnstage) []v1alpha1.NodeUnstaged {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	begins := map[volumeKey]*v1alpha1.NodeUnstage{}
+	for i := range begun {
+		begins[keyOf(&begun[i])] = &begun[i]
+	}
+	var list []v1alpha1.NodeUnstaged
+	for key, a := range o.known {
+		switch order := begins[key]; {
+		case order != nil:
+			list = append(list, v1alpha1.NodeUnstaged{Driver: key.driver, Handle: key.handle, Number: order.Number, Result: v1alpha1.UnstageCalling, Unanswered: true})
+		case a.said.Number > 0:
+			list = append(list, a.said)
+		}
+	}
+	slices.SortFunc(list, func(a, b v1alpha1.NodeUnstaged) int {
+		if a.Unanswered != b.Unanswered {
+			if a.Unanswered {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.Number, a.Number)
+	})
+	for _, a := range list[min(len(list), v1alpha1.MaxUnstaged):] {
+		if !a.Unanswered {
+			delete(o.known, volumeKey{a.Driver, a.Handle})
+		}
+	}
+	list = list[:min(len(list), v1alpha1.MaxUnstaged)]
+	slices.SortFunc(list, func(a, b v1alpha1.NodeUnstaged) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Handle, b.Handle))
+	})
+	return list
+}
+
+// written notes that it was written which orders are begun.
+func (o *orders) written(begun []v1alpha1.NodeUnstage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range begun {
+		order := &begun[i]
+		if a := o.known[keyOf(order)]; a != nil {
+			a.said = v1alpha1.NodeUnstaged{Driver: order.Driver, Handle: order.Handle, Number: order.Number, Result: v1alpha1.UnstageCalling, Unanswered: true}
+		}
+	}
+}
+
+// cut is a message as the object takes it.
+func cut(why string) string {
+	letters := []rune(why)
+	return string(letters[:min(len(letters), v1alpha1.MaxNodeReasonRunes)])
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+const testDriver = "disk.example.com"
+
+// bench is an agent that may repair, its driver and its Node.
+type bench struct {
+	*machine
+	server  *apitest.Server
+	agent   *agent
+	clock   *testclock.FakeClock
+	node    corev1.Node
+	nodeErr error
+	calls   []string
+	mu      sync.Mutex
+	// driver answers a call for a volume.
+	driver func(handle string) error
+}
+
+func (b *bench) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
+	return &b.node, b.nodeErr
+}
+
+func (b *bench) Unstage(_ context.Context, driver, handle, path string) error {
+	b.mu.Lock()
+	b.calls = append(b.calls, fmt.Sprintf("%s %s %s", driver, handle, strings.TrimPrefix(path, b.config.KubeletRoot+"/")))
+	b.mu.Unlock()
+	return b.driver(handle)
+}
+
+// newBench has a volume forgotten at its path, and its NodeVolumes made.
+func newBench(t *testing.T) *bench {
+	b := &bench{machine: newMachine(t), server: apitest.Start(t), clock: testclock.NewFakeClock(time.Unix(1_700_000_000, 0))}
+	b.config.Repair = true
+	b.write("pod-resources/kubelet.sock", "")
+	started := time.Unix(1_699_000_000, 0)
+	if err := os.Chtimes(filepath.Join(b.config.KubeletRoot, "pod-resources/kubelet.sock"), started, started); err != nil {
+		t.Fatal(err)
+	}
+	b.forget("vol-1")
+	b.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}
+	b.node.Status.NodeInfo.BootID = look(b.config).machine.BootID
+	b.driver = func(string) error { b.unmount(); return nil }
+	b.begin()
+	rounds(t, b.agent, 1)
+	return b
+}
+
+// begin begins the agent's process.
+func (b *bench) begin() {
+	b.t.Helper()
+	b.agent = b.machine.agent(b.server)
+	b.agent.nodes, b.agent.drivers, b.agent.orders.clock = b, b, b.clock
+}
+
+// forget leaves a volume staged, where a kubelet of today has it.
+func (b *bench) forget(handle string) {
+	b.t.Helper()
+	path := nodevolumes.StagingPath(testDriver, handle)
+	b.write(filepath.Dir(path)+"/vol_data.json", fmt.Sprintf(`{"driverName":%q,"volumeHandle":%q}`, testDriver, handle))
+	if err := os.MkdirAll(filepath.Join(b.config.KubeletRoot, path), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	b.mounts = append(b.mounts, path)
+	b.table()
+}
+
+func (b *bench) unmount() {
+	b.mounts = nil
+	b.table()
+}
+
+// order orders that vol-1 be unstaged.
+func (b *bench) order(number int64, change func(*v1alpha1.NodeUnstage)) {
+	b.t.Helper()
+	object := get(b.t, b.server)
+	order := v1alpha1.NodeUnstage{Driver: testDriver, Handle: "vol-1", Number: number, BootID: object.Status.BootID, Seconds: 30}
+	if object.Status.KubeletStarted != nil {
+		order.KubeletStarted = *object.Status.KubeletStarted
+	}
+	if change != nil {
+		change(&order)
+	}
+	object.Spec = v1alpha1.NodeVolumesSpec{Look: number, Unstage: []v1alpha1.NodeUnstage{order}}
+	b.server.Put("nodevolumes", &object)
+	b.see()
+}
+
+// see has the agent's watch show its object.
+func (b *bench) see() {
+	object := get(b.t, b.server)
+	b.agent.told(&object)
+}
+
+// turn has the agent look, write and call, and write again when its calls are over.
+func (b *bench) turn() {
+	b.t.Helper()
+	rounds(b.t, b.agent, 1)
+	b.agent.calls.Wait()
+	b.see()
+	rounds(b.t, b.agent, 1)
+}
+
+// answer is what the node says of vol-1.
+func (b *bench) answer() v1alpha1.NodeUnstaged {
+	b.t.Helper()
+	list := get(b.t, b.server).Status.Unstaged
+	if len(list) != 1 {
+		b.t.Fatalf("it answers %+v", list)
+	}
+	return list[0]
+}
+
+func (b *bench) said(result v1alpha1.UnstageResult, number int64, unanswered bool, message string) {
+	b.t.Helper()
+	a := b.answer()
+	if a.Result != result || a.Number != number || a.Unanswered != unanswered || !strings.Contains(a.Message, message) || message == "" && a.Message != "" {
+		b.t.Errorf("it says %+v, want %s %d unanswered=%t %q", a, result, number, unanswered, message)
+	}
+}
+
+// A volume is unstaged as the kubelet would, and its records are removed; before that it is
+// written that it is about to be.
+func TestRepair(t *testing.T) {
+	b := newBench(t)
+	if status := get(t, b.server).Status; !status.Repairs || len(status.Volumes) != 1 || !status.Volumes[0].Forgotten {
+		t.Fatalf("it says %+v", status)
+	}
+	b.order(5, nil)
+	done := b.driver
+	b.driver = func(handle string) error {
+		b.said(v1alpha1.UnstageCalling, 5, true, "")
+		return done(handle)
+	}
+	b.turn()
+	b.said(v1alpha1.UnstageDone, 5, false, "")
+	want := []string{testDriver + " vol-1 " + nodevolumes.StagingPath(testDriver, "vol-1")}
+	if !slices.Equal(b.calls, want) {
+		t.Errorf("it calls %q, want %q", b.calls, want)
+	}
+	if status := get(t, b.server).Status; len(status.Volumes) != 0 || status.Looked != 5 {
+		t.Errorf("it says %+v", status)
+	}
+	folder := filepath.Join(b.config.KubeletRoot, filepath.Dir(nodevolumes.StagingPath(testDriver, "vol-1")))
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", folder, err)
+	}
+	b.turn()
+	if len(b.calls) != 1 {
+		t.Errorf("it carries the order out again: %q", b.calls)
+	}
+}
+
+// An order is refused, and nothing is called, where it is not for this node as it is now.
+func TestRepairRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*v1alpha1.NodeUnstage)
+		before  func(*bench)
+		message string
+	}{
+		"another boot":              {func(o *v1alpha1.NodeUnstage) { o.BootID = "other" }, nil, "another boot"},
+		"another start":             {func(o *v1alpha1.NodeUnstage) { o.KubeletStarted = metav1.Unix(1, 0) }, nil, "another start of the kubelet"},
+		"it may not":                {nil, func(b *bench) { b.agent.orders.repair = false }, "without --repair"},
+		"a pod's folder names it":   {nil, func(b *bench) { b.publish("vol-1") }, "a pod's folder names it"},
+		"a record that is unread":   {nil, func(b *bench) { b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{") }, "could be read"},
+		"the Node names it":         {nil, func(b *bench) { b.attached("vol-1") }, "volumesAttached names it again"},
+		"the Node was made again":   {nil, func(b *bench) { b.node.UID = "uid-2" }, "made again"},
+		"the Node of another boot":  {nil, func(b *bench) { b.node.Status.NodeInfo.BootID = "other" }, "another boot"},
+		"the Node can't be read":    {nil, func(b *bench) { b.nodeErr = errors.New("no") }, "can't be read"},
+		"it is read later than due": {nil, func(b *bench) { b.clock.Step(31 * time.Second) }, "within 30 s"},
+		"this process began later":  {nil, func(b *bench) { b.begin() }, "before this process"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.order(5, test.change)
+			if test.before != nil {
+				test.before(b)
+			}
+			b.turn()
+			b.said(v1alpha1.UnstageRefused, 5, false, test.message)
+			if len(b.calls) > 0 {
+				t.Errorf("it calls %q", b.calls)
+			}
+		})
+	}
+}
+
+// publish has a pod's folder name a volume.
+func (b *bench) publish(handle string) {
+	b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", fmt.Sprintf(`{"driverName":%q,"volumeHandle":%q,"specVolID":"pv"}`, testDriver, handle))
+}
+
+// attached has volumesAttached of the Node name a volume.
+func (b *bench) attached(handle string) {
+	b.node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: corev1.UniqueVolumeName("kubernetes.io/csi/" + testDriver + "^" + handle)}}
+}
+
+// A volume that a pod has got since it was written that it is about to be unstaged is not.
+func TestRepairLooksOnceMore(t *testing.T) {
+	b := newBench(t)
+	b.order(5, nil)
+	first := true
+	b.agent.look = func() sight {
+		if !first {
+			b.publish("vol-1")
+		}
+		first = false
+		return look(b.config)
+	}
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 5, false, "a pod's folder names it")
+	if len(b.calls) > 0 {
+		t.Errorf("it calls %q", b.calls)
+	}
+}
+
+// Nothing is called by an order that was withdrawn, or whose object was deleted, before it was
+// written that it is about to be carried out.
+func TestRepairIsWithdrawn(t *testing.T) {
+	for name, change := range map[string]func(*bench){
+		"withdrawn": func(b *bench) {
+			object := get(b.t, b.server)
+			object.Spec.Unstage = nil
+			b.server.Put("nodevolumes", &object)
+		},
+		"deleted": func(b *bench) { b.server.Remove("nodevolumes", "", "n1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.order(5, nil)
+			change(b)
+			if err := b.agent.round(t.Context()); err == nil {
+				t.Error("it writes what it has read before")
+			}
+			b.agent.calls.Wait()
+			rounds(t, b.agent, 2)
+			if len(b.calls) > 0 {
+				t.Errorf("it calls %q", b.calls)
+			}
+			if list := get(t, b.server).Status.Unstaged; len(list) > 0 {
+				t.Errorf("it says %+v", list)
+			}
+		})
+	}
+}
+
+// A call that the driver has not answered with success may have its effect later: that is said
+// until it has answered another one, also by the next process, and in another object.
+func TestRepairUnanswered(t *testing.T) {
+	b := newBench(t)
+	done := b.driver
+	b.driver = func(string) error { return errors.New("it is busy") }
+	b.order(5, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageFailed, 5, true, "it is busy")
+	b.order(6, func(o *v1alpha1.NodeUnstage) { o.BootID = "other" })
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 6, true, "another boot")
+	b.begin()
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 6, true, "another boot")
+	b.order(7, nil)
+	b.server.Remove("nodevolumes", "", "n1")
+	gone := v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	b.agent.gone(&gone)
+	rounds(t, b.agent, 1)
+	b.said(v1alpha1.UnstageRefused, 6, true, "another boot")
+	if len(b.calls) != 1 {
+		t.Fatalf("it calls %q", b.calls)
+	}
+	b.driver = done
+	b.order(3, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 6, true, "another boot")
+	b.order(8, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageDone, 8, false, "")
+}
+
+// The process that said that it is about to call has ended: nobody knows whether it has.
+func TestRepairByANewProcess(t *testing.T) {
+	b := newBench(t)
+	b.order(5, nil)
+	object := get(t, b.server)
+	object.Status.Unstaged = []v1alpha1.NodeUnstaged{{Driver: testDriver, Handle: "vol-1", Number: 5, Result: v1alpha1.UnstageCalling, Unanswered: true}}
+	b.server.Put("nodevolumes", &object)
+	b.begin()
+	b.see()
+	b.turn()
+	b.said(v1alpha1.UnstageRefused, 5, true, "before this process")
+	b.order(6, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageDone, 6, false, "")
+}
+
+// What is still mounted after the driver's word is not taken for unstaged, and its record stays.
+func TestRepairOfWhatStaysMounted(t *testing.T) {
+	b := newBench(t)
+	b.driver = func(string) error { return nil }
+	b.order(5, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageFailed, 5, true, "not known that nothing is mounted")
+	if status := get(t, b.server).Status; len(status.Volumes) != 1 || status.Volumes[0].Staged != v1alpha1.NodeYes {
+		t.Errorf("it says %+v", status)
+	}
+}
+
+// A driver that hangs delays neither looks nor another volume.
+func TestRepairBesideAHangingDriver(t *testing.T) {
+	b := newBench(t)
+	b.forget("vol-2")
+	hangs, release := make(chan struct{}), make(chan struct{})
+	b.driver = func(handle string) error {
+		if handle == "vol-1" {
+			close(hangs)
+			<-release
+		}
+		return errors.New("it has hung")
+	}
+	b.order(5, nil)
+	rounds(t, b.agent, 1)
+	<-hangs
+	object := get(t, b.server)
+	second := object.Spec.Unstage[0]
+	second.Handle, second.Number = "vol-2", 6
+	object.Spec.Unstage, object.Spec.Look = append(object.Spec.Unstage, second), 6
+	b.server.Put("nodevolumes", &object)
+	b.see()
+	<-b.agent.asked // by that
+	rounds(t, b.agent, 1)
+	<-b.agent.asked // vol-2's call has ended
+	b.see()
+	rounds(t, b.agent, 1)
+	status := get(t, b.server).Status
+	if status.Looked != 6 || len(status.Unstaged) != 2 || status.Unstaged[0].Result != v1alpha1.UnstageCalling || status.Unstaged[1].Result != v1alpha1.UnstageFailed {
+		t.Errorf("it says %+v", status.Unstaged)
+	}
+	close(release)
+	b.agent.calls.Wait()
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// The next order for a volume waits longer after each one that led to nothing, and not for
+// another volume's.
+func TestRepairPause(t *testing.T) {
+	v, other := ledger.VolumeID{Driver: "d", Handle: "a"}, ledger.VolumeID{Driver: "d", Handle: "b"}
+	now := time.Unix(1_700_000_000, 0)
+	l := ledger.New()
+	l.Apply(now, ledger.NodeWord{Node: "n", UID: "w", Version: "1", Has: []ledger.VolumeID{v, other}})
+	for i, want := range []time.Duration{0, 10, 20, 40, 80, 160, 300, 300} {
+		n := l.Snapshot().Node("n")
+		if got := repairPause(n, v, now); got != want*time.Second {
+			t.Errorf("after %d failures: %s, want %s", i, got, want*time.Second)
+		}
+		if got := repairPause(n, v, now.Add(want*time.Second)); got != 0 {
+			t.Errorf("after %d failures and the pause: %s", i, got)
+		}
+		if got := repairPause(n, other, now); got != 0 {
+			t.Errorf("after %d failures another volume waits for %s", i, got)
+		}
+		l.Apply(now, ledger.UnstageNotOrdered{Volume: v, Node: "n"})
+	}
+}
+
+// Nobody orders by the word of another boot, or of a start of the kubelet that is not known, nor
+// where moorage-node says that it may not.
+func TestCanRepair(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*ledger.NodeWord)
+		want   bool
+	}{
+		"it can":                 {func(*ledger.NodeWord) {}, true},
+		"it may not":             {func(w *ledger.NodeWord) { w.Repairs = false }, false},
+		"another boot":           {func(w *ledger.NodeWord) { w.BootID = "c" }, false},
+		"another Node":           {func(w *ledger.NodeWord) { w.NodeUID = "x" }, false},
+		"not everything is read": {func(w *ledger.NodeWord) { w.Whole = false }, false},
+		"no start is known":      {func(w *ledger.NodeWord) { w.KubeletStarted = 0 }, false},
+	} {
+		word := ledger.NodeWord{Node: "n", UID: "w", Version: "1", NodeUID: "u", BootID: "b", KubeletStarted: 1, Repairs: true, Whole: true}
+		test.change(&word)
+		l := ledger.New()
+		l.Apply(time.Unix(1, 0), ledger.NodeState{Name: "n", UID: "u", Version: "1", BootID: "b"})
+		l.Apply(time.Unix(1, 0), word)
+		if got := canRepair(l.Snapshot().Node("n")); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

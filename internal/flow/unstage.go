@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// beginUnstage sends an order to unstage a volume, or withdraws one. After a write without an
+// answer has been outlasted it reads what has come of it: until that is known nothing else
+// is decided about the volume at that node.
+func beginUnstage(t Task) (Task, Move) {
+	if t.Sent.Do != 0 {
+		return t.send(read(NodeWords, string(t.Step.Node)))
+	}
+	step, word := t.Step, t.Step.Word
+	r := Request{Key: string(step.Node), Node: step.Node, Volume: step.Volume, UID: word.UID, Version: word.Version, Orders: ordersBut(&word, step.Volume)}
+	if step.Do == arbiter.WithdrawUnstage {
+		r.Do = WithdrawUnstage
+		return t.send(r)
+	}
+	r.Do, r.Look = OrderUnstage, step.Number
+	r.Orders = append(r.Orders, ledger.UnstageOrder{
+		Volume: step.Volume, Number: step.Number, BootID: word.BootID, KubeletStarted: word.KubeletStarted,
+		Seconds: int32(arbiter.OrderLasts / time.Second),
+	})
+	slices.SortFunc(r.Orders, func(a, b ledger.UnstageOrder) int { return a.Volume.Compare(b.Volume) })
+	return t.send(r)
+}
+
+// ordersBut are the orders that stand, for all volumes but one.
+func ordersBut(word *ledger.NodeWord, v ledger.VolumeID) []ledger.UnstageOrder {
+	return slices.DeleteFunc(word.Standing(), func(o ledger.UnstageOrder) bool { return o.Volume == v })
+}
+
+// unstageAnswered follows an order or its withdrawal, and the read after it.
+func (m *Memory) unstageAnswered(t Task, a Answer, now time.Time) (Task, Move) {
+	orders := t.Step.Do == arbiter.OrderUnstage
+	switch {
+	case a.Result == NotFound:
+		return t.end(Stale, fmt.Sprintf("node %s has no NodeVolumes any more", t.Step.Node), ledger.NodeWordGone{Node: t.Step.Node, UID: t.Step.Word.UID})
+	case t.Sent.Do == GetObject:
+		return t.reread(a)
+	case a.Result == Done && orders:
+		return t.end(Finished, "", ledger.UnstageSent{Volume: t.Step.Volume, Node: t.Step.Node})
+	case a.Result == Done:
+		return t.end(Finished, "")
+	case a.Result == Conflict:
+		return t.send(read(NodeWords, string(t.Step.Node)))
+	case a.Result == Unknown:
+		return m.outlast(t, now)
+	case a.Result == Refused && orders:
+		return t.fail(a, ledger.UnstageNotOrdered{Volume: t.Step.Volume, Node: t.Step.Node})
+	}
+	return t.fail(a)
+}

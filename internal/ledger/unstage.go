@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// UnstageOrder is an order to the moorage-node of a node: to unstage one volume there.
+type UnstageOrder struct {
+	Volume VolumeID
+	// Number is higher than any that the NodeVolumes had before.
+	Number int64
+	// BootID and KubeletStarted are those of the word that the order was decided on. It is
+	// of no other boot and of no other start of the kubelet.
+	BootID         string
+	KubeletStarted int64 // seconds since 1970, by the node's clock
+	// Seconds is for how long moorage-node may begin to carry it out, from when it first
+	// read the number.
+	Seconds int32
+}
+
+// UnstageResult is what came of an order.
+type UnstageResult uint8
+
+const (
+	// UnstageRefused: moorage-node has not called the driver for this number.
+	UnstageRefused UnstageResult = iota
+	// UnstageCalling: it is about to call, or the driver has not answered.
+	UnstageCalling
+	// UnstageFailed: the driver has not answered that nothing is left of the volume.
+	UnstageFailed
+	// UnstageDone: the driver has answered so to the last call that there was.
+	UnstageDone
+)
+
+// UnstageAnswer is the answer of moorage-node to an order.
+type UnstageAnswer struct {
+	Volume VolumeID
+	Number int64
+	Result UnstageResult
+	// Unanswered: there was a call, of this order or an earlier one, after which the driver
+	// has not said that nothing is left. It may have its effect at any time.
+	Unanswered bool
+	// Why is the reason, for people.
+	Why string
+}
+
+// call is a call to unstage a volume that may yet have its effect.
+type call struct {
+	volume VolumeID
+	number int64  // of the last order that it may have been made for
+	boot   string // of the machine: a call ends with it
+}
+
+// attempt is how often in a row an order for a volume led to nothing.
+type attempt struct {
+	volume   VolumeID
+	failures int
+	at       time.Time // of the last one
+	why      string
+}
+
+// Ordered returns the order to unstage a volume that stands at a node: moorage-node may
+// carry it out at any time.
+func (n *Node) Ordered(v VolumeID) (UnstageOrder, bool) {
+	if n == nil || n.Word == nil {
+		return UnstageOrder{}, false
+	}
+	for _, o := range n.Word.Orders {
+		if o.Volume == v && !n.Word.ended(o) {
+			return o, true
+		}
+	}
+	return UnstageOrder{}, false
+}
+
+// ended says whether moorage-node has done with an order.
+func (w *NodeWord) ended(o UnstageOrder) bool {
+	a, found := w.answer(o.Volume)
+	return found && a.Number == o.Number && a.Result != UnstageCalling
+}
+
+// Standing are the orders to which moorage-node has not answered.
+func (w *NodeWord) Standing() []UnstageOrder {
+	return slices.DeleteFunc(slices.Clone(w.Orders), w.ended)
+}
+
+func (w *NodeWord) answer(v VolumeID) (UnstageAnswer, bool) {
+	i := slices.IndexFunc(w.Answers, func(a UnstageAnswer) bool { return a.Volume == v })
+	if i < 0 {
+		return UnstageAnswer{}, false
+	}
+	return w.Answers[i], true
+}
+
+// Unanswered says whether a call to unstage a volume at a node may yet have its effect: of
+// this boot, as far as the boot is known.
+func (n *Node) Unanswered(v VolumeID) bool {
+	return n != nil && slices.ContainsFunc(n.calls, func(c call) bool {
+		return c.volume == v && (n.BootID == "" || c.boot == "" || c.boot == n.BootID)
+	})
+}
+
+// MayBeUnstaged says whether something may unstage a volume at a node at any time: an order
+// that stands, or a call without an answer. Whoever mounts it there then may lose it.
+func (n *Node) MayBeUnstaged(v VolumeID) bool {
+	_, ordered := n.Ordered(v)
+	return ordered || n.Unanswered(v) //mutant:unanswered-call
+}
+
+// UnstageFailures returns how often in a row an order for a volume led to nothing at a node,
+// when that was seen last, and why.
+func (n *Node) UnstageFailures(v VolumeID) (failures int, last time.Time, why string) {
+	if n != nil {
+		if i := n.attempt(v); i >= 0 {
+			a := n.attempts[i]
+			return a.failures, a.at, a.why
+		}
+	}
+	return 0, time.Time{}, ""
+}
+
+// NextNumber is the number of the next look or order: higher than all that there are. What
+// the API does not take is refused there.
+func (n *Node) NextNumber() int64 {
+	if n == nil || n.Word == nil {
+		return 1
+	}
+	highest := max(n.Word.Look, n.Word.Looked)
+	for _, o := range n.Word.Orders {
+		highest = max(highest, o.Number)
+	}
+	for _, a := range n.Word.Answers {
+		highest = max(highest, a.Number)
+	}
+	for _, c := range n.calls {
+		highest = max(highest, c.number)
+	}
+	if highest < MaxNumber {
+		return highest + 1
+	}
+	return MaxNumber + 1 // the API refuses it
+}
+
+// MaxNumber is the highest number of a look or an order that the API takes.
+const MaxNumber = 1<<31 - 1
+
+// repeats says whether the word before said the same of an order.
+func (w *NodeWord) repeats(was *NodeWord, a UnstageAnswer) bool {
+	if was == nil || was.UID != w.UID {
+		return false
+	}
+	before, found := was.answer(a.Volume)
+	return found && before.Number == a.Number && before.Result == a.Result
+}
+
+// hear takes in what a new word says of orders and calls, and names the volumes that it is
+// about. A call that was seen ends with the driver's answer to it, or a later one, with the
+// word that it was not made, or with the boot; not with the object, or the process, that told of it.
+func (n *Node) hear(t *Touched, was, w *NodeWord, now time.Time) {
+	for _, word := range []*NodeWord{was, w} {
+		if word == nil {
+			continue
+		}
+		for _, o := range word.Orders {
+			t.volume(o.Volume)
+		}
+		for _, a := range word.Answers {
+			t.volume(a.Volume)
+		}
+	}
+	if w.BootID != "" {
+		n.keepCalls(func(c call) bool { return c.boot == w.BootID })
+	}
+	for _, a := range w.Answers {
+		switch {
+		case a.Unanswered || a.Result == UnstageCalling || a.Result == UnstageFailed:
+			n.called(call{a.Volume, a.Number, w.BootID})
+		case a.Result == UnstageDone:
+			n.keepCalls(func(c call) bool { return c.volume != a.Volume || c.number > a.Number })
+		case a.Result == UnstageRefused: // it was written that the call is about to be made, and it was not
+			n.keepCalls(func(c call) bool { return c.volume != a.Volume || c.number != a.Number })
+		}
+		if w.repeats(was, a) {
+			continue
+		}
+		switch a.Result {
+		case UnstageRefused, UnstageFailed:
+			n.failed(a.Volume, now, a.Why)
+		case UnstageDone:
+			n.attempts = slices.DeleteFunc(slices.Clone(n.attempts), func(b attempt) bool { return b.volume == a.Volume })
+		case UnstageCalling:
+		}
+	}
+	n.attempts = slices.DeleteFunc(slices.Clone(n.attempts), func(b attempt) bool { return !w.has(b.volume) && !n.Unanswered(b.volume) })
+}
+
+// keepCalls forgets all other calls. Snapshots share the list.
+func (n *Node) keepCalls(keep func(call) bool) {
+	if slices.ContainsFunc(n.calls, func(c call) bool { return !keep(c) }) {
+		n.calls = slices.DeleteFunc(slices.Clone(n.calls), func(c call) bool { return !keep(c) })
+	}
+}
+
+// called keeps a call that may yet have its effect, with the highest number.
+func (n *Node) called(c call) {
+	i := slices.IndexFunc(n.calls, func(b call) bool { return b.volume == c.volume })
+	if i >= 0 {
+		if n.calls[i].number >= c.number && n.calls[i].boot == c.boot {
+			return
+		}
+		c.number = max(c.number, n.calls[i].number)
+		n.calls = slices.Delete(slices.Clone(n.calls), i, i+1)
+	}
+	n.calls = append(slices.Clip(n.calls), c)
+	slices.SortFunc(n.calls, func(a, b call) int { return a.volume.Compare(b.volume) })
+}
+
+func (n *Node) attempt(v VolumeID) int {
+	return slices.IndexFunc(n.attempts, func(a attempt) bool { return a.volume == v })
+}
+
+// failed counts an order that led to nothing.
+func (n *Node) failed(v VolumeID, now time.Time, why string) {
+	n.attempts = slices.Clone(n.attempts)
+	i := n.attempt(v)
+	if i < 0 {
+		n.attempts = append(n.attempts, attempt{volume: v})
+		i = len(n.attempts) - 1
+	}
+	n.attempts[i].failures, n.attempts[i].at, n.attempts[i].why = n.attempts[i].failures+1, now, why
+}
+
+// UnstageSent says that this process has ordered that a volume be unstaged. That nobody
+// wants it there has to be proved anew after that.
+type UnstageSent struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
+func (e UnstageSent) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node); p != nil && p.Proof.Stage == ProofUnwanted {
+		l.changeNodeVolume(now, t, e.Volume, e.Node, func(p *NodeVolume) { p.Proof.Stage = ProofUnreported })
+	}
+}
+
+// UnstageNotOrdered says that the API server refused an order for good: by rights, a policy
+// or a schema. It is about that volume alone.
+type UnstageNotOrdered struct {
+	Volume VolumeID
+	Node   NodeName
+}
+
+func (e UnstageNotOrdered) apply(l *Ledger, now time.Time, t *Touched) {
+	t.Own = true
+	if n := l.facts.nodes.get(e.Node); n == nil || n.Word == nil {
+		return
+	}
+	l.node(e.Node).failed(e.Volume, now, "the API server refuses the order")
+	t.volume(e.Volume)
+}

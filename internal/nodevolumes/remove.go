@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodevolumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+)
+
+// RemoveStaged removes the kubelet's records of a volume with a file system that its driver
+// has unstaged, as the kubelet does then (csi_mounter.go:583, removeMountDir): the folder on
+// which it was mounted, which must be empty, vol_data.json, and the folder of both. What is
+// not there is no error; something mounted is one.
+func RemoveStaged(kubelet *os.Root, mounts Mounts, driver, handle string) error {
+	mount := StagingPath(driver, handle)
+	if at := mounts.At(mount); at != No {
+		return fmt.Errorf("after the driver has unstaged it, it is not known that nothing is mounted at %q (%s)", mount, at)
+	}
+	folder := path.Dir(mount)
+	for _, name := range []string{mount, path.Join(folder, recordName), folder} {
+		if err := kubelet.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the kubelet's record: %w", err)
+		}
+	}
+	return nil
+}
