@@ -76,8 +76,8 @@ func TestOrdersOfANode(t *testing.T) {
 // Before the first volume of a term is put into volumesAttached of a node where moorage-node
 // runs, what is ordered there is read: nothing is put back that may be unstaged.
 func TestReportReadsOrders(t *testing.T) {
-	clear := orderedWord()
-	ordered := clear
+	quiet := orderedWord()
+	ordered := quiet
 	ordered.Version, ordered.Orders = "6", []ledger.UnstageOrder{{Volume: disk, Number: 9}}
 	reporting := step(arbiter.Report, func(s *arbiter.Step) { s.NodeUID = "n" })
 	const look, confirm, patch = "get nodevolumes n1", "confirm-attachment uid=va", "patch-node n1 add=true uid=n"
@@ -88,14 +88,14 @@ func TestReportReadsOrders(t *testing.T) {
 		replies []reply
 		want    []string
 	}{
-		"nothing is ordered": {false, []reply{replies(Done, clear), replies(Done, attached), replies(Done)}, []string{look, confirm, patch, "finished"}},
+		"nothing is ordered": {false, []reply{replies(Done, quiet), replies(Done, attached), replies(Done)}, []string{look, confirm, patch, "finished"}},
 		"ordered":            {false, []reply{replies(Done, ordered)}, []string{look, "stale"}},
 		"it is gone":         {false, []reply{replies(NotFound), replies(Done, attached), replies(Done)}, []string{look, confirm, patch, "finished"}},
 		"no answer":          {false, []reply{replies(Unknown)}, []string{look, "failed"}},
 		"read before":        {true, []reply{replies(Done, attached), replies(Done)}, []string{confirm, patch, "finished"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlayer(attachment("5"), clear)
+			p := newPlayer(attachment("5"), quiet)
 			if test.heard {
 				p.memory.heard.add("n1")
 			}
