@@ -80,8 +80,10 @@ func (e *Env) ExpectDenials() { e.denials = true }
 const EnforceLabel = "moorage.dev/enforce"
 
 // Patience is how long Eventually waits. It is generous: a slow machine is no
-// failure, and a condition that holds returns at once.
-const Patience = 90 * time.Second
+// failure, and a condition that holds returns at once. It is longer than the 90 s within
+// which a kubelet looks at a pod again by itself (syncFrequency of a minute, and up to half
+// of one): on a starved machine a kubelet may miss that a container has started.
+const Patience = 3 * time.Minute
 
 // Eventually waits until check returns nil. It is called again whenever the
 // cluster changes, and must not block. After Patience, or when ctx ends or a
