@@ -115,6 +115,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		tickets,
 		timeline.NewCommand(b),
 		doctor.NewCommand(b),
+		drain.NewPlanCommand(b),
 		drain.NewCommand(b),
 		move.NewAttachCommand(b),
 		move.NewDetachCommand(b),

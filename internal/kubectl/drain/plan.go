@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/kubectl/screen"
+)
+
+// NewPlanCommand makes kubectl moorage drain-plan.
+func NewPlanCommand(b *command.Base) *cobra.Command {
+	output := screen.NewOutput(false)
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "drain-plan NODE", Short: "Say whether a node's volumes can go elsewhere, and which pod would wait and why",
+		Long: "Say whether the volumes of a node's pods can go elsewhere, and which pod would wait and why. Nothing is changed.\n\n" +
+			"Volumes, node selectors and affinity, and taints are looked at; CPU, memory, pod affinity and disruption budgets are not.\n\n" +
+			"Exit code: 0 when every pod's volumes can go elsewhere, 2 when a pod would wait, the node is not ready, a component is down, or it can't be told, 1 when nothing could be said.",
+		Example: "  # May I drain this node?\n  kubectl moorage drain-plan worker-1 &&\n  kubectl drain worker-1 --ignore-daemonsets\n\n" +
+			"  # Wait until it may be drained\n  kubectl moorage drain-plan worker-1 --watch &&\n  kubectl drain worker-1 --ignore-daemonsets",
+		Args: command.One("node", "kubectl moorage drain-plan NODE"), ValidArgsFunction: b.Complete(func(ctx context.Context, c *cluster.Cluster, args []string) []string {
+			if len(args) > 0 {
+				return nil
+			}
+			return command.NodeNames(ctx, c, nil)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := output.Validate(); err != nil {
+				return err
+			}
+			p := &planner{base: b, output: output, node: args[0]}
+			if watch {
+				return p.follow(cmd.Context())
+			}
+			_, w, err := b.Read(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return p.plan(w, b.Streams.Out)
+		},
+	}
+	output.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print the plan again whenever it changes, until every pod's volumes can go elsewhere")
+	return cmd
+}
+
+type planner struct {
+	base   *command.Base
+	output *screen.Output
+	node   string
+}
+
+// plan prints the plan of a cluster as it is. The error has the exit code.
+func (p *planner) plan(w *facts.World, out io.Writer) error {
+	if w.Node(p.node) == nil {
+		return command.Missing(w.Unseen, "nodes", "", p.node, command.ObjectNames(w.Nodes))
+	}
+	plan := w.DrainPlan(p.node)
+	var err error
+	if p.output.Structured() {
+		err = p.output.Print(out, p.base.Style(), "DrainPlan", plan)
+	} else {
+		err = screen.DrainPlan(out, p.base.Style(), plan, w.Now)
+	}
+	if err == nil && !plan.Clear() {
+		err = &command.ExitError{Code: command.ExitFindings}
+	}
+	return err
+}
+
+// errDone ends the watch of a plan that nothing stands in the way of.
+var errDone = errors.New("nothing stands in the way")
+
+// follow prints the plan whenever it changes, until no pod would wait.
+func (p *planner) follow(ctx context.Context) error {
+	c, err := p.base.Connect()
+	if err != nil {
+		return err
+	}
+	last := ""
+	err = c.Follow(ctx, func(w *facts.World) error {
+		var text bytes.Buffer
+		ended := p.plan(w, &text)
+		if findings := (*command.ExitError)(nil); ended != nil && !errors.As(ended, &findings) {
+			return ended
+		}
+		if text.String() != last {
+			last = text.String()
+			if _, err := p.base.Streams.Out.Write(text.Bytes()); err != nil {
+				return err
+			}
+		}
+		if ended == nil {
+			return errDone
+		}
+		return nil
+	})
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/moorage-dev/moorage/internal/kubectl"
+	"github.com/moorage-dev/moorage/test/apitest"
+)
+
+// evictions answers evictions as an API server that permits them, and ends the pods at once.
+type evictions struct {
+	t      *testing.T
+	server *apitest.Server
+	mu     sync.Mutex
+	pods   []string
+}
+
+func (e *evictions) intercept(r apitest.Request, serve func()) error {
+	if r.Verb != "create" || r.Resource != "pods/eviction" {
+		serve()
+		return nil
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(r.Body), nil, nil)
+	asked, ok := object.(*policyv1.Eviction)
+	if !ok {
+		e.t.Errorf("%T: %v", object, err)
+		return nil
+	}
+	var pod corev1.Pod
+	e.server.Get("pods", "shop", asked.Name, &pod)
+	if p := asked.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != pod.UID {
+		e.t.Errorf("pod %s may be another one of its name: %+v", asked.Name, asked.DeleteOptions)
+	}
+	e.mu.Lock()
+	e.pods = append(e.pods, asked.Name)
+	e.mu.Unlock()
+	e.server.Remove("pods", "shop", asked.Name)
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusSuccess, Code: 201}}
+}
+
+func (e *evictions) list() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strings.Join(e.pods, " ")
+}
+
+// runsAt is the pod that takes another's place, with its claim.
+func runsAt(name, claim, node string, at time.Time) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("pod-" + name + "-uid"), CreationTimestamp: metav1.NewTime(at)},
+		Spec: corev1.PodSpec{NodeName: node, Volumes: []corev1.Volume{{Name: "v0", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func uncordoned(t *testing.T, server *apitest.Server, name string) *corev1.Node {
+	t.Helper()
+	var n corev1.Node
+	if !server.Get("nodes", "", name, &n) {
+		t.Fatalf("there is no node %s", name)
+	}
+	n.Spec = corev1.NodeSpec{}
+	return &n
+}
+
+// drain evicts no pod before its volumes have room elsewhere beside those of pods that wait
+// already, and ends when all are gone and unmounted.
+func TestDrain(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	server.Put("nodes", uncordoned(t, server, "worker-3")) // two slots, for which e and f wait
+	e := &evictions{t: t, server: server}
+	server.Intercept(e.intercept)
+	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "drain", "worker-1", "--force", "--at-once", "1")
+	out.await(t, "shop/b stays for now")
+	if got := e.list(); got != "" {
+		t.Fatalf("evicted %s, for whose volumes there is no room:\n%s", got, out)
+	}
+	var node corev1.Node
+	if server.Get("nodes", "", "worker-1", &node); !node.Spec.Unschedulable {
+		t.Error("the node is not cordoned")
+	}
+	server.Remove("pods", "shop", "e")
+	server.Remove("pods", "shop", "f")
+	out.await(t, "shop/a is evicted")
+	server.Put("pods", runsAt("a2", "data-a", "worker-3", now))
+	out.await(t, "shop/b is evicted")
+	server.Put("pods", runsAt("b2", "data-b", "worker-3", now))
+	out.await(t, "[2/2] shop/b2 runs at worker-3")
+	empty := uncordoned(t, server, "worker-1")
+	empty.Spec.Unschedulable, empty.Status.VolumesInUse = true, nil
+	server.Put("nodes", empty)
+	if code := <-ended; code != 0 || !strings.Contains(out.String(), "node worker-1 is drained: 2 pods left it; 2 run elsewhere") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// What kubectl drain asks a permission for, drain does, and changes nothing before it has it.
+func TestDrainAsksFirst(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	daemon := runsAt("daemon", "none", "worker-1", now)
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
+	daemon.Spec.Volumes = nil
+	server.Put("pods", daemon)
+	scratch := runsAt("scratch", "none", "worker-1", now)
+	scratch.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	server.Put("pods", scratch)
+	server.Forget()
+	out, stderr, code := run(t.Context(), server, now, "drain", "worker-1")
+	for _, want := range []string{"nothing was changed", "shop/daemon (--ignore-daemonsets", "shop/scratch (--delete-emptydir-data", "shop/a, shop/b, shop/scratch (--force"} {
+		if code != 1 || !strings.Contains(strings.Join(strings.Fields(stderr), " "), want) {
+			t.Errorf("exit code %d, %q is not said: %s%s", code, want, out, stderr)
+		}
+	}
+	out, stderr, code = run(t.Context(), server, now, "drain", "worker-1", "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--dry-run")
+	if code != 2 || !strings.Contains(out, "would wait") || !strings.Contains(out, "it would evict 3 pods, 2 of them only once") {
+		t.Errorf("dry run: exit code %d: %s%s", code, out, stderr)
+	}
+	for _, args := range [][]string{{"drain", "worker-9"}, {"drain", "worker-1", "--at-once", "0"}, {"drain", "worker-1", "--pod-selector", "=="}} {
+		if out, stderr, code := run(t.Context(), server, now, args...); code != 1 || stderr == "" || strings.Contains(stderr, "panic") {
+			t.Errorf("%v: exit code %d: %s%s", args, code, out, stderr)
+		}
+	}
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("written: %v", writes)
+	}
+}
