@@ -84,7 +84,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Long: "Show who holds a volume, who waits for it and why.\n\n" +
 			"What it says is computed by the rules that Moorage's controller and scheduler decide with. " +
 			"On a cluster without Moorage it explains what kube-controller-manager and the drivers do. " +
-			"Every command but attach, detach and what is below tickets only reads; a right to read that is missing is named, and the rest is shown.",
+			"Every command but drain, attach, detach and what is below tickets only reads; a right to read that is missing is named, and the rest is shown.",
 		Version:           report.Version,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl moorage"},
 		SilenceUsage:      true,

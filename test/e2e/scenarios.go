@@ -20,6 +20,7 @@ func Scenarios() []sandbox.Scenario {
 		readdHalf(),
 		readdKilled(),
 		fullNode(),
+		drained(),
 		noRoom(),
 		volumeKinds(),
 		kubectlMoorage(),

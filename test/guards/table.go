@@ -108,6 +108,16 @@ func placing() []guard {
 			Expect: []string{"it is refused", "bound to the full node"},
 		},
 		{
+			Scenario: "drain",
+			Rule:     "a drain evicts no pod for whose volumes there is no room elsewhere",
+			Edits: []edit{{
+				File: "internal/kubectl/facts/drainnow.go",
+				Old:  "try.place(s); to != \"\" {\n\t\t\tout.Moves",
+				New:  "try.place(s); to+node != \"\" {\n\t\t\tout.Moves",
+			}},
+			Expect: []string{"it finds no node", "it is"},
+		},
+		{
 			Scenario: "no-room",
 			Rule:     "I2: a node at which the driver has no room is full",
 			Edits:    []edit{{File: "internal/ledger/apply_attachment.go", Old: "case a.AttachError.Code == ResourceExhausted &&", New: "case a.AttachError.Code < 0 &&"}},

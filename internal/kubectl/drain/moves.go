@@ -65,7 +65,11 @@ func newMoves(node string, atOnce int, pods []*corev1.Pod, say func(string, ...a
 // next are the pods to evict now.
 func (m *moves) next(w *facts.World) []*departure {
 	m.look(w)
-	now := w.DrainNow(m.node)
+	refused := map[types.UID]bool{}
+	for uid, d := range m.pods {
+		refused[uid] = d.refusal != ""
+	}
+	now := w.DrainNow(m.node, refused)
 	room := m.atOnce - m.underWay(w)
 	var list []*departure
 	moving := map[types.UID]bool{}
@@ -203,7 +207,7 @@ func (m *moves) summary() string {
 		text += fmt.Sprintf("; %d run elsewhere, each away for at most %s", len(away), seconds(slices.Max(away)))
 	}
 	if open > 0 {
-		text += fmt.Sprintf("; %d do not run yet: kubectl moorage top", open)
+		text += fmt.Sprintf("; %s not running yet: kubectl moorage top", facts.CountVerb(open, "pod"))
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -188,6 +189,16 @@ func TestRefusedEviction(t *testing.T) {
 	c.expect(m, "", "too soon")
 	c.now = c.now.Add(time.Second)
 	c.expect(m, "a", "after five seconds")
+}
+
+// A pod whose eviction is refused keeps no room from the others.
+func TestRefusedKeepsNoRoom(t *testing.T) {
+	c := newScene(t)
+	change(c, "worker-3", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Allocatable.Count = new(int32(1)) })
+	m, _ := c.begin(10)
+	c.expect(m, "a", "with one slot")
+	m.answered(m.pods["pod-a-uid"], "it would violate the budget.", c.now)
+	c.expect(m, "b", "when a was refused")
 }
 
 // Nobody is evicted while a component is down without which no volume comes to another node,

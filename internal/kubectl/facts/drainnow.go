@@ -4,10 +4,12 @@ package facts
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -33,8 +35,9 @@ type DrainNow struct {
 }
 
 // DrainNow says which pods with volumes may be evicted from a node now. Room is found first
-// for pods that have no node yet, and for those that are leaving this one already.
-func (w *World) DrainNow(node string) DrainNow {
+// for pods that have no node yet, and for those that are leaving this one already; last for
+// those whose eviction was refused, so that they keep no room from the others.
+func (w *World) DrainNow(node string, refused map[types.UID]bool) DrainNow {
 	after, successors := w.drained(node)
 	try := trial{world: after}
 	for _, p := range w.Pods {
@@ -51,11 +54,13 @@ func (w *World) DrainNow(node string) DrainNow {
 		}
 	}
 	staying := slices.DeleteFunc(slices.Clone(successors), leaving)
-	choices := map[*corev1.Pod]int{}
+	rank := map[*corev1.Pod]int{}
 	for _, s := range staying {
-		choices[s] = try.choices(s)
+		if rank[s] = try.choices(s); refused[originalUID(s)] {
+			rank[s] = math.MaxInt
+		}
 	}
-	slices.SortStableFunc(staying, func(a, b *corev1.Pod) int { return cmp.Compare(choices[a], choices[b]) })
+	slices.SortStableFunc(staying, func(a, b *corev1.Pod) int { return cmp.Compare(rank[a], rank[b]) })
 	out := DrainNow{Down: w.downFor(staying)}
 	for _, s := range staying {
 		pod := w.pods[string(originalUID(s))]

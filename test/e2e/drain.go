@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// drained guards that a drain strands nobody: with two free slots for three pods, one of which
+// a disruption budget keeps, the other two move, and that one runs until it may go and a slot
+// is free.
+func drained() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "drain",
+		Doc: "kubectl moorage drain evicts pods as there is room for their volumes elsewhere, keeps disruption budgets, " +
+			"and ends when the volumes are unmounted.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: threeByFour,
+		Run: tell(func(s *story) {
+			const node = "worker-1"
+			fillers := s.twoSlotsFree(node)
+			pods := map[string]*corev1.Pod{}
+			for _, name := range []string{"a", "b", "c"} {
+				s.statefulSet(name)
+				pods[name] = s.runs(name + "-0")
+				s.expect(pods[name].Spec.NodeName == node, name+" runs at "+node, "it runs at %s", pods[name].Spec.NodeName)
+			}
+			budget := s.budget("a")
+			s.uncordon("worker-2")
+			s.uncordon("worker-3")
+			ended := make(chan answer, 1)
+			go func() { ended <- s.moorageCommand("drain", node, "--ignore-daemonsets", "--timeout", "3m") }()
+			for _, name := range []string{"b", "c"} {
+				s.movedFrom(node, pods[name])
+			}
+			s.stays(pods["a"])
+			s.must(s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Delete(s.ctx, budget, metav1.DeleteOptions{}))
+			s.say("two moved to the two free slots; a, which its budget kept and which now has no slot elsewhere, runs on")
+			s.stays(pods["a"])
+			s.remove(fillers[0])
+			s.movedFrom(node, pods["a"])
+			a := <-ended
+			s.expect(a.code == 0, "the drain ends with 0", "%d: %s%s", a.code, a.out, a.err)
+			s.say("%s", a.out)
+			n := s.View.Node(node)
+			s.expect(n.Spec.Unschedulable && len(n.Status.VolumesInUse) == 0, "the node is cordoned and has nothing in use", "%v", n.Status.VolumesInUse)
+			s.uncordon(node)
+		}),
+	}
+}
+
+// twoSlotsFree cordons every node but one, and leaves one slot free at each of them.
+func (s *story) twoSlotsFree(node string) (pods []string) {
+	for _, other := range []string{"worker-2", "worker-3"} {
+		for i := range 3 {
+			name := fmt.Sprintf("%s-%d", other, i)
+			s.claim(name)
+			s.podAt(other, name, name)
+			pods = append(pods, name)
+		}
+	}
+	s.allRun("three of four slots are taken beside "+node, pods...)
+	s.cordon("worker-2")
+	s.cordon("worker-3")
+	return pods
+}
+
+// budget has a StatefulSet's pod always there.
+func (s *story) budget(app string) string {
+	one := intstr.FromInt32(1)
+	budget, err := s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Create(s.ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{sandbox.AppLabel: app}}},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	return budget.Name
+}
+
+// movedFrom waits until the next pod of a name runs at another node. It finds a slot at once.
+func (s *story) movedFrom(node string, before *corev1.Pod) {
+	s.until("another "+before.Name+" runs elsewhere", func() error {
+		pod := s.View.Pod(s.Namespace, before.Name)
+		if pod == nil || pod.UID == before.UID {
+			return errors.New("it is not made again yet")
+		}
+		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return sandbox.Never("it finds no node: %s", c.Message)
+		}
+		if pod.Spec.NodeName == node {
+			return sandbox.Never("it is bound to %s again", node)
+		}
+		return s.Running(pod.Name)
+	})
+}
+
+// stays fails unless a pod runs where it ran.
+func (s *story) stays(before *corev1.Pod) {
+	pod := s.View.Pod(s.Namespace, before.Name)
+	s.expect(pod != nil && pod.UID == before.UID && pod.DeletionTimestamp == nil, before.Name+" is not evicted", "it is")
+}
