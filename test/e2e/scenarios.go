@@ -21,6 +21,8 @@ func Scenarios() []sandbox.Scenario {
 		readdKilled(),
 		fullNode(),
 		drained(),
+		drainsMany(byKubectl()),
+		drainsMany(byMoorage()),
 		noRoom(),
 		volumeKinds(),
 		kubectlMoorage(),

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +56,38 @@ func (s *story) bring(ctx context.Context, cluster *sandbox.Cluster) error {
 	if err := s.installCertManager(ctx); err != nil {
 		return err
 	}
-	return s.installChart(ctx, "test/install/testdata/moorage-0.1.0")
+	chart, err := s.olderChart()
+	if err != nil {
+		return err
+	}
+	return s.installChart(ctx, chart)
+}
+
+// olderChart is the chart of 0.1.0. One rule of its tickets, that each volume is named once,
+// calls a function of CEL that 1.34 does not have: there it is left out.
+func (s *story) olderChart() (string, error) {
+	const chart, definition = "test/install/testdata/moorage-0.1.0", "crds/moorage.dev_volumetickets.yaml"
+	server, err := s.client.Discovery().ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("version of the API server: %w", err)
+	}
+	if server.Minor != "34" {
+		return chart, nil
+	}
+	changed := filepath.Join(s.dir, "moorage-0.1.0")
+	if err := os.CopyFS(changed, os.DirFS(chart)); err != nil {
+		return "", fmt.Errorf("copy the chart: %w", err)
+	}
+	raw, err := os.ReadFile(filepath.Join(changed, definition))
+	if err != nil {
+		return "", err
+	}
+	begin := bytes.Index(raw, []byte("                x-kubernetes-validations:\n                - message: 'name each volume once"))
+	end := bytes.Index(raw, []byte("            required:\n            - nodeName\n"))
+	if begin < 0 || end < begin {
+		return "", fmt.Errorf("%s does not have the rule that is to be left out", definition)
+	}
+	return changed, os.WriteFile(filepath.Join(changed, definition), slices.Delete(raw, begin, end), 0o600)
 }
 
 // installChart installs a chart as the quick start says.

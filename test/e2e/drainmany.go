@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubectl/pkg/drain"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// drainer is a way to empty a node.
+type drainer struct {
+	name string
+	run  func(s *story, node string) error
+}
+
+// manyWorkloads is how many pods with a volume leave the node.
+const manyWorkloads = 30
+
+// drainsMany measures for how long each workload of a node is away while it is drained: by
+// what `kubectl drain` does, which evicts all pods at once, or by `kubectl moorage drain`.
+// Attach and detach take five seconds, and the attacher works on ten volumes at a time, as
+// external-attacher does by default.
+func drainsMany(by drainer) sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:    "drain-many-" + by.name,
+		Doc:     "How long the workloads of a node are away that is drained by " + by.name + ".",
+		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Extra:   true,
+		Timeout: 15 * time.Minute,
+		Shape: func(shape *sandbox.Shape) {
+			threeByFour(shape)
+			shape.Slots = 64
+			shape.AttachLatency, shape.DetachLatency = 5*time.Second, 5*time.Second
+		},
+		Run: tell(func(s *story) {
+			const node = "worker-1"
+			s.cordon("worker-2")
+			s.cordon("worker-3")
+			a := &absences{began: map[string]time.Time{}, over: map[string]time.Duration{}, first: map[string]types.UID{}}
+			for i := range manyWorkloads {
+				s.statefulSet(fmt.Sprintf("w%02d", i))
+			}
+			for i := range manyWorkloads {
+				pod := s.runs(fmt.Sprintf("w%02d-0", i))
+				a.first[pod.Name] = pod.UID
+			}
+			s.uncordon("worker-2")
+			s.uncordon("worker-3")
+			began, ended := time.Now(), make(chan error, 1)
+			go func() { ended <- by.run(s, node) }()
+			s.must(s.EventuallyWithin(s.ctx, 10*time.Minute, "every workload runs elsewhere", func() error { return a.look(s, node) }))
+			s.must(<-ended)
+			away := a.sorted()
+			s.say("%s: %d workloads were away for %.1f s on average, %.1f s at most; after %.1f s all ran elsewhere",
+				by.name, len(away), (a.sum() / time.Duration(len(away))).Seconds(), away[len(away)-1].Seconds(), time.Since(began).Seconds())
+			s.uncordon(node)
+		}),
+	}
+}
+
+// absences is for how long pods did not run: from when their deletion is seen until the next
+// one of the name runs at another node.
+type absences struct {
+	first map[string]types.UID
+	began map[string]time.Time
+	over  map[string]time.Duration
+}
+
+func (a *absences) look(s *story, node string) error {
+	for name, uid := range a.first {
+		pod := s.View.Pod(s.Namespace, name)
+		left := pod == nil || pod.UID != uid || pod.DeletionTimestamp != nil
+		if _, known := a.began[name]; left && !known {
+			a.began[name] = time.Now()
+		}
+		if _, over := a.over[name]; !over && pod != nil && pod.UID != uid && pod.Spec.NodeName != node && s.Running(name) == nil {
+			a.over[name] = time.Since(a.began[name])
+		}
+	}
+	if len(a.over) < len(a.first) {
+		return fmt.Errorf("%d of %d", len(a.over), len(a.first))
+	}
+	return nil
+}
+
+func (a *absences) sorted() []time.Duration {
+	var list []time.Duration
+	for _, d := range a.over {
+		list = append(list, d)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (a *absences) sum() (total time.Duration) {
+	for _, d := range a.over {
+		total += d
+	}
+	return total
+}
+
+// byKubectl is what `kubectl drain --ignore-daemonsets` does, by its own code.
+func byKubectl() drainer {
+	return drainer{"kubectl-drain", func(s *story, node string) error {
+		helper := &drain.Helper{
+			Ctx: s.ctx, Client: s.Client, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, Timeout: 10 * time.Minute,
+			EvictErrorRetryDelay: 5 * time.Second, Out: io.Discard, ErrOut: io.Discard,
+		}
+		n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("get the node: %w", err)
+		}
+		if err := drain.RunCordonOrUncordon(helper, n, true); err != nil {
+			return fmt.Errorf("cordon: %w", err)
+		}
+		return drain.RunNodeDrain(helper, node)
+	}}
+}
+
+func byMoorage() drainer {
+	return drainer{"moorage-drain", func(s *story, node string) error {
+		if a := s.moorageCommand("drain", node, "--ignore-daemonsets", "--timeout", "10m"); a.code != 0 {
+			return fmt.Errorf("exit code %d: %s%s", a.code, a.out, a.err)
+		}
+		return nil
+	}}
+}
