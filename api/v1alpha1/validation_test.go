@@ -3,14 +3,19 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 func TestTicketValidation(t *testing.T) {
@@ -150,6 +155,56 @@ func TestHoldValidation(t *testing.T) {
 	moved := heldVolume()
 	moved.Spec.Handle = "vol-2"
 	checkRefusal(t, holdCRD.admit(asMap(t, moved), asMap(t, heldVolume())).ToAggregate(), []string{"one volume for ever"})
+}
+
+// A kubelet may report anything as its machine's systemUUID and bootID. The hold that names
+// them is admitted, and says the same when it is read: else it would be written for ever, and
+// the volume stay where it is.
+func TestHoldOfAnOddMachineIsAdmitted(t *testing.T) {
+	holdCRD := loadCRDs(t)[v1alpha1.KindVolumeHold]
+	disk := ledger.VolumeID{Driver: "disk.example.com", Handle: "vol-1"}
+	seen := map[string]string{}
+	for name, said := range map[string]string{
+		"as usual":           "5b0d2c1e-7f62-4a0c-9a53-1f3d8e2b7c10",
+		"as long as fits":    strings.Repeat("x", 128),
+		"longer":             strings.Repeat("x", 129),
+		"another such":       strings.Repeat("x", 129) + "y",
+		"huge":               strings.Repeat("ä", 1<<16),
+		"not UTF-8":          "boot\xff",
+		"another such bytes": "boot\xfe",
+		"the ledger's own":   ledger.OtherMachine,
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "n1"}}
+		node.Status.NodeInfo = corev1.NodeSystemInfo{SystemUUID: said, BootID: said}
+		fact := translate.Node(node)
+		if other, twice := seen[fact.BootID]; twice {
+			t.Errorf("%s: the boot is %q, as that of %s", name, fact.BootID, other)
+		}
+		seen[fact.BootID] = name
+		if fact.SystemUUID == ledger.OtherMachine {
+			t.Errorf("%s: the machine is one of several", name)
+		}
+		is := ledger.Hold{
+			Node: "worker-1", NodeUID: fact.UID, BootID: fact.BootID, SystemUUID: fact.SystemUUID, Transitions: 1, State: ledger.HoldHeld,
+			Fences: []ledger.Fence{{Node: "worker-1", NodeUID: fact.UID, BootID: fact.BootID, SystemUUID: fact.SystemUUID, InUse: true}},
+		}
+		written := translate.HoldObject(translate.HoldContext{Volume: disk, Now: time.Unix(1, 0)}, is)
+		text, err := json.Marshal(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := &v1alpha1.VolumeHold{}
+		if err := json.Unmarshal(text, stored); err != nil {
+			t.Fatal(err)
+		}
+		stored.TypeMeta = typeMeta(v1alpha1.KindVolumeHold)
+		if err := holdCRD.admit(asMap(t, stored), nil).ToAggregate(); err != nil {
+			t.Errorf("%s: the hold is refused: %.200v", name, err)
+		}
+		if back := translate.Hold(stored).Hold; !reflect.DeepEqual(back, is) {
+			t.Errorf("%s: the hold comes back as\n%+v, written was\n%+v", name, back, is)
+		}
+	}
 }
 
 func TestPolicyValidation(t *testing.T) {

@@ -129,13 +129,18 @@ type VolumeHoldStatus struct {
 	// +optional
 	ForceDetach *ForceDetachProgress `json:"forceDetach,omitempty"`
 
-	// fenced are the nodes from which the volume is taken by a rule for a forced
-	// detach. A node is listed before the volume leaves its volumesAttached, and until
-	// it is known again, without that rule, whether the volume is in use there: for
-	// whoever leads next. What is said is of one Node object, one boot and one
-	// VolumeAttachment, never of another machine of that name. Where a kubelet may have
-	// had the volume mounted, the node is listed on, without a rule, until its machine
-	// boots anew or the Node is gone.
+	// fenced lists the nodes whose kubelets are not believed about the volume, at most
+	// 256 and each once. Moorage's controller writes the list, and the controller that
+	// leads next goes by it. It adds a node:
+	//   - with a rule, before it takes the volume out of that node's volumesAttached
+	//     by this rule for a forced detach;
+	//   - without a rule, when the kubelet may have the volume mounted and not report
+	//     it: after a forced detach that was given up or is over, after somebody else
+	//     took a volume in use out of volumesAttached, or when the Node was made again.
+	// An entry is about one Node object, one boot of one machine and one
+	// VolumeAttachment. It is removed when the machine has booted again, when the Node
+	// is gone, or when its kubelet had reported that the volume was not in use and the
+	// rule has ended.
 	// +optional
 	// +listType=map
 	// +listMapKey=node
@@ -165,7 +170,8 @@ type Holder struct {
 	// +kubebuilder:validation:MaxLength=128
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
-	// bootID is status.nodeInfo.bootID of that Node; absent when it has none.
+	// bootID is status.nodeInfo.bootID of that Node; absent when it has none. One that is
+	// longer than 128 bytes is named by its SHA-256, "sha256:…", as a systemUUID is.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
@@ -265,13 +271,12 @@ const (
 	ForceDetachAfterUnreachable ForceDetachRule = "AfterUnreachable"
 )
 
-// FencedNode is a node from which a volume is taken by a rule for a forced detach.
-// While its VolumeAttachment exists, and the rule has ended, the volume counts as in
-// use there, since a kubelet that restarts forgets a mounted volume that
-// volumesAttached does not name. Once the VolumeAttachment is gone, and as long as the
-// node is not Ready, what its kubelet said of the volume last does not count. When the
-// volume is attached there anew in the same boot, it counts as in use again: a mount of
-// before may be there.
+// FencedNode is a node whose kubelet is not believed about a volume. While rule is set,
+// the volume is being taken, or was taken, from the node by that rule: as long as the
+// node stays not Ready, what its kubelet reported last does not count. Without a rule,
+// the volume counts as in use while it is attached there in that boot, also when it is
+// attached anew: a kubelet that restarts does not report a mounted volume that
+// volumesAttached does not name.
 type FencedNode struct {
 	// node is the Node's name.
 	// +required
@@ -306,12 +311,13 @@ type FencedNode struct {
 	// +kubebuilder:validation:MaxLength=128
 	AttachmentUID types.UID `json:"attachmentUID,omitempty"`
 
-	// rule by which the volume is taken; absent when the rule has ended.
+	// rule is the rule for a forced detach by which the controller takes the volume from
+	// the node; absent when that rule has ended, or none applied.
 	// +optional
 	Rule ForceDetachRule `json:"rule,omitempty"`
 
-	// since is when the node was first listed so, by the clock of the controller that wrote
-	// it: for people.
+	// since is when the controller first wrote this entry, by its own clock. It is for
+	// people; no rule counts from it.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
@@ -320,15 +326,15 @@ type FencedNode struct {
 	// +optional
 	InUse bool `json:"inUse,omitempty"`
 
-	// notReadySince is the lastTransitionTime of the node's condition Ready when the
-	// rule was found to hold; absent when the Node was gone. It is compared with the
-	// node's for being the same, and with no clock: another one means that the node
-	// was Ready in between, and that the rule has ended.
+	// notReadySince is the lastTransitionTime of the Node's condition Ready, copied when
+	// the rule began to apply; absent without a rule, and when the Node was gone. It is
+	// only compared with the Node's for being the same, never with a clock: another time
+	// means that the node was Ready in between, and the rule has ended.
 	// +optional
 	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
 
-	// leaseRenewed is the renewTime of the node's Lease then, for the same use; absent
-	// when nobody had read it.
+	// leaseRenewed is the spec.renewTime of the node's Lease, copied at the same moment
+	// and compared in the same way; absent when the Lease had not been read.
 	// +optional
 	LeaseRenewed *metav1.MicroTime `json:"leaseRenewed,omitempty"`
 }

@@ -19,6 +19,10 @@ type driver struct {
 	// byName has the driver call machines by the names of their nodes: it attaches to
 	// whichever machine has the name, and detaches from all that have ever had it.
 	byName bool
+	// names is what the driver calls a machine since it was given that name, and called
+	// what it called the machine when it attached a volume there. It calls others by ID.
+	names  map[string]string
+	called map[string]map[ledger.VolumeID]string
 	stock  bool // the attacher does not know that a volume may stay
 	// strict drivers refuse to attach what is elsewhere, or where they are not
 	// registered, and the attacher tries again only when retry is over.
@@ -32,6 +36,8 @@ func newDriver() driver {
 		failDetach: map[ledger.VolumeID]ledger.CallError{},
 		hangs:      map[ledger.VolumeID]bool{},
 		lies:       map[ledger.VolumeID]bool{},
+		names:      map[string]string{},
+		called:     map[string]map[ledger.VolumeID]string{},
 		retry:      map[string]time.Time{},
 	}
 }
@@ -50,14 +56,16 @@ func (d *driver) saw(c world.Change) {
 	}
 }
 
-// target is the machine that a VolumeAttachment is for, by the driver's name for it.
+// target is the machine that a VolumeAttachment is for, by the driver's name for it: the
+// CSINode's, and where that has none what the attachment was made for, as
+// external-attacher has it (getNodeID).
 func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
 	if c.csi.byName {
 		return string(va.Node)
 	}
 	drivers, _ := c.Drivers(va.Node)
 	for _, d := range drivers.Drivers {
-		if d.Name == v.Driver && !va.Deleting {
+		if d.Name == v.Driver {
 			return d.NodeID
 		}
 	}
@@ -69,8 +77,11 @@ func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
 
 // calls is what the driver calls a machine.
 func (c *cluster) calls(m *world.Machine) string {
-	if c.csi.byName {
+	switch name, renamed := c.csi.names[m.ID]; {
+	case c.csi.byName:
 		return string(m.Node)
+	case renamed:
+		return name
 	}
 	return m.ID
 }
@@ -80,14 +91,38 @@ func (c *cluster) called(id string) *world.Machine {
 	if c.csi.byName {
 		return c.machine(ledger.NodeName(id))
 	}
-	return c.Machines[id]
-}
-
-// unpublish detaches a volume from what the driver calls by a name.
-func (c *cluster) unpublish(v ledger.VolumeID, id string) {
 	for _, at := range sortedKeys(c.Machines) {
 		if m := c.Machines[at]; c.calls(m) == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// publish attaches a volume to what the driver calls by a name.
+func (c *cluster) publish(v ledger.VolumeID, id string) {
+	m := c.called(id)
+	if c.csi.called[m.ID] == nil {
+		c.csi.called[m.ID] = map[ledger.VolumeID]string{}
+	}
+	if !slices.Contains(c.Disks.At[v], m.ID) {
+		c.csi.called[m.ID][v] = id
+	}
+	c.Publish(v, m.ID)
+}
+
+// unpublish detaches a volume from what the driver calls by a name. What it has attached
+// by another name it does not find.
+func (c *cluster) unpublish(v ledger.VolumeID, id string) {
+	for _, at := range sortedKeys(c.Machines) {
+		m := c.Machines[at]
+		was, attached := c.csi.called[at][v]
+		if !attached || c.csi.byName {
+			was = c.calls(m)
+		}
+		if was == id {
 			c.Unpublish(v, m.ID)
+			delete(c.csi.called[at], v)
 		}
 	}
 }
@@ -122,11 +157,11 @@ func (c *cluster) attach(va ledger.Attachment, v ledger.VolumeID) bool {
 	}
 	if e := c.csi.failAttach[v]; !e.IsZero() {
 		if c.csi.lies[v] {
-			c.Publish(v, c.called(va.NodeID).ID)
+			c.publish(v, va.NodeID)
 		}
 		return c.fails(va, volumeName(c, v), e)
 	}
-	c.Publish(v, c.called(va.NodeID).ID)
+	c.publish(v, va.NodeID)
 	c.ask(world.Request{Do: world.MarkAttached, Key: va.Name, UID: va.UID})
 	c.trace("attacher: attached %s to %s", volumeName(c, v), va.Node)
 	return true

@@ -168,14 +168,18 @@ func (c *cluster) ask(r world.Request) world.Answer {
 	return a
 }
 
-// restart replaces the controller by a new one, which lists everything anew.
-func (c *cluster) restart() {
+// restart replaces the controller by a new one, which lists everything anew. Its first list
+// of PersistentVolumes is older than those that are named.
+func (c *cluster) restart(unseen ...string) {
 	c.begin()
 	if c.untimed {
 		c.ledger.Apply(c.Now, ledger.NoForceOnTimeout{})
 	}
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
-		c.saw(c.List(k))
+		c.saw(slices.DeleteFunc(c.List(k), func(e ledger.Event) bool {
+			_, key := world.Identify(e)
+			return k == world.PersistentVolumes && slices.Contains(unseen, key)
+		}))
 	}
 	c.ledger.Apply(c.Now, ledger.Complete{})
 	c.readLeases()

@@ -97,7 +97,7 @@ func (s *script) command(line string) string {
 		"attachment": s.attachment, "bind": s.bind, "delete": s.delete, "kubelet": s.kubelet, "agent": s.agent, "fail": s.fail, "refuse": s.refuse, "cooperative": s.cooperative, "standalone": s.standalone, "stock": s.stockCommand, "stays": func(args) { s.arb.StayAttached = true }, "stock-attacher": func(args) { s.csi.stock = true }, "strict": func(args) { s.csi.strict = true }, "by-name": func(args) { s.csi.byName = true },
 		"fit": s.fit, "nodes": s.nodesFor, "rank": s.rank, "try": s.try, "untry": s.untry, "explain": s.explain,
 		"plan": s.plan, "do": s.doSteps, "crash": s.crash, "grant": s.grantTicket, "keeps": s.keeps, "show": s.show,
-		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(args) { s.cluster.restart() },
+		"run": s.run, "round": s.once, "advance": s.advance, "restart": func(a args) { s.cluster.restart(a.list("unseen")...) },
 		"flight": s.flight, "report": s.reportNode, "untimed": s.untimedForce, "older-holds": func(args) { s.OlderHolds = true }, "violations": func(args) { s.allow = true },
 	}
 	run, ok := commands[a.word(0)]

@@ -95,7 +95,8 @@ func (s *script) register(m *world.Machine) {
 	}
 }
 
-// csinode writes a CSINode: driver=NAME limit=N, or "gone".
+// csinode writes a CSINode: driver=NAME limit=N, or "gone". With id= the driver calls the
+// machine by that name from here on.
 func (s *script) csinode(a args) {
 	name := ledger.NodeName(a.word(1))
 	if a.flag("gone") {
@@ -103,6 +104,9 @@ func (s *script) csinode(a args) {
 		return
 	}
 	d := ledger.NodeDrivers{Node: name}
+	if id := a.get("id", ""); id != "" && a.words[0] == "csinode" {
+		s.csi.names[s.machine(name).ID] = id
+	}
 	for _, driver := range a.list("driver") {
 		d.Drivers = append(d.Drivers, ledger.DriverOnNode{
 			Name: driver, NodeID: s.calls(s.machine(name)), Limit: int32(a.number("limit", int(ledger.NoLimit))),

@@ -57,8 +57,10 @@ func (p *planner) stale(place *ledger.NodeVolume) bool {
 	return verdict.Allowed() && rule == "" // the kubelet's own word that it is not in use
 }
 
-// replaced says whether an attachment was made to another machine than the
-// one that has the node's name now: no attacher could detach it there.
+// replaced says whether an attachment was made by another name than its driver has for the
+// node now (CSINode, nodeID): another machine has the node's name, or the driver was
+// installed anew and calls nodes otherwise. Attachers detach by the new name, do not find
+// the volume there, and call it detached (external-attacher, getNodeID).
 func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 	if n == nil || va == nil || va.NodeID == "" {
 		return false

@@ -53,7 +53,7 @@ const (
 	SlotsNotKept        ledger.Code = "SlotsNotKept"    // lacks only slots, and keeps none that come free
 	AttachedForPods     ledger.Code = "AttachedForPods" // in Cooperative mode
 	VolumeMissing       ledger.Code = "VolumeMissing"   // the claim's PersistentVolume has not been seen
-	NodeReplaced        ledger.Code = "NodeReplaced"    // attached to another machine of the node's name
+	NodeReplaced        ledger.Code = "NodeReplaced"    // attached by another name of the driver for the node
 	VolumeReplaced      ledger.Code = "VolumeReplaced"  // attached under the name of a PersistentVolume that is another volume's now
 )
 

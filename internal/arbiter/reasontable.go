@@ -196,7 +196,7 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("the PersistentVolume of claim %s does not exist, or has not been seen yet", r.Claim)
 	}},
 	{NodeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s was attached to another machine of the name %s (%s): detach it there by hand, then delete VolumeAttachment %s", r.volume(), r.Node, r.Detail, ledger.AttachmentName(r.Volume, r.Node))
+		return fmt.Sprintf("%s was attached to %s, and its driver calls node %s otherwise now: it is another machine, or was renamed. Detach it there by hand, then delete VolumeAttachment %s", r.volume(), r.Detail, r.Node, ledger.AttachmentName(r.Volume, r.Node))
 	}},
 	{VolumeReplaced, waits, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%s waits at %s: VolumeAttachment %s was made for another disk than its PersistentVolume names now, and whoever deletes it has that one detached. "+

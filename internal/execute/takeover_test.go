@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -14,11 +15,13 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// What was attached, asked for and taken by force last is known after TakeOver, though
-// the watches are behind, and each list fails at first. The ticket is in doubt then: a
+// What was attached, asked for and taken by force last, and which disks are for one node, is
+// known after TakeOver, though the watches are behind, and each list fails at first. The ticket is in doubt then: a
 // grant of the leader before may be on its way. So is what the node says of the volume.
 func TestTakeOver(t *testing.T) {
-	w := start(t, withNode(nil, nil), nil)
+	shared := persistentVolume("data")
+	shared.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	w := start(t, all(withNode(nil, nil), func(s *apitest.Server) { s.Put("persistentvolumes", shared) }), nil)
 	var mu sync.Mutex
 	listed := map[string]int{}
 	w.server.Intercept(func(r apitest.Request, serve func()) error {
@@ -35,6 +38,9 @@ func TestTakeOver(t *testing.T) {
 	})
 	w.server.Outage(func() {
 		withAttachment(nil)(w.server)
+		again := persistentVolume("data") // the same disk
+		again.Name = "pv-again"
+		w.server.Put("persistentvolumes", again)
 		w.server.Put("volumetickets", ticketObject())
 		w.server.Put("volumeholds", translate.HoldObject(translate.HoldContext{Volume: data}, ledger.Hold{
 			Transitions: 1, Node: "n1", State: ledger.HoldHeld, PVs: []string{"pv-data"},
@@ -44,12 +50,16 @@ func TestTakeOver(t *testing.T) {
 	ticket := func() *ledger.Ticket {
 		return w.observer.Snapshot().Ticket(ledger.TicketID{Namespace: "shop", Name: "p1"})
 	}
-	if w.place().HasOwn() || ticket() != nil {
+	access := func() ledger.Access { return w.observer.Snapshot().Volume(data).Access }
+	if w.place().HasOwn() || ticket() != nil || access() != ledger.AccessMany {
 		t.Fatal("the watches are not behind")
 	}
 	must(t, w.TakeOver(t.Context()))
 	if !w.place().HasOwn() {
 		t.Error("the attachment is not known")
+	}
+	if access() != ledger.AccessNode {
+		t.Errorf("the access to the disk is %d", access())
 	}
 	if k := ticket(); k == nil || !k.InDoubt {
 		t.Errorf("the ticket is %+v", k)

@@ -25,8 +25,8 @@ type Decision struct {
 	Ruling  Ruling
 	Verdict arbiter.Verdict
 	Holds   []arbiter.Step // with Grant: in the order in which they are written
-	// Missing, with Refuse: what it takes for missing, and a consistent read has
-	// to find missing before it is written.
+	// Missing, with Refuse: what it takes for missing, or for another claim's, and a
+	// consistent read has to find so before it is written.
 	Missing []ledger.TicketVolume
 }
 
@@ -151,15 +151,22 @@ func exhausted(s ledger.Snapshot, t *ledger.Ticket) arbiter.Verdict {
 	return arbiter.Verdict{Outcome: arbiter.Allow}
 }
 
-// Missing lists the volumes of a ticket that lead nowhere. That a ticket names
+// Missing lists the volumes of a ticket that lead nowhere, and the PersistentVolumes that are
+// another claim's though a claim of the ticket is bound to them. That a ticket names
 // them says that whoever wrote it has seen them, and an informer here may be
-// behind: nothing is refused for good, and no grant taken back, before a
-// consistent read says the same.
+// behind: a PersistentVolume that is used again may be seen as it was before. Nothing is
+// refused for good, and no grant taken back, before a consistent read says the same.
 func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	var list []ledger.TicketVolume
 	for _, v := range t.Volumes {
-		if _, link := s.ResolveTicket(t, v); link == ledger.LinkMissing {
+		switch _, link := s.ResolveTicket(t, v); link {
+		case ledger.LinkMissing:
 			list = append(list, v)
+		case ledger.LinkLost:
+			if c := s.Claim(ledger.ClaimKey{Namespace: t.ID.Namespace, Name: v.Claim}); c != nil && !c.Lost {
+				list = append(list, ledger.TicketVolume{PersistentVolume: c.PersistentVolume})
+			}
+		case ledger.LinkVolume, ledger.LinkUnbound, ledger.LinkNone, ledger.LinkUnseen, ledger.LinkOutside:
 		}
 	}
 	return list

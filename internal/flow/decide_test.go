@@ -215,6 +215,59 @@ func TestDueInterrupts(t *testing.T) {
 	}
 }
 
+// A PersistentVolume that is used again may be known as it was before, when its claim is
+// seen. No ticket is refused for that, and no grant taken back, before a read says that the
+// PersistentVolume is another claim's.
+func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
+	volume := func(version string, of ledger.ClaimKey, uid string) ledger.PersistentVolume {
+		return ledger.PersistentVolume{Name: "a", Version: version, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}, Access: ledger.AccessNode, Claim: of, ClaimUID: uid}
+	}
+	mine, get := ledger.ClaimKey{Namespace: "s", Name: "a"}, "get pvs a"
+	k := ticket("p", "n1", ledger.TypePod, "a")
+	k.Volumes[0].ClaimUID = "a"
+	for name, test := range map[string]struct {
+		reply reply
+		want  string
+		then  Ruling
+	}{
+		"used again":            {replies(Done, volume("3", mine, "a")), "stale", Grant},
+		"without a claim":       {replies(Done, volume("3", ledger.ClaimKey{}, "")), "stale", Grant},
+		"another claim's":       {replies(Done, volume("3", ledger.ClaimKey{Namespace: "s", Name: "b"}, "b")), "finished", Refuse},
+		"a claim's of the name": {replies(Done, volume("3", mine, "before")), "finished", Refuse},
+		"gone":                  {replies(NotFound), "finished", Refuse},
+		"not read":              {replies(Unknown), "failed", Refuse},
+	} {
+		for _, phase := range []ledger.TicketPhase{ledger.TicketPending, ledger.TicketGranted} {
+			is := k
+			is.Phase = phase
+			p := newPlayer(volume("2", mine, "before"), pod("p", "", "a"), is)
+			of := func() (Decision, Task) {
+				s := p.ledger.Snapshot()
+				d := Rule(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+				if phase == ledger.TicketPending {
+					return d, Decide(Decided{s.Ticket(k.ID), d})
+				}
+				task, _ := Due(arbiter.Arbiter{}, s, s.Ticket(k.ID), now)
+				return d, task
+			}
+			d, task := of()
+			if phase == ledger.TicketPending && d.Verdict.First().Code != arbiter.ClaimLost {
+				t.Errorf("%s: at first %v", name, d.Verdict.Reasons)
+			}
+			answers := []reply{test.reply}
+			if test.want == "finished" {
+				answers = append(answers, replies(Done))
+			}
+			if got := p.play(t, task, answers...); got[0] != get || got[len(got)-1] != test.want {
+				t.Errorf("%s: %q", name, got)
+			}
+			if d, _ := of(); phase == ledger.TicketPending && d.Ruling != test.then {
+				t.Errorf("%s: then %d for %v", name, d.Ruling, d.Verdict.Reasons)
+			}
+		}
+	}
+}
+
 // What was interrupted is decided on again after a pause: 10 s, twice as long each time,
 // 5 min at most; meanwhile it says nothing new.
 func TestResumes(t *testing.T) {

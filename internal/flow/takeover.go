@@ -13,15 +13,17 @@ import (
 //
 // It begins when nothing that the leader before has sent can be under way any
 // more, and the first list of every kind is taken in. The tickets, the
-// VolumeAttachments and the VolumeHolds are listed again first: caches may be behind.
-// What was granted or attached last is in the way of what this leader would grant, and
-// what was taken by force last is doubted (ledger.FencesInDoubt). Then every pending
+// VolumeAttachments, the VolumeHolds and the PersistentVolumes are listed again first:
+// caches may be behind. What was granted or attached last is in the way of what this leader
+// would grant, and what was taken by force last is doubted (ledger.FencesInDoubt). A
+// PersistentVolume that the leader before has seen may say that a disk is for one node,
+// where an older one says that many share it. Then every pending
 // ticket is in doubt: a grant of an older leader may still be in flight. It has its
 // slots, and is not decided on, until Renew has written the term's epoch into it.
 // Nothing else waits for that.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
-	for _, k := range []Kind{Tickets, Attachments, Holds, Pods} {
+	for _, k := range []Kind{Tickets, Attachments, Holds, PersistentVolumes, Pods} {
 		if !m.listed[k] && (k != Pods || m.Binds) {
 			tasks = append(tasks, Task{Commit: Request{Do: ListObjects, Kind: k}})
 		}

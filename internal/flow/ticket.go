@@ -37,6 +37,8 @@ func Refusal(t *ledger.Ticket, v arbiter.Verdict, missing []ledger.TicketVolume)
 		switch {
 		case m.Claim != "":
 			task.Proofs = append(task.Proofs, read(Claims, ledger.ClaimKey{Namespace: t.ID.Namespace, Name: m.Claim}.String()))
+		case m.PersistentVolume != "":
+			task.Proofs = append(task.Proofs, read(PersistentVolumes, m.PersistentVolume))
 		case t.Pod != "":
 			task.Proofs = append(task.Proofs, readPod(t))
 		}
@@ -191,7 +193,7 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
 	}
-	switch found := t.found(a); {
+	switch found := t.found(a, s); {
 	case found && t.Commit.Do == DropTicket:
 		return t.end(Finished, "its pod is there")
 	case found:
@@ -207,12 +209,18 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 }
 
 // found says whether an answer shows what a proof of absence looks for: of a
-// claim the one that the ticket names; of a pod, where a refusal misses its
-// inline volume, that volume.
-func (t Task) found(a Answer) bool {
+// claim the one that the ticket names; of a PersistentVolume that it is not another
+// claim's; of a pod, where a refusal misses its inline volume, that volume.
+func (t Task) found(a Answer, s ledger.Snapshot) bool {
 	if claim, ok := first[ledger.Claim](a); ok {
 		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
 			return v.Claim == claim.Key.Name && (v.ClaimUID == "" || v.ClaimUID == claim.UID)
+		})
+	}
+	if pv, ok := first[ledger.PersistentVolume](a); ok {
+		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {
+			c := s.Claim(ledger.ClaimKey{Namespace: t.Ticket.ID.Namespace, Name: v.Claim})
+			return c != nil && c.PersistentVolume == pv.Name && !pv.IsAnothers(*c)
 		})
 	}
 	if pod, ok := first[ledger.Pod](a); ok && t.Commit.Do == DecideTicket {

@@ -201,13 +201,13 @@ func TestTakeOver(t *testing.T) {
 		}
 		return len(tasks)
 	}
-	round(replies(Unknown), replies(Done), replies(Done))
+	round(replies(Unknown), replies(Done), replies(Done), replies(Done))
 	round(replies(Done, second)) // what no cache has shown yet
 	round()
 	if left := round(); left != 0 {
 		t.Errorf("%d tasks are left", left)
 	}
-	check(t, got, "list tickets", "failed", "list attachments", "finished", "list holds", "finished", "list tickets", "finished",
+	check(t, got, "list tickets", "failed", "list attachments", "finished", "list holds", "finished", "list pvs", "finished", "list tickets", "finished",
 		"tell FencesInDoubt", "tell TicketInDoubt", "tell TicketInDoubt", "finished")
 	taken := first
 	taken.Version, taken.Epoch = "2", 10

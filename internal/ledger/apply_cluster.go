@@ -290,8 +290,9 @@ func (e HoldDropped) apply(l *Ledger, now time.Time, t *Touched) {
 // The hold of a volume that is nowhere but where the hold says, without an attachment,
 // is kept as one that is not written (Version is empty), if the volume has a
 // PersistentVolume; so is one that says where the volume may be mounted after a detach by
-// force. Without a PersistentVolume, who deletes the hold says that the volume is nowhere;
-// and this process deletes what has nothing to say.
+// force. Without a PersistentVolume, the hold is all that says how many the volume may serve,
+// and is kept as long as the volume is seen at the node that it names; else who deletes it
+// says that the volume is nowhere. This process deletes what has nothing to say.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
@@ -299,7 +300,11 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec := l.volume(e.Volume)
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
-	if dropped || len(rec.PVs()) == 0 || was.left() == "" && was.held(e.Volume) == "" && len(was.Fences) == 0 {
+	needed := was.left() != "" || was.held(e.Volume) != "" || len(was.Fences) > 0
+	if len(rec.PVs()) == 0 {
+		needed = rec.NodeVolume(was.Node).seen()
+	}
+	if dropped || !needed {
 		l.removeHold(now, t, rec)
 		return
 	}
@@ -311,6 +316,11 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	unwritten.Version = ""
 	rec.Hold = &unwritten
 	t.volume(e.Volume)
+}
+
+// seen says whether anything but a hold shows that the volume is, or may be, at the node.
+func (p *NodeVolume) seen() bool {
+	return p != nil && (p.HasAttachments() || p.Sent || p.Reported || p.InUse)
 }
 
 // removeHold takes a volume's hold out. The record is owned.

@@ -55,17 +55,17 @@ func (w *facts) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 		}
 		return UnboundClaim(driver, rec.UID), LinkUnbound
 	}
-	if pv := w.pvs.get(rec.PersistentVolume); pv != nil && pv.isAnothers(rec.Claim) {
+	if pv := w.pvs.get(rec.PersistentVolume); pv != nil && pv.IsAnothers(rec.Claim) {
 		return VolumeID{}, LinkLost
 	}
 	return w.resolvePV(rec.PersistentVolume)
 }
 
-// isAnothers says whether a PersistentVolume is bound to another claim than c. A
+// IsAnothers says whether a PersistentVolume is bound to another claim than c. A
 // claim's word that it is bound does not count: whoever may write its status can
 // forge it. kubelet and attach/detach controller go by claimRef, too
 // (pkg/kubelet/volumemanager/populator, pkg/controller/volume/attachdetach/util).
-func (p *PersistentVolume) isAnothers(c Claim) bool {
+func (p *PersistentVolume) IsAnothers(c Claim) bool {
 	return p.Claim != (ClaimKey{}) && (p.Claim != c.Key || p.ClaimUID != "" && c.UID != "" && p.ClaimUID != c.UID)
 }
 

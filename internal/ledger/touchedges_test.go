@@ -217,7 +217,7 @@ func TestAnothersVolume(t *testing.T) {
 		{PersistentVolume{Claim: key, ClaimUID: "d"}, "", false},
 		{PersistentVolume{Claim: key}, "", false},
 	} {
-		if got := test.pv.isAnothers(Claim{Key: key, UID: test.uid}); got != test.want {
+		if got := test.pv.IsAnothers(Claim{Key: key, UID: test.uid}); got != test.want {
 			t.Errorf("%+v is another's than of %q: %t", test.pv, test.uid, got)
 		}
 	}

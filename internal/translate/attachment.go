@@ -38,6 +38,10 @@ func AttacherFinalizer(driver string) string {
 	return "external-attacher/" + name
 }
 
+// maxNodeID is the longest nodeID that a CSINode may state, in bytes. The annotation of a
+// VolumeAttachment may be longer, and is told in its VolumeHold.
+const maxNodeID = 256
+
 // keptBy names a finalizer that keeps a VolumeAttachment once its attacher has taken its
 // own off: the volume is detached then. It is empty while the attacher's is there.
 func keptBy(a *storagev1.VolumeAttachment) string {
@@ -57,7 +61,7 @@ func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 		Attached: a.Status.Attached,
 		Deleting: a.DeletionTimestamp != nil,
 		Ours:     a.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy,
-		NodeID:   a.Annotations[AnnotationNodeID],
+		NodeID:   identity(a.Annotations[AnnotationNodeID], maxNodeID),
 		Wanted:   a.Annotations[v1alpha1.AnnotationWanted] != "",
 
 		Confirmed: a.Annotations[v1alpha1.AnnotationConfirmed] != "",

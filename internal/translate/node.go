@@ -3,6 +3,10 @@
 package translate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"unicode/utf8"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -28,8 +32,8 @@ func Node(n *corev1.Node) ledger.NodeState {
 		ReadySince: readySince(n),
 		Draining:   n.Spec.Unschedulable || n.DeletionTimestamp != nil,
 		Reporting:  reporting(n),
-		SystemUUID: n.Status.NodeInfo.SystemUUID,
-		BootID:     n.Status.NodeInfo.BootID,
+		SystemUUID: identity(n.Status.NodeInfo.SystemUUID, maxIdentity),
+		BootID:     identity(n.Status.NodeInfo.BootID, maxIdentity),
 		ProviderID: n.Spec.ProviderID,
 		Labels:     n.Labels,
 		InUse:      make([]ledger.VolumeID, 0, len(n.Status.VolumesInUse)),
@@ -58,6 +62,22 @@ func Node(n *corev1.Node) ledger.NodeState {
 		}
 	}
 	return fact
+}
+
+// maxIdentity is how long a systemUUID or bootID may be in a VolumeHold, in bytes. The API
+// server sets no limit to them in a Node.
+const maxIdentity = 128
+
+// identity is a name that others give to a machine, which is compared for being the same and
+// nothing else, in a form that a VolumeHold takes and gives back as it is. What is too long
+// for that, is not UTF-8 or means something else to the ledger is named by its SHA-256: a hold
+// that the API server refuses would keep its volume where it is for ever.
+func identity(s string, most int) string {
+	if len(s) <= most && utf8.ValidString(s) && s != ledger.OtherMachine {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // NodeLease makes a fact of a node's Lease, which has the node's name.

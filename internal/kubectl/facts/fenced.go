@@ -11,6 +11,7 @@ import (
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // Fenced are volumes that are taken from a node without its kubelet's report, or were, by
@@ -28,11 +29,11 @@ type Fenced struct {
 // FencedAt says what the VolumeHolds say of a node from which volumes are taken, or were,
 // by rule.
 func (w *World) FencedAt(n *corev1.Node) []Fenced {
-	byRule := map[string]*Fenced{}
+	byRule, machine := map[string]*Fenced{}, translate.Node(n).SystemUUID
 	for _, h := range w.Holds {
 		for i := range h.Status.Fenced {
 			f := &h.Status.Fenced[i]
-			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != ledger.OtherMachine && f.SystemUUID != n.Status.NodeInfo.SystemUUID {
+			if f.Node != n.Name || f.NodeUID != "" && f.NodeUID != n.UID || f.SystemUUID != "" && f.SystemUUID != ledger.OtherMachine && f.SystemUUID != machine {
 				continue // of another machine that had the name
 			}
 			rule := string(f.Rule)
