@@ -389,7 +389,7 @@ func TestBrokenBundles(t *testing.T) {
 		if err := os.WriteFile(file, c.content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, stderr, code := ask(t, file, nil, "nodes"); code != 1 || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "is no file of kubectl moorage bundle") {
+		if out, stderr, code := ask(t, file, nil, "nodes"); code != 1 || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "is neither a bundle nor a recording; if it is cut off") {
 			t.Errorf("%s: exit code %d, output %q, errors %q", what, code, out, stderr)
 		}
 	}
