@@ -99,7 +99,7 @@ Try, in another terminal:
   %[3]s kubectl drain --ignore-daemonsets $(%[3]s kubectl get pods -n shop -o jsonpath='{.items[0].spec.nodeName}')
   %[3]s kubectl moorage explain deployment/web -n shop        # now it waits
   %[3]s judge                                                 # what the disk service saw
-`, cluster.Dir(), cluster.Kubeconfig(), os.Args[0])
+`, cluster.Dir(), cluster.Kubeconfig(), s.program())
 		select {
 		case <-ctx.Done():
 		case <-cluster.StopRequested():
@@ -111,6 +111,14 @@ Try, in another terminal:
 		err = stopErr
 	}
 	return err
+}
+
+// program is how this program is called again for the same cluster.
+func (s *Session) program() string {
+	if s.name == "" {
+		return os.Args[0]
+	}
+	return os.Args[0] + " --name " + s.name
 }
 
 func newDownCommand(s *Session) *cobra.Command {
