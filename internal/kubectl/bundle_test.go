@@ -237,7 +237,7 @@ func TestBundleWithoutRights(t *testing.T) {
 func TestBundleRefusesWrites(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	_, stderr, code := ask(t, bundled(t, server, now), nil, "attach", "pv-kept", "--node", "worker-2", "--wait=false")
-	if code == 0 || !strings.Contains(stderr, "not supported") {
+	if code == 0 || !strings.Contains(stderr, "a bundle is read only") {
 		t.Errorf("exit code %d, errors %q", code, stderr)
 	}
 }
