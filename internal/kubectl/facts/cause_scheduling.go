@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -33,7 +35,39 @@ func (w *World) schedulingCause(p *corev1.Pod) *Cause {
 			Message: fmt.Sprintf("preemption makes room for it at %s: pods there that give way have not ended yet", node),
 			Do:      "Wait until they have: kubectl get pods -A --field-selector spec.nodeName=" + node}
 	}
+	if c := unwrittenCause(p, said); c != nil {
+		return c
+	}
 	return w.refusedBy(p, said)
+}
+
+// unwritten begins what a scheduler of Moorage's says of a reservation that it could not
+// write; after the last of untilAgain come the API server's words.
+const (
+	unwritten  = "the reservation could not be written"
+	untilAgain = "will be tried again: "
+)
+
+// unwrittenCause is for a pod whose VolumeTicket the API server refuses: nodes are not what it
+// lacks. Nil for any other.
+func unwrittenCause(p *corev1.Pod, said *corev1.PodCondition) *Cause {
+	_, words, ok := strings.Cut(said.Message, unwritten)
+	if !ok {
+		return nil
+	}
+	words, _, _ = strings.Cut(words, " preemption: ")
+	c := &Cause{Of: OfScheduling, Code: "ReservationFailed", Since: said.LastTransitionTime.Time,
+		Do: "Mend what the message names. Its scheduler tries again by itself"}
+	why := ""
+	if _, after, ok := strings.Cut(words, untilAgain); ok {
+		why = ": " + after
+	}
+	if at := strings.Index(why, "exceeded quota"); at >= 0 {
+		c.Code, why = "QuotaExceeded", ": "+why[at:]
+		c.Do = "Raise the quota, or end tickets that nobody needs: kubectl describe resourcequota -n " + p.Namespace + "; kubectl moorage tickets -n " + p.Namespace
+	}
+	c.Message = "its scheduler can't write the VolumeTicket by which it reserves the pod's volumes" + strings.TrimSuffix(shortened(why, ""), ".")
+	return c
 }
 
 // gatedCause says that no scheduler looks at a pod yet, whatever its volumes; nil where one may.
@@ -108,7 +142,7 @@ var refusals = []refusal{
 		"Give the pod a toleration, or take the taint away: kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"},
 	{[]string{"didn't match Pod's node affinity/selector"}, "NodeAffinity",
 		"Compare the pod's nodeSelector and affinity with the labels: kubectl get nodes --show-labels"},
-	{[]string{"didn't match PersistentVolume's node affinity", "volume node affinity conflict"}, "VolumeElsewhere",
+	{[]string{"didn't match PersistentVolume's node affinity", "volume node affinity conflict"}, volumeElsewhere,
 		"The volume can be reached from other nodes only, such as those of its zone: kubectl get pv -o wide, then spec.nodeAffinity"},
 	{[]string{"topology spread constraints"}, "TopologySpread",
 		"Loosen the pod's topologySpreadConstraints, or add nodes where it may go"},
@@ -125,8 +159,9 @@ var refusals = []refusal{
 }
 
 const (
-	tainted       = "Tainted"
-	cordonedNodes = "were unschedulable"
+	tainted         = "Tainted"
+	volumeElsewhere = "VolumeElsewhere"
+	cordonedNodes   = "were unschedulable"
 )
 
 func (r *refusal) in(message string) bool {
@@ -178,18 +213,12 @@ func (w *World) nodesNotReady() (count int) {
 // taintedByHand says whether a node that is ready has a taint that keeps the pod away, other
 // than those that Kubernetes and clouds give to nodes by what happens to them.
 func (w *World) taintedByHand(p *corev1.Pod) bool {
+	byHand := func(t *corev1.Taint) bool {
+		return schedules(t) && !strings.HasPrefix(t.Key, "node.kubernetes.io/") && !strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
+	}
 	return slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool {
-		return hasReady(n, corev1.ConditionTrue) && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-			return t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") &&
-				!strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/") && !tolerates(p, &t)
-		})
-	})
-}
-
-func tolerates(p *corev1.Pod, taint *corev1.Taint) bool {
-	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return (t.Effect == "" || t.Effect == taint.Effect) &&
-			(t.Key == taint.Key && (t.Operator == corev1.TolerationOpExists || t.Value == taint.Value) || t.Key == "" && t.Operator == corev1.TolerationOpExists)
+		_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Logger{}, n.Spec.Taints, p.Spec.Tolerations, byHand, false)
+		return untolerated && hasReady(n, corev1.ConditionTrue)
 	})
 }
 
