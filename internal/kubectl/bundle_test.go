@@ -237,7 +237,7 @@ func TestBundleWithoutRights(t *testing.T) {
 func TestBundleRefusesWrites(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	_, stderr, code := ask(t, bundled(t, server, now), nil, "attach", "pv-kept", "--node", "worker-2", "--wait=false")
-	if code == 0 || !strings.Contains(stderr, "not supported") {
+	if code == 0 || !strings.Contains(stderr, "a bundle is read only") {
 		t.Errorf("exit code %d, errors %q", code, stderr)
 	}
 }
@@ -389,7 +389,7 @@ func TestBrokenBundles(t *testing.T) {
 		if err := os.WriteFile(file, c.content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, stderr, code := ask(t, file, nil, "nodes"); code != 1 || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "is no file of kubectl moorage bundle") {
+		if out, stderr, code := ask(t, file, nil, "nodes"); code != 1 || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "is neither a bundle nor a recording; if it is cut off") {
 			t.Errorf("%s: exit code %d, output %q, errors %q", what, code, out, stderr)
 		}
 	}

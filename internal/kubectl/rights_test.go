@@ -44,6 +44,16 @@ func TestExplainWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
+// A page without anything in it says why.
+func TestWebOutWithoutRights(t *testing.T) {
+	server, now := load(t, "testdata/dead-node")
+	forbid(server)
+	out, errors, code := run(t.Context(), server, now, "web", "--out", filepath.Join(t.TempDir(), "page.html"))
+	if text := strings.Join(strings.Fields(out), " "); code != 0 || !strings.Contains(text, "of which nothing could be read: you may not list") || !strings.Contains(text, "persistentvolumes, nodes") || strings.Contains(text, "no node and no volume yet") {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, errors)
+	}
+}
+
 // Without any right the error names the one that is missing.
 func TestExplainWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")

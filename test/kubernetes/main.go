@@ -2,7 +2,7 @@
 
 // Command kubernetes is what is Kubernetes' own of a sandbox cluster, without the rest: the
 // control plane and the nodes. Each folder beside it pins the modules of one release, and
-// `make kubernetes-1.35` builds the command from that release. moorage-sandbox starts its
+// `make bin/kubernetes-1.35` builds the command from that release. moorage-sandbox starts its
 // clusters with it by --control-plane and --kubelets.
 package main
 

@@ -193,7 +193,7 @@ func Open(ctx context.Context, file string) (*Archive, error) {
 		a, err = read(ctx, f, info.Size())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s is no file of kubectl moorage bundle, or of kubectl moorage web --record: %w", file, err)
+		return nil, fmt.Errorf("%s is neither a bundle nor a recording; if it is cut off, have it sent again: %w", file, err)
 	}
 	return a, nil
 }

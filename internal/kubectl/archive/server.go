@@ -31,7 +31,9 @@ func NewServer(m Moment) *Server { return &Server{m} }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", s.moment.Now.UTC().Format(http.TimeFormat))
 	if r.Method != http.MethodGet {
-		refuse(w, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "an archive"}, strings.ToLower(r.Method)).ErrStatus)
+		status := apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)).ErrStatus
+		status.Message = "a bundle is read only: nothing in it can be changed"
+		refuse(w, status)
 		return
 	}
 	if raw, ok := s.moment.archive.files[DiscoveryFile(r.URL.Path)]; ok {

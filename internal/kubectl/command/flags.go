@@ -54,6 +54,9 @@ func (f *Flags) Namespace() string {
 	return cmp.Or(f.overrides.Context.Namespace, metav1.NamespaceDefault)
 }
 
+// Chosen is the namespace that -n names; empty without -n.
+func (f *Flags) Chosen() string { return f.overrides.Context.Namespace }
+
 // Named are the flags by which the user named the cluster, as a shell takes them. Secrets are
 // not among them.
 func (f *Flags) Named() string {

@@ -43,7 +43,8 @@ func checkWebhook(e *Evidence) []Finding {
 		}
 		service := hook.ClientConfig.Service
 		if service == nil {
-			continue // at a URL, which the probe tries
+			list = append(list, e.atURL(hook))
+			continue
 		}
 		list = append(list, e.endpoints(service)...)
 	}
@@ -51,6 +52,20 @@ func checkWebhook(e *Evidence) []Finding {
 		list = append(list, ok("the webhook is registered"))
 	}
 	return list
+}
+
+// atURL is what is known of a webhook that is reached at a URL: whether anybody answers there
+// only the probe shows.
+func (e *Evidence) atURL(hook admissionv1.MutatingWebhook) Finding {
+	evidence := hook.Name + ": no Service in its clientConfig"
+	if url := hook.ClientConfig.URL; url != nil {
+		evidence = hook.Name + ": clientConfig.url " + *url
+	}
+	if e.Probe.Stamped {
+		return Finding{Severity: OK, Message: "the webhook answers at its URL", Evidence: evidence}
+	}
+	return found(Unknown, evidence, "See that it answers there. Doctor can tell where you may create pods in a namespace that has opted in, without --probe=false.",
+		"the webhook is reached at a URL, and whether anybody answers there is not known")
 }
 
 // endpoints says whether anybody is ready to answer behind the webhook's

@@ -462,6 +462,13 @@ func TestFindings(t *testing.T) {
 		{"CA expires", "certificate", Warning, "expires in 24h", func(e *Evidence) {
 			e.Webhooks.Items[0].Webhooks[0].ClientConfig.CABundle = authority(t, now().Add(-time.Hour), now().Add(24*time.Hour))
 		}},
+		{"webhook at a URL that nobody has tried", "webhook", Unknown, "whether anybody answers there is not known", func(e *Evidence) {
+			e.Webhooks.Items[0].Webhooks[0].ClientConfig.Service, e.Webhooks.Items[0].Webhooks[0].ClientConfig.URL = nil, new("https://webhook.example.com/pods")
+			e.Probe = Probe{Skipped: "--probe=false"}
+		}},
+		{"webhook at a URL that is called", "webhook", OK, "the webhook answers at its URL", func(e *Evidence) {
+			e.Webhooks.Items[0].Webhooks[0].ClientConfig.Service, e.Webhooks.Items[0].Webhooks[0].ClientConfig.URL = nil, new("https://webhook.example.com/pods")
+		}},
 		{"webhook not reached", "probe", Error, "does not reach the webhook", func(e *Evidence) { e.Probe.Stamped = false }},
 		{"dry run refused", "probe", Unknown, "was refused", func(e *Evidence) { e.Probe.Err = denied }},
 		{"plugin missing", "scheduler", Error, "does not have the plugin", func(e *Evidence) {

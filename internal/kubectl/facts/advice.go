@@ -65,7 +65,7 @@ func keptParts(text, between string, kept func(string) string) string {
 }
 
 func keptPart(text string) string {
-	if ofMoorage.MatchString(text) {
+	if ofMoorage.MatchString(strings.ReplaceAll(text, "kubectl moorage", "")) { // this program is there all the same
 		return ""
 	}
 	return text

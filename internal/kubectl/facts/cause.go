@@ -27,6 +27,11 @@ type Cause struct {
 	Since   time.Time `json:"since,omitzero"`
 }
 
+// asReason is a cause as a reason of a wait.
+func (c *Cause) asReason() Reason {
+	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do, Steps: c.Steps}
+}
+
 // What causes are about.
 const (
 	OfVolume     = "Volume"

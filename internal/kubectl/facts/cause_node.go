@@ -186,10 +186,22 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 		return "First have " + w.detacherProcess() + " run, without which nothing is detached, whatever the node has. " + c.Do
 	}
 	if outOfService(n) {
-		return fmt.Sprintf("%s has the taint %s: %s detaches as soon as its evidence is complete", n.Name, corev1.TaintNodeOutOfService, w.detacher())
+		what := fmt.Sprintf("%s has the taint %s: %s detaches as soon as its evidence is complete", n.Name, corev1.TaintNodeOutOfService, w.detacher())
+		if !w.anyAttached(ledger.NodeName(n.Name)) {
+			what = fmt.Sprintf("%s has the taint %s, and its volumes have been taken away", n.Name, corev1.TaintNodeOutOfService)
+		}
+		return what + ". When its machine is back and in order: " + untaint(n.Name)
 	}
 	return fmt.Sprintf("First see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
 		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", n.Name, n.Name, corev1.TaintNodeOutOfService, w.podsAt(n.Name))
+}
+
+// anyAttached says whether a volume has an attachment at a node.
+func (w *World) anyAttached(name ledger.NodeName) bool {
+	n := w.Snapshot.Node(name)
+	return n != nil && slices.ContainsFunc(n.At(), func(id ledger.VolumeID) bool {
+		return len(w.Snapshot.Volume(id).NodeVolume(name).Attachments()) > 0
+	})
 }
 
 // detacher is who detaches volumes here.

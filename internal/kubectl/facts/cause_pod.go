@@ -4,6 +4,8 @@ package facts
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,7 +122,7 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 		return scheduling
 	}
 	if x.State == PodWaitsForGrant {
-		if c := w.componentCause(&Reason{Code: "NotGranted"}, ""); c != nil {
+		if c := w.nobodyGrants(); c != nil {
 			return c
 		}
 		return &Cause{Of: OfVolume, Code: "NotGranted", Since: w.chosenSince(p),
@@ -131,6 +133,9 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Cause {
 		return w.withLeftTaints(c, x)
 	}
 	if scheduling != nil {
+		if c := w.nobodyGrants(); c != nil && x.State == PodWaitsForNode && w.places(p) && scheduling.Code == podCondition(p, corev1.PodScheduled).Reason {
+			return c // no other word of the scheduler's is known, and it asks the controller
+		}
 		return w.withLeftTaints(w.onlyAtHolder(scheduling, x), x)
 	}
 	if w.createdFor(p) > schedulerPatience {
@@ -220,9 +225,12 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 	if first == nil {
 		return nil
 	}
+	if first.Code == controllerDown || first.Code == attacherDown {
+		return &Cause{Of: OfComponent, Code: first.Code, Message: first.Message, Since: first.Since, Do: first.Do}
+	}
 	message := "no node can take its volumes. " + strings.Join(parts, "; ")
 	if barred := barredNodes(x); barred > 0 {
-		message += fmt.Sprintf(". %s no choice for other reasons", CountVerb(barred, "node"))
+		message += fmt.Sprintf(". %s no choice %s", CountVerb(barred, "node"), barredBy(x))
 	}
 	c := first.Cause()
 	if r := w.newNodeReason(p); r != nil {
@@ -232,10 +240,46 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Cause {
 			message += ": " + r.Message
 		}
 	} else if first.Code == string(arbiter.NoFreeSlot) {
-		c.Do = roomAdvice(x, first)
+		c.Do = w.stuckSlot(x) + roomAdvice(x, first)
 	}
 	c.Message = message
 	return c
+}
+
+// barredBy says what keeps a pod from the nodes that are no choice, where that is one thing or
+// two.
+func barredBy(x *Pod) string {
+	if list := bars(x); len(list) <= 2 {
+		return "(" + strings.Join(list, "; ") + ")"
+	}
+	return "for other reasons"
+}
+
+// stuckSlot says which volume keeps a slot of a full node that it should have left already;
+// empty where none is seen at the first nodes of those that are a choice.
+func (w *World) stuckSlot(x *Pod) string {
+	looked := 0
+	for i := range x.Nodes {
+		for _, name := range x.Nodes[i].Nodes {
+			n := w.Snapshot.Node(ledger.NodeName(name))
+			if x.Nodes[i].Barred != "" || n == nil || looked == fewNodes {
+				continue
+			}
+			looked++
+			for _, id := range n.At() {
+				v := w.Snapshot.Volume(id)
+				if va := v.NodeVolume(n.Name).Canonical(); va == nil || !va.Deleting || va.DetachError.IsZero() {
+					continue
+				}
+				what := id.String()
+				if names := v.PVs(); len(names) > 0 {
+					what = names[0]
+				}
+				return fmt.Sprintf("At %s volume %s keeps a slot, since its detach fails: kubectl moorage explain pv %s. Otherwise: ", name, what, what)
+			}
+		}
+	}
+	return ""
 }
 
 // newNodeReason is what would keep a pod's volumes from a node that is new to the cluster, and
@@ -269,7 +313,7 @@ func roomAdvice(x *Pod, full *Reason) string {
 		list = append(list, fmt.Sprintf("AttachPolicy %s sets that limit. If the nodes can take more, raise its slots.max, or lower its slots.headroom: kubectl get attachpolicy %s -o yaml", full.Policy, full.Policy))
 	}
 	switch {
-	case barred[byAffinity] && len(choice) <= fewNodes:
+	case slices.ContainsFunc(slices.Collect(maps.Keys(barred)), func(by string) bool { return strings.HasPrefix(by, byAffinity) }) && len(choice) <= fewNodes:
 		free := fmt.Sprintf("free a slot at %s, the only choice for the pod; or loosen its node selector or affinity. Who has the slots: kubectl moorage volumes -A -o wide", strings.Join(choice, ", "))
 		if len(list) > 0 {
 			list = append(list, "Or "+free)
@@ -305,7 +349,12 @@ func (w *World) onlyAtHolder(c *Cause, x *Pod) *Cause {
 		return c
 	}
 	out := *c
-	out.Message = fmt.Sprintf("only %s can take it, where %s has a volume of its; and the scheduler says: %s", fit[0], held.Holder, c.Message)
+	out.Message = fmt.Sprintf("only %s can take it, since %s has its volume there; and the scheduler says: %s", fit[0], held.Holder, c.Message)
+	if strings.Contains(c.Message, "anti-affinity") {
+		out.Do = fmt.Sprintf("The pod may not be where %s is, by an anti-affinity, and its volume can be nowhere else. Pods that share a claim with ReadWriteOnce run at one node: "+
+			"give each its own claim (a StatefulSet's volumeClaimTemplates), share one with ReadWriteMany, or loosen the anti-affinity", held.Holder)
+		return &out
+	}
 	out.Do = fmt.Sprintf("Free room at %s, or end %s: more nodes don't help. A Deployment whose pods share such a volume needs the strategy Recreate, or maxSurge: 0", fit[0], held.Holder)
 	return &out
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -33,7 +35,39 @@ func (w *World) schedulingCause(p *corev1.Pod) *Cause {
 			Message: fmt.Sprintf("preemption makes room for it at %s: pods there that give way have not ended yet", node),
 			Do:      "Wait until they have: kubectl get pods -A --field-selector spec.nodeName=" + node}
 	}
-	return w.withDeadNodes(refusedBy(said))
+	if c := unwrittenCause(p, said); c != nil {
+		return c
+	}
+	return w.refusedBy(p, said)
+}
+
+// unwritten begins what a scheduler of Moorage's says of a reservation that it could not
+// write; after the last of untilAgain come the API server's words.
+const (
+	unwritten  = "the reservation could not be written"
+	untilAgain = "will be tried again: "
+)
+
+// unwrittenCause is for a pod whose VolumeTicket the API server refuses: nodes are not what it
+// lacks. Nil for any other.
+func unwrittenCause(p *corev1.Pod, said *corev1.PodCondition) *Cause {
+	_, words, ok := strings.Cut(said.Message, unwritten)
+	if !ok {
+		return nil
+	}
+	words, _, _ = strings.Cut(words, " preemption: ")
+	c := &Cause{Of: OfScheduling, Code: "ReservationFailed", Since: said.LastTransitionTime.Time,
+		Do: "Mend what the message names. Its scheduler tries again by itself"}
+	why := ""
+	if _, after, ok := strings.Cut(words, untilAgain); ok {
+		why = ": " + after
+	}
+	if at := strings.Index(why, "exceeded quota"); at >= 0 {
+		c.Code, why = "QuotaExceeded", ": "+why[at:]
+		c.Do = "Raise the quota, or end tickets that nobody needs: kubectl describe resourcequota -n " + p.Namespace + "; kubectl moorage tickets -n " + p.Namespace
+	}
+	c.Message = "its scheduler can't write the VolumeTicket by which it reserves the pod's volumes" + strings.TrimSuffix(shortened(why, ""), ".")
+	return c
 }
 
 // gatedCause says that no scheduler looks at a pod yet, whatever its volumes; nil where one may.
@@ -44,27 +78,6 @@ func gatedCause(p *corev1.Pod) *Cause {
 	return &Cause{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
 		Message: "its scheduling gate " + p.Spec.SchedulingGates[0].Name + " keeps it from being scheduled",
 		Do:      "Find who set the gate: it is they who take it away"}
-}
-
-// withDeadNodes adds that nodes are not ready to what the scheduler says of their taints,
-// which go by themselves when the nodes are back.
-func (w *World) withDeadNodes(c *Cause) *Cause {
-	dead := 0
-	for _, n := range w.Nodes {
-		if !hasReady(n, corev1.ConditionTrue) {
-			dead++
-		}
-	}
-	if c.Code != "Tainted" || dead == 0 {
-		return c
-	}
-	c.Message += fmt.Sprintf("; %d of %s not ready", dead, CountVerb(len(w.Nodes), "node"))
-	do := "See why nodes are not ready, whose taints go by themselves when they are back: kubectl get nodes"
-	if dead < len(w.Nodes) {
-		do += ". For the others: " + c.Do
-	}
-	c.Do = do
-	return c
 }
 
 // schedulerDown says that nobody schedules a pod; nil when somebody may.
@@ -112,19 +125,24 @@ func lookAtScheduler(lease string) string {
 // perNode are parts of a scheduler's message, "3 Insufficient cpu" and the like.
 var perNode = regexp.MustCompile(`(\d+) ((?:Insufficient [^,.]+)|(?:node\(s\) [^,]+?)|(?:Too many pods))(?:,|\. |\.$|$)`)
 
-// refusals are the words by which kube-scheduler's plugins refuse nodes, with the code
-// and the advice for each. Of several in one message the first row counts.
-var refusals = []struct {
-	words    []string // any of them
+// refusal is how a plugin of kube-scheduler refuses nodes.
+type refusal struct {
+	words    []string // any of them in the scheduler's message, of 1.34 to 1.37
 	code, do string
-}{
+}
+
+// refusals are those that are known, with the advice for each. Of several in one message the
+// first row counts, but for the taints that nodes have by themselves: see refusedBy.
+var refusals = []refusal{
 	{[]string{"Insufficient "}, "InsufficientResources",
 		"Lower the pod's requests, free capacity or add nodes: kubectl describe nodes | grep -A8 'Allocated resources'"},
-	{[]string{"untolerated taint"}, "Tainted",
+	{[]string{"Too many pods"}, "InsufficientResources",
+		"Their kubelets take no more pods (maxPods): end some there, or add nodes"},
+	{[]string{"untolerated taint"}, tainted,
 		"Give the pod a toleration, or take the taint away: kubectl get nodes -o custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"},
 	{[]string{"didn't match Pod's node affinity/selector"}, "NodeAffinity",
 		"Compare the pod's nodeSelector and affinity with the labels: kubectl get nodes --show-labels"},
-	{[]string{"volume node affinity conflict"}, "VolumeElsewhere",
+	{[]string{"didn't match PersistentVolume's node affinity", "volume node affinity conflict"}, volumeElsewhere,
 		"The volume can be reached from other nodes only, such as those of its zone: kubectl get pv -o wide, then spec.nodeAffinity"},
 	{[]string{"topology spread constraints"}, "TopologySpread",
 		"Loosen the pod's topologySpreadConstraints, or add nodes where it may go"},
@@ -132,30 +150,92 @@ var refusals = []struct {
 		"Compare the pod's affinity with where the pods that it names run"},
 	{[]string{"free ports"}, "PortTaken",
 		"Another pod of the node has that hostPort: use another, or a Service"},
-	{[]string{"were unschedulable"}, "Cordoned",
+	{[]string{cordonedNodes}, "Cordoned",
 		"Let pods go there again when the work is done: kubectl uncordon NODE"},
 	{[]string{"max volume count"}, "NoFreeSlot",
 		"See who takes the slots: kubectl moorage nodes"},
-	{[]string{"no persistent volumes available to bind", "unbound immediate PersistentVolumeClaims"}, "ClaimUnbound",
+	{[]string{"find available persistent volumes to bind", "unbound immediate PersistentVolumeClaims"}, "ClaimUnbound",
 		"See why the claim has no volume: kubectl moorage explain pvc NAME"},
 }
 
+const (
+	tainted         = "Tainted"
+	volumeElsewhere = "VolumeElsewhere"
+	cordonedNodes   = "were unschedulable"
+)
+
+func (r *refusal) in(message string) bool {
+	return slices.ContainsFunc(r.words, func(words string) bool { return strings.Contains(message, words) })
+}
+
 // refusedBy is what the scheduler says of the nodes, with what a person can do
-// about the first thing that it names.
-func refusedBy(said *corev1.PodCondition) *Cause {
+// about the first thing that it names. A taint that a node has by itself, because it is not
+// ready or out of service, is no pod's to tolerate: what keeps the pod from the other nodes
+// comes first.
+func (w *World) refusedBy(p *corev1.Pod, said *corev1.PodCondition) *Cause {
 	c := &Cause{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: shortened(said.Message, "")}
-	first, _, _ := strings.Cut(said.Message, " preemption:")
+	message, _, _ := strings.Cut(said.Message, " preemption:")
 	c.Do = "Read what the scheduler says of each node"
-	for _, r := range refusals {
-		if slices.ContainsFunc(r.words, func(words string) bool { return strings.Contains(first, words) }) {
-			c.Code, c.Do = r.code, r.do
+	dead, byHand := w.nodesNotReady(), w.taintedByHand(p)
+	for i := range refusals {
+		r := &refusals[i]
+		if !r.in(message) {
+			continue
+		}
+		c.Code, c.Do = r.code, r.do
+		if r.code != tainted || dead == 0 || byHand {
+			break
+		}
+		c.Do = "" // unless another row follows
+	}
+	if parts := countedParts(message); len(parts) > 0 {
+		c.Message = "no node can take it: " + strings.Join(parts, ", ")
+	}
+	if dead > 0 && strings.Contains(message, "untolerated taint") {
+		c.Message += fmt.Sprintf("; %d of %s not ready", dead, CountVerb(len(w.Nodes), "node"))
+		c.Do = w.bringBack(c.Do)
+	}
+	if strings.Contains(message, cordonedNodes) && c.Code == "TopologySpread" {
+		c.Do += "; or have pods go to the cordoned ones again, when the work is done: kubectl uncordon NODE"
+	}
+	return c
+}
+
+func (w *World) nodesNotReady() (count int) {
+	for _, n := range w.Nodes {
+		if !hasReady(n, corev1.ConditionTrue) {
+			count++
+		}
+	}
+	return count
+}
+
+// taintedByHand says whether a node that is ready has a taint that keeps the pod away, other
+// than those that Kubernetes and clouds give to nodes by what happens to them.
+func (w *World) taintedByHand(p *corev1.Pod) bool {
+	byHand := func(t *corev1.Taint) bool {
+		return schedules(t) && !strings.HasPrefix(t.Key, "node.kubernetes.io/") && !strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
+	}
+	return slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool {
+		_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Logger{}, n.Spec.Taints, p.Spec.Tolerations, byHand, false)
+		return untolerated && hasReady(n, corev1.ConditionTrue)
+	})
+}
+
+// bringBack is what to do about nodes that are not ready, before what else there is to do.
+func (w *World) bringBack(otherwise string) string {
+	do := "See why nodes are not ready, whose taints go by themselves when they are back: kubectl get nodes"
+	for _, n := range w.Nodes {
+		if outOfService(n) && !hasReady(n, corev1.ConditionTrue) {
+			do = fmt.Sprintf("Bring the nodes back that are not ready. The taint %s of %s stays until somebody takes it away, when the machine is back: %s",
+				corev1.TaintNodeOutOfService, n.Name, untaint(n.Name))
 			break
 		}
 	}
-	if parts := countedParts(first); len(parts) > 0 {
-		c.Message = "no node can take it: " + strings.Join(parts, ", ")
+	if otherwise == "" {
+		return do
 	}
-	return c
+	return do + ". For the others: " + otherwise
 }
 
 // countedParts are the parts of a scheduler's message with their numbers.
@@ -163,7 +243,7 @@ func countedParts(message string) []string {
 	var parts []string
 	for _, m := range perNode.FindAllStringSubmatch(message, -1) {
 		text := strings.TrimPrefix(strings.TrimPrefix(m[2], "node(s) "), "had ")
-		if text == "were unschedulable" {
+		if text == cordonedNodes {
 			text = "cordoned"
 		}
 		nodes := " nodes"

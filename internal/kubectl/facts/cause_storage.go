@@ -187,6 +187,12 @@ func (w *World) partUnseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource })
 }
 
+// The codes of components without which no volume comes or goes.
+const (
+	controllerDown = "ControllerDown"
+	attacherDown   = "AttacherDown"
+)
+
 // componentCause says that what a volume waits for can't happen, because the
 // component that does it is down; nil when it runs or nothing is known of it.
 func (w *World) componentCause(reason *Reason, driver string) *Cause {
@@ -216,7 +222,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Cause {
 			waits, _, _ := strings.Cut(reason.Message, ". ")
 			message += ". What it has to do: " + waits
 		}
-		return &Cause{Of: OfComponent, Code: "ControllerDown", Since: since, Message: message,
+		return &Cause{Of: OfComponent, Code: controllerDown, Since: since, Message: message,
 			Do: "See why: kubectl get pods -A -l app.kubernetes.io/component=controller, then the logs"}
 	}
 	return nil
@@ -233,7 +239,7 @@ func (w *World) managerDown(code ledger.Code) *Cause {
 	if is != lapsed {
 		return nil
 	}
-	return &Cause{Of: OfComponent, Code: "ControllerDown", Since: since,
+	return &Cause{Of: OfComponent, Code: controllerDown, Since: since,
 		Message: "kube-controller-manager is down, by its Lease in kube-system: no volume is attached or detached meanwhile; pods that run are untouched",
 		Do:      "See why: kubectl get pods -n kube-system -l component=kube-controller-manager, then the logs. Where the control plane is managed, ask its provider"}
 }
@@ -245,7 +251,7 @@ func (w *World) AttacherDown(driver string) *Cause {
 	if is != lapsed {
 		return nil
 	}
-	return &Cause{Of: OfComponent, Code: "AttacherDown", Since: since,
+	return &Cause{Of: OfComponent, Code: attacherDown, Since: since,
 		Message: fmt.Sprintf("the attacher of driver %s is down, so that nobody attaches or detaches its volumes", driver),
 		Do:      "Look at the driver's controller pod, container csi-attacher: kubectl get pods -A | grep -i csi"}
 }

@@ -4,10 +4,12 @@ package facts
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -127,14 +129,78 @@ func (w *World) storageCause(out *Storage) {
 			return
 		}
 	default:
+		if out.Volume != nil && len(out.Volume.Nodes) == 0 {
+			if out.Cause = w.nowhereCause(w.pvs[out.Volume.PersistentVolume]); out.Cause != nil {
+				return
+			}
+		}
 		if out.Cause = podsCause(out.Pods); out.Cause == nil {
 			if p := userOfDeadNode(out.Pods); p != nil {
 				out.Cause = p.Cause
 			}
 		}
+		if out.Cause == nil {
+			out.Cause = w.takenCause(out.Volume)
+		}
 		return
 	}
 	out.Cause = r.Cause()
+}
+
+// takenCause is what to do once a machine is back from which a volume was taken by force; nil
+// where there is no such machine.
+func (w *World) takenCause(v *Volume) *Cause {
+	if v == nil {
+		return nil
+	}
+	if slices.ContainsFunc(v.Places(), func(at NodeVolume) bool { return !at.Taken }) {
+		return nil // it is somewhere else by now
+	}
+	for i := range v.Nodes {
+		n := w.Node(v.Nodes[i].Node)
+		if n == nil || !outOfService(n) {
+			continue
+		}
+		return &Cause{Of: OfNode, Code: "OutOfServiceTaint",
+			Message: fmt.Sprintf("%s has the taint %s, which is never removed by itself", n.Name, corev1.TaintNodeOutOfService),
+			Do:      fmt.Sprintf("Nothing for the volume's sake: any other node may have it. When the machine of %s is back and in order: %s", n.Name, untaint(n.Name))}
+	}
+	return nil
+}
+
+// nowhereCause says that no node is where a volume can be used; nil where one is, or that can't
+// be seen.
+func (w *World) nowhereCause(pv *corev1.PersistentVolume) *Cause {
+	if pv == nil || len(w.Nodes) == 0 || w.unseen("nodes") {
+		return nil
+	}
+	if slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool {
+		return storagevolume.CheckNodeAffinity(pv, n.Labels) == nil && inZones(pv, n)
+	}) {
+		return nil
+	}
+	return &Cause{Of: OfScheduling, Code: volumeElsewhere,
+		Message: fmt.Sprintf("no node is where it can be used: %s", wherever(pv)),
+		Do:      "Bring a node there, or correct the labels of one: kubectl get nodes --show-labels. Otherwise restore the data into a volume where there are nodes"}
+}
+
+// wherever says which nodes may use a volume.
+func wherever(pv *corev1.PersistentVolume) string {
+	var terms []string
+	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
+		for _, term := range a.Required.NodeSelectorTerms {
+			var parts []string
+			for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {
+				parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Key, e.Operator, strings.Join(e.Values, ", "))))
+			}
+			terms = append(terms, strings.Join(parts, " and "))
+		}
+	}
+	zones := zonesOf(pv)
+	for _, name := range slices.Sorted(maps.Keys(zones)) {
+		terms = append(terms, fmt.Sprintf("%s In %s", name, strings.Join(zones[name], ", ")))
+	}
+	return strings.Join(terms, "; or ")
 }
 
 // podsCause is what the first pod that waits for a volume waits for; nil when none
@@ -209,13 +275,19 @@ func answerStorage(s *Storage) string {
 		return "needs no attachment: any node may mount it."
 	}
 	var b strings.Builder
-	b.WriteString(whereIs(v))
+	if s.Cause != nil && s.Cause.Code == volumeElsewhere {
+		b.WriteString("is at no node")
+	} else {
+		b.WriteString(whereIs(v))
+	}
 	switch {
 	case s.Cause == nil:
 	case v.Reason != nil && arbiter.CallOf(codeOf(v.Reason)) == arbiter.CallAttach:
 		fmt.Fprintf(&b, ", and %s", strings.TrimSuffix(s.Cause.Message, ".")) // it is on its way there
 	case v.Reason != nil:
 		fmt.Fprintf(&b, ". It can't leave: %s", strings.TrimSuffix(s.Cause.Message, "."))
+	case s.Cause.Code == volumeElsewhere:
+		fmt.Fprintf(&b, ", and %s", s.Cause.Message)
 	case s.Cause.Of == OfNode:
 		if p := userOfDeadNode(s.Pods); p != nil {
 			fmt.Fprintf(&b, ". Its user, %s, %s", p.Who, strings.TrimSuffix(p.Answer, "."))
@@ -248,9 +320,23 @@ func whereIs(v *Volume) string {
 	case len(v.Nodes) == 0:
 		return "is at no node, and free"
 	}
-	var nodes []string
+	var nodes, taken []string
 	for _, p := range v.Places() {
-		nodes = append(nodes, fmt.Sprintf("%s (%s)", p.Node, p.State))
+		if p.Taken {
+			taken = append(taken, p.Node)
+		} else {
+			nodes = append(nodes, fmt.Sprintf("%s (%s)", p.Node, p.State))
+		}
+	}
+	from := ""
+	if len(taken) > 0 {
+		from = fmt.Sprintf("was taken from %s by force, and keeps its slot there until that kubelet reports again", strings.Join(taken, ", "))
+	}
+	switch {
+	case len(nodes) == 0:
+		return from
+	case len(taken) > 0:
+		return "is at " + strings.Join(nodes, ", ") + "; it " + from
 	}
 	return "is at " + strings.Join(nodes, ", ")
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
@@ -61,6 +62,22 @@ type DrainPod struct {
 	Note string `json:"note,omitempty"`
 	// Nodes are the nodes and why none will do, for one that would wait.
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
+}
+
+// waitsForComponents says whether nothing keeps a pod from the nodes that are a choice but
+// components that are down.
+func (p *DrainPod) waitsForComponents() bool {
+	waits := false
+	for i := range p.Nodes {
+		if p.Nodes[i].Barred != "" {
+			continue
+		}
+		waits = true
+		if slices.ContainsFunc(p.Nodes[i].Reasons, func(r Reason) bool { return r.Code != controllerDown && r.Code != attacherDown }) {
+			return false
+		}
+	}
+	return waits
 }
 
 // DrainPlan plays a drain through: all pods of the node go, and come back one
@@ -132,7 +149,7 @@ func (w *World) downFor(pods []*corev1.Pod) []Cause {
 		for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(p)).Needs {
 			add(w.componentCause(&Reason{Code: string(arbiter.Attaching)}, need.Volume.Driver))
 		}
-		add(w.componentCause(&Reason{Code: "NotGranted"}, ""))
+		add(w.nobodyGrants())
 	}
 	return list
 }
@@ -207,10 +224,39 @@ func (w *World) drained(node string) (*World, []*corev1.Pod) {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	objects.Pods = append(objects.Pods, moved...)
+	objects.Holds = w.holdsWithout(moved)
 	after := NewWorld(objects, w.Now)
 	after.Unseen = w.Unseen
 	after.draining = node
 	return after, moved
+}
+
+// holdsWithout are the VolumeHolds without pods that a drain has moved: what was theirs, or
+// promised to them, is nobody's.
+func (w *World) holdsWithout(moved []*corev1.Pod) []*v1alpha1.VolumeHold {
+	gone := map[types.UID]bool{}
+	for _, p := range moved {
+		gone[originalUID(p)] = true
+	}
+	isGone := func(r v1alpha1.TicketReference) bool { return gone[r.UID] }
+	holds := slices.Clone(w.Holds)
+	for i, h := range holds {
+		status := &h.Status
+		promised := status.Next != nil && isGone(status.Next.Ticket)
+		if !promised && !slices.ContainsFunc(status.Waiting, isGone) && (status.Holder == nil || !slices.ContainsFunc(status.Holder.Requesters, isGone)) {
+			continue
+		}
+		holds[i] = h.DeepCopy()
+		status = &holds[i].Status
+		if promised {
+			status.Next = nil
+		}
+		status.Waiting = slices.DeleteFunc(status.Waiting, isGone)
+		if status.Holder != nil {
+			status.Holder.Requesters = slices.DeleteFunc(status.Holder.Requesters, isGone)
+		}
+	}
+	return holds
 }
 
 // stays says whether a drain leaves a pod where it is.
@@ -319,18 +365,24 @@ func answerDrain(p *DrainPlan) string {
 		stuck = fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}
 	switch {
+	case len(p.Down) > 0 && !slices.ContainsFunc(p.Pods, func(pod DrainPod) bool { return pod.To == "" && !pod.waitsForComponents() }):
+		return "Its pods would wait: " + downMessages(p) + stuck
 	case p.Waits > 0:
 		whose := "their"
-		if len(p.Pods) == 1 {
+		if p.Waits == 1 {
 			whose = "its"
 		}
-		return fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, Count(len(p.Pods), "pod"), whose) + stuck
+		first := ""
+		if len(p.Down) > 0 {
+			first = "Its pods would wait: " + downMessages(p) + " Besides, "
+		}
+		return first + fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, Count(len(p.Pods), "pod"), whose) + stuck
 	case len(p.NotVisible) > 0:
 		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + stuck
 	case len(p.Down) > 0:
 		return "Its pods would wait: " + downMessages(p) + stuck
 	case len(p.Pods) == 0:
-		return "No pod there has a volume that needs an attachment, or can be used from some nodes only." + stuck
+		return "None of its pods needs a volume that has to be attached, or that only some nodes can use: as for volumes, it may be drained." + stuck
 	case len(p.Pods) == 1:
 		return "The volumes of its one pod can go elsewhere." + stuck
 	}

@@ -4,6 +4,7 @@ package facts
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -131,6 +132,13 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 		if told := w.refusal(t); len(told) > 0 && (len(out.Reasons) == 0 || out.Reasons[0].Code == string(arbiter.NotGranted)) {
 			out.Reasons = told // the controller knows its own mode and flags
 		}
+		if c := w.nobodyGrants(); c != nil && !slices.ContainsFunc(out.Reasons, func(r Reason) bool { return r.Code == c.Code }) {
+			first := 0
+			if len(out.Reasons) > 0 && (out.Reasons[0].Code == string(arbiter.ClaimUnbound) || out.Reasons[0].Code == string(arbiter.ClaimMissing)) {
+				first = 1 // which nobody but the claim's maker or provisioner ends
+			}
+			out.Reasons = slices.Insert(out.Reasons, first, c.asReason())
+		}
 	}
 	kind := v1alpha1.TicketGranted
 	if out.State == TicketSatisfied {
@@ -139,7 +147,26 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 	if c := meta.FindStatusCondition(t.Status.Conditions, kind); c != nil {
 		out.Since = c.LastTransitionTime.Time
 	}
+	if t.Spec.Type != v1alpha1.TicketPod {
+		w.adviseByHand(&out)
+	}
 	return out
+}
+
+// adviseByHand has the reasons of a ticket that somebody has made say what its maker can do:
+// the page's words are about pods.
+func (w *World) adviseByHand(t *Ticket) {
+	for i := range t.Reasons {
+		r := &t.Reasons[i]
+		switch ledger.Code(r.Code) {
+		case arbiter.HeldElsewhere:
+			if r.Node != "" && r.Node != t.Node && w.Node(r.Node) != nil {
+				r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", r.Node, t.Name, t.Namespace)
+			}
+		case arbiter.ClaimMissing:
+			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
+		}
+	}
 }
 
 // refusal is the reason that the controller gave when it refused or interrupted a ticket: the

@@ -77,6 +77,9 @@ func (w *World) ListSlots() []Slots {
 	byDriver := w.slotVolumes()
 	var list []Slots
 	for n := range w.Snapshot.Nodes() {
+		if w.onlyAsked(n) {
+			continue
+		}
 		for _, d := range n.Drivers {
 			id := ledger.VolumeID{Driver: d.Name}
 			if !w.Snapshot.AttachRequired(d.Name) || id.NoAttach() {
@@ -128,12 +131,23 @@ type NodeState struct {
 func (w *World) ListNodes() []NodeState {
 	var list []NodeState
 	for n := range w.Snapshot.Nodes() {
-		if n.Exists || len(n.Drivers) > 0 {
+		if n.Exists || len(n.Drivers) > 0 && !w.onlyAsked(n) {
 			list = append(list, w.nodeState(n.Name))
 		}
 	}
 	slices.SortFunc(list, func(a, b NodeState) int { return cmp.Compare(a.Node, b.Node) })
 	return list
+}
+
+// onlyAsked says whether there is no node of a name, and nothing but tickets names it.
+func (w *World) onlyAsked(n *ledger.Node) bool {
+	if n.Exists || w.unseen("nodes") || slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered }) {
+		return false
+	}
+	return !slices.ContainsFunc(n.At(), func(id ledger.VolumeID) bool {
+		p := w.Snapshot.Volume(id).NodeVolume(n.Name)
+		return p.HasAttachments() || p.MayBeMounted() || p.Reported || p.InUse || slices.ContainsFunc(p.Users, func(u ledger.User) bool { return u.Pod != "" })
+	})
 }
 
 func (w *World) nodeState(name ledger.NodeName) NodeState {

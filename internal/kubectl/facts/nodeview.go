@@ -137,7 +137,10 @@ func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Cause {
 			c.Message += ": " + shortened(condition.Message, "")
 		}
 	}
+	failing := slices.IndexFunc(x.Kept, func(v Volume) bool { return codeOf(v.Reason) == arbiter.DetachFailed })
 	switch {
+	case failing >= 0 && w.givesUp(n):
+		c.Do = x.Kept[failing].Reason.Do
 	case len(x.Kept) > 0 || x.Blocking > 0 || x.Held > 0 || outOfService(n):
 		c.Do = w.adviceOnDead(n)
 	case x.PodsNotVisible:

@@ -3,6 +3,9 @@
 package facts
 
 import (
+	"slices"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -37,6 +40,7 @@ func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 		}
 	}
 	out.State, out.Error = placeState(v, p, va)
+	out.Taken = out.State == stateUnknown && va == nil && !p.Reported && w.takenFrom(v, p.Node)
 	switch {
 	case out.State == stateReserved && !wanted(out.Users):
 		out.State = stateAsked
@@ -44,6 +48,16 @@ func (w *World) nodeVolume(v *ledger.Volume, p *ledger.NodeVolume) NodeVolume {
 		out.State = stateKept
 	}
 	return out
+}
+
+// takenFrom says whether a volume without an attachment was taken from a node by force: its
+// hold says so, or the node is not ready and out of service.
+func (w *World) takenFrom(v *ledger.Volume, name ledger.NodeName) bool {
+	if hold := w.holds[v.ID]; hold != nil && slices.ContainsFunc(hold.Status.Fenced, func(f v1alpha1.FencedNode) bool { return f.Node == string(name) }) {
+		return true
+	}
+	node := w.nodes[name]
+	return node != nil && outOfService(node) && !w.isReady(name)
 }
 
 func placeState(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Attachment) (state, driver string) {
@@ -124,6 +138,9 @@ func (w *World) users(p *ledger.NodeVolume) []User {
 	return list
 }
 
+// userAsking is the state of a User whose ticket is not decided.
+const userAsking = "Asking"
+
 // user names one of them, and says what its use amounts to.
 func (w *World) user(u ledger.User) User {
 	if u.Pod != "" {
@@ -136,7 +153,7 @@ func (w *World) user(u ledger.User) User {
 		}
 		return out
 	}
-	out := User{Requester: Requester{Kind: "VolumeTicket", Namespace: u.Ticket.Namespace, Name: u.Ticket.Name}, State: "Asking"}
+	out := User{Requester: Requester{Kind: "VolumeTicket", Namespace: u.Ticket.Namespace, Name: u.Ticket.Name}, State: userAsking}
 	t := w.Snapshot.Ticket(u.Ticket)
 	if t == nil {
 		return out

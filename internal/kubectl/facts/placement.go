@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	storagevolume "k8s.io/component-helpers/storage/volume"
@@ -64,8 +65,20 @@ func (w *World) fits(s ledger.Snapshot, r arbiter.Request, p *corev1.Pod) []Node
 	return list
 }
 
-// byAffinity bars a pod from the nodes that it does not choose itself.
-const byAffinity = "the pod's node selector or affinity"
+// byAffinity begins what bars a pod from the nodes that it does not choose itself.
+const byAffinity = "the pod's node "
+
+// affinityOf names how a pod chooses its nodes.
+func affinityOf(p *corev1.Pod) string {
+	var parts []string
+	if len(p.Spec.NodeSelector) > 0 {
+		parts = append(parts, "selector "+labels.FormatLabels(p.Spec.NodeSelector))
+	}
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		parts = append(parts, "affinity")
+	}
+	return byAffinity + strings.Join(parts, " or ")
+}
 
 // barred says what keeps a pod from a node whatever its volumes do: what
 // kube-scheduler's filters NodeUnschedulable, TaintToleration, NodeAffinity
@@ -90,7 +103,7 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 		return "its taint " + taint.ToString()
 	}
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
-		return byAffinity
+		return affinityOf(p)
 	}
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
 		if class := w.class(claim); class != nil && claim.Spec.VolumeName == "" && !inTopologies(class.AllowedTopologies, n) {

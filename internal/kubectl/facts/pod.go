@@ -123,7 +123,8 @@ func (w *World) conclude(out *Pod, p *corev1.Pod) {
 
 // notPlaced is for pods that wait for a node and are the default scheduler's.
 const notPlaced = "Moorage does not place it: its namespace has not opted in (label " + v1alpha1.LabelEnforce + "=true), " +
-	"or it was created before that, or while the webhook did not answer."
+	"or it was created before that, or while the webhook did not answer. If Moorage is to place it, see that the webhook answers (kubectl moorage doctor), " +
+	"then delete the pod, so that its controller makes it again."
 
 // podVolume says how a need of a pod is met at a node; without a node, only
 // what holds at every node.

@@ -93,7 +93,11 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		return notVisible(r.Code, r.Node, resource)
 	}
 	message, until := w.message(r)
-	if c := w.componentCause(&Reason{Code: string(r.Code), Message: message}, r.Volume.Driver); c != nil {
+	c := w.componentCause(&Reason{Code: string(r.Code), Message: message}, r.Volume.Driver)
+	if c == nil {
+		c = w.undecided(r)
+	}
+	if c != nil {
 		return Reason{Code: c.Code, Message: c.Message, Node: string(r.Node), Since: c.Since, Do: c.Do}
 	}
 	reason := Reason{
@@ -109,6 +113,31 @@ func (w *World) reason(r arbiter.Reason, pod *corev1.Pod) Reason {
 		reason.Do = w.adviceOnHolder(reason.Do, r.Who)
 	}
 	return w.withSteps(reason, r.Volume)
+}
+
+// undecided says that moorage-controller is down, for a reason that names somebody who has only
+// asked for the volume so far: whoever decides would decide between the two. Nil for any other.
+func (w *World) undecided(r arbiter.Reason) *Cause {
+	place := w.Snapshot.Volume(r.Volume).NodeVolume(r.Node)
+	if r.Who.IsZero() || place == nil {
+		return nil
+	}
+	asks := false
+	for _, u := range w.users(place) {
+		if u.Requester == requester(r.Who) {
+			asks = u.State == userAsking
+		}
+	}
+	if !asks {
+		return nil
+	}
+	return w.nobodyGrants()
+}
+
+// nobodyGrants says that moorage-controller, which decides on tickets, is down; nil where it
+// leads or nothing is known of it.
+func (w *World) nobodyGrants() *Cause {
+	return w.componentCause(&Reason{Code: string(arbiter.NotGranted)}, "")
 }
 
 // adviceOnHolder is what to do about who holds a volume: whoever is at a node that is not ready

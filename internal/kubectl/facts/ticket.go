@@ -21,8 +21,8 @@ type TicketExplanation struct {
 	Yields bool `json:"yields,omitempty"`
 	// Interruptions is how often in a row it has lost its volumes.
 	Interruptions int64 `json:"interruptions,omitempty"`
-	// Left is the most of its time that is left, in seconds, as the controller last wrote it;
-	// 0: it has no time of its own.
+	// Left is about how much of its time is left, in seconds; 0: it is over, or has none of its
+	// own. The controller alone counts it, and writes down how much is over in steps.
 	Left int64 `json:"leftSeconds,omitempty"`
 	// Owners are the objects that it ends with, as kind/name.
 	Owners []string `json:"owners,omitempty"`
@@ -37,7 +37,7 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	x := TicketExplanation{Ticket: now, Yields: ledger.TicketType(now.Type).Yields()}
 	for _, t := range w.Tickets {
 		if t.Namespace == namespace && t.Name == name {
-			x.ends(t)
+			x.ends(t, w.Now)
 		}
 	}
 	if len(x.Reasons) > 0 {
@@ -48,10 +48,19 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	return x, true
 }
 
-func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket) {
+func (x *TicketExplanation) ends(t *v1alpha1.VolumeTicket, now time.Time) {
 	x.Interruptions = t.Status.Interruptions
 	if t.Spec.TTLSeconds != nil {
-		x.Left = max(0, *t.Spec.TTLSeconds-t.Status.TTLElapsedSeconds)
+		begun, elapsed := t.CreationTimestamp.Time, t.Status.TTLElapsedSeconds
+		if renewed := t.Annotations[v1alpha1.AnnotationRenewed]; renewed != "" {
+			if at, err := time.Parse(time.RFC3339Nano, renewed); err == nil && at.After(begun) {
+				begun = at
+			}
+			if renewed != t.Status.Renewed {
+				elapsed = 0 // counted before it was renewed
+			}
+		}
+		x.Left = max(0, *t.Spec.TTLSeconds-max(elapsed, int64(now.Sub(begun)/time.Second)))
 	}
 	for _, o := range t.OwnerReferences {
 		x.Owners = append(x.Owners, o.Kind+"/"+o.Name)
@@ -74,14 +83,29 @@ func (x *TicketExplanation) answer() string {
 	return "waits: " + message
 }
 
+// lasting is a duration without units of which there are none, such as 1h for 1h0m0s.
+func lasting(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // Ends says in words when a ticket ends.
 func (x *TicketExplanation) Ends() string {
 	var ends []string
 	for _, o := range x.Owners {
 		ends = append(ends, "with "+o)
 	}
-	if x.TTLSeconds > 0 {
-		ends = append(ends, fmt.Sprintf("in %s at most, unless it is renewed", time.Duration(x.Left)*time.Second))
+	switch {
+	case x.TTLSeconds > 0 && x.Left == 0:
+		ends = append(ends, "any moment, unless it is renewed")
+	case x.TTLSeconds > 0:
+		ends = append(ends, fmt.Sprintf("in about %s, unless it is renewed", lasting(time.Duration(x.Left)*time.Second)))
 	}
 	if len(ends) == 0 {
 		return "when it is deleted"

@@ -95,7 +95,7 @@ func (w *World) Timeline(p *corev1.Pod, events []corev1.Event, before []Step) Ti
 		add(StageSafeToMount, "", c.LastTransitionTime.Time, "pod condition "+string(v1alpha1.PodSafeToMount))
 	}
 	add(StageRunning, "", startedAt(p), "pod status.containerStatuses, state.running.startedAt")
-	out.finish(len(request.Needs) > 0 && request.Attachable(w.Snapshot))
+	out.finish(len(request.Needs) > 0 && request.Attachable(w.Snapshot), w.places(p))
 	if !out.Done {
 		for _, v := range w.ExplainPod(p).Volumes {
 			out.Waits = append(out.Waits, v.Reasons...)
@@ -262,9 +262,17 @@ func startedAt(p *corev1.Pod) time.Time {
 	return last
 }
 
-// finish puts the steps in order and measures the gaps. Times with and without
+// places says whether a scheduler of Moorage's places a pod: of any other nobody reserves
+// volumes, or says that they are safe to mount.
+func (w *World) places(p *corev1.Pod) bool {
+	_, stamped := p.Annotations[v1alpha1.AnnotationVolumeStatus]
+	return w.Served() && (stamped || p.Spec.SchedulerName == v1alpha1.SchedulerName)
+}
+
+// finish puts the steps in order and measures the gaps. Stages of volumes, and of Moorage, are
+// missing only where the pod has to do with those. Times with and without
 // fractions of a second are compared by their seconds, and then by the path.
-func (t *Timeline) finish(volumes bool) {
+func (t *Timeline) finish(volumes, moorage bool) {
 	order := stages()
 	slices.SortStableFunc(t.Steps, func(a, b Step) int {
 		return cmp.Or(a.At.Truncate(time.Second).Compare(b.At.Truncate(time.Second)),
@@ -278,7 +286,7 @@ func (t *Timeline) finish(volumes bool) {
 		}
 	}
 	for _, stage := range order {
-		optional := stage == StageDetaching || stage == StageDetached || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
+		optional := !moorage && (stage == StageReserved || stage == StageGranted || stage == StageSafeToMount) || stage == StageDetaching || stage == StageDetached || !volumes && stage != StageCreated && stage != StageBound && stage != StageRunning
 		if !reached[stage] && !optional {
 			t.Missing = append(t.Missing, stage)
 		}

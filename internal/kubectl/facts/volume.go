@@ -76,7 +76,10 @@ type NodeVolume struct {
 	InUse    bool      `json:"inUse"`
 	Since    time.Time `json:"since,omitzero"`
 	Error    string    `json:"error,omitempty"` // the driver's
-	Users    []User    `json:"users,omitempty"`
+	// Taken: a forced detach took it from the node, whose kubelet has not said since that it
+	// is not mounted there any more. It keeps its slot until then.
+	Taken bool   `json:"taken,omitempty"`
+	Users []User `json:"users,omitempty"`
 }
 
 // User is who uses a volume at a node, or asks for it there.
@@ -287,17 +290,24 @@ func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 			}
 		}
 	}
+	for i := range v.NodeVolumes {
+		at := &v.NodeVolumes[i]
+		if va := at.Canonical(); va != nil && va.Deleting && !va.DetachError.IsZero() {
+			out.Reason = w.leavingReason(v, "", nil)
+			return
+		}
+	}
 }
 
 // leavingReason is that a volume that may be at one node only is on its way out of another
-// one; nil where it is not. What the pod's own node says may follow from that.
+// one than the pod's; without a node, that its detach fails, whoever waits. Nil where it is not. What the pod's own node says may follow from that.
 func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
-	if v.Access == ledger.AccessMany {
+	if v.Access == ledger.AccessMany && node != "" {
 		return nil
 	}
 	for i := range v.NodeVolumes {
 		va := v.NodeVolumes[i].Canonical()
-		if va == nil || !va.Deleting || v.NodeVolumes[i].Node == node {
+		if va == nil || !va.Deleting || v.NodeVolumes[i].Node == node || node == "" && va.DetachError.IsZero() {
 			continue
 		}
 		r := arbiter.Reason{Code: arbiter.Detaching, Volume: v.ID, Node: v.NodeVolumes[i].Node}
@@ -364,7 +374,7 @@ func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 	}
 	for _, nv := range out.Nodes {
 		for _, u := range nv.Users {
-			if u.State == "Asking" && !known[u.Requester] {
+			if u.State == userAsking && !known[u.Requester] {
 				known[u.Requester] = true
 				out.Waiting = append(out.Waiting, Waiter{Who: u.Requester, Node: nv.Node, Since: w.askedSince(u.Requester)})
 			}

@@ -36,6 +36,8 @@ type Workload struct {
 	Wants  int32  `json:"wants"`
 	Pods   int    `json:"pods"`
 	Waits  int    `json:"waits"`
+	// Runs is how many of the pods have started, and nothing ails them.
+	Runs int `json:"runs"`
 	// Cause is the most frequent one, or why pods are not even made.
 	Cause *Cause `json:"cause,omitempty"`
 	// Groups are pods that wait for the same, the largest first.
@@ -73,6 +75,9 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 			continue // what is left of a pod that failed counts for nothing: another one is made
 		}
 		out.Pods++
+		if x.Cause == nil && x.Phase == string(corev1.PodRunning) {
+			out.Runs++
+		}
 		if x.Cause == nil {
 			continue
 		}
@@ -155,10 +160,14 @@ func answerWorkload(x *Workload) string {
 		return fmt.Sprintf("%d of %s %s missing: %s", missing, all, areOrIs(missing), sentence(x.Cause.Message))
 	case x.Waits == 0 && missing > 0:
 		return fmt.Sprintf("%d of %s %s missing: the controller has not made more yet.", missing, all, areOrIs(missing))
-	case x.Waits == 0 && all == "1 pod":
-		return "nothing is seen to keep its one pod."
+	case x.Waits == 0 && x.Runs == x.Pods && x.Pods == 1:
+		return "its pod runs."
+	case x.Waits == 0 && x.Runs == x.Pods:
+		return fmt.Sprintf("all its %s run.", all)
+	case x.Waits == 0 && x.Pods == 1:
+		return "its pod does not run yet, and nothing is seen to keep it."
 	case x.Waits == 0:
-		return fmt.Sprintf("nothing is seen to keep any of its %s.", all)
+		return fmt.Sprintf("%d of %s run, and nothing is seen to keep the others.", x.Runs, all)
 	}
 	waits := fmt.Sprintf("%d of %s wait", x.Waits, all)
 	if x.Waits == 1 {

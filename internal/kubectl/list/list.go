@@ -184,6 +184,10 @@ func anyOf[T any](list []T) []any {
 	return items
 }
 
+// statusHelp explains the words of a volume's STATUS.
+const statusHelp = "STATUS is why the volume waits, in a word of docs/reasons.md; or where it stands: NotProvisioned (its claim has no volume yet), Free (at no node), Reserved (promised to a pod or ticket), " +
+	"Attaching, Attached, InUse (its node's kubelet reports it as in use), Kept (for a while, by detachDelay), Detaching, Unknown (nobody can say whether the node still has it)."
+
 // NewVolumesCommand makes kubectl moorage volumes.
 func NewVolumesCommand(b *command.Base) *cobra.Command {
 	l := &lister{base: b, kind: "Volume", everywhere: new(bool), labelled: "those of its claim"}
@@ -192,6 +196,7 @@ func NewVolumesCommand(b *command.Base) *cobra.Command {
 		return anyOf(list), screen.Volumes(list, w.Now)
 	}
 	cmd := l.command("volumes", "List volumes: where each is, who has it, who waits for it", "volume", "vol")
+	cmd.Long = "List volumes: where each is, who has it, who waits for it.\n\n" + statusHelp
 	cmd.Example = "  # Every volume of the cluster, and what changes from now on\n  kubectl moorage volumes -A -w\n\n" +
 		"  # Who holds the volumes of an application\n  kubectl moorage volumes -l app=db \\\n  -o custom-columns=CLAIM:.claim,NODE:.holder.node"
 	return cmd

@@ -64,6 +64,9 @@ func (o *options) addDryRun(cmd *cobra.Command) {
 }
 
 func (o *options) validDryRun() error {
+	if o.base.Flags.Bundle != "" && o.dryRun != dryRunClient {
+		return errors.New("--bundle: a bundle is read only: nothing in it can be changed. Leave --bundle out to ask the cluster, or add --dry-run=client")
+	}
 	switch o.dryRun {
 	case dryRunNone, dryRunClient, dryRunServer:
 		return nil

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,6 +79,12 @@ func (o *makeOptions) validate() error {
 	switch {
 	case o.kind == string(ledger.TypePod):
 		return errors.New("--type Pod: only schedulers make those, for pods that they place")
+	case !slices.Contains(typeNames(), o.kind):
+		near := ""
+		if name := command.Nearest(o.kind, typeNames()); name != "" {
+			near = fmt.Sprintf(" Did you mean %q?", name)
+		}
+		return fmt.Errorf("--type %s is none of %s.%s", o.kind, strings.Join(typeNames(), ", "), near)
 	case len(o.claims)+len(o.pvs) == 0:
 		return errors.New("--claim: name at least one")
 	case o.ttl < time.Second:
@@ -100,6 +108,11 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 	if there := object(w, c.Namespace, name); there != nil && !equality.Semantic.DeepEqual(there.Spec, ticket.Spec) {
 		return o.refusal("volumeticket.moorage.dev/%s asks for something else, and never changes: kubectl moorage ticket end %s -n %s ends it", name, name, c.Namespace)
 	}
+	if w.Node(o.node) == nil {
+		if err := o.warnOfNode(w); err != nil {
+			return err
+		}
+	}
 	if err := o.create(ctx, c, ticket); err != nil {
 		return err
 	}
@@ -110,6 +123,16 @@ func (o *makeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	return o.say("%s has its volumes at %s, for %s unless it is renewed", name, o.node, o.ttl)
+}
+
+// warnOfNode says that the node is not among those that are seen. The ticket waits for it.
+func (o *makeOptions) warnOfNode(w *facts.World) error {
+	missing := command.Missing(w.Unseen, "nodes", "", o.node, command.ObjectNames(w.Nodes))
+	said := missing.Error()
+	if !strings.HasSuffix(said, "?") {
+		said += "."
+	}
+	return o.base.Say(o.base.Streams.ErrOut, "Warning: %s The ticket waits until there is such a node.", said)
 }
 
 func (o *makeOptions) ticket(namespace, name string) *v1alpha1.VolumeTicket {

@@ -10,6 +10,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
+// nodesWord is the label of so many nodes.
+func nodesWord(nodes []string) string {
+	if len(nodes) == 1 {
+		return "node"
+	}
+	return "nodes"
+}
+
 // DrainPlan prints what a drain would do.
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
@@ -38,9 +46,9 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
 		p.line(2, "note", pod.Note)
 		for _, n := range pod.Nodes {
-			p.line(2, number(len(n.Nodes)), shorten(n.Nodes))
+			p.line(2, nodesWord(n.Nodes), shorten(n.Nodes))
 			if n.Barred != "" {
-				p.line(2, "no choice", n.Barred)
+				p.line(2, "barred", n.Barred)
 			}
 			for _, r := range n.Reasons {
 				p.line(2, "why", r.Code+": "+r.Message)

@@ -239,7 +239,7 @@ func (p *page) nodes(list []facts.NodesVerdict) {
 	for _, n := range list {
 		p.line(2, fmt.Sprint(len(n.Nodes)), shorten(n.Nodes))
 		if n.Barred != "" {
-			p.line(2, "no choice", n.Barred)
+			p.line(2, "barred", n.Barred)
 			continue
 		}
 		if n.Fits {
@@ -311,7 +311,7 @@ func (p *page) unseen(list []facts.Unseen) {
 	}
 	switch {
 	case stock(missing):
-		p.printf("%s\n", p.s.Wrap("Moorage is not installed in this cluster: Kubernetes does all that is shown.", 0))
+		p.printf("%s\n", p.s.Wrap("Moorage is not installed in this cluster: what is shown is what Kubernetes does by itself.", 0))
 	case len(missing) > 0:
 		say("%s: the cluster does not serve them. Are Moorage's CRDs installed?", strings.Join(missing, ", "))
 	}

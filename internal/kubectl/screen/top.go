@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,14 @@ type Top struct {
 	Now     time.Time
 }
 
-// TopOf takes what top shows out of a cluster.
-func TopOf(w *facts.World, now time.Time) Top {
+// TopOf takes what top shows out of a cluster: pods and volumes of a namespace, or of all where
+// that is empty.
+func TopOf(w *facts.World, namespace string, now time.Time) Top {
 	t := Top{Slots: w.ListSlots(), Waits: w.ListWaits(), Now: now}
-	for _, v := range w.ListVolumes("") {
+	if namespace != "" {
+		t.Waits = slices.DeleteFunc(t.Waits, func(wait facts.PodWait) bool { return wait.Who.Namespace != namespace })
+	}
+	for _, v := range w.ListVolumes(namespace) {
 		switch v.State {
 		case "Attached", "InUse", "Free", "Kept", "NotProvisioned":
 			if v.Next == nil && len(v.Waiting) == 0 {

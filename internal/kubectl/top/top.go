@@ -37,7 +37,10 @@ func NewCommand(b *command.Base) *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it",
-		Example: "  # Watch the whole cluster\n  kubectl moorage top",
+		Long: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it.\n\n" +
+			"Pods are those that wait and have a volume that needs an attachment; of any other, explain says why it does not run. " +
+			"With -n, pods and volumes are those of that namespace; slots are always those of the whole nodes.",
+		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Watch the pods and volumes of one namespace\n  kubectl moorage top -n shop",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := b.Connect()
@@ -63,7 +66,7 @@ func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	if err := screen.Unseen(b.Streams.ErrOut, screen.StyleOf(b.Streams.ErrOut), w.Unseen); err != nil {
 		return err
 	}
-	return screen.TopOf(w, c.Clock()).Print(b.Streams.Out, b.Style())
+	return screen.TopOf(w, b.Flags.Chosen(), c.Clock()).Print(b.Streams.Out, b.Style())
 }
 
 // live draws the screen at every change, and every second for the ages, until
@@ -101,7 +104,7 @@ func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 		if _, err := fmt.Fprint(screen.Raw(b.Streams.Out), home+wipe); err != nil {
 			return err
 		}
-		if err := screen.TopOf(last, c.Clock()).Print(b.Streams.Out, b.Style()); err != nil {
+		if err := screen.TopOf(last, b.Flags.Chosen(), c.Clock()).Print(b.Streams.Out, b.Style()); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,8 @@ type graph struct {
 	// linked are the pairs that an edge exists of: a pod names its volume, and the volume
 	// names who waits for it.
 	linked map[[2]string]bool
+	// nodes are the view's, by reference. A ticket may name one that there is not.
+	nodes map[string]bool
 }
 
 // mostNodeReasons bounds the edges of a pod that no node can take: nodes that say the same
@@ -24,6 +26,9 @@ type graph struct {
 const mostNodeReasons = 3
 
 func (g *graph) link(l Link) {
+	if strings.HasPrefix(l.To, kindNode) && !g.nodes[l.To] {
+		l.To = ""
+	}
 	if pair := [2]string{l.From, l.To}; l.To == "" || !g.linked[pair] {
 		g.linked[pair] = true
 		g.view.Links = append(g.view.Links, l)

@@ -140,7 +140,10 @@ func Of(w *facts.World) *View {
 	for i := range volumes {
 		v.Volumes = append(v.Volumes, volume(&volumes[i]))
 	}
-	g := &graph{view: v, linked: map[[2]string]bool{}}
+	g := &graph{view: v, linked: map[[2]string]bool{}, nodes: map[string]bool{}}
+	for i := range v.Nodes {
+		g.nodes[nodeRef(v.Nodes[i].Name)] = true
+	}
 	for _, p := range w.ListWaits() {
 		g.pod(&p)
 	}

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,12 +87,16 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd.Flags().StringVar(&o.out, "out", "", "Write the page as it is now, or all of a recording, into this file, and end")
 	cmd.Flags().StringVar(&o.record, "record", "", "Write the cluster and what changes into this file, for --replay and --bundle")
 	cmd.Flags().StringVar(&o.replay, "replay", "", "Show a file of --record or kubectl moorage bundle, with a slider for the time, in place of a cluster")
-	cmd.MarkFlagsMutuallyExclusive("out", "record")
-	cmd.MarkFlagsMutuallyExclusive("replay", "record")
 	return cmd
 }
 
 func (o *options) run(ctx context.Context) error {
+	switch {
+	case o.record != "" && o.out != "":
+		return errors.New("--record and --out: choose one. --record keeps what happens until Ctrl-C, --out writes the page as it is now and ends")
+	case o.record != "" && o.replay != "":
+		return errors.New("--record and --replay: choose one. --record keeps what happens in a cluster, --replay shows what was kept")
+	}
 	if o.replay != "" {
 		return o.again(ctx)
 	}
@@ -281,12 +286,20 @@ func (o *options) write(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	return o.base.Say(o.base.Streams.Out, "%s shows the cluster at %s, %s. Open it in a browser.",
-		o.out, w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all)))
+		o.out, w.Now.UTC().Format(time.RFC3339), extent(len(s.Details), len(all), w.Unseen))
 }
 
 // extent says of how many objects a page has the details.
-func extent(stored, all int) string {
+func extent(stored, all int, unseen []facts.Unseen) string {
+	var hidden []string
+	for _, u := range unseen {
+		if !u.Missing {
+			hidden = append(hidden, u.Resource)
+		}
+	}
 	switch {
+	case all == 0 && len(hidden) > 0:
+		return "of which nothing could be read: you may not list " + strings.Join(hidden, ", ")
 	case all == 0:
 		return "in which there is no node and no volume yet"
 	case stored == all:

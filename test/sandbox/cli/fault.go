@@ -18,6 +18,10 @@ func newFaultCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Break something in the running cluster, or mend it",
+		Args:  knownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	for _, f := range []struct {
 		action sandbox.FaultAction

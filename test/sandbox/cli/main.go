@@ -90,6 +90,19 @@ func (s *Session) Options() sandbox.Options {
 	}
 }
 
+// knownCommand refuses a command that there is none of, and names the one that was probably
+// meant.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("%s. Did you mean %q?", message, near[0])
+	}
+	return fmt.Errorf("%s (--help lists them)", message)
+}
+
 func newRootCommand(config Config) *cobra.Command {
 	s := &Session{Config: config}
 	root := &cobra.Command{
@@ -101,17 +114,8 @@ func newRootCommand(config Config) *cobra.Command {
 		SilenceErrors:              true,
 		TraverseChildren:           true,
 		SuggestionsMinimumDistance: 2,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			message := fmt.Sprintf("unknown command %q for moorage-sandbox", args[0])
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return fmt.Errorf("%s. Did you mean %q?", message, near[0])
-			}
-			return fmt.Errorf("%s (--help lists them)", message)
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:                       knownCommand,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.dir, "dir", "", "folder for clusters (default "+sandbox.DefaultBaseDir()+")")

@@ -55,6 +55,7 @@ func TestRun(t *testing.T) {
 		ok   bool
 	}{
 		"no such command":  {[]string{"rnu"}, `unknown command "rnu" for moorage-sandbox. Did you mean "run"?`, false},
+		"no such fault":    {[]string{"fault", "poweroff", "worker-1"}, `unknown command "poweroff" for moorage-sandbox fault. Did you mean "power-off"?`, false},
 		"no such scenario": {[]string{"list", "nothing"}, `no scenario has "nothing" in its name`, false},
 		"one of the list":  {[]string{"list", "tuned"}, "tuned (upstream-tuned)", true},
 		"every mode":       {[]string{"run", "fine"}, "2 passed, 0 failed", true},

@@ -43,7 +43,7 @@ func (f *shapeFlags) add(fs *pflag.FlagSet) {
 
 func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 	fs.StringVar(&f.attacher, "attacher", "", "moorage, stock, or the path of a csi-attacher (default: $"+sandbox.AttacherEnv+", or stock)")
-	fs.StringVar(&f.controlPlane, "control-plane", "", "binary of another release of Kubernetes (make kubernetes-1.35) that runs the control plane")
+	fs.StringVar(&f.controlPlane, "control-plane", "", "binary of another release of Kubernetes (make bin/kubernetes-1.35) that runs the control plane")
 	fs.StringVar(&f.kubelets, "kubelets", "", "binary of another release of Kubernetes that runs the nodes")
 	fs.BoolVar(&f.keep, "keep", false, "keep the cluster's folder, with its logs")
 }
@@ -99,7 +99,7 @@ Try, in another terminal:
   %[3]s kubectl drain --ignore-daemonsets $(%[3]s kubectl get pods -n shop -o jsonpath='{.items[0].spec.nodeName}')
   %[3]s kubectl moorage explain deployment/web -n shop        # now it waits
   %[3]s judge                                                 # what the disk service saw
-`, cluster.Dir(), cluster.Kubeconfig(), os.Args[0])
+`, cluster.Dir(), cluster.Kubeconfig(), s.program())
 		select {
 		case <-ctx.Done():
 		case <-cluster.StopRequested():
@@ -111,6 +111,14 @@ Try, in another terminal:
 		err = stopErr
 	}
 	return err
+}
+
+// program is how this program is called again for the same cluster.
+func (s *Session) program() string {
+	if s.name == "" {
+		return os.Args[0]
+	}
+	return os.Args[0] + " --name " + s.name
 }
 
 func newDownCommand(s *Session) *cobra.Command {

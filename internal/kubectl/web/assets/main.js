@@ -120,7 +120,7 @@ function showStatus() {
   parts.push(model.waits.size === 1 ? '1 waits' : `${model.waits.size.toLocaleString('en')} wait`);
   const text = parts.join(' · ');
   if (byId('status').textContent !== text) byId('status').textContent = text;
-  byId('source').textContent = `${model.source}${model.frozen ? `, as it was at ${model.taken.slice(0, 19).replace('T', ' ')} UTC` : ''}`;
+  byId('source').textContent = `${model.frozen ? `${model.taken.slice(0, 19).replace('T', ' ')} UTC, ` : ''}${model.source}`; // what does not fit is cut at its end
   document.title = `${model.waits.size ? `(${model.waits.size}) ` : ''}Moorage — ${model.source}`;
   showProblem();
 }
