@@ -29,6 +29,7 @@ func Scenarios() []sandbox.Scenario {
 		kubeletRestart(),
 		kubeletHole(),
 		kubeletHoleRepaired(),
+		KubeletKills(72),
 		managerRestarts(),
 		boundElsewhere(),
 		attachedByMoorage(path()),
