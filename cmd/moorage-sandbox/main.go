@@ -57,7 +57,7 @@ func benchmarkKubeletKills(s *cli.Session) *cobra.Command {
 			"moorage-node it passes or fails; otherwise the volumes that are detached while they are staged\n" +
 			"are counted.",
 		Results:  "test/bench/results/kubelet-kills.json",
-		Scenario: e2e.KubeletKills, Repeat: 72, Node: true,
+		Scenario: e2e.KubeletKills, Repeat: 76, Node: true,
 	})
 }
 
