@@ -162,6 +162,7 @@ type kubeletKill struct {
 	from, to string // nodes
 	round    int
 	random   *rand.Rand
+	held     string // the volume whose call was held, if one was
 }
 
 func (k *kubeletKill) run() {
@@ -249,10 +250,10 @@ func (k *kubeletKill) killHeld(begin func()) (release func()) {
 	}
 	stop := k.stopAt(k.from, k.instant.call, action)
 	begin()
-	held := k.wait(mark, stop.filter())
+	k.held = k.wait(mark, stop.filter()).Volume
 	k.must(k.Cluster.Kill(k.ctx, k.from))
 	if k.instant.record != nil {
-		k.must(k.instant.record(k.files(held.Volume)))
+		k.must(k.instant.record(k.files(k.held)))
 	}
 	return stop.end
 }
@@ -323,7 +324,8 @@ func (k *kubeletKill) succeed() {
 }
 
 // toldForgotten says whether the next pod is told that its volume is staged at the node, and
-// the node says that the kubelet does not know.
+// the node says that the kubelet does not know. A pod's record that is half written names no
+// volume, neither to the kubelet nor to moorage-node, which sees that a pod's folder is there.
 func (k *kubeletKill) toldForgotten(v int) bool {
 	if told(k.View.Pod(k.Namespace, k.successor(v)), "StagedAtNode", k.from) != nil {
 		return false
@@ -333,7 +335,7 @@ func (k *kubeletKill) toldForgotten(v int) bool {
 		return false
 	}
 	spoken, err := k.spoken(k.from, handle)
-	return err == nil && spoken.Forgotten
+	return err == nil && (spoken.Forgotten || handle == k.held && k.instant.call == diskapi.NodeStage && k.instant.record != nil)
 }
 
 func (k *kubeletKill) note(what string) {
