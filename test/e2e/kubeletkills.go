@@ -162,7 +162,6 @@ type kubeletKill struct {
 	from, to string // nodes
 	round    int
 	random   *rand.Rand
-	held     string // the volume whose call was held, if one was
 }
 
 func (k *kubeletKill) run() {
@@ -250,10 +249,10 @@ func (k *kubeletKill) killHeld(begin func()) (release func()) {
 	}
 	stop := k.stopAt(k.from, k.instant.call, action)
 	begin()
-	k.held = k.wait(mark, stop.filter()).Volume
+	held := k.wait(mark, stop.filter()).Volume
 	k.must(k.Cluster.Kill(k.ctx, k.from))
 	if k.instant.record != nil {
-		k.must(k.instant.record(k.files(k.held)))
+		k.must(k.instant.record(k.files(held)))
 	}
 	return stop.end
 }
@@ -324,8 +323,8 @@ func (k *kubeletKill) succeed() {
 }
 
 // toldForgotten says whether the next pod is told that its volume is staged at the node, and
-// the node says that the kubelet does not know. A pod's record that is half written names no
-// volume, neither to the kubelet nor to moorage-node, which sees that a pod's folder is there.
+// the node says that the kubelet does not know; or that it can't tell, since a pod's record is
+// half written, and a person can.
 func (k *kubeletKill) toldForgotten(v int) bool {
 	if told(k.View.Pod(k.Namespace, k.successor(v)), "StagedAtNode", k.from) != nil {
 		return false
@@ -335,7 +334,7 @@ func (k *kubeletKill) toldForgotten(v int) bool {
 		return false
 	}
 	spoken, err := k.spoken(k.from, handle)
-	return err == nil && (spoken.Forgotten || handle == k.held && k.instant.call == diskapi.NodeStage && k.instant.record != nil)
+	return err == nil && (spoken.Forgotten || spoken.Unknown != "")
 }
 
 func (k *kubeletKill) note(what string) {
