@@ -116,6 +116,10 @@ test-upgrade: build $(BIN)/kubernetes-$(FROM) ## Upgrade Kubernetes from FROM=1.
 chaos: build ## Churn pods while everything is killed and broken, for ten minutes; SEED=N, MODE=upstream, LENIENT=1, OUT=FILE
 	$(SANDBOX) bench-chaos $(if $(SEED),--seed $(SEED)) $(if $(MODE),--mode $(MODE)) $(if $(LENIENT),--lenient) $(if $(OUT),--out $(OUT))
 
+.PHONY: kubelet-kills
+kubelet-kills: build ## Kill kubelets at every step of mounting; KILLS=N, SEED=N, MODE=upstream, WITHOUT_NODE=1, OUT=FILE
+	$(SANDBOX) bench-kubelet-kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) $(if $(MODE),--mode $(MODE)) $(if $(WITHOUT_NODE),--without-node) $(if $(OUT),--out $(OUT))
+
 # kubectl as it is released, for the commands of the documentation.
 $(BIN)/kubectl: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/kubectl

@@ -19,6 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/attach"
 	"github.com/moorage-dev/moorage/test/bench/chaos"
 	"github.com/moorage-dev/moorage/test/e2e"
+	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
 	"github.com/moorage-dev/moorage/test/sandbox/upstream"
@@ -31,7 +32,7 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills},
 	}))
 }
 
@@ -39,7 +40,26 @@ func benchmark(s *cli.Session) *cobra.Command { return bench.NewCommand(s) }
 
 func benchmarkAttachers(s *cli.Session) *cobra.Command { return attach.NewCommand(s) }
 
-func benchmarkChaos(s *cli.Session) *cobra.Command { return chaos.NewCommand(s, e2e.Chaos()) }
+func benchmarkChaos(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-chaos", Short: "Put a mode through ten minutes of chaos and keep what came of it",
+		Long: "Runs the scenario chaos in one mode, see docs/internals/chaos.md: between 11 and 20 minutes. With\n" +
+			"Moorage it passes or fails; stock Kubernetes is compared with, and what goes wrong is counted.",
+		Results:  "test/bench/results/chaos.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.Chaos() }, Disks: true,
+	})
+}
+
+func benchmarkKubeletKills(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-kubelet-kills", Short: "Kill kubelets at every step of mounting, and count what came of it",
+		Long: "Runs the scenario kubelet-kills in one mode, see docs/internals/kubelet-staging-hole.md. With\n" +
+			"moorage-node it passes or fails; otherwise the volumes that are detached while they are staged\n" +
+			"are counted.",
+		Results:  "test/bench/results/kubelet-kills.json",
+		Scenario: e2e.KubeletKills, Repeat: 76, Node: true,
+	})
+}
 
 // components are the processes that this binary can become.
 func components() map[string]func() *cobra.Command {

@@ -28,10 +28,20 @@ func requiresWord(s ledger.Snapshot, v *ledger.Volume) bool {
 	return !v.ID.NoAttach() && policyOf(s, v).RequireNodeWord
 }
 
-// saysNothing says whether nothing is to be heard of a node: it does not speak of the Node and
-// the boot that there are, or owes an answer for too long.
-func saysNothing(n *ledger.Node, now time.Time) bool {
-	return !n.Speaks() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= LookPatience
+// unresponsive says whether nobody answers at a node: its word is not about the Node and the
+// boot that there are, or it owes an answer for too long.
+func unresponsive(n *ledger.Node, now time.Time) bool {
+	return !n.Answers() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= LookPatience
+}
+
+// saysNothing says whether a node can't say that a volume is not there: it is unresponsive, or
+// can't read everything.
+func saysNothing(n *ledger.Node, now time.Time) bool { return unresponsive(n, now) || !n.Speaks() }
+
+// sawNothing says whether a node that can't read everything has looked since it was asked to,
+// and has not found the volume.
+func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume) bool {
+	return !n.Speaks() && n.Looked(p.Proof.Look) && !n.SaysHas(v)
 }
 
 // staged says whether the node has looked since it was asked to, and has found the volume;
@@ -56,13 +66,15 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 
 // asksNode says whether a detach has to wait for the word of the node, after the volume has
 // left its volumesAttached, and plans that it is asked. It need not where the node has said
-// itself that the volume came and went; nor where nobody speaks there. Where the policy
-// requires the word, neither spares the question.
+// itself that the volume came and went; nor where nobody answers there. One that can't read
+// everything is asked as well: the volume may be among what it can read. Where the policy
+// requires the word, nothing spares the question.
 func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
+	required := requiresWord(p.snapshot, p.volume)
 	switch {
 	case p.volume.ID.NoAttach() || node == nil || node.Word == nil:
 		return false // where the word is required, SafeToDetach has refused
-	case !requiresWord(p.snapshot, p.volume) && (place.Proof.Unstaged || saysNothing(node, p.now)):
+	case !required && (place.Proof.Unstaged || unresponsive(node, p.now) || sawNothing(node, p.volume.ID, place)):
 		return false
 	case saidGone(p.snapshot, p.volume, place):
 		return false
@@ -70,7 +82,7 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 		step := p.leaving(node, place, va, "")
 		step.Do, step.Word, step.Number = AskNode, *node.Word, node.NextNumber()
 		p.add(step)
-	case !saysNothing(node, p.now) && !node.AskedAt.IsZero():
+	case !unresponsive(node, p.now) && !node.AskedAt.IsZero():
 		p.recheck(LookPatience - p.now.Sub(node.AskedAt))
 	}
 	return true

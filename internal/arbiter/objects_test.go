@@ -464,7 +464,7 @@ func (s *script) agent(a args) {
 		return
 	}
 	m.StopAgent()
-	m.Agent.Runs, m.Agent.Repairs = !a.flag("stopped"), a.flag("repairs")
+	m.Agent.Runs, m.Agent.Repairs, m.Agent.Blind = !a.flag("stopped"), a.flag("repairs"), a.flag("blind")
 	if a.flag("remade") {
 		s.drop(world.NodeWords, a.word(1))
 		s.speak(m)

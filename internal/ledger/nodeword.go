@@ -54,11 +54,15 @@ func (w *NodeWord) has(v VolumeID) bool {
 	return has
 }
 
-// Speaks says whether the node's word is about the Node and the boot that there are now,
-// and whole: what it does not name was not there when the node looked.
-func (n *Node) Speaks() bool {
-	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.Word.BootID == n.BootID && n.Word.Whole
+// Answers says whether the node's word is about the Node and the boot that there are now:
+// what it names is there, and it can be asked.
+func (n *Node) Answers() bool {
+	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.Word.BootID == n.BootID
 }
+
+// Speaks says whether the node answers and could read everything: what its word does not
+// name was not there when the node looked.
+func (n *Node) Speaks() bool { return n.Answers() && n.Word.Whole }
 
 // SaysHas says whether the node's word names a volume. The word of another boot is about
 // mounts that are gone; that of a Node made again by the same boot still holds.
@@ -81,7 +85,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	w.Has, w.Forgotten = distinct(w.Has), distinct(w.Forgotten)
-	spoke, owed := old.Speaks(), old != nil && !old.AskedAt.IsZero()
+	answered, spoke, owed := old.Answers(), old.Speaks(), old != nil && !old.AskedAt.IsZero()
 	rec := l.node(w.Node)
 	rec.Word = &w
 	rec.hear(t, was, &w, now)
@@ -101,7 +105,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	for _, v := range w.Has {
 		l.named(now, t, v, w.Node)
 	}
-	l.touchSpoken(t, rec, was, spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
+	l.touchSpoken(t, rec, was, answered != rec.Answers() || spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
 
 // touchSpoken names the volumes that a new word of a node is about: all that are there

@@ -29,23 +29,23 @@ func wordOf(version string, look, looked int64, has ...VolumeID) NodeWord {
 func TestNodeSpeaks(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	for name, test := range map[string]struct {
-		change      func(*NodeWord)
-		speaks, has bool
+		change               func(*NodeWord)
+		answers, speaks, has bool
 	}{
-		"all":              {func(*NodeWord) {}, true, true},
-		"nothing is there": {func(w *NodeWord) { w.Has = nil }, true, false},
-		"another boot":     {func(w *NodeWord) { w.BootID = "c" }, false, false},
-		"another Node":     {func(w *NodeWord) { w.NodeUID = "x" }, false, true},
-		"not whole":        {func(w *NodeWord) { w.Whole = false }, false, true},
+		"all":              {func(*NodeWord) {}, true, true, true},
+		"nothing is there": {func(w *NodeWord) { w.Has = nil }, true, true, false},
+		"another boot":     {func(w *NodeWord) { w.BootID = "c" }, false, false, false},
+		"another Node":     {func(w *NodeWord) { w.NodeUID = "x" }, false, false, true},
+		"not whole":        {func(w *NodeWord) { w.Whole = false }, true, false, true},
 	} {
 		word := wordOf("1", 0, 0, v)
 		test.change(&word)
 		n := spoken(v, word).Snapshot().Node("n")
-		if n.Speaks() != test.speaks || n.SaysHas(v) != test.has {
-			t.Errorf("%s: it speaks: %t, it has the volume: %t", name, n.Speaks(), n.SaysHas(v))
+		if n.Answers() != test.answers || n.Speaks() != test.speaks || n.SaysHas(v) != test.has {
+			t.Errorf("%s: it answers: %t, it speaks: %t, it has the volume: %t", name, n.Answers(), n.Speaks(), n.SaysHas(v))
 		}
 	}
-	if n := spoken(v).Snapshot().Node("n"); n.Speaks() || n.SaysHas(v) || n.Looked(1) {
+	if n := spoken(v).Snapshot().Node("n"); n.Answers() || n.Speaks() || n.SaysHas(v) || n.Looked(1) {
 		t.Error("nobody has spoken")
 	}
 	l := spoken(v, wordOf("1", 0, 0, v), NodeGone{"n"})

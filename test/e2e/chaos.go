@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/judge"
@@ -186,11 +184,6 @@ func (c *churn) leave() bool { return c.part(c.DeletePod) }
 
 // vanish deletes a pod as people do who have no patience.
 func (c *churn) vanish() bool { return c.part(c.forceDelete) }
-
-// forceDelete deletes a pod's object at once, whatever still runs.
-func (c *churn) forceDelete(ctx context.Context, name string) error {
-	return c.Client.CoreV1().Pods(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
-}
 
 func (c *churn) part(how func(context.Context, string) error) bool {
 	if len(c.pods) == 0 {

@@ -36,7 +36,7 @@ func forcedDetach() sandbox.Scenario {
 			s.bystander(replacement.Spec.NodeName)
 			s.untouched(old, replacement)
 			s.say("%s is switched off; as long as %s is there, nothing is forced. It is deleted by force", from, old.Name)
-			s.must(s.Client.CoreV1().Pods(s.Namespace).Delete(s.ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+			s.must(s.forceDelete(s.ctx, old.Name))
 			s.forcing("AfterPodGone", 0)
 			s.forcing("AfterPodGone", 30)
 			s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))

@@ -112,6 +112,44 @@ func kubeletHoleRepaired() sandbox.Scenario {
 	}
 }
 
+// kubeletHoleStopped is kubelet-hole where moorage-node gives an old answer, and then none: it is
+// stopped before the kubelet forgets the volume. The volume's policy has its silence count as in
+// use.
+func kubeletHoleStopped() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "kubelet-hole-stopped",
+		Doc: "moorage-node gets SIGSTOP, and then its kubelet is killed between NodeUnpublish and NodeUnstage. With requireNodeWord nobody goes by its old word: the volume stays, told as InUseUnknown when it has owed an answer for half a minute. " +
+			"It goes on and finds the volume: told as StagedAtNode, until nothing of it is staged.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: withNodes,
+		Takes: 90 * time.Second,
+		Run: tell(func(s *story) {
+			const node, other = "worker-1", "worker-2"
+			s.policy("word", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)})
+			s.claim("data")
+			s.podAt(node, "first", "data")
+			s.runs("first")
+			handle := s.handle("data")
+			s.must(s.Cluster.Pause(sandbox.MoorageNode(node)))
+			s.forget(node, "first", handle)
+			s.say("moorage-node of %s is stopped, and the kubelet was killed before it had unstaged the volume", node)
+			s.podAt(other, "successor", "data")
+			s.until("the successor is told that moorage-node does not answer", func() error {
+				return told(s.View.Pod(s.Namespace, "successor"), "InUseUnknown", "moorage-node has not said there")
+			})
+			s.sayTold("successor")
+			s.bystander(other)
+			s.never(diskapi.ControllerUnpublish, handle, node)
+			s.must(s.Cluster.Resume(sandbox.MoorageNode(node)))
+			s.toldStaged("successor", node)
+			s.never(diskapi.ControllerUnpublish, handle, node)
+			s.say("it goes on, and has found the volume. Somebody unmounts it")
+			s.must(s.Cluster.Unstage(s.ctx, node, handle, s.forgotten(node, handle)))
+			s.runs("successor")
+		}),
+	}
+}
+
 // unstaged waits until a node says that it has unstaged a volume by order.
 func (s *story) unstaged(node, handle string) {
 	s.until(node+" says that it has unstaged the volume", func() error {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -38,7 +36,7 @@ func kubeletRestart() sandbox.Scenario {
 			s.say("three pods run on %s, and its kubelet is killed", node)
 			s.must(s.Cluster.Kill(s.ctx, node))
 			s.remove("goes")
-			s.must(s.Client.CoreV1().Pods(s.Namespace).Delete(s.ctx, "vanishes", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+			s.must(s.forceDelete(s.ctx, "vanishes"))
 			s.podAt(other, "successor", "vanishes")
 			s.until("the successor is told that its volume is in use at "+node, func() error {
 				s.undetached(node, handles)

@@ -32,6 +32,8 @@ func Scenarios() []sandbox.Scenario {
 		kubeletRestart(),
 		kubeletHole(),
 		kubeletHoleRepaired(),
+		kubeletHoleStopped(),
+		KubeletKills(76),
 		managerRestarts(),
 		boundElsewhere(),
 		attachedByMoorage(path()),

@@ -22,19 +22,24 @@ type ending struct{ err error }
 
 // tell turns a script into a scenario's Run.
 func tell(script func(*story)) func(context.Context, *sandbox.Env) error {
-	return func(ctx context.Context, e *sandbox.Env) (err error) {
-		defer func() {
-			switch p := recover().(type) {
-			case nil:
-			case ending:
-				err = p.err
-			default:
-				panic(p) // a bug of the script: the runner reports it
-			}
-		}()
-		script(&story{Env: e, ctx: ctx})
-		return nil
+	return func(ctx context.Context, e *sandbox.Env) error {
+		return ended(func() { script(&story{Env: e, ctx: ctx}) })
 	}
+}
+
+// ended tells a part of a story, and returns the error that ended it.
+func ended(part func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case ending:
+			err = p.err
+		default:
+			panic(p) // a bug of the script: the runner reports it
+		}
+	}()
+	part()
+	return nil
 }
 
 // must ends the story if there is an error.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -37,6 +38,11 @@ func (s *story) podAt(node, name, claim string) {
 	pod := sandbox.Pod(name, claim)
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	s.must(s.CreatePod(s.ctx, pod))
+}
+
+// forceDelete deletes a pod's object at once, whatever still runs.
+func (s *story) forceDelete(ctx context.Context, name string) error {
+	return s.Client.CoreV1().Pods(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }
 
 // remove deletes a pod gracefully.

@@ -262,6 +262,16 @@ func speaking() []guard {
 			Expect:   []string{"unpublish-while-staged", "is told that its volume is staged at worker-1"},
 		},
 		{
+			Scenario: "kubelet-hole-stopped",
+			Rule:     "I3: with requireNodeWord the silence of moorage-node counts as in use",
+			Edits: []edit{{
+				File: "internal/arbiter/nodeword.go",
+				Old:  "return !v.ID.NoAttach() && policyOf(s, v).RequireNodeWord",
+				New:  "return false",
+			}},
+			Expect: []string{"unpublish-while-staged", "is told that moorage-node does not answer"},
+		},
+		{
 			Scenario: "kubelet-hole-repaired",
 			Rule:     "I3: what may be unstaged is not put back into volumesAttached",
 			Edits: []edit{

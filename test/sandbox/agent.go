@@ -124,6 +124,10 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
+// KubeletFolder is the folder of a node's kubelet, its --root-dir. It stays when the node is
+// killed.
+func (c *Cluster) KubeletFolder(node string) string { return filepath.Join(c.site.nodes, node) }
+
 // StagingPath is where a kubelet stages a volume of the driver that has a file system,
 // below its folder (k8s.io/kubernetes pkg/volume/csi/csi_attacher.go makeDeviceMountPath).
 func StagingPath(handle string) string {
@@ -137,7 +141,7 @@ func (c *Cluster) Unstage(ctx context.Context, node, handle, staging string) err
 	if err := c.isNode(node); err != nil {
 		return err
 	}
-	root := filepath.Join(c.site.nodes, node)
+	root := c.KubeletFolder(node)
 	conn, err := grpc.NewClient("unix://"+filepath.Join(root, "plugins", DriverName, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return fmt.Errorf("reach the driver of %s: %w", node, err)

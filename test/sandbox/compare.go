@@ -5,6 +5,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -14,6 +15,17 @@ type comparison struct {
 	compares bool
 	hanging  []string
 	counts   map[string]int
+	steps    []Step
+}
+
+// Step is something that a scenario does again and again, such as a kill at a certain
+// instant, and what came of it.
+type Step struct {
+	Name string `json:"name"`
+	// Done is how often it was done.
+	Done int `json:"done"`
+	// Broken is how many violations the judge has seen of the volumes concerned, by rule.
+	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
 }
 
 // What is counted of volumes for one node that were at two.
@@ -65,3 +77,28 @@ func (c *comparison) Count(what string) {
 
 // Counts is what Count has counted.
 func (c *comparison) Counts() map[string]int { return c.counts }
+
+// Steps is what StepDone and StepBroke have noted, in the order in which the steps were
+// first named.
+func (c *comparison) Steps() []Step { return c.steps }
+
+// StepDone notes that a step was done so often. It is serial.
+func (c *comparison) StepDone(name string, times int) { c.step(name).Done += times }
+
+// StepBroke notes a violation that came of a step. It is serial.
+func (c *comparison) StepBroke(name string, rule diskapi.Rule) {
+	step := c.step(name)
+	if step.Broken == nil {
+		step.Broken = map[diskapi.Rule]int{}
+	}
+	step.Broken[rule]++
+}
+
+func (c *comparison) step(name string) *Step {
+	i := slices.IndexFunc(c.steps, func(s Step) bool { return s.Name == name })
+	if i < 0 {
+		i = len(c.steps)
+		c.steps = append(c.steps, Step{Name: name})
+	}
+	return &c.steps[i]
+}

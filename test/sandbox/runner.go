@@ -47,6 +47,8 @@ type Result struct {
 	Violations []diskapi.Violation `json:"violations,omitempty"`
 	// Counts is what the scenario counted, by what it is.
 	Counts map[string]int `json:"counts,omitempty"`
+	// Steps is what the scenario did again and again, and what came of each.
+	Steps []Step `json:"steps,omitempty"`
 	// Broken is how many violations of each rule there were, excused or not;
 	// of a scenario that compares, Excused has the first of each rule only.
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
@@ -205,7 +207,7 @@ func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
 		return err
 	}
 	err = tell(story, s, env)
-	result.Counts, result.Hanging = env.counts, env.hanging
+	result.Counts, result.Steps, result.Hanging = env.counts, env.steps, env.hanging
 	if err != nil {
 		result.Pods = env.Timeline.Pods()
 		return err

@@ -13,10 +13,13 @@ import (
 // found at the version that it has read; anything may happen in between. Where it Repairs, it
 // carries orders to unstage volumes out (see repair.go).
 //
-// It leaves out all that makes the real one not see something: records that can't be read,
-// mounts in namespaces of their own, and raw devices.
+// It leaves out what makes the real one miss a volume: mounts in namespaces of their own, and
+// raw devices.
 type Agent struct {
 	Runs bool
+	// Blind: there is something that it can't read, such as a record that was half written,
+	// and it says so in all its words.
+	Blind bool
 	// Repairs: it may unstage volumes.
 	Repairs bool
 	// Found is what it found, and has not written yet; nil: nothing. It is replaced, never
@@ -57,7 +60,7 @@ func (w *World) CanLook(m *Machine) bool {
 	next := *m
 	found := w.found(&next)
 	return !spoken || old.Looked != found.Looked || old.NodeUID != found.NodeUID || old.BootID != found.BootID ||
-		old.KubeletStarted != found.KubeletStarted || old.Repairs != found.Repairs || !slices.Equal(old.Has, found.Has) ||
+		old.KubeletStarted != found.KubeletStarted || old.Repairs != found.Repairs || old.Whole != found.Whole || !slices.Equal(old.Has, found.Has) ||
 		!slices.Equal(old.Forgotten, found.Forgotten) || !slices.Equal(old.Answers, found.Answers)
 }
 
@@ -76,7 +79,7 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 	old, _ := w.Word(m.Node)
 	found := ledger.NodeWord{
 		Node: m.Node, UID: old.UID, Version: old.Version, NodeUID: node.UID, BootID: m.BootID(),
-		Look: old.Look, Looked: old.Look, Has: m.Staged, Whole: true, Repairs: m.Agent.Repairs, Orders: old.Orders,
+		Look: old.Look, Looked: old.Look, Has: m.Staged, Whole: !m.Agent.Blind, Repairs: m.Agent.Repairs, Orders: old.Orders,
 	}
 	if m.Agent.Repairs { // nobody asks for it otherwise
 		found.KubeletStarted, found.Forgotten = int64(m.Starts), m.forgotten()
@@ -130,7 +133,7 @@ func (w *World) Speak(m *Machine) bool {
 }
 
 // StopAgent ends a machine's moorage-node: what it has written stays, and so do its calls.
-func (m *Machine) StopAgent() { m.Agent = Agent{Repairs: m.Agent.Repairs} }
+func (m *Machine) StopAgent() { m.Agent = Agent{Repairs: m.Agent.Repairs, Blind: m.Agent.Blind} }
 
 // askNode asks for a fresh look, or writes which volumes are to be unstaged.
 func (w *World) askNode(r Request) Answer {

@@ -17,37 +17,60 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// flags are those of the command.
-type flags struct {
-	mode              string
-	seed              uint64
-	lenient           bool
-	out, render, from string
+// Subject is a scenario that can be run long enough to be counted, and the command for it.
+type Subject struct {
+	// Command is the name of the command, Short and Long its help.
+	Command, Short, Long string
+	// Results is the file of the results.
+	Results string
+	// Scenario makes the scenario, with so many repetitions where it is counted by them.
+	Scenario func(repeat int) sandbox.Scenario
+	// Repeat is how many repetitions there are unless told otherwise; 0: it has none.
+	Repeat int
+	// Disks says that it can be run with lenient disks, Node without moorage-node.
+	Disks, Node bool
 }
 
-// NewCommand returns the bench-chaos command, which runs a scenario.
-func NewCommand(s bench.Session, scenario sandbox.Scenario) *cobra.Command {
-	var f flags
+// flags are those of the command.
+type flags struct {
+	subject              Subject
+	mode                 string
+	seed                 uint64
+	repeat               int
+	lenient, withoutNode bool
+	out, render, from    string
+}
+
+// NewCommand returns the command that runs a scenario and keeps what came of it.
+func NewCommand(s bench.Session, subject Subject) *cobra.Command {
+	f := flags{subject: subject}
 	cmd := &cobra.Command{
-		Use:   "bench-chaos",
-		Short: "Put a mode through ten minutes of chaos and keep what came of it",
-		Long: "Runs the scenario " + scenario.Name + " in one mode, see docs/internals/chaos.md: between 11 and 20 minutes. With\n" +
-			"Moorage it passes or fails; stock Kubernetes is compared with, and what goes wrong is counted.",
-		Args: cobra.NoArgs,
+		Use:   subject.Command,
+		Short: subject.Short,
+		Long:  subject.Long,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.render != "" && f.out == "" {
 				return f.write(f.from)
 			}
-			return f.run(cmd.Context(), s, scenario)
+			return f.run(cmd.Context(), s, subject.Scenario(f.repeat))
 		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.mode, "mode", string(sandbox.Standalone), "the mode that is put through it")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of what is done; what comes of it depends on more")
-	fs.BoolVar(&f.lenient, "lenient", false, "with disks that let themselves be attached to a second node, and past a node's limit, instead of refusing that")
+	if subject.Repeat > 0 {
+		fs.IntVar(&f.repeat, "kills", subject.Repeat, "how many kubelets are killed")
+	}
+	if subject.Disks {
+		fs.BoolVar(&f.lenient, "lenient", false, "with disks that let themselves be attached to a second node, and past a node's limit, instead of refusing that")
+	}
+	if subject.Node {
+		fs.BoolVar(&f.withoutNode, "without-node", false, "with Moorage, and without moorage-node")
+	}
 	fs.StringVar(&f.out, "out", "", "store the result as JSON in this file, beside those of other modes")
 	fs.StringVar(&f.render, "render", "", "write the result into this document; without --out nothing runs, and the result of --from is written")
-	fs.StringVar(&f.from, "from", "test/bench/results/chaos.json", "the result to write")
+	fs.StringVar(&f.from, "from", subject.Results, "the result to write")
 	return cmd
 }
 
@@ -57,7 +80,7 @@ func (f *flags) write(from string) error {
 	if err != nil {
 		return err
 	}
-	return result.Page().Write(f.render, result.Render(r))
+	return result.Page(f.subject.Command).Write(f.render, result.Render(r))
 }
 
 func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scenario) error {
@@ -72,12 +95,12 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 	runner := &sandbox.Runner{Options: s.Options(), Seed: f.seed, Log: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "    "+format+"\n", args...)
 	}}
-	outcome := runner.Run(ctx, f.withDisks(scenario), mode)
+	outcome := runner.Run(ctx, f.variant(scenario), mode)
 	if err := errors.Join(context.Cause(ctx), runner.Close()); err != nil {
 		return err
 	}
 	run := result.Of(head, outcome)
-	run.Lenient = f.lenient
+	run.Lenient, run.WithoutNode = f.lenient, f.withoutNode
 	if err := f.keep(run); err != nil {
 		return err
 	}
@@ -90,19 +113,28 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 
 // command is the command line, as far as it says what to run.
 func (f *flags) command(mode sandbox.Mode) string {
-	line := fmt.Sprintf("moorage-sandbox bench-chaos --mode=%s --seed=%d", mode, f.seed)
+	line := fmt.Sprintf("moorage-sandbox %s --mode=%s --seed=%d", f.subject.Command, mode, f.seed)
+	if f.repeat != 0 {
+		line += fmt.Sprintf(" --kills=%d", f.repeat)
+	}
 	if f.lenient {
 		line += " --lenient"
+	}
+	if f.withoutNode {
+		line += " --without-node"
 	}
 	return line
 }
 
-// withDisks is the scenario with disks of the kind that is asked for.
-func (f *flags) withDisks(scenario sandbox.Scenario) sandbox.Scenario {
+// variant is the scenario in the variant that is asked for.
+func (f *flags) variant(scenario sandbox.Scenario) sandbox.Scenario {
 	shape := scenario.Shape
 	scenario.Shape = func(s *sandbox.Shape) {
 		shape(s)
 		s.LenientDisks = f.lenient
+		if f.withoutNode {
+			s.MoorageNode = false
+		}
 	}
 	return scenario
 }

@@ -11,11 +11,14 @@ import (
 
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
+	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Page is the document that shows the results.
-func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-chaos --render"} }
+// Page is the document that shows the results of a command, such as bench-chaos.
+func Page(command string) record.Page {
+	return record.Page{Command: "moorage-sandbox " + command + " --render"}
+}
 
 // Render writes a result as Markdown: what made it, a table, and the first words
 // of everything that went wrong.
@@ -23,6 +26,9 @@ func Render(r Result) string {
 	var out strings.Builder
 	for _, run := range r.Runs {
 		fmt.Fprintf(&out, "- %s: %s.\n", run.name(), run.Measured())
+	}
+	if steps := tabulateSteps(r.Runs); steps != "" {
+		out.WriteString("\n" + steps)
 	}
 	out.WriteString("\n" + tabulate(r.Runs))
 	for _, run := range r.Runs {
@@ -69,6 +75,54 @@ func tabulate(runs []Run) string {
 	return s.String()
 }
 
+// tabulateSteps is a table with a row for each step, and for each run how often it was done
+// and which violations came of it; empty where no run has steps.
+func tabulateSteps(runs []Run) string {
+	s := &sheet{runs: runs}
+	s.row("", Run.name)
+	var names []string
+	for _, run := range runs {
+		for _, step := range run.Steps {
+			if !slices.Contains(names, step.Name) {
+				names = append(names, step.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		s.row(name, func(run Run) string { return run.step(name) })
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	s.row("**all**", func(run Run) string { return tell(run.Steps...) })
+	return s.String()
+}
+
+// step is what a run says of a step.
+func (r Run) step(name string) string {
+	i := slices.IndexFunc(r.Steps, func(s sandbox.Step) bool { return s.Name == name })
+	if i < 0 {
+		return "–"
+	}
+	return tell(r.Steps[i])
+}
+
+// tell is how often steps were done in all, and the violations that came of them.
+func tell(steps ...sandbox.Step) string {
+	done, broken := 0, map[diskapi.Rule]int{}
+	for _, step := range steps {
+		done += step.Done
+		for rule, n := range step.Broken {
+			broken[rule] += n
+		}
+	}
+	words := []string{strconv.Itoa(done)}
+	for _, rule := range slices.Sorted(maps.Keys(broken)) {
+		words = append(words, fmt.Sprintf("%d × `%s`", broken[rule], rule))
+	}
+	return strings.Join(words, ", ")
+}
+
 // happened is how many violations of a rule the disk service answered with success,
 // where the result says so: those of earlier versions don't.
 func (r Run) happened(rule diskapi.Rule) string {
@@ -78,12 +132,16 @@ func (r Run) happened(rule diskapi.Rule) string {
 	return strconv.Itoa(r.Happened[rule])
 }
 
-// name is the mode, and of which kind the disks are where they are not the usual.
+// name is the mode and the variant.
 func (r Run) name() string {
+	name := string(r.Mode)
 	if r.Lenient {
-		return string(r.Mode) + ", lenient disks"
+		name += ", lenient disks"
 	}
-	return string(r.Mode)
+	if r.WithoutNode {
+		name += ", without moorage-node"
+	}
+	return name
 }
 
 // violations is how many the judge saw, of all rules.

@@ -85,7 +85,7 @@ func TestDocumentShowsTheResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Page().Shows(root+"docs/internals/chaos.md", Render(r)); err != nil {
+	if err := Page("bench-chaos").Shows(root+"docs/internals/chaos.md", Render(r)); err != nil {
 		t.Error(err)
 	}
 }

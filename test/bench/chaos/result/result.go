@@ -14,7 +14,7 @@ import (
 // Schema names the format of result files.
 const Schema = "moorage.dev/bench-chaos/v1"
 
-// Result has the last run of each mode, with disks of either kind.
+// Result has the last run of each mode and variant.
 type Result struct {
 	Schema string `json:"schema"`
 	Runs   []Run  `json:"runs"`
@@ -28,6 +28,8 @@ type Run struct {
 	// Lenient: the disks let themselves be attached to a second node, and past a
 	// node's limit. Otherwise they refuse that, as most clouds' do.
 	Lenient bool `json:"lenient,omitempty"`
+	// WithoutNode: moorage-node does not run, where the scenario has it otherwise.
+	WithoutNode bool `json:"withoutNode,omitempty"`
 	// Seconds from the first pod until nothing was left over, or nobody waited
 	// for it any longer.
 	Seconds float64 `json:"seconds"`
@@ -38,6 +40,8 @@ type Run struct {
 	Calls int `json:"calls"`
 	// Counts says how often what was done, and how many pods run in the end.
 	Counts map[string]int `json:"counts"`
+	// Steps is what was done again and again, and what came of each, in its order.
+	Steps []sandbox.Step `json:"steps,omitempty"`
 	// Broken is how many violations the judge saw, by rule.
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
 	// Happened is how many of these calls were answered with success.
@@ -53,7 +57,7 @@ type Run struct {
 func Of(head record.Head, r sandbox.Result) Run {
 	run := Run{
 		Head: head, Mode: r.Mode, Seed: r.Seed, Seconds: r.Seconds, Failed: r.Error, Calls: r.Calls,
-		Counts: r.Counts, Broken: r.Broken, Happened: r.Happened, Hanging: r.Hanging, Left: r.Left,
+		Counts: r.Counts, Steps: r.Steps, Broken: r.Broken, Happened: r.Happened, Hanging: r.Hanging, Left: r.Left,
 	}
 	seen := map[diskapi.Rule]bool{}
 	for _, v := range slices.Concat(r.Excused, r.Violations) {
@@ -65,18 +69,18 @@ func Of(head record.Head, r sandbox.Result) Run {
 	return run
 }
 
-// Add puts a run in the place of the last one of its mode with such disks.
+// Add puts a run in the place of the last one of its mode and variant.
 func (r *Result) Add(run Run) {
 	r.Schema = Schema
-	r.Runs = slices.DeleteFunc(r.Runs, func(old Run) bool { return old.Mode == run.Mode && old.Lenient == run.Lenient })
+	r.Runs = slices.DeleteFunc(r.Runs, func(old Run) bool { return old.name() == run.name() })
 	r.Runs = append(r.Runs, run)
 	slices.SortFunc(r.Runs, func(a, b Run) int {
-		return cmp.Or(lenientLast(a.Lenient, b.Lenient), cmp.Compare(slices.Index(sandbox.Modes(), a.Mode), slices.Index(sandbox.Modes(), b.Mode)))
+		return cmp.Or(falseFirst(a.Lenient, b.Lenient), cmp.Compare(slices.Index(sandbox.Modes(), a.Mode), slices.Index(sandbox.Modes(), b.Mode)), falseFirst(a.WithoutNode, b.WithoutNode))
 	})
 }
 
-// lenientLast sorts the runs with lenient disks after the others.
-func lenientLast(a, b bool) int {
+// falseFirst sorts the runs without something before those with it.
+func falseFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// killPhase is how far a call to a node's driver is when the kubelet is killed.
+type killPhase string
+
+const (
+	killBefore killPhase = "before"     // the call has arrived, and has had no effect
+	killUnder  killPhase = "during"     // it has had its effect, and the kubelet has no answer
+	killAfter  killPhase = "just after" // within afterAnswer of the answer
+)
+
+// killInstant is when a kubelet is killed.
+type killInstant struct {
+	call diskapi.Call
+	when killPhase
+	// name is that of an instant between two writes to the disk, which no call can be held
+	// at; empty for one of a call. The kubelet is killed at the call, and record then
+	// changes the files of the volume that was held to what that instant leaves.
+	name   string
+	record func(volumeFiles) error
+}
+
+func (i killInstant) String() string {
+	if i.name != "" {
+		return i.name
+	}
+	return fmt.Sprintf("%s %s", i.when, i.call)
+}
+
+// unmounts says whether the instant is one of unmounting.
+func (i killInstant) unmounts() bool {
+	return i.call == diskapi.NodeUnpublish || i.call == diskapi.NodeUnstage
+}
+
+// killInstants lists the instants in the order of a volume's way. The files that a kubelet
+// writes and removes, and their order, are those of Kubernetes 1.37.1, pkg/volume/csi:
+// csi_attacher.go:274 MountDevice, csi_mounter.go:104 SetUpAt, csi_mounter.go:583 removeMountDir.
+func killInstants() []killInstant {
+	list := []killInstant{{
+		call: diskapi.ControllerPublish, when: killBefore,
+		name: "with the record of the staging half written", record: volumeFiles.halfStaging,
+	}}
+	for _, call := range diskapi.MountCalls() {
+		for _, when := range []killPhase{killBefore, killUnder, killAfter} {
+			list = append(list, killInstant{call: call, when: when})
+		}
+		for _, r := range killRecords(call) {
+			list = append(list, killInstant{call: call, when: killUnder, name: r.name, record: r.change})
+		}
+	}
+	return list
+}
+
+type killRecord struct {
+	name   string
+	change func(volumeFiles) error
+}
+
+// killRecords are the instants between the writes that follow a call.
+func killRecords(after diskapi.Call) []killRecord {
+	switch after {
+	case diskapi.NodeStage:
+		return []killRecord{{"with the pod's record half written", volumeFiles.halfPod}}
+	case diskapi.NodeUnpublish:
+		return []killRecord{
+			{"with the pod's record removed", volumeFiles.withoutPodRecord},
+			{"with the pod's folder of the volume removed", volumeFiles.withoutPodFolder},
+		}
+	case diskapi.NodeUnstage:
+		return []killRecord{
+			{"with the staging path removed", volumeFiles.withoutStagingPath},
+			{"with the record of the staging removed", volumeFiles.withoutStagingRecord},
+			{"with the folder of the staging removed", volumeFiles.withoutStaging},
+		}
+	}
+	return nil
+}
+
+// volumeFiles are the folders in which a kubelet keeps what it writes of a volume.
+type volumeFiles struct {
+	staging string // has vol_data.json and globalmount
+	pod     string // has vol_data.json and mount
+}
+
+const (
+	volumeRecord = "vol_data.json"
+	stagingMount = "globalmount"
+)
+
+func filesOf(cluster *sandbox.Cluster, node, handle, volume, podUID string) volumeFiles {
+	root := cluster.KubeletFolder(node)
+	return volumeFiles{
+		staging: filepath.Join(root, filepath.Dir(sandbox.StagingPath(handle))),
+		pod:     filepath.Join(root, "pods", podUID, "volumes", "kubernetes.io~csi", volume),
+	}
+}
+
+// halfStaging leaves a record that was created, and not written.
+func (f volumeFiles) halfStaging() error {
+	if err := os.MkdirAll(filepath.Join(f.staging, stagingMount), 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(f.staging, volumeRecord), nil, 0o644)
+}
+
+// halfPod leaves a record that was created, and not written.
+func (f volumeFiles) halfPod() error {
+	if err := os.MkdirAll(f.pod, 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(f.pod, volumeRecord), nil, 0o644)
+}
+
+func (f volumeFiles) withoutPodRecord() error {
+	return removeInOrder(filepath.Join(f.pod, "mount"), filepath.Join(f.pod, volumeRecord))
+}
+
+func (f volumeFiles) withoutPodFolder() error {
+	return errors.Join(f.withoutPodRecord(), removeInOrder(f.pod))
+}
+
+func (f volumeFiles) withoutStagingPath() error {
+	return removeInOrder(filepath.Join(f.staging, stagingMount))
+}
+
+func (f volumeFiles) withoutStagingRecord() error {
+	return errors.Join(f.withoutStagingPath(), removeInOrder(filepath.Join(f.staging, volumeRecord)))
+}
+
+func (f volumeFiles) withoutStaging() error {
+	return errors.Join(f.withoutStagingRecord(), removeInOrder(f.staging))
+}
+
+// removeInOrder removes files and empty folders; those that are gone are.
+func removeInOrder(paths ...string) error {
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("leave the disk as a kill does: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+const (
+	// killLanes is how many kubelets are killed side by side, each with a node beside it
+	// to which its volumes move.
+	killLanes = 4
+	// killedVolumes is how many volumes come and go with each kill: one is at the instant that
+	// is tried, the others where they happen to be.
+	killedVolumes = 3
+	// afterAnswer bounds how long after the driver's answer a kubelet is killed. It writes or
+	// removes its records then, and reconciles every 100 ms.
+	afterAnswer = 200 * time.Millisecond
+	// killPatience is how long the pods that come next may take to run.
+	killPatience = 3 * time.Minute
+)
+
+// KubeletKills kills kubelets at every step of mounting and unmounting, so many times in
+// all, and moves the volumes to other nodes. Nothing is asserted but by the judge, and
+// that every pod runs.
+func KubeletKills(kills int) sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "kubelet-kills",
+		Doc: fmt.Sprintf("Kubelets are killed %d times: before, in and after each call to the node's driver by which volumes are mounted or unmounted, and between the writes of their records. Then the next pods of the volumes are placed at another node. "+
+			"With moorage-node the judge sees no violation. Without it, and upstream, volumes that are detached while they are staged are counted.", kills),
+		Modes:     []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Timeout:   time.Duration(kills/killLanes+1)*2*time.Minute + 5*time.Minute,
+		Extra:     true,
+		Exclusive: true,
+		Shape: func(shape *sandbox.Shape) {
+			withNodes(shape)
+			shape.Nodes, shape.Slots = 2*killLanes, 25
+		},
+		Run: tell(func(s *story) {
+			switch {
+			case !s.moorage():
+				s.must(s.Compare())
+			case !s.Cluster.Shape().MoorageNode:
+				s.must(s.ExpectForgotten())
+			}
+			newKubeletKills(s, kills).run()
+		}),
+	}
+}
+
+// kubeletKills is what is done, and what came of it.
+type kubeletKills struct {
+	*story
+	kills int
+	begun uint64 // of the disk service's log
+
+	mu    sync.Mutex
+	next  int                    // kill
+	of    map[string]killInstant // by volume: at which kill of a kubelet it was there
+	stuck []error
+}
+
+func newKubeletKills(s *story, kills int) *kubeletKills {
+	k := &kubeletKills{story: s, kills: kills, of: map[string]killInstant{}}
+	for _, instant := range killInstants() {
+		k.StepDone(instant.String(), 0)
+	}
+	return k
+}
+
+func (k *kubeletKills) run() {
+	var err error
+	k.begun, err = k.Disk.Mark(k.ctx)
+	k.must(err)
+	var lanes []func()
+	for lane := range killLanes {
+		lanes = append(lanes, func() { k.lane(sandbox.NodeName(2*lane+1), sandbox.NodeName(2*lane+2)) })
+	}
+	err = together(lanes)
+	k.count()
+	k.must(err)
+	if k.moorage() {
+		k.must(errors.Join(k.stuck...))
+	}
+	for _, err := range k.stuck {
+		k.Hangs(err)
+	}
+}
+
+// together tells parts of a story side by side, and returns what ended them. What is serial
+// in an Env needs a lock there.
+func together(parts []func()) error {
+	ends := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { ends <- ended(part) }()
+	}
+	var errs []error
+	for range parts {
+		errs = append(errs, <-ends)
+	}
+	return errors.Join(errs...)
+}
+
+// lane kills the kubelets of two nodes in turn until there were enough kills in all.
+func (k *kubeletKills) lane(one, other string) {
+	instants := killInstants()
+	done := false
+	defer func() {
+		if !done { // it failed: the others need not go on
+			k.begin(k.kills)
+		}
+	}()
+	for {
+		round := k.begin(1)
+		if round >= k.kills {
+			done = true
+			return
+		}
+		kill := &kubeletKill{
+			kubeletKills: k, round: round, instant: instants[round%len(instants)], from: one, to: other,
+			random: rand.New(rand.NewPCG(k.Seed, uint64(round))),
+		}
+		kill.run()
+		one, other = other, one
+	}
+}
+
+// begin takes the next so many kills and returns the number of the first.
+func (k *kubeletKills) begin(kills int) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first := k.next
+	k.next += kills
+	return first
+}
+
+// count attributes what the judge saw to the kills.
+func (k *kubeletKills) count() {
+	violations, err := k.Disk.Violations(k.ctx, k.begun)
+	k.must(err)
+	for _, v := range violations {
+		if instant, ok := k.of[v.Volume]; ok {
+			k.StepBroke(instant.String(), v.Rule)
+		}
+	}
+}
+
+// kubeletKill is one kill, and what becomes of the volumes that were at the node.
+type kubeletKill struct {
+	*kubeletKills
+	instant  killInstant
+	from, to string // nodes
+	round    int
+	random   *rand.Rand
+}
+
+func (k *kubeletKill) run() {
+	for v := range killedVolumes {
+		k.claim(k.claimName(v))
+	}
+	if k.instant.unmounts() {
+		k.whileUnmounting()
+	} else {
+		k.whileMounting()
+	}
+	k.succeed()
+	k.tidy()
+	for v := range killedVolumes {
+		k.remove(k.successor(v))
+	}
+	for v := range killedVolumes {
+		k.gone(k.successor(v))
+		k.must(k.Client.CoreV1().PersistentVolumeClaims(k.Namespace).Delete(k.ctx, k.claimName(v), metav1.DeleteOptions{}))
+	}
+}
+
+func (k *kubeletKill) claimName(v int) string { return fmt.Sprintf("data-%d-%d", k.round, v) }
+func (k *kubeletKill) pod(v int) string       { return fmt.Sprintf("first-%d-%d", k.round, v) }
+func (k *kubeletKill) successor(v int) string { return fmt.Sprintf("next-%d-%d", k.round, v) }
+
+// place makes the pods of a node.
+func (k *kubeletKill) place(node string, name func(int) string) {
+	for v := range killedVolumes {
+		k.podAt(node, name(v), k.claimName(v))
+	}
+}
+
+// whileUnmounting kills the kubelet while its pods end.
+func (k *kubeletKill) whileUnmounting() {
+	k.place(k.from, k.pod)
+	for v := range killedVolumes {
+		k.runs(k.pod(v))
+	}
+	k.kill(func() {
+		for v := range killedVolumes {
+			k.remove(k.pod(v))
+		}
+	}, func() {})
+	for v := range killedVolumes {
+		k.gone(k.pod(v))
+	}
+}
+
+// whileMounting kills the kubelet while its pods begin. They are deleted by force before it
+// is back, so that it never hears of them again.
+func (k *kubeletKill) whileMounting() {
+	k.kill(func() { k.place(k.from, k.pod) }, func() {
+		for v := range killedVolumes {
+			k.must(k.forceDelete(k.ctx, k.pod(v)))
+		}
+	})
+}
+
+// kill kills the kubelet at the instant, which begin brings about. Meanwhile is done while
+// the kubelet is away.
+func (k *kubeletKill) kill(begin, meanwhile func()) {
+	release := func() {}
+	if k.instant.when == killAfter {
+		k.killAfterAnswer(begin)
+	} else {
+		release = k.killHeld(begin)
+	}
+	meanwhile()
+	release()
+	k.must(k.Cluster.StartAgain(k.from))
+	k.mu.Lock()
+	k.StepDone(k.instant.String(), 1)
+	k.mu.Unlock()
+}
+
+// killHeld kills the kubelet while the call is held, leaves on its disk what the instant
+// does, and returns how the call is let go.
+func (k *kubeletKill) killHeld(begin func()) (release func()) {
+	mark, err := k.Disk.Mark(k.ctx)
+	k.must(err)
+	action := diskapi.Hang
+	if k.instant.when == killUnder {
+		action = diskapi.HangDone
+	}
+	stop := k.stopAt(k.from, k.instant.call, action)
+	begin()
+	held := k.wait(mark, stop.filter()).Volume
+	k.must(k.Cluster.Kill(k.ctx, k.from))
+	if k.instant.record != nil {
+		k.must(k.instant.record(k.files(held)))
+	}
+	return stop.end
+}
+
+// killAfterAnswer kills the kubelet at a random instant after the first answer.
+func (k *kubeletKill) killAfterAnswer(begin func()) {
+	mark, err := k.Disk.Mark(k.ctx)
+	k.must(err)
+	begin()
+	k.wait(mark, diskapi.Filter{Call: k.instant.call, Phase: diskapi.Returned, Node: diskapi.NodeID(k.from)})
+	select {
+	case <-time.After(time.Duration(k.random.Int64N(int64(afterAnswer)))): // the instant itself; nothing is waited for
+	case <-k.ctx.Done():
+	}
+	k.must(k.Cluster.Kill(k.ctx, k.from))
+}
+
+// wait returns the first entry of the disk service's log after a mark.
+func (k *kubeletKill) wait(mark uint64, filter diskapi.Filter) diskapi.Entry {
+	ctx, cancel := context.WithTimeoutCause(k.ctx, killPatience, fmt.Errorf("%s never came in %s", k.instant, killPatience))
+	defer cancel()
+	entries, err := k.Disk.WaitForN(ctx, mark, filter, 1)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	k.must(err)
+	return entries[0]
+}
+
+// files are those of a volume at the node whose kubelet is killed.
+func (k *kubeletKill) files(handle string) volumeFiles {
+	for v := range killedVolumes {
+		claim := k.View.Claim(k.Namespace, k.claimName(v))
+		if its, err := k.Handle(k.claimName(v)); err != nil || its != handle {
+			continue
+		}
+		pod, err := k.Client.CoreV1().Pods(k.Namespace).Get(k.ctx, k.pod(v), metav1.GetOptions{})
+		k.must(err)
+		return filesOf(k.Cluster, k.from, handle, claim.Spec.VolumeName, string(pod.UID))
+	}
+	k.must(fmt.Errorf("volume %s is none of kill %d", handle, k.round))
+	return volumeFiles{}
+}
+
+// succeed places the next pods at the other node. What moorage-node says that the kubelet has
+// forgotten is unstaged as a person would.
+func (k *kubeletKill) succeed() {
+	k.place(k.to, k.successor)
+	for v := range killedVolumes {
+		err := k.EventuallyWithin(k.ctx, killPatience, k.successor(v)+" runs, or is told what the kubelet forgot", func() error {
+			if err := k.Running(k.successor(v)); err != nil && !k.toldForgotten(v) {
+				return err
+			}
+			return nil
+		})
+		if err == nil && k.toldForgotten(v) {
+			handle := k.handle(k.claimName(v))
+			k.must(k.Cluster.Unstage(k.ctx, k.from, handle, sandbox.StagingPath(handle)))
+			k.note("volumes that a kubelet had forgotten, kept by moorage-node's word")
+			err = k.EventuallyWithin(k.ctx, killPatience, k.successor(v)+" runs", func() error { return k.Running(k.successor(v)) })
+		}
+		if err != nil {
+			k.hangs(v, err)
+			continue
+		}
+		k.note("volumes that were moved")
+	}
+}
+
+// toldForgotten says whether the next pod is told that its volume is staged at the node, and
+// the node says that the kubelet does not know; or that it can't tell, since a pod's record is
+// half written, and a person can.
+func (k *kubeletKill) toldForgotten(v int) bool {
+	if told(k.View.Pod(k.Namespace, k.successor(v)), "StagedAtNode", k.from) != nil {
+		return false
+	}
+	handle, err := k.Handle(k.claimName(v))
+	if err != nil {
+		return false
+	}
+	spoken, err := k.spoken(k.from, handle)
+	return err == nil && (spoken.Forgotten || spoken.Unknown != "")
+}
+
+func (k *kubeletKill) note(what string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.Count(what)
+}
+
+// hangs notes a pod that does not run.
+func (k *kubeletKill) hangs(v int, err error) {
+	what := fmt.Errorf("kill %d, %s: %w", k.round+1, k.instant, err)
+	if pod := k.View.Pod(k.Namespace, k.successor(v)); pod != nil {
+		if status, err := volumeStatus(pod); err == nil {
+			what = fmt.Errorf("%w: %s: %s", what, status.Reason, status.Message)
+		}
+	}
+	k.say("%v", what)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stuck = append(k.stuck, what)
+}
+
+// tidy unstages at the node what its kubelet never will, and tells of it.
+func (k *kubeletKill) tidy() {
+	violations, err := k.Disk.Violations(k.ctx, k.begun)
+	k.must(err)
+	mine := map[string]bool{}
+	k.mu.Lock()
+	for v := range killedVolumes {
+		if handle, err := k.Handle(k.claimName(v)); err == nil {
+			mine[handle], k.of[handle] = true, k.instant
+		}
+	}
+	k.mu.Unlock()
+	for _, v := range violations {
+		if !mine[v.Volume] {
+			continue
+		}
+		k.say("kill %d, %s, %s: %s (entry %d)", k.round+1, k.instant, v.Rule, v.Message, v.Seq)
+		if v.Rule == diskapi.UnpublishWhileStaged && v.Node == diskapi.NodeID(k.from) {
+			k.must(k.Cluster.Unstage(k.ctx, k.from, v.Volume, sandbox.StagingPath(v.Volume)))
+		}
+	}
+}
