@@ -32,7 +32,7 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain},
 	}))
 }
 
@@ -58,6 +58,16 @@ func benchmarkKubeletKills(s *cli.Session) *cobra.Command {
 			"are counted.",
 		Results:  "test/bench/results/kubelet-kills.json",
 		Scenario: e2e.KubeletKills, Repeat: 76, Node: true,
+	})
+}
+
+func benchmarkDrain(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-drain", Short: "Drain a node with thirty workloads, and measure how long each is away",
+		Long: "Runs the scenario drain-many in one mode, see docs/internals/drain.md: with Moorage by kubectl moorage\n" +
+			"drain, in upstream's mode by the code of kubectl drain.",
+		Results:  "test/bench/results/drain.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.DrainMany() },
 	})
 }
 

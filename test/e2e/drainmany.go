@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,23 +16,17 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// drainer is a way to empty a node.
-type drainer struct {
-	name string
-	run  func(s *story, node string) error
-}
-
 // manyWorkloads is how many pods with a volume leave the node.
 const manyWorkloads = 30
 
-// drainsMany measures for how long each workload of a node is away while it is drained: by
-// what `kubectl drain` does, which evicts all pods at once, or by `kubectl moorage drain`.
-// Attach and detach take five seconds, and the attacher works on ten volumes at a time, as
-// external-attacher does by default.
-func drainsMany(by drainer) sandbox.Scenario {
+// DrainMany measures for how long each workload of a node is away while it is drained: with
+// Moorage by `kubectl moorage drain`, and in upstream's mode by the code of `kubectl drain`,
+// which evicts all pods at once. Attach and detach take five seconds, and the attacher works on
+// ten volumes at a time, as external-attacher does by default.
+func DrainMany() sandbox.Scenario {
 	return sandbox.Scenario{
-		Name:    "drain-many-" + by.name,
-		Doc:     "How long the workloads of a node are away that is drained by " + by.name + ".",
+		Name:    "drain-many",
+		Doc:     "How long the workloads of a node are away while it is drained: by kubectl moorage drain, and beside it by kubectl drain.",
 		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Extra:   true,
 		Timeout: 15 * time.Minute,
@@ -55,12 +50,14 @@ func drainsMany(by drainer) sandbox.Scenario {
 			s.uncordon("worker-2")
 			s.uncordon("worker-3")
 			began, ended := time.Now(), make(chan error, 1)
-			go func() { ended <- by.run(s, node) }()
+			go func() { ended <- s.drain(node) }()
 			s.must(s.EventuallyWithin(s.ctx, 10*time.Minute, "every workload runs elsewhere", func() error { return a.look(s, node) }))
 			s.must(<-ended)
-			away := a.sorted()
-			s.say("%s: %d workloads were away for %.1f s on average, %.1f s at most; after %.1f s all ran elsewhere",
-				by.name, len(away), (a.sum() / time.Duration(len(away))).Seconds(), away[len(away)-1].Seconds(), time.Since(began).Seconds())
+			s.SetCount("workloads", len(a.over))
+			s.SetCount("ms away, on average", int(a.average().Milliseconds()))
+			s.SetCount("ms away, the longest", int(slices.Max(slices.Collect(maps.Values(a.over))).Milliseconds()))
+			s.SetCount("ms until all ran elsewhere", int(time.Since(began).Milliseconds()))
+			s.say("%v", s.Counts())
 			s.uncordon(node)
 		}),
 	}
@@ -91,45 +88,32 @@ func (a *absences) look(s *story, node string) error {
 	return nil
 }
 
-func (a *absences) sorted() []time.Duration {
-	var list []time.Duration
+func (a *absences) average() time.Duration {
+	var sum time.Duration
 	for _, d := range a.over {
-		list = append(list, d)
+		sum += d
 	}
-	slices.Sort(list)
-	return list
+	return sum / time.Duration(len(a.over))
 }
 
-func (a *absences) sum() (total time.Duration) {
-	for _, d := range a.over {
-		total += d
-	}
-	return total
-}
-
-// byKubectl is what `kubectl drain --ignore-daemonsets` does, by its own code.
-func byKubectl() drainer {
-	return drainer{"kubectl-drain", func(s *story, node string) error {
-		helper := &drain.Helper{
-			Ctx: s.ctx, Client: s.Client, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, Timeout: 10 * time.Minute,
-			EvictErrorRetryDelay: 5 * time.Second, Out: io.Discard, ErrOut: io.Discard,
-		}
-		n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("get the node: %w", err)
-		}
-		if err := drain.RunCordonOrUncordon(helper, n, true); err != nil {
-			return fmt.Errorf("cordon: %w", err)
-		}
-		return drain.RunNodeDrain(helper, node)
-	}}
-}
-
-func byMoorage() drainer {
-	return drainer{"moorage-drain", func(s *story, node string) error {
+// drain empties a node as an administrator of the mode would.
+func (s *story) drain(node string) error {
+	if s.moorage() {
 		if a := s.moorageCommand("drain", node, "--ignore-daemonsets", "--timeout", "10m"); a.code != 0 {
 			return fmt.Errorf("exit code %d: %s%s", a.code, a.out, a.err)
 		}
 		return nil
-	}}
+	}
+	helper := &drain.Helper{ // as kubectl drain --ignore-daemonsets sets it
+		Ctx: s.ctx, Client: s.Client, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, Timeout: 10 * time.Minute,
+		EvictErrorRetryDelay: 5 * time.Second, Out: io.Discard, ErrOut: io.Discard,
+	}
+	n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get the node: %w", err)
+	}
+	if err := drain.RunCordonOrUncordon(helper, n, true); err != nil {
+		return fmt.Errorf("cordon: %w", err)
+	}
+	return drain.RunNodeDrain(helper, node)
 }

@@ -75,7 +75,13 @@ func (c *comparison) Count(what string) {
 	c.counts[what]++
 }
 
-// Counts is what Count has counted.
+// SetCount says a number in the result, such as a time in milliseconds. It is serial.
+func (c *comparison) SetCount(what string, n int) {
+	c.Count(what)
+	c.counts[what] = n
+}
+
+// Counts is what Count has counted, and SetCount has said.
 func (c *comparison) Counts() map[string]int { return c.counts }
 
 // Steps is what StepDone and StepBroke have noted, in the order in which the steps were
