@@ -175,7 +175,7 @@ func (d *drainer) evict(ctx context.Context, c *cluster.Cluster, m *moves) error
 			}
 			return err
 		case <-late:
-			return &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf("timed out after %s. Not evicted, and they run: %s", d.timeout, m.remaining())}
+			return &command.ExitError{Code: command.ExitFindings, Message: fmt.Sprintf("timed out after %s. Still at the node: %s", d.timeout, m.remaining())}
 		case world = <-worlds:
 		case a := <-answers:
 			m.answered(a.of, a.refusal, c.Clock())

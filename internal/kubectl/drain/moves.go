@@ -212,13 +212,16 @@ func (m *moves) summary() string {
 	return text
 }
 
-// remaining are the pods that have not left, with why.
+// remaining are the pods that have not left, with why, or that only volumes have not.
 func (m *moves) remaining() string {
 	var list []string
 	for _, d := range m.sorted() {
 		if d.gone.IsZero() {
 			list = append(list, strings.TrimSuffix(d.name()+": "+cmp.Or(d.stays, d.refusal, "it is being evicted"), "."))
 		}
+	}
+	if len(list) == 0 {
+		return "volumes that its kubelet has not reported unmounted: kubectl moorage explain node " + m.node
 	}
 	return strings.Join(list, "; ")
 }
