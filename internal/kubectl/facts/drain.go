@@ -224,39 +224,20 @@ func (w *World) drained(node string) (*World, []*corev1.Pod) {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	objects.Pods = append(objects.Pods, moved...)
-	objects.Holds = w.holdsWithout(moved)
+	objects.Tickets = w.ticketsWithout(moved)
 	after := NewWorld(objects, w.Now)
 	after.Unseen = w.Unseen
 	after.draining = node
 	return after, moved
 }
 
-// holdsWithout are the VolumeHolds without pods that a drain has moved: what was theirs, or
-// promised to them, is nobody's.
-func (w *World) holdsWithout(moved []*corev1.Pod) []*v1alpha1.VolumeHold {
-	gone := map[types.UID]bool{}
-	for _, p := range moved {
-		gone[originalUID(p)] = true
-	}
-	isGone := func(r v1alpha1.TicketReference) bool { return gone[r.UID] }
-	holds := slices.Clone(w.Holds)
-	for i, h := range holds {
-		status := &h.Status
-		promised := status.Next != nil && isGone(status.Next.Ticket)
-		if !promised && !slices.ContainsFunc(status.Waiting, isGone) && (status.Holder == nil || !slices.ContainsFunc(status.Holder.Requesters, isGone)) {
-			continue
-		}
-		holds[i] = h.DeepCopy()
-		status = &holds[i].Status
-		if promised {
-			status.Next = nil
-		}
-		status.Waiting = slices.DeleteFunc(status.Waiting, isGone)
-		if status.Holder != nil {
-			status.Holder.Requesters = slices.DeleteFunc(status.Holder.Requesters, isGone)
-		}
-	}
-	return holds
+// ticketsWithout are the VolumeTickets without the reservations of pods that a drain has moved.
+func (w *World) ticketsWithout(moved []*corev1.Pod) []*v1alpha1.VolumeTicket {
+	return slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
+		return t.Spec.Type == v1alpha1.TicketPod && slices.ContainsFunc(moved, func(p *corev1.Pod) bool {
+			return t.Namespace == p.Namespace && t.Name == v1alpha1.PodTicketName(originalUID(p))
+		})
+	})
 }
 
 // stays says whether a drain leaves a pod where it is.

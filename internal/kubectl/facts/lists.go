@@ -158,13 +158,11 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*arb
 func (w *World) adviseByHand(t *Ticket) {
 	for i := range t.Reasons {
 		r := &t.Reasons[i]
-		switch ledger.Code(r.Code) {
-		case arbiter.HeldElsewhere:
-			if r.Node != "" && r.Node != t.Node && w.Node(r.Node) != nil {
-				r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", r.Node, t.Name, t.Namespace)
-			}
-		case arbiter.ClaimMissing:
+		switch {
+		case codeOf(r) == arbiter.ClaimMissing:
 			r.Do = fmt.Sprintf("Create the claim, or end the ticket and make it anew for one that exists: kubectl get pvc -n %s", t.Namespace)
+		case codeOf(r) == arbiter.HeldElsewhere && r.Node != t.Node && w.Node(r.Node) != nil:
+			r.Do = fmt.Sprintf("Make the ticket at %s, which has the volume; or wait until whoever has it is done. A ticket names one node for good: kubectl moorage ticket end %s -n %s ends this one", r.Node, t.Name, t.Namespace)
 		}
 	}
 }
