@@ -24,6 +24,7 @@ type driver struct {
 	names  map[string]string
 	called map[string]map[ledger.VolumeID]string
 	stock  bool // the attacher does not know that a volume may stay
+	lists  bool // the attacher lists volumes, and attaches anew those that it does not find
 	// strict drivers refuse to attach what is elsewhere, or where they are not
 	// registered, and the attacher tries again only when retry is over.
 	strict bool
@@ -137,14 +138,30 @@ func (c *cluster) attacher(name string) bool {
 		return c.fails(va, va.Name[:min(8, len(va.Name))], ledger.CallError{Message: "persistentvolume " + va.PersistentVolume + " not found"})
 	case va.Deleting:
 		return c.detach(va, v)
-	case va.Attached, c.called(c.target(va, v)) == nil:
+	case c.called(c.target(va, v)) == nil:
 		return false
+	case va.Attached:
+		return c.csi.lists && c.listed(va, v)
 	}
 	if id := c.target(va, v); va.NodeID != id || !c.Stamped(name) {
 		c.ask(world.Request{Do: world.StampAttachment, Key: name, UID: va.UID, NodeID: id})
 		va, _ = c.Attachment(name)
 	}
 	return c.attach(va, v)
+}
+
+// listed stamps and publishes anew what the driver does not list under the name that it has
+// for the node now, as external-attacher does (ReconcileVA, csiAttach). It says whether it
+// did.
+func (c *cluster) listed(va ledger.Attachment, v ledger.VolumeID) bool {
+	id := c.target(va, v)
+	if va.NodeID == id {
+		return false
+	}
+	c.ask(world.Request{Do: world.StampAttachment, Key: va.Name, UID: va.UID, NodeID: id})
+	c.publish(v, id)
+	c.trace("attacher: stamped %s at %s anew", volumeName(c, v), va.Node)
+	return true
 }
 
 func (c *cluster) attach(va ledger.Attachment, v ledger.VolumeID) bool {

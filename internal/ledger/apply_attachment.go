@@ -13,6 +13,11 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	wasAttached := old != nil && old.attached
+	if wasAttached && old.is(a.UID) && old.to.nodeID != "" {
+		// external-attacher that lists volumes stamps and publishes anew what it does not find
+		// under the nodeID that the CSINode has now. What it did before is not undone by that.
+		a.NodeID = old.to.nodeID
+	}
 	if old != nil && old.is(a.UID) && old.to.node == a.Node && old.pv == a.PersistentVolume && old.inline == !a.Inline.IsZero() {
 		// As nearly always: only its status has changed.
 		packed := a.pack(old.handle, l.machine(&a, old.to.driver, old), old.pv, old.own)

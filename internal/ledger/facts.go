@@ -206,7 +206,7 @@ type Attachment struct {
 	KeptBy             string // being deleted, and its attacher is done with it: a finalizer that somebody else has to take off
 	Ours               bool   // carries Moorage's label
 	Transitions        int64  // Moorage's annotation, 0 when absent
-	NodeID             string // annotation csi.alpha.kubernetes.io/node-id
+	NodeID             string // annotation csi.alpha.kubernetes.io/node-id; that by which it was attached first
 	Wanted             bool   // Moorage's annotation: the deletion may leave the volume where it is
 	Confirmed          bool   // Moorage's annotation: Moorage has written to it since it was made
 	AttachError        CallError

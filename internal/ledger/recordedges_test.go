@@ -108,7 +108,8 @@ func TestLabelValues(t *testing.T) {
 }
 
 // The ID by which a driver knows the node of an attachment is the one that the attachment
-// says, whatever the CSINode and the attachment before it have said.
+// says, whatever the CSINode and the attachment before it have said; once it is attached, the
+// one by which it was.
 func TestNodeIDOfAttachments(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	drivers := func(id string, names ...string) Event {
@@ -123,6 +124,13 @@ func TestNodeIDOfAttachments(t *testing.T) {
 		a.NodeID = id
 		return a
 	}
+	begun := func(version, id string) Event {
+		a := says(version, id).(Attachment)
+		a.Attached = false
+		return a
+	}
+	again := says("2", "j").(Attachment)
+	again.UID = "another"
 	uses := proofNode("n", "1")
 	uses.InUse = []VolumeID{v}
 	for name, test := range map[string]struct {
@@ -135,9 +143,14 @@ func TestNodeIDOfAttachments(t *testing.T) {
 		"other than the CSINode says": {[]Event{drivers("j", "disk"), says("1", "i")}, "i"},
 		"other than another driver's": {[]Event{drivers("j", "before", "other"), says("1", "i")}, "i"},
 		"no CSINode, and it is used":  {[]Event{uses, says("1", "i")}, "i"},
-		"another one than before":     {[]Event{says("1", "i"), says("2", "j")}, "j"},
+		"another one than before":     {[]Event{begun("1", "i"), begun("2", "j")}, "j"},
+		"before it was attached":      {[]Event{begun("1", "i"), says("2", "j")}, "j"},
+		"since it was attached":       {[]Event{says("1", "i"), says("2", "j")}, "i"},
+		"twice since":                 {[]Event{says("1", "i"), says("2", "j"), says("3", "k")}, "i"},
+		"attached by one unsaid":      {[]Event{says("1", ""), says("2", "j")}, "j"},
+		"of another attachment":       {[]Event{says("1", "i"), again}, "j"},
 		"the same as before":          {[]Event{drivers("j", "disk"), says("1", "i"), says("2", "i")}, "i"},
-		"the CSINode's from now on":   {[]Event{drivers("j", "disk"), says("1", "i"), says("2", "j")}, "j"},
+		"the CSINode's from now on":   {[]Event{drivers("j", "disk"), begun("1", "i"), begun("2", "j")}, "j"},
 	} {
 		l := New()
 		for _, e := range test.events {
