@@ -153,13 +153,13 @@ func (r Run) violations() int {
 	return sum
 }
 
-// outcome is what came of a run in a word: one of stock Kubernetes is compared
-// with, and not judged.
+// outcome is what came of a run in a word: one of stock Kubernetes, or without moorage-node,
+// is compared with, and not judged.
 func (r Run) outcome() string {
 	switch {
 	case r.Failed != "":
 		return "failed"
-	case r.Mode.Moorage():
+	case r.Mode.Moorage() && !r.WithoutNode:
 		return "passed"
 	}
 	return "compared"

@@ -78,15 +78,45 @@ func TestLenientRunsHaveTheirOwnColumn(t *testing.T) {
 	}
 }
 
-// The document shows the committed result, and nothing else.
+// A run's steps are told with how often they were done and what came of them, beside those
+// of the variant without moorage-node.
+func TestStepsAreTold(t *testing.T) {
+	with := Of(record.Head{}, sandbox.Result{Mode: sandbox.Standalone, Steps: []sandbox.Step{{Name: "late", Done: 2}, {Name: "early", Done: 3}}})
+	without := with
+	without.WithoutNode = true
+	without.Steps = []sandbox.Step{{Name: "late", Done: 4, Broken: map[diskapi.Rule]int{diskapi.UnpublishWhileStaged: 6, diskapi.StagedAtTwo: 5}}}
+	var r Result
+	r.Add(without)
+	r.Add(with)
+	text := strings.Join(strings.Fields(Render(r)), " ")
+	for _, want := range []string{
+		"| standalone | standalone, without moorage-node |",
+		"| late | 2 | 4, 5 × `staged-at-two`, 6 × `unpublish-while-staged` |",
+		"| early | 3 | – |",
+		"| **all** | 5 | 4, 5 × `staged-at-two`, 6 × `unpublish-while-staged` |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	if strings.Index(text, "| late |") > strings.Index(text, "| early |") {
+		t.Error("the steps are not in the order in which they were named")
+	}
+}
+
+// The documents show the committed results, and nothing else.
 func TestDocumentShowsTheResult(t *testing.T) {
 	const root = "../../../../"
-	r, err := Read(root + "test/bench/results/chaos.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Page("bench-chaos").Shows(root+"docs/internals/chaos.md", Render(r)); err != nil {
-		t.Error(err)
+	for command, files := range map[string]struct{ results, document string }{
+		"bench-chaos":         {"chaos.json", "chaos.md"},
+		"bench-kubelet-kills": {"kubelet-kills.json", "kubelet-staging-hole.md"},
+	} {
+		r, err := Read(root + "test/bench/results/" + files.results)
+		if err != nil {
+			t.Error(err)
+		} else if err := Page(command).Shows(root+"docs/internals/"+files.document, Render(r)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
