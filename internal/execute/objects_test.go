@@ -241,7 +241,7 @@ func TestTickets(t *testing.T) {
 
 // A grant whose answer does not come is settled before the next one is decided.
 func TestTicketStatusWithoutAnswer(t *testing.T) {
-	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, func(c *execute.Config) { c.Timeout = 50 * time.Millisecond })
+	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, func(c *execute.Config) { c.Timeout = time.Second })
 	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
 	object, _ := w.observer.Ticket(id)
 	granted := object.DeepCopy()
