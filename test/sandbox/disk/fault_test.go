@@ -151,7 +151,7 @@ func TestHangAfter(t *testing.T) {
 		})
 		done <- err
 	}()
-	w.await(disk.Filter{Volume: vol, Phase: diskapi.Applied})
+	w.await(disk.Filter{Call: diskapi.ControllerPublish, Volume: vol, Phase: diskapi.Applied})
 	giveUp()
 	wantCode(t, <-done, codes.Canceled)
 	e := w.await(disk.Filter{FaultID: f.ID, Phase: diskapi.Returned})
