@@ -406,11 +406,12 @@ func (k *scheduler) withdraw(r *reservation) {
 }
 
 // close ends a reservation in the book. What is still known of the ticket ends
-// with it unless the pod is bound by it; without one no event ever ends it.
+// with it unless the pod is bound by it; without an object no event ever ends it.
 func (k *scheduler) close(r *reservation) {
 	delete(k.book, r.ticket.Pod)
 	k.order = slices.DeleteFunc(k.order, func(uid string) bool { return uid == r.ticket.Pod })
-	if r.stage == withdrawing || r.uid == "" {
+	known := k.observer.snapshot().Ticket(r.ticket.ID)
+	if r.stage == withdrawing || r.uid == "" || known != nil && known.UID == "" {
 		k.observer.changes++
 		k.observer.touched(k.observer.ledger.Forget(k.s.Now(), r.ticket.ID))
 	}
