@@ -240,7 +240,7 @@ func (s *story) explainsFullNode(node string) {
 		}
 		pods = append(pods, name)
 	}
-	s.explains(pods[slots], facts.PodWaitsForNode, "NoFreeSlot", "no free slot of driver "+sandbox.DriverName+" (4 of 4 used)", "2 nodes are no choice for other reasons")
+	s.explains(pods[slots], facts.PodWaitsForNode, "NoFreeSlot", "no free slot of driver "+sandbox.DriverName+" (4 of 4 used)", "2 nodes are no choice (the pod's node selector")
 	if used := s.slots(node); used.Used != slots || *used.Free != 0 {
 		s.expect(false, "nodes shows the node as full", "it says %+v", used)
 	}
