@@ -296,7 +296,7 @@ func replayed(t *testing.T, url string) *tab {
 	b := open(t, url, 1300, 900, "dark")
 	b.shows("#replay-time", "1 waits")
 	b.shows("#waits", "pod shop/db-0")
-	b.do(emulate(1300, 420, "dark")) // a tile is higher than the map
+	b.do(emulate(1300, 380, "dark")) // a tile is higher than the map
 	b.wait(`document.getElementById('map').clientHeight < 200 && moorage.map.painted > 0`)
 	if more := eval[int](b, `(box => box.scrollHeight - box.clientHeight)(document.getElementById('map'))`); more != 0 {
 		t.Errorf("a map of two nodes can be scrolled by %d pixels", more)
