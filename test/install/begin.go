@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,8 +15,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
@@ -133,13 +137,46 @@ func (s *story) runPods(ctx context.Context) error {
 	return nil
 }
 
+// awaitNodes waits until each node says what it has, where the chart has installed
+// moorage-node: in Standalone mode.
+func (s *story) awaitNodes(ctx context.Context) error {
+	return until(ctx, "each node says what it has", func(ctx context.Context) error {
+		_, err := s.client.AppsV1().DaemonSets(namespace).Get(ctx, "moorage-node", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		nodes, listed := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		words, heard := s.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeVolumes)).List(ctx, metav1.ListOptions{})
+		if err := errors.Join(err, listed, heard); err != nil {
+			return err
+		}
+		silent := map[string]bool{}
+		for i := range nodes.Items {
+			silent[nodes.Items[i].Name] = true
+		}
+		for i := range words.Items {
+			word := &words.Items[i]
+			if _, looked, _ := unstructured.NestedString(word.Object, "status", "observed"); looked {
+				delete(silent, word.GetName())
+			}
+		}
+		if len(silent) > 0 {
+			return fmt.Errorf("not of %v", slices.Sorted(maps.Keys(silent)))
+		}
+		return nil
+	})
+}
+
 // awaitMoorage waits until every pod of Moorage's is ready, its leaders lead,
-// and the API server trusts the webhook.
+// the API server trusts the webhook, and nodes speak.
 func (s *story) awaitMoorage(ctx context.Context) error {
 	for _, name := range components() {
 		if err := s.pods.AwaitReady(ctx, name); err != nil {
 			return err
 		}
+	}
+	if err := s.awaitNodes(ctx); err != nil {
+		return err
 	}
 	for _, name := range []string{"moorage-controller", "moorage-scheduler"} {
 		err := until(ctx, name+" leads", func(ctx context.Context) error {

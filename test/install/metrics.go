@@ -43,7 +43,7 @@ func (s *story) metrics(ctx context.Context) error {
 		return err
 	}
 	answered := map[string]bool{}
-	for component, port := range map[string]string{"controller": "http://%s:8080/metrics", "webhook": "https://%s:8443/metrics"} {
+	for component, port := range map[string]string{"controller": "http://%s:8080/metrics", "webhook": "https://%s:8443/metrics", "node": "http://%s:8080/metrics"} {
 		selector := labels.Set{"app.kubernetes.io/name": "moorage", "app.kubernetes.io/component": component}.AsSelector()
 		for _, ip := range s.pods.Pods(selector) {
 			_, text, err := scrape(ctx, fmt.Sprintf(port, ip), "")
@@ -133,7 +133,7 @@ func (s *story) secureMetrics(ctx context.Context) error {
 // scraped waits until each process answers a scrape with a code: a right that is new counts
 // once a former answer is forgotten.
 func (s *story) scraped(ctx context.Context, token string, want int) error {
-	for component, port := range map[string]string{"controller": "https://%s:8080/metrics", "webhook": "https://%s:8443/metrics"} {
+	for component, port := range map[string]string{"controller": "https://%s:8080/metrics", "webhook": "https://%s:8443/metrics", "node": "https://%s:8080/metrics"} {
 		selector := labels.Set{"app.kubernetes.io/name": "moorage", "app.kubernetes.io/component": component}.AsSelector()
 		err := until(ctx, fmt.Sprintf("%s answers %d", component, want), func(ctx context.Context) error {
 			for _, ip := range s.pods.Pods(selector) {

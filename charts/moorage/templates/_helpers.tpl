@@ -22,6 +22,16 @@ mode: a changed default must not leave a cluster without a controller that attac
 {{- .Values.mode | default "Cooperative" -}}
 {{- end }}
 
+{{/* Whether moorage-node runs; empty if not. Where that is not said it runs in Standalone
+mode, in which what it says decides. */}}
+{{- define "moorage.nodeRuns" -}}
+{{- $enabled := .Values.node.enabled -}}
+{{- if kindIs "invalid" $enabled -}}
+{{- $enabled = eq .Values.mode "Standalone" -}}
+{{- end -}}
+{{- if $enabled -}}true{{- end -}}
+{{- end }}
+
 {{/* Labels of every object; the argument is a dict of root and component, and of
 more labels where an object has some of its own. */}}
 {{- define "moorage.labels" -}}

@@ -4,7 +4,11 @@ package doctor
 
 import (
 	"errors"
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -18,11 +22,63 @@ const (
 	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/node.md has what depends on it."
 )
 
+// failedCreate is the reason of a controller's events on pods that it can't make.
+const failedCreate = "FailedCreate"
+
 // checkNodeVolumes looks for what a node has itself and should not have, where a moorage-node
 // runs: volumes that its kubelet has forgotten, mounts for pods that are gone, volumes that
-// no VolumeAttachment attaches there; and for nodes whose word is not of today. What the
-// kubelet lists it is about to stage, or to take down.
+// no VolumeAttachment attaches there; for nodes whose word is not of today; and for nodes at
+// which it is to run and does not. What the kubelet lists it is about to stage, or to take
+// down.
 func checkNodeVolumes(e *Evidence) []Finding {
+	lacking := agentsLacking(e)
+	said := ofWords(e)
+	if len(lacking) > 0 {
+		// What the others say makes it no better.
+		said = slices.DeleteFunc(said, func(f Finding) bool { return f.Severity == OK })
+	}
+	return append(lacking, said...)
+}
+
+// agentsLacking says at how many nodes moorage-node is to run and does not, and why.
+func agentsLacking(e *Evidence) []Finding {
+	if e.Agents.Err != nil {
+		return unchecked("daemonsets.apps", e.Agents.Err)
+	}
+	var list []Finding
+	for i := range e.Agents.Items {
+		d := &e.Agents.Items[i]
+		if d.Status.NumberReady >= d.Status.DesiredNumberScheduled {
+			continue
+		}
+		name := d.Namespace + "/" + d.Name
+		evidence, fix := "DaemonSet "+name, "Look at its pods: kubectl -n "+d.Namespace+" get pods -o wide -l app.kubernetes.io/component=node. At the other nodes all is as without it."
+		if refused := refusal(e.AgentEvents, d.UID); refused != "" && d.Status.CurrentNumberScheduled < d.Status.DesiredNumberScheduled {
+			evidence = "DaemonSet " + name + ": " + refused
+			if strings.Contains(refused, "violates PodSecurity") {
+				fix = "Let the namespace admit privileged pods: kubectl label --overwrite namespace " + d.Namespace +
+					" pod-security.kubernetes.io/enforce=privileged; or go without it, as before: node.enabled=false (docs/operate/node.md#install)."
+			}
+		}
+		list = append(list, found(Warning, evidence, fix, "moorage-node is ready at %d of %s", d.Status.NumberReady, facts.Count(int(d.Status.DesiredNumberScheduled), "node")))
+	}
+	return list
+}
+
+// refusal is the last that was said against making pods of an owner; empty: nothing.
+func refusal(events []corev1.Event, owner types.UID) string {
+	var last corev1.Event
+	for i := range events {
+		e := &events[i]
+		if e.InvolvedObject.UID == owner && e.Reason == failedCreate && !e.LastTimestamp.Before(&last.LastTimestamp) {
+			last = *e
+		}
+	}
+	return last.Message
+}
+
+// ofWords is what nodes say.
+func ofWords(e *Evidence) []Finding {
 	if unseen := e.World.WordsUnseen; unseen != nil {
 		if unseen.Missing {
 			return nil // the definition is older than this, which another check says

@@ -557,6 +557,13 @@ func TestFindings(t *testing.T) {
 		{"a node that can't be read", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status.Unknown = []string{"pods: permission denied"} })
 		}},
+		{"a moorage-node that the namespace refuses", "node-volumes", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 0) }},
+		{"a moorage-node that is not ready", "node-volumes", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 1) }},
+		{"a moorage-node at every node", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
+			lacks(e, 1)
+			e.Agents.Items[0].Status.NumberReady = 1
+		}},
+		{"DaemonSets denied", "node-volumes", Unknown, "daemonsets.apps could not be read", func(e *Evidence) { e.Agents.Err = denied }},
 		{"nodevolumes denied", "node-volumes", Unknown, "could not be read", func(e *Evidence) {
 			e.World.WordsUnseen = &facts.Unseen{Resource: "nodevolumes.moorage.dev", Message: "forbidden"}
 		}},
@@ -731,5 +738,41 @@ func policyWith(condition string, status metav1.ConditionStatus, reason string) 
 	return &v1alpha1.AttachPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "typo"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com"},
 		Status: v1alpha1.AttachPolicyStatus{Conditions: []metav1.Condition{{Type: condition, Status: status, Reason: reason, Message: "said the controller"}}},
+	}
+}
+
+// lacks has moorage-node ready at no node, of which so many have a pod of its, and the
+// namespace's level of pod security refuse pods.
+func lacks(e *Evidence, scheduled int32) {
+	e.Agents.Items = []appsv1.DaemonSet{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-node", UID: "ds"},
+		Status:     appsv1.DaemonSetStatus{DesiredNumberScheduled: 1, CurrentNumberScheduled: scheduled},
+	}}
+	e.AgentEvents = []corev1.Event{
+		{InvolvedObject: corev1.ObjectReference{UID: "ds"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(now()), Message: "Error creating: pods \"moorage-node-x\" is forbidden: violates PodSecurity \"restricted:latest\""},
+		{InvolvedObject: corev1.ObjectReference{UID: "ds"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(now().Add(-time.Hour)), Message: "an older one"},
+		{InvolvedObject: corev1.ObjectReference{UID: "other"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(now().Add(time.Hour)), Message: "of another"},
+	}
+}
+
+// Why moorage-node has no pods is told, and the way out; of pods that are there and not ready
+// nothing of the kind.
+func TestRefusedMoorageNodeIsToldWhy(t *testing.T) {
+	for _, test := range []struct {
+		scheduled     int32
+		evidence, fix string
+	}{
+		{0, "violates PodSecurity", "pod-security.kubernetes.io/enforce=privileged"},
+		{1, "DaemonSet moorage-system/moorage-node", "get pods -o wide"},
+	} {
+		e := &Evidence{World: facts.NewWorld(small(), now())}
+		lacks(e, test.scheduled)
+		f := checkNodeVolumes(e)[0]
+		if !strings.Contains(f.Evidence, test.evidence) || !strings.Contains(f.Fix, test.fix) {
+			t.Errorf("with %d scheduled: evidence %q, fix %q", test.scheduled, f.Evidence, f.Fix)
+		}
+		if strings.Contains(f.Evidence, "PodSecurity") != (test.scheduled == 0) {
+			t.Errorf("with %d scheduled: evidence %q", test.scheduled, f.Evidence)
+		}
 	}
 }

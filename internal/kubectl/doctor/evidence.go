@@ -59,6 +59,10 @@ type Evidence struct {
 	Deployments Read[appsv1.Deployment]
 	Events      Read[corev1.Event]
 	Asked       int
+	// Agents are the chart's DaemonSets, which is moorage-node's, and AgentEvents what was
+	// said of those that lack pods.
+	Agents      Read[appsv1.DaemonSet]
+	AgentEvents []corev1.Event
 	Probe       Probe
 }
 

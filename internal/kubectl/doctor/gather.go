@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,9 +12,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
@@ -28,7 +31,7 @@ func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, err
 	e.Version, e.VersionErr = serverVersion(c)
 	e.Served, e.ServedErr = readServed(c)
 	var wait sync.WaitGroup
-	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal} {
+	for _, read := range []func(context.Context, *cluster.Cluster, *Evidence){readCRDs, readAdmission, readLeases, readSlices, readRoles, readConfigs, readKubelets, readRenewal, readAgents} {
 		wait.Go(func() { read(ctx, c, e) })
 	}
 	wait.Wait()
@@ -164,5 +167,27 @@ func readConfigs(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		e.Configs.Err = err
 	} else {
 		e.Configs.Items = list.Items
+	}
+}
+
+// readAgents reads the DaemonSet of moorage-node, and of one that lacks pods what keeps them
+// from being made. Without the right to list events that is not told.
+func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
+	namespace := cmp.Or(e.World.Home, facts.DefaultHome)
+	list, err := c.Kube.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.OfMoorage})
+	if err != nil {
+		e.Agents.Err = err
+		return
+	}
+	e.Agents.Items = list.Items
+	for i := range list.Items {
+		d := &list.Items[i]
+		if d.Status.NumberReady >= d.Status.DesiredNumberScheduled {
+			continue
+		}
+		selector := fields.OneTermEqualSelector("involvedObject.uid", string(d.UID)).String()
+		if events, err := c.Kube.CoreV1().Events(d.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector}); err == nil {
+			e.AgentEvents = append(e.AgentEvents, events.Items...)
+		}
 	}
 }

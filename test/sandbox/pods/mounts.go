@@ -17,6 +17,9 @@ import (
 // tokenMount is where client-go looks for the service account of a pod.
 const tokenMount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
+// kubeletFolder is where a node has its kubelet's folder, as containers know it.
+const kubeletFolder = "/var/lib/kubelet"
+
 // mounts are a container's folders: by path in the container, the path on this
 // machine.
 type mounts struct {
@@ -32,8 +35,14 @@ func (r *Runtime) mounts(pod *corev1.Pod, container *corev1.Container) (mounts, 
 		path := ""
 		for i := range pod.Spec.Volumes {
 			volume := &pod.Spec.Volumes[i]
-			if volume.Name == mount.Name {
+			switch {
+			case volume.Name != mount.Name:
+			case volume.HostPath == nil:
 				path = filepath.Join(root, plugin(volume), volume.Name, mount.SubPath)
+			case volume.HostPath.Path == kubeletFolder:
+				path = r.config.NodeDir(pod.Spec.NodeName)
+			default:
+				return mounts{}, fmt.Errorf("volume %s is the host's %s: only %s is known here", volume.Name, volume.HostPath.Path, kubeletFolder)
 			}
 		}
 		if _, err := os.Stat(path); err != nil {
@@ -66,9 +75,10 @@ func plugin(volume *corev1.Volume) string {
 func (m mounts) translate(arg string) string {
 	out, longest := arg, 0
 	for inside, outside := range m.paths {
-		before, after, ok := strings.Cut(arg, inside+"/")
+		before, after, ok := strings.Cut(arg, inside)
+		ok = ok && (after == "" || strings.HasPrefix(after, "/"))
 		if ok && len(inside) > longest && (before == "" || strings.HasSuffix(before, "=")) {
-			out, longest = before+outside+"/"+after, len(inside)
+			out, longest = before+outside+after, len(inside)
 		}
 	}
 	return out

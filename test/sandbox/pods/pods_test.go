@@ -11,13 +11,15 @@ import (
 )
 
 func TestArgumentsLeadToWhatTheKubeletMade(t *testing.T) {
-	m := mounts{paths: map[string]string{"/etc/moorage/tls": "/node/volumes/tls", "/etc/moorage": "/node/volumes/config"}}
+	m := mounts{paths: map[string]string{"/etc/moorage/tls": "/node/volumes/tls", "/etc/moorage": "/node/volumes/config", "/var/lib/kubelet": "/node"}}
 	ports := []corev1.ContainerPort{{Name: "https", ContainerPort: 8443}}
 	for arg, want := range map[string]string{
 		"--tls-cert-file=/etc/moorage/tls/tls.crt": "--tls-cert-file=/node/volumes/tls/tls.crt",
 		"--config=/etc/moorage/scheduler.yaml":     "--config=/node/volumes/config/scheduler.yaml",
 		"/etc/moorage/scheduler.yaml":              "/node/volumes/config/scheduler.yaml",
 		"--other=/usr/etc/moorage/x":               "--other=/usr/etc/moorage/x",
+		"--kubelet-root=/var/lib/kubelet":          "--kubelet-root=/node",
+		"--other=/var/lib/kubelets":                "--other=/var/lib/kubelets",
 		"--name=etc":                               "--name=etc",
 		"--listen=:8443":                           "--listen=127.1.2.3:8443",
 		"--listen=:9999":                           "--listen=:9999",
@@ -57,5 +59,22 @@ func TestPortsAreFoundByName(t *testing.T) {
 	}
 	if _, err := portNumber(pod, intstr.FromString("http")); err == nil {
 		t.Error("a port is found that is not there")
+	}
+}
+
+// The kubelet's folder is that of the pod's own node, and no other folder of the host is known.
+func TestHostFoldersAreTheNodes(t *testing.T) {
+	node := t.TempDir()
+	r := &Runtime{config: Config{NodeDir: func(name string) string { return node }}}
+	container := &corev1.Container{VolumeMounts: []corev1.VolumeMount{{Name: "kubelet", MountPath: "/var/lib/kubelet"}}}
+	pod := func(path string) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
+			Name: "kubelet", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}}}}
+	}
+	if got, err := r.mounts(pod("/var/lib/kubelet"), container); err != nil || got.paths["/var/lib/kubelet"] != node {
+		t.Errorf("the kubelet's folder is %+v, %v", got, err)
+	}
+	if got, err := r.mounts(pod("/etc"), container); err == nil {
+		t.Errorf("/etc of the host is %+v", got)
 	}
 }

@@ -56,6 +56,16 @@ func (s *sheet) number(name string, of func(Run) int) {
 	s.row(name, func(run Run) string { return strconv.Itoa(of(run)) })
 }
 
+// read is a row of what is read at the end of a run, which one that broke off never did.
+func (s *sheet) read(name string, of func(Run) string) {
+	s.row(name, func(run Run) string {
+		if !run.ended() {
+			return "–"
+		}
+		return of(run)
+	})
+}
+
 func tabulate(runs []Run) string {
 	s := &sheet{runs: runs}
 	s.row("", Run.name)
@@ -63,13 +73,13 @@ func tabulate(runs []Run) string {
 		s.number(name, func(run Run) int { return run.Counts[name] })
 	}
 	s.number("**pods that never run**", func(run Run) int { return len(run.Hanging) })
-	s.number("calls of the disk service", func(run Run) int { return run.Calls })
+	s.read("calls of the disk service", func(run Run) string { return strconv.Itoa(run.Calls) })
 	for _, rule := range keys(runs, func(run Run) map[diskapi.Rule]int { return run.Broken }) {
-		s.number(fmt.Sprintf("violations of `%s`", rule), func(run Run) int { return run.Broken[rule] })
-		s.row("– answered with success", func(run Run) string { return run.happened(rule) })
+		s.read(fmt.Sprintf("violations of `%s`", rule), func(run Run) string { return strconv.Itoa(run.Broken[rule]) })
+		s.read("– answered with success", func(run Run) string { return run.happened(rule) })
 	}
-	s.number("**violations, all rules**", Run.violations)
-	s.number("**left over**", func(run Run) int { return len(run.Left) })
+	s.read("**violations, all rules**", func(run Run) string { return strconv.Itoa(run.violations()) })
+	s.read("**left over**", func(run Run) string { return strconv.Itoa(len(run.Left)) })
 	s.row("took", func(run Run) string { return fmt.Sprintf("%.0f s", run.Seconds) })
 	s.row("outcome", Run.outcome)
 	return s.String()
@@ -143,6 +153,10 @@ func (r Run) name() string {
 	}
 	return name
 }
+
+// ended says whether the disk service was asked at the end what it has seen: a run that failed
+// before has no call of it.
+func (r Run) ended() bool { return r.Failed == "" || r.Calls > 0 }
 
 // violations is how many the judge saw, of all rules.
 func (r Run) violations() int {

@@ -30,12 +30,18 @@ func TestRenderTellsWhatWentWrong(t *testing.T) {
 	r.Add(Of(record.Head{Command: "c"}, sandbox.Result{Mode: sandbox.Standalone, Error: "late\nlong", Counts: map[string]int{"pods made": 4}}))
 	text := Render(r)
 	for _, want := range []string{
-		"|      standalone | upstream |", "| pods made                   |               4 |        3 |", "| **violations, all rules**   |               0 |        2 |",
+		"|      standalone | upstream |", "| pods made                   |               4 |        3 |", "| **violations, all rules**   |               – |        2 |", "| **left over** | – | 2 |", "| calls of the disk service | – | 7 |",
 		"failed", "compared", "standalone failed: late\n", "the first `two-nodes`: first", "the first of 1: pod p1 is Pending", "the first of 2: a VolumeAttachment",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " ")) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
+	}
+	// One that failed at its end has read what it has to tell.
+	late := Of(record.Head{}, sandbox.Result{Mode: sandbox.Standalone, Error: "a violation", Calls: 5})
+	r.Add(late)
+	if got := strings.Join(strings.Fields(Render(r)), " "); !strings.Contains(got, "| **violations, all rules** | 0 | 2 |") || !strings.Contains(got, "| calls of the disk service | 5 | 7 |") {
+		t.Errorf("what was read is not told:\n%s", got)
 	}
 	if strings.Contains(text, "second") {
 		t.Errorf("more than the first violation of a rule is shown:\n%s", text)
@@ -110,6 +116,7 @@ func TestDocumentShowsTheResult(t *testing.T) {
 	for command, files := range map[string]struct{ results, document string }{
 		"bench-chaos":         {"chaos.json", "chaos.md"},
 		"bench-kubelet-kills": {"kubelet-kills.json", "kubelet-staging-hole.md"},
+		"bench-drain":         {"drain.json", "drain.md"},
 	} {
 		r, err := Read(root + "test/bench/results/" + files.results)
 		if err != nil {
