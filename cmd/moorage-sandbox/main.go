@@ -32,7 +32,7 @@ func main() {
 		Manifests:  manifests.FS,
 		Scenarios:  e2e.Scenarios(),
 		Demo:       e2e.Demo(),
-		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain},
+		Commands:   []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkChaos, benchmarkKubeletKills, benchmarkDrain, benchmarkPowerOff},
 	}))
 }
 
@@ -68,6 +68,16 @@ func benchmarkDrain(s *cli.Session) *cobra.Command {
 			"drain, in upstream's mode by the code of kubectl drain.",
 		Results:  "test/bench/results/drain.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.DrainMany() },
+	})
+}
+
+func benchmarkPowerOff(s *cli.Session) *cobra.Command {
+	return chaos.NewCommand(s, chaos.Subject{
+		Command: "bench-power-off", Short: "Switch machines off, and measure how long until their pods run elsewhere",
+		Long: "Runs the scenario power-off-times in one mode, see docs/internals/power-off.md: some 15 minutes\n" +
+			"with Moorage, 5 in upstream's mode.",
+		Results:  "test/bench/results/power-off.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.PowerOffTimes() },
 	})
 }
 

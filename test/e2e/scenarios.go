@@ -22,6 +22,7 @@ func Scenarios() []sandbox.Scenario {
 		fullNode(),
 		drained(),
 		DrainMany(),
+		PowerOffTimes(),
 		noRoom(),
 		volumeKinds(),
 		kubectlMoorage(),

@@ -70,7 +70,7 @@ func tabulate(runs []Run) string {
 	s := &sheet{runs: runs}
 	s.row("", Run.name)
 	for _, name := range keys(runs, func(run Run) map[string]int { return run.Counts }) {
-		s.number(name, func(run Run) int { return run.Counts[name] })
+		s.row(name, func(run Run) string { return run.count(name) })
 	}
 	s.number("**pods that never run**", func(run Run) int { return len(run.Hanging) })
 	s.read("calls of the disk service", func(run Run) string { return strconv.Itoa(run.Calls) })
@@ -152,6 +152,16 @@ func (r Run) name() string {
 		name += ", without moorage-node"
 	}
 	return name
+}
+
+// count is what a run has counted of a name, or the milliseconds that it has measured; a dash
+// where it has not measured them.
+func (r Run) count(name string) string {
+	n, known := r.Counts[name]
+	if !known && strings.HasPrefix(name, "ms") {
+		return "–"
+	}
+	return strconv.Itoa(n)
 }
 
 // ended says whether the disk service was asked at the end what it has seen: a run that failed

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+)
+
+// powerOffs is how often a machine is switched off for each kind of evidence.
+const powerOffs = 3
+
+// unreachableFor is the time of forceDetach.afterUnreachable that is measured.
+const unreachableFor = 30 * time.Second
+
+// PowerOffTimes measures how long after its machine was switched off a pod runs elsewhere, by
+// what is known of the machine. Nodes are called not Ready after Kubernetes' default of 50 s;
+// the pod tolerates that for 3 s, in place of 5 minutes by default. What others would tell of
+// the machine, a controller that fences or a cloud's, the scenario tells as soon as the node is
+// not Ready.
+func PowerOffTimes() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name:    "power-off-times",
+		Doc:     "How long after its machine was switched off a pod runs elsewhere, by what is known of the machine.",
+		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
+		Extra:   true,
+		Timeout: 30 * time.Minute,
+		Shape:   threeByFour,
+		Run: tell(func(s *story) {
+			pod := s.evictable()
+			pod = s.powerOffs("taint out-of-service", pod, outOfService())
+			if !s.moorage() {
+				return
+			}
+			spec := v1alpha1.AttachPolicySpec{UnpublishFences: new(true)}
+			s.policy("cloud", spec)
+			pod = s.powerOffs("taint of a cloud, unpublishFences", pod, corev1.Taint{
+				Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule,
+			})
+			s.noPolicy("cloud")
+			spec.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: unreachableFor}}
+			s.policy("unreachable", spec)
+			s.powerOffs("afterUnreachable 30s, unpublishFences", pod)
+			s.noPolicy("unreachable")
+		}),
+	}
+}
+
+// powerOffs switches the machine of a pod off, and that of the pod that replaces it, and so
+// on, and says how long the pods took to run elsewhere. taints are what somebody sets once the
+// node is not Ready.
+func (s *story) powerOffs(evidence string, pod *corev1.Pod, taints ...corev1.Taint) *corev1.Pod {
+	var took []time.Duration
+	for range powerOffs {
+		from, began := pod.Spec.NodeName, time.Now()
+		s.must(s.Cluster.PowerOff(s.ctx, from))
+		s.nodeIs(from, false)
+		for _, taint := range taints {
+			s.taint(from, taint)
+		}
+		next := s.successor("a pod that replaces it runs elsewhere", "web", func(p *corev1.Pod) error {
+			return errors.Join(s.boundElsewhere(p, from), s.Running(p.Name))
+		}, pod.UID)
+		took = append(took, time.Since(began))
+		s.say("%s: %s runs on %s %.1f s after %s was switched off", evidence, next.Name, next.Spec.NodeName, took[len(took)-1].Seconds(), from)
+		s.must(s.Cluster.PowerOn(s.ctx, from))
+		s.nodeIs(from, true)
+		for _, taint := range taints {
+			s.untaint(from, taint)
+		}
+		s.gone(pod.Name)
+		pod = next
+	}
+	slices.Sort(took)
+	s.SetCount("ms, "+evidence+": median", int(took[len(took)/2].Milliseconds()))
+	s.SetCount("ms, "+evidence+": worst", int(took[len(took)-1].Milliseconds()))
+	return pod
+}
