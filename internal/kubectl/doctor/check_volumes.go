@@ -26,15 +26,12 @@ func checkAttachments(e *Evidence) []Finding {
 	return list
 }
 
-// longWait is for how long something may wait before it is worth a finding.
-const longWait = 5 * time.Minute
-
 // checkWaits lists volumes that should have left a node or been attached to one,
 // and tickets that wait, for long.
 func checkWaits(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.ListVolumes("") {
-		if v.Reason == nil || v.Reason.Since.IsZero() || e.now().Sub(v.Reason.Since) < longWait {
+		if v.Reason == nil || v.Reason.Since.IsZero() || e.now().Sub(v.Reason.Since) < facts.LongWait {
 			continue
 		}
 		name := v.Claim
@@ -45,14 +42,14 @@ func checkWaits(e *Evidence) []Finding {
 			"%s: %s for %s: %s", name, v.Reason.Code, e.now().Sub(v.Reason.Since).Round(time.Second), v.Reason.Message))
 	}
 	for _, t := range e.World.ListTickets("", false) {
-		if t.State != facts.TicketPending || e.now().Sub(t.Created) < longWait || len(t.Reasons) == 0 {
+		if t.State != facts.TicketPending || e.now().Sub(t.Created) < facts.LongWait || len(t.Reasons) == 0 {
 			continue
 		}
 		list = append(list, found(Info, "VolumeTicket "+t.Namespace+"/"+t.Name, t.Reasons[0].Do,
 			"a ticket of type %s waits for %s: %s", t.Type, e.now().Sub(t.Created).Round(time.Second), t.Reasons[0].Message))
 	}
 	if len(list) == 0 {
-		list = append(list, ok("no volume and no ticket has waited for longer than %s", longWait))
+		list = append(list, ok("no volume and no ticket has waited for longer than %s", facts.LongWait))
 	}
 	return list
 }

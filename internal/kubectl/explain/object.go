@@ -54,7 +54,10 @@ func ofStorage(w *facts.World, word, kind string, x facts.Storage) answer {
 
 func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	node := w.Node(name)
-	if node == nil {
+	if left := len(w.LeftBehind(name)); node == nil && left > 0 {
+		return answer{}, &command.NotFoundError{Message: fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s. See which, and why they wait: kubectl moorage volumes -A -o wide",
+			name, facts.Count(left, "volume"))}
+	} else if node == nil {
 		return answer{}, command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(within(w.Nodes, "")))
 	}
 	x := w.ExplainNode(node)
@@ -65,7 +68,10 @@ func explainNode(ctx context.Context, c *cluster.Cluster, w *facts.World, name s
 
 func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name string) (answer, error) {
 	x, ok := w.ExplainTicket(c.Namespace, name)
-	if !ok {
+	if pod := w.Pod(c.Namespace, name); !ok && pod != nil {
+		return answer{}, &command.NotFoundError{Message: fmt.Sprintf("volumetickets %q not found in namespace %q; the pod of that name needs none once it is bound: kubectl moorage explain pod %s -n %s",
+			name, c.Namespace, name, c.Namespace)}
+	} else if !ok {
 		return answer{}, command.Missing(w.Unseen, "volumetickets", c.Namespace, name, command.ObjectNames(within(w.Tickets, c.Namespace)))
 	}
 	return answer{"TicketExplanation", x.Answer, x, nil, func(b *command.Base, s screen.Style, wide bool) error {

@@ -77,16 +77,37 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	return out
 }
 
+// LongWait is for how long something may wait, where that passes by itself, before it is worth
+// a finding.
+const LongWait = 5 * time.Minute
+
 // keptAt lists the volumes that can't leave a node. One whose attach there failed does not
-// count.
+// count, nor one that is on its way, as long as that does not last.
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
-		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach {
+		if v.Reason != nil && v.Reason.Node == node && arbiter.CallOf(codeOf(v.Reason)) != arbiter.CallAttach && !w.passes(v.Reason) {
 			list = append(list, v)
 		}
 	}
 	return list
+}
+
+// LeftBehind lists the volumes that are, or may be, at a node, whether there is a Node of that
+// name or not.
+func (w *World) LeftBehind(node string) []Volume {
+	var list []Volume
+	for _, v := range w.ListVolumes("") {
+		if slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node }) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// passes says whether a reason ends by itself, and has not lasted for long.
+func (w *World) passes(r *Reason) bool {
+	return arbiter.Transient(codeOf(r)) && w.Now.Sub(r.Since) < LongWait
 }
 
 // add counts a pod of the node.
@@ -164,6 +185,8 @@ func answerNode(x *NodeView) string {
 	switch {
 	case x.Cause != nil:
 		return "is ready, and not all is well: " + sentence(x.Cause.Message)
+	case len(full) > 0 && x.Cordoned:
+		return fmt.Sprintf("is ready and cordoned, with %s, and full for driver %s: no new pod goes there.", podsOf(x), strings.Join(full, ", "))
 	case len(full) > 0:
 		return fmt.Sprintf("is ready, with %s, and full for driver %s.", podsOf(x), strings.Join(full, ", "))
 	case x.Cordoned:
