@@ -18,7 +18,7 @@ import (
 const powerOffs = 3
 
 // unreachableFor is the time of forceDetach.afterUnreachable that is measured.
-const unreachableFor = 30 * time.Second
+const unreachableFor = time.Minute
 
 // PowerOffTimes measures how long after its machine was switched off a pod runs elsewhere, by
 // what is known of the machine. Nodes are called not Ready after Kubernetes' default of 50 s;
@@ -47,7 +47,7 @@ func PowerOffTimes() sandbox.Scenario {
 			s.noPolicy("cloud")
 			spec.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: unreachableFor}}
 			s.policy("unreachable", spec)
-			s.powerOffs("afterUnreachable 30s, unpublishFences", pod)
+			s.powerOffs("afterUnreachable 1m, unpublishFences", pod)
 			s.noPolicy("unreachable")
 		}),
 	}
