@@ -254,7 +254,8 @@ type NodeUnstaged struct {
 // NodeVolume is one volume at one staging path of a node.
 type NodeVolume struct {
 	// path is where the volume is staged, or would be, below the kubelet's folder
-	// (usually /var/lib/kubelet).
+	// (usually /var/lib/kubelet). Of a pod's record that could not be read it is the record's
+	// folder, persistentVolume is the folder's name, and driver and handle are absent.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -35,8 +35,16 @@ type orders struct {
 	// number that was found there first: nobody here knows for how long it had been there.
 	object string
 	before int64
-	first  map[int64]time.Time // when each number was read first
+	first  map[int64]firstRead
 	known  map[volumeKey]*answer
+}
+
+// firstRead is when an order was read first, and which pods' records the status that it came
+// with says are unread. Nobody but this node writes the status, and the order was written at
+// the version that it was decided on: whoever gave it knew of them.
+type firstRead struct {
+	at     time.Time
+	unread map[string]bool // by path
 }
 
 type volumeKey struct{ driver, handle string }
@@ -52,7 +60,7 @@ type answer struct {
 }
 
 func newOrders(repair bool, c clock.PassiveClock) *orders {
-	return &orders{repair: repair, clock: c, first: map[int64]time.Time{}, known: map[volumeKey]*answer{}}
+	return &orders{repair: repair, clock: c, first: map[int64]firstRead{}, known: map[volumeKey]*answer{}}
 }
 
 func keyOf(o *v1alpha1.NodeUnstage) volumeKey { return volumeKey{o.Driver, o.Handle} }
@@ -83,7 +91,7 @@ func (o *orders) noted(object *v1alpha1.NodeVolumes) {
 // note is noted. The caller has the lock.
 func (o *orders) note(object *v1alpha1.NodeVolumes) {
 	if uid := string(object.UID); uid != o.object {
-		o.object, o.before, o.first = uid, 0, map[int64]time.Time{}
+		o.object, o.before, o.first = uid, 0, map[int64]firstRead{}
 		for i := range object.Spec.Unstage {
 			o.before = max(o.before, object.Spec.Unstage[i].Number)
 		}
@@ -93,10 +101,10 @@ func (o *orders) note(object *v1alpha1.NodeVolumes) {
 		number := object.Spec.Unstage[i].Number
 		stands[number] = true
 		if _, read := o.first[number]; !read {
-			o.first[number] = now
+			o.first[number] = firstRead{now, unreadRecords(object)}
 		}
 	}
-	maps.DeleteFunc(o.first, func(number int64, _ time.Time) bool { return !stands[number] })
+	maps.DeleteFunc(o.first, func(number int64, _ firstRead) bool { return !stands[number] })
 }
 
 // begin answers the orders of an object that can't be carried out, and returns those of which
@@ -149,21 +157,25 @@ func (o *orders) refuses(order *v1alpha1.NodeUnstage, s sight) string {
 		return "the order is of another boot"
 	case s.machine.KubeletStarted.IsZero() || !order.KubeletStarted.Time.Equal(started):
 		return "the order is of another start of the kubelet"
-	case o.clock.Since(first) >= time.Duration(order.Seconds)*time.Second:
+	case o.clock.Since(first.at) >= time.Duration(order.Seconds)*time.Second:
 		return fmt.Sprintf("it was not begun within %d s", order.Seconds)
 	}
-	return forbids(s.facts, order.Driver, order.Handle)
+	return forbids(s.facts, order.Driver, order.Handle, first.unread)
 }
 
 // forbids says why a volume must not be unstaged, as a look shows; empty: it may be. One
-// that is not there any more may: the driver has nothing to do, and says so.
-func forbids(f nodevolumes.Facts, driver, handle string) string {
+// that is not there any more may: the driver has nothing to do, and says so. A pod's record
+// that could not be read may be of any volume here, but for those that whoever gave the order
+// knew of, who knows which volume their PersistentVolumes are.
+func forbids(f nodevolumes.Facts, driver, handle string, unread map[string]bool) string {
 	if f.Truncated || len(f.Unknown) > 0 {
 		return "not everything at the node could be read"
 	}
 	for i := range f.Volumes {
 		v := &f.Volumes[i]
 		switch {
+		case v.Handle == "" && v.PersistentVolume != "" && !unread[v.Path]:
+			return fmt.Sprintf("a pod's record could not be read: %s", v.Unknown)
 		case v.Driver != driver || v.Handle != handle:
 		case v.Mode != nodevolumes.Filesystem:
 			return "it is a block volume, which is not unstaged by moorage-node"
@@ -178,6 +190,20 @@ func forbids(f nodevolumes.Facts, driver, handle string) string {
 		}
 	}
 	return ""
+}
+
+// unreadRecords are the paths of the pods' records that a status says could not be read.
+func unreadRecords(object *v1alpha1.NodeVolumes) map[string]bool {
+	var paths map[string]bool
+	for i := range object.Status.Volumes {
+		if v := &object.Status.Volumes[i]; v.Handle == "" && v.PersistentVolume != "" {
+			if paths == nil {
+				paths = map[string]bool{}
+			}
+			paths[v.Path] = true
+		}
+	}
+	return paths
 }
 
 // allowed says once more whether an order is carried out, before its call.

@@ -173,6 +173,20 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// A pod's record that was unread, and said to be, before the order was given keeps no volume:
+// whoever gave it knew of which PersistentVolume it is.
+func TestRepairBesideUnreadRecord(t *testing.T) {
+	b := newBench(t)
+	b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{")
+	b.turn()
+	if status := get(t, b.server).Status; len(status.Volumes) != 2 || len(status.Unknown) > 0 {
+		t.Fatalf("it says %+v", status)
+	}
+	b.order(5, nil)
+	b.turn()
+	b.said(v1alpha1.UnstageDone, 5, false, "")
+}
+
 // An order is refused, and nothing is called, where it is not for this node as it is now.
 func TestRepairRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -184,7 +198,7 @@ func TestRepairRefuses(t *testing.T) {
 		"another start":             {func(o *v1alpha1.NodeUnstage) { o.KubeletStarted = metav1.Unix(1, 0) }, nil, "another start of the kubelet"},
 		"it may not":                {nil, func(b *bench) { b.agent.orders.repair = false }, "without --repair"},
 		"a pod's folder names it":   {nil, func(b *bench) { b.publish("vol-1") }, "a pod's folder names it"},
-		"a record that is unread":   {nil, func(b *bench) { b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{") }, "could be read"},
+		"a record that is unread":   {nil, func(b *bench) { b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{") }, "a pod's record could not be read"},
 		"the Node names it":         {nil, func(b *bench) { b.attached("vol-1") }, "volumesAttached names it again"},
 		"the Node was made again":   {nil, func(b *bench) { b.node.UID = "uid-2" }, "made again"},
 		"the Node of another boot":  {nil, func(b *bench) { b.node.Status.NodeInfo.BootID = "other" }, "another boot"},

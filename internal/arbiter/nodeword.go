@@ -35,13 +35,15 @@ func unresponsive(n *ledger.Node, now time.Time) bool {
 }
 
 // saysNothing says whether a node can't say that a volume is not there: it is unresponsive, or
-// can't read everything.
-func saysNothing(n *ledger.Node, now time.Time) bool { return unresponsive(n, now) || !n.Speaks() }
+// can't read everything that may be about it.
+func saysNothing(n *ledger.Node, v ledger.VolumeID, now time.Time) bool {
+	return unresponsive(n, now) || !n.SpeaksOf(v)
+}
 
 // sawNothing says whether a node that can't read everything has looked since it was asked to,
 // and has not found the volume.
 func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume) bool {
-	return !n.Speaks() && n.Looked(p.Proof.Look) && !n.SaysHas(v)
+	return !n.SpeaksOf(v) && n.Looked(p.Proof.Look) && !n.SaysHas(v)
 }
 
 // staged says whether the node has looked since it was asked to, and has found the volume;
@@ -55,13 +57,13 @@ func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 // and has not found the volume.
 func saidGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
 	n := s.Node(p.Node)
-	return n.Looked(p.Proof.Look) && n.Speaks() && !n.SaysHas(v.ID)
+	return n.Looked(p.Proof.Look) && n.SpeaksOf(v.ID) && !n.SaysHas(v.ID)
 }
 
 // unsaid says whether the policy requires moorage-node's word, and there is nobody to give
 // it.
 func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
-	return !a.HearsNoNodes && requiresWord(s, v) && !saidGone(s, v, p) && saysNothing(s.Node(p.Node), now)
+	return !a.HearsNoNodes && requiresWord(s, v) && !saidGone(s, v, p) && saysNothing(s.Node(p.Node), v.ID, now)
 }
 
 // asksNode says whether a detach has to wait for the word of the node, after the volume has

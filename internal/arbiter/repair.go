@@ -73,7 +73,7 @@ func (p *planner) unstaging(node *ledger.Node, place *ledger.NodeVolume, do Acti
 // that comes last: for one that moorage-node has found forgotten where nobody uses it any
 // more; or, whoever wants it by now, to have a call answered that may yet have its effect.
 func (p *planner) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
-	if !node.Exists || !node.Managed || !ready(node) || place.Reported || saysNothing(node, p.now) || !canRepair(node) ||
+	if !node.Exists || !node.Managed || !ready(node) || place.Reported || saysNothing(node, p.volume.ID, p.now) || !canRepair(node) ||
 		len(node.Word.Standing()) >= MaxOrders {
 		return false
 	}
@@ -82,7 +82,7 @@ func (p *planner) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
 
 // orderLasts says whether an order that stands is as right as when it was given.
 func (p *planner) orderLasts(node *ledger.Node, place *ledger.NodeVolume, order ledger.UnstageOrder) bool {
-	if !node.Speaks() || order.BootID != node.Word.BootID || order.KubeletStarted != node.Word.KubeletStarted || place.Reported {
+	if !node.SpeaksOf(p.volume.ID) || order.BootID != node.Word.BootID || order.KubeletStarted != node.Word.KubeletStarted || place.Reported {
 		return false
 	}
 	return node.Unanswered(p.volume.ID) || p.abandonedAt(node, place)
@@ -122,7 +122,7 @@ func repairPause(n *ledger.Node, v ledger.VolumeID, now time.Time) time.Duration
 // unstagedAt says, for people, what moorage-node does about a volume that it has found at a
 // node; empty: nothing.
 func unstagedAt(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) string {
-	if n == nil || !n.MayBeUnstaged(v.ID) && (!policyOf(s, v).RepairStaged || !canRepair(n)) {
+	if n == nil || !n.MayBeUnstaged(v.ID) && (!policyOf(s, v).RepairStaged || !canRepair(n) || !n.SpeaksOf(v.ID)) {
 		return ""
 	}
 	if _, _, why := n.UnstageFailures(v.ID); why != "" {

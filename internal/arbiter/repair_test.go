@@ -55,3 +55,22 @@ func TestCanRepair(t *testing.T) {
 		}
 	}
 }
+
+// A node that has looked, and found a pod's record that may be of a volume, has not said that
+// the volume is gone; of another volume it has.
+func TestUnreadIsNotGone(t *testing.T) {
+	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "o"}
+	l := ledger.New()
+	for _, e := range []ledger.Event{
+		ledger.NodeState{Name: "n", UID: "u", Version: "1", BootID: "b"},
+		ledger.PersistentVolume{Name: "pv", UID: "p", Version: "1", Volume: v},
+		ledger.NodeWord{Node: "n", UID: "w", Version: "1", NodeUID: "u", BootID: "b", Look: 1, Looked: 1, Whole: true, Unread: []string{"pv"}},
+	} {
+		l.Apply(time.Unix(1, 0), e)
+	}
+	place := &ledger.NodeVolume{Node: "n"}
+	place.Proof.Look = 1
+	if s := l.Snapshot(); saidGone(s, &ledger.Volume{ID: v}, place) || !saidGone(s, &ledger.Volume{ID: other}, place) {
+		t.Error("a record that can't be read counts as gone, or is taken for another volume's")
+	}
+}

@@ -19,8 +19,13 @@ type NodeWord struct {
 	Look, Looked int64
 	// Has are the volumes that are staged, mounted or published, or may be; sorted.
 	Has []VolumeID
-	// Whole says that nothing could not be read: what is not in Has is not there.
+	// Whole says that nothing could not be read but what Unread says: what is not in Has is
+	// not there. The ledger keeps false where it does not know what Unread names.
 	Whole bool
+	// Unread are the PersistentVolumes of which a pod's record could not be read, with
+	// nothing mounted beside it: their volumes may be there.
+	Unread []string
+	doubts []VolumeID // what Unread names, and has named before; sorted
 	// KubeletStarted is the start of the kubelet for which it speaks, in seconds since 1970
 	// by the node's clock; 0: not known. It is compared for being the same only.
 	KubeletStarted int64
@@ -54,15 +59,29 @@ func (w *NodeWord) has(v VolumeID) bool {
 	return has
 }
 
+// doubtsOf says whether the word can't say whether a volume is there, since a pod's record
+// that could not be read may be of it.
+func (w *NodeWord) doubtsOf(v VolumeID) bool {
+	if w == nil {
+		return false
+	}
+	_, doubts := slices.BinarySearchFunc(w.doubts, v, VolumeID.Compare)
+	return doubts
+}
+
 // Answers says whether the node's word is about the Node and the boot that there are now:
 // what it names is there, and it can be asked.
 func (n *Node) Answers() bool {
 	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.Word.BootID == n.BootID
 }
 
-// Speaks says whether the node answers and could read everything: what its word does not
-// name was not there when the node looked.
+// Speaks says whether the node answers and could read everything, but for pods' records of
+// volumes that are known by name: see SpeaksOf.
 func (n *Node) Speaks() bool { return n.Answers() && n.Word.Whole }
+
+// SpeaksOf says whether the node answers and could read everything that may be about a
+// volume: if its word does not name it, it was not there when the node looked.
+func (n *Node) SpeaksOf(v VolumeID) bool { return n.Speaks() && !n.Word.doubtsOf(v) }
 
 // SaysHas says whether the node's word names a volume. The word of another boot is about
 // mounts that are gone; that of a Node made again by the same boot still holds.
@@ -85,6 +104,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	w.Has, w.Forgotten = distinct(w.Has), distinct(w.Forgotten)
+	l.resolveUnread(&w)
 	answered, spoke, owed := old.Answers(), old.Speaks(), old != nil && !old.AskedAt.IsZero()
 	rec := l.node(w.Node)
 	rec.Word = &w
@@ -97,7 +117,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	if was != nil && rec.Speaks() {
 		for _, v := range was.Has {
-			if !w.has(v) {
+			if !w.has(v) && !w.doubtsOf(v) {
 				l.unstaged(now, t, v, w.Node)
 			}
 		}
@@ -108,11 +128,27 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	l.touchSpoken(t, rec, was, answered != rec.Answers() || spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
 
+// resolveUnread finds the volumes that a word's unread records may be of: what their
+// PersistentVolumes name, and what is still attached for one of that name. A record of a
+// PersistentVolume that is not known may be of any volume, until the node has spoken anew.
+func (l *Ledger) resolveUnread(w *NodeWord) {
+	w.doubts = nil
+	for _, name := range w.Unread {
+		pv := l.facts.pvs.get(name)
+		if pv == nil || !pv.exists || pv.Volume.IsZero() {
+			w.Whole, w.doubts = false, nil
+			return
+		}
+		w.doubts = append(append(w.doubts, pv.Volume), pv.outlived...)
+	}
+	w.doubts = distinct(w.doubts)
+}
+
 // touchSpoken names the volumes that a new word of a node is about: all that are there
 // where the node begins or ceases to speak, or has answered, and is not silent any more.
 func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
 	for _, v := range n.At() {
-		if p := l.facts.volumes.get(v).NodeVolume(n.Name); all || was.has(v) != n.Word.has(v) || p.Proof.Look != 0 {
+		if p := l.facts.volumes.get(v).NodeVolume(n.Name); all || was.has(v) != n.Word.has(v) || was.doubtsOf(v) != n.Word.doubtsOf(v) || p.Proof.Look != 0 {
 			t.volume(v)
 		}
 	}

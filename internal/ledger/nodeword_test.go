@@ -62,6 +62,51 @@ func TestNodeSpeaks(t *testing.T) {
 	}
 }
 
+// A pod's record that can't be read leaves it open whether the volume is there that its
+// PersistentVolume names, or named before; and of every volume, where that is not known.
+func TestUnreadRecord(t *testing.T) {
+	v, other := VolumeID{"d", "h"}, VolumeID{"d", "o"}
+	pv := func(name, version string, of VolumeID) PersistentVolume {
+		return PersistentVolume{Name: name, UID: name + version, Version: version, Volume: of}
+	}
+	word := wordOf("1", 0, 0)
+	word.Unread = []string{"pv"}
+	for name, test := range map[string]struct {
+		events              []Event
+		speaks, of, ofOther bool
+	}{
+		"its volume":                {[]Event{pv("pv", "1", v), word}, true, false, true},
+		"another volume":            {[]Event{pv("pv", "1", other), word}, true, true, false},
+		"no such PersistentVolume":  {[]Event{word}, false, false, false},
+		"one that is gone":          {[]Event{pv("pv", "1", v), PersistentVolumeGone{Name: "pv"}, word}, false, false, false},
+		"one that is never had":     {[]Event{pv("pv", "1", VolumeID{}), word}, false, false, false},
+		"gone after the word":       {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}}, true, false, true},
+		"one is not known, one is":  {[]Event{pv("pv", "1", v), func() Event { w := word; w.Unread = []string{"pv", "gone"}; return w }()}, false, false, false},
+		"the record was taken away": {[]Event{pv("pv", "1", v), word, wordOf("2", 0, 0)}, true, true, true},
+	} {
+		n := spoken(v, test.events...).Snapshot().Node("n")
+		if n.Speaks() != test.speaks || n.SpeaksOf(v) != test.of || n.SpeaksOf(other) != test.ofOther {
+			t.Errorf("%s: it speaks: %t, of the volume: %t, of another: %t", name, n.Speaks(), n.SpeaksOf(v), n.SpeaksOf(other))
+		}
+	}
+}
+
+// Whoever waits for a volume hears that a record may be of it, and that it is not any more;
+// and a volume that may be there has not gone.
+func TestUnreadRecordIsHeard(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	pv := PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: v}
+	unread := wordOf("2", 0, 0)
+	unread.Unread = []string{"pv"}
+	l := spoken(v, pv, wordOf("1", 0, 0, v), unread)
+	if l.Snapshot().Volume(v).NodeVolume("n").Proof.Unstaged {
+		t.Error("it counts as gone")
+	}
+	if touched := l.Apply(time.Unix(1000, 0), wordOf("3", 0, 0)); !slices.Contains(touched.Volumes, v) {
+		t.Errorf("the volume is not looked at again: %v", touched.Volumes)
+	}
+}
+
 // An older word does not take the place of a newer one; that of another object does.
 func TestOlderWord(t *testing.T) {
 	v := VolumeID{"d", "h"}

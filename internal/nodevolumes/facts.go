@@ -49,7 +49,8 @@ type Facts struct {
 // Volume is one CSI volume at one staging path.
 type Volume struct {
 	// Driver and Handle identify the volume. Where they could not be read, the handle
-	// is empty, and the driver may be.
+	// is empty, and the driver may be. Where that is so of a pod's record, PersistentVolume
+	// is the folder's name, and Path the folder.
 	Driver, Handle string
 	// PersistentVolume is the name by which a pod's folder or a block volume's knows
 	// it; empty where none does. Of several it is the first in the order of the alphabet.

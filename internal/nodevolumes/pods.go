@@ -56,6 +56,9 @@ func (s *scan) readPodVolume(pod, folder string) {
 			s.note(fmt.Sprintf("%q may have a volume mounted, and there is no %s", folder, recordName))
 		}
 		return
+	case errors.As(err, new(malformedError)) && mounted == No && complete:
+		s.malformed(pod, folder, err)
+		return
 	case err != nil:
 		s.podsUnread = true
 		s.note(err.Error())
@@ -77,4 +80,19 @@ func (s *scan) readPodVolume(pod, folder string) {
 	}
 	v.called(r.PersistentVolume)
 	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: mounted})
+}
+
+// malformed notes a pod's record that is none, with nothing mounted beside it. The kubelet
+// writes the record before anything is mounted there, and not while something is, so that
+// nothing is published by it: as where there is no record yet. Which volume it was to be of
+// says the folder's name, that of its PersistentVolume (csi_mounter.go:92). That one alone is
+// not known.
+func (s *scan) malformed(pod, folder string, err error) {
+	v := s.volume(folder, Filesystem)
+	if v == nil {
+		return
+	}
+	v.called(path.Base(folder))
+	v.explain(err.Error())
+	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: No})
 }

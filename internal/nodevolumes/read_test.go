@@ -172,10 +172,23 @@ func TestRead(t *testing.T) {
 		}, "  pv=pv-b Block staged=No mounted=No pod=uid-a/false/Yes forgotten unknown: there is no vol_data.json\n"},
 		"a mount that nothing tells of": {func(n *node) { n.mounts = append(n.mounts, csi+driver+"/abc/elsewhere") },
 			`unknown: "plugins/kubernetes.io/csi/disk.example.com/abc/elsewhere" is mounted, and there is no record of it` + "\n"},
-		// Which volume's the broken record is nobody can tell: none is called forgotten.
+		// The folder's name says of which volume it was to be: what is known of others stays so.
 		"a broken record of a pod": {func(n *node) {
 			n.stage("v")
+			n.publish("uid-b", "pv-w", "w")
 			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{Data: []byte(`{"driverName":"disk`)}
+			n.dir(podFolder("uid-a", "pv") + "/mount")
+		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes forgotten\n" +
+			"disk.example.com w pv=pv-w Filesystem staged=No mounted=No pod=uid-b/true/Yes\n" +
+			"  pv=pv Filesystem staged=No mounted=No pod=uid-a/true/No unknown: \"" + podFolder("uid-a", "pv") + "/vol_data.json\": unexpected end of JSON input\n"},
+		"an empty record of a pod": {func(n *node) {
+			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{}
+		}, "  pv=pv Filesystem staged=No mounted=No pod=uid-a/true/No unknown: \"" + podFolder("uid-a", "pv") + "/vol_data.json\": unexpected end of JSON input\n"},
+		// Something is mounted, and nobody can tell what: no volume is called forgotten.
+		"a broken record of a pod, with a mount": {func(n *node) {
+			n.stage("v")
+			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{Data: []byte(`{"driverName":"disk`)}
+			n.mount(podFolder("uid-a", "pv") + "/mount")
 		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes unknown: a pod's folder could not be read, and may name it\n" +
 			`unknown: "pods/uid-a/volumes/kubernetes.io~csi/pv/vol_data.json": unexpected end of JSON input` + "\n"},
 		"a pod's mount without a record": {func(n *node) {
@@ -198,6 +211,18 @@ func TestRead(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// Where the mount table can't be read, a broken record of a pod may be of anything that is
+// mounted: nothing is called forgotten.
+func TestBrokenRecordWithoutMounts(t *testing.T) {
+	n := newNode()
+	n.stage("v")
+	n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{}
+	f := nodevolumes.Read(n.files, nodevolumes.ReadMounts(strings.NewReader(""), "/var/lib/kubelet"))
+	if len(f.Volumes) != 1 || f.Volumes[0].Forgotten || len(f.Unknown) != 2 {
+		t.Errorf("%s", words(f))
 	}
 }
 

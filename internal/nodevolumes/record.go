@@ -24,6 +24,10 @@ type record struct {
 	Driver, Handle, PersistentVolume, Lifecycle string
 }
 
+// malformedError says that a record can be read, and is none: a kubelet that was killed while
+// it wrote it, or a machine that lost its power, leaves it empty or cut off.
+type malformedError struct{ error }
+
 // parseRecord reads the text of a vol_data.json: a JSON object of strings.
 func parseRecord(text []byte) (record, error) {
 	if !utf8.Valid(text) {
@@ -71,7 +75,7 @@ func (s *scan) readRecord(folder string, entries []fs.DirEntry) (record, error) 
 	}
 	r, err := parseRecord(text)
 	if err != nil {
-		return record{}, fmt.Errorf("%q: %w", name, err)
+		return record{}, malformedError{fmt.Errorf("%q: %w", name, err)}
 	}
 	return r, nil
 }

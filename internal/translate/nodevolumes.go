@@ -13,7 +13,8 @@ import (
 )
 
 // NodeWord makes a fact of a NodeVolumes. Whatever is not known to be absent is there; a
-// volume of which the driver or the handle could not be read leaves the word not whole.
+// volume of which the driver or the handle could not be read leaves the word not whole, but
+// for one of which a pod's folder has the name and nothing is mounted.
 func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 	status := &n.Status
 	word := ledger.NodeWord{
@@ -29,6 +30,8 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 		v := &status.Volumes[i]
 		id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
 		switch {
+		case isUnread(v):
+			word.Unread = append(word.Unread, v.PersistentVolume)
 		case v.Driver == "" || v.Handle == "":
 			word.Whole = false
 		case v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0:
@@ -39,6 +42,14 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 		}
 	}
 	return word
+}
+
+// isUnread says whether an entry is about a pod's record that could not be read, with nothing
+// mounted: all that may be there is the volume of the PersistentVolume that the folder names.
+func isUnread(v *v1alpha1.NodeVolume) bool {
+	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem" &&
+		v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo &&
+		!slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
 }
 
 // repairable says whether moorage-node could unstage a volume.

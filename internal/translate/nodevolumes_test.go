@@ -4,6 +4,7 @@ package translate
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,35 @@ func TestNodeWord(t *testing.T) {
 		}
 		if got := NodeWord(object); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// A pod's record that could not be read is of the PersistentVolume that its folder names, where
+// that is known, nothing is mounted, and the volume has a file system.
+func TestNodeWordUnread(t *testing.T) {
+	const no = v1alpha1.NodeNo
+	unread := v1alpha1.NodeVolume{
+		Path: "p", PersistentVolume: "pv", Mode: "Filesystem", Staged: no, Mounted: no, Unknown: "cut off",
+		Published: []v1alpha1.PublishedPod{{PodUID: "p", PodFolder: true, Mounted: no}},
+	}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.NodeVolume)
+		want   bool
+	}{
+		"a pod's record":      {func(*v1alpha1.NodeVolume) {}, true},
+		"without a name":      {func(v *v1alpha1.NodeVolume) { v.PersistentVolume = "" }, false},
+		"of a driver":         {func(v *v1alpha1.NodeVolume) { v.Driver = "d" }, false},
+		"of a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, false},
+		"staged":              {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeYes }, false},
+		"perhaps mounted":     {func(v *v1alpha1.NodeVolume) { v.Mounted = v1alpha1.NodeUnknown }, false},
+		"mounted for the pod": {func(v *v1alpha1.NodeVolume) { v.Published[0].Mounted = v1alpha1.NodeUnknown }, false},
+	} {
+		v := *unread.DeepCopy()
+		test.change(&v)
+		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}})
+		if got := word.Whole && slices.Equal(word.Unread, []string{"pv"}); got != test.want || word.Whole != test.want || len(word.Has) != 0 {
+			t.Errorf("%s: whole %t, unread %v, has %v", name, word.Whole, word.Unread, word.Has)
 		}
 	}
 }

@@ -17,9 +17,12 @@ import (
 // raw devices.
 type Agent struct {
 	Runs bool
-	// Blind: there is something that it can't read, such as a record that was half written,
-	// and it says so in all its words.
+	// Blind: there is something that it can't read, such as a folder, and it says so in all its
+	// words.
 	Blind bool
+	// Unread are the PersistentVolumes of pods' records that were half written, with nothing
+	// mounted beside them. It is replaced, never changed.
+	Unread []string
 	// Repairs: it may unstage volumes.
 	Repairs bool
 	// Found is what it found, and has not written yet; nil: nothing. It is replaced, never
@@ -60,7 +63,7 @@ func (w *World) CanLook(m *Machine) bool {
 	next := *m
 	found := w.found(&next)
 	return !spoken || old.Looked != found.Looked || old.NodeUID != found.NodeUID || old.BootID != found.BootID ||
-		old.KubeletStarted != found.KubeletStarted || old.Repairs != found.Repairs || old.Whole != found.Whole || !slices.Equal(old.Has, found.Has) ||
+		old.KubeletStarted != found.KubeletStarted || old.Repairs != found.Repairs || old.Whole != found.Whole || !slices.Equal(old.Unread, found.Unread) || !slices.Equal(old.Has, found.Has) ||
 		!slices.Equal(old.Forgotten, found.Forgotten) || !slices.Equal(old.Answers, found.Answers)
 }
 
@@ -79,7 +82,7 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 	old, _ := w.Word(m.Node)
 	found := ledger.NodeWord{
 		Node: m.Node, UID: old.UID, Version: old.Version, NodeUID: node.UID, BootID: m.BootID(),
-		Look: old.Look, Looked: old.Look, Has: m.Staged, Whole: !m.Agent.Blind, Repairs: m.Agent.Repairs, Orders: old.Orders,
+		Look: old.Look, Looked: old.Look, Has: m.Staged, Whole: !m.Agent.Blind, Unread: m.Agent.Unread, Repairs: m.Agent.Repairs, Orders: old.Orders,
 	}
 	if m.Agent.Repairs { // nobody asks for it otherwise
 		found.KubeletStarted, found.Forgotten = int64(m.Starts), m.forgotten()
@@ -133,7 +136,9 @@ func (w *World) Speak(m *Machine) bool {
 }
 
 // StopAgent ends a machine's moorage-node: what it has written stays, and so do its calls.
-func (m *Machine) StopAgent() { m.Agent = Agent{Repairs: m.Agent.Repairs, Blind: m.Agent.Blind} }
+func (m *Machine) StopAgent() {
+	m.Agent = Agent{Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread}
+}
 
 // askNode asks for a fresh look, or writes which volumes are to be unstaged.
 func (w *World) askNode(r Request) Answer {

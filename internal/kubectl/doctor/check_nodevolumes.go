@@ -135,7 +135,7 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 		if len(word.Unread) > 0 {
 			evidence = word.Unread[0]
 		}
-		list = append(list, found(Unknown, evidence, "docs/operate/node.md says what moorage-node has to be able to read.",
+		list = append(list, found(Unknown, evidence, "docs/operate/node.md says what moorage-node has to be able to read, and docs/operate/runbook.md#moorageforgottenstagingpath how to remove a pod's record that is empty or cut off.",
 			"moorage-node at %s can't read all of what the node has", node))
 	case facts.WordSilent, facts.WordOfBoot, facts.WordOfNode:
 		list = append(list, found(Warning, "nodevolumes "+node, wordFix, "the word of moorage-node at %s is not of today: %s", node, word.Note))

@@ -557,6 +557,11 @@ func TestFindings(t *testing.T) {
 		{"a node that can't be read", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status.Unknown = []string{"pods: permission denied"} })
 		}},
+		{"a pod's record that is cut off", "node-volumes", Unknown, "moorage-node at worker-1 can't read all", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
+			})
+		}},
 		{"a moorage-node that the namespace refuses", "node-volumes", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 0) }},
 		{"a moorage-node that is not ready", "node-volumes", Warning, "moorage-node is ready at 0 of 1 node", func(e *Evidence) { lacks(e, 1) }},
 		{"a moorage-node at every node", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
@@ -775,4 +780,16 @@ func TestRefusedMoorageNodeIsToldWhy(t *testing.T) {
 			t.Errorf("with %d scheduled: evidence %q", test.scheduled, f.Evidence)
 		}
 	}
+}
+
+// Which record can't be read is told, and where it says how to remove it.
+func TestUnreadRecordIsNamed(t *testing.T) {
+	objects := small()
+	objects.NodeVolumes[0].Status.Volumes = []v1alpha1.NodeVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
+	for _, f := range checkNodeVolumes(&Evidence{World: facts.NewWorld(objects, now())}) {
+		if f.Severity == Unknown && f.Evidence == "vol_data.json: unexpected end" && strings.Contains(f.Fix, "runbook.md#moorageforgottenstagingpath") {
+			return
+		}
+	}
+	t.Error("nothing names the record")
 }

@@ -85,7 +85,12 @@ func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 	if object == nil {
 		return out
 	}
-	out.Unread = object.Status.Unknown
+	out.Unread = slices.Clone(object.Status.Unknown)
+	for i := range object.Status.Volumes {
+		if v := &object.Status.Volumes[i]; unnamed(*v) && v.Unknown != "" {
+			out.Unread = append(out.Unread, v.Unknown)
+		}
+	}
 	for _, has := range w.hasOf(object) {
 		if has.Odd() {
 			out.Has = append(out.Has, has)
