@@ -174,7 +174,7 @@ func (p policy) judge(t *testing.T, r request) string {
 // authorizerOf is RBAC with the roles of the manifests and these people: tess has
 // moorage-tickets and walt a Role of wildcards in the namespace shop, and so has
 // mallory, but of all there is, by a RoleBinding; ina has moorage-tickets-all
-// everywhere, and root may do everything.
+// everywhere, fern may use the condition fenced.moorage.dev/ipmi, and root may do everything.
 func authorizerOf(t *testing.T) authorizer.Authorizer {
 	t.Helper()
 	var all rbacObjects
@@ -182,6 +182,8 @@ func authorizerOf(t *testing.T) authorizer.Authorizer {
 	wildcard := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	all.roles = append(all.roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Rules: wildcard})
 	all.clusterRoles = append(all.clusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: wildcard})
+	all.clusterRoles = append(all.clusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fence-ipmi"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"moorage.dev"}, Resources: []string{"fencedconditions"}, ResourceNames: []string{"ipmi"}, Verbs: []string{"use"}}}})
 	for user, role := range map[string]rbacv1.RoleRef{
 		"tess": {Kind: "ClusterRole", Name: "moorage-tickets"}, "walt": {Kind: "Role", Name: "all"},
 		"mallory": {Kind: "ClusterRole", Name: "cluster-admin"}, "ingo": {Kind: "ClusterRole", Name: "moorage-tickets-all"},
@@ -189,7 +191,7 @@ func authorizerOf(t *testing.T) authorizer.Authorizer {
 		all.roleBindings = append(all.roleBindings, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: user}, RoleRef: role,
 			Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}})
 	}
-	for user, role := range map[string]string{"ina": "moorage-tickets-all", "root": "cluster-admin"} {
+	for user, role := range map[string]string{"ina": "moorage-tickets-all", "fern": "fence-ipmi", "root": "cluster-admin"} {
 		all.clusterRoleBindings = append(all.clusterRoleBindings, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user},
 			RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}})
 	}

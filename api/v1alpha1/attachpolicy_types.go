@@ -260,4 +260,20 @@ type ForceDetachPolicy struct {
 	// class that sets a time has that time all the same.
 	// +optional
 	OnlyOutOfService bool `json:"onlyOutOfService,omitempty"`
+
+	// fencedCondition is the type of a condition of Nodes by which somebody says that a
+	// machine writes to the driver's volumes no more: it is powered off, or the storage
+	// has cut it off. It begins with fenced.moorage.dev/, and who sets it needs the right
+	// to use fencedconditions.moorage.dev of the name after that. As long as a node that
+	// is not Ready has it with status True, set since its kubelet was last heard of, the
+	// volumes leave that node at once. Its pods are not removed. An empty string means
+	// none, where the driver's policy has one and the class is to have none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=82
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^fenced[.]moorage[.]dev/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="fencedCondition is a condition type that begins with fenced.moorage.dev/, such as fenced.moorage.dev/ipmi"
+	FencedCondition *string `json:"fencedCondition,omitempty"`
 }
+
+// FencedConditionPrefix is what the types of Nodes' conditions begin with that
+// forceDetach.fencedCondition may name.
+const FencedConditionPrefix = "fenced.moorage.dev/"

@@ -21,9 +21,8 @@ const (
 )
 
 // WithDefaults returns a copy in which every field that has a default is set:
-// everything but storageClassName, slots.max, workers and
-// forceDetach.afterUnreachable, whose absence means that there is no such limit
-// or rule. Called on a nil pointer it returns the defaults of a driver without
+// everything but storageClassName, slots.max, workers, forceDetach.afterUnreachable and
+// forceDetach.fencedCondition, whose absence means that there is no such limit or rule. Called on a nil pointer it returns the defaults of a driver without
 // a policy. Safe for parallel use.
 func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	var out AttachPolicySpec

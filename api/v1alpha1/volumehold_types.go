@@ -252,13 +252,16 @@ type TicketReference struct {
 
 // ForceDetachRule is a rule by which a volume may be detached without the
 // kubelet's word that it is not in use.
-// +kubebuilder:validation:Enum=OutOfService;NodeShutdown;UnpublishFences;AfterPodGone;AfterUnreachable
+// +kubebuilder:validation:Enum=OutOfService;FencedCondition;NodeShutdown;UnpublishFences;AfterPodGone;AfterUnreachable
 type ForceDetachRule string
 
 // The rules for a forced detach. The node is not Ready in any of them.
 const (
 	// ForceDetachOutOfService: the node has the out-of-service taint.
 	ForceDetachOutOfService ForceDetachRule = "OutOfService"
+	// ForceDetachFencedCondition: the node has the condition that AttachPolicy
+	// forceDetach.fencedCondition names.
+	ForceDetachFencedCondition ForceDetachRule = "FencedCondition"
 	// ForceDetachNodeShutdown: the node has the taint
 	// node.cloudprovider.kubernetes.io/shutdown, and AttachPolicy unpublishFences.
 	ForceDetachNodeShutdown ForceDetachRule = "NodeShutdown"

@@ -9,12 +9,15 @@ import (
 )
 
 // The rules by which a volume may be detached without its kubelet's word. The
-// node is not Ready in any of them. The first three are proof that the machine does not
+// node is not Ready in any of them. The first four are proof that the machine does not
 // write to the volume when it is attached elsewhere; the others are a time that a policy
 // sets, and prove nothing.
 const (
 	// OutOfService: somebody vouches for it that nothing runs at the node.
 	OutOfService = "OutOfService"
+	// FencedCondition: somebody who may do so has set the condition that the policy names,
+	// and so vouches for it that the machine does not write to the driver's volumes.
+	FencedCondition = "FencedCondition"
 	// NodeShutdown: the cloud says that the machine is off, and unpublishing the volume
 	// takes its access away should it be on again.
 	NodeShutdown = "NodeShutdown"
@@ -28,7 +31,7 @@ const (
 // Proves says whether a rule is proof that the machine does not write to the volume when
 // it is attached elsewhere, and not only a time.
 func Proves(rule string) bool {
-	return rule == OutOfService || byUnpublish(rule)
+	return rule == OutOfService || rule == FencedCondition || byUnpublish(rule)
 }
 
 // The progress of a forced detach is told and kept in twelve steps, none
@@ -92,6 +95,7 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 		return forcing{Rule: f.Rule}
 	}
 	taint, policy := outOfService(n, now), policyOf(s, v)
+	taint = taint.sooner(fencedBy(v, policy.FencedCondition, n, now))
 	rule := AfterUnreachable
 	if policy.UnpublishFences && unpublishCuts(s, v, v.NodeVolume(name), n) {
 		taint, rule = taint.sooner(shutdown(n, now)), UnpublishFences
@@ -149,6 +153,39 @@ func shutdown(n *ledger.Node, now time.Time) forcing {
 		return forcing{}
 	}
 	return vouched(NodeShutdown, n, n.ShutdownAt, now)
+}
+
+// fencedBy is the rule of the condition that a policy names, of a node that is not Ready. It is
+// believed as the taint of a node that is out of service is, but of less: only of the machine
+// that the Node names, and only if the kubelet was not heard of since the condition was set,
+// neither by this process nor by its Lease. A Lease that nobody has read says nothing, and
+// then nor does the condition (docs/decisions/0060).
+func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time) forcing {
+	f, found := n.FencedBy(condition)
+	switch {
+	case condition == "" || !found || f.Void:
+		return forcing{}
+	case leaseUnread(n) || n.Renewed >= f.Since*1e6:
+		return forcing{}
+	case mayBeAtAnother(v, n):
+		return forcing{}
+	}
+	return vouched(FencedCondition, n, f.At, now)
+}
+
+// mayBeAtAnother says whether a volume may be mounted at another machine than the one that a
+// node's name has now, as this process has seen or as the hold says.
+func mayBeAtAnother(v *ledger.Volume, n *ledger.Node) bool {
+	machine, _ := n.DoubtedAt(v.ID)
+	if machine != "" && machine != n.SystemUUID {
+		return true
+	}
+	h := v.Hold
+	if h == nil {
+		return false
+	}
+	fence, fenced := h.Fence(n.Name)
+	return h.Node == n.Name && h.SystemUUID != "" && h.SystemUUID != n.SystemUUID || fenced && fence.SystemUUID != "" && fence.SystemUUID != n.SystemUUID
 }
 
 // vouched is a rule by which somebody has vouched since a time that a machine is dead.

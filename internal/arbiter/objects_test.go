@@ -21,6 +21,7 @@ import (
 // ready=false breaks its runtime, ready=true ends both. boot=unsaid has the Node name no
 // bootID, boot=said that of the machine's present boot, boot=never none for good, and
 // uuid=never no systemUUID. by=MACHINE has it name another machine, whose kubelet writes it.
+// fenced=NAME sets the condition of that name now, fenced= takes it away (fence).
 func (s *script) node(a args) {
 	name := ledger.NodeName(a.word(1))
 	n, exists := s.Node(name)
@@ -63,6 +64,12 @@ func (s *script) node(a args) {
 	}
 	set("oos", &n.OutOfService)
 	set("shutdown", &n.Shutdown)
+	if n.Ready != ledger.ReadyUnknown && a.keys["ready"] != "" {
+		n.Fenced = nil // the kubelet has written the condition Ready since
+	}
+	if v, ok := a.keys["fenced"]; ok {
+		s.fence(&n, v, a)
+	}
 	set("managed", &n.Managed)
 	set("draining", &n.Draining)
 	set("reporting", &n.Reporting)
@@ -74,6 +81,24 @@ func (s *script) node(a args) {
 		s.csinode(a)
 	}
 }
+
+// fence sets the condition fenced.moorage.dev/NAME, or takes it away where there is no name:
+// ahead=DURATION by a clock that is fast.
+func (s *script) fence(n *ledger.NodeState, name string, a args) {
+	n.Fenced = nil
+	if name == "" {
+		return
+	}
+	since := s.Now
+	if d := a.duration("ahead"); d != nil {
+		since = since.Add(*d)
+	}
+	n.Fenced = []ledger.FencedCondition{{Type: fencedPrefix + name, Since: since.Unix()}}
+}
+
+// fencedPrefix begins the types of conditions by which somebody vouches for it that a machine
+// writes no more.
+const fencedPrefix = "fenced.moorage.dev/"
 
 // machineID is what a driver calls the next machine of a node.
 func (s *script) machineID(n ledger.NodeName) string {
@@ -195,6 +220,9 @@ func (s *script) policy(a args) {
 		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		BindAfterAttached: a.flag("bindAfterAttached"), Refused: a.flag("refused"),
 		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
+	}
+	if name := a.get("fencedCondition", ""); name != "" {
+		p.FencedCondition = fencedPrefix + name
 	}
 	if d := a.duration("detachDelay"); d != nil {
 		p.DetachDelay = *d

@@ -62,6 +62,9 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if !says(ledger.FieldUnpublishFences, p.UnpublishFences) {
 		p.UnpublishFences = all.UnpublishFences
 	}
+	if !says(ledger.FieldFencedCondition, p.FencedCondition != "") {
+		p.FencedCondition = all.FencedCondition
+	}
 	if p.AfterPodGone == nil {
 		p.AfterPodGone = all.AfterPodGone
 	}
@@ -126,6 +129,9 @@ func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
+	if a.FencedCondition != b.FencedCondition {
+		a.FencedCondition = ""
+	}
 	a.EmptyIsExclusive = a.EmptyIsExclusive || b.EmptyIsExclusive
 	a.RequireNodeWord = a.RequireNodeWord || b.RequireNodeWord
 	a.RepairStaged = a.RepairStaged && b.RepairStaged

@@ -94,8 +94,8 @@ func TestPolicyOfClassInheritsEverything(t *testing.T) {
 			f.SetBool(true)
 		case reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
-		case reflect.Uint8:
-			f.SetUint(255)
+		case reflect.Uint16:
+			f.SetUint(1<<16 - 1)
 		default:
 			f.SetInt(7)
 		}

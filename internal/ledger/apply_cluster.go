@@ -43,14 +43,15 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.OutOfServiceAt = taintedAt(rec.OutOfServiceAt, s.OutOfService, known, now)
 	rec.ShutdownAt = taintedAt(rec.ShutdownAt, s.Shutdown, known, now)
 	replaced := rec.seeMachine(&was, &s, now)
-	if healthChanged {
+	fencedChanged, fenceEnded := rec.seeFenced(&was, known, now)
+	if healthChanged || fencedChanged {
 		t.Volumes = append(t.Volumes, rec.At()...)
 		t.node(s.Name)
 	}
 	if labelsChanged { // volumes may be allowed here that were not
 		t.node(s.Name)
 	}
-	if ended || replaced {
+	if ended || replaced || fenceEnded {
 		l.voidForced(now, t, rec)
 	}
 	defer l.beginBulk(s.Name, reported, inUse)()
@@ -170,7 +171,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	wasReady := rec.Ready == ReadyTrue
 	defer l.beginBulk(e.Name)()
 	l.dropFenced(now, t, rec)
-	rec.OutOfServiceAt, rec.ShutdownAt = time.Time{}, time.Time{}
+	rec.OutOfServiceAt, rec.ShutdownAt, rec.FencedAt = time.Time{}, time.Time{}, nil
 	rec.Exists, rec.Ready, rec.Reporting = false, ReadyUnknown, false
 	if rec.NotReady.IsZero() {
 		rec.NotReady, rec.SawFail = now, wasReady

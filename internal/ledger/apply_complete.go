@@ -37,6 +37,10 @@ func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
 				*since = now
 			}
 		}
+		rec.FencedAt = slices.Clone(rec.FencedAt)
+		for i := range rec.FencedAt {
+			rec.FencedAt[i].At = now
+		}
 	}
 	l.matchAll(now, t)
 	l.findUses(now, t)

@@ -12,6 +12,7 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 	rec := l.node(e.Node)
 	if !rec.RenewedAt.IsZero() && rec.Renewed != e.Renewed && rec.Ready != ReadyTrue {
 		rec.Heard = now
+		rec.voidFenced()
 		l.voidForced(now, t, rec)
 	}
 	if rec.RenewedAt.IsZero() || rec.Renewed != e.Renewed {

@@ -255,8 +255,12 @@ type NodeState struct {
 	ReadySince   int64 // lastTransitionTime of condition Ready, seconds: compared for being the same only
 	OutOfService bool  // taint node.kubernetes.io/out-of-service
 	Shutdown     bool  // taint node.cloudprovider.kubernetes.io/shutdown
-	Managed      bool  // annotation volumes.kubernetes.io/controller-managed-attach-detach
-	Draining     bool  // spec.unschedulable, or being deleted
+	// Fenced are the conditions by which somebody vouches for it that the machine writes no
+	// more, of status True, sorted by type: those that were set since its kubelet last wrote
+	// the condition Ready, by the times that the conditions themselves name.
+	Fenced   []FencedCondition
+	Managed  bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
+	Draining bool // spec.unschedulable, or being deleted
 	// Reporting says that this Node object's own kubelet has written a
 	// status, so that an empty InUse means that nothing is in use. A new
 	// object of an old name starts without it.
@@ -269,6 +273,13 @@ type NodeState struct {
 	Labels   map[string]string // read only: it may be the object\'s own
 	InUse    []VolumeID        // status.volumesInUse
 	Reported []VolumeID        // status.volumesAttached
+}
+
+// FencedCondition is a condition of a Node by which somebody vouches for it that the
+// machine writes no more to the volumes of drivers whose policy names its type.
+type FencedCondition struct {
+	Type  string
+	Since int64 // lastTransitionTime, seconds, by whoever's clock
 }
 
 // NodeDrivers is what matters of a CSINode.
@@ -396,7 +407,7 @@ func (h *Hold) Fence(n NodeName) (Fence, bool) {
 }
 
 // PolicyFields is a set of an AttachPolicy's fields.
-type PolicyFields uint8
+type PolicyFields uint16
 
 // The fields whose absence can't be told from their value.
 const (
@@ -408,6 +419,7 @@ const (
 	FieldUnpublishFences
 	FieldRequireNodeWord
 	FieldRepairStaged
+	FieldFencedCondition
 )
 
 // Policy is what matters of an AttachPolicy. Zero values mean Kubernetes'
@@ -429,6 +441,7 @@ type Policy struct {
 	EmptyIsExclusive  bool           // no access modes: one node at a time
 	LiveMigration     bool           // the driver may attach to two nodes
 	UnpublishFences   bool           // unpublish takes the machine's access away
+	FencedCondition   string         // the type of a Node's condition that is proof; empty: none
 	Workers           int
 	GrantTimeout      time.Duration
 	BindUngranted     bool         // onControllerDown

@@ -124,6 +124,78 @@ func TestSinceWhenOutOfService(t *testing.T) {
 	}
 }
 
+// A condition of being fenced counts from when it was seen first, of this Node object, and
+// no more as soon as its machine may have run since.
+func TestSinceWhenFenced(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	said := func(change func(*NodeState)) Event {
+		n := NodeState{Name: "n", UID: "u", BootID: "b", SystemUUID: "m", Fenced: []FencedCondition{{"fenced.moorage.dev/a", 7}}}
+		if change != nil {
+			change(&n)
+		}
+		return n
+	}
+	none := said(func(n *NodeState) { n.Fenced = nil })
+	for name, test := range map[string]struct {
+		events []Event
+		at     int // -1: it has none
+		void   bool
+	}{
+		"seen once":               {[]Event{none, said(nil), said(nil)}, 1, false},
+		"seen with the Node":      {[]Event{said(nil)}, 0, false},
+		"gone":                    {[]Event{said(nil), none}, -1, false},
+		"gone, and back":          {[]Event{said(nil), none, said(nil)}, 2, false},
+		"another time":            {[]Event{said(nil), said(func(n *NodeState) { n.Fenced = []FencedCondition{{"fenced.moorage.dev/a", 8}} })}, 1, false},
+		"another condition":       {[]Event{said(func(n *NodeState) { n.Fenced = []FencedCondition{{"fenced.moorage.dev/b", 7}} }), said(nil)}, 1, false},
+		"one more condition":      {[]Event{said(nil), said(func(n *NodeState) { n.Fenced = append(n.Fenced, FencedCondition{"fenced.moorage.dev/b", 7}) })}, 0, false},
+		"set while Ready":         {[]Event{said(func(n *NodeState) { n.Ready = ReadyTrue }), said(nil)}, 0, true},
+		"Ready since":             {[]Event{said(nil), said(func(n *NodeState) { n.Ready = ReadyTrue }), said(nil)}, 0, true},
+		"set again since":         {[]Event{said(func(n *NodeState) { n.Ready = ReadyTrue }), said(func(n *NodeState) { n.Fenced = []FencedCondition{{"fenced.moorage.dev/a", 8}} })}, 1, false},
+		"it says itself":          {[]Event{said(nil), said(func(n *NodeState) { n.Ready = ReadyFalse })}, 0, true},
+		"it said so before":       {[]Event{said(func(n *NodeState) { n.Ready = ReadyFalse }), said(nil)}, 0, false},
+		"another boot":            {[]Event{said(nil), said(func(n *NodeState) { n.BootID = "c" })}, 0, true},
+		"another machine":         {[]Event{said(nil), said(func(n *NodeState) { n.SystemUUID = "o" })}, 0, true},
+		"another Node":            {[]Event{said(nil), said(func(n *NodeState) { n.UID = "w" })}, 1, false},
+		"the Node is gone":        {[]Event{said(nil), NodeGone{"n"}}, -1, false},
+		"made again":              {[]Event{said(nil), NodeGone{"n"}, none}, -1, false},
+		"the Lease stands still":  {[]Event{said(nil), NodeLease{"n", 5}, NodeLease{"n", 5}}, 0, false},
+		"the Lease moves":         {[]Event{said(nil), NodeLease{"n", 5}, NodeLease{"n", 6}}, 0, true},
+		"the Lease moved before":  {[]Event{none, NodeLease{"n", 5}, NodeLease{"n", 6}, said(nil)}, 3, false},
+		"after all has been seen": {[]Event{said(nil), Complete{}}, 1, false},
+	} {
+		l := New()
+		for i, e := range test.events {
+			if n, is := e.(NodeState); is {
+				n.Version = string(rune('1' + i))
+				e = n
+			}
+			l.Apply(at(i), e)
+		}
+		got, found := l.Snapshot().Node("n").FencedBy("fenced.moorage.dev/a")
+		if found != (test.at >= 0) || found && (!got.At.Equal(at(test.at)) || got.Void != test.void) {
+			t.Errorf("%s: %v, %t", name, got, found)
+		}
+	}
+}
+
+// What was proved by force is void when the condition ends by which it was proved.
+func TestEndOfFencedConditionVoidsForce(t *testing.T) {
+	fenced := []FencedCondition{{"fenced.moorage.dev/a", 7}}
+	for name, test := range map[string]struct {
+		fenced []FencedCondition
+		ready  Readiness
+		void   bool
+	}{"as it was": {fenced, ReadyUnknown, false}, "gone": {nil, ReadyUnknown, true}, "heard of": {fenced, ReadyFalse, true}} {
+		l, v := New(), VolumeID{"d", "h"}
+		l.Apply(time.Unix(1, 0), NodeState{Name: "n", UID: "u", Version: "1", Fenced: fenced, Reported: []VolumeID{v}, InUse: []VolumeID{v}})
+		l.Apply(time.Unix(2, 0), Unreported{Volume: v, Node: "n", Forced: true})
+		l.Apply(time.Unix(3, 0), NodeState{Name: "n", UID: "u", Version: "2", Ready: test.ready, Fenced: test.fenced, InUse: []VolumeID{v}})
+		if p := l.Snapshot().Volume(v).NodeVolume("n"); p == nil || p.Proof.Forced == test.void {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
 // That a kubelet has said that its node is not Ready is heard once: what others write of the
 // node afterwards is no word of the kubelet's.
 func TestNotReadyIsHeardOnce(t *testing.T) {

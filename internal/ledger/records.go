@@ -243,6 +243,8 @@ type Node struct {
 	// OutOfServiceAt and ShutdownAt are when this process first saw those taints; zero
 	// without them.
 	OutOfServiceAt, ShutdownAt time.Time
+	// FencedAt is, for each of Fenced, when this process first saw it.
+	FencedAt []FencedAt
 	// Renewed is NodeLease.Renewed as it was read last since the node is not Ready;
 	// RenewedAt is when this process read that value first, and LeaseRead when it read
 	// it last, so that the Lease has stood still from the one to the other. All are

@@ -81,6 +81,7 @@ type twinNode struct {
 	sawFail         bool
 	heard, tainted  time.Time
 	shut            time.Time
+	fencedAt        map[FencedCondition]FencedAt
 	renewed         int64
 	renewedAt       time.Time
 	leaseRead       time.Time
@@ -248,7 +249,7 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 					}
 				}
 			}
-			n.tainted, n.shut = time.Time{}, time.Time{}
+			n.tainted, n.shut, n.fencedAt = time.Time{}, time.Time{}, nil
 			n.exists, n.state.Ready, n.state.Reporting = false, ReadyUnknown, false
 			n.left, n.reported = n.reported, map[VolumeID]bool{}
 		}
@@ -257,6 +258,10 @@ func (w *twin) applyNodes(now time.Time, e Event) func() {
 			if !n.leaseRead.IsZero() && n.renewed != e.Renewed && n.state.Ready != ReadyTrue {
 				n.heard = now
 				w.voidForced(e.Node)
+				for c, at := range n.fencedAt {
+					at.Void = true
+					n.fencedAt[c] = at
+				}
 			}
 			if n.leaseRead.IsZero() || n.renewed != e.Renewed {
 				n.renewed, n.renewedAt = e.Renewed, now
@@ -371,6 +376,9 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	} else if !same || n.shut.IsZero() {
 		n.shut = now
 	}
+	if w.fenced(now, n, e, same) {
+		w.voidForced(e.Name)
+	}
 	if !same || e.Ready == ReadyTrue && n.state.Ready != ReadyTrue || n.state.OutOfService && !e.OutOfService || n.state.Shutdown && !e.Shutdown {
 		w.voidForced(e.Name)
 	}
@@ -412,6 +420,26 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	}
 	e.InUse, e.Reported = nil, nil
 	n.state, n.exists = e, true
+}
+
+// fenced is what follows for a node's conditions of being fenced from a new state of it: a
+// kubelet that writes, another boot or machine, and Ready end what they say, for as long as
+// they name the same time. It says whether one of them counted and does so no more.
+func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended bool) {
+	ran := n.state.BootID != e.BootID || n.state.SystemUUID != e.SystemUUID || n.state.Ready == ReadyUnknown && e.Ready == ReadyFalse
+	is := map[FencedCondition]FencedAt{}
+	for _, c := range e.Fenced {
+		at, void := now, false
+		if was, had := n.fencedAt[c]; had && same {
+			at, void = was.At, was.Void || ran
+		}
+		is[c] = FencedAt{c, at, void || e.Ready == ReadyTrue}
+	}
+	for c, was := range n.fencedAt {
+		ended = ended || !was.Void && is[c] != was
+	}
+	n.fencedAt = is
+	return ended
 }
 
 // doubtAfter is what follows from a new state of a node for which volumes count as in
@@ -589,6 +617,9 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	for _, d := range n.doubts {
 		node.doubts = append(node.doubts, d)
 	}
+	for _, f := range n.fencedAt {
+		node.FencedAt = append(node.FencedAt, f)
+	}
 	used, onlyAsked := map[string]int32{}, map[string]int32{}
 	var at []VolumeID
 	for k := range w.places {
@@ -670,8 +701,12 @@ func describeNode(n *Node, volumes []VolumeID) []string {
 		doubts = append(doubts, fmt.Sprint(d.volume, d.listed))
 	}
 	slices.Sort(doubts)
-	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v shut=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
-		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), seconds(n.ShutdownAt), n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
+	var fenced []string
+	for _, f := range n.FencedAt {
+		fenced = append(fenced, fmt.Sprint(f.FencedCondition, seconds(f.At), f.Void))
+	}
+	lines := []string{fmt.Sprintf("node %s %v exists=%t csi=%t at=%q tickets=%v notready=%v saw=%t heard=%v tainted=%v shut=%v fenced=%v lease=%d %v %v doubts=%q", n.Name, n.NodeState, n.Exists, n.CSINode, at, tickets,
+		seconds(n.NotReady), n.SawFail, seconds(n.Heard), seconds(n.OutOfServiceAt), seconds(n.ShutdownAt), fenced, n.Renewed, seconds(n.RenewedAt), seconds(n.LeaseRead), doubts)}
 	for _, d := range n.Drivers {
 		lines = append(lines, fmt.Sprintf("slots %s %v registered=%t exhausted=%t used=%d taken=%d", n.Name, d.DriverOnNode, d.Registered, d.Exhausted, d.Used, d.Taken()))
 	}

@@ -3,14 +3,19 @@
 package translate
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
@@ -42,6 +47,7 @@ func Node(n *corev1.Node) ledger.NodeState {
 	if inherited(n) {
 		fact.BootID = ""
 	}
+	fact.Fenced = fencedConditions(n)
 	_, fact.Managed = n.Annotations[annotationManaged]
 	for _, taint := range n.Spec.Taints {
 		fact.OutOfService = fact.OutOfService || taint.Key == corev1.TaintNodeOutOfService
@@ -62,6 +68,33 @@ func Node(n *corev1.Node) ledger.NodeState {
 		}
 	}
 	return fact
+}
+
+// fencedConditions are the conditions of a Node by which somebody vouches for it that the
+// machine writes no more. One that is not later than what the kubelet has said last of being
+// Ready vouches for nothing: the machine has run since it was set. So does one of a Node of
+// which nobody has said when its kubelet was heard last.
+func fencedConditions(n *corev1.Node) []ledger.FencedCondition {
+	var heard metav1.Time
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			heard = c.LastHeartbeatTime
+		}
+	}
+	if heard.IsZero() {
+		return nil
+	}
+	var list []ledger.FencedCondition
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if strings.HasPrefix(string(c.Type), v1alpha1.FencedConditionPrefix) && c.Status == corev1.ConditionTrue && c.LastTransitionTime.Unix() > heard.Unix() {
+			list = append(list, ledger.FencedCondition{Type: string(c.Type), Since: c.LastTransitionTime.Unix()})
+		}
+	}
+	slices.SortFunc(list, func(a, b ledger.FencedCondition) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Since, b.Since))
+	})
+	return slices.CompactFunc(list, func(a, b ledger.FencedCondition) bool { return a.Type == b.Type })
 }
 
 // maxIdentity is how long a systemUUID or bootID may be in a VolumeHold, in bytes. The API

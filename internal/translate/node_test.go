@@ -227,6 +227,37 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// A condition of being fenced counts if it was set after the kubelet wrote the condition Ready
+// last, by the times that both name.
+func TestFencedConditions(t *testing.T) {
+	fenced := func(name string, status corev1.ConditionStatus, since int64) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: corev1.NodeConditionType(name), Status: status, LastTransitionTime: metav1.Unix(since, 0)}
+	}
+	heard := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: metav1.Unix(100, 0), LastTransitionTime: metav1.Unix(150, 0)}
+	const ipmi, array = "fenced.moorage.dev/ipmi", "fenced.moorage.dev/array"
+	for name, test := range map[string]struct {
+		conditions []corev1.NodeCondition
+		want       []ledger.FencedCondition
+	}{
+		"none":                          {[]corev1.NodeCondition{heard}, nil},
+		"later":                         {[]corev1.NodeCondition{heard, fenced(ipmi, "True", 101)}, []ledger.FencedCondition{{Type: ipmi, Since: 101}}},
+		"in the same second":            {[]corev1.NodeCondition{heard, fenced(ipmi, "True", 100)}, nil},
+		"before":                        {[]corev1.NodeCondition{fenced(ipmi, "True", 99), heard}, nil},
+		"without a time":                {[]corev1.NodeCondition{{Type: ipmi, Status: "True"}, heard}, nil},
+		"False":                         {[]corev1.NodeCondition{fenced(ipmi, "False", 101), heard}, nil},
+		"Unknown":                       {[]corev1.NodeCondition{fenced(ipmi, "Unknown", 101), heard}, nil},
+		"another prefix":                {[]corev1.NodeCondition{fenced("example.com/ipmi", "True", 101), heard}, nil},
+		"nobody says when it was heard": {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: "Unknown"}, fenced(ipmi, "True", 101)}, nil},
+		"no condition Ready":            {[]corev1.NodeCondition{fenced(ipmi, "True", 101)}, nil},
+		"two, sorted":                   {[]corev1.NodeCondition{fenced(ipmi, "True", 101), heard, fenced(array, "True", 102)}, []ledger.FencedCondition{{Type: array, Since: 102}, {Type: ipmi, Since: 101}}},
+		"one twice":                     {[]corev1.NodeCondition{fenced(ipmi, "True", 102), heard, fenced(ipmi, "True", 101)}, []ledger.FencedCondition{{Type: ipmi, Since: 101}}},
+	} {
+		if got := Node(&corev1.Node{Status: corev1.NodeStatus{Conditions: test.conditions}}).Fenced; !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestNodeDrivers(t *testing.T) {
 	got := NodeDrivers(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 		{Name: "none", NodeID: "i-1"},

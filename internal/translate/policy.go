@@ -3,6 +3,7 @@
 package translate
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,6 +44,9 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 			never := time.Duration(-1)
 			fact.AfterPodGone, fact.AfterUnreachable = &never, &never
 		}
+		if name := spec.ForceDetach.FencedCondition; name != nil && strings.HasPrefix(*name, v1alpha1.FencedConditionPrefix) {
+			fact.FencedCondition = *name
+		}
 	}
 	if spec.Workers != nil {
 		fact.Workers = int(*spec.Workers)
@@ -64,6 +68,7 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 		ledger.FieldUnpublishFences:  spec.UnpublishFences != nil,
 		ledger.FieldRequireNodeWord:  spec.RequireNodeWord != nil,
 		ledger.FieldRepairStaged:     spec.RepairStaged != nil,
+		ledger.FieldFencedCondition:  spec.ForceDetach != nil && spec.ForceDetach.FencedCondition != nil,
 	} {
 		if set {
 			fields |= field

@@ -38,6 +38,7 @@ type Config struct {
 
 	DetachDelay      time.Duration
 	AfterUnreachable time.Duration // 0: never
+	Fences           bool          // somebody sets a condition on nodes whose machines are dead
 	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
@@ -141,6 +142,9 @@ func (c *Config) extend(often func() bool) {
 	if c.Volumes > 1 && !c.Cooperative && often() {
 		c.Migration, c.Manual = true, true
 	}
+	if c.Fences = c.Seed%32 == 22 && !c.Cooperative; c.Fences {
+		c.NodeFaults = true
+	}
 	if c.UnpublishFences = c.Seed%16 == 14 && !c.Cooperative; c.UnpublishFences {
 		c.NodeFaults = true
 		if often() {
@@ -149,11 +153,17 @@ func (c *Config) extend(often func() bool) {
 	}
 }
 
+// fencedCondition is what somebody says of dead machines.
+const fencedCondition = "fenced.moorage.dev/sim"
+
 // furnish puts up the cluster that the run begins with.
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
 	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken, RepairStaged: s.config.Repairs, UnpublishFences: s.config.UnpublishFences}
+	if s.config.Fences {
+		policy.FencedCondition = fencedCondition
+	}
 	if s.config.AfterUnreachable > 0 {
 		policy.AfterUnreachable = &s.config.AfterUnreachable
 	}

@@ -137,6 +137,14 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 	case exists && !n.OutOfService && k.machine.Dead():
 		m.addTo(cure, 2, "fault", "taint", k.name) // by somebody who has looked
 	}
+	if f.s.config.Fences && exists {
+		switch {
+		case len(n.Fenced) > 0 && k.working():
+			m.addTo(cure, 1, "fault", "unfence", k.name) // until then it is left behind
+		case len(n.Fenced) == 0 && k.machine.Dead():
+			m.addTo(cure, 3, "fault", "fence", k.name)
+		}
+	}
 	if f.s.config.UnpublishFences && exists {
 		switch {
 		case n.Shutdown && k.working():
@@ -248,6 +256,10 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 	case what == "taint" && k.machine.Dead(), what == "untaint":
 		n.OutOfService = what == "taint"
 		f.s.w.Put(n)
+	case what == "fence" && k.machine.Dead():
+		f.s.w.Fence(name, fencedCondition)
+	case what == "unfence":
+		f.s.w.Fence(name, "")
 	case what == "cloud-off" && !k.machine.Powered, what == "cloud-on":
 		n.Shutdown = what == "cloud-off"
 		f.s.w.Put(n)
@@ -304,8 +316,8 @@ func (f *faults) healNode(k *kubelet) {
 	case !k.up || !exists:
 		k.restart() // a kubelet registers its node once in its life
 	}
-	if exists && (n.OutOfService || n.Shutdown || n.Draining) {
-		n.OutOfService, n.Shutdown, n.Draining = false, false, false
+	if exists && (n.OutOfService || n.Shutdown || n.Draining || len(n.Fenced) > 0) {
+		n.OutOfService, n.Shutdown, n.Draining, n.Fenced = false, false, false, nil
 		f.s.w.Put(n)
 	}
 	f.limit(k.node, strconv.Itoa(int(f.s.config.Limit)))

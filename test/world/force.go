@@ -120,7 +120,7 @@ func (j *Judge) rule(w *World, at At) ground {
 	switch {
 	case exists && n.Ready == ledger.ReadyTrue:
 		return j.former(w, at, n)
-	case exists && n.OutOfService:
+	case exists && (n.OutOfService || w.fenced(n, policy.FencedCondition)):
 		return byWord
 	case exists && n.Shutdown && unpublish:
 		return byUnpublish
@@ -144,6 +144,29 @@ func (j *Judge) rule(w *World, at At) ground {
 		return byTime
 	}
 	return noGround
+}
+
+// Fence has somebody set a condition of a Node now, by which the machine writes no more, or
+// take all away that there are. It says whether there is such a Node.
+func (w *World) Fence(name ledger.NodeName, condition string) bool {
+	n, exists := w.Node(name)
+	if !exists {
+		return false
+	}
+	n.Fenced = nil
+	if condition != "" {
+		n.Fenced = []ledger.FencedCondition{{Type: condition, Since: w.Now.Unix()}}
+	}
+	w.Put(n)
+	return true
+}
+
+// fenced says whether a Node has a condition that was set after its kubelet renewed its
+// Lease last.
+func (w *World) fenced(n ledger.NodeState, condition string) bool {
+	return condition != "" && slices.ContainsFunc(n.Fenced, func(c ledger.FencedCondition) bool {
+		return c.Type == condition && time.Unix(c.Since, 0).After(w.renewed(n.Name))
+	})
 }
 
 // former is what a rule stands on that is about machines which had a Ready node's name

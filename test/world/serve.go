@@ -236,6 +236,7 @@ func (w *World) reportUse(r Request) Answer {
 	}
 	n.Ready, n.Reporting = ledger.ReadyTrue, true
 	n.SystemUUID, n.BootID = r.SystemUUID, r.BootID
+	n.Fenced = nil // what was set before is older than what the kubelet says of being Ready
 	if r.NotReady {
 		n.Ready = ledger.ReadyFalse
 	}

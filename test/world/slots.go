@@ -48,10 +48,10 @@ func (j *Judge) bindsAtOnce(w *World, p ledger.Pod, n ledger.NodeName) {
 	j.atOnce = with(j.atOnce, p.UID, true)
 }
 
-// outOfService notes which pods may lose their volumes, as their node is out of service,
+// outOfService notes which pods may lose their volumes, as their node is out of service or fenced,
 // also when whoever leads hears of that after its end.
 func (j *Judge) outOfService(w *World, n ledger.NodeState) {
-	if !n.OutOfService {
+	if !n.OutOfService && len(n.Fenced) == 0 {
 		return
 	}
 	for _, p := range w.boundAtOnce() {

@@ -8,8 +8,29 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// checkFencing says which evidence that a dead node writes no more could be switched on.
-func checkFencing(e *Evidence) []Finding {
+// checkFencing looks whether conditions that free volumes are guarded, and says which
+// evidence could be switched on.
+func checkFencing(e *Evidence) []Finding { return append(unguardedFences(e), couldFence(e)...) }
+
+// unguardedFences finds AttachPolicies that take a condition for proof which anybody can set
+// who may write the status of a Node, such as its kubelet.
+func unguardedFences(e *Evidence) []Finding {
+	var names []string
+	for _, p := range e.World.Policies {
+		if f := p.Spec.ForceDetach; f != nil && f.FencedCondition != nil && *f.FencedCondition != "" {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 || e.Policies.Err != nil || e.Bindings.Err != nil || e.policy(fencedGuard) != nil && e.denies(fencedGuard) {
+		return nil
+	}
+	slices.Sort(names)
+	return []Finding{found(Error, some(names), policyFix,
+		"AttachPolicies with a fencedCondition, while policy %s is missing or not bound: a kubelet can set the condition on its own node: %d", fencedGuard, len(names))}
+}
+
+// couldFence says which evidence that a dead node writes no more could be switched on.
+func couldFence(e *Evidence) []Finding {
 	var silent []string
 	known := 0
 	for _, d := range e.World.Drivers {

@@ -5,6 +5,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -147,7 +148,7 @@ func (e *Evidence) measured() Finding {
 // put out of service: nothing removes it but a person. So it does with nodes that the cloud
 // calls off, and with those that may have volumes mounted since a forced detach.
 func checkTaints(e *Evidence) []Finding {
-	left, off, mounted := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	left, off, mounted, fenced := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range e.World.Nodes {
 		fact := e.World.Snapshot.Node(ledger.NodeName(n.Name))
 		if fact == nil || fact.Ready != ledger.ReadyTrue {
@@ -155,6 +156,9 @@ func checkTaints(e *Evidence) []Finding {
 		}
 		if fact.OutOfService {
 			left[n.Name] = true
+		}
+		if slices.ContainsFunc(n.Status.Conditions, isFenced) {
+			fenced[n.Name] = true
 		}
 		if fact.Shutdown {
 			off[n.Name] = true
@@ -168,6 +172,10 @@ func checkTaints(e *Evidence) []Finding {
 		list = append(list, found(Warning, some(sortedKeys(left)), "When the machine is in order again: kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-",
 			"nodes that are ready and still have the taint %s, so that no pod goes there: %d", corev1.TaintNodeOutOfService, len(left)))
 	}
+	if len(fenced) > 0 {
+		list = append(list, found(Warning, some(sortedKeys(fenced)), "Have what set the condition take it away: kubectl patch node NODE --subresource=status, docs/operate/dead-nodes.md.",
+			"nodes that are ready and still have a condition %s, which counts for nothing until it is set anew: %d", v1alpha1.FencedConditionPrefix+"…", len(fenced)))
+	}
 	if len(off) > 0 {
 		list = append(list, found(Warning, some(sortedKeys(off)), "See that the cloud's node controller runs, which removes the taint from nodes that are ready.",
 			"nodes that are ready and have the taint %s, which says that their machines are off: %d", translate.TaintShutdown, len(off)))
@@ -180,6 +188,11 @@ func checkTaints(e *Evidence) []Finding {
 		return []Finding{ok("no node that is ready has the taint %s, or mounts of before a forced detach", corev1.TaintNodeOutOfService)}
 	}
 	return list
+}
+
+// isFenced says whether a condition of a Node says that its machine writes no more.
+func isFenced(c corev1.NodeCondition) bool {
+	return strings.HasPrefix(string(c.Type), v1alpha1.FencedConditionPrefix) && c.Status == corev1.ConditionTrue
 }
 
 // checkLimits finds drivers that state no limit where Moorage counts slots.

@@ -20,11 +20,15 @@ func policies() map[string]string {
 		"moorage-records":       "grants and VolumeHolds can be forged",
 		"moorage-pod-marks":     "fences against late binds can be forged",
 		"moorage-own-accounts":  "a stolen token of Moorage's can write all of a node's status, and delete any pod",
+		fencedGuard:             "a kubelet can call itself fenced, and lose its volumes while it writes to them, where an AttachPolicy has a fencedCondition",
 		"moorage-leases":        "a stolen token of the scheduler's can take kube-scheduler's Lease",
 		"moorage-node-volumes":  "a node can say what another one has mounted",
 		"moorage-strict":        "the label moorage.dev/strict has no effect",
 	}
 }
+
+// fencedGuard is the policy on conditions by which somebody vouches for a dead machine.
+const fencedGuard = "moorage-fenced-conditions"
 
 // policyFix puts policies and bindings back.
 const policyFix = "Install the chart with policies.enabled=true."

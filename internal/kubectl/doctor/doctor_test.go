@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -271,8 +272,8 @@ func TestFindings(t *testing.T) {
 		{"policies denied", "attach-detach", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
 		{"policies denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Policies.Err = denied }},
 		{"bindings denied", "policies", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
-		{"policy missing", "policies", Warning, "policy moorage-leases is missing: a stolen token", func(e *Evidence) { e.Policies.Items[0].Name = "other" }},
-		{"policy not bound", "policies", Error, "policy moorage-leases is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[1:] }},
+		{"policy missing", "policies", Warning, "policy moorage-fenced-conditions is missing: a kubelet", func(e *Evidence) { e.Policies.Items[0].Name = "other" }},
+		{"policy not bound", "policies", Error, "policy moorage-fenced-conditions is not bound", func(e *Evidence) { e.Bindings.Items = e.Bindings.Items[1:] }},
 		{"a policy that nobody reads", "mode", Unknown, "could not be read", func(e *Evidence) { e.Bindings.Err = denied }},
 		{"Standalone", "mode", OK, "Standalone: Moorage attaches", func(*Evidence) {}},
 		{"Standalone that never led", "mode", Warning, "its controller has not led yet", func(e *Evidence) {
@@ -307,7 +308,7 @@ func TestFindings(t *testing.T) {
 		{"VolumeHold does not bind", "scheduler", Error, "first Bind plugin", func(e *Evidence) {
 			e.Configs.Items[0].Data["scheduler.yaml"], _, _ = strings.Cut(configuration("VolumeHold", "NodeVolumeLimits"), "    bind:")
 		}},
-		{"policy only audits", "policies", Error, "policy moorage-leases is not bound", func(e *Evidence) {
+		{"policy only audits", "policies", Error, "policy moorage-fenced-conditions is not bound", func(e *Evidence) {
 			e.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 		}},
 		{"policy not understood", "policies", Warning, "does not understand all", func(e *Evidence) {
@@ -378,6 +379,18 @@ func TestFindings(t *testing.T) {
 		}},
 		{"a node that the cloud calls off", "taints", Warning, "which says that their machines are off: 1", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: translate.TaintShutdown}} })
+		}},
+		{"a condition that was left", "taints", Warning, "counts for nothing until it is set anew: 1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Nodes[0].Status.Conditions = append(o.Nodes[0].Status.Conditions, corev1.NodeCondition{Type: "fenced.moorage.dev/ipmi", Status: corev1.ConditionTrue})
+			})
+		}},
+		{"a condition that anybody can set", "fencing", Error, "a kubelet can set the condition on its own node: 1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com",
+					ForceDetach: &v1alpha1.ForceDetachPolicy{FencedCondition: new("fenced.moorage.dev/ipmi")}}}}
+			})
+			e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == fencedGuard })
 		}},
 		{"mounts of before", "taints", Warning, "may have volumes mounted that were taken from them", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// FencedAt is a condition of a Node by which somebody vouches for it that the machine writes
+// no more, as this process has seen it.
+type FencedAt struct {
+	FencedCondition
+	At time.Time // when it was seen first
+	// Void says that the kubelet was heard of since then, or that the node was Ready when
+	// it was seen: the machine has run since it was set, or may have. Only another
+	// condition ends that, or the same one with another time.
+	Void bool
+}
+
+// FencedBy returns what this process has seen of a condition of a node; none is found where
+// the node has it not.
+func (n *Node) FencedBy(condition string) (FencedAt, bool) {
+	if n != nil && n.Exists {
+		for _, f := range n.FencedAt {
+			if f.Type == condition {
+				return f, true
+			}
+		}
+	}
+	return FencedAt{}, false
+}
+
+// seeFenced takes in the conditions of a new state of a node, whose state before was was.
+// It says whether anything has changed, and whether what was proved by one may have ended.
+// The record is owned, and has the new state.
+func (n *Node) seeFenced(was *NodeState, known bool, now time.Time) (changed, ended bool) {
+	before, is := n.FencedAt, &n.NodeState
+	ran := known && (was.Ready == ReadyUnknown && is.Ready == ReadyFalse || was.BootID != is.BootID || was.SystemUUID != is.SystemUUID)
+	var list []FencedAt
+	for _, c := range is.Fenced {
+		f := FencedAt{FencedCondition: c, At: now}
+		if i := slices.IndexFunc(before, func(f FencedAt) bool { return f.FencedCondition == c }); known && i >= 0 {
+			f.At, f.Void = before[i].At, before[i].Void || ran
+		}
+		f.Void = f.Void || is.Ready == ReadyTrue
+		list = append(list, f)
+	}
+	n.FencedAt = list
+	ended = slices.ContainsFunc(before, func(f FencedAt) bool { return !f.Void && !slices.Contains(list, f) })
+	return !slices.Equal(before, list), ended
+}
+
+// voidFenced is for a kubelet that was heard of: what somebody has said before of its
+// machine is true no more. The record is owned.
+func (n *Node) voidFenced() {
+	n.FencedAt = slices.Clone(n.FencedAt)
+	for i := range n.FencedAt {
+		n.FencedAt[i].Void = true
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// nodeWith is a node whose kubelet says that it is as ready says, with these conditions.
+func nodeWith(ready corev1.ConditionStatus, conditions ...corev1.NodeCondition) *corev1.Node {
+	out := node()
+	out.Status.Conditions = append([]corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready,
+		LastHeartbeatTime: metav1.Unix(9, 0)}}, conditions...)
+	return out
+}
+
+func fencedSince(name string, status corev1.ConditionStatus, seconds int64) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: corev1.NodeConditionType(v1alpha1.FencedConditionPrefix + name), Status: status, LastTransitionTime: metav1.Unix(seconds, 0)}
+}
+
+// Who may write the status of a Node vouches for no machine, unless he has the right to use
+// the condition; what kubelets and others write of a Node that has one passes.
+func TestFencedConditionsAreUsedByRight(t *testing.T) {
+	policy := loadPolicy(t, "moorage-fenced-conditions")
+	const denied = "may not set the condition fenced.moorage.dev/"
+	off, other := fencedSince("ipmi", "True", 7), fencedSince("array", "True", 7)
+	pressure := corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: "True"}
+	for name, test := range map[string]struct {
+		now, before *corev1.Node
+		want        string // for all but those with the right to every condition
+		ipmi        string // for who may use ipmi only
+	}{
+		"set":                      {nodeWith("Unknown", off), nodeWith("Unknown"), denied + "ipmi", ""},
+		"set to False":             {nodeWith("True", fencedSince("ipmi", "False", 7)), nodeWith("True"), denied, ""},
+		"False before":             {nodeWith("Unknown", off), nodeWith("Unknown", fencedSince("ipmi", "False", 7)), denied, ""},
+		"another time":             {nodeWith("Unknown", fencedSince("ipmi", "True", 8)), nodeWith("Unknown", off), denied, ""},
+		"another one":              {nodeWith("Unknown", other), nodeWith("Unknown"), denied + "array", denied + "array"},
+		"one more":                 {nodeWith("Unknown", off, other), nodeWith("Unknown", off), denied + "array", denied + "array"},
+		"no name":                  {nodeWith("Unknown", fencedSince("", "True", 7)), nodeWith("Unknown"), denied, denied},
+		"with the Node":            {nodeWith("True", off), nil, denied, ""},
+		"a Node without":           {nodeWith("True", pressure), nil, "", ""},
+		"a Node without a status":  {node(), nil, "", ""},
+		"taken away":               {nodeWith("True"), nodeWith("True", off), "", ""},
+		"one of two taken away":    {nodeWith("True", other), nodeWith("True", off, other), "", ""},
+		"left, by the kubelet":     {nodeWith("True", off), nodeWith("False", off), "", ""},
+		"left, in another order":   {nodeWith("True", other, off), nodeWith("False", off, other), "", ""},
+		"another condition beside": {nodeWith("Unknown", pressure, off), nodeWith("Unknown", off), "", ""},
+		"another condition":        {nodeWith("Unknown", pressure), nodeWith("Unknown"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request{resource: nodes, kind: corev1.SchemeGroupVersion.WithKind("Node"), now: test.now}
+			if test.before != nil {
+				r.before, r.subresource = test.before, "status"
+			}
+			for user, want := range map[string]string{
+				kubelet: test.want, tenant: test.want, controllerUser: test.want, "walt": test.want, "ina": test.want,
+				"system:serviceaccount:kube-system:node-controller": test.want, "fern": test.ipmi, "root": "",
+			} {
+				r.user = user
+				check(t, policy.judge(t, r), want)
+			}
+		})
+	}
+}
+
+// A kubelet's status is never refused for what Nodes have of conditions, be they many.
+func TestFencedConditionsCostLittle(t *testing.T) {
+	policy := loadPolicy(t, "moorage-fenced-conditions")
+	conditions := []corev1.NodeCondition{fencedSince("ipmi", "True", 7)}
+	for i := range 100 {
+		conditions = append(conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(fmt.Sprint("example.com/", i)), Status: "True"})
+	}
+	check(t, policy.judge(t, request{user: kubelet, resource: nodes, subresource: "status", kind: corev1.SchemeGroupVersion.WithKind("Node"),
+		now: nodeWith("True", conditions...), before: nodeWith("False", conditions...)}), "")
+}
