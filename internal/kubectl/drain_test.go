@@ -28,6 +28,9 @@ type evictions struct {
 }
 
 func (e *evictions) intercept(r apitest.Request, serve func()) error {
+	if r.Resource == "selfsubjectaccessreviews" {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound}}
+	}
 	if r.Verb != "create" || r.Resource != "pods/eviction" {
 		serve()
 		return nil
@@ -76,15 +79,29 @@ func uncordoned(t *testing.T, server *apitest.Server, name string) *corev1.Node 
 	return &n
 }
 
+// remade has a controller make pods again.
+func remade(t *testing.T, server *apitest.Server, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		var p corev1.Pod
+		if !server.Get("pods", "shop", name, &p) {
+			t.Fatalf("there is no pod %s", name)
+		}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: name, UID: types.UID(name), Controller: new(true)}}
+		server.Put("pods", &p)
+	}
+}
+
 // drain evicts no pod before its volumes have room elsewhere beside those of pods that wait
 // already, and ends when all are gone and unmounted.
 func TestDrain(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Put("nodes", uncordoned(t, server, "worker-3")) // two slots, for which e and f wait
+	remade(t, server, "a", "b")
 	e := &evictions{t: t, server: server}
 	server.Intercept(e.intercept)
-	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "drain", "worker-1", "--force", "--at-once", "1")
-	out.await(t, "shop/b stays for now")
+	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "drain", "node/worker-1", "--at-once", "1")
+	out.await(t, "shop/a, shop/b stay for now")
 	if got := e.list(); got != "" {
 		t.Fatalf("evicted %s, for whose volumes there is no room:\n%s", got, out)
 	}
