@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
 // cordon keeps new pods from that very node.
@@ -51,6 +52,20 @@ func mayDo(ctx context.Context, c *cluster.Cluster, node string, pods []*corev1.
 		}
 	}
 	return nil
+}
+
+// orphans are the DaemonSets of pods that are gone. One that can't be read counts as there.
+func orphans(ctx context.Context, c *cluster.Cluster, pods []*corev1.Pod, node string) map[types.UID]bool {
+	gone := map[types.UID]bool{}
+	for _, p := range pods {
+		if p.Spec.NodeName != node || !facts.DaemonSet(p) {
+			continue
+		}
+		owner := metav1.GetControllerOf(p)
+		_, err := c.Kube.AppsV1().DaemonSets(p.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+		gone[owner.UID] = apierrors.IsNotFound(err)
+	}
+	return gone
 }
 
 func denied(ctx context.Context, c *cluster.Cluster, what authorizationv1.ResourceAttributes) bool {

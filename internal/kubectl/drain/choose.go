@@ -30,6 +30,8 @@ type task struct {
 	may      permissions
 	selector labels.Selector
 	began    time.Time // by the API server's clock
+	// orphans are DaemonSets that pods name and that are gone.
+	orphans map[types.UID]bool
 }
 
 // kept is why a pod stays at the node on purpose.
@@ -70,18 +72,18 @@ func (t *task) choose(w *facts.World) choice {
 	cordoned := t.cordoned(w)
 	for _, pod := range w.Pods {
 		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		unmade := metav1.GetControllerOf(pod) == nil
+		daemon, unmade := t.daemon(pod), !t.remade(pod)
 		switch {
 		case pod.Spec.NodeName != t.node:
 		case mirror:
 			c.keep[pod.UID] = keptStatic
 		case !t.selector.Matches(labels.Set(pod.Labels)):
 			c.keep[pod.UID] = keptSelector
-		case finished(pod) || pod.DeletionTimestamp != nil && !facts.DaemonSet(pod):
+		case finished(pod) || pod.DeletionTimestamp != nil && !daemon:
 			c.leave = append(c.leave, pod)
-		case facts.DaemonSet(pod) && t.may.ignoreDaemonSets:
+		case daemon && t.may.ignoreDaemonSets:
 			c.keep[pod.UID] = keptDaemon
-		case facts.DaemonSet(pod):
+		case daemon:
 			daemons = append(daemons, pod)
 		case !unmade && !cordoned.IsZero() && pod.CreationTimestamp.After(cordoned.Add(afterCordon)):
 			c.keep[pod.UID] = keptBack
@@ -105,6 +107,22 @@ func (t *task) choose(w *facts.World) choice {
 	c.need(alone, "no controller would make these pods again", "--force evicts them")
 	c.need(tied, "pods have volumes that no other node can use, and would wait for this one", "--force evicts them")
 	return c
+}
+
+// daemon says whether a pod is one of a DaemonSet's that there is.
+func (t *task) daemon(p *corev1.Pod) bool {
+	return facts.DaemonSet(p) && !t.orphans[metav1.GetControllerOf(p).UID]
+}
+
+// remade says whether a controller makes a pod again elsewhere.
+func (t *task) remade(p *corev1.Pod) bool {
+	return metav1.GetControllerOf(p) != nil && !facts.DaemonSet(p)
+}
+
+// needsNoRoom says whether a pod goes without a look at where its volumes could go: nobody makes
+// it again, or no other node can ever use them.
+func (t *task) needsNoRoom(w *facts.World, p *corev1.Pod) bool {
+	return !t.remade(p) || t.may.force && w.OnlyHere(p, t.node)
 }
 
 func (c *choice) need(pods []*corev1.Pod, what, flag string) {

@@ -108,12 +108,14 @@ func (d *drainer) run(ctx context.Context) error {
 	if w.Node(d.node) == nil {
 		return command.Missing(w.Unseen, "nodes", "", d.node, command.ObjectNames(w.Nodes))
 	}
-	plan := w.DrainPlanOf(d.node, func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) })
+	n := w.Node(d.node)
+	t := task{node: d.node, uid: n.UID, atOnce: d.atOnce, may: d.may, selector: selector, began: c.Clock(), orphans: orphans(ctx, c, w.Pods, d.node)}
+	plan := w.DrainPlanOf(d.node, func(p *corev1.Pod) bool {
+		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !t.needsNoRoom(w, p))
+	})
 	if len(plan.NotVisible) > 0 {
 		return fmt.Errorf("where volumes have room can't be told without listing %s in all namespaces: kubectl auth can-i list %s -A", strings.Join(plan.NotVisible, ", "), plan.NotVisible[0])
 	}
-	n := w.Node(d.node)
-	t := task{node: d.node, uid: n.UID, atOnce: d.atOnce, may: d.may, selector: selector, began: c.Clock()}
 	choice := t.choose(w)
 	if err := choice.refused(d.node, ", and nothing was changed"); err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
@@ -101,7 +100,7 @@ func (m *moves) next(w *facts.World, now time.Time) []*departure {
 		m.tellWhoStays(now)
 		return nil
 	}
-	placed, list := w.DrainNow(m.ask()), []*departure(nil)
+	placed, list := w.DrainNow(m.ask(w)), []*departure(nil)
 	waits := map[types.UID]bool{}
 	room := m.atOnce - m.underWay(now)
 	for _, move := range placed.Moves {
@@ -117,9 +116,6 @@ func (m *moves) next(w *facts.World, now time.Time) []*departure {
 		}
 	}
 	for _, s := range placed.Stay {
-		if m.may.force && w.OnlyHere(s.Pod, m.node) {
-			continue // whoever forces it has it wait
-		}
 		waits[s.Pod.UID] = true
 		m.pods[s.Pod.UID].stays = "no other node can take its volumes: " + whyNot(m.node, s.Nodes, placed.KeptFor)
 	}
@@ -134,13 +130,14 @@ func (m *moves) next(w *facts.World, now time.Time) []*departure {
 }
 
 // ask is what decides about room beside the cluster.
-func (m *moves) ask() facts.DrainAsk {
+func (m *moves) ask(w *facts.World) facts.DrainAsk {
 	ask := facts.DrainAsk{Node: m.node, Leave: map[types.UID]bool{}, Last: map[types.UID]bool{}}
 	for uid, d := range m.pods {
 		switch {
+		case d.gone.IsZero() && m.needsNoRoom(w, d.pod): // it is not looked at
 		case d.gone.IsZero():
 			ask.Leave[uid], ask.Last[uid] = true, d.refusal.why != ""
-		case !d.back && d.waits == notMade && d.remade():
+		case !d.back && d.waits == notMade && m.remade(d.pod):
 			ask.Gone = append(ask.Gone, d.pod)
 		}
 	}
@@ -227,7 +224,7 @@ func (m *moves) seeGone(d *departure, w *facts.World, now time.Time) {
 	}
 	next := w.NextOf(d.pod, since)
 	switch {
-	case next == nil && (!d.hasClaims() || !d.remade() || now.Sub(d.gone) > nobodyAfter):
+	case next == nil && (!d.hasClaims() || !m.remade(d.pod) || now.Sub(d.gone) > nobodyAfter):
 		d.back = true
 		m.say("%s %s is gone", m.count(), d.name())
 	case next == nil:
@@ -246,9 +243,6 @@ func (d *departure) hasClaims() bool {
 	return slices.ContainsFunc(d.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
 }
 
-// remade says whether a controller makes the pod again.
-func (d *departure) remade() bool { return metav1.GetControllerOf(d.pod) != nil }
-
 // underWay is how many pods with volumes are between two nodes. One that takes long to end, or
 // is away for long, is not counted: what keeps it is not the others.
 func (m *moves) underWay(now time.Time) int {
@@ -256,7 +250,7 @@ func (m *moves) underWay(now time.Time) int {
 	for _, d := range m.pods {
 		var moving bool
 		switch {
-		case d.back || !d.hasClaims() || !d.remade():
+		case d.back || !d.hasClaims() || !m.remade(d.pod):
 		case !d.gone.IsZero():
 			moving = now.Sub(d.gone) <= awayAtMost
 		case !d.leaving.IsZero():

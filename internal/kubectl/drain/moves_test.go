@@ -337,7 +337,7 @@ func TestEndBesidePodsThatStay(t *testing.T) {
 	c.expectOn(m, "though pv-a is in use")
 	change(c, "worker-1", func(n *corev1.Node) { n.Status.VolumesInUse = n.Status.VolumesInUse[1:] })
 	c.expectEnd(m, "")
-	for _, want := range []string{"there stay 1 pod of a DaemonSet", "Don't switch it off: pods that stay there use pv-b"} {
+	for _, want := range []string{"left where they are: 1 pod of a DaemonSet", "Don't switch it off: pods that stay there use pv-b"} {
 		if text := m.summary(); !strings.Contains(text, want) {
 			t.Errorf("%q is not said: %s", want, text)
 		}
@@ -561,4 +561,71 @@ func TestPodThatWaitsForCPU(t *testing.T) {
 	})
 	m, _ = c.begin(10)
 	c.expect(m, "a", "beside a pod that waits for a slot")
+}
+
+// A pod of a DaemonSet that is gone is one that nobody makes again.
+func TestDaemonSetGone(t *testing.T) {
+	c := newScene(t)
+	change(c, "a", func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "DaemonSet", "d") })
+	change(c, "b", func(p *corev1.Pod) { p.OwnerReferences = owner("example.com/v1", "DaemonSet", "other") })
+	t1 := task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, may: permissions{ignoreDaemonSets: true}, selector: labels.Everything(), began: c.now}
+	m, _ := c.beginAs(t1)
+	c.expect(m, "b", "while there is a DaemonSet")
+	t1.orphans = map[types.UID]bool{"d-uid": true}
+	choice := t1.choose(c.world())
+	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), "no controller would make these pods again: shop/a (--force") {
+		t.Errorf("it says %v", err)
+	}
+	t1.may.force = true
+	m, _ = c.beginAs(t1)
+	c.expect(m, "a b", "with --force, when it is gone")
+}
+
+// What remains says of each pod whether its turn has come.
+func TestRemaining(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(1)
+	c.expect(m, "a", "at first")
+	if text := m.remaining(); text != "Still at the node: shop/a: it is being evicted; shop/b: its turn has not come (--at-once)" {
+		t.Errorf("it says %s", text)
+	}
+	c.ending("a")
+	c.expect(m, "", "while a ends")
+	if text := m.remaining(); !strings.Contains(text, "shop/a: it has not ended yet") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// Who does not run yet at the end is named, with what it waits for.
+func TestWhoDoesNotRunYet(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.agreed(m, "a", "b")
+	c.remove("a", "b")
+	c.unmounted()
+	c.run("a2", "data-a", "", corev1.PodPending)
+	c.run("b2", "data-b", "worker-3", corev1.PodPending)
+	c.expectEnd(m, "")
+	if text := m.summary(); text != "node worker-1 is drained: 2 pods left it; 2 pods are not running yet: shop/a (it has no node yet), shop/b (it starts at worker-3)" {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// Pods that stay for the same reason are told together, and not again at every nuance.
+func TestTellsRarely(t *testing.T) {
+	c := newScene(t)
+	m, said := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.refused(m, "a", refusal{why: "no, 1"})
+	c.refused(m, "b", refusal{why: "no, 1"})
+	c.expect(m, "", "at once")
+	c.refused(m, "a", refusal{why: "no, 2"})
+	c.expect(m, "", "soon")
+	if text := strings.Join(*said, "\n"); text != "[0/2] shop/a, shop/b stay for now: no, 1" {
+		t.Errorf("it says %s", text)
+	}
+	c.now = c.now.Add(tellAgain)
+	c.expect(m, "a b", "later")
+	expectSaid(t, said, "shop/a stays for now: no, 2")
 }

@@ -93,7 +93,7 @@ func (m *moves) summary() string {
 		text += fmt.Sprintf("; %s not running yet: %s", facts.CountVerb(len(open), "pod"), strings.Join(open, ", "))
 	}
 	if stay := m.choice.stay(); stay != "" {
-		text += "; there stay " + stay
+		text += "; left where they are: " + stay
 	}
 	var used []string
 	for _, v := range m.there {

@@ -49,7 +49,8 @@ type DrainNow struct {
 // DrainAsk is what a drain wants to know of a moment.
 type DrainAsk struct {
 	Node string
-	// Leave are the pods of the node that it evicts, or has evicted.
+	// Leave are the pods of the node that it evicts, or has evicted, and that need room
+	// elsewhere.
 	Leave map[types.UID]bool
 	// Last are those whose eviction was refused: they keep no room from the others.
 	Last map[types.UID]bool
@@ -62,7 +63,7 @@ type DrainAsk struct {
 // this node or any other and are made again.
 func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	after, moved := w.without(ask.Node, func(p *corev1.Pod) bool {
-		return ask.Leave[p.UID] && !alone(p) || !ask.Leave[p.UID] && w.comesBack(p)
+		return ask.Leave[p.UID] || w.comesBack(p)
 	}, ask.Gone)
 	var out DrainNow
 	try := trial{world: after}
