@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,9 @@ type evictions struct {
 }
 
 func (e *evictions) intercept(r apitest.Request, serve func()) error {
+	if r.Resource == "selfsubjectaccessreviews" {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound}}
+	}
 	if r.Verb != "create" || r.Resource != "pods/eviction" {
 		serve()
 		return nil
@@ -76,15 +80,29 @@ func uncordoned(t *testing.T, server *apitest.Server, name string) *corev1.Node 
 	return &n
 }
 
+// remade has a controller make pods again.
+func remade(t *testing.T, server *apitest.Server, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		var p corev1.Pod
+		if !server.Get("pods", "shop", name, &p) {
+			t.Fatalf("there is no pod %s", name)
+		}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: name, UID: types.UID(name), Controller: new(true)}}
+		server.Put("pods", &p)
+	}
+}
+
 // drain evicts no pod before its volumes have room elsewhere beside those of pods that wait
 // already, and ends when all are gone and unmounted.
 func TestDrain(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Put("nodes", uncordoned(t, server, "worker-3")) // two slots, for which e and f wait
+	remade(t, server, "a", "b")
 	e := &evictions{t: t, server: server}
 	server.Intercept(e.intercept)
-	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "drain", "worker-1", "--force", "--at-once", "1")
-	out.await(t, "shop/b stays for now")
+	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "drain", "node/worker-1", "--at-once", "1")
+	out.await(t, "shop/a, shop/b stay for now")
 	if got := e.list(); got != "" {
 		t.Fatalf("evicted %s, for whose volumes there is no room:\n%s", got, out)
 	}
@@ -114,6 +132,7 @@ func TestDrainAsksFirst(t *testing.T) {
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
 	daemon.Spec.Volumes = nil
 	server.Put("pods", daemon)
+	server.Put("daemonsets", &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "d", UID: "d"}})
 	scratch := runsAt("scratch", "none", "worker-1", now)
 	scratch.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	server.Put("pods", scratch)
@@ -124,14 +143,33 @@ func TestDrainAsksFirst(t *testing.T) {
 			t.Errorf("exit code %d, %q is not said: %s%s", code, want, out, stderr)
 		}
 	}
-	out, stderr, code = run(t.Context(), server, now, "drain", "worker-1", "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--dry-run")
+	all := []string{"drain", "worker-1", "--force", "--ignore-daemonsets", "--delete-emptydir-data"}
+	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run")...)
+	if code != 0 || !strings.Contains(out, "it would evict 3 pods\n") || !strings.Contains(out, "left where they are: 1 pod of a DaemonSet") {
+		t.Errorf("dry run of pods that nobody makes again: exit code %d: %s%s", code, out, stderr)
+	}
+	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run=client", "--pod-selector", "app=none")...)
+	if code != 0 || !strings.Contains(out, "no pod there has the labels") || !strings.Contains(out, "it would evict 0 pods\n") {
+		t.Errorf("dry run of no pod: exit code %d: %s%s", code, out, stderr)
+	}
+	remade(t, server, "a", "b")
+	server.Forget()
+	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run=server")...)
 	if code != 2 || !strings.Contains(out, "would wait") || !strings.Contains(out, "it would evict 3 pods, 2 of them only once") {
 		t.Errorf("dry run: exit code %d: %s%s", code, out, stderr)
 	}
-	for _, args := range [][]string{{"drain", "worker-9"}, {"drain", "worker-1", "--at-once", "0"}, {"drain", "worker-1", "--pod-selector", "=="}} {
+	for _, args := range [][]string{{"drain", "worker-9"}, {"drain", "worker-1", "--at-once", "0"}, {"drain", "worker-1", "--pod-selector", "=="},
+		{"drain", "worker-1", "--dry-run=perhaps"}, {"drain", "worker-1", "--timeout", "-1s"}} {
 		if out, stderr, code := run(t.Context(), server, now, args...); code != 1 || stderr == "" || strings.Contains(stderr, "panic") {
 			t.Errorf("%v: exit code %d: %s%s", args, code, out, stderr)
 		}
+	}
+	silent := uncordoned(t, server, "worker-1")
+	silent.Status.Conditions[0].Status = corev1.ConditionUnknown
+	server.Put("nodes", silent)
+	server.Forget()
+	if out, stderr, code = run(t.Context(), server, now, all...); code != 2 || !strings.Contains(out, "It is not drained, and nothing was changed.") {
+		t.Errorf("of a node that is not ready: exit code %d: %s%s", code, out, stderr)
 	}
 	if writes := server.Writes(); len(writes) > 0 {
 		t.Errorf("written: %v", writes)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
@@ -20,41 +22,168 @@ type permissions struct {
 	ignoreDaemonSets, deleteEmptyDirData, force bool
 }
 
-// choose returns the pods of a node that a drain evicts: all but those of DaemonSets, those
-// that the kubelet runs by a file, and those that a selector leaves out. It is an error when
-// one needs a permission that was not given.
-func (p permissions) choose(w *facts.World, node string, selector labels.Selector) (chosen []*corev1.Pod, err error) {
-	var daemons, data, alone []string
+// task is what a person asked a drain for.
+type task struct {
+	node     string
+	uid      types.UID // of the Node
+	atOnce   int
+	may      permissions
+	selector labels.Selector
+	began    time.Time // by the API server's clock
+	// orphans are DaemonSets that pods name and that are gone.
+	orphans map[types.UID]bool
+}
+
+// kept is why a pod stays at the node on purpose.
+type kept string
+
+const (
+	keptDaemon   kept = "of a DaemonSet"
+	keptStatic   kept = "run by the kubelet from a file"
+	keptSelector kept = "without the labels of --pod-selector"
+	// keptBack is for pods that were made after the cordon, and are there all the same.
+	keptBack kept = "made there after the cordon, which does not keep them away"
+)
+
+// keptInOrder are all of them, as they are told.
+func keptInOrder() []kept { return []kept{keptDaemon, keptStatic, keptSelector, keptBack} }
+
+// choice is what is to become of each pod of a node.
+type choice struct {
+	leave []*corev1.Pod
+	keep  map[types.UID]kept
+	lacks []lack
+}
+
+// lack is a permission that was not given, and the pods that need it.
+type lack struct {
+	what, flag string
+	pods       []*corev1.Pod
+}
+
+// afterCordon is for how long after the cordon a scheduler may have placed a pod at the node
+// without having seen it.
+const afterCordon = 10 * time.Second
+
+// choose decides what is to become of each pod of the node, as the cluster is.
+func (t *task) choose(w *facts.World) choice {
+	c := choice{keep: map[types.UID]kept{}}
+	var daemons, data, alone, tied []*corev1.Pod
+	cordoned := t.cordoned(w)
 	for _, pod := range w.Pods {
-		owner := metav1.GetControllerOf(pod)
 		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		if pod.Spec.NodeName != node || mirror || !selector.Matches(labels.Set(pod.Labels)) {
-			continue
+		daemon, unmade := t.daemon(pod), !t.remade(pod)
+		switch {
+		case pod.Spec.NodeName != t.node:
+		case mirror:
+			c.keep[pod.UID] = keptStatic
+		case !t.selector.Matches(labels.Set(pod.Labels)):
+			c.keep[pod.UID] = keptSelector
+		case finished(pod) || pod.DeletionTimestamp != nil && !daemon:
+			c.leave = append(c.leave, pod)
+		case daemon && t.may.ignoreDaemonSets:
+			c.keep[pod.UID] = keptDaemon
+		case daemon:
+			daemons = append(daemons, pod)
+		case !unmade && !cordoned.IsZero() && pod.CreationTimestamp.After(cordoned.Add(afterCordon)):
+			c.keep[pod.UID] = keptBack
+		default:
+			lost, here := !t.may.deleteEmptyDirData && hasEmptyDir(pod), w.OnlyHere(pod, t.node)
+			if lost {
+				data = append(data, pod)
+			}
+			if !t.may.force && unmade {
+				alone = append(alone, pod)
+			} else if !t.may.force && here {
+				tied = append(tied, pod)
+			}
+			if !lost && (t.may.force || !unmade && !here) {
+				c.leave = append(c.leave, pod)
+			}
 		}
-		if owner != nil && owner.Kind == "DaemonSet" {
-			daemons = append(daemons, nameOf(pod))
-			continue
-		}
-		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !finished && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }) {
-			data = append(data, nameOf(pod))
-		}
-		if !finished && owner == nil {
-			alone = append(alone, nameOf(pod))
-		}
-		chosen = append(chosen, pod)
 	}
+	c.need(daemons, "DaemonSets have pods there, which would come back at once", "--ignore-daemonsets leaves them")
+	c.need(data, "pods would lose what they have in emptyDir volumes", "--delete-emptydir-data evicts them")
+	c.need(alone, "no controller would make these pods again", "--force evicts them")
+	c.need(tied, "pods have volumes that no other node can use, and would wait for this one", "--force evicts them")
+	return c
+}
+
+// daemon says whether a pod is one of a DaemonSet's that there is.
+func (t *task) daemon(p *corev1.Pod) bool {
+	return facts.DaemonSet(p) && !t.orphans[metav1.GetControllerOf(p).UID]
+}
+
+// remade says whether a controller makes a pod again elsewhere.
+func (t *task) remade(p *corev1.Pod) bool {
+	return metav1.GetControllerOf(p) != nil && !facts.DaemonSet(p)
+}
+
+// needsNoRoom says whether a pod goes without a look at where its volumes could go: nobody makes
+// it again, or no other node can ever use them.
+func (t *task) needsNoRoom(w *facts.World, p *corev1.Pod) bool {
+	return !t.remade(p) || t.may.force && w.OnlyHere(p, t.node)
+}
+
+func (c *choice) need(pods []*corev1.Pod, what, flag string) {
+	if len(pods) > 0 {
+		c.lacks = append(c.lacks, lack{what, flag, pods})
+	}
+}
+
+// cordoned is since when the node is cordoned; zero while it is not.
+func (t *task) cordoned(w *facts.World) time.Time {
+	n := w.Node(t.node)
+	if n == nil || !n.Spec.Unschedulable {
+		return time.Time{}
+	}
+	if since := facts.CordonedSince(n); !since.IsZero() {
+		return since
+	}
+	return t.began
+}
+
+// refused is the error that names the permissions that were not given; nil when none is missing.
+func (c *choice) refused(node, changed string) error {
 	var missing []string
-	need := func(given bool, names []string, what, flag string) {
-		if !given && len(names) > 0 {
-			missing = append(missing, fmt.Sprintf("%s: %s (%s)", what, strings.Join(names, ", "), flag))
+	for _, l := range c.lacks {
+		missing = append(missing, fmt.Sprintf("%s: %s (%s)", l.what, names(l.pods), l.flag))
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("node %s is not drained%s. %s", node, changed, strings.Join(missing, ". "))
+}
+
+// stay says how many pods stay on purpose, and why; empty when none does.
+func (c *choice) stay() string {
+	count := map[kept]int{}
+	for _, why := range c.keep {
+		count[why]++
+	}
+	var list []string
+	for _, why := range keptInOrder() {
+		if n := count[why]; n > 0 {
+			list = append(list, facts.Count(n, "pod")+" "+string(why))
 		}
 	}
-	need(p.ignoreDaemonSets, daemons, "DaemonSets have pods there, which would come back at once", "--ignore-daemonsets leaves them")
-	need(p.deleteEmptyDirData, data, "pods would lose what they have in emptyDir volumes", "--delete-emptydir-data evicts them")
-	need(p.force, alone, "no controller would make these pods again", "--force evicts them")
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("node %s is not drained, and nothing was changed. %s", node, strings.Join(missing, ". "))
+	return strings.Join(list, ", ")
+}
+
+func finished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+func hasEmptyDir(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
+}
+
+func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+func names(pods []*corev1.Pod) string {
+	var list []string
+	for _, p := range pods {
+		list = append(list, nameOf(p))
 	}
-	return chosen, nil
+	return strings.Join(list, ", ")
 }

@@ -46,9 +46,17 @@ func newScene(t *testing.T) *scene {
 			}
 		}
 	}
+	change(c, "worker-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	change(c, "worker-3", func(n *corev1.Node) { n.Spec = corev1.NodeSpec{} })
 	c.remove("e", "f")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		change(c, name, func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "StatefulSet", name) })
+	}
 	return c
+}
+
+func owner(version, kind, name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(name + "-uid"), Controller: new(true)}}
 }
 
 func (c *scene) world() *facts.World {
@@ -80,7 +88,7 @@ func (c *scene) remove(pods ...string) {
 // run adds the pod that takes another's place.
 func (c *scene) run(name, claim, node string, phase corev1.PodPhase) {
 	c.objects = append(c.objects, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("pod-" + name + "-uid"), CreationTimestamp: metav1.NewTime(c.now)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("pod-" + name + "-uid"), CreationTimestamp: metav1.NewTime(c.now), OwnerReferences: owner("apps/v1", "StatefulSet", name)},
 		Spec: corev1.PodSpec{NodeName: node, Volumes: []corev1.Volume{{Name: "v0", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}},
 		Status: corev1.PodStatus{Phase: phase},
@@ -89,21 +97,83 @@ func (c *scene) run(name, claim, node string, phase corev1.PodPhase) {
 
 // begin begins a drain of worker-1, with what it says.
 func (c *scene) begin(atOnce int) (m *moves, said *[]string) {
+	return c.beginAs(task{node: "worker-1", uid: "node-worker-1-uid", atOnce: atOnce, selector: labels.Everything(), began: c.now})
+}
+
+func (c *scene) beginAs(t task) (m *moves, said *[]string) {
+	c.t.Helper()
 	said = &[]string{}
-	pods, err := permissions{force: true}.choose(c.world(), "worker-1", labels.Everything())
-	if err != nil {
+	choice := t.choose(c.world())
+	if err := choice.refused(t.node, ""); err != nil {
 		c.t.Fatal(err)
 	}
-	return newMoves("worker-1", atOnce, pods, func(format string, args ...any) {
+	return newMoves(t, func(format string, args ...any) {
 		*said = append(*said, fmt.Sprintf(format, args...))
 	}), said
+}
+
+// agreed has the API server agree to the eviction of a pod.
+func (c *scene) agreed(m *moves, pods ...string) {
+	for _, name := range pods {
+		m.answered(answer{of: m.pods[types.UID("pod-"+name+"-uid")], ifNot: "it is not being deleted"}, c.now)
+	}
+}
+
+func (c *scene) refused(m *moves, pod string, r refusal) {
+	m.answered(answer{of: m.pods[types.UID("pod-"+pod+"-uid")], refusal: r}, c.now)
+}
+
+// ending is a pod's deletion, while the pod is still there.
+func (c *scene) ending(pods ...string) {
+	for _, name := range pods {
+		change(c, name, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(c.now)) })
+	}
+}
+
+// unmounted has the kubelet of worker-1 report nothing in use.
+func (c *scene) unmounted() {
+	change(c, "worker-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil })
+}
+
+// over says how the drain ends, as the cluster is.
+func (c *scene) over(m *moves) (bool, error) {
+	m.next(c.world(), c.now)
+	return m.end()
+}
+
+func (c *scene) expectOn(m *moves, when string) {
+	c.t.Helper()
+	if over, err := c.over(m); over {
+		c.t.Fatalf("it ends %s: %v", when, err)
+	}
+}
+
+// expectEnd fails unless the drain ends with an error that says something; empty: without one.
+func (c *scene) expectEnd(m *moves, want string) {
+	c.t.Helper()
+	over, err := c.over(m)
+	switch {
+	case !over:
+		c.t.Fatalf("it does not end: %s", m.remaining())
+	case want == "" && err != nil:
+		c.t.Fatalf("it ends with %v", err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		c.t.Fatalf("it ends with %v, not %q", err, want)
+	}
+}
+
+func expectSaid(t *testing.T, said *[]string, want string) {
+	t.Helper()
+	if text := strings.Join(*said, "\n"); !strings.Contains(text, want) {
+		t.Errorf("%q is not said:\n%s", want, text)
+	}
 }
 
 // next are the names of the pods to evict now, which are then under way.
 func (c *scene) next(m *moves) string {
 	var names []string
-	for _, d := range m.next(c.world()) {
-		d.asking = true
+	for _, d := range m.next(c.world(), c.now) {
+		d.asking, d.asked = true, c.now
 		names = append(names, d.pod.Name)
 	}
 	return strings.Join(names, " ")
@@ -122,7 +192,7 @@ func TestAtOnce(t *testing.T) {
 	m, said := c.begin(1)
 	c.expect(m, "a", "at first")
 	c.expect(m, "", "while the eviction is under way")
-	m.answered(m.pods["pod-a-uid"], "", c.now)
+	c.agreed(m, "a")
 	c.expect(m, "", "before a is gone")
 	c.remove("a")
 	c.run("a2", "data-a", "", corev1.PodPending)
@@ -141,9 +211,10 @@ func TestOneAwayForLong(t *testing.T) {
 	c := newScene(t)
 	m, _ := c.begin(1)
 	c.expect(m, "a", "at first")
-	m.answered(m.pods["pod-a-uid"], "", c.now)
+	c.agreed(m, "a")
 	c.remove("a")
 	c.run("a2", "data-a", "worker-3", corev1.PodPending)
+	c.expect(m, "", "when a is gone")
 	c.now = c.now.Add(awayAtMost)
 	c.expect(m, "", "after two minutes")
 	c.now = c.now.Add(time.Second)
@@ -160,8 +231,8 @@ func TestRoomIsKept(t *testing.T) {
 	if text := strings.Join(*said, "\n"); !strings.Contains(text, "shop/b stays for now: no other node can take its volumes") || !strings.Contains(text, "NoFreeSlot") {
 		t.Errorf("it says %s", text)
 	}
-	m.answered(m.pods["pod-a-uid"], "", c.now)
-	change(c, "a", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(c.now)) })
+	c.agreed(m, "a")
+	c.ending("a")
 	c.expect(m, "", "while a ends")
 	c.remove("a")
 	c.run("a2", "data-a", "worker-3", corev1.PodRunning)
@@ -176,15 +247,13 @@ func TestRefusedEviction(t *testing.T) {
 	c := newScene(t)
 	m, said := c.begin(1)
 	c.expect(m, "a", "at first")
-	m.answered(m.pods["pod-a-uid"], "it would violate the budget.", c.now)
+	c.refused(m, "a", refusal{why: "it would violate the budget."})
 	c.expect(m, "b", "when a was refused")
-	if text := strings.Join(*said, "\n"); !strings.Contains(text, "shop/a stays for now: it would violate the budget.") {
-		t.Errorf("it says %s", text)
-	}
-	if left := m.remaining(); left != "shop/a: it would violate the budget; shop/b: it is being evicted" {
+	expectSaid(t, said, "shop/a stays for now: it would violate the budget.")
+	if left := m.remaining(); left != "Still at the node: shop/a: it would violate the budget; shop/b: it is being evicted" {
 		t.Errorf("what remains is told as %q", left)
 	}
-	m.answered(m.pods["pod-b-uid"], "it would violate the budget.", c.now)
+	c.refused(m, "b", refusal{why: "it would violate the budget."})
 	c.now = c.now.Add(retryAfter - time.Second)
 	c.expect(m, "", "too soon")
 	c.now = c.now.Add(time.Second)
@@ -197,7 +266,7 @@ func TestRefusedKeepsNoRoom(t *testing.T) {
 	change(c, "worker-3", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Allocatable.Count = new(int32(1)) })
 	m, _ := c.begin(10)
 	c.expect(m, "a", "with one slot")
-	m.answered(m.pods["pod-a-uid"], "it would violate the budget.", c.now)
+	c.refused(m, "a", refusal{why: "it would violate the budget."})
 	c.expect(m, "b", "when a was refused")
 }
 
@@ -210,38 +279,353 @@ func TestComponentDown(t *testing.T) {
 	c.leases = facts.Leases{Seen: true, Components: []coordinationv1.Lease{lease}}
 	m, said := c.begin(10)
 	c.expect(m, "", "while moorage-controller is down")
-	if text := strings.Join(*said, "\n"); !strings.Contains(text, "shop/a stays for now: moorage-controller is down") {
+	if text := strings.Join(*said, "\n"); !strings.Contains(text, "shop/a, shop/b stay for now: moorage-controller is down") {
 		t.Errorf("it says %s", text)
 	}
 	c.leases.Components[0].Spec.RenewTime = new(metav1.NewMicroTime(c.now))
 	c.expect(m, "a b", "when it leads again")
 }
 
-// The node is empty when the pods are gone and their volumes are not in use: a drained
-// machine may be switched off.
-func TestLeft(t *testing.T) {
+// The node is empty when the pods are gone and nothing is in use there, whether this run has
+// evicted them or another one had.
+func TestEnd(t *testing.T) {
 	c := newScene(t)
-	m, _ := c.begin(10)
+	m, said := c.begin(10)
 	c.expect(m, "a b", "at first")
-	for _, name := range []string{"a", "b"} {
-		m.answered(m.pods[types.UID("pod-"+name+"-uid")], "", c.now)
-	}
-	if m.left(c.world()) {
-		t.Error("it is empty though its pods are there")
-	}
+	c.agreed(m, "a", "b")
+	c.expectOn(m, "though its pods are there")
 	c.remove("a", "b")
-	m.next(c.world())
-	if m.left(c.world()) {
-		t.Error("it is empty though its kubelet has volumes in use")
-	}
-	change(c, "worker-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil })
-	m.next(c.world())
-	if !m.left(c.world()) {
-		t.Error("it is not empty though nothing is left")
-	}
+	c.expectOn(m, "though its kubelet has volumes in use")
+	m.tellWhatIsOpen()
+	expectSaid(t, said, "Not unmounted yet, as far as is known: pv-a (its kubelet has it in use), pv-b")
+	again, _ := c.begin(10)
+	c.expectOn(again, "begun again, though its kubelet has volumes in use")
+	c.unmounted()
+	c.expectEnd(m, "")
+	c.expectEnd(again, "")
 	c.now = c.now.Add(nobodyAfter + time.Second)
-	m.next(c.world())
+	c.expectEnd(m, "")
 	if text := m.summary(); text != "node worker-1 is drained: 2 pods left it" {
 		t.Errorf("it says %q of pods that nobody makes again", text)
 	}
+}
+
+// A claim that is gone with its pod does not hide that its volume is mounted.
+func TestEndWithoutClaims(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.agreed(m, "a", "b")
+	c.remove("a", "b")
+	c.objects = slices.DeleteFunc(c.objects, func(o runtime.Object) bool {
+		_, claim := o.(*corev1.PersistentVolumeClaim)
+		_, pv := o.(*corev1.PersistentVolume)
+		return claim || pv
+	})
+	c.expectOn(m, "though its kubelet has volumes in use, whose claims are gone")
+}
+
+// Volumes of pods that stay on purpose keep nobody waiting, and the end says that they are
+// there.
+func TestEndBesidePodsThatStay(t *testing.T) {
+	c := newScene(t)
+	change(c, "b", func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "DaemonSet", "d") })
+	m, _ := c.beginAs(task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, may: permissions{ignoreDaemonSets: true}, selector: labels.Everything(), began: c.now})
+	c.expect(m, "a", "at first")
+	c.agreed(m, "a")
+	c.remove("a")
+	c.expectOn(m, "though pv-a is in use")
+	change(c, "worker-1", func(n *corev1.Node) { n.Status.VolumesInUse = n.Status.VolumesInUse[1:] })
+	c.expectEnd(m, "")
+	for _, want := range []string{"left where they are: 1 pod of a DaemonSet", "Don't switch it off: pods that stay there use pv-b"} {
+		if text := m.summary(); !strings.Contains(text, want) {
+			t.Errorf("%q is not said: %s", want, text)
+		}
+	}
+}
+
+// A pod that comes to the node after the first look is evicted, too.
+func TestPodsThatComeLater(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.agreed(m, "a", "b")
+	c.remove("a", "b")
+	c.unmounted()
+	c.run("late", "data-b", "worker-1", corev1.PodRunning)
+	c.expectOn(m, "though a pod came")
+	c.expect(m, "late", "when it came")
+}
+
+// A pod that was made after the cordon and is at the node all the same would come again: it is
+// not evicted in a circle, and is told.
+func TestPodsThatComeBack(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.agreed(m, "a", "b")
+	c.remove("a", "b")
+	c.unmounted()
+	c.now = c.now.Add(afterCordon + time.Second)
+	c.run("a2", "data-a", "worker-1", corev1.PodRunning)
+	c.expect(m, "", "when it came")
+	c.expectEnd(m, "pods were made there after the cordon, such as shop/a2")
+	if strings.Contains(m.summary(), "run elsewhere") {
+		t.Errorf("the drained node counts as elsewhere: %s", m.summary())
+	}
+	again, _ := c.beginAs(task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, selector: labels.Everything(), began: c.now.Add(-time.Hour)})
+	c.expect(again, "", "begun again")
+}
+
+// A pod that comes and needs a permission ends the drain once all others have left.
+func TestPodThatNeedsPermissionComes(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.run("debugger", "none", "worker-1", corev1.PodRunning)
+	change(c, "debugger", func(p *corev1.Pod) { p.OwnerReferences, p.Spec.Volumes = nil, nil })
+	c.agreed(m, "a", "b")
+	c.expectOn(m, "before the others have left")
+	c.remove("a", "b")
+	c.unmounted()
+	c.expectEnd(m, "shop/debugger (--force evicts them)")
+}
+
+// Nothing is evicted, and nothing is called drained, when the Node is deleted, is another one,
+// is not ready or is uncordoned.
+func TestNodeChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(c *scene)
+		want   string
+	}{
+		"deleted": {func(c *scene) {
+			c.objects = slices.DeleteFunc(c.objects, func(o runtime.Object) bool { n, ok := o.(*corev1.Node); return ok && n.Name == "worker-1" })
+		}, "was deleted in the middle"},
+		"made again": {func(c *scene) { change(c, "worker-1", func(n *corev1.Node) { n.UID = "another" }) }, "was deleted in the middle"},
+		"not ready": {func(c *scene) {
+			change(c, "worker-1", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+		}, "is not ready any more"},
+		"uncordoned": {func(c *scene) { change(c, "worker-1", func(n *corev1.Node) { n.Spec.Unschedulable = false }) }, "somebody has uncordoned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newScene(t)
+			m, _ := c.begin(1)
+			c.expect(m, "a", "at first")
+			c.agreed(m, "a")
+			c.remove("a")
+			c.now = c.now.Add(time.Hour)
+			test.change(c)
+			c.expect(m, "", "then")
+			c.expectEnd(m, test.want)
+		})
+	}
+}
+
+// A component is not down because nothing changed for long: its Lease goes with the time at
+// which it was read.
+func TestQuietCluster(t *testing.T) {
+	c := newScene(t)
+	lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: facts.DefaultHome, Name: "moorage-controller"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("one"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(c.now))}}
+	c.leases = facts.Leases{Seen: true, Components: []coordinationv1.Lease{lease}}
+	m, _ := c.begin(10)
+	if due := m.next(c.world(), c.now.Add(time.Hour)); len(due) != 2 {
+		t.Errorf("%d pods go, not 2: %s", len(due), m.remaining())
+	}
+}
+
+// An answer by which a pod would be gone, and a consent after which it is not deleted, do not
+// count: it is told, and asked for again.
+func TestConsentThatDoesNothing(t *testing.T) {
+	c := newScene(t)
+	m, said := c.begin(1)
+	c.expect(m, "a", "at first")
+	c.agreed(m, "a")
+	c.now = c.now.Add(seenAfter)
+	c.expect(m, "", "while it may still come")
+	c.now = c.now.Add(time.Second)
+	c.expect(m, "b", "when it did not come")
+	expectSaid(t, said, "shop/a stays for now: it is not being deleted")
+	if strings.Contains(strings.Join(*said, "\n"), "is evicted") {
+		t.Errorf("it says %s", *said)
+	}
+}
+
+// A pod that was ending before delays the others for two minutes, and no longer; nor does one
+// with a long grace period, whose time between nodes begins when it has ended.
+func TestLongEnd(t *testing.T) {
+	c := newScene(t)
+	c.ending("a")
+	m, _ := c.begin(1)
+	c.expect(m, "", "while a ends")
+	c.now = c.now.Add(awayAtMost)
+	c.expect(m, "", "after two minutes")
+	c.now = c.now.Add(time.Second)
+	c.expect(m, "b", "after more than two minutes")
+	c.refused(m, "b", refusal{why: "later"})
+	c.now = c.now.Add(retryAfter)
+	c.remove("a")
+	c.expect(m, "", "when a has ended, and is between two nodes")
+}
+
+// An eviction that is not answered keeps its place for a while only.
+func TestSlowAnswer(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(1)
+	c.expect(m, "a", "at first")
+	c.now = c.now.Add(retryAfter + time.Second)
+	c.expect(m, "b", "when nobody has answered")
+}
+
+// Pods that nobody makes again need no room elsewhere, and go with --force.
+func TestForcedPodsNeedNoRoom(t *testing.T) {
+	c := newScene(t)
+	change(c, "worker-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	change(c, "worker-3", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	for _, name := range []string{"a", "b"} {
+		change(c, name, func(p *corev1.Pod) { p.OwnerReferences = nil })
+	}
+	forced := task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 1, may: permissions{force: true}, selector: labels.Everything(), began: c.now}
+	m, _ := c.beginAs(forced)
+	c.expect(m, "a b", "without room")
+}
+
+// A pod with a volume that only this node can use is named before anything is done, and goes
+// with --force.
+func TestLocalVolume(t *testing.T) {
+	c := newScene(t)
+	change(c, "pv-a", func(pv *corev1.PersistentVolume) {
+		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"worker-1"}}}}}}}
+	})
+	plain := task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, selector: labels.Everything(), began: c.now}
+	choice := plain.choose(c.world())
+	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), "no other node can use, and would wait for this one: shop/a (--force") {
+		t.Errorf("it says %v", err)
+	}
+	plain.may.force = true
+	m, _ := c.beginAs(plain)
+	c.expect(m, "a b", "with --force")
+}
+
+// A refusal that asking again does not change ends the drain once nothing else is left.
+func TestRefusedForGood(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.refused(m, "a", refusal{why: "you may not", good: true})
+	c.expectOn(m, "while b is asked for")
+	c.agreed(m, "b")
+	c.remove("b")
+	c.expectEnd(m, "to ask again is of no use: shop/a: you may not")
+}
+
+// Pods of other nodes that are ending, and made again, are given room before any is evicted:
+// such as those of another drain.
+func TestTwoDrains(t *testing.T) {
+	c := newScene(t)
+	change(c, "worker-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	c.ending("c", "d")
+	m, said := c.begin(10)
+	c.expect(m, "", "while c and d of worker-2 are on their way to worker-3")
+	expectSaid(t, said, "Room is kept first for pods that are about to be placed: shop/c, shop/d")
+	c.now = c.now.Add(3 * time.Minute)
+	c.expect(m, "a b", "when they have not ended in time")
+}
+
+// Room is kept for a pod that has ended, until its next one is made.
+func TestRoomUntilMadeAgain(t *testing.T) {
+	c := newScene(t)
+	change(c, "worker-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	change(c, "worker-3", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Allocatable.Count = new(int32(1)) })
+	m, _ := c.begin(10)
+	c.expect(m, "a", "with one slot")
+	c.agreed(m, "a")
+	c.remove("a")
+	c.expect(m, "", "while nobody has made a again")
+}
+
+// A pod that its scheduler refuses for want of CPU takes no room from the others.
+func TestPodThatWaitsForCPU(t *testing.T) {
+	c := newScene(t)
+	change(c, "worker-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	c.run("other", "data-e", "", corev1.PodPending)
+	change(c, "other", func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: 0/3 nodes are available."}}
+	})
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "beside a pod that waits for CPU")
+	change(c, "other", func(p *corev1.Pod) {
+		p.Status.Conditions[0].Message = "0/3 nodes are available: 1 node(s) have no free slot of driver disk.example.com (2 of 2 used), 2 node(s) were unschedulable."
+	})
+	m, _ = c.begin(10)
+	c.expect(m, "a", "beside a pod that waits for a slot")
+}
+
+// A pod of a DaemonSet that is gone is one that nobody makes again.
+func TestDaemonSetGone(t *testing.T) {
+	c := newScene(t)
+	change(c, "a", func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "DaemonSet", "d") })
+	change(c, "b", func(p *corev1.Pod) { p.OwnerReferences = owner("example.com/v1", "DaemonSet", "other") })
+	t1 := task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, may: permissions{ignoreDaemonSets: true}, selector: labels.Everything(), began: c.now}
+	m, _ := c.beginAs(t1)
+	c.expect(m, "b", "while there is a DaemonSet")
+	t1.orphans = map[types.UID]bool{"d-uid": true}
+	choice := t1.choose(c.world())
+	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), "no controller would make these pods again: shop/a (--force") {
+		t.Errorf("it says %v", err)
+	}
+	t1.may.force = true
+	m, _ = c.beginAs(t1)
+	c.expect(m, "a b", "with --force, when it is gone")
+}
+
+// What remains says of each pod whether its turn has come.
+func TestRemaining(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(1)
+	c.expect(m, "a", "at first")
+	if text := m.remaining(); text != "Still at the node: shop/a: it is being evicted; shop/b: its turn has not come (--at-once)" {
+		t.Errorf("it says %s", text)
+	}
+	c.ending("a")
+	c.expect(m, "", "while a ends")
+	if text := m.remaining(); !strings.Contains(text, "shop/a: it has not ended yet") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// Who does not run yet at the end is named, with what it waits for.
+func TestWhoDoesNotRunYet(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.agreed(m, "a", "b")
+	c.remove("a", "b")
+	c.unmounted()
+	c.run("a2", "data-a", "", corev1.PodPending)
+	c.run("b2", "data-b", "worker-3", corev1.PodPending)
+	c.expectEnd(m, "")
+	if text := m.summary(); text != "node worker-1 is drained: 2 pods left it; 2 pods are not running yet: shop/a (it has no node yet), shop/b (it starts at worker-3)" {
+		t.Errorf("it says %s", text)
+	}
+}
+
+// Pods that stay for the same reason are told together, and not again at every nuance.
+func TestTellsRarely(t *testing.T) {
+	c := newScene(t)
+	m, said := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.refused(m, "a", refusal{why: "no, 1"})
+	c.refused(m, "b", refusal{why: "no, 1"})
+	c.expect(m, "", "at once")
+	c.refused(m, "a", refusal{why: "no, 2"})
+	c.expect(m, "", "soon")
+	if text := strings.Join(*said, "\n"); text != "[0/2] shop/a, shop/b stay for now: no, 1" {
+		t.Errorf("it says %s", text)
+	}
+	c.now = c.now.Add(tellAgain)
+	c.expect(m, "a b", "later")
+	expectSaid(t, said, "shop/a stays for now: no, 2")
 }

@@ -37,7 +37,7 @@ func NewPlanCommand(b *command.Base) *cobra.Command {
 			if err := output.Validate(); err != nil {
 				return err
 			}
-			p := &planner{base: b, output: output, node: args[0]}
+			p := &planner{base: b, output: output, node: nodeNamed(args[0])}
 			if watch {
 				return p.follow(cmd.Context())
 			}

@@ -84,7 +84,12 @@ func (p *DrainPod) waitsForComponents() bool {
 // after the other, the older first, each to the node that suits its volumes
 // best. Pods of DaemonSets and mirror pods stay, as kubectl drain leaves them.
 func (w *World) DrainPlan(node string) DrainPlan {
-	after, moved := w.drained(node)
+	return w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
+}
+
+// DrainPlanOf is the plan of a drain of those pods only that leave.
+func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPlan {
+	after, moved := w.without(node, func(p *corev1.Pod) bool { return p.Spec.NodeName == node && !stays(p) && leaves(p) }, nil)
 	out := DrainPlan{Node: node, Unseen: w.Unseen, NotVisible: w.mayNotList()}
 	var tried ledger.Delta
 	for _, pod := range moved {
@@ -197,9 +202,10 @@ func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 	return false
 }
 
-// drained is the cluster after the drain: the node is cordoned, its pods are
-// pods without a node, and what was theirs there belongs to nobody.
-func (w *World) drained(node string) (*World, []*corev1.Pod) {
+// without is the cluster after a drain: the node is cordoned, the pods that leave are pods
+// without a node, and what was theirs belongs to nobody. So are pods that are gone, and that
+// are made again. The pods that have volumes to find room for are returned, the older first.
+func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*corev1.Pod) (*World, []*corev1.Pod) {
 	objects := w.Objects
 	objects.Nodes = slices.Clone(w.Nodes)
 	for i, n := range objects.Nodes {
@@ -211,14 +217,18 @@ func (w *World) drained(node string) (*World, []*corev1.Pod) {
 	objects.Pods = nil
 	var moved []*corev1.Pod
 	for _, p := range w.Pods {
-		if p.Spec.NodeName != node || stays(p) {
+		if !leaves(p) {
 			objects.Pods = append(objects.Pods, p)
 			continue
 		}
-		if fact := w.PodFact(p); fact.Phase == ledger.PodFinished || !w.NeedsAttachment(p) && len(w.tied(p)) == 0 {
-			continue
+		if fact := w.PodFact(p); fact.Phase != ledger.PodFinished && w.needsRoom(p) {
+			moved = append(moved, successor(p))
 		}
-		moved = append(moved, successor(p))
+	}
+	for _, p := range gone {
+		if w.needsRoom(p) {
+			moved = append(moved, successor(p))
+		}
 	}
 	slices.SortStableFunc(moved, func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -230,6 +240,10 @@ func (w *World) drained(node string) (*World, []*corev1.Pod) {
 	after.draining = node
 	return after, moved
 }
+
+// needsRoom says whether a pod has volumes that have to be attached, or that can be used from
+// some nodes only.
+func (w *World) needsRoom(p *corev1.Pod) bool { return w.NeedsAttachment(p) || len(w.tied(p)) > 0 }
 
 // ticketsWithout are the VolumeTickets without the reservations of pods that a drain has moved.
 func (w *World) ticketsWithout(moved []*corev1.Pod) []*v1alpha1.VolumeTicket {
@@ -245,8 +259,7 @@ func stays(p *corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
 	}
-	owner := metav1.GetControllerOf(p)
-	return owner != nil && owner.Kind == "DaemonSet"
+	return DaemonSet(p)
 }
 
 // successorSuffix marks the UID of the pod that takes another's place.

@@ -4,12 +4,16 @@ package facts
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -22,6 +26,12 @@ type DrainMove struct {
 	To  string
 }
 
+// DrainStay is a pod that stays for now, and what each node says to it.
+type DrainStay struct {
+	Pod   *corev1.Pod
+	Nodes []NodesVerdict
+}
+
 // DrainNow is what a drain may do at this moment.
 type DrainNow struct {
 	// Moves are pods whose volumes have room elsewhere, in the order in which to evict them:
@@ -29,56 +39,121 @@ type DrainNow struct {
 	// if all of them are evicted at once.
 	Moves []DrainMove
 	// Stay are the pods that would find no room if they were evicted now, with why.
-	Stay []DrainPod
+	Stay []DrainStay
+	// KeptFor are the pods, by namespace/name, that room is kept for first.
+	KeptFor []string
 	// Down are the components without which no pod gets its volumes elsewhere.
 	Down []Cause
 }
 
+// DrainAsk is what a drain wants to know of a moment.
+type DrainAsk struct {
+	Node string
+	// Leave are the pods of the node that it evicts, or has evicted, and that need room
+	// elsewhere.
+	Leave map[types.UID]bool
+	// Last are those whose eviction was refused: they keep no room from the others.
+	Last map[types.UID]bool
+	// Gone are pods that have left, and whose next ones are not made yet.
+	Gone []*corev1.Pod
+}
+
 // DrainNow says which pods with volumes may be evicted from a node now. Room is found first
-// for pods that have no node yet, and for those that are leaving this one already; last for
-// those whose eviction was refused, so that they keep no room from the others.
-func (w *World) DrainNow(node string, refused map[types.UID]bool) DrainNow {
-	after, successors := w.drained(node)
+// for pods that are about to be placed: those that have no node yet, and those that are leaving
+// this node or any other and are made again.
+func (w *World) DrainNow(ask DrainAsk) DrainNow {
+	after, moved := w.without(ask.Node, func(p *corev1.Pod) bool {
+		return ask.Leave[p.UID] || w.comesBack(p)
+	}, ask.Gone)
+	var out DrainNow
 	try := trial{world: after}
 	for _, p := range w.Pods {
-		if w.waitsForNode(p) {
-			try.place(p)
+		if !w.waitsForNode(p) {
+			continue
+		}
+		if to, _ := try.place(p); to != "" {
+			out.KeptFor = append(out.KeptFor, p.Namespace+"/"+p.Name)
 		}
 	}
-	leaving := func(successor *corev1.Pod) bool {
-		return w.pods[string(originalUID(successor))].DeletionTimestamp != nil
-	}
-	for _, s := range successors {
-		if leaving(s) {
-			try.place(s)
+	var staying []*corev1.Pod
+	for _, s := range moved {
+		pod := w.pods[string(originalUID(s))]
+		if pod != nil && pod.DeletionTimestamp == nil {
+			staying = append(staying, s)
+		} else if to, _ := try.place(s); to != "" {
+			out.KeptFor = append(out.KeptFor, s.Namespace+"/"+s.Name)
 		}
 	}
-	staying := slices.DeleteFunc(slices.Clone(successors), leaving)
 	rank := map[*corev1.Pod]int{}
 	for _, s := range staying {
-		if rank[s] = try.choices(s); refused[originalUID(s)] {
+		if rank[s] = try.choices(s); ask.Last[originalUID(s)] {
 			rank[s] = math.MaxInt
 		}
 	}
 	slices.SortStableFunc(staying, func(a, b *corev1.Pod) int { return cmp.Compare(rank[a], rank[b]) })
-	out := DrainNow{Down: w.downFor(staying)}
+	out.Down = w.downFor(staying)
 	for _, s := range staying {
 		pod := w.pods[string(originalUID(s))]
 		if to, verdicts := try.place(s); to != "" {
 			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to})
 		} else {
-			out.Stay = append(out.Stay, DrainPod{Namespace: pod.Namespace, Name: pod.Name, Nodes: verdicts})
+			out.Stay = append(out.Stay, DrainStay{Pod: pod, Nodes: verdicts})
 		}
 	}
 	return out
 }
 
+// alone says whether nobody makes a pod again.
+func alone(p *corev1.Pod) bool { return metav1.GetControllerOf(p) == nil }
+
+// comesBackWithin is for how long a pod that should have ended counts as one that is made again:
+// whatever keeps it then is no matter of moments.
+const comesBackWithin = 2 * time.Minute
+
+// comesBack says whether a pod is ending, and is made again somewhere: by its controller, which
+// has not done so yet. Nobody ends one at a node that is not ready.
+func (w *World) comesBack(p *corev1.Pod) bool {
+	if p.DeletionTimestamp == nil || p.Spec.NodeName == "" || alone(p) || stays(p) || !w.isReady(ledger.NodeName(p.Spec.NodeName)) {
+		return false
+	}
+	if w.Now.Sub(p.DeletionTimestamp.Time) > comesBackWithin {
+		return false
+	}
+	since := p.DeletionTimestamp.Time
+	if grace := p.DeletionGracePeriodSeconds; grace != nil {
+		since = since.Add(-time.Duration(*grace) * time.Second)
+	}
+	return w.NextOf(p, since) == nil
+}
+
 // waitsForNode says whether a pod with volumes is about to be placed, and no room is reserved
-// for it yet: a ticket counts by itself.
+// for it yet: a ticket counts by itself. One that its scheduler refuses for other reasons than
+// volumes is not.
 func (w *World) waitsForNode(p *corev1.Pod) bool {
 	ticket := ledger.TicketID{Namespace: p.Namespace, Name: v1alpha1.PodTicketName(p.UID)}
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
-		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.Snapshot.Ticket(ticket) == nil
+		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.Snapshot.Ticket(ticket) == nil && !refusedForOthers(p)
+}
+
+// notForVolumes are the refusals of nodes that room for a volume does not end.
+var notForVolumes = []string{"InsufficientResources", tainted, "NodeAffinity", volumeElsewhere, "TopologySpread", "PodAffinity", "PortTaken", "Cordoned"}
+
+// refusedForOthers says whether the scheduler has refused all nodes to a pod, each for a reason
+// that is known and is not room for its volumes.
+func refusedForOthers(p *corev1.Pod) bool {
+	said := podCondition(p, corev1.PodScheduled)
+	if said == nil || said.Status != corev1.ConditionFalse {
+		return false
+	}
+	message, _, _ := strings.Cut(said.Message, " preemption:")
+	parts := perNode.FindAllString(message, -1)
+	for _, part := range parts {
+		known := slices.ContainsFunc(refusals, func(r refusal) bool { return r.in(part) && slices.Contains(notForVolumes, r.code) })
+		if !known {
+			return false
+		}
+	}
+	return len(parts) > 0
 }
 
 // trial places pods one after the other, each beside those before it.
@@ -110,22 +185,116 @@ func (t *trial) choices(p *corev1.Pod) int {
 	return nodes
 }
 
-// InUseBy lists the PersistentVolumes that a node's kubelet reports in use, of those that the
-// pods have: it may not have unmounted them yet.
-func (w *World) InUseBy(node string, pods []*corev1.Pod) []string {
-	var list []string
-	for _, p := range pods {
-		for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
-			pv := w.Snapshot.PersistentVolume(claim.Spec.VolumeName)
-			if pv == nil || slices.Contains(list, pv.Name) {
-				continue
+// VolumeThere is a volume that keeps a node from being switched off.
+type VolumeThere struct {
+	// Volume is its PersistentVolume, or driver^handle.
+	Volume string
+	// Why is what is known of it, as the end of a sentence.
+	Why string
+	// Pods are those of the node that use it; empty where none is known.
+	Pods []types.UID
+}
+
+// VolumesThere lists the volumes that may be mounted at a node, whoever had them: which its
+// kubelet reports in use, which may have been left there, which are kept there by hand, and
+// which moorage-node has found there though nobody knows of them.
+func (w *World) VolumesThere(node string) []VolumeThere {
+	var list []VolumeThere
+	name := ledger.NodeName(node)
+	at := w.Snapshot.Node(name)
+	if at == nil {
+		return nil
+	}
+	for _, id := range at.At() {
+		v := w.Snapshot.Volume(id)
+		why := w.whyThere(v.NodeVolume(name))
+		if why == "" {
+			continue
+		}
+		there := VolumeThere{Volume: id.String(), Why: why}
+		if names := v.PVs(); len(names) > 0 {
+			there.Volume = names[0]
+		}
+		for _, u := range v.NodeVolume(name).Users {
+			if u.Pod != "" {
+				there.Pods = append(there.Pods, types.UID(u.Pod))
 			}
-			if at := w.Snapshot.Volume(pv.Volume).NodeVolume(ledger.NodeName(node)); at != nil && at.InUse {
-				list = append(list, pv.Name)
-			}
+		}
+		list = append(list, there)
+	}
+	for _, has := range w.NodeWordOf(name).Has {
+		known := slices.ContainsFunc(list, func(v VolumeThere) bool { return v.Volume == has.Volume })
+		if (has.Leaked || len(has.PodsGone) > 0) && !known {
+			list = append(list, VolumeThere{Volume: cmp.Or(has.Volume, has.Path), Why: has.Oddity()})
 		}
 	}
 	return list
+}
+
+// whyThere says why a volume may be mounted at a node; empty when it is not.
+func (w *World) whyThere(p *ledger.NodeVolume) string {
+	switch {
+	case p.InUse:
+		return "its kubelet has it in use"
+	case p.Left:
+		return "it may have been left there without an attachment"
+	case p.Held && len(p.Users) > 0:
+		return "it needs no attachment, and is granted there"
+	}
+	for _, u := range p.Users {
+		if t := w.Snapshot.Ticket(u.Ticket); u.Pod == "" && t != nil && t.Type != ledger.TypePod && t.Phase == ledger.TicketGranted {
+			return fmt.Sprintf("VolumeTicket %s/%s keeps it there", t.ID.Namespace, t.ID.Name)
+		}
+	}
+	return ""
+}
+
+// CordonedSince is when a node was cordoned last, as the API server's field management tells;
+// zero where it does not.
+func CordonedSince(n *corev1.Node) time.Time {
+	written, _ := lastWrite(n, "unschedulable")
+	return written.at
+}
+
+// OnlyHere says whether a pod has a volume that can be used at no other node that there is:
+// such as a local disk.
+func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
+	claims := w.tied(p)
+	if len(claims) == 0 {
+		return false
+	}
+	for _, n := range w.Nodes {
+		reached := n.Name != node && !slices.ContainsFunc(claims, func(claim string) bool {
+			pv := w.pvs[w.Claim(p.Namespace, claim).Spec.VolumeName]
+			return storagevolume.CheckNodeAffinity(pv, n.Labels) != nil || !inZones(pv, n)
+		})
+		if reached {
+			return false
+		}
+	}
+	return true
+}
+
+// DaemonSet says whether a pod is one of a DaemonSet's.
+func DaemonSet(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(p)
+	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
+}
+
+// ByUID finds a pod, or nil.
+func (w *World) ByUID(uid types.UID) *corev1.Pod { return w.pods[string(uid)] }
+
+// WaitsFor says shortly what a pod that does not run yet waits for.
+func WaitsFor(p *corev1.Pod) string {
+	said := podCondition(p, corev1.PodScheduled)
+	switch {
+	case p.Spec.NodeName != "":
+		return "it starts at " + p.Spec.NodeName
+	case said != nil && said.Status == corev1.ConditionFalse && said.Message != "":
+		message, _, _ := strings.Cut(said.Message, " preemption:")
+		return "it has no node: " + strings.TrimSuffix(message, ".")
+	}
+	return "it has no node yet"
 }
 
 // NextOf is the pod that took a pod's place since a time: the one that runs, if there are

@@ -45,6 +45,9 @@ func AnyNotReady(nodes []*corev1.Node) bool {
 	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return !hasReady(n, corev1.ConditionTrue) })
 }
 
+// Ready says whether a node is ready, as its kubelet or the node controller says.
+func Ready(n *corev1.Node) bool { return hasReady(n, corev1.ConditionTrue) }
+
 func hasReady(n *corev1.Node, status corev1.ConditionStatus) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == status })
 }

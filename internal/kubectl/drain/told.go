@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+)
+
+// tellAgain is how often it is told at most that a pod stays, whose reason changes.
+const tellAgain = 10 * time.Second
+
+// tellWhoStays says why pods stay for now: the pods of each reason together.
+func (m *moves) tellWhoStays(now time.Time) {
+	var reasons []string
+	pods := map[string][]string{}
+	for _, d := range m.sorted() {
+		why := cmp.Or(d.stays, d.refusal.why)
+		if !d.leaving.IsZero() || why == d.told || !d.toldAt.IsZero() && now.Sub(d.toldAt) < tellAgain {
+			continue
+		}
+		if d.told = why; why == "" {
+			continue
+		}
+		d.toldAt = now
+		if pods[why] == nil {
+			reasons = append(reasons, why)
+		}
+		pods[why] = append(pods[why], d.name())
+	}
+	for _, why := range reasons {
+		verb := "stays"
+		if len(pods[why]) > 1 {
+			verb = "stay"
+		}
+		m.say("%s %s %s for now: %s", m.count(), strings.Join(pods[why], ", "), verb, why)
+	}
+}
+
+// tellWhatIsOpen says what the end waits for, once all pods have left.
+func (m *moves) tellWhatIsOpen() {
+	if text := m.openText(); m.empty() && text != "" && text != m.said {
+		m.said = text
+		m.say("%s all pods have left. %s", m.count(), text)
+	}
+}
+
+// empty says whether no pod is at the node any more that is to leave.
+func (m *moves) empty() bool {
+	for _, d := range m.pods {
+		if d.gone.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *moves) openText() string {
+	var list []string
+	for _, v := range m.open() {
+		list = append(list, fmt.Sprintf("%s (%s)", v.Volume, v.Why))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "Not unmounted yet, as far as is known: " + strings.Join(list, ", ")
+}
+
+// summary is what the drain has done, in a sentence.
+func (m *moves) summary() string {
+	var away []time.Duration
+	var open []string
+	for _, d := range m.sorted() {
+		switch {
+		case d.runs:
+			away = append(away, d.away)
+		case !d.back:
+			open = append(open, fmt.Sprintf("%s (%s)", d.name(), d.waits))
+		}
+	}
+	text := fmt.Sprintf("node %s is drained: %s left it", m.node, facts.Count(len(m.pods), "pod"))
+	if len(away) > 0 {
+		text += fmt.Sprintf("; %d run elsewhere, each away for at most %s", len(away), seconds(slices.Max(away)))
+	}
+	if len(open) > 0 {
+		text += fmt.Sprintf("; %s not running yet: %s", facts.CountVerb(len(open), "pod"), strings.Join(open, ", "))
+	}
+	if stay := m.choice.stay(); stay != "" {
+		text += "; left where they are: " + stay
+	}
+	var used []string
+	for _, v := range m.there {
+		if m.usedByKept(v) {
+			used = append(used, v.Volume)
+		}
+	}
+	if len(used) > 0 {
+		text += ". Don't switch it off: pods that stay there use " + strings.Join(used, ", ")
+	}
+	return text
+}
+
+// still are the pods that have not left, each with why.
+func (m *moves) still() []string {
+	var list []string
+	for _, d := range m.sorted() {
+		if !d.gone.IsZero() {
+			continue
+		}
+		why := cmp.Or(d.stays, d.refusal.why, "its turn has not come (--at-once)")
+		switch {
+		case !d.leaving.IsZero():
+			why = "it has not ended yet"
+		case d.asking && d.refusal.why == "", !d.agreed.IsZero():
+			why = "it is being evicted"
+		}
+		list = append(list, strings.TrimSuffix(d.name()+": "+why, "."))
+	}
+	return list
+}
+
+// remaining are the pods that have not left, with why, or the volumes that have not.
+func (m *moves) remaining() string {
+	if still := m.still(); len(still) > 0 {
+		return "Still at the node: " + strings.Join(still, "; ")
+	}
+	return cmp.Or(m.openText(), "All pods have left") + ". See: kubectl moorage explain node " + m.node
+}
+
+// count is how many of the pods have left and, as far as they are made again, run elsewhere.
+func (m *moves) count() string {
+	done := 0
+	for _, d := range m.pods {
+		if d.back {
+			done++
+		}
+	}
+	return fmt.Sprintf("[%d/%d]", done, len(m.pods))
+}
+
+// nameAt is the name of a pod that stays.
+func (m *moves) nameAt(uid types.UID) string { return m.names[uid] }
+
+// seconds rounds a time for people.
+func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
+
+// mostNamed is how many pods are named of those that room is kept for.
+const mostNamed = 3
+
+// whyNot is why no other node has room, shortly: each reason once.
+func whyNot(drained string, verdicts []facts.NodesVerdict, keptFor []string) string {
+	var list []string
+	for _, v := range verdicts {
+		nodes := slices.DeleteFunc(slices.Clone(v.Nodes), func(n string) bool { return n == drained })
+		if len(nodes) == 0 {
+			continue
+		}
+		why := v.Barred
+		for _, r := range v.Reasons {
+			why = strings.TrimPrefix(why+", "+r.Code, ", ")
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", strings.Join(nodes, ", "), why))
+	}
+	text := cmp.Or(strings.Join(list, "; "), "there is none")
+	if len(keptFor) > mostNamed {
+		keptFor = append(slices.Clone(keptFor[:mostNamed]), fmt.Sprintf("%d more", len(keptFor)-mostNamed))
+	}
+	if len(keptFor) > 0 {
+		text += ". Room is kept first for pods that are about to be placed: " + strings.Join(keptFor, ", ")
+	}
+	return text
+}
