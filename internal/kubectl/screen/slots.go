@@ -50,7 +50,7 @@ func Slots(list []facts.Slots, s Style) *Table {
 		notes := notesOf(x)
 		first := strings.Join(notes, ", ")
 		if len(notes) > 1 {
-			first = notes[0] + ", " + number(len(notes)-1) + " more"
+			first = notes[0] + " +" + number(len(notes)-1)
 		}
 		t.add(x.Node+"/"+x.Driver, append(cells, orNone(first), orNone(strings.Join(notes, ", ")))...)
 	}
