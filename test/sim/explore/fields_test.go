@@ -205,7 +205,7 @@ func worldFields() map[string]fields {
 			"Log": "between moves it is empty",
 		}},
 		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
-		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
+		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -285,7 +285,7 @@ func objectFields() map[string]fields {
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
 			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
 		}},
-		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Whole": "they see all there is"}},
+		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Whole": "they see all there is", "Unread": never, "doubts": never}},
 		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
 		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
 		"ledger.call":          {"volume number", map[string]string{"boot": "whether it counts is in the key"}},
