@@ -74,3 +74,45 @@ func TestUnreadIsNotGone(t *testing.T) {
 		t.Error("a record that can't be read counts as gone, or is taken for another volume's")
 	}
 }
+
+// An order is withdrawn, also one of which a call may be under way, where moorage-node can't
+// read everything that may be about its volume, or another start of kubelet or machine reads;
+// what it can't read of another volume doesn't matter.
+func TestOrderLasts(t *testing.T) {
+	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "o"}
+	order := ledger.UnstageOrder{Volume: v, Number: 1, BootID: "b", KubeletStarted: 1, Seconds: 30}
+	for name, test := range map[string]struct {
+		change   func(*ledger.NodeWord)
+		reported bool
+		want     bool
+	}{
+		"all is read":                      {func(*ledger.NodeWord) {}, false, true},
+		"a pod's record is not":            {func(w *ledger.NodeWord) { w.Unread = []string{"pv"} }, false, false},
+		"that of another volume is not":    {func(w *ledger.NodeWord) { w.Unread = []string{"other"} }, false, true},
+		"that of an unknown volume is not": {func(w *ledger.NodeWord) { w.Unread = []string{"gone"} }, false, false},
+		"nothing is sure to be read":       {func(w *ledger.NodeWord) { w.Whole = false }, false, false},
+		"the kubelet has started again":    {func(w *ledger.NodeWord) { w.KubeletStarted = 2 }, false, false},
+		"the volume is in volumesAttached": {func(*ledger.NodeWord) {}, true, false},
+	} {
+		word := ledger.NodeWord{
+			Node: "n", UID: "w", Version: "1", NodeUID: "u", BootID: "b", KubeletStarted: 1, Repairs: true, Whole: true, Has: []ledger.VolumeID{v},
+			Orders: []ledger.UnstageOrder{order}, Answers: []ledger.UnstageAnswer{{Volume: v, Number: 1, Result: ledger.UnstageCalling, Unanswered: true}},
+		}
+		test.change(&word)
+		l := ledger.New()
+		for _, e := range []ledger.Event{
+			ledger.NodeState{Name: "n", UID: "u", Version: "1", BootID: "b"},
+			ledger.PersistentVolume{Name: "pv", UID: "p", Version: "1", Volume: v},
+			ledger.PersistentVolume{Name: "other", UID: "q", Version: "1", Volume: other},
+			word,
+		} {
+			l.Apply(time.Unix(1, 0), e)
+		}
+		s := l.Snapshot()
+		p := Arbiter{}.planner(s, &ledger.Volume{ID: v}, time.Unix(1, 0))
+		place := &ledger.NodeVolume{Node: "n", Reported: test.reported}
+		if got := p.orderLasts(s.Node("n"), place, order); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

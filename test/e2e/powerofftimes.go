@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -49,8 +50,22 @@ func PowerOffTimes() sandbox.Scenario {
 			s.policy("unreachable", spec)
 			s.powerOffs("afterUnreachable 1m, unpublishFences", pod)
 			s.noPolicy("unreachable")
+			s.leaves()
 		}),
 	}
+}
+
+// leaves ends the pods, and waits until their volume is attached nowhere. The kubelet of a
+// machine that is back may not say for five minutes what it has in use, its
+// nodeStatusReportFrequency: longer than the sandbox waits for what is left over.
+func (s *story) leaves() {
+	s.must(s.Client.AppsV1().Deployments(s.Namespace).Delete(s.ctx, "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
+	s.must(s.EventuallyWithin(s.ctx, 7*time.Minute, "the volume is attached nowhere", func() error {
+		if n := len(s.View.Attachments()); n > 0 {
+			return fmt.Errorf("there are %d VolumeAttachments", n)
+		}
+		return nil
+	}))
 }
 
 // powerOffs switches the machine of a pod off, and that of the pod that replaces it, and so
