@@ -67,6 +67,17 @@ func one(o *Objects, node *corev1.Node, id string) {
 	node.Status.VolumesAttached = append(node.Status.VolumesAttached, corev1.AttachedVolume{Name: unique})
 }
 
+// leaving asks for all pods of a node to leave.
+func leaving(w *World, node string) DrainAsk {
+	ask := DrainAsk{Node: node, Leave: map[types.UID]bool{}}
+	for _, p := range w.Pods {
+		if p.Spec.NodeName == node {
+			ask.Leave[p.UID] = true
+		}
+	}
+	return ask
+}
+
 // A large cluster is shown in the time that a person waits for: listing it
 // takes longer.
 func BenchmarkLarge(b *testing.B) {
@@ -76,6 +87,7 @@ func BenchmarkLarge(b *testing.B) {
 	for name, do := range map[string]func(){
 		"world": func() { NewWorld(o, noon()) }, "explain": func() { w.ExplainPod(last) }, "nodes": func() { w.ListSlots() },
 		"volumes": func() { w.ListVolumes("") }, "waits": func() { w.ListWaits() }, "drain": func() { w.DrainPlan("node-1") },
+		"drain now": func() { w.DrainNow(leaving(w, "node-1")) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
