@@ -6,7 +6,9 @@ import (
 	"context"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -28,11 +30,33 @@ func nodes() []attempt {
 		{node(), "the volume status of its pod", byStatus, patchPod(annotated(v1alpha1.AnnotationVolumeStatus, "x"), "status")},
 		{node(), "a fence on its pod", byMarks, patchPod(annotated(v1alpha1.AnnotationBindFence, "x"), "status")},
 		{node(), "the condition SafeToMount of its pod", byStatus, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
+		{node(), "a condition that its own machine is fenced", byFenced, patchNode(conditioned("fenced.moorage.dev/ipmi"))},
+		{node(), "a Node that is fenced from its beginning", "NodeRestriction or " + byFenced, fencedNode},
+		{node(), "what it has of volumes, in moorage-node's place", byRBAC, wordOf(func(s *Scene) string { return s.pod.Spec.NodeName })},
 		{node(), "a ticket", byRBAC, ticketOf(v1alpha1.TicketManual, nil)},
 		{node(), "a forged VolumeHold", byRBAC, hold},
 		{node(), "deleting a VolumeAttachment", "the Node authorizer", func(ctx context.Context, _ *Scene, c clients) error {
 			return c.kube.StorageV1().VolumeAttachments().Delete(ctx, "any", metav1.DeleteOptions{})
 		}},
+	}
+}
+
+// fencedNode makes a Node anew that says of itself that it is fenced.
+func fencedNode(ctx context.Context, s *Scene, c clients) error {
+	_, err := c.kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: s.pod.Spec.NodeName},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "fenced.moorage.dev/ipmi", Status: corev1.ConditionTrue}}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// wordOf makes the NodeVolumes of a node, which says that nothing is there.
+func wordOf(node func(*Scene) string) try {
+	return func(ctx context.Context, s *Scene, c clients) error {
+		_, err := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("nodevolumes")).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindNodeVolumes, "metadata": map[string]any{"name": node(s)},
+		}}, metav1.CreateOptions{})
+		return err
 	}
 }
 
@@ -67,10 +91,11 @@ func ownAccounts() []attempt {
 		_, err := c.kube.CoreV1().Secrets(s.Namespace).List(ctx, metav1.ListOptions{})
 		return err
 	}
-	controller, scheduler := own(v1alpha1.ControllerName), own(v1alpha1.SchedulerName)
+	controller, scheduler, agent := own(v1alpha1.ControllerName), own(v1alpha1.SchedulerName), own(v1alpha1.NodeName)
 	return []attempt{
 		{controller, "a node's addresses", byOwn, patchNode(addresses)},
 		{controller, "a node's condition Ready", byOwn, patchNode(conditioned("Ready"))},
+		{controller, "a condition that a machine is fenced", byOwn + " or " + byFenced, patchNode(conditioned("fenced.moorage.dev/ipmi"))},
 		{controller, "a node's annotation", byOwn, patchNode(annotated("volumes.kubernetes.io/controller-managed-attach-detach", "false"))},
 		{controller, "a pod's phase", byOwn, patchPod(`{"status":{"phase":"Failed"}}`, "status")},
 		{controller, "deleting a running pod", byOwn, remove},
@@ -82,6 +107,10 @@ func ownAccounts() []attempt {
 		{scheduler, "another scheduler's Lease", byLeases, lease(system, "attack")},
 		{scheduler, "a forged VolumeHold", byRBAC, hold},
 		{scheduler, "Secrets", byRBAC, secrets},
+		{agent, "what another node has of volumes", byWord, wordOf(func(s *Scene) string { return s.elsewhere })},
+		{agent, "a condition that its machine is fenced", byRBAC, patchNode(conditioned("fenced.moorage.dev/ipmi"))},
+		{agent, "deleting a pod", byRBAC, remove},
+		{agent, "Secrets", byRBAC, secrets},
 		{own(v1alpha1.WebhookName), "Secrets", byRBAC, secrets},
 		{own(v1alpha1.WebhookName), "deleting a pod", byRBAC, remove},
 	}

@@ -24,6 +24,8 @@ const (
 	byOwn     = "policy moorage-own-accounts"
 	byLeases  = "policy moorage-leases"
 	byAttach  = "policy moorage-volumes-attached"
+	byFenced  = "policy moorage-fenced-conditions"
+	byWord    = "policy moorage-node-volumes"
 	byWebhook = "the webhook, which stamps its own"
 	byServer  = "the API server's validation"
 )

@@ -103,6 +103,9 @@ func (s *Scene) as(a actor) (clients, error) {
 	config := rest.CopyConfig(s.Config)
 	config.QPS, config.Burst = 200, 400
 	config.Impersonate = rest.ImpersonationConfig{UserName: a.user, Groups: a.groups}
+	if a.user == own(v1alpha1.NodeName).user { // the token of a pod says at which node it is
+		config.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {s.pod.Spec.NodeName}}
+	}
 	return newClients(config)
 }
 
