@@ -71,3 +71,36 @@ func TestATicketHasNoFinalizers(t *testing.T) {
 		t.Run(name, func(t *testing.T) { check(t, loadPolicy(t, "moorage-ticket-finalizers").judge(t, r), test.want) })
 	}
 }
+
+// Who deletes the reservation of a pod would have its slot given away while the pod's bind is
+// under way: a tenant may not, with whatever Role in a namespace. Those who reserve may, and
+// what cleans up after a pod or a namespace.
+func TestReservationsAreEndedByRight(t *testing.T) {
+	policy := loadPolicy(t, "moorage-pod-tickets")
+	const denied = "may not end the reservation of a pod"
+	ticket := func(kind v1alpha1.TicketType) *v1alpha1.VolumeTicket {
+		return &v1alpha1.VolumeTicket{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "t"},
+			Spec:       v1alpha1.VolumeTicketSpec{Type: kind, NodeName: "n1", Volumes: []v1alpha1.TicketVolume{{Claim: &v1alpha1.ClaimReference{Name: "data"}}}},
+		}
+	}
+	for user, want := range map[string]string{
+		"walt": denied, "mallory": denied, "ina": denied, "root": "",
+		"tess": denied, "system:serviceaccount:shop:gc": denied, "system:serviceaccount:kube-system-2:gc": denied, "systemd": denied,
+		"system:serviceaccount:moorage-system:moorage-controller": "", "system:serviceaccount:moorage-system:moorage-scheduler": "",
+		"system:serviceaccount:moorage-system:moorage-webhook":        denied,
+		"system:serviceaccount:kube-system:generic-garbage-collector": "",
+		"system:serviceaccount:kube-system:namespace-controller":      "",
+		"system:kube-controller-manager":                              "", "system:kube-scheduler": "",
+	} {
+		for _, kind := range []v1alpha1.TicketType{v1alpha1.TicketPod, v1alpha1.TicketManual, v1alpha1.TicketRestore} {
+			r := request{user: user, namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), before: ticket(kind)}
+			wanted := want
+			if kind != v1alpha1.TicketPod {
+				wanted = ""
+			}
+			t.Run(user+" "+string(kind), func(t *testing.T) { check(t, policy.judge(t, r), wanted) })
+		}
+	}
+}

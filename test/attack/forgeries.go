@@ -116,3 +116,31 @@ func (s *Scene) refused(ctx context.Context, name string) error {
 	}
 	return found
 }
+
+// endReservation deletes a reservation that a scheduler has made for the attackers' pod.
+func endReservation(ctx context.Context, s *Scene, c clients) error {
+	name := string(s.waits.UID)
+	if err := s.reserve(ctx); err != nil {
+		return err
+	}
+	defer s.end(ctx, name)
+	return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// endReservations deletes it with all others.
+func endReservations(ctx context.Context, s *Scene, c clients) error {
+	if err := s.reserve(ctx); err != nil {
+		return err
+	}
+	defer s.end(ctx, string(s.waits.UID))
+	return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+}
+
+// reserve makes a reservation for the attackers' pod that waits, as its scheduler would.
+func (s *Scene) reserve(ctx context.Context) error {
+	ticket := s.ticket(string(s.waits.UID), v1alpha1.TicketPod, "data")
+	ticket.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: s.waits.Name, UID: s.waits.UID}})
+	setIn(ticket, "ttlSeconds", nil)
+	setIn(ticket, "scheduler", s.waits.Spec.SchedulerName)
+	return s.admin.make(ctx, ticket)
+}
