@@ -36,20 +36,18 @@ func PowerOffTimes() sandbox.Scenario {
 		Shape:   threeByFour,
 		Run: tell(func(s *story) {
 			pod := s.evictable()
-			pod = s.powerOffs("taint out-of-service", pod, outOfService())
+			pod = s.powerOffs(s.tainting("taint out-of-service", outOfService()), pod)
 			if !s.moorage() {
 				return
 			}
-			spec := v1alpha1.AttachPolicySpec{UnpublishFences: new(true)}
-			s.policy("cloud", spec)
-			pod = s.powerOffs("taint of a cloud, unpublishFences", pod, corev1.Taint{
+			unpublishes := v1alpha1.AttachPolicySpec{UnpublishFences: new(true)}
+			pod = s.powerOffsBy(unpublishes, s.tainting("taint of a cloud, unpublishFences", corev1.Taint{
 				Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule,
-			})
-			s.noPolicy("cloud")
-			spec.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: unreachableFor}}
-			s.policy("unreachable", spec)
-			s.powerOffs("afterUnreachable 1m, unpublishFences", pod)
-			s.noPolicy("unreachable")
+			}), pod)
+			pod = s.powerOffsBy(v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{FencedCondition: new(fencedByScript)}},
+				evidence{"fencedCondition", s.vouch, func(string) {}}, pod)
+			unpublishes.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: unreachableFor}}
+			s.powerOffsBy(unpublishes, evidence{"afterUnreachable 1m, unpublishFences", func(string) {}, func(string) {}}, pod)
 			s.leaves()
 		}),
 	}
@@ -68,33 +66,48 @@ func (s *story) leaves() {
 	}))
 }
 
+// evidence is what is known of a machine that is switched off: how somebody says so once the
+// node is not Ready, and what they take back when the machine is on again.
+type evidence struct {
+	name       string
+	says, ends func(node string)
+}
+
+// tainting is a taint as evidence.
+func (s *story) tainting(name string, taint corev1.Taint) evidence {
+	return evidence{name, func(node string) { s.taint(node, taint) }, func(node string) { s.untaint(node, taint) }}
+}
+
+// powerOffsBy is powerOffs under a policy.
+func (s *story) powerOffsBy(spec v1alpha1.AttachPolicySpec, known evidence, pod *corev1.Pod) *corev1.Pod {
+	s.policy("measured", spec)
+	pod = s.powerOffs(known, pod)
+	s.noPolicy("measured")
+	return pod
+}
+
 // powerOffs switches the machine of a pod off, and that of the pod that replaces it, and so
-// on, and says how long the pods took to run elsewhere. taints are what somebody sets once the
-// node is not Ready.
-func (s *story) powerOffs(evidence string, pod *corev1.Pod, taints ...corev1.Taint) *corev1.Pod {
+// on, and says how long the pods took to run elsewhere.
+func (s *story) powerOffs(known evidence, pod *corev1.Pod) *corev1.Pod {
 	var took []time.Duration
 	for range powerOffs {
 		from, began := pod.Spec.NodeName, time.Now()
 		s.must(s.Cluster.PowerOff(s.ctx, from))
 		s.nodeIs(from, false)
-		for _, taint := range taints {
-			s.taint(from, taint)
-		}
+		known.says(from)
 		next := s.successor("a pod that replaces it runs elsewhere", "web", func(p *corev1.Pod) error {
 			return errors.Join(s.boundElsewhere(p, from), s.Running(p.Name))
 		}, pod.UID)
 		took = append(took, time.Since(began))
-		s.say("%s: %s runs on %s %.1f s after %s was switched off", evidence, next.Name, next.Spec.NodeName, took[len(took)-1].Seconds(), from)
+		s.say("%s: %s runs on %s %.1f s after %s was switched off", known.name, next.Name, next.Spec.NodeName, took[len(took)-1].Seconds(), from)
 		s.must(s.Cluster.PowerOn(s.ctx, from))
 		s.nodeIs(from, true)
-		for _, taint := range taints {
-			s.untaint(from, taint)
-		}
+		known.ends(from)
 		s.gone(pod.Name)
 		pod = next
 	}
 	slices.Sort(took)
-	s.SetCount("ms, "+evidence+": median", int(took[len(took)/2].Milliseconds()))
-	s.SetCount("ms, "+evidence+": worst", int(took[len(took)-1].Milliseconds()))
+	s.SetCount("ms, "+known.name+": median", int(took[len(took)/2].Milliseconds()))
+	s.SetCount("ms, "+known.name+": worst", int(took[len(took)-1].Milliseconds()))
 	return pod
 }

@@ -52,6 +52,7 @@ func Scenarios() []sandbox.Scenario {
 		nodeFailureWait(),
 		forcedDetach(),
 		forcedUnreachable(),
+		fencedCondition(),
 		adoptAndLeave(),
 		adoptMany(),
 		adoptThousands(),

@@ -236,6 +236,16 @@ func failing() []guard {
 			Expect: []string{"rule AfterUnreachable has come to"},
 		},
 		{
+			Scenario: "fenced-condition",
+			Rule:     "I3: a condition of the Node that the policy names, set after the last sign of the node, frees what it has",
+			Edits: []edit{{
+				File: "internal/arbiter/force.go",
+				Old:  "return vouched(FencedCondition, n, f.At, now)",
+				New:  "return forcing{}",
+			}},
+			Expect: []string{" runs: not within"},
+		},
+		{
 			Scenario: "kubelet-restart",
 			Rule:     "I3: no detach while the kubelet reports the volume in use",
 			Edits: []edit{{

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// fencedByScript is the condition that the policy of the scenario names.
+const fencedByScript = v1alpha1.FencedConditionPrefix + "script"
+
+// fencedCondition guards a condition of the Node as proof: it counts when it is set after the
+// last sign of the node, and frees nothing when it is older.
+func fencedCondition() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "fenced-condition",
+		Doc: "A policy names a condition of the Node. Set while the node runs it frees nothing, not even when the machine is switched off later. " +
+			"Set anew after that, as a script does that has fenced the machine, it has the volume detached, told with its rule, and the pod's successor runs.",
+		Modes: []sandbox.Mode{sandbox.Standalone},
+		Shape: failingNodes,
+		Takes: 45 * time.Second,
+		Run: tell(func(s *story) {
+			s.policy("array", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{FencedCondition: new(fencedByScript)}})
+			old := s.evictable()
+			from, handle := old.Spec.NodeName, s.handle("data")
+			s.vouch(from)
+			s.olderThanSigns(from)
+			s.never(diskapi.ControllerUnpublish, handle, from)
+			s.say("%s runs, and says of itself that it is fenced: nothing moves", from)
+			s.must(s.Cluster.PowerOff(s.ctx, from))
+			replacement := s.replaced(old)
+			s.bystander(replacement.Spec.NodeName)
+			s.untouched(old, replacement)
+			s.never(diskapi.ControllerUnpublish, handle, from)
+			s.say("%s is switched off: a condition from before vouches for nothing", from)
+			s.vouch(from)
+			s.runs(replacement.Name)
+			s.forcedBy("FencedCondition", from)
+			s.say("%s runs on %s: the volume was detached by rule FencedCondition", replacement.Name, replacement.Spec.NodeName)
+			s.must(s.Cluster.PowerOn(s.ctx, from))
+			s.nodeIs(from, true)
+			s.noPolicy("array")
+		}),
+	}
+}
+
+// vouch sets the condition by which somebody says that a machine writes no more.
+func (s *story) vouch(node string) {
+	set := corev1.NodeCondition{Type: fencedByScript, Status: corev1.ConditionTrue, Reason: "Fenced", LastTransitionTime: metav1.Now()}
+	s.until("the condition is set", func() error {
+		n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if i := conditionOf(n, fencedByScript); i >= 0 {
+			n.Status.Conditions[i] = set
+		} else {
+			n.Status.Conditions = append(n.Status.Conditions, set)
+		}
+		_, err = s.Client.CoreV1().Nodes().UpdateStatus(s.ctx, n, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			return err
+		}
+		s.must(err)
+		return nil
+	})
+}
+
+// olderThanSigns waits until the node has renewed its Lease after the condition was set.
+func (s *story) olderThanSigns(node string) {
+	s.until("the node's Lease is newer than the condition", func() error {
+		n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		lease, err := s.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(s.ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		i := conditionOf(n, fencedByScript)
+		if i < 0 || lease.Spec.RenewTime == nil || !lease.Spec.RenewTime.After(n.Status.Conditions[i].LastTransitionTime.Add(time.Second)) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// conditionOf is the index of a condition of a Node; -1: it has none.
+func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) int {
+	return slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+}
