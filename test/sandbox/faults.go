@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -50,13 +52,17 @@ func (c *Cluster) PowerOff(ctx context.Context, node string) error {
 	return nil
 }
 
-// PowerOn boots a node that was switched off, with nothing mounted.
+// PowerOn boots a node that was switched off, with nothing mounted. Its boot is another one,
+// unless moorage-node runs there, which reads that of the machine that all nodes are on.
 func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 	if !c.isOff(node) {
 		return fmt.Errorf("%s is not switched off", node)
 	}
 	if err := c.Disk().Unfence(ctx, diskapi.NodeID(node)); err != nil {
 		return err
+	}
+	if err := os.Remove(c.site.bootFile(node)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the boot of %s: %w", node, err)
 	}
 	c.mu.Lock()
 	delete(c.off, node)

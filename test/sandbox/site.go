@@ -29,7 +29,7 @@ type site struct {
 	controllerAddr         string
 	bindAddr               string // where the controller is asked to bind pods
 	nodeIP                 string
-	boot                   string // of the nodes' machine; empty: they don't say
+	boot                   string // of the machine that all nodes are on, where moorage-node reads it; else each has its own
 
 	authority            *authority
 	apiCert, webhookCert keyPair

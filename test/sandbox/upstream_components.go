@@ -144,6 +144,9 @@ func diskComponent(s *site) component {
 // in its folder. One is enough to try them; each costs an inotify instance.
 func StaticPodNode() string { return NodeName(1) }
 
+// bootFile has the boot of a node's machine; without it the machine has booted anew.
+func (s *site) bootFile(node string) string { return filepath.Join(s.nodes, node, "boot-id") }
+
 func nodeComponent(s *site, name string) component {
 	args := []string{
 		"--name=" + name,
@@ -158,6 +161,8 @@ func nodeComponent(s *site, name string) component {
 	}
 	if s.boot != "" {
 		args = append(args, "--boot-id="+s.boot)
+	} else {
+		args = append(args, "--boot-id-file="+s.bootFile(name))
 	}
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))

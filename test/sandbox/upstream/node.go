@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
@@ -52,6 +54,7 @@ type nodeOptions struct {
 	diskURL        string
 	emulated       string
 	bootID         string
+	bootFile       string
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -64,20 +67,21 @@ func newNodeCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&o.name, "name", "", "name of the node")
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
-	fs.StringVar(&o.rootDir, "root-dir", "", "the kubelet's folder; kept when the process is killed, so that volumes are reconstructed")
-	fs.DurationVar(&o.statusInterval, "status-interval", 10*time.Second, "the kubelet's nodeStatusUpdateFrequency")
-	fs.DurationVar(&o.leaseDuration, "lease-duration", 40*time.Second, "the kubelet's nodeLeaseDurationSeconds; it renews its Lease four times in it")
-	fs.StringVar(&o.nodeIP, "node-ip", "", "address of the node; without it the kubelet asks the DNS for its name at every status update")
-	fs.StringVar(&o.staticPods, "static-pods", "", "folder of static pods; none if empty, which saves an inotify instance")
-	fs.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
-	fs.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
-	fs.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
-	fs.StringVar(&o.emulated, "emulated-version", "", "minor release of Kubernetes whose features the kubelet has by default; its own if empty")
-	fs.StringVar(&o.bootID, "boot-id", "", "the machine's boot, as the Node's status has it; none if empty")
-	fs.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
+	flags := cmd.Flags()
+	flags.StringVar(&o.name, "name", "", "name of the node")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
+	flags.StringVar(&o.rootDir, "root-dir", "", "the kubelet's folder; kept when the process is killed, so that volumes are reconstructed")
+	flags.DurationVar(&o.statusInterval, "status-interval", 10*time.Second, "the kubelet's nodeStatusUpdateFrequency")
+	flags.DurationVar(&o.leaseDuration, "lease-duration", 40*time.Second, "the kubelet's nodeLeaseDurationSeconds; it renews its Lease four times in it")
+	flags.StringVar(&o.nodeIP, "node-ip", "", "address of the node; without it the kubelet asks the DNS for its name at every status update")
+	flags.StringVar(&o.staticPods, "static-pods", "", "folder of static pods; none if empty, which saves an inotify instance")
+	flags.IntVar(&o.maxPods, "max-pods", 250, "the kubelet's maxPods")
+	flags.StringVar(&o.driver, "driver", "", "CSI driver that the node plugin serves")
+	flags.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
+	flags.StringVar(&o.emulated, "emulated-version", "", "minor release of Kubernetes whose features the kubelet has by default; its own if empty")
+	flags.StringVar(&o.bootID, "boot-id", "", "the machine's boot, as the Node's status has it; none if empty")
+	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has it instead; it is made if there is none, by a boot of its own")
+	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
 }
 
@@ -92,6 +96,9 @@ func (o nodeOptions) run(ctx context.Context) error {
 		if err := os.MkdirAll(dir, 0o755); dir != "" && err != nil {
 			return fmt.Errorf("folder of the node: %w", err)
 		}
+	}
+	if err := o.boot(); err != nil {
+		return err
 	}
 	failed := make(chan error, 1)
 	plugin, err := csinode.New(csinode.Config{
@@ -155,6 +162,23 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID}, fake.ImageService, runtime, cm.NewStubContainerManager())
 	kubelet.KubeletDeps.ProbeManager = prober{}
 	return kubelet, fake.Stop, nil
+}
+
+// boot reads which boot of its machine this is. Whoever switches the machine on removes the file.
+func (o *nodeOptions) boot() error {
+	if o.bootFile == "" {
+		return nil
+	}
+	id, err := os.ReadFile(o.bootFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		id = []byte(uuid.NewUUID())
+		err = os.WriteFile(o.bootFile, id, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("the machine's boot: %w", err)
+	}
+	o.bootID = string(id)
+	return nil
 }
 
 // machine is what the kubelet is told of its machine.
