@@ -7,13 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -24,12 +27,25 @@ import (
 // true for.
 func server(t *testing.T, evict *metav1.Status, may func(authorizationv1.ResourceAttributes) bool) (c *cluster.Cluster, requests func() []string) {
 	t.Helper()
+	return recording(t, evict, may, nil)
+}
+
+// recording is server that keeps the bodies of requests; it allows nothing then.
+func recording(t *testing.T, evict *metav1.Status, may func(authorizationv1.ResourceAttributes) bool, bodies *[]string) (c *cluster.Cluster, requests func() []string) {
+	t.Helper()
 	var mu sync.Mutex
 	var list []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		list = append(list, r.Method+" "+r.URL.Path)
+		if bodies != nil {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			*bodies = append(*bodies, string(body))
+		}
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
 			raw, err := io.ReadAll(r.Body)
@@ -122,5 +138,30 @@ func TestRightsFirst(t *testing.T) {
 				t.Errorf("%v, not %q", err, test.want)
 			}
 		})
+	}
+}
+
+// What is written is about that very pod and that very Node, and not about another one that has
+// its name meanwhile.
+func TestWritesNameTheUID(t *testing.T) {
+	var bodies []string
+	c, requests := recording(t, &metav1.Status{Status: metav1.StatusFailure, Code: 409, Reason: metav1.StatusReasonConflict}, nil, &bodies)
+	(&drainer{grace: -1}).evictPod(t.Context(), c, aPod())
+	(&drainer{grace: 5}).evictPod(t.Context(), c, aPod())
+	if err := cordon(t.Context(), c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "n"}}); err == nil {
+		t.Error("a cordon that is refused says nothing")
+	}
+	if list := requests(); len(bodies) != 3 {
+		t.Fatalf("requests: %v", list)
+	}
+	for i, want := range []metav1.DeleteOptions{{Preconditions: &metav1.Preconditions{UID: new(types.UID("a"))}}, {Preconditions: &metav1.Preconditions{UID: new(types.UID("a"))}, GracePeriodSeconds: new(int64(5))}} {
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(bodies[i]), nil, nil)
+		eviction, ok := object.(*policyv1.Eviction)
+		if !ok || !reflect.DeepEqual(*eviction.DeleteOptions, want) {
+			t.Errorf("request %d is for %+v (%v)", i, object, err)
+		}
+	}
+	if bodies[2] != `{"metadata":{"uid":"n"},"spec":{"unschedulable":true}}` {
+		t.Errorf("the node is changed by %s", bodies[2])
 	}
 }

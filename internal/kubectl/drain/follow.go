@@ -22,6 +22,7 @@ type loop struct {
 	c       *cluster.Cluster
 	m       *moves
 	world   *facts.World // as it was seen last; nil before
+	fresh   func(context.Context) (*facts.World, error)
 	answers chan answer
 	ended   chan error
 	worlds  chan *facts.World
@@ -31,7 +32,7 @@ type loop struct {
 func (d *drainer) follow(ctx context.Context, c *cluster.Cluster, m *moves) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	l := &loop{drainer: d, c: c, m: m, answers: make(chan answer), ended: make(chan error, 1), worlds: make(chan *facts.World)}
+	l := &loop{drainer: d, c: c, m: m, fresh: c.Read, answers: make(chan answer), ended: make(chan error, 1), worlds: make(chan *facts.World)}
 	go func() {
 		l.ended <- c.Follow(ctx, func(w *facts.World) error {
 			select {
@@ -78,7 +79,7 @@ func (l *loop) pass(ctx context.Context) (over bool, err error) {
 	now := l.c.Clock()
 	due := l.m.next(l.world, now)
 	if over, _ := l.m.end(); over {
-		fresh, err := l.c.Read(ctx)
+		fresh, err := l.fresh(ctx)
 		if err != nil {
 			return ctx.Err() != nil, err // in the next pass again
 		}

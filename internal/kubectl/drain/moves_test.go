@@ -3,6 +3,8 @@
 package drain
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -628,4 +631,51 @@ func TestTellsRarely(t *testing.T) {
 	c.now = c.now.Add(tellAgain)
 	c.expect(m, "a b", "later")
 	expectSaid(t, said, "shop/a stays for now: no, 2")
+}
+
+// A pod that a scheduler placed just before it saw the cordon leaves, too.
+func TestPodsPlacedBesideTheCordon(t *testing.T) {
+	for after, want := range map[time.Duration]string{0: "a b late", afterCordon: "a b late", afterCordon + time.Second: "a b"} {
+		c := newScene(t)
+		m, _ := c.begin(10)
+		c.now = c.now.Add(after)
+		c.run("late", "none", "worker-1", corev1.PodRunning)
+		change(c, "late", func(p *corev1.Pod) { p.Spec.Volumes = nil })
+		c.expect(m, want, after.String()+" after it")
+	}
+}
+
+// A pod that the kubelet runs from a file stays, and needs no permission: nobody can evict it.
+func TestStaticPods(t *testing.T) {
+	c := newScene(t)
+	change(c, "a", func(p *corev1.Pod) {
+		p.OwnerReferences, p.Annotations = owner("v1", "Node", "worker-1"), map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	})
+	m, _ := c.begin(10)
+	c.expect(m, "b", "at first")
+	if stay := m.choice.stay(); stay != "1 pod run by the kubelet from a file" {
+		t.Errorf("it says that %q stays", stay)
+	}
+}
+
+// What was seen last may be old: a drain is over only when lists that are read anew say so.
+func TestEndIsReadAnew(t *testing.T) {
+	c := newScene(t)
+	m, said := c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.agreed(m, "a", "b")
+	now := c.world()
+	c.remove("a", "b")
+	c.unmounted()
+	l := &loop{drainer: &drainer{}, m: m, c: &cluster.Cluster{Clock: func() time.Time { return c.now }}, world: c.world(),
+		fresh: func(context.Context) (*facts.World, error) { return now, nil }, answers: make(chan answer, 2)}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if over, err := l.pass(ctx); over || err != nil {
+		t.Errorf("it ends though the pods are there: %t, %v (%v)", over, err, *said)
+	}
+	l.fresh = func(context.Context) (*facts.World, error) { return nil, errors.New("the API server is busy") }
+	if over, _ := (&loop{drainer: l.drainer, m: m, c: l.c, world: c.world(), fresh: l.fresh}).pass(t.Context()); over {
+		t.Error("it ends by what it has not read")
+	}
 }
