@@ -192,8 +192,36 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 		}
 		return what + ". When its machine is back and in order: " + untaint(n.Name)
 	}
-	return fmt.Sprintf("First see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
-		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", n.Name, n.Name, corev1.TaintNodeOutOfService, w.podsAt(n.Name))
+	void := ""
+	if c := w.voidFence(n); c != "" {
+		void = fmt.Sprintf("The condition %s of %s is not newer than the last sign of its kubelet, and counts for nothing: whoever fences the machine sets it anew, with a later lastTransitionTime. Otherwise: ", c, n.Name)
+	}
+	return fmt.Sprintf("%sFirst see at the console of its machine, or in the cloud, that %s is powered off: a volume that two nodes write is destroyed. "+
+		"Only then: kubectl taint node %s %s=nodeshutdown:NoExecute%s", void, n.Name, n.Name, corev1.TaintNodeOutOfService, w.podsAt(n.Name))
+}
+
+// voidFence is a condition by which somebody says that a node's machine is fenced, that an
+// AttachPolicy names, and that counts for nothing since the kubelet was heard of after it was
+// set; empty where there is none.
+func (w *World) voidFence(n *corev1.Node) string {
+	var sign time.Time
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			sign = c.LastHeartbeatTime.Time
+		}
+	}
+	if l := w.nodeLeases[n.Name]; l != nil && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(sign) {
+		sign = l.Spec.RenewTime.Time
+	}
+	for _, c := range n.Status.Conditions {
+		named := slices.ContainsFunc(w.Policies, func(p *v1alpha1.AttachPolicy) bool {
+			return p.Spec.ForceDetach != nil && p.Spec.ForceDetach.FencedCondition != nil && *p.Spec.ForceDetach.FencedCondition == string(c.Type)
+		})
+		if named && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.After(sign) {
+			return string(c.Type)
+		}
+	}
+	return ""
 }
 
 // anyAttached says whether a volume has an attachment at a node.
