@@ -4,10 +4,15 @@ package manifests_test
 
 import (
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
@@ -78,4 +83,34 @@ func TestFencedConditionsCostLittle(t *testing.T) {
 	}
 	check(t, policy.judge(t, request{user: kubelet, resource: nodes, subresource: "status", kind: corev1.SchemeGroupVersion.WithKind("Node"),
 		now: nodeWith("True", conditions...), before: nodeWith("False", conditions...)}), "")
+}
+
+// The role that the page of dead nodes gives a script lets it do what the example does: kubectl
+// reads the status before it patches it.
+func TestTheRoleOfAFencingScriptIsEnough(t *testing.T) {
+	page, err := os.ReadFile("../docs/operate/dead-nodes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	for block := range strings.SplitSeq(string(page), "\n---\n") {
+		text, _, _ := strings.Cut(block, "```")
+		if strings.Contains(text, "kind: ClusterRole\n") {
+			if err := yaml.UnmarshalStrict([]byte(text), &role); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, want := range []struct{ verb, group, resource, name string }{
+		{"get", "", "nodes", "n"}, {"list", "", "nodes", ""}, {"watch", "", "nodes", ""},
+		{"get", "", "nodes/status", "n"}, {"patch", "", "nodes/status", "n"}, {"use", "moorage.dev", "fencedconditions", "ipmi"},
+	} {
+		allowed := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Verbs, want.verb) && slices.Contains(r.APIGroups, want.group) && slices.Contains(r.Resources, want.resource) &&
+				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, want.name))
+		})
+		if !allowed {
+			t.Errorf("the role of the page does not allow to %s %s %s", want.verb, want.resource, want.name)
+		}
+	}
 }

@@ -18,14 +18,19 @@ condition() {
 	kubectl patch node "$node" --subresource=status --type=strategic -p "{\"status\":{\"conditions\":[$1]}}"
 }
 
+# unknown waits until nobody hears of the node.
+unknown() { kubectl wait --for=condition=Ready=Unknown --timeout=-1s "node/$node"; }
+
 case $do in
 off)
-	# A condition that is set before the node is not Ready does not count.
-	kubectl wait --for=condition=Ready=Unknown --timeout=-1s "node/$node"
+	unknown
 	ipmi off
 	until ipmi status | grep -q 'is off'; do sleep 1; done
+	# It may have been Ready again until a moment ago: a condition that is set while the node is
+	# called Ready does not count.
+	unknown
 	now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-	condition "{\"type\":\"fenced.moorage.dev/ipmi\",\"status\":\"True\",\"reason\":\"PoweredOff\",\"message\":\"off by IPMI\",\"lastHeartbeatTime\":\"$now\",\"lastTransitionTime\":\"$now\"}"
+	until condition "{\"type\":\"fenced.moorage.dev/ipmi\",\"status\":\"True\",\"reason\":\"PoweredOff\",\"message\":\"off by IPMI\",\"lastHeartbeatTime\":\"$now\",\"lastTransitionTime\":\"$now\"}"; do sleep 1; done
 	;;
 on)
 	condition '{"type":"fenced.moorage.dev/ipmi","$patch":"delete"}'

@@ -16,7 +16,7 @@ import (
 
 // What a person does about what a node has and should not have.
 const (
-	forgottenFix  = "Unless a pod there uses it, unmount it at the node (umount, with the path below the kubelet's folder), or drain the node and reboot it: docs/operate/runbook.md#moorageforgottenstagingpath."
+	forgottenFix  = "Unless a pod there uses it, unmount it at the node (umount, with the path below the kubelet's folder), or drain the node, reboot it, and remove the record: docs/operate/runbook.md#moorageforgottenstagingpath."
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
 	unattachedFix = "Unmount it at the node before anything else: docs/operate/runbook.md#mooragemountedwithoutattachment."
 	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/node.md has what depends on it."

@@ -355,7 +355,7 @@ func (w *World) stepsAt(has NodeHas) []ByHand {
 		steps = append(steps, ByHand{Say: say})
 	}
 	if has.Mode == string(corev1.PersistentVolumeBlock) || !has.plain() {
-		return append(steps, ByHand{Say: "Only its driver can take it down: place a pod with it there and delete that, or drain the node and reboot the machine"})
+		return append(steps, ByHand{Say: "Only its driver can take it down: place a pod with it there and delete that, or drain the node, reboot the machine, and remove its record (vol_data.json)"})
 	}
 	run := func(format string, args ...any) { steps = append(steps, ByHand{Run: fmt.Sprintf(format, args...)}) }
 	folder, mount := path.Split(has.Path)

@@ -31,6 +31,11 @@ func Bad() []World {
 		{"a Node made again, two leaders", bad(func(c *Config) { c.Remade, c.Leaders = 1, 2 })},
 		{"a vanished PersistentVolume", vanishing(1)},
 		{"a vanished PersistentVolume, two leaders", vanishing(2)},
+		{"a dead node, fenced by a condition", fences(1, func(*Config) {})},
+		{"a dead node, fenced by a condition, two leaders", fences(2, func(*Config) {})},
+		{"a dead node that is back, fenced by a condition", fences(1, func(c *Config) { c.Returns = true })},
+		{"a dead node that is back, fenced by a condition, two leaders", fences(2, func(c *Config) { c.Returns = true })},
+		{"a dead node that is back, fenced by a condition, and silent again", fences(1, func(c *Config) { c.Returns, c.Silences = true, 1 })},
 		{"a silence, forced by time", silence(1, func(*Config) {})},
 		{"a silence, forced by time, two leaders", silence(2, func(*Config) {})},
 		{"a silence, forced by time, Leases, two leaders", silence(2, leases)},
@@ -84,6 +89,14 @@ func repaired(change func(*Config)) Config {
 func silence(leaders int, change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Leaders, c.Silences, c.Impatient = leaders, 1, true
+		change(c)
+	})
+}
+
+// fences is a machine that dies, and of which somebody says so by a condition of its Node.
+func fences(leaders int, change func(*Config)) Config {
+	return bad(func(c *Config) {
+		c.Leaders, c.DeadNodes, c.Fences, c.Leases, c.Renewals = leaders, 1, true, true, 1
 		change(c)
 	})
 }

@@ -15,6 +15,7 @@ const (
 	driver    = "csi.sim"
 	namespace = "ns"
 	policy    = "moorage"
+	fenced    = "fenced.moorage.dev/x"
 )
 
 // Config says what a world has, and what may go wrong in it.
@@ -59,6 +60,9 @@ type Config struct {
 	Renewals int
 	// Again are pods that use such a disk, by its other name.
 	Again []bool
+	// Fences has dead nodes get the condition that a policy names, in place of the taint, and
+	// keep it until their kubelets report.
+	Fences bool
 	// Impatient has a policy that takes every node for dead that is not Ready.
 	Impatient bool
 	// Unpublishes has that policy say that unpublishing takes a machine's access away: no
@@ -261,6 +265,9 @@ func begin(c Config) *state {
 	w.Forgetful = c.Forgetful
 	if c.Impatient {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, AfterUnreachable: new(time.Duration), UnpublishFences: c.Unpublishes})
+	}
+	if c.Fences {
+		w.Put(ledger.Policy{Name: driver, Driver: driver, FencedCondition: fenced})
 	}
 	if c.RequireWord {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true, RepairStaged: c.Repairs})

@@ -111,6 +111,10 @@ func (e *encoder) nodeRecord(s *state, n *ledger.Node) {
 	e.bool(n.OutOfService, n.SawFail, n.Driver(driver).Exhausted, n.Exists, n.Reporting, n.ReadySince == 0)
 	e.bool(n.NotReady.IsZero(), n.Heard.IsZero(), n.OutOfServiceAt.IsZero(), n.RenewedAt.IsZero(), n.LeaseRead.IsZero())
 	e.lease(n.Name, n.Renewed)
+	e.fenced(n.Name, n.Fenced)
+	for _, f := range n.FencedAt {
+		e.bool(f.Void)
+	}
 	e.word(n.Word)
 	e.bool(n.AskedAt.IsZero(), s.leader != nil && s.leader.memory.Heard(n.Name))
 	e.look(n.Name, n.NextNumber())

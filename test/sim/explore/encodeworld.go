@@ -91,12 +91,21 @@ func (e *encoder) ticket(t ledger.Ticket) {
 func (e *encoder) node(n ledger.NodeState) {
 	e.byte(byte(n.Ready))
 	e.bool(n.OutOfService, n.Reporting, n.ReadySince == 0)
+	e.fenced(n.Name, n.Fenced)
 	e.volumes(n.InUse)
 	e.volumes(n.Reported)
 	if n.Name != "" {
 		e.version(nodeObject(n.Name), n.Version)
 		e.uid(nodeObject(n.Name), n.UID)
 		e.byte(n.BootID[len(n.BootID)-1])
+	}
+}
+
+// fenced writes since when a node has the condition of the policy, among the renewals of its Lease.
+func (e *encoder) fenced(n ledger.NodeName, list []ledger.FencedCondition) {
+	e.byte(byte(len(list)))
+	for _, c := range list {
+		e.lease(n, c.Since*1e6)
 	}
 }
 

@@ -207,6 +207,9 @@ func (s *state) nodeMoves(list []move, n int, may budget) []move {
 	if m.Powered {
 		return list
 	}
+	if s.config.Fences {
+		return s.fenceMoves(list, n)
+	}
 	if now.UID != "" && now.Ready == ledger.ReadyUnknown && !now.OutOfService {
 		list = append(list, move{name + " is declared out of service", true, func(s *state) { s.mark(n, true) }})
 	}
@@ -222,6 +225,40 @@ func (s *state) nodeMoves(list []move, n int, may budget) []move {
 		}
 	}
 	return list
+}
+
+// fenceMoves are what becomes of a dead machine where somebody says by a condition that it
+// writes no more. Its pods are evicted and removed as one does with those of a silent node.
+func (s *state) fenceMoves(list []move, n int) []move {
+	now, _ := s.w.Node(node(n))
+	name := string(node(n))
+	if now.Ready == ledger.ReadyUnknown && len(now.Fenced) == 0 {
+		list = append(list, move{name + " is declared fenced", true, func(s *state) { s.fence(n) }})
+	}
+	if len(now.Fenced) > 0 && s.config.Returns {
+		list = append(list, move{name + " is on again", false, func(s *state) {
+			s.renew(n) // the condition is left behind
+			s.kubelet(n).Start()
+			s.kubelet(n).Register()
+		}})
+	}
+	for _, p := range s.w.PodsAt(node(n)) {
+		switch {
+		case now.Ready != ledger.ReadyUnknown:
+		case p.Phase == ledger.PodLive:
+			list = append(list, move{p.UID + " is evicted", true, func(s *state) { s.w.DeletePod(p.UID) }})
+		case p.Phase == ledger.PodTerminating:
+			list = append(list, move{p.UID + " is removed by force", true, func(s *state) { s.w.Drop(world.Pods, p.UID) }})
+		}
+	}
+	return list
+}
+
+// fence sets the condition, later than the last renewal of the node's Lease.
+func (s *state) fence(n int) {
+	now, _ := s.w.Node(node(n))
+	now.Fenced = []ledger.FencedCondition{{Type: fenced, Since: s.machine(n).Renewed.Unix() + 1}}
+	s.w.Put(now)
 }
 
 // mark notes what has been found out about a node. The taint evicts its pods.

@@ -261,7 +261,7 @@ func objectFields() map[string]fields {
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved, "strayed": never,
 			"Interruptions": never, "SatisfiedSince": never, "interrupted": never,
 		}},
-		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "Fenced": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
+		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
 			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are",
 			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",
@@ -322,13 +322,15 @@ func ledgerFields() map[string]fields {
 			"name": "nobody makes attachments under other names", "uid": never, "version": never, "driver": never,
 			"transitions": never, "deletedAt": never, "keptBy": never, "seen": noTime,
 		}},
-		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt calls attempts", map[string]string{
-			"machine": same, "MachineAt": same, "ShutdownAt": never, "FencedAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
+		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt calls attempts FencedAt", map[string]string{
+			"machine": same, "MachineAt": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
 			"inUse": ofVolumes, "inBulk": "false but within one event",
 		}},
-		"ledger.doubt":       {"volume boot listed", map[string]string{"machine": "a node has one machine"}},
-		"ledger.NodeDriver":  {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
-		"ledger.claimRecord": {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
+		"ledger.FencedCondition": {"Since", map[string]string{"Type": same}},
+		"ledger.FencedAt":        {"FencedCondition Void", map[string]string{"At": noTime}},
+		"ledger.doubt":           {"volume boot listed", map[string]string{"machine": "a node has one machine"}},
+		"ledger.NodeDriver":      {"Exhausted", map[string]string{"DriverOnNode": same, "Registered": same, "Used": ofVolumes, "OnlyAsked": ofVolumes, "handles": ofVolumes, "to": same}},
+		"ledger.claimRecord":     {"Claim exists", map[string]string{"pods": "it follows from the pods", "tickets": "it follows from the tickets", "gen": internal}},
 		"ledger.pvRecord": {"exists", map[string]string{
 			"PersistentVolume": "the same as long as it exists", "claims": "it follows from the claims",
 			"tickets": "it follows from the tickets", "attachments": "it follows from the attachments", "outlived": "it follows from the attachments", "gen": internal,

@@ -10,14 +10,14 @@ import (
 )
 
 // No time passes here: of a Lease it matters only whether two renewals are the same. So
-// each is a microsecond after the one before. A kubelet that reports to a Node which is not
+// each is two seconds after the one before, and a condition of the Node may be set between. A kubelet that reports to a Node which is not
 // Ready has renewed its Lease, too.
 
 // renew renews the Lease of a node.
 func (s *state) renew(n int) {
 	if s.config.Leases {
 		s.leased++
-		s.machine(n).Renewed = s.w.Now.Add(time.Duration(s.leased) * time.Microsecond)
+		s.machine(n).Renewed = s.w.Now.Add(time.Duration(2*s.leased) * time.Second)
 	}
 }
 

@@ -110,57 +110,85 @@ func TestStepsAreTold(t *testing.T) {
 	}
 }
 
+// top is the repository's folder.
+const top = "../../../../"
+
 // The documents show the committed results, and nothing else.
 func TestDocumentShowsTheResult(t *testing.T) {
-	const root = "../../../../"
 	for command, files := range map[string]struct{ results, document string }{
 		"bench-chaos":         {"chaos.json", "chaos.md"},
 		"bench-kubelet-kills": {"kubelet-kills.json", "kubelet-staging-hole.md"},
 		"bench-drain":         {"drain.json", "drain.md"},
+		"bench-power-off":     {"power-off.json", "power-off.md"},
 	} {
-		r, err := Read(root + "test/bench/results/" + files.results)
+		r, err := Read(top + "test/bench/results/" + files.results)
 		if err != nil {
 			t.Error(err)
-		} else if err := Page(command).Shows(root+"docs/internals/"+files.document, Render(r)); err != nil {
+		} else if err := Page(command).Shows(top+"docs/internals/"+files.document, Render(r)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// The README tells what the committed result comes to.
+// The README tells what the committed results come to.
 func TestReadmeTellsTheResult(t *testing.T) {
-	const root = "../../../../"
-	r, err := Read(root + "test/bench/results/chaos.json")
+	readme, err := os.ReadFile(top + "README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile(root + "README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	type disks struct {
-		mode    sandbox.Mode
-		lenient bool
-	}
-	runs := map[disks]Run{}
-	for _, run := range r.Runs {
-		runs[disks{run.Mode, run.Lenient}] = run
-	}
-	ours, stock := runs[disks{sandbox.Standalone, false}], runs[disks{sandbox.Upstream, false}]
-	oursLenient, stockLenient := runs[disks{sandbox.Standalone, true}], runs[disks{sandbox.Upstream, true}]
+	chaos, kills, power := results(t, "chaos.json"), results(t, "kubelet-kills.json"), results(t, "power-off.json")
+	ours, stock := chaos[kind{mode: sandbox.Standalone}], chaos[kind{mode: sandbox.Upstream}]
+	oursLenient, stockLenient := chaos[kind{mode: sandbox.Standalone, lenient: true}], chaos[kind{mode: sandbox.Upstream, lenient: true}]
 	if oursLenient.Calls == 0 || stockLenient.Calls == 0 {
 		t.Fatal("the result has no runs with lenient disks")
 	}
+	ourKills, stockKills := kills[kind{mode: sandbox.Standalone}], kills[kind{mode: sandbox.Upstream}]
+	if moved(ourKills) != moved(stockKills) {
+		t.Fatalf("%d volumes were moved by Moorage, and %d upstream", moved(ourKills), moved(stockKills))
+	}
+	ourPower, stockPower := power[kind{mode: sandbox.Standalone}], power[kind{mode: sandbox.Upstream}]
 	for _, want := range []string{
 		fmt.Sprintf("| ten minutes of chaos: %d × `kill -9`, %d faults of the driver ([chaos](docs/internals/chaos.md)) | %d attempts to attach a volume to a second node that the first may still have | %d attempts, refused where the first still had it |",
 			done(ours, "kill -9: "), done(ours, "faults: "), ours.Broken[diskapi.TwoNodes], stock.Broken[diskapi.TwoNodes]),
 		fmt.Sprintf("| the same, with disks that refuse nothing | %d × one volume attached to two nodes at once | %d × one volume attached to two nodes at once, %d × mounted by both |",
 			oursLenient.Counts[sandbox.AttachedToTwo], stockLenient.Counts[sandbox.AttachedToTwo], stockLenient.Counts[sandbox.MountedAtTwo]),
+		fmt.Sprintf("| [kubelets killed](docs/internals/kubelet-staging-hole.md) while they mount: volumes detached while staged | %d of %d | %d of %d |",
+			ourKills.Broken[diskapi.UnpublishWhileStaged], moved(ourKills), stockKills.Broken[diskapi.UnpublishWhileStaged], moved(stockKills)),
+		fmt.Sprintf("| [machine off](docs/internals/power-off.md) until its pod runs elsewhere, median (worst), out-of-service taint | %s | %s |",
+			took(ourPower, "taint out-of-service"), took(stockPower, "taint out-of-service")),
+		fmt.Sprintf("| the same, a cloud's taint; a [condition of yours](docs/operate/dead-nodes.md#fencing-of-your-own); a minute without a sign | %s; %s; %s | never |",
+			took(ourPower, "taint of a cloud, unpublishFences"), took(ourPower, "fencedCondition"), took(ourPower, "afterUnreachable 1m, unpublishFences")),
 	} {
 		if !strings.Contains(string(readme), want) {
 			t.Errorf("README.md lacks\n%s", want)
 		}
 	}
+}
+
+// kind is what tells the runs of a result from each other.
+type kind struct {
+	mode                 sandbox.Mode
+	lenient, withoutNode bool
+}
+
+func results(t *testing.T, name string) map[kind]Run {
+	t.Helper()
+	r, err := Read(top + "test/bench/results/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[kind]Run{}
+	for _, run := range r.Runs {
+		runs[kind{run.Mode, run.Lenient, run.WithoutNode}] = run
+	}
+	return runs
+}
+
+func moved(run Run) int { return run.Counts["volumes that were moved"] }
+
+// took is how long something took, in the median and at worst.
+func took(run Run, what string) string {
+	return fmt.Sprintf("%d s (%d s)", (run.Counts["ms, "+what+": median"]+500)/1000, (run.Counts["ms, "+what+": worst"]+500)/1000)
 }
 
 // done is how often something of a kind was done.
