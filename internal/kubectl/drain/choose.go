@@ -105,7 +105,7 @@ func (t *task) choose(w *facts.World) choice {
 	c.need(daemons, "DaemonSets have pods there, which would come back at once", "--ignore-daemonsets leaves them")
 	c.need(data, "pods would lose what they have in emptyDir volumes", "--delete-emptydir-data evicts them")
 	c.need(alone, "no controller would make these pods again", "--force evicts them")
-	c.need(tied, "pods have volumes that no other node can use, and would wait for this one", "--force evicts them")
+	c.need(tied, "no other node will do for these pods with volumes, by their own node affinity or that of a volume, and they would wait for this one", "--force evicts them")
 	return c
 }
 

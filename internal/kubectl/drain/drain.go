@@ -55,7 +55,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		Long: "Cordon a node, and evict its pods as their volumes find room elsewhere.\n\n" +
 			"A pod whose volumes no other node can take stays and runs until one can. Of the others, no more than --at-once are between two nodes at a time, so that none waits long for the detaches of the rest. Disruption budgets are kept: pods are evicted, not deleted.\n\n" +
 			"It ends when the pods have left and nothing is mounted there any more but volumes of pods that stay on purpose. It may be broken off and begun again at any time.\n\n" +
-			"Exit code: 0 when the node is drained, 2 when pods or volumes stay until --timeout, when pods were made there after the cordon, or when the node is not ready, 1 when something failed. With --dry-run: 0 when all pods could go at once, else 2.",
+			"Exit code: 0 when the node is drained, 2 when pods or volumes stay until --timeout, when pods were made there after the cordon, or when the node is not ready, 130 when it was broken off, 1 when something failed. With --dry-run: 0 when all pods could go at once, else 2.",
 		Example: "  # Empty a node, as kubectl drain with the same flags\n  kubectl moorage drain worker-1 --ignore-daemonsets\n\n" +
 			"  # What would it do?\n  kubectl moorage drain worker-1 --ignore-daemonsets --dry-run",
 		Args: command.One("node", "kubectl moorage drain NODE"), ValidArgsFunction: b.Complete(nodeNames),
@@ -105,10 +105,10 @@ func (d *drainer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.Node(d.node) == nil {
-		return command.Missing(w.Unseen, "nodes", "", d.node, command.ObjectNames(w.Nodes))
-	}
 	n := w.Node(d.node)
+	if n == nil {
+		return noNode(w, d.node)
+	}
 	t := task{node: d.node, uid: n.UID, atOnce: d.atOnce, may: d.may, selector: selector, began: c.Clock(), orphans: orphans(ctx, c, w.Pods, d.node)}
 	plan := w.DrainPlanOf(d.node, func(p *corev1.Pod) bool {
 		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !t.needsNoRoom(w, p))
@@ -132,6 +132,17 @@ func (d *drainer) run(ctx context.Context) error {
 	}
 	d.say("node %s is cordoned", d.node)
 	return d.follow(ctx, c, newMoves(t, d.say))
+}
+
+// noNode is the error for a Node that does not exist. Where volumes may be at its machine no
+// other one's name is offered.
+func noNode(w *facts.World, name string) error {
+	err := command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
+	left := len(w.LeftBehind(name))
+	if gone := (*command.NotFoundError)(nil); left > 0 && errors.As(err, &gone) {
+		gone.Message = fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s: kubectl moorage explain node %s", name, facts.Count(left, "volume"), name)
+	}
+	return err
 }
 
 // tellWhoIsLeft says which pods stay on purpose, and that a selector selects none.

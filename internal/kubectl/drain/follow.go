@@ -51,8 +51,8 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster, m *moves) erro
 	for {
 		select {
 		case err := <-l.ended:
-			if err == nil {
-				err = ctx.Err() // Ctrl-C
+			if err == nil && ctx.Err() != nil {
+				err = m.brokenOff()
 			}
 			return err
 		case <-late:

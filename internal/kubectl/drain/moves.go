@@ -3,6 +3,7 @@
 package drain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -117,7 +118,7 @@ func (m *moves) next(w *facts.World, now time.Time) []*departure {
 	}
 	for _, s := range placed.Stay {
 		waits[s.Pod.UID] = true
-		m.pods[s.Pod.UID].stays = "no other node can take its volumes: " + whyNot(m.node, s.Nodes, placed.KeptFor)
+		m.pods[s.Pod.UID].stays = cmp.Or(s.Why, "no other node can take its volumes: "+whyNot(m.node, s.Nodes, placed.KeptFor))
 	}
 	for _, d := range due { // nobody looks for room for them
 		if !waits[d.pod.UID] {

@@ -22,7 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -503,7 +505,7 @@ func TestLocalVolume(t *testing.T) {
 	})
 	plain := task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, selector: labels.Everything(), began: c.now}
 	choice := plain.choose(c.world())
-	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), "no other node can use, and would wait for this one: shop/a (--force") {
+	if err := choice.refused("worker-1", ""); err == nil || !strings.Contains(err.Error(), "and they would wait for this one: shop/a (--force") {
 		t.Errorf("it says %v", err)
 	}
 	plain.may.force = true
@@ -677,5 +679,92 @@ func TestEndIsReadAnew(t *testing.T) {
 	l.fresh = func(context.Context) (*facts.World, error) { return nil, errors.New("the API server is busy") }
 	if over, _ := (&loop{drainer: l.drainer, m: m, c: l.c, world: c.world(), fresh: l.fresh}).pass(t.Context()); over {
 		t.Error("it ends by what it has not read")
+	}
+}
+
+// A volume of which the controller says that a node may have it mounted since a forced detach
+// is at the node until the controller says otherwise, and a pod that has it finds no room
+// elsewhere.
+func TestVolumeInDoubt(t *testing.T) {
+	c := newScene(t)
+	var attachment types.UID
+	for _, o := range c.objects {
+		if va, ok := o.(*storagev1.VolumeAttachment); ok && *va.Spec.Source.PersistentVolumeName == "pv-a" {
+			attachment = va.UID
+		}
+	}
+	if attachment == "" {
+		t.Fatal("pv-a has no attachment")
+	}
+	hold := &v1alpha1.VolumeHold{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName("disk.example.com", "vol-a"), UID: "hold-a"}, Spec: v1alpha1.VolumeHoldSpec{Driver: "disk.example.com", Handle: "vol-a"},
+		Status: v1alpha1.VolumeHoldStatus{PersistentVolumes: []string{"pv-a"}, Transitions: 3, Holder: &v1alpha1.Holder{Node: "worker-1", NodeUID: "node-worker-1-uid"},
+			Fenced: []v1alpha1.FencedNode{{Node: "worker-1", NodeUID: "node-worker-1-uid", AttachmentUID: attachment, InUse: true}}},
+	}
+	c.objects = append(c.objects, hold)
+	m, _ := c.begin(10)
+	c.expect(m, "b", "at first")
+	c.agreed(m, "b")
+	c.remove("a", "b")
+	c.unmounted()
+	c.expectOn(m, "though the controller takes a volume for mounted")
+	if text := m.openText(); !strings.Contains(text, "pv-a") || strings.Contains(text, "pv-b") {
+		t.Errorf("it waits for %q", text)
+	}
+	hold.Status.Fenced = nil
+	c.expectEnd(m, "")
+}
+
+// A pod that names this node alone by a selector would wait for it, too; one that others match
+// does not.
+func TestPinnedPod(t *testing.T) {
+	for name, test := range map[string]struct {
+		selector map[string]string
+		tied     bool
+	}{
+		"this node":  {map[string]string{corev1.LabelHostname: "worker-1"}, true},
+		"another":    {map[string]string{corev1.LabelHostname: "worker-3"}, false},
+		"any":        {nil, false},
+		"none there": {map[string]string{"pool": "large"}, true},
+	} {
+		c := newScene(t)
+		change(c, "worker-3", func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelHostname: "worker-3"} })
+		change(c, "a", func(p *corev1.Pod) { p.Spec.NodeSelector = test.selector })
+		plain := task{node: "worker-1", uid: "node-worker-1-uid", atOnce: 10, selector: labels.Everything(), began: c.now}
+		choice := plain.choose(c.world())
+		if err := choice.refused("worker-1", ""); (err != nil) != test.tied || err != nil && !strings.Contains(err.Error(), "shop/a (--force") {
+			t.Errorf("%s: it says %v", name, err)
+		}
+		change(c, "a", func(p *corev1.Pod) { p.Spec.Volumes = nil })
+		choice = plain.choose(c.world())
+		if err := choice.refused("worker-1", ""); err != nil {
+			t.Errorf("%s, without volumes: it says %v", name, err)
+		}
+	}
+}
+
+// Who breaks a drain off is told what is left behind.
+func TestBrokenOff(t *testing.T) {
+	c := newScene(t)
+	m, _ := c.begin(10)
+	c.expect(m, "a b", "at first")
+	ended := (*command.ExitError)(nil)
+	if err := m.brokenOff(); !errors.As(err, &ended) || ended.Code != 130 || !strings.Contains(ended.Message, "worker-1 stays cordoned") || !strings.Contains(ended.Message, "shop/a: it is being evicted") {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// Another node is not offered for the drain of one that is gone, and that may still have volumes.
+func TestNodeThatIsGone(t *testing.T) {
+	c := newScene(t)
+	if err := noNode(c.world(), "worker-4"); err == nil || !strings.Contains(err.Error(), "Did you mean") {
+		t.Errorf("of a name that nobody has it says %v", err)
+	}
+	c.objects = slices.DeleteFunc(c.objects, func(o runtime.Object) bool {
+		n, ok := o.(*corev1.Node)
+		return ok && n.Name == "worker-1"
+	})
+	if err := noNode(c.world(), "worker-1"); err == nil || strings.Contains(err.Error(), "Did you mean") || !strings.Contains(err.Error(), "its machine may still have 2 volumes") {
+		t.Errorf("it says %v", err)
 	}
 }

@@ -62,7 +62,7 @@ type planner struct {
 // plan prints the plan of a cluster as it is. The error has the exit code.
 func (p *planner) plan(w *facts.World, out io.Writer) error {
 	if w.Node(p.node) == nil {
-		return command.Missing(w.Unseen, "nodes", "", p.node, command.ObjectNames(w.Nodes))
+		return noNode(w, p.node)
 	}
 	plan := w.DrainPlan(p.node)
 	var err error

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/moorage-dev/moorage/internal/kubectl/command"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
@@ -133,6 +134,15 @@ func (m *moves) remaining() string {
 	}
 	return cmp.Or(m.openText(), "All pods have left") + ". See: kubectl moorage explain node " + m.node
 }
+
+// brokenOff is the error for a drain that was ended by Ctrl-C, or by the signal of a system
+// that ends.
+func (m *moves) brokenOff() error {
+	return &command.ExitError{Code: interrupted, Message: fmt.Sprintf("broken off. Node %s stays cordoned, and pods that are being evicted go on. To go on, run the same command again; to leave it, kubectl uncordon %s. %s", m.node, m.node, m.remaining())}
+}
+
+// interrupted is the exit code of a process that SIGINT ended, as shells have it.
+const interrupted = 130
 
 // count is how many of the pods have left and, as far as they are made again, run elsewhere.
 func (m *moves) count() string {

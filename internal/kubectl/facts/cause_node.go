@@ -148,7 +148,7 @@ func (w *World) safeAdvice(code ledger.Code, node string) string {
 	case object == nil && w.unseen("nodes"):
 		return askFor("nodes")
 	case object == nil:
-		return fmt.Sprintf("The node %s is gone from the API: make sure that its machine is off, then see docs/operate/troubleshooting.md", node)
+		return fmt.Sprintf("The Node %s is gone from the API. If its machine runs, restart its kubelet there: it makes the Node again. Otherwise see at its console, or in the cloud, that it is powered off, and then docs/operate/dead-nodes.md#a-node-that-was-deleted", node)
 	case w.isReady(ledger.NodeName(node)):
 		if outOfService(object) {
 			return fmt.Sprintf("%s is ready again: wait for its kubelet's next report, then remove the taint: %s", node, untaint(node))

@@ -105,7 +105,10 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 			}
 		}
 		plan.Nodes = after.fits(snapshot, request, pod)
-		if to := after.best(snapshot, request, plan.Nodes); to != "" {
+		if why := w.doubted(pod, node); why != "" {
+			plan.Nodes, plan.Note = nil, strings.TrimPrefix(plan.Note+"; "+why, "; ")
+			out.Waits++
+		} else if to := after.best(snapshot, request, plan.Nodes); to != "" {
 			plan.To, plan.Nodes = to, nil
 			tried.Add(string(pod.UID), ledger.NodeName(to))
 		} else if plan.NotVisible = anyNotVisible(plan.Nodes); !plan.NotVisible {
@@ -120,6 +123,19 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	}
 	out.Answer = answerDrain(&out)
 	return out
+}
+
+// doubted says why a volume of a pod can't leave a node whatever becomes of the pod: the node may
+// have it mounted, since it was taken from there by force, and nobody knows whether its kubelet
+// has forgotten it. Empty where that is so of none.
+func (w *World) doubted(pod *corev1.Pod, node string) string {
+	at := w.Snapshot.Node(ledger.NodeName(node))
+	for _, need := range arbiter.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
+		if at.Doubts(need.Volume) {
+			return fmt.Sprintf("volume %s would not leave %s: it may be mounted there since a forced detach, until the machine is rebooted", need.Name, node)
+		}
+	}
+	return ""
 }
 
 // mayNotList are the resources that may not be listed, in some namespaces or any. Those

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -26,10 +27,12 @@ type DrainMove struct {
 	To  string
 }
 
-// DrainStay is a pod that stays for now, and what each node says to it.
+// DrainStay is a pod that stays for now, and what each node says to it; or why its volumes
+// would not leave this node.
 type DrainStay struct {
 	Pod   *corev1.Pod
 	Nodes []NodesVerdict
+	Why   string
 }
 
 // DrainNow is what a drain may do at this moment.
@@ -94,7 +97,9 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	out.Down = w.downFor(staying)
 	for _, s := range staying {
 		pod := w.pods[string(originalUID(s))]
-		if to, verdicts := try.place(s); to != "" {
+		if why := w.doubted(pod, ask.Node); why != "" {
+			out.Stay = append(out.Stay, DrainStay{Pod: pod, Why: why})
+		} else if to, verdicts := try.place(s); to != "" {
 			out.Moves = append(out.Moves, DrainMove{Pod: pod, To: to})
 		} else {
 			out.Stay = append(out.Stay, DrainStay{Pod: pod, Nodes: verdicts})
@@ -256,19 +261,20 @@ func CordonedSince(n *corev1.Node) time.Time {
 	return written.at
 }
 
-// OnlyHere says whether a pod has a volume that can be used at no other node that there is:
-// such as a local disk.
+// OnlyHere says whether a pod with volumes can run at no other node that there is: by its own
+// node selector or affinity, or by that of a volume, such as a local disk.
 func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	claims := w.tied(p)
-	if len(claims) == 0 {
+	if len(claims) == 0 && (!w.NeedsAttachment(p) || affinityOf(p) == byAffinity) {
 		return false
 	}
+	own := nodeaffinity.GetRequiredNodeAffinity(p)
 	for _, n := range w.Nodes {
 		reached := n.Name != node && !slices.ContainsFunc(claims, func(claim string) bool {
 			pv := w.pvs[w.Claim(p.Namespace, claim).Spec.VolumeName]
 			return storagevolume.CheckNodeAffinity(pv, n.Labels) != nil || !inZones(pv, n)
 		})
-		if reached {
+		if match, err := own.Match(n); reached && err == nil && match {
 			return false
 		}
 	}

@@ -59,7 +59,7 @@ func (w *World) orphaned(v *ledger.Volume, p *ledger.NodeVolume, va *ledger.Atta
 			"Find its maker in metadata.managedFields, and have them delete it."
 	case (node == nil || !node.Exists) && !w.unseen("nodes"):
 		return fmt.Sprintf("its node %s does not exist%s", p.Node, w.untilGone(v, p)),
-			"If the machine is gone for certain and the volume is needed at once, delete the VolumeAttachment."
+			"If the machine lives, restart its kubelet: it makes the Node again, and the volumes leave as ever. If it is gone for certain, see at its console, or in the cloud, that it is powered off: a volume that two nodes write is destroyed. Then wait for the time, or delete the VolumeAttachment."
 	case !w.Snapshot.AttachRequired(v.ID.Driver) && !w.unseen("csidrivers.storage.k8s.io"):
 		return fmt.Sprintf("driver %s needs no attachments any more", v.ID.Driver), "Delete the VolumeAttachment."
 	}

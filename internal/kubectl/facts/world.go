@@ -84,6 +84,9 @@ func NewWorld(o Objects, now time.Time) *World {
 	w.takeStorage(l)
 	w.takeNodes(l)
 	w.takeUsers(l)
+	if w.holdsKept { // of what was taken by force no more is known here than a new leader knows
+		l.Apply(now, ledger.FencesInDoubt{})
+	}
 	w.Snapshot = l.Snapshot()
 	return w
 }
