@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -37,7 +38,37 @@ func checkNodeVolumes(e *Evidence) []Finding {
 		// What the others say makes it no better.
 		said = slices.DeleteFunc(said, func(f Finding) bool { return f.Severity == OK })
 	}
-	return append(lacking, said...)
+	return slices.Concat(lacking, requiredWords(e), said)
+}
+
+// requiredWords finds AttachPolicies that let no volume leave a node at which moorage-node says
+// nothing, where there are such nodes.
+func requiredWords(e *Evidence) []Finding {
+	if e.World.WordsUnseen != nil && !e.World.WordsUnseen.Missing {
+		return nil
+	}
+	var list []Finding
+	for _, p := range e.World.Policies {
+		if p.Spec.RequireNodeWord == nil || !*p.Spec.RequireNodeWord {
+			continue
+		}
+		var silent []string
+		for _, n := range e.World.NodeDrivers {
+			registered := slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == p.Spec.Driver })
+			switch word := e.World.NodeWordOf(ledger.NodeName(n.Name)); word.State {
+			case facts.WordAbsent, facts.WordSilent, facts.WordOfBoot, facts.WordOfNode:
+				if registered {
+					silent = append(silent, n.Name)
+				}
+			}
+		}
+		if len(silent) > 0 {
+			slices.Sort(silent)
+			list = append(list, found(Error, some(silent), "Have moorage-node run at these nodes (node.enabled=true), or take requireNodeWord out of the policy: docs/operate/node.md.",
+				"AttachPolicy %s has requireNodeWord, and moorage-node says nothing of today at %s with driver %s: no volume of the driver leaves them, but by force", p.Name, facts.Count(len(silent), "node"), p.Spec.Driver))
+		}
+	}
+	return list
 }
 
 // agentsLacking says at how many nodes moorage-node is to run and does not, and why.
@@ -52,7 +83,7 @@ func agentsLacking(e *Evidence) []Finding {
 			continue
 		}
 		name := d.Namespace + "/" + d.Name
-		evidence, fix := "DaemonSet "+name, "Look at its pods: kubectl -n "+d.Namespace+" get pods -o wide -l app.kubernetes.io/component=node. At the other nodes all is as without it."
+		evidence, fix := "DaemonSet "+name, "Look at its pods: kubectl -n "+d.Namespace+" get pods -o wide -l app.kubernetes.io/component=node. Where it does not run all is as without it, unless an AttachPolicy has requireNodeWord."
 		if refused := refusal(e.AgentEvents, d.UID); refused != "" && d.Status.CurrentNumberScheduled < d.Status.DesiredNumberScheduled {
 			evidence = "DaemonSet " + name + ": " + refused
 			if strings.Contains(refused, "violates PodSecurity") {

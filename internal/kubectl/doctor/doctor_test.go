@@ -564,6 +564,12 @@ func TestFindings(t *testing.T) {
 				}}
 			})
 		}},
+		{"a word that is required, and that nobody says", "node-volumes", Error, "AttachPolicy words has requireNodeWord", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.NodeVolumes = nil
+				o.Policies = append(o.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "words"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com", RequireNodeWord: new(true)}})
+			})
+		}},
 		{"a node without moorage-node", "node-volumes", Info, "moorage-node says nothing at 1 node", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status = v1alpha1.NodeVolumesStatus{} })
 		}},
@@ -805,4 +811,34 @@ func TestUnreadRecordIsNamed(t *testing.T) {
 		}
 	}
 	t.Error("nothing names the record")
+}
+
+// A policy that requires the word of nodes is told where there is none: no volume leaves there.
+func TestRequiredWordThatIsMissing(t *testing.T) {
+	const driver = "words.example.com"
+	for name, test := range map[string]struct {
+		change func(*facts.Objects)
+		want   bool
+	}{
+		"no moorage-node": {func(o *facts.Objects) { o.NodeVolumes = nil }, true},
+		"without the policy": {func(o *facts.Objects) {
+			o.NodeVolumes, o.Policies[len(o.Policies)-1].Spec.RequireNodeWord = nil, new(false)
+		}, false},
+		"another driver": {func(o *facts.Objects) {
+			o.NodeVolumes, o.Policies[len(o.Policies)-1].Spec.Driver = nil, "other.example.com"
+		}, false},
+		"it runs": {func(*facts.Objects) {}, false},
+	} {
+		objects := small()
+		node := objects.Nodes[0].Name
+		objects.NodeDrivers = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: node}}}}}
+		objects.Policies = append(objects.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "words"}, Spec: v1alpha1.AttachPolicySpec{Driver: driver, RequireNodeWord: new(true)}})
+		test.change(&objects)
+		found := slices.ContainsFunc(checkNodeVolumes(&Evidence{World: facts.NewWorld(objects, now())}), func(f Finding) bool {
+			return f.Severity == Error && f.Evidence == node && strings.Contains(f.Message, "AttachPolicy words has requireNodeWord")
+		})
+		if found != test.want {
+			t.Errorf("%s: told %t", name, found)
+		}
+	}
 }
