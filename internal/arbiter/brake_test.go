@@ -109,7 +109,8 @@ func TestBrakeAndOtherRules(t *testing.T) {
 		want   string
 	}{
 		{unreachableAt(Reason{Node: "n"}, held), "does not run while more than 55% of the nodes in zone a can't be reached"},
-		{unreachableAt(Reason{Node: "n"}, held.sooner(gone)), "It is detached by force in 1m0s"},
+		{unreachableAt(Reason{Node: "n"}, held.sooner(gone)), "It is detached by force in 1m0s; at once when"},
+		{unreachableAt(Reason{Node: "n"}, held.sooner(gone)), "out-of-service. Meanwhile the time of afterUnreachable does not run, since more than 55% of the nodes in zone a can't be reached"},
 		{unreachableAt(Reason{Node: "n"}, forcing{}), "It is not detached by force while a pod"},
 	} {
 		if got := test.reason.Message(); !strings.Contains(got, test.want) {

@@ -87,6 +87,9 @@ func (r Reason) waysOut() string {
 		b.WriteString("It is not detached by force while a pod at that node uses it")
 	}
 	b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
+	if r.Seconds > 0 && !r.Brake.IsZero() {
+		fmt.Fprintf(&b, ". Meanwhile the time of afterUnreachable does not run, since %s can't be reached", r.Brake)
+	}
 	return b.String()
 }
 
