@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
 
 // AttachPolicy says how volumes of a driver are attached and detached. One with
 // a storageClassName is for that class's volumes: what it sets comes before what one
@@ -253,6 +256,18 @@ type ForceDetachPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="afterUnreachable is 1m or more: leave it out to never detach from an unreachable node whose pods are not gone"
 	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
+
+	// maxUnreachable is how many nodes of a zone may be unreachable at once for
+	// afterUnreachable to detach from any of them: a share of the zone's nodes, such as
+	// 55%, which is asked of the whole cluster as well, and of more than two nodes only; or
+	// a number of nodes of a zone. Beyond that the network is likely to have failed, and
+	// pods at those nodes to run on. Then no time of afterUnreachable runs, and it begins
+	// anew when fewer are unreachable. Nodes that are known to be off or fenced do not
+	// count. 100% switches that off. Default 55%.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([0-9]|[1-9][0-9]|100)%$')",message="write maxUnreachable as a share such as 55%, up to 100%, or as a number of nodes, 1 or more"
+	MaxUnreachable *intstr.IntOrString `json:"maxUnreachable,omitempty"`
 
 	// onlyOutOfService leaves it to the taint node.kubernetes.io/out-of-service:
 	// no time forces a detach, as with kube-controller-manager's flag

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // What an absent field of an AttachPolicy means.
@@ -15,6 +16,10 @@ const (
 	DefaultAfterPodGone = 6 * time.Minute
 	// DefaultGrantTimeout is how long a pod waits for its grant at one node.
 	DefaultGrantTimeout = 30 * time.Second
+	// DefaultMaxUnreachable is the share of unreachable nodes above which
+	// forceDetach.afterUnreachable waits: that of kube-controller-manager's
+	// --unhealthy-zone-threshold.
+	DefaultMaxUnreachable = "55%"
 	// MaxGrantTimeout is the scheduling framework's own limit, never reached
 	// (kubernetes pkg/scheduler/framework/runtime, 15 minutes).
 	MaxGrantTimeout = 15 * time.Minute
@@ -41,6 +46,7 @@ func (in *AttachPolicySpec) WithDefaults() AttachPolicySpec {
 	setDefault(&out.Slots.Headroom, new(int32))
 	setDefault(&out.ForceDetach, &ForceDetachPolicy{})
 	setDefault(&out.ForceDetach.AfterPodGone, &metav1.Duration{Duration: DefaultAfterPodGone})
+	setDefault(&out.ForceDetach.MaxUnreachable, &intstr.IntOrString{Type: intstr.String, StrVal: DefaultMaxUnreachable})
 	return out
 }
 

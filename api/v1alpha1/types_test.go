@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
@@ -125,10 +126,12 @@ func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
 	for name, in := range map[string]*v1alpha1.AttachPolicySpec{"no policy": nil, "empty policy": {}} {
 		got := in.WithDefaults()
 		want := v1alpha1.AttachPolicySpec{
-			BindAfter:        v1alpha1.BindAfterGranted,
-			Slots:            &v1alpha1.SlotPolicy{Headroom: new(int32(0))},
-			DetachDelay:      &metav1.Duration{},
-			ForceDetach:      &v1alpha1.ForceDetachPolicy{AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}},
+			BindAfter:   v1alpha1.BindAfterGranted,
+			Slots:       &v1alpha1.SlotPolicy{Headroom: new(int32(0))},
+			DetachDelay: &metav1.Duration{},
+			ForceDetach: &v1alpha1.ForceDetachPolicy{
+				AfterPodGone: &metav1.Duration{Duration: 6 * time.Minute}, MaxUnreachable: &intstr.IntOrString{Type: intstr.String, StrVal: "55%"},
+			},
 			GrantTimeout:     &metav1.Duration{Duration: 30 * time.Second},
 			OnControllerDown: v1alpha1.ControllerDownWait,
 			MissingDriver:    v1alpha1.MissingDriverWait,

@@ -16,6 +16,9 @@ import (
 // has come to say yes, and costs a fraction of it.
 func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 	was, is := before.Node(n), after.Node(n)
+	if is != nil && !ready(is) && before.ZoneNodes(is) != after.ZoneNodes(is) {
+		return true // whether time takes what is there may depend on it
+	}
 	if was == is {
 		return false
 	}

@@ -60,16 +60,21 @@ type forcing struct {
 	Limit   time.Duration // how long it takes; 0 where it takes no time
 	Step    time.Duration // in which it is told
 	Former  string        // the machine that it is about, where another one has its node's name
+	Brake   Brake         // holds the time of AfterUnreachable; zero: nothing does
 }
 
 func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
 
 // sooner returns which of two rules' times is over first.
 func (f forcing) sooner(other forcing) forcing {
+	first := f
 	if f.Rule == "" || other.Rule != "" && other.Left < f.Left {
-		return other
+		first = other
 	}
-	return f
+	if first.Brake.IsZero() {
+		first.Brake = f.Brake
+	}
+	return first
 }
 
 // ready says whether a node exists and is Ready. Only such a node is never
@@ -104,8 +109,7 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 	if taint.over() || limit < 0 {
 		return taint
 	}
-	quiet := silenceOf(n, now)
-	return taint.sooner(timing{rule, limit, quiet, !quiet.whole}.run(v, n, now))
+	return taint.sooner(unreachable(s, v, n, policy, timing{rule: rule, limit: limit, silence: silenceOf(n, now)}, now))
 }
 
 // byUnpublish says whether a rule is proof only because a volume is unpublished.

@@ -5,6 +5,7 @@ package arbiter_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moorage-dev/moorage/internal/arbiter"
@@ -74,7 +75,7 @@ func (s *script) node(a args) {
 	set("draining", &n.Draining)
 	set("reporting", &n.Reporting)
 	if zone := a.get("zone", ""); zone != "" {
-		n.Labels = map[string]string{"zone": zone}
+		n.Labels = map[string]string{"zone": zone, "topology.kubernetes.io/zone": zone}
 	}
 	s.put(n)
 	if a.keys["driver"] != "" {
@@ -220,6 +221,12 @@ func (s *script) policy(a args) {
 		AllowNoDriver: a.flag("allowNoDriver"), EmptyIsExclusive: a.flag("emptyIsExclusive"), LiveMigration: a.flag("liveMigration"), UnpublishFences: a.flag("unpublishFences"),
 		BindAfterAttached: a.flag("bindAfterAttached"), Refused: a.flag("refused"),
 		RequireNodeWord: a.flag("requireNodeWord"), RepairStaged: a.flag("repairStaged"),
+	}
+	if share, is := strings.CutSuffix(a.get("maxUnreachable", ""), "%"); is {
+		percent, _ := strconv.Atoi(share)
+		p.MaxUnreachable = &ledger.MaxUnreachable{Percent: int32(percent)}
+	} else if n := a.number("maxUnreachable", 0); n > 0 {
+		p.MaxUnreachable = &ledger.MaxUnreachable{Percent: 100, Nodes: int32(n)}
 	}
 	if name := a.get("fencedCondition", ""); name != "" {
 		p.FencedCondition = fencedPrefix + name

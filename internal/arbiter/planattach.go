@@ -382,7 +382,7 @@ func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.NodeVolume, no
 	}
 	reason.Code = InUse
 	if !ready(s.Node(place.Node)) {
-		reason.Code, reason.Seconds = NodeUnreachable, secondsLeft(force(s, v, place, now))
+		reason = unreachableAt(reason, force(s, v, place, now))
 	}
 	return reason
 }

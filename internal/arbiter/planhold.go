@@ -431,6 +431,7 @@ func (p *planner) clock(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolum
 		p.awaits(f) // the next leader can't tell whether that machine was seen in between
 		return
 	}
+	p.sayBrake(h, place, f)
 	if f.Left <= 0 || h.Reason != NodeUnreachable && f.Rule != AfterUnreachable && f.Rule != UnpublishFences {
 		return
 	}

@@ -75,7 +75,8 @@ func (p *planner) overdue() *ledger.NodeVolume {
 	for i := range p.volume.NodeVolumes {
 		place := &p.volume.NodeVolumes[i]
 		f := force(p.snapshot, p.volume, place, p.now)
-		if f.Left <= 0 || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
+		idle := f.over() || f.Rule == "" && f.Brake.IsZero()
+		if idle || !p.mayBeAttached(place) || p.unanswered(place).Code != NodeUnreachable {
 			continue
 		}
 		if best == nil || f.Elapsed > longest.Elapsed {
@@ -91,8 +92,6 @@ func (p *planner) unanswered(place *ledger.NodeVolume) Reason {
 	if !p.wanted(place) {
 		return stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)
 	}
-	return Reason{
-		Code: NodeUnreachable, Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node,
-		Seconds: secondsLeft(force(p.snapshot, p.volume, place, p.now)),
-	}
+	reason := Reason{Volume: p.volume.ID, Claim: claimOf(p.snapshot, p.volume), Node: place.Node}
+	return unreachableAt(reason, force(p.snapshot, p.volume, place, p.now))
 }

@@ -71,6 +71,9 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 	if p.AfterUnreachable == nil {
 		p.AfterUnreachable = all.AfterUnreachable
 	}
+	if p.MaxUnreachable == nil {
+		p.MaxUnreachable = all.MaxUnreachable
+	}
 	if p.GrantTimeout == 0 {
 		p.GrantTimeout = all.GrantTimeout
 	}
@@ -125,7 +128,8 @@ func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledg
 func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	gone := longer(afterPodGone(s, a), afterPodGone(s, b))
 	unreachable := longer(afterUnreachable(a), afterUnreachable(b))
-	a.AfterPodGone, a.AfterUnreachable = &gone, &unreachable
+	most := maxUnreachable(a).Stricter(maxUnreachable(b))
+	a.AfterPodGone, a.AfterUnreachable, a.MaxUnreachable = &gone, &unreachable, &most
 	a.DetachDelay = max(a.DetachDelay, b.DetachDelay)
 	a.LiveMigration = a.LiveMigration && b.LiveMigration
 	a.UnpublishFences = a.UnpublishFences && b.UnpublishFences
@@ -223,4 +227,11 @@ func afterUnreachable(p ledger.Policy) time.Duration {
 		return never
 	}
 	return *p.AfterUnreachable
+}
+
+func maxUnreachable(p ledger.Policy) ledger.MaxUnreachable {
+	if p.MaxUnreachable == nil {
+		return ledger.DefaultMaxUnreachable()
+	}
+	return *p.MaxUnreachable
 }

@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +77,9 @@ func (r Reason) waysOut() string {
 	switch {
 	case r.Seconds > 0:
 		b.WriteString(forcedIn + (time.Duration(r.Seconds) * time.Second).String())
+	case !r.Brake.IsZero():
+		fmt.Fprintf(&b, "The time of afterUnreachable does not run while %s can't be reached, since the network may have failed and not the machines", r.Brake)
+		when = "; it goes at once when"
 	case r.Seconds == noTimeForces:
 		b.WriteString("No time of its policy forces the detach")
 		when = "; it goes when"
@@ -83,6 +87,9 @@ func (r Reason) waysOut() string {
 		b.WriteString("It is not detached by force while a pod at that node uses it")
 	}
 	b.WriteString(when + " the node comes back, or is known to be powered off and has the taint node.kubernetes.io/out-of-service")
+	if r.Seconds > 0 && !r.Brake.IsZero() {
+		fmt.Fprintf(&b, ". Meanwhile the time of afterUnreachable does not run, since %s can't be reached", r.Brake)
+	}
 	return b.String()
 }
 

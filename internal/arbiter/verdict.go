@@ -126,4 +126,5 @@ type Reason struct {
 	Seconds int64            // until a rule's time is over
 	Since   int64            // seconds since 1970, by the API server's clock; 0 when not known
 	Until   int64            // seconds since 1970, by the controller's clock
+	Brake   Brake            // why a time of force does not run
 }

@@ -54,6 +54,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if ended || replaced || fenceEnded {
 		l.voidForced(now, t, rec)
 	}
+	l.recount(now, t, rec)
 	defer l.beginBulk(s.Name, reported, inUse)()
 	l.doubtAfter(now, t, &was, &s)
 	l.hear(s.Name, inUse)
@@ -186,6 +187,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 		}
 	}
 	l.unlist(now, t, e.Name, nil, func(n *Node) int { return n.reported }, func(p *NodeVolume) *bool { return &p.Reported })
+	l.recount(now, t, rec)
 }
 
 // dropFenced ends the use of volumes that were detached from a node while somebody

@@ -42,6 +42,7 @@ func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
 			rec.FencedAt[i].At = now
 		}
 	}
+	l.forgetLifted()
 	l.matchAll(now, t)
 	l.findUses(now, t)
 }

@@ -22,4 +22,5 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 		t.Volumes = append(t.Volumes, rec.At()...)
 	}
 	rec.LeaseRead = now
+	l.recount(now, t, rec)
 }

@@ -120,6 +120,11 @@ func kept(l *Ledger) string {
 			b.add(fmt.Sprintf("volume %q", v.ID), "places out of order")
 		}
 	}
+	for z := range l.facts.zones.all() {
+		if z.Nodes > 0 || len(z.lifted) == 0 {
+			b.add(fmt.Sprint("zone ", z.Zone), z.Nodes, " nodes, unreachable: ", z.Unreachable)
+		}
+	}
 	for _, r := range l.refusals {
 		if l.facts.nodes.get(r.node).Driver(r.driver).Exhausted {
 			b.add("refused", r.node, "/", r.driver)
@@ -133,6 +138,7 @@ func workedOut(l *Ledger) string {
 	b := book{}
 	workOutReferences(l, b)
 	workOutPlaces(l, b)
+	workOutZones(l, b)
 	return b.String()
 }
 
@@ -189,6 +195,28 @@ func workOutReferences(l *Ledger, b book) {
 		if len(entries) == 1 && entries[0] == "exists=false" {
 			b.add(page, "should be gone")
 		}
+	}
+}
+
+func workOutZones(l *Ledger, b book) {
+	zones := map[Zone]ZoneNodes{}
+	for n := range l.facts.nodes.all() {
+		off := n.Exists && (n.OutOfService || n.Shutdown)
+		for _, f := range n.FencedAt {
+			off = off || n.Exists && !f.Void
+		}
+		unreachable := n.Unreachable()
+		if !n.Exists && (!unreachable || n.UID == "" || len(n.At()) == 0) || unreachable && off {
+			continue
+		}
+		for _, at := range []Zone{{Region: n.Labels["topology.kubernetes.io/region"], Name: n.Labels["topology.kubernetes.io/zone"]}, {Whole: true}} {
+			z := zones[at]
+			z.Nodes, z.Unreachable = z.Nodes+1, z.Unreachable+int32(count(unreachable))
+			zones[at] = z
+		}
+	}
+	for at, z := range zones {
+		b.add(fmt.Sprint("zone ", at), z.Nodes, " nodes, unreachable: ", z.Unreachable)
 	}
 }
 

@@ -242,6 +242,9 @@ func (s *stream) node() Event {
 		Name: name, UID: old.UID, Version: s.next(), Ready: Readiness(s.below(3)), OutOfService: s.chance(5), Shutdown: s.version%5 == 0, Managed: !s.chance(6),
 		Reporting: s.chance(2), InUse: s.volumes(), Reported: s.volumes(), ReadySince: int64(s.below(2)),
 	}
+	if s.version%3 > 0 {
+		n.Labels = map[string]string{"topology.kubernetes.io/zone": []string{"a", "b"}[s.version%2]}
+	}
 	if s.version%7 < 4 {
 		n.Fenced = []FencedCondition{{Type: "fenced.moorage.dev/a", Since: int64(s.version % 7 / 2)}}
 	}

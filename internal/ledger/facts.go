@@ -433,15 +433,16 @@ type Policy struct {
 	MaxSlots          *int32
 	Headroom          int32
 	DetachDelay       time.Duration
-	AfterPodGone      *time.Duration // nil: 6 minutes; negative: never
-	AfterUnreachable  *time.Duration // nil and negative: never
-	RequireNodeWord   bool           // what moorage-node says nothing of counts as in use
-	RepairStaged      bool           // moorage-node unstages what a kubelet has forgotten
-	AllowNoDriver     bool           // a node without the driver counts as unlimited
-	EmptyIsExclusive  bool           // no access modes: one node at a time
-	LiveMigration     bool           // the driver may attach to two nodes
-	UnpublishFences   bool           // unpublish takes the machine's access away
-	FencedCondition   string         // the type of a Node's condition that is proof; empty: none
+	AfterPodGone      *time.Duration  // nil: 6 minutes; negative: never
+	AfterUnreachable  *time.Duration  // nil and negative: never
+	MaxUnreachable    *MaxUnreachable // nil: DefaultMaxUnreachable
+	RequireNodeWord   bool            // what moorage-node says nothing of counts as in use
+	RepairStaged      bool            // moorage-node unstages what a kubelet has forgotten
+	AllowNoDriver     bool            // a node without the driver counts as unlimited
+	EmptyIsExclusive  bool            // no access modes: one node at a time
+	LiveMigration     bool            // the driver may attach to two nodes
+	UnpublishFences   bool            // unpublish takes the machine's access away
+	FencedCondition   string          // the type of a Node's condition that is proof; empty: none
 	Workers           int
 	GrantTimeout      time.Duration
 	BindUngranted     bool         // onControllerDown

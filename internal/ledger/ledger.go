@@ -51,6 +51,7 @@ type facts struct {
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
 	rules       trie[policyKey, Policy] // of the policies, those that count
+	zones       trie[Zone, ZoneNodes]
 }
 
 // New returns an empty ledger.
@@ -72,6 +73,7 @@ func New() *Ledger {
 		tickets:     newTrie(func(t TicketID) uint64 { return hashStrings(t.Name, t.Namespace) }, func(t *Ticket) TicketID { return t.ID }),
 		policies:    newTrie(one, func(p *Policy) string { return p.Name }),
 		rules:       newTrie(func(k policyKey) uint64 { return hashStrings(k.Class, k.Driver) }, (*Policy).key),
+		zones:       newTrie(func(z Zone) uint64 { return hashStrings(z.Name, z.Region) }, func(z *ZoneNodes) Zone { return z.Zone }),
 	}}
 }
 

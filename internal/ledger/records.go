@@ -274,6 +274,7 @@ type Node struct {
 	inBulk   bool       // many volumes come or go: see Ledger.beginBulk
 	reported int        // NodeVolumes with Reported
 	inUse    int        // NodeVolumes with InUse
+	counted  counted    // in its zone, see recount
 }
 
 // NodeDriver is a driver's share of a node's slots.

@@ -3,6 +3,7 @@
 package report_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,26 @@ moorage_volumes_by_state{reason="",state="Free"} 1
 moorage_volumes_by_state{reason="",state="Held"} 1
 moorage_volumes_by_state{reason="NodeUnreachable",state="DetachPending"} 2
 `, "moorage_volumes_by_state", "moorage_fenced_volumes")
+}
+
+// Nodes that can't be reached are told of where they are too many for some policy's time.
+func TestNodesHeld(t *testing.T) {
+	l, now, minute := ledger.New(), time.Unix(1000, 0), time.Minute
+	for i := range 10 {
+		n := ledger.NodeState{Name: ledger.NodeName(fmt.Sprintf("n%d", i)), UID: "u", Version: "1", Labels: map[string]string{"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "r"}}
+		if i > 3 {
+			n.Ready, n.Labels = ledger.ReadyTrue, nil
+		}
+		l.Apply(now, n)
+	}
+	wantMetrics(t, report.NewMetrics(l.Snapshot), "", "moorage_nodes_unreachable_held")
+	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &minute})
+	wantMetrics(t, report.NewMetrics(l.Snapshot), `moorage_nodes_unreachable_held{region="r",zone="a"} 4
+`, "moorage_nodes_unreachable_held")
+	l.Apply(now, ledger.Policy{Name: "p", Version: "2", Driver: "d", AfterUnreachable: &minute, MaxUnreachable: &ledger.MaxUnreachable{Percent: 35}})
+	wantMetrics(t, report.NewMetrics(l.Snapshot), `moorage_nodes_unreachable_held{region="*",zone="*"} 4
+moorage_nodes_unreachable_held{region="r",zone="a"} 4
+`, "moorage_nodes_unreachable_held")
 }
 
 // A watch counts from its answer to its end, whoever ends it; a refused one counts as

@@ -25,6 +25,7 @@ type world struct {
 	volumes  *prometheus.Desc
 	states   *prometheus.Desc
 	fenced   *prometheus.Desc
+	braked   *prometheus.Desc
 	total    *prometheus.Desc
 }
 
@@ -57,6 +58,8 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"Volumes by the state of their VolumeHold, and what it waits for. Attached or Free for volumes that many nodes may have.", []string{"state", "reason"}, nil),
 		fenced: prometheus.NewDesc("moorage_fenced_volumes",
 			"Volumes that were taken, or are being taken, from a node by a rule of force, and that it may not have again before it is known to be in order. None where there are none.", []string{"node"}, nil),
+		braked: prometheus.NewDesc("moorage_nodes_unreachable_held",
+			"Nodes that are unreachable in a zone where an AttachPolicy's afterUnreachable takes nothing from them, since they are more than its maxUnreachable. None where none holds.", []string{"region", "zone"}, nil),
 		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
 			"Number of volumes in A/D Controller", []string{"plugin_name", "state"}, nil),
 	}
@@ -64,7 +67,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.total} {
 		ch <- d
 	}
 }
@@ -106,6 +109,26 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	w.collectUnexplained(s, gauge)
 	w.collectSaid(s, gauge)
 	w.collectStates(s, gauge)
+	w.collectBraked(s, gauge)
+}
+
+// collectBraked counts the nodes of zones in which too many are unreachable.
+func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
+	braked := map[ledger.Zone]bool{}
+	for p := range s.Policies() {
+		for _, b := range arbiter.Brakes(s, p.Driver, p.Class) {
+			braked[b.Zone] = true
+		}
+	}
+	for z := range s.Zones() {
+		region, zone := z.Region, z.Name
+		if z.Whole {
+			region, zone = "*", "*"
+		}
+		if braked[z.Zone] {
+			gauge(w.braked, float64(z.Unreachable), region, zone)
+		}
+	}
 }
 
 // collectStates counts volumes by what their holds say.

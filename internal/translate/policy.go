@@ -3,11 +3,13 @@
 package translate
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -44,6 +46,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 			never := time.Duration(-1)
 			fact.AfterPodGone, fact.AfterUnreachable = &never, &never
 		}
+		fact.MaxUnreachable = maxUnreachable(spec.ForceDetach.MaxUnreachable)
 		if name := spec.ForceDetach.FencedCondition; name != nil && strings.HasPrefix(*name, v1alpha1.FencedConditionPrefix) {
 			fact.FencedCondition = *name
 		}
@@ -53,6 +56,21 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	}
 	fact.Says = policyFields(spec)
 	return fact
+}
+
+// maxUnreachable makes a fact of a bound. One that no API server accepts is as strict as any.
+func maxUnreachable(most *intstr.IntOrString) *ledger.MaxUnreachable {
+	if most == nil {
+		return nil
+	}
+	if most.Type == intstr.Int {
+		return &ledger.MaxUnreachable{Percent: 100, Nodes: max(1, most.IntVal)}
+	}
+	percent, err := strconv.ParseUint(strings.TrimSuffix(most.StrVal, "%"), 10, 31)
+	if err != nil || !strings.HasSuffix(most.StrVal, "%") {
+		return &ledger.MaxUnreachable{}
+	}
+	return &ledger.MaxUnreachable{Percent: int32(min(percent, 100))}
 }
 
 // policyFields are the fields that a policy sets, of those whose absence its fact

@@ -38,6 +38,7 @@ type Config struct {
 
 	DetachDelay      time.Duration
 	AfterUnreachable time.Duration // 0: never
+	MaxUnreachable   int32         // nodes of a zone that may be unreachable meanwhile; 0: the share by default
 	Fences           bool          // somebody sets a condition on nodes whose machines are dead
 	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
@@ -150,6 +151,9 @@ func (c *Config) extend(often func() bool) {
 		if often() {
 			c.AfterUnreachable = 2 * time.Minute
 		}
+		if c.AfterUnreachable > 0 && c.Seed%32 == 30 {
+			c.MaxUnreachable = 1
+		}
 	}
 }
 
@@ -167,13 +171,20 @@ func (s *Sim) furnish() {
 	if s.config.AfterUnreachable > 0 {
 		policy.AfterUnreachable = &s.config.AfterUnreachable
 	}
+	if s.config.MaxUnreachable > 0 {
+		policy.MaxUnreachable = &ledger.MaxUnreachable{Percent: 100, Nodes: s.config.MaxUnreachable}
+	}
 	s.w.Put(policy)
 	if !s.config.Fresh {
 		s.provide(s.claims()...)
 	}
 	for i := range s.config.Nodes {
 		name := ledger.NodeName(fmt.Sprintf("w%d", i+1))
-		k := newKubelet(s, name, s.w.AddMachine(string(name)+"#1", name))
+		m := s.w.AddMachine(string(name)+"#1", name)
+		if s.config.MaxUnreachable > 0 {
+			m.Zone = "ab"[i/2 : i/2+1] // two in the first
+		}
+		k := newKubelet(s, name, m)
 		s.kubelets = append(s.kubelets, k)
 		k.act("register", "")
 		n, _ := s.w.Node(name)

@@ -27,6 +27,8 @@ type Machine struct {
 	// Boots counts how often it was switched on: another number is another bootID. Starts
 	// counts how often its kubelet has started.
 	Boots, Starts int
+	// Zone is that of the Node that its kubelet makes; empty: it names none.
+	Zone string
 	// NoBoot and NoUUID have its kubelet never say a bootID, or a systemUUID.
 	NoBoot, NoUUID bool
 	// Containers of pods, by UID, and the volumes that are published for pods:

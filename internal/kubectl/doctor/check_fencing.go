@@ -3,14 +3,43 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
 )
 
 // checkFencing looks whether conditions that free volumes are guarded, and says which
 // evidence could be switched on.
-func checkFencing(e *Evidence) []Finding { return append(unguardedFences(e), couldFence(e)...) }
+func checkFencing(e *Evidence) []Finding {
+	return slices.Concat(unguardedFences(e), heldTimes(e), couldFence(e))
+}
+
+// heldTimes finds zones in which so many nodes are unreachable that no time takes volumes from
+// them.
+func heldTimes(e *Evidence) []Finding {
+	s := e.World.Snapshot
+	var held []string
+	for z := range s.Zones() {
+		for p := range s.Policies() {
+			for _, b := range arbiter.Brakes(s, p.Driver, p.Class) {
+				text := fmt.Sprintf("%s (%d of %d)", b, z.Unreachable, z.Nodes)
+				if b.Zone == z.Zone && !slices.Contains(held, text) {
+					held = append(held, text)
+				}
+			}
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	return []Finding{found(Warning, some(held),
+		"See whether the machines or the network between them and the API server have failed. If it is the machines, give their nodes the taint "+corev1.TaintNodeOutOfService+": docs/operate/dead-nodes.md.",
+		"so many nodes are unreachable at once that forceDetach.afterUnreachable takes nothing from them (maxUnreachable): evidence still does")}
+}
 
 // unguardedFences finds AttachPolicies that take a condition for proof which anybody can set
 // who may write the status of a Node, such as its kubelet.

@@ -26,6 +26,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
@@ -391,6 +392,12 @@ func TestFindings(t *testing.T) {
 					ForceDetach: &v1alpha1.ForceDetachPolicy{FencedCondition: new("fenced.moorage.dev/ipmi")}}}}
 			})
 			e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == fencedGuard })
+		}},
+		{"most nodes of a zone are unreachable", "fencing", Warning, "forceDetach.afterUnreachable takes nothing from them", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { unreachable(o, "55%") })
+		}},
+		{"as many as the policy permits are unreachable", "fencing", OK, "does to a dead node's access: 1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { unreachable(o, "100%") })
 		}},
 		{"mounts of before", "taints", Warning, "may have volumes mounted that were taken from them", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
@@ -813,6 +820,7 @@ func TestUnreadRecordIsNamed(t *testing.T) {
 	t.Error("nothing names the record")
 }
 
+<<<<<<< HEAD
 // A policy that requires the word of nodes is told where there is none: no volume leaves there.
 func TestRequiredWordThatIsMissing(t *testing.T) {
 	const driver = "words.example.com"
@@ -840,5 +848,18 @@ func TestRequiredWordThatIsMissing(t *testing.T) {
 		if found != test.want {
 			t.Errorf("%s: told %t", name, found)
 		}
+=======
+// unreachable has three nodes of a zone silent, under a policy that permits a share of them.
+func unreachable(o *facts.Objects, most string) {
+	share := intstr.Parse(most)
+	o.Drivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}}}
+	o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com", UnpublishFences: new(true),
+		ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: time.Minute}, MaxUnreachable: &share}}}}
+	for _, name := range []string{"lost-1", "lost-2", "lost-3"} {
+		o.Nodes = append(o.Nodes, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}},
+		})
+>>>>>>> w/core
 	}
 }

@@ -44,6 +44,9 @@ type NodeView struct {
 	Slots []Slots `json:"slots,omitempty"`
 	// Fenced are volumes that are taken from it without its kubelet's report, or were.
 	Fenced []Fenced `json:"fenced,omitempty"`
+	// TimeHeld says for which nodes forceDetach.afterUnreachable takes nothing, of which this
+	// is one; empty: its time runs, or there is none.
+	TimeHeld string `json:"timeHeld,omitempty"`
 	// Kept are volumes that are wanted elsewhere, or by nobody, and can't leave.
 	Kept []Volume `json:"kept,omitempty"`
 	// Word is what moorage-node says there; nil where Moorage is not installed.
@@ -67,7 +70,7 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 			out.Slots = append(out.Slots, s)
 		}
 	}
-	out.Kept, out.Fenced = w.keptAt(n.Name), w.FencedAt(n)
+	out.Kept, out.Fenced, out.TimeHeld = w.keptAt(n.Name), w.FencedAt(n), w.timeHeld(name)
 	if w.Served() {
 		word := w.NodeWordOf(name)
 		out.Word = &word
@@ -75,6 +78,23 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	out.Cause = w.nodeViewCause(n, &out)
 	out.Answer = answerNode(&out)
 	return out
+}
+
+// timeHeld says for which nodes the time of afterUnreachable does not run, of which a node that
+// is not ready is one: that of the first driver by name whose volumes may be there.
+func (w *World) timeHeld(name ledger.NodeName) string {
+	n := w.Snapshot.Node(name)
+	if n == nil || w.isReady(name) || !w.moorageDetaches() {
+		return ""
+	}
+	for _, id := range n.At() {
+		if v := w.Snapshot.Volume(id); v != nil {
+			if b := arbiter.Braked(w.Snapshot, v, n); !b.IsZero() {
+				return b.String()
+			}
+		}
+	}
+	return ""
 }
 
 // LongWait is for how long something may wait, where that passes by itself, before it is worth

@@ -104,6 +104,9 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	for _, f := range x.Fenced {
 		p.line(2, "fenced", f.Words()+p.since(f.Since))
 	}
+	if x.TimeHeld != "" {
+		p.line(2, "held", "afterUnreachable takes nothing while "+x.TimeHeld+" can't be reached")
+	}
 	p.nodeWord(x.Word, wide)
 	if !wide {
 		p.more("its slots; drain-plan " + x.Node + " says where its pods could go")

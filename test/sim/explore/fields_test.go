@@ -204,7 +204,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent", map[string]string{"ID": same, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
+		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
 		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
@@ -244,7 +244,7 @@ func flowFields() map[string]fields {
 		"arbiter.Verdict": {"Reasons", map[string]string{"Outcome": "the first reason stands for all"}},
 		"arbiter.Reason": {"Code", map[string]string{
 			"Volume": people, "Claim": people, "Node": people, "Driver": people, "Who": people, "Used": people, "Limit": people,
-			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people,
+			"Needed": people, "GRPC": people, "Policy": people, "Detail": people, "Seconds": people, "Since": people, "Until": people, "Brake": people,
 		}},
 		"arbiter.Step": {"Do Volume Node NodeUID NodeVersion Rule UID Version PV Transitions Hold Expect Word Number", map[string]string{"Former": "a node has one machine", "Attachment": "it follows from Volume and Node", "NodeID": same, "Who": people, "Beside": never, "Within": cooperative}},
 	}
@@ -303,7 +303,7 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
 			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
-			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same,
+			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many",
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
 		"ledger.Volume":     {"ID Access NodeVolumes Hold dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
@@ -324,7 +324,7 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.Node": {"NodeState Exists Drivers NotReady SawFail Heard OutOfServiceAt Renewed RenewedAt LeaseRead doubts left boot rebooted Word AskedAt calls attempts FencedAt", map[string]string{
 			"machine": same, "MachineAt": same, "ShutdownAt": never, "CSINode": same, "CSIRev": same, "Tickets": "it follows from the tickets", "gen": internal, "reported": ofVolumes,
-			"inUse": ofVolumes, "inBulk": "false but within one event",
+			"inUse": ofVolumes, "inBulk": "false but within one event", "counted": "it follows from the rest",
 		}},
 		"ledger.FencedCondition": {"Since", map[string]string{"Type": same}},
 		"ledger.FencedAt":        {"FencedCondition Void", map[string]string{"At": noTime}},
