@@ -12,8 +12,8 @@ import (
 // is staged, and in no list of the API. Only moorage-node sees it. So, where it runs, the
 // volume first leaves volumesAttached, after which the kubelet mounts it for nobody; then
 // the node is asked to look, by a number that it has not been asked with before; and the
-// detach goes on when it has looked after that, and has found nothing of the volume
-// (docs/decisions/0053).
+// detach goes on when it has looked after that, and has found nothing of the volume. Where it
+// falls silent, what it had named stays (docs/decisions/0053).
 
 // LookPatience is how long the moorage-node of a node may owe an answer, after which it
 // counts as silent. It looks as soon as it is asked.
@@ -47,10 +47,31 @@ func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume) bool {
 }
 
 // staged says whether the node has looked since it was asked to, and has found the volume;
-// or it may still be unstaged there.
-func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+// or it had found it before and has fallen silent; or it may still be unstaged there.
+func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
 	n := s.Node(p.Node)
-	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID)
+	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now) || n.MayBeUnstaged(v.ID)
+}
+
+// stagedByOldWord says whether a volume that has left volumesAttached is named by the word of
+// a node that does not answer any more. Silence takes no knowledge away: the word is of this
+// Node and this boot, so that the volume was there, and nothing says that it has gone.
+func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume, now time.Time) bool {
+	return p.Proof.Stage >= ledger.ProofUnreported && n.Answers() && unresponsive(n, now) && !n.Looked(p.Proof.Look) && n.SaysHas(v)
+}
+
+// oldWord is what a StagedAtNode says where nobody answers at the node.
+const oldWord = "moorage-node does not answer since then, so that this may be old: see that its pod runs there. " +
+	"If it is gone for good, see at the node that nothing of the volume is mounted, and delete the NodeVolumes"
+
+// stagedDetail says, for people, how old the word is by which a volume counts as staged, or
+// what moorage-node does about the volume; empty: the word is new, and it does nothing.
+func stagedDetail(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) string {
+	n := s.Node(p.Node)
+	if stagedByOldWord(n, v.ID, p, now) && !n.MayBeUnstaged(v.ID) {
+		return oldWord
+	}
+	return unstagedAt(s, v, n)
 }
 
 // saidGone says whether the node has looked since it was asked to, has seen all there is,
@@ -68,7 +89,8 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 
 // asksNode says whether a detach has to wait for the word of the node, after the volume has
 // left its volumesAttached, and plans that it is asked. It need not where the node has said
-// itself that the volume came and went; nor where nobody answers there. One that can't read
+// itself that the volume came and went; nor where nobody answers there, and the last word
+// does not name the volume (SafeToDetach refuses where it does). One that can't read
 // everything is asked as well: the volume may be among what it can read. Where the policy
 // requires the word, nothing spares the question.
 func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
