@@ -174,11 +174,21 @@ func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 
 // unstaged notes that the node has said that it has a volume no more. A word may be written
 // long after the look behind it. One that does not come after a word that names the volume,
-// and that after the last one who came, may be about the mount before.
+// and that after the last one who came, may be about the mount before. And while a pod lives
+// that uses the volume there, its kubelet mounts it again: the first NodeStage has failed.
 func (l *Ledger) unstaged(now time.Time, t *Touched, v VolumeID, n NodeName) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged && !l.usedByLivingPod(p) {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = true })
 	}
+}
+
+// usedByLivingPod says whether a pod uses the volume there that is neither being deleted nor
+// finished.
+func (l *Ledger) usedByLivingPod(p *NodeVolume) bool {
+	return slices.ContainsFunc(p.Users, func(u User) bool {
+		pod := l.facts.pods.get(u.Pod)
+		return u.Pod != "" && pod != nil && pod.Phase == PodLive
+	})
 }
 
 func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {

@@ -127,6 +127,8 @@ func TestUnstaged(t *testing.T) {
 	pod := Pod{UID: "p", Version: "50", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
 	blind := wordOf("2", 0, 0)
 	blind.Whole = false
+	leaves := pod
+	leaves.Version, leaves.Phase = "60", PodTerminating
 	came, went := wordOf("1", 0, 0, v), wordOf("2", 0, 0)
 	for name, test := range map[string]struct {
 		events []Event
@@ -140,6 +142,9 @@ func TestUnstaged(t *testing.T) {
 		"a pod comes":                  {[]Event{came, went, pod}, false},
 		"a pod has come since":         {[]Event{came, pod, went}, false},
 		"one has come and gone since":  {[]Event{came, pod, PodGone{UID: "p"}, went}, false},
+		"a pod lives":                  {[]Event{came, pod, wordOf("2", 0, 0, v), wordOf("3", 0, 0), PodGone{UID: "p"}}, false},
+		"a pod is being deleted":       {[]Event{came, pod, wordOf("2", 0, 0, v), leaves, wordOf("3", 0, 0)}, true},
+		"one is mounted for it anew":   {[]Event{came, pod, wordOf("2", 0, 0, v), wordOf("3", 0, 0), wordOf("4", 0, 0, v), leaves, wordOf("5", 0, 0)}, true},
 		"it has said that one came":    {[]Event{came, pod, wordOf("2", 0, 0, v), PodGone{UID: "p"}, wordOf("3", 0, 0)}, true},
 		"the attachment is made again": {[]Event{came, went, proofAttachment(v, "n", "b", "9")}, false},
 	} {
