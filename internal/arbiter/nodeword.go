@@ -19,6 +19,13 @@ import (
 // counts as silent. It looks as soon as it is asked.
 const LookPatience = 30 * time.Second
 
+// The pauses after a question that the API server has refused: each as long as it had refused
+// questions up to then.
+const (
+	firstAskPause   = 5 * time.Second
+	longestAskPause = 5 * time.Minute
+)
+
 // unsaid is why the word of the kubelet is not enough where the policy asks for another.
 const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord"
 
@@ -29,9 +36,19 @@ func requiresWord(s ledger.Snapshot, v *ledger.Volume) bool {
 }
 
 // unresponsive says whether nobody answers at a node: its word is not about the Node and the
-// boot that there are, or it owes an answer for too long.
+// boot that there are, or it owes an answer for too long, or can't be asked for as long.
 func unresponsive(n *ledger.Node, now time.Time) bool {
-	return !n.Answers() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= LookPatience
+	return !n.Answers() || overdue(n.AskedAt, now) || overdue(n.RefusedSince, now)
+}
+
+func overdue(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= LookPatience }
+
+// askPause is how long the next question to a node has to wait.
+func askPause(n *ledger.Node, now time.Time) time.Duration {
+	if n.RefusedSince.IsZero() {
+		return 0
+	}
+	return min(max(n.RefusedAt.Sub(n.RefusedSince), firstAskPause), longestAskPause) - now.Sub(n.RefusedAt)
 }
 
 // saysNothing says whether a node can't say that a volume is not there: it is unresponsive, or
@@ -103,11 +120,32 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	case saidGone(p.snapshot, p.volume, place):
 		return false
 	case place.Proof.Look == 0 || node.Word.Look < int64(place.Proof.Look): // who was asked is not there any more
-		step := p.leaving(node, place, va, "")
-		step.Do, step.Word, step.Number = AskNode, *node.Word, node.NextNumber()
-		p.add(step)
+		p.ask(node, place, va)
 	case !unresponsive(node, p.now) && !node.AskedAt.IsZero():
 		p.recheck(LookPatience - p.now.Sub(node.AskedAt))
 	}
 	return true
+}
+
+// ask plans that a node is asked, or looks again when the pause after a refused question is
+// over, or the patience with it.
+func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if left := askPause(node, p.now); left > 0 {
+		p.recheck(left)
+		if patience := LookPatience - p.now.Sub(node.RefusedSince); patience > 0 {
+			p.recheck(patience)
+		}
+		return
+	}
+	step := p.leaving(node, place, va, "")
+	step.Do, step.Word, step.Number = AskNode, *node.Word, node.NextNumber()
+	p.add(step)
+}
+
+// askAgain plans the next question to a node that may not be asked, where a volume may not
+// leave it without the answer.
+func (p *planner) askAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if node.Answers() && !node.RefusedSince.IsZero() && !place.InUse && !p.volume.ID.NoAttach() {
+		p.ask(node, place, va)
+	}
 }

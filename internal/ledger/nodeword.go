@@ -160,7 +160,7 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 		return
 	}
 	rec := l.node(e.Node)
-	rec.Word, rec.AskedAt = nil, time.Time{}
+	rec.Word, rec.AskedAt, rec.RefusedSince, rec.RefusedAt = nil, time.Time{}, time.Time{}, time.Time{}
 	t.Volumes = append(t.Volumes, rec.At()...)
 	l.sweepNode(rec)
 }
@@ -193,14 +193,30 @@ func (l *Ledger) usedByLivingPod(p *NodeVolume) bool {
 
 func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if n := l.facts.nodes.get(e.Node); n == nil || n.Word == nil || !n.AskedAt.IsZero() {
+	if n := l.facts.nodes.get(e.Node); n == nil || n.Word == nil {
 		return
 	}
-	l.node(e.Node).AskedAt = now
+	rec := l.node(e.Node)
+	rec.RefusedAt = now
+	if rec.RefusedSince.IsZero() {
+		rec.RefusedSince = now
+	}
+}
+
+// mayBeAsked notes that the API server has let a node be asked: all that waits there for a
+// question that it has refused may ask.
+func (l *Ledger) mayBeAsked(t *Touched, name NodeName) {
+	if n := l.facts.nodes.get(name); n == nil || n.RefusedSince.IsZero() {
+		return
+	}
+	rec := l.node(name)
+	rec.RefusedSince, rec.RefusedAt = time.Time{}, time.Time{}
+	t.Volumes = append(t.Volumes, rec.At()...)
 }
 
 func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
+	l.mayBeAsked(t, e.Node)
 	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
 	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone || e.Look > MaxNumber {
 		return
