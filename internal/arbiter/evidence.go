@@ -16,7 +16,8 @@ const (
 	usageUnknown usage = iota
 	// usageInUse: the kubelet says so.
 	usageInUse
-	// usageStaged: the kubelet does not list it, and moorage-node has found it there.
+	// usageStaged: the kubelet does not list it, and moorage-node has found it there, and has not
+	// said since that it is gone.
 	usageStaged
 	// usageNone: the kubelet of this boot says that it is not in use.
 	usageNone
@@ -48,7 +49,7 @@ func evidenceOf(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now t
 		e.usage = usageUnknown
 	case p.InUse: //mutant:in-use
 		e.usage = usageInUse
-	case staged(s, v, p):
+	case staged(s, v, p, now):
 		e.usage = usageStaged
 	default:
 		e.usage = usageNone

@@ -12,12 +12,19 @@ import (
 // is staged, and in no list of the API. Only moorage-node sees it. So, where it runs, the
 // volume first leaves volumesAttached, after which the kubelet mounts it for nobody; then
 // the node is asked to look, by a number that it has not been asked with before; and the
-// detach goes on when it has looked after that, and has found nothing of the volume
-// (docs/decisions/0053).
+// detach goes on when it has looked after that, and has found nothing of the volume. Where it
+// falls silent, what it had named stays (docs/decisions/0053).
 
 // LookPatience is how long the moorage-node of a node may owe an answer, after which it
 // counts as silent. It looks as soon as it is asked.
 const LookPatience = 30 * time.Second
+
+// The pauses after a question that the API server has refused: each as long as it had refused
+// questions up to then.
+const (
+	firstAskPause   = 5 * time.Second
+	longestAskPause = 5 * time.Minute
+)
 
 // unsaid is why the word of the kubelet is not enough where the policy asks for another.
 const unsaid = "moorage-node has not said there that nothing of it is staged or mounted, and its AttachPolicy has requireNodeWord"
@@ -29,9 +36,19 @@ func requiresWord(s ledger.Snapshot, v *ledger.Volume) bool {
 }
 
 // unresponsive says whether nobody answers at a node: its word is not about the Node and the
-// boot that there are, or it owes an answer for too long.
+// boot that there are, or it owes an answer for too long, or can't be asked for as long.
 func unresponsive(n *ledger.Node, now time.Time) bool {
-	return !n.Answers() || !n.AskedAt.IsZero() && now.Sub(n.AskedAt) >= LookPatience
+	return !n.Answers() || overdue(n.AskedAt, now) || overdue(n.RefusedSince, now)
+}
+
+func overdue(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= LookPatience }
+
+// askPause is how long the next question to a node has to wait.
+func askPause(n *ledger.Node, now time.Time) time.Duration {
+	if n.RefusedSince.IsZero() {
+		return 0
+	}
+	return min(max(n.RefusedAt.Sub(n.RefusedSince), firstAskPause), longestAskPause) - now.Sub(n.RefusedAt)
 }
 
 // saysNothing says whether a node can't say that a volume is not there: it is unresponsive, or
@@ -47,10 +64,31 @@ func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume) bool {
 }
 
 // staged says whether the node has looked since it was asked to, and has found the volume;
-// or it may still be unstaged there.
-func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume) bool {
+// or it had found it before and has fallen silent; or it may still be unstaged there.
+func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) bool {
 	n := s.Node(p.Node)
-	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || n.MayBeUnstaged(v.ID)
+	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now) || n.MayBeUnstaged(v.ID)
+}
+
+// stagedByOldWord says whether a volume that has left volumesAttached is named by the word of
+// a node that does not answer any more. Silence takes no knowledge away: the word is of this
+// Node and this boot, so that the volume was there, and nothing says that it has gone.
+func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume, now time.Time) bool {
+	return p.Proof.Stage >= ledger.ProofUnreported && n.Answers() && unresponsive(n, now) && !n.Looked(p.Proof.Look) && n.SaysHas(v)
+}
+
+// oldWord is what a StagedAtNode says where nobody answers at the node.
+const oldWord = "moorage-node does not answer since then, so that this may be old: see that its pod runs there. " +
+	"If it is gone for good, see at the node that nothing of the volume is mounted, and delete the NodeVolumes"
+
+// stagedDetail says, for people, how old the word is by which a volume counts as staged, or
+// what moorage-node does about the volume; empty: the word is new, and it does nothing.
+func stagedDetail(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.Time) string {
+	n := s.Node(p.Node)
+	if stagedByOldWord(n, v.ID, p, now) && !n.MayBeUnstaged(v.ID) {
+		return oldWord
+	}
+	return unstagedAt(s, v, n)
 }
 
 // saidGone says whether the node has looked since it was asked to, has seen all there is,
@@ -68,7 +106,8 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 
 // asksNode says whether a detach has to wait for the word of the node, after the volume has
 // left its volumesAttached, and plans that it is asked. It need not where the node has said
-// itself that the volume came and went; nor where nobody answers there. One that can't read
+// itself that the volume came and went; nor where nobody answers there, and the last word
+// does not name the volume (SafeToDetach refuses where it does). One that can't read
 // everything is asked as well: the volume may be among what it can read. Where the policy
 // requires the word, nothing spares the question.
 func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {
@@ -81,11 +120,32 @@ func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledg
 	case saidGone(p.snapshot, p.volume, place):
 		return false
 	case place.Proof.Look == 0 || node.Word.Look < int64(place.Proof.Look): // who was asked is not there any more
-		step := p.leaving(node, place, va, "")
-		step.Do, step.Word, step.Number = AskNode, *node.Word, node.NextNumber()
-		p.add(step)
+		p.ask(node, place, va)
 	case !unresponsive(node, p.now) && !node.AskedAt.IsZero():
 		p.recheck(LookPatience - p.now.Sub(node.AskedAt))
 	}
 	return true
+}
+
+// ask plans that a node is asked, or looks again when the pause after a refused question is
+// over, or the patience with it.
+func (p *planner) ask(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if left := askPause(node, p.now); left > 0 {
+		p.recheck(left)
+		if patience := LookPatience - p.now.Sub(node.RefusedSince); patience > 0 {
+			p.recheck(patience)
+		}
+		return
+	}
+	step := p.leaving(node, place, va, "")
+	step.Do, step.Word, step.Number = AskNode, *node.Word, node.NextNumber()
+	p.add(step)
+}
+
+// askAgain plans the next question to a node that may not be asked, where a volume may not
+// leave it without the answer.
+func (p *planner) askAgain(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) {
+	if node.Answers() && !node.RefusedSince.IsZero() && !place.InUse && !p.volume.ID.NoAttach() {
+		p.ask(node, place, va)
+	}
 }

@@ -34,6 +34,7 @@ func (p *planner) release(place *ledger.NodeVolume) {
 		if f := force(p.snapshot, p.volume, place, p.now); f.Left > 0 {
 			p.recheck(f.Left)
 		}
+		p.askAgain(node, place, va)
 		p.putBack(node, place, va)
 		return
 	}

@@ -132,8 +132,7 @@ type LookAsked struct {
 }
 
 // LookRefused says that the API server does not let a node's moorage-node be asked, be it for
-// want of rights or by somebody's webhook: from then on the node owes an answer, until it
-// says something anew.
+// want of rights or by somebody's webhook, until a LookAsked tells of one that it let pass.
 type LookRefused struct{ Node NodeName }
 
 // AttachSent says that this process is about to send the creation of the own

@@ -160,7 +160,7 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 		return
 	}
 	rec := l.node(e.Node)
-	rec.Word, rec.AskedAt = nil, time.Time{}
+	rec.Word, rec.AskedAt, rec.RefusedSince, rec.RefusedAt = nil, time.Time{}, time.Time{}, time.Time{}
 	t.Volumes = append(t.Volumes, rec.At()...)
 	l.sweepNode(rec)
 }
@@ -174,23 +174,49 @@ func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 
 // unstaged notes that the node has said that it has a volume no more. A word may be written
 // long after the look behind it. One that does not come after a word that names the volume,
-// and that after the last one who came, may be about the mount before.
+// and that after the last one who came, may be about the mount before. And while a pod lives
+// that uses the volume there, its kubelet mounts it again: the first NodeStage has failed.
 func (l *Ledger) unstaged(now time.Time, t *Touched, v VolumeID, n NodeName) {
-	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged {
+	if p := l.facts.volumes.get(v).NodeVolume(n); p != nil && p.Proof.Named && !p.Proof.Unstaged && !l.usedByLivingPod(p) {
 		l.changeNodeVolume(now, t, v, n, func(p *NodeVolume) { p.Proof.Unstaged = true })
 	}
 }
 
+// usedByLivingPod says whether a pod uses the volume there that is neither being deleted nor
+// finished.
+func (l *Ledger) usedByLivingPod(p *NodeVolume) bool {
+	return slices.ContainsFunc(p.Users, func(u User) bool {
+		pod := l.facts.pods.get(u.Pod)
+		return u.Pod != "" && pod != nil && pod.Phase == PodLive
+	})
+}
+
 func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
-	if n := l.facts.nodes.get(e.Node); n == nil || n.Word == nil || !n.AskedAt.IsZero() {
+	if n := l.facts.nodes.get(e.Node); n == nil || n.Word == nil {
 		return
 	}
-	l.node(e.Node).AskedAt = now
+	rec := l.node(e.Node)
+	rec.RefusedAt = now
+	if rec.RefusedSince.IsZero() {
+		rec.RefusedSince = now
+	}
+}
+
+// mayBeAsked notes that the API server has let a node be asked: all that waits there for a
+// question that it has refused may ask.
+func (l *Ledger) mayBeAsked(t *Touched, name NodeName) {
+	if n := l.facts.nodes.get(name); n == nil || n.RefusedSince.IsZero() {
+		return
+	}
+	rec := l.node(name)
+	rec.RefusedSince, rec.RefusedAt = time.Time{}, time.Time{}
+	t.Volumes = append(t.Volumes, rec.At()...)
 }
 
 func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	t.Own = true
+	l.mayBeAsked(t, e.Node)
 	p := l.facts.volumes.get(e.Volume).NodeVolume(e.Node)
 	if p == nil || !p.provable(e.UID, e.Version) || p.Proof.Stage == ProofNone || e.Look > MaxNumber {
 		return

@@ -127,6 +127,8 @@ func TestUnstaged(t *testing.T) {
 	pod := Pod{UID: "p", Version: "50", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
 	blind := wordOf("2", 0, 0)
 	blind.Whole = false
+	leaves := pod
+	leaves.Version, leaves.Phase = "60", PodTerminating
 	came, went := wordOf("1", 0, 0, v), wordOf("2", 0, 0)
 	for name, test := range map[string]struct {
 		events []Event
@@ -140,6 +142,9 @@ func TestUnstaged(t *testing.T) {
 		"a pod comes":                  {[]Event{came, went, pod}, false},
 		"a pod has come since":         {[]Event{came, pod, went}, false},
 		"one has come and gone since":  {[]Event{came, pod, PodGone{UID: "p"}, went}, false},
+		"a pod lives":                  {[]Event{came, pod, wordOf("2", 0, 0, v), wordOf("3", 0, 0), PodGone{UID: "p"}}, false},
+		"a pod is being deleted":       {[]Event{came, pod, wordOf("2", 0, 0, v), leaves, wordOf("3", 0, 0)}, true},
+		"one is mounted for it anew":   {[]Event{came, pod, wordOf("2", 0, 0, v), wordOf("3", 0, 0), wordOf("4", 0, 0, v), leaves, wordOf("5", 0, 0)}, true},
 		"it has said that one came":    {[]Event{came, pod, wordOf("2", 0, 0, v), PodGone{UID: "p"}, wordOf("3", 0, 0)}, true},
 		"the attachment is made again": {[]Event{came, went, proofAttachment(v, "n", "b", "9")}, false},
 	} {
@@ -181,24 +186,38 @@ func TestLookAsked(t *testing.T) {
 	}
 }
 
-// A node that nobody may ask owes an answer until it says something anew.
+// A node that nobody may ask owes no answer. That is so from the first refusal to the first
+// question that passes, or the end of its word; and then all that is there may ask.
 func TestLookRefused(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	l := spoken(v, wordOf("1", 0, 0, v))
-	asked := func(second int64, e Event) time.Time {
-		l.Apply(time.Unix(second, 0), e)
-		return l.Snapshot().Node("n").AskedAt
+	for i, step := range []struct {
+		event       Event
+		since, last int64 // seconds; 0: not refused
+		wakes       bool
+	}{
+		{LookRefused{"n"}, 1, 1, false},
+		{LookRefused{"n"}, 1, 2, false},
+		{wordOf("2", 0, 0, v), 1, 2, false},
+		{LookAsked{Volume: VolumeID{"d", "other"}, Node: "n", Look: 1}, 0, 0, true},
+		{LookAsked{Volume: VolumeID{"d", "other"}, Node: "n", Look: 2}, 0, 0, false},
+		{LookRefused{"n"}, 6, 6, false},
+		{NodeWordGone{Node: "n"}, 0, 0, true},
+		{LookRefused{"n"}, 0, 0, false},
+	} {
+		touched := l.Apply(time.Unix(int64(i+1), 0), step.event)
+		n := l.Snapshot().Node("n")
+		second := func(at time.Time) int64 {
+			if at.IsZero() {
+				return 0
+			}
+			return at.Unix()
+		}
+		if second(n.RefusedSince) != step.since || second(n.RefusedAt) != step.last || !n.AskedAt.IsZero() || slices.Contains(touched.Volumes, v) != step.wakes {
+			t.Errorf("step %d: refused since %v, last %v, asked %v; touched %v", i, n.RefusedSince, n.RefusedAt, n.AskedAt, touched.Volumes)
+		}
 	}
-	if got := asked(2000, LookRefused{"n"}); got.Unix() != 2000 {
-		t.Errorf("refused: since %v", got)
-	}
-	if got := asked(2001, LookRefused{"n"}); got.Unix() != 2000 {
-		t.Errorf("refused again: since %v", got)
-	}
-	if got := asked(2002, wordOf("2", 0, 0, v)); !got.IsZero() {
-		t.Errorf("it has spoken: since %v", got)
-	}
-	l.Apply(time.Unix(2003, 0), LookRefused{"nobody"})
+	l.Apply(time.Unix(100, 0), LookRefused{"nobody"})
 	if l.Snapshot().Node("nobody") != nil {
 		t.Error("a node that is not there was made")
 	}

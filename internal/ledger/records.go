@@ -262,6 +262,9 @@ type Node struct {
 	// AskedAt is since when moorage-node owes an answer, as this process saw it; zero: it
 	// owes none.
 	AskedAt time.Time
+	// RefusedSince is since when the API server refuses that moorage-node be asked, and
+	// RefusedAt when it refused that last; both are zero once it has let it be asked.
+	RefusedSince, RefusedAt time.Time
 
 	calls    []call     // see Unanswered, in the order of their volumes
 	attempts []attempt  // see UnstageFailures
