@@ -820,7 +820,6 @@ func TestUnreadRecordIsNamed(t *testing.T) {
 	t.Error("nothing names the record")
 }
 
-<<<<<<< HEAD
 // A policy that requires the word of nodes is told where there is none: no volume leaves there.
 func TestRequiredWordThatIsMissing(t *testing.T) {
 	const driver = "words.example.com"
@@ -848,7 +847,9 @@ func TestRequiredWordThatIsMissing(t *testing.T) {
 		if found != test.want {
 			t.Errorf("%s: told %t", name, found)
 		}
-=======
+	}
+}
+
 // unreachable has three nodes of a zone silent, under a policy that permits a share of them.
 func unreachable(o *facts.Objects, most string) {
 	share := intstr.Parse(most)
@@ -860,6 +861,5 @@ func unreachable(o *facts.Objects, most string) {
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}},
 		})
->>>>>>> w/core
 	}
 }
