@@ -214,6 +214,7 @@ func running(t *testing.T, f *fake, test func(a *agent)) {
 			f.looks = append(f.looks, time.Since(f.start))
 			return sight{}
 		})
+		a.spread = func(most time.Duration) time.Duration { return most / 2 }
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); a.run(ctx) }()
@@ -252,17 +253,56 @@ func TestBacksOff(t *testing.T) {
 	running(t, f, func(a *agent) {
 		for range 600 {
 			signal(a.changed)
+			signal(a.ended)
+			time.Sleep(time.Second)
+		}
+	})
+	if want := seconds(0, 1, 3, 7, 15, 31, 63, 127, 247, 367, 487); !slices.Equal(f.tries, want) {
+		t.Errorf("tried at %v, want %v", f.tries, want)
+	}
+}
+
+// Questions end a pause once in half a minute, after which the pauses begin anew: no number
+// of questions has it write all the time.
+func TestQuestionsWhileWritesFail(t *testing.T) {
+	f := &fake{fails: true}
+	running(t, f, func(a *agent) {
+		time.Sleep(130 * time.Second)
+		for range 100 {
 			signal(a.asked)
 			time.Sleep(time.Second)
 		}
 	})
-	want := []time.Duration{0, 1, 3, 7, 15, 31, 63, 127, 247, 367, 487}
-	for i := range want {
-		want[i] *= time.Second
-	}
+	want := seconds(0, 1, 3, 7, 15, 31, 63, 127, 131, 132, 134, 138, 146, 161, 162, 164, 168, 176, 191, 192, 194, 198, 206, 221, 222, 224, 228)
 	if !slices.Equal(f.tries, want) {
 		t.Errorf("tried at %v, want %v", f.tries, want)
 	}
+}
+
+// A question that comes by the watch after an outage is answered long before the controller
+// takes the node for silent (30 s), also if the first write after it fails, too.
+func TestAnswersAfterOutage(t *testing.T) {
+	for _, failing := range []time.Duration{0, 5 * time.Second} {
+		f := &fake{fails: true}
+		running(t, f, func(a *agent) {
+			time.Sleep(250 * time.Second)
+			f.object.Spec.Look = 1
+			a.told(f.object.DeepCopy())
+			time.Sleep(failing)
+			f.fails = false
+			time.Sleep(15*time.Second - failing)
+			if f.object.Status.Looked != 1 {
+				t.Errorf("15 s after the question, with writes that failed for %v more, it has answered %d", failing, f.object.Status.Looked)
+			}
+		})
+	}
+}
+
+func seconds(list ...time.Duration) []time.Duration {
+	for i := range list {
+		list[i] *= time.Second
+	}
+	return list
 }
 
 // Whatever there is, the object stays small, and shows first what people should see.

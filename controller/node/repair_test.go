@@ -364,7 +364,7 @@ func TestRepairBesideAHangingDriver(t *testing.T) {
 	b.see()
 	<-b.agent.asked // by that
 	rounds(t, b.agent, 1)
-	<-b.agent.asked // vol-2's call has ended
+	<-b.agent.ended // vol-2's call
 	b.see()
 	rounds(t, b.agent, 1)
 	status := get(t, b.server).Status
