@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -49,12 +50,18 @@ type agent struct {
 	changed chan struct{} // a mount did
 	asked   chan struct{} // for a look, by the watch
 	ended   chan struct{} // a call of a driver did
+	// identify asks for whom the API server takes this process; nil: nobody is asked.
+	identify func(context.Context) (self, error)
+	made     makings
 	// spread is a time below the one that is given, another one at each node.
 	spread func(time.Duration) time.Duration
 
 	mu sync.Mutex
 	// last is the object as far as is known; nil: it has to be read.
 	last *v1alpha1.NodeVolumes
+	// refused is since when the API server has refused all that it was asked to write; zero: it
+	// does not.
+	refused time.Time
 }
 
 func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func() sight) *agent {
@@ -67,8 +74,9 @@ func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.
 
 // run looks until ctx is done: at once, soon after mounts changed, when asked, and now
 // and then. While writes fail it waits longer and longer, whatever happens at the node; a
-// question ends such a pause.
-func (a *agent) run(ctx context.Context) {
+// question ends such a pause. It returns an error if the Node is no longer the one that it
+// began with.
+func (a *agent) run(ctx context.Context) error {
 	due := a.clock.NewTimer(0)
 	defer due.Stop()
 	p := pace{at: a.clock.Now()}
@@ -84,7 +92,7 @@ func (a *agent) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-a.changed:
 			if p.failures == 0 {
 				sooner(a.config.Gather)
@@ -102,7 +110,12 @@ func (a *agent) run(ctx context.Context) {
 			}
 		case <-due.C():
 			wait := a.config.Rescan
-			if err := a.round(ctx); err != nil {
+			err := a.round(ctx)
+			a.wrote(err)
+			if errors.Is(err, errAnotherNode) {
+				return err
+			}
+			if err != nil {
 				wait = p.failed(a.config.RetryAtMost)
 				klog.FromContext(ctx).Error(err, "What the node has could not be published", "failures", p.failures, "nextTry", wait)
 			} else {
@@ -148,7 +161,7 @@ func (a *agent) round(ctx context.Context) error {
 	// The number is read before the look: the answer is younger than the question.
 	looked := int64(0)
 	if object != nil {
-		looked = object.Spec.Look
+		looked, a.made.known = object.Spec.Look, true
 	}
 	seen := a.look()
 	now := a.clock.Now()
@@ -203,9 +216,16 @@ func (a *agent) write(ctx context.Context, object *v1alpha1.NodeVolumes, status 
 	defer cancel()
 	var err error
 	if object == nil {
-		if object, err = a.client.Create(ctx, a.fresh(), metav1.CreateOptions{FieldManager: v1alpha1.NodeName}); err != nil {
+		if err := a.mayMake(ctx); err != nil {
 			return err
 		}
+		if object, err = a.client.Create(ctx, a.fresh(), metav1.CreateOptions{FieldManager: v1alpha1.NodeName}); err != nil {
+			if apierrors.IsForbidden(err) {
+				return errors.Join(a.recognized(ctx), err)
+			}
+			return err
+		}
+		a.makes()
 	}
 	next := object.DeepCopy()
 	next.Status = status

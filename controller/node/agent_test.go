@@ -189,6 +189,8 @@ type fake struct {
 	fails  bool
 	looks  []time.Duration // since the start, at which the node was looked at
 	tries  []time.Duration // to write
+	makes  []time.Duration // at which the object was made
+	ends   error           // with which it ends
 	start  time.Time
 }
 
@@ -205,19 +207,33 @@ func (f *fake) UpdateStatus(_ context.Context, object *v1alpha1.NodeVolumes, _ m
 	return object, nil
 }
 
+// faked is a fake, or has one.
+type faked interface {
+	client.NodeVolumesInterface
+	base() *fake
+}
+
+func (f *fake) base() *fake { return f }
+
 // running runs an agent on a fake, in a bubble with a clock of its own.
-func running(t *testing.T, f *fake, test func(a *agent)) {
+func running(t *testing.T, own faked, test func(a *agent)) {
 	synctest.Test(t, func(t *testing.T) {
+		f := own.base()
 		f.start = time.Now()
 		f.object.Name = "n1"
-		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func() sight {
+		a := newAgent(DefaultConfig(), own, "n1", "uid-n1", func() sight {
 			f.looks = append(f.looks, time.Since(f.start))
 			return sight{}
 		})
 		a.spread = func(most time.Duration) time.Duration { return most / 2 }
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); a.run(ctx) }()
+		go func() {
+			defer close(ended)
+			if err := a.run(ctx); !errors.Is(err, f.ends) {
+				t.Errorf("it ended with %v, want %v", err, f.ends)
+			}
+		}()
 		synctest.Wait()
 		test(a)
 		cancel()
@@ -344,17 +360,17 @@ func TestIdentity(t *testing.T) {
 	}))
 	defer server.Close()
 	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	if node, uid, err := identity(t.Context(), DefaultConfig(), config); err != nil || node != "n1" || uid != "uid-n1" {
-		t.Errorf("%s %s %v", node, uid, err)
+	if own, err := identity(t.Context(), DefaultConfig(), config); err != nil || own != (self{node: "n1", uid: "uid-n1"}) {
+		t.Errorf("%+v %v", own, err)
 	}
 	delete(extra, claimNodeUID)
-	if _, _, err := identity(t.Context(), DefaultConfig(), config); err == nil {
+	if _, err := identity(t.Context(), DefaultConfig(), config); err == nil {
 		t.Error("a token without a node's UID is taken")
 	}
 	given := DefaultConfig()
 	given.Node, given.NodeUID = "n2", "uid-n2"
-	if node, uid, err := identity(t.Context(), given, config); err != nil || node != "n2" || uid != "uid-n2" {
-		t.Errorf("%s %s %v", node, uid, err)
+	if own, err := identity(t.Context(), given, config); err != nil || own != (self{node: "n2", uid: "uid-n2"}) {
+		t.Errorf("%+v %v", own, err)
 	}
 }
 
