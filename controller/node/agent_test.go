@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/api/client"
@@ -86,7 +87,7 @@ func (m *machine) agent(server *apitest.Server) *agent {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func() sight { return look(m.config) })
+	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func() sight { return look(m.config, "") })
 }
 
 func get(t *testing.T, server *apitest.Server) v1alpha1.NodeVolumes {
@@ -179,6 +180,21 @@ func TestBlind(t *testing.T) {
 	rounds(t, m.agent(server), 2)
 	if got := get(t, server).Status; len(got.Unknown) != 1 || got.Summary.Unknown != 1 || !strings.Contains(got.Unknown[0], "nothing can be read") {
 		t.Errorf("status %+v", got)
+	}
+}
+
+// Another kubelet's folder, or one that a kubelet has left, is nobody's word: the folder of
+// its own pod is not there.
+func TestWrongRoot(t *testing.T) {
+	m := newMachine(t)
+	for pod, blind := range map[types.UID]bool{"uid-a": false, "": false, "uid-own": true} {
+		status := statusOf(look(m.config, pod), 1, "uid-n1")
+		if got := len(status.Unknown) > 0; got != blind {
+			t.Errorf("with the pod %q it says that it does not know %q", pod, status.Unknown)
+		}
+		if blind && !strings.Contains(status.Unknown[0], m.config.KubeletRoot) {
+			t.Errorf("it does not name the folder: %q", status.Unknown)
+		}
 	}
 }
 
@@ -349,7 +365,7 @@ func TestStatusIsBounded(t *testing.T) {
 
 // The node is the one that the API server's policy compares with: the token's.
 func TestIdentity(t *testing.T) {
-	extra := map[string][]string{claimNode: {"n1"}, claimNodeUID: {"uid-n1"}}
+	extra := map[string][]string{claimNode: {"n1"}, claimNodeUID: {"uid-n1"}, claimPodUID: {"uid-p"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
 			t.Errorf("asked %s", r.URL.Path)
@@ -360,7 +376,7 @@ func TestIdentity(t *testing.T) {
 	}))
 	defer server.Close()
 	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	if own, err := identity(t.Context(), DefaultConfig(), config); err != nil || own != (self{node: "n1", uid: "uid-n1"}) {
+	if own, err := identity(t.Context(), DefaultConfig(), config); err != nil || own != (self{node: "n1", uid: "uid-n1", pod: "uid-p"}) {
 		t.Errorf("%+v %v", own, err)
 	}
 	delete(extra, claimNodeUID)

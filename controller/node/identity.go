@@ -18,10 +18,11 @@ import (
 )
 
 // What the API server has of a service account's token that was made for a pod (KEP-4193):
-// the node of that pod.
+// the node of that pod, and that pod.
 const (
 	claimNode    = "authentication.kubernetes.io/node-name"
 	claimNodeUID = "authentication.kubernetes.io/node-uid"
+	claimPodUID  = "authentication.kubernetes.io/pod-uid"
 )
 
 // standsFor is how long an object that this process has made stays where all is well: one
@@ -40,6 +41,7 @@ const refusedFor = 5 * time.Minute
 type self struct {
 	node string
 	uid  types.UID
+	pod  types.UID // empty: not known
 }
 
 // errAnotherNode says that this process writes for a Node that is no longer its own. It has
@@ -68,7 +70,11 @@ func identity(ctx context.Context, c Config, config *rest.Config) (self, error) 
 	if len(extra[claimNode]) != 1 || len(extra[claimNodeUID]) != 1 {
 		return self{}, errors.New("the token names no node: it has to be the projected one of a pod, as DaemonSets have it; or give --node and --node-uid")
 	}
-	return self{node: extra[claimNode][0], uid: types.UID(extra[claimNodeUID][0])}, nil
+	own := self{node: extra[claimNode][0], uid: types.UID(extra[claimNodeUID][0])}
+	if pod := extra[claimPodUID]; len(pod) == 1 {
+		own.pod = types.UID(pod[0])
+	}
+	return own, nil
 }
 
 // recognized asks once more for whom the API server takes this process, and where this

@@ -55,7 +55,7 @@ func TestNodeMadeAgain(t *testing.T) {
 			if err := a.run(t.Context()); !errors.Is(err, errAnotherNode) {
 				t.Errorf("its object is gone: %v", err)
 			}
-			refused := newAgent(m.config, &collected{refuses: true}, "n1", "uid-n1", func() sight { return look(m.config) })
+			refused := newAgent(m.config, &collected{refuses: true}, "n1", "uid-n1", func() sight { return look(m.config, "") })
 			refused.identify = a.identify
 			if err := refused.run(t.Context()); !errors.Is(err, errAnotherNode) {
 				t.Errorf("it may not make its object: %v", err)

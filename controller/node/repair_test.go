@@ -61,7 +61,7 @@ func newBench(t *testing.T) *bench {
 	}
 	b.forget("vol-1")
 	b.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}
-	b.node.Status.NodeInfo.BootID = look(b.config).machine.BootID
+	b.node.Status.NodeInfo.BootID = look(b.config, "").machine.BootID
 	b.driver = func(string) error { b.unmount(); return nil }
 	b.begin()
 	rounds(t, b.agent, 1)
@@ -241,7 +241,7 @@ func TestRepairLooksOnceMore(t *testing.T) {
 			b.publish("vol-1")
 		}
 		first = false
-		return look(b.config)
+		return look(b.config, "")
 	}
 	b.turn()
 	b.said(v1alpha1.UnstageRefused, 5, false, "a pod's folder names it")

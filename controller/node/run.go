@@ -48,7 +48,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
 	}
-	a := newAgent(c, clients.NodeVolumes(), own.node, own.uid, func() sight { return look(c) })
+	a := newAgent(c, clients.NodeVolumes(), own.node, own.uid, func() sight { return look(c, own.pod) })
 	a.nodes = kube.Nodes()
 	a.identify = func(ctx context.Context) (self, error) { return identity(ctx, c, config) }
 	stop, err := serve(ctx, c, a.health, a.metrics.registry)
