@@ -83,8 +83,18 @@ func (b *bench) forget(handle string) {
 	if err := os.MkdirAll(filepath.Join(b.config.KubeletRoot, path), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
+	b.record(handle, time.Unix(1_698_000_000, 0))
 	b.mounts = append(b.mounts, path)
 	b.table()
+}
+
+// record has the kubelet have written its record of a volume at a time.
+func (b *bench) record(handle string, at time.Time) {
+	b.t.Helper()
+	name := filepath.Join(b.config.KubeletRoot, filepath.Dir(nodevolumes.StagingPath(testDriver, handle)), "vol_data.json")
+	if err := os.Chtimes(name, at, at); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *bench) unmount() {
@@ -198,6 +208,7 @@ func TestRepairRefuses(t *testing.T) {
 		"another start":             {func(o *v1alpha1.NodeUnstage) { o.KubeletStarted = metav1.Unix(1, 0) }, nil, "another start of the kubelet"},
 		"it may not":                {nil, func(b *bench) { b.agent.orders.repair = false }, "without --repair"},
 		"a pod's folder names it":   {nil, func(b *bench) { b.publish("vol-1") }, "a pod's folder names it"},
+		"a record of this start":    {nil, func(b *bench) { b.record("vol-1", time.Unix(1_699_000_001, 0)) }, "has not forgotten it"},
 		"a record that is unread":   {nil, func(b *bench) { b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{") }, "a pod's record could not be read"},
 		"the Node names it":         {nil, func(b *bench) { b.attached("vol-1") }, "volumesAttached names it again"},
 		"the Node was made again":   {nil, func(b *bench) { b.node.UID = "uid-2" }, "made again"},
