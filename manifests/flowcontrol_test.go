@@ -25,6 +25,7 @@ import (
 
 const withAttacher = `
 extender: {enabled: true}
+node: {enabled: true}
 attacher:
   drivers: [{name: disk.moorage.dev, namespace: disk-system, serviceAccount: csi-attacher}]
 `
@@ -44,6 +45,7 @@ func TestOwnCallsAreRanked(t *testing.T) {
 		{"a ticket", "storage", "moorage-scheduler", apirequest.RequestInfo{Verb: "create", APIGroup: "moorage.dev", Resource: "volumetickets", Namespace: "shop"}, "moorage", "workload-low"},
 		{"a binding", "storage", "moorage-extender", apirequest.RequestInfo{Verb: "create", Resource: "pods", Subresource: "binding", Namespace: "shop"}, "moorage", "workload-low"},
 		{"a driver's attachment", "disk-system", "csi-attacher", apirequest.RequestInfo{Verb: "patch", APIGroup: "storage.k8s.io", Resource: "volumeattachments"}, "moorage", "workload-low"},
+		{"what a node has", "storage", "moorage-node", apirequest.RequestInfo{Verb: "update", APIGroup: "moorage.dev", Resource: "nodevolumes", Subresource: "status"}, "moorage", "workload-low"},
 		{"the controller's Lease", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "storage"}, "leader-election", "workload-low"},
 		{"an attacher's Lease", "disk-system", "csi-attacher", apirequest.RequestInfo{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "disk-system"}, "leader-election", "workload-low"},
 		{"a Lease elsewhere", "storage", "moorage-controller", apirequest.RequestInfo{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "shop"}, "moorage", "workload-low"},

@@ -4,7 +4,9 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -22,6 +24,16 @@ import (
 // firstRetry is how long after a failure it tries again; each time twice as long.
 const firstRetry = time.Second
 
+// A question that comes by the watch while writes fail shows that the API server is back: it
+// ends the pause within hurrySpread, so that the nodes of a cluster don't all write at once,
+// and the pauses begin anew. That happens once in hurryEvery, in which the pauses grow to 16 s:
+// each question is tried to be answered within less than the controller waits for an answer
+// (arbiter.LookPatience, 30 s).
+const (
+	hurrySpread = 2 * time.Second
+	hurryEvery  = 30 * time.Second
+)
+
 // agent looks at one node and writes what it finds.
 type agent struct {
 	config  Config
@@ -36,54 +48,106 @@ type agent struct {
 	drivers unstager
 	calls   sync.WaitGroup
 	changed chan struct{} // a mount did
-	asked   chan struct{} // for a look
+	asked   chan struct{} // for a look, by the watch
+	ended   chan struct{} // a call of a driver did
+	// identify asks for whom the API server takes this process; nil: nobody is asked.
+	identify func(context.Context) (self, error)
+	made     makings
+	// spread is a time below the one that is given, another one at each node.
+	spread func(time.Duration) time.Duration
 
 	mu sync.Mutex
 	// last is the object as far as is known; nil: it has to be read.
 	last *v1alpha1.NodeVolumes
+	// refused is since when the API server has refused all that it was asked to write; zero: it
+	// does not.
+	refused time.Time
 }
 
 func newAgent(c Config, own client.NodeVolumesInterface, node string, uid types.UID, look func() sight) *agent {
 	return &agent{
 		config: c, client: own, node: node, uid: uid, look: look, clock: clock.RealClock{}, metrics: newMeasures(node),
 		orders: newOrders(c.Repair, clock.RealClock{}), drivers: drivers{c.KubeletRoot},
-		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}, 1), spread: rand.N[time.Duration],
 	}
 }
 
 // run looks until ctx is done: at once, soon after mounts changed, when asked, and now
-// and then. While writes fail it waits longer and longer, whatever happens.
-func (a *agent) run(ctx context.Context) {
+// and then. While writes fail it waits longer and longer, whatever happens at the node; a
+// question ends such a pause. It returns an error if the Node is no longer the one that it
+// began with.
+func (a *agent) run(ctx context.Context) error {
 	due := a.clock.NewTimer(0)
 	defer due.Stop()
-	at, failures := a.clock.Now(), 0
-	sooner := func(wait time.Duration) {
-		if then := a.clock.Now().Add(wait); failures == 0 && then.Before(at) {
-			at = then
-			due.Reset(wait)
+	p := pace{at: a.clock.Now()}
+	sooner := func(wait time.Duration) bool {
+		then := a.clock.Now().Add(wait)
+		if !then.Before(p.at) {
+			return false
 		}
+		p.at = then
+		due.Reset(wait)
+		return true
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-a.changed:
-			sooner(a.config.Gather)
+			if p.failures == 0 {
+				sooner(a.config.Gather)
+			}
+		case <-a.ended:
+			if p.failures == 0 {
+				sooner(0)
+			}
 		case <-a.asked:
-			sooner(0)
+			switch now := a.clock.Now(); {
+			case p.failures == 0:
+				sooner(0)
+			case p.mayHurry(now) && sooner(a.spread(hurrySpread)):
+				p.hurried, p.pause = now, 0
+			}
 		case <-due.C():
 			wait := a.config.Rescan
-			if err := a.round(ctx); err != nil {
-				klog.FromContext(ctx).Error(err, "What the node has could not be published", "failures", failures+1)
-				wait = min(firstRetry<<min(failures, 16), a.config.RetryAtMost)
-				failures++
-			} else {
-				failures = 0
+			err := a.round(ctx)
+			a.wrote(err)
+			if errors.Is(err, errAnotherNode) {
+				return err
 			}
-			at = a.clock.Now().Add(wait)
+			if err != nil {
+				wait = p.failed(a.config.RetryAtMost)
+				klog.FromContext(ctx).Error(err, "What the node has could not be published", "failures", p.failures, "nextTry", wait)
+			} else {
+				p.failures, p.pause = 0, 0
+			}
+			p.at = a.clock.Now().Add(wait)
 			due.Reset(wait)
 		}
 	}
+}
+
+// pace is when an agent looks next.
+type pace struct {
+	at time.Time
+	// failures is how many rounds have failed since one went well, and pause how long it
+	// waits, or has waited, since the last of them.
+	failures int
+	pause    time.Duration
+	// hurried is when a question last ended a pause.
+	hurried time.Time
+}
+
+// failed notes that a round failed, and returns the pause that follows.
+func (p *pace) failed(atMost time.Duration) time.Duration {
+	p.failures++
+	p.pause = min(max(2*p.pause, firstRetry), atMost)
+	return p.pause
+}
+
+// mayHurry says whether a question may end a pause.
+func (p *pace) mayHurry(now time.Time) bool {
+	return p.hurried.IsZero() || now.Sub(p.hurried) >= hurryEvery
 }
 
 // round looks once, and writes what it found if it is not written yet.
@@ -97,7 +161,7 @@ func (a *agent) round(ctx context.Context) error {
 	// The number is read before the look: the answer is younger than the question.
 	looked := int64(0)
 	if object != nil {
-		looked = object.Spec.Look
+		looked, a.made.known = object.Spec.Look, true
 	}
 	seen := a.look()
 	now := a.clock.Now()
@@ -152,9 +216,16 @@ func (a *agent) write(ctx context.Context, object *v1alpha1.NodeVolumes, status 
 	defer cancel()
 	var err error
 	if object == nil {
-		if object, err = a.client.Create(ctx, a.fresh(), metav1.CreateOptions{FieldManager: v1alpha1.NodeName}); err != nil {
+		if err := a.mayMake(ctx); err != nil {
 			return err
 		}
+		if object, err = a.client.Create(ctx, a.fresh(), metav1.CreateOptions{FieldManager: v1alpha1.NodeName}); err != nil {
+			if apierrors.IsForbidden(err) {
+				return errors.Join(a.recognized(ctx), err)
+			}
+			return err
+		}
+		a.makes()
 	}
 	next := object.DeepCopy()
 	next.Status = status

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/moorage-dev/moorage/api/client"
@@ -86,7 +87,7 @@ func (m *machine) agent(server *apitest.Server) *agent {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func() sight { return look(m.config) })
+	return newAgent(m.config, clients.NodeVolumes(), "n1", "uid-n1", func() sight { return look(m.config, "") })
 }
 
 func get(t *testing.T, server *apitest.Server) v1alpha1.NodeVolumes {
@@ -182,6 +183,21 @@ func TestBlind(t *testing.T) {
 	}
 }
 
+// Another kubelet's folder, or one that a kubelet has left, is nobody's word: the folder of
+// its own pod is not there.
+func TestWrongRoot(t *testing.T) {
+	m := newMachine(t)
+	for pod, blind := range map[types.UID]bool{"uid-a": false, "": false, "uid-own": true} {
+		status := statusOf(look(m.config, pod), 1, "uid-n1")
+		if got := len(status.Unknown) > 0; got != blind {
+			t.Errorf("with the pod %q it says that it does not know %q", pod, status.Unknown)
+		}
+		if blind && !strings.Contains(status.Unknown[0], m.config.KubeletRoot) {
+			t.Errorf("it does not name the folder: %q", status.Unknown)
+		}
+	}
+}
+
 // fake is an API server that has one object, or fails.
 type fake struct {
 	client.NodeVolumesInterface
@@ -189,6 +205,8 @@ type fake struct {
 	fails  bool
 	looks  []time.Duration // since the start, at which the node was looked at
 	tries  []time.Duration // to write
+	makes  []time.Duration // at which the object was made
+	ends   error           // with which it ends
 	start  time.Time
 }
 
@@ -205,18 +223,33 @@ func (f *fake) UpdateStatus(_ context.Context, object *v1alpha1.NodeVolumes, _ m
 	return object, nil
 }
 
+// faked is a fake, or has one.
+type faked interface {
+	client.NodeVolumesInterface
+	base() *fake
+}
+
+func (f *fake) base() *fake { return f }
+
 // running runs an agent on a fake, in a bubble with a clock of its own.
-func running(t *testing.T, f *fake, test func(a *agent)) {
+func running(t *testing.T, own faked, test func(a *agent)) {
 	synctest.Test(t, func(t *testing.T) {
+		f := own.base()
 		f.start = time.Now()
 		f.object.Name = "n1"
-		a := newAgent(DefaultConfig(), f, "n1", "uid-n1", func() sight {
+		a := newAgent(DefaultConfig(), own, "n1", "uid-n1", func() sight {
 			f.looks = append(f.looks, time.Since(f.start))
 			return sight{}
 		})
+		a.spread = func(most time.Duration) time.Duration { return most / 2 }
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); a.run(ctx) }()
+		go func() {
+			defer close(ended)
+			if err := a.run(ctx); !errors.Is(err, f.ends) {
+				t.Errorf("it ended with %v, want %v", err, f.ends)
+			}
+		}()
 		synctest.Wait()
 		test(a)
 		cancel()
@@ -252,17 +285,56 @@ func TestBacksOff(t *testing.T) {
 	running(t, f, func(a *agent) {
 		for range 600 {
 			signal(a.changed)
+			signal(a.ended)
+			time.Sleep(time.Second)
+		}
+	})
+	if want := seconds(0, 1, 3, 7, 15, 31, 63, 127, 247, 367, 487); !slices.Equal(f.tries, want) {
+		t.Errorf("tried at %v, want %v", f.tries, want)
+	}
+}
+
+// Questions end a pause once in half a minute, after which the pauses begin anew: no number
+// of questions has it write all the time.
+func TestQuestionsWhileWritesFail(t *testing.T) {
+	f := &fake{fails: true}
+	running(t, f, func(a *agent) {
+		time.Sleep(130 * time.Second)
+		for range 100 {
 			signal(a.asked)
 			time.Sleep(time.Second)
 		}
 	})
-	want := []time.Duration{0, 1, 3, 7, 15, 31, 63, 127, 247, 367, 487}
-	for i := range want {
-		want[i] *= time.Second
-	}
+	want := seconds(0, 1, 3, 7, 15, 31, 63, 127, 131, 132, 134, 138, 146, 161, 162, 164, 168, 176, 191, 192, 194, 198, 206, 221, 222, 224, 228)
 	if !slices.Equal(f.tries, want) {
 		t.Errorf("tried at %v, want %v", f.tries, want)
 	}
+}
+
+// A question that comes by the watch after an outage is answered long before the controller
+// takes the node for silent (30 s), also if the first write after it fails, too.
+func TestAnswersAfterOutage(t *testing.T) {
+	for _, failing := range []time.Duration{0, 5 * time.Second} {
+		f := &fake{fails: true}
+		running(t, f, func(a *agent) {
+			time.Sleep(250 * time.Second)
+			f.object.Spec.Look = 1
+			a.told(f.object.DeepCopy())
+			time.Sleep(failing)
+			f.fails = false
+			time.Sleep(15*time.Second - failing)
+			if f.object.Status.Looked != 1 {
+				t.Errorf("15 s after the question, with writes that failed for %v more, it has answered %d", failing, f.object.Status.Looked)
+			}
+		})
+	}
+}
+
+func seconds(list ...time.Duration) []time.Duration {
+	for i := range list {
+		list[i] *= time.Second
+	}
+	return list
 }
 
 // Whatever there is, the object stays small, and shows first what people should see.
@@ -293,7 +365,7 @@ func TestStatusIsBounded(t *testing.T) {
 
 // The node is the one that the API server's policy compares with: the token's.
 func TestIdentity(t *testing.T) {
-	extra := map[string][]string{claimNode: {"n1"}, claimNodeUID: {"uid-n1"}}
+	extra := map[string][]string{claimNode: {"n1"}, claimNodeUID: {"uid-n1"}, claimPodUID: {"uid-p"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
 			t.Errorf("asked %s", r.URL.Path)
@@ -304,17 +376,17 @@ func TestIdentity(t *testing.T) {
 	}))
 	defer server.Close()
 	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	if node, uid, err := identity(t.Context(), DefaultConfig(), config); err != nil || node != "n1" || uid != "uid-n1" {
-		t.Errorf("%s %s %v", node, uid, err)
+	if own, err := identity(t.Context(), DefaultConfig(), config); err != nil || own != (self{node: "n1", uid: "uid-n1", pod: "uid-p"}) {
+		t.Errorf("%+v %v", own, err)
 	}
 	delete(extra, claimNodeUID)
-	if _, _, err := identity(t.Context(), DefaultConfig(), config); err == nil {
+	if _, err := identity(t.Context(), DefaultConfig(), config); err == nil {
 		t.Error("a token without a node's UID is taken")
 	}
 	given := DefaultConfig()
 	given.Node, given.NodeUID = "n2", "uid-n2"
-	if node, uid, err := identity(t.Context(), given, config); err != nil || node != "n2" || uid != "uid-n2" {
-		t.Errorf("%s %s %v", node, uid, err)
+	if own, err := identity(t.Context(), given, config); err != nil || own != (self{node: "n2", uid: "uid-n2"}) {
+		t.Errorf("%+v %v", own, err)
 	}
 }
 

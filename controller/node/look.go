@@ -5,6 +5,9 @@ package node
 import (
 	"fmt"
 	"os"
+	"path"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/internal/nodevolumes"
 )
@@ -16,13 +19,19 @@ type sight struct {
 }
 
 // look reads the node. A folder or table that can't be opened is unknown, as what is in
-// it would be.
-func look(c Config) sight {
+// it would be; and so is everything where the folder lacks the one of this process' own pod:
+// then it is not its kubelet's. pod is that pod's UID; empty: it is not known.
+func look(c Config, pod types.UID) sight {
 	root, err := os.OpenRoot(c.KubeletRoot) // links lead nowhere else
 	if err != nil {
 		return blind(err)
 	}
 	defer root.Close()
+	if pod != "" {
+		if _, err := root.Stat(path.Join("pods", string(pod))); err != nil {
+			return blind(fmt.Errorf("%s is not this kubelet's folder, which has one of moorage-node's own pod (is node.kubeletRoot right?): %w", c.KubeletRoot, err))
+		}
+	}
 	table, err := os.Open(c.Mounts)
 	if err != nil {
 		return blind(err)

@@ -160,14 +160,17 @@ func (o *orders) refuses(order *v1alpha1.NodeUnstage, s sight) string {
 	case o.clock.Since(first.at) >= time.Duration(order.Seconds)*time.Second:
 		return fmt.Sprintf("it was not begun within %d s", order.Seconds)
 	}
-	return forbids(s.facts, order.Driver, order.Handle, first.unread)
+	return forbids(s, order.Driver, order.Handle, first.unread)
 }
 
 // forbids says why a volume must not be unstaged, as a look shows; empty: it may be. One
 // that is not there any more may: the driver has nothing to do, and says so. A pod's record
 // that could not be read may be of any volume here, but for those that whoever gave the order
-// knew of, who knows which volume their PersistentVolumes are.
-func forbids(f nodevolumes.Facts, driver, handle string, unread map[string]bool) string {
+// knew of, who knows which volume their PersistentVolumes are. A record that is younger than the
+// kubelet's start is of a volume that this kubelet is staging, or has staged: it has not
+// forgotten it, and may call the driver, too.
+func forbids(s sight, driver, handle string, unread map[string]bool) string {
+	f := s.facts
 	if f.Truncated || len(f.Unknown) > 0 {
 		return "not everything at the node could be read"
 	}
@@ -187,6 +190,8 @@ func forbids(f nodevolumes.Facts, driver, handle string, unread map[string]bool)
 			return "it is not known to be staged"
 		case v.Path != nodevolumes.StagingPath(driver, handle):
 			return "it is staged at a path of an older kubelet"
+		case v.Recorded.IsZero() || !v.Recorded.Before(s.machine.KubeletStarted):
+			return "the kubelet has recorded it since it began, and has not forgotten it"
 		}
 	}
 	return ""

@@ -43,7 +43,7 @@ func (a *agent) carryOut(ctx context.Context, begun []v1alpha1.NodeUnstage) {
 			a.orders.ended(&order, result, why)
 			klog.FromContext(ctx).Info("Carried out an order to unstage a volume", "driver", order.Driver, "handle", order.Handle, "number", order.Number, "result", result, "reason", why)
 			a.metrics.unstaged(result)
-			signal(a.asked)
+			signal(a.ended)
 		})
 	}
 }

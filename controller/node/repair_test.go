@@ -61,7 +61,7 @@ func newBench(t *testing.T) *bench {
 	}
 	b.forget("vol-1")
 	b.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-n1"}}
-	b.node.Status.NodeInfo.BootID = look(b.config).machine.BootID
+	b.node.Status.NodeInfo.BootID = look(b.config, "").machine.BootID
 	b.driver = func(string) error { b.unmount(); return nil }
 	b.begin()
 	rounds(t, b.agent, 1)
@@ -83,8 +83,18 @@ func (b *bench) forget(handle string) {
 	if err := os.MkdirAll(filepath.Join(b.config.KubeletRoot, path), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
+	b.record(handle, time.Unix(1_698_000_000, 0))
 	b.mounts = append(b.mounts, path)
 	b.table()
+}
+
+// record has the kubelet have written its record of a volume at a time.
+func (b *bench) record(handle string, at time.Time) {
+	b.t.Helper()
+	name := filepath.Join(b.config.KubeletRoot, filepath.Dir(nodevolumes.StagingPath(testDriver, handle)), "vol_data.json")
+	if err := os.Chtimes(name, at, at); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *bench) unmount() {
@@ -198,6 +208,7 @@ func TestRepairRefuses(t *testing.T) {
 		"another start":             {func(o *v1alpha1.NodeUnstage) { o.KubeletStarted = metav1.Unix(1, 0) }, nil, "another start of the kubelet"},
 		"it may not":                {nil, func(b *bench) { b.agent.orders.repair = false }, "without --repair"},
 		"a pod's folder names it":   {nil, func(b *bench) { b.publish("vol-1") }, "a pod's folder names it"},
+		"a record of this start":    {nil, func(b *bench) { b.record("vol-1", time.Unix(1_699_000_001, 0)) }, "has not forgotten it"},
 		"a record that is unread":   {nil, func(b *bench) { b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{") }, "a pod's record could not be read"},
 		"the Node names it":         {nil, func(b *bench) { b.attached("vol-1") }, "volumesAttached names it again"},
 		"the Node was made again":   {nil, func(b *bench) { b.node.UID = "uid-2" }, "made again"},
@@ -241,7 +252,7 @@ func TestRepairLooksOnceMore(t *testing.T) {
 			b.publish("vol-1")
 		}
 		first = false
-		return look(b.config)
+		return look(b.config, "")
 	}
 	b.turn()
 	b.said(v1alpha1.UnstageRefused, 5, false, "a pod's folder names it")
@@ -364,7 +375,7 @@ func TestRepairBesideAHangingDriver(t *testing.T) {
 	b.see()
 	<-b.agent.asked // by that
 	rounds(t, b.agent, 1)
-	<-b.agent.asked // vol-2's call has ended
+	<-b.agent.ended // vol-2's call
 	b.see()
 	rounds(t, b.agent, 1)
 	status := get(t, b.server).Status

@@ -17,7 +17,7 @@ import (
 
 // serve serves probes and metrics, unless the address is empty. The function it returns
 // ends that.
-func serve(ctx context.Context, c Config, registry *prometheus.Registry) (func(), error) {
+func serve(ctx context.Context, c Config, health func() error, registry *prometheus.Registry) (func(), error) {
 	if c.Listen == "" {
 		return func() {}, nil
 	}
@@ -26,7 +26,13 @@ func serve(ctx context.Context, c Config, registry *prometheus.Registry) (func()
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := health(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
 	mux.Handle("GET /metrics", scrapes.Guard(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	_, stop, err := serving.Probes(ctx, c.Listen, mux, scrapes.TLS())
 	if err != nil {

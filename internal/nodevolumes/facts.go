@@ -2,6 +2,8 @@
 
 package nodevolumes
 
+import "time"
+
 // Answer is what is known of a question.
 type Answer string
 
@@ -58,6 +60,9 @@ type Volume struct {
 	Mode             Mode
 	// Path is where the kubelet has, or would have, the volume staged, below its folder.
 	Path string
+	// Recorded is when the kubelet last wrote its record of a volume with a file system at
+	// Path; zero: there is none, or it is not known.
+	Recorded time.Time
 	// Staged: the kubelet has written down that it had the volume staged, or something
 	// is mounted at Path. It says so before it calls the driver, and until the driver
 	// has answered that nothing is left.

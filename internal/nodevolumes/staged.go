@@ -69,6 +69,9 @@ func (s *scan) readStagedFolder(driver, folder string) {
 		v.explain(err.Error())
 	default:
 		v.Staged = Yes
+		if info, err := find(entries, recordName).Info(); err == nil {
+			v.Recorded = info.ModTime()
+		}
 		s.identify(v, p, r)
 		if driver != beforeDrivers && p != StagingPath(r.Driver, r.Handle) {
 			v.explain("the record is of another volume than the folder")

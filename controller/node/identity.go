@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+// What the API server has of a service account's token that was made for a pod (KEP-4193):
+// the node of that pod, and that pod.
+const (
+	claimNode    = "authentication.kubernetes.io/node-name"
+	claimNodeUID = "authentication.kubernetes.io/node-uid"
+	claimPodUID  = "authentication.kubernetes.io/pod-uid"
+)
+
+// standsFor is how long an object that this process has made stays where all is well: one
+// that goes sooner, more than once, is taken for one whose owner is gone.
+const standsFor = 10 * time.Minute
+
+// manyShort is how many objects in a row have to go soon after they were made for the process
+// to call itself unhealthy while that goes on.
+const manyShort = 3
+
+// refusedFor is for how long the API server may refuse all writes before the process no
+// longer calls itself healthy.
+const refusedFor = 5 * time.Minute
+
+// self is whom the API server takes this process for.
+type self struct {
+	node string
+	uid  types.UID
+	pod  types.UID // empty: not known
+}
+
+// errAnotherNode says that this process writes for a Node that is no longer its own. It has
+// to start over.
+var errAnotherNode = errors.New("the Node was made again since this process began")
+
+// errCollected says that the object goes as often as it is made.
+var errCollected = errors.New("the NodeVolumes was deleted soon after it was made, more than once: is the Node that its owner reference names gone? It is made again after a pause")
+
+// identity is the node that this process may write for.
+func identity(ctx context.Context, c Config, config *rest.Config) (self, error) {
+	if c.Node != "" {
+		return self{node: c.Node, uid: types.UID(c.NodeUID)}, nil
+	}
+	reviews, err := authentication.NewForConfig(config)
+	if err != nil {
+		return self{}, fmt.Errorf("client of the API server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
+	defer cancel()
+	review, err := reviews.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return self{}, fmt.Errorf("ask the API server for whom the token was made: %w", err)
+	}
+	extra := review.Status.UserInfo.Extra
+	if len(extra[claimNode]) != 1 || len(extra[claimNodeUID]) != 1 {
+		return self{}, errors.New("the token names no node: it has to be the projected one of a pod, as DaemonSets have it; or give --node and --node-uid")
+	}
+	own := self{node: extra[claimNode][0], uid: types.UID(extra[claimNodeUID][0])}
+	if pod := extra[claimPodUID]; len(pod) == 1 {
+		own.pod = types.UID(pod[0])
+	}
+	return own, nil
+}
+
+// recognized asks once more for whom the API server takes this process, and where this
+// process may read its Node, which one that is now. It returns errAnotherNode if it is another
+// one than at the start. What can't be learned is no error.
+func (a *agent) recognized(ctx context.Context) error {
+	if a.identify != nil {
+		switch now, err := a.identify(ctx); {
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "Could not learn whether the Node is still the same")
+		case now.node != a.node || now.uid != a.uid:
+			return fmt.Errorf("%w: it was %s with UID %s, and the token names %s with UID %s", errAnotherNode, a.node, a.uid, now.node, now.uid)
+		}
+	}
+	if !a.config.Repair || a.nodes == nil {
+		return nil // it may not read Nodes
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
+	defer cancel()
+	switch node, err := a.nodes.Get(ctx, a.node, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w (there is no Node %s)", errCollected, a.node)
+	case err == nil && node.UID != a.uid:
+		return fmt.Errorf("%w: it was %s with UID %s, which has now UID %s", errAnotherNode, a.node, a.uid, node.UID)
+	}
+	return nil
+}
+
+// makings is what is known of the objects that this process has made. For serial use.
+type makings struct {
+	known bool      // there was an object: what is made now is made again
+	at    time.Time // when one was made last; zero: never
+	short int       // how many in a row went soon after they were made
+}
+
+// mayMake says whether the object may be made now: one that is gone again and again is made
+// with growing pauses.
+func (a *agent) mayMake(ctx context.Context) error {
+	m := &a.made
+	if !m.known {
+		return nil
+	}
+	if err := a.recognized(ctx); err != nil {
+		return err
+	}
+	if m.short > 0 && a.clock.Since(m.at) < min(firstRetry<<min(m.short, 16), a.config.RetryAtMost) {
+		return errCollected
+	}
+	return nil
+}
+
+// makes notes that the object was made.
+func (a *agent) makes() {
+	m := &a.made
+	if now := a.clock.Now(); !m.at.IsZero() && now.Sub(m.at) < standsFor {
+		m.short, m.at = m.short+1, now
+	} else {
+		m.short, m.at = 0, now
+	}
+	m.known = true
+}
+
+// wrote notes what came of a round, for health.
+func (a *agent) wrote(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCollected); {
+	case err == nil && a.made.short >= manyShort && a.clock.Since(a.made.at) < standsFor:
+		// Whether this one stays is not known yet.
+	case !refused:
+		a.refused = time.Time{}
+	case a.refused.IsZero():
+		a.refused = a.clock.Now()
+	}
+}
+
+// health is an error when the API server has refused all writes for minutes, as it does where
+// the token was made for a Node that is no more: then the process should start anew. An API
+// server that does not answer is no reason to. It is safe for parallel use.
+func (a *agent) health() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refused.IsZero() || a.clock.Since(a.refused) < refusedFor {
+		return nil
+	}
+	return fmt.Errorf("the API server has taken nothing since %s", a.refused.UTC().Format(time.RFC3339))
+}
