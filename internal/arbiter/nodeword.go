@@ -13,7 +13,7 @@ import (
 // volume first leaves volumesAttached, after which the kubelet mounts it for nobody; then
 // the node is asked to look, by a number that it has not been asked with before; and the
 // detach goes on when it has looked after that, and has found nothing of the volume. Where it
-// falls silent, what it had named stays (docs/decisions/0053).
+// falls silent, what it had named as forgotten stays (docs/decisions/0053).
 
 // LookPatience is how long the moorage-node of a node may owe an answer, after which it
 // counts as silent. It looks as soon as it is asked.
@@ -70,11 +70,12 @@ func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolume, now time.
 	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now) || n.MayBeUnstaged(v.ID)
 }
 
-// stagedByOldWord says whether a volume that has left volumesAttached is named by the word of
-// a node that does not answer any more. Silence takes no knowledge away: the word is of this
-// Node and this boot, so that the volume was there, and nothing says that it has gone.
+// stagedByOldWord says whether the word of a node that does not answer any more has a volume
+// that the kubelet had forgotten by then. Silence takes no knowledge away: the word is of this Node and this boot, and
+// no kubelet takes such a volume down. What the kubelet knew of when the word was said, it has
+// reported since: that goes by its word, as where nobody answers.
 func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.NodeVolume, now time.Time) bool {
-	return p.Proof.Stage >= ledger.ProofUnreported && n.Answers() && unresponsive(n, now) && !n.Looked(p.Proof.Look) && n.SaysHas(v)
+	return p.Proof.Stage >= ledger.ProofUnreported && n.Answers() && unresponsive(n, now) && !n.Looked(p.Proof.Look) && n.SaysHas(v) && n.Word.Forgot(v)
 }
 
 // oldWord is what a StagedAtNode says where nobody answers at the node.
@@ -107,7 +108,7 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.NodeVolum
 // asksNode says whether a detach has to wait for the word of the node, after the volume has
 // left its volumesAttached, and plans that it is asked. It need not where the node has said
 // itself that the volume came and went; nor where nobody answers there, and the last word
-// does not name the volume (SafeToDetach refuses where it does). One that can't read
+// does not have the volume as forgotten (SafeToDetach refuses where it does). One that can't read
 // everything is asked as well: the volume may be among what it can read. Where the policy
 // requires the word, nothing spares the question.
 func (p *planner) asksNode(node *ledger.Node, place *ledger.NodeVolume, va *ledger.Attachment) bool {

@@ -112,32 +112,30 @@ func kubeletHoleRepaired() sandbox.Scenario {
 	}
 }
 
-// kubeletHoleStopped is kubelet-hole where moorage-node gives no answer: it is stopped before the
-// kubelet forgets the volume. No policy requires its word; the last one names the volume.
+// kubeletHoleStopped is kubelet-hole where moorage-node gives an old answer, and then none: it is
+// stopped before the kubelet forgets the volume. The volume's policy has its silence count as in
+// use.
 func kubeletHoleStopped() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-hole-stopped",
-		Doc: "moorage-node gets SIGSTOP, and then its kubelet is killed between NodeUnpublish and NodeUnstage. Its last word names the volume, which stays, told as StagedAtNode by an old word when moorage-node has owed an answer for half a minute. " +
+		Doc: "moorage-node gets SIGSTOP, and then its kubelet is killed between NodeUnpublish and NodeUnstage. With requireNodeWord nobody goes by its old word: the volume stays, told as InUseUnknown when it has owed an answer for half a minute. " +
 			"It goes on and finds the volume: told as StagedAtNode, until nothing of it is staged.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: withNodes,
 		Takes: 90 * time.Second,
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
+			s.policy("word", v1alpha1.AttachPolicySpec{RequireNodeWord: new(true)})
 			s.claim("data")
 			s.podAt(node, "first", "data")
 			s.runs("first")
 			handle := s.handle("data")
-			s.until("moorage-node has named the volume", func() error {
-				_, err := s.spoken(node, handle)
-				return err
-			})
 			s.must(s.Cluster.Pause(sandbox.MoorageNode(node)))
 			s.forget(node, "first", handle)
 			s.say("moorage-node of %s is stopped, and the kubelet was killed before it had unstaged the volume", node)
 			s.podAt(other, "successor", "data")
 			s.until("the successor is told that moorage-node does not answer", func() error {
-				return told(s.View.Pod(s.Namespace, "successor"), "StagedAtNode", "moorage-node does not answer since then")
+				return told(s.View.Pod(s.Namespace, "successor"), "InUseUnknown", "moorage-node has not said there")
 			})
 			s.sayTold("successor")
 			s.bystander(other)

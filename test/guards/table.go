@@ -273,11 +273,11 @@ func speaking() []guard {
 		},
 		{
 			Scenario: "kubelet-hole-stopped",
-			Rule:     "I3: the silence of moorage-node does not take back what it has named",
+			Rule:     "I3: with requireNodeWord the silence of moorage-node counts as in use",
 			Edits: []edit{{
 				File: "internal/arbiter/nodeword.go",
-				Old:  "|| stagedByOldWord(n, v.ID, p, now)",
-				New:  "",
+				Old:  "return !v.ID.NoAttach() && policyOf(s, v).RequireNodeWord",
+				New:  "return false",
 			}},
 			Expect: []string{"unpublish-while-staged", "is told that moorage-node does not answer"},
 		},
