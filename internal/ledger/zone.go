@@ -242,7 +242,7 @@ func (l *Ledger) forgetLifted() {
 }
 
 // bounds are the numbers that policies set; none where no policy has AfterUnreachable.
-func (f *facts) bounds() []MaxUnreachable {
+func (w *facts) bounds() []MaxUnreachable {
 	var list []MaxUnreachable
 	timed := false
 	add := func(m MaxUnreachable) {
@@ -253,7 +253,7 @@ func (f *facts) bounds() []MaxUnreachable {
 		}
 	}
 	add(DefaultMaxUnreachable())
-	for p := range f.policies.all() {
+	for p := range w.policies.all() {
 		timed = timed || p.AfterUnreachable != nil && *p.AfterUnreachable >= 0
 		if p.MaxUnreachable != nil {
 			add(*p.MaxUnreachable)
