@@ -24,8 +24,9 @@ type NodeWord struct {
 	Whole bool
 	// Unread are the PersistentVolumes of which a pod's record could not be read, with
 	// nothing mounted beside it: their volumes may be there.
-	Unread []string
-	doubts []VolumeID // what Unread names, and has named before; sorted
+	Unread   []string
+	unreadOf map[string][]VolumeID // what each of them names, and has named before
+	doubts   []VolumeID            // all of that; sorted
 	// KubeletStarted is the start of the kubelet for which it speaks, in seconds since 1970
 	// by the node's clock; 0: not known. It is compared for being the same only.
 	KubeletStarted int64
@@ -104,7 +105,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	w.Has, w.Forgotten = distinct(w.Has), distinct(w.Forgotten)
-	l.resolveUnread(&w)
+	l.resolveUnread(was, &w)
 	answered, spoke, owed := old.Answers(), old.Speaks(), old != nil && !old.AskedAt.IsZero()
 	rec := l.node(w.Node)
 	rec.Word = &w
@@ -129,17 +130,28 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 }
 
 // resolveUnread finds the volumes that a word's unread records may be of: what their
-// PersistentVolumes name, and what is still attached for one of that name. A record of a
-// PersistentVolume that is not known may be of any volume, until the node has spoken anew.
-func (l *Ledger) resolveUnread(w *NodeWord) {
-	w.doubts = nil
+// PersistentVolumes name, and what is still attached for one of that name; and what the word
+// before took them for, since a PersistentVolume may be deleted while its record stays. A record
+// of a PersistentVolume that was never known may be of any volume.
+func (l *Ledger) resolveUnread(was, w *NodeWord) {
+	w.doubts, w.unreadOf = nil, nil
 	for _, name := range w.Unread {
-		pv := l.facts.pvs.get(name)
-		if pv == nil || !pv.exists || pv.Volume.IsZero() {
-			w.Whole, w.doubts = false, nil
-			return
+		var of []VolumeID
+		if was != nil {
+			of = slices.Clone(was.unreadOf[name])
 		}
-		w.doubts = append(append(w.doubts, pv.Volume), pv.outlived...)
+		if pv := l.facts.pvs.get(name); pv != nil && pv.exists && !pv.Volume.IsZero() {
+			of = distinct(append(append(of, pv.Volume), pv.outlived...))
+		}
+		if len(of) == 0 {
+			w.Whole = false
+			continue
+		}
+		if w.unreadOf == nil {
+			w.unreadOf = map[string][]VolumeID{}
+		}
+		w.unreadOf[name] = of
+		w.doubts = append(w.doubts, of...)
 	}
 	w.doubts = distinct(w.doubts)
 }

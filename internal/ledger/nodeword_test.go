@@ -69,8 +69,8 @@ func TestUnreadRecord(t *testing.T) {
 	pv := func(name, version string, of VolumeID) PersistentVolume {
 		return PersistentVolume{Name: name, UID: name + version, Version: version, Volume: of}
 	}
-	word := wordOf("1", 0, 0)
-	word.Unread = []string{"pv"}
+	word, later := wordOf("1", 0, 0), wordOf("2", 0, 0)
+	word.Unread, later.Unread = []string{"pv"}, []string{"pv"}
 	for name, test := range map[string]struct {
 		events              []Event
 		speaks, of, ofOther bool
@@ -81,6 +81,8 @@ func TestUnreadRecord(t *testing.T) {
 		"one that is gone":          {[]Event{pv("pv", "1", v), PersistentVolumeGone{Name: "pv"}, word}, false, false, false},
 		"one that is never had":     {[]Event{pv("pv", "1", VolumeID{}), word}, false, false, false},
 		"gone after the word":       {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}}, true, false, true},
+		"gone, and said again":      {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}, later}, true, false, true},
+		"another one of its name":   {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}, pv("pv", "2", other), later}, true, false, false},
 		"one is not known, one is":  {[]Event{pv("pv", "1", v), func() Event { w := word; w.Unread = []string{"pv", "gone"}; return w }()}, false, false, false},
 		"the record was taken away": {[]Event{pv("pv", "1", v), word, wordOf("2", 0, 0)}, true, true, true},
 	} {
