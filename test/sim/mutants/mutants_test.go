@@ -142,7 +142,7 @@ func build(t *testing.T, overlay string) string {
 // run runs a mutant. One that panics, or does not end, is found by that.
 func run(t *testing.T, binary string, args ...string) finding {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, args...).Output()
 	if err != nil {
