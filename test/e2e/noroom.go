@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -15,7 +16,7 @@ import (
 func noRoom() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "no-room",
-		Doc: "The driver answers attaches at one node with ResourceExhausted, though its CSINode has free slots: a pod that would rather be there is told so, " +
+		Doc: "The driver answers attaches at one node with ResourceExhausted, though its CSINode has free slots: a pod that would rather be there, and is bound only once it is attached, is told so, " +
 			"and runs at another node.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
@@ -29,6 +30,8 @@ func noRoom() sandbox.Scenario {
 				Calls: []diskapi.Call{diskapi.ControllerPublish}, Node: diskapi.NodeID(full),
 				Action: diskapi.Fail, Code: codes.ResourceExhausted.String(), Message: "no room",
 			})
+			// Otherwise it depends on how soon the driver answers whether the pod is bound before.
+			s.policy("attached", v1alpha1.AttachPolicySpec{BindAfter: v1alpha1.BindAfterAttached})
 			s.claim("data")
 			s.podRatherAt(full, "db", "data")
 			s.toldInEvent("db", "TicketRefused", "node "+full+": driver "+sandbox.DriverName+" has no room for another volume")
@@ -36,6 +39,7 @@ func noRoom() sandbox.Scenario {
 			s.expect(pod.Spec.NodeName != full, "the pod is at another node", "it runs on %s", pod.Spec.NodeName)
 			s.say("the driver had no room at %s; db runs on %s", full, pod.Spec.NodeName)
 			mend()
+			s.noPolicy("attached")
 		}),
 	}
 }
