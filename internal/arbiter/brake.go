@@ -85,18 +85,24 @@ func Braked(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) Brake {
 	return Brake{}
 }
 
-// Brakes lists where the time of AfterUnreachable does not run now for a driver and a class:
-// the zones, or the whole cluster, in which more nodes are unreachable than the policy permits.
-func Brakes(s ledger.Snapshot, driver, class string) []Brake {
+// HeldZone is a zone, or the whole cluster, in which the time of AfterUnreachable does not run.
+type HeldZone struct {
+	Brake
+	*ledger.ZoneNodes // the zone's nodes, and those of them that can't be reached
+}
+
+// HeldZones lists where the time of AfterUnreachable does not run now for a driver and a class:
+// more nodes are unreachable there than the policy permits.
+func HeldZones(s ledger.Snapshot, driver, class string) []HeldZone {
 	policy := PolicyFor(s, driver, class)
 	if afterUnreachable(policy) < 0 {
 		return nil
 	}
-	var list []Brake
+	var list []HeldZone
 	most := maxUnreachable(policy)
 	for z := range s.Zones() {
 		if z.Exceeds(most) {
-			list = append(list, Brake{z.Zone, most})
+			list = append(list, HeldZone{Brake{z.Zone, most}, z})
 		}
 	}
 	return list

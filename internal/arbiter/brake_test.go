@@ -159,7 +159,7 @@ func TestBrakesOfADriver(t *testing.T) {
 				l.Apply(auditTime, ledger.NodeState{Name: ledger.NodeName(name), UID: name, Version: "1"})
 			}
 		})
-		if got := Brakes(s, "d", ""); len(got) != test.want {
+		if got := HeldZones(s, "d", ""); len(got) != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -114,20 +114,18 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 
 // collectBraked counts the nodes of zones in which too many are unreachable.
 func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
-	braked := map[ledger.Zone]bool{}
+	braked := map[ledger.Zone]int32{}
 	for p := range s.Policies() {
-		for _, b := range arbiter.Brakes(s, p.Driver, p.Class) {
-			braked[b.Zone] = true
+		for _, z := range arbiter.HeldZones(s, p.Driver, p.Class) {
+			braked[z.Brake.Zone] = z.Unreachable
 		}
 	}
-	for z := range s.Zones() {
-		region, zone := z.Region, z.Name
-		if z.Whole {
-			region, zone = "*", "*"
+	for zone, unreachable := range braked {
+		region, name := zone.Region, zone.Name
+		if zone.Whole {
+			region, name = "*", "*"
 		}
-		if braked[z.Zone] {
-			gauge(w.braked, float64(z.Unreachable), region, zone)
-		}
+		gauge(w.braked, float64(unreachable), region, name)
 	}
 }
 

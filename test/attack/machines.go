@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	attached  = `{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/disk.example.com^x","devicePath":""}]}}`
-	addresses = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
+	attached = `{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/disk.example.com^x","devicePath":""}]}}`
+	// fencedByIPMI is a condition that frees volumes where an AttachPolicy names it.
+	fencedByIPMI = v1alpha1.FencedConditionPrefix + "ipmi"
+	addresses    = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
 )
 
 // nodes have the credentials of a kubelet.
@@ -30,7 +32,7 @@ func nodes() []attempt {
 		{node(), "the volume status of its pod", byStatus, patchPod(annotated(v1alpha1.AnnotationVolumeStatus, "x"), "status")},
 		{node(), "a fence on its pod", byMarks, patchPod(annotated(v1alpha1.AnnotationBindFence, "x"), "status")},
 		{node(), "the condition SafeToMount of its pod", byStatus, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
-		{node(), "a condition that its own machine is fenced", byFenced, patchNode(conditioned("fenced.moorage.dev/ipmi"))},
+		{node(), "a condition that its own machine is fenced", byFenced, patchNode(conditioned(fencedByIPMI))},
 		{node(), "a Node that is fenced from its beginning", "NodeRestriction or " + byFenced, fencedNode},
 		{node(), "what it has of volumes, in moorage-node's place", byRBAC, wordOf(func(s *Scene) string { return s.pod.Spec.NodeName })},
 		{node(), "a ticket", byRBAC, ticketOf(v1alpha1.TicketManual, nil)},
@@ -45,7 +47,7 @@ func nodes() []attempt {
 func fencedNode(ctx context.Context, s *Scene, c clients) error {
 	_, err := c.kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: s.pod.Spec.NodeName},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "fenced.moorage.dev/ipmi", Status: corev1.ConditionTrue}}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: fencedByIPMI, Status: corev1.ConditionTrue}}},
 	}, metav1.CreateOptions{})
 	return err
 }
@@ -53,7 +55,7 @@ func fencedNode(ctx context.Context, s *Scene, c clients) error {
 // wordOf makes the NodeVolumes of a node, which says that nothing is there.
 func wordOf(node func(*Scene) string) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
-		_, err := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("nodevolumes")).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		_, err := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeVolumes)).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindNodeVolumes, "metadata": map[string]any{"name": node(s)},
 		}}, metav1.CreateOptions{})
 		return err
@@ -95,7 +97,7 @@ func ownAccounts() []attempt {
 	return []attempt{
 		{controller, "a node's addresses", byOwn, patchNode(addresses)},
 		{controller, "a node's condition Ready", byOwn, patchNode(conditioned("Ready"))},
-		{controller, "a condition that a machine is fenced", byOwn + " or " + byFenced, patchNode(conditioned("fenced.moorage.dev/ipmi"))},
+		{controller, "a condition that a machine is fenced", byOwn + " or " + byFenced, patchNode(conditioned(fencedByIPMI))},
 		{controller, "a node's annotation", byOwn, patchNode(annotated("volumes.kubernetes.io/controller-managed-attach-detach", "false"))},
 		{controller, "a pod's phase", byOwn, patchPod(`{"status":{"phase":"Failed"}}`, "status")},
 		{controller, "deleting a running pod", byOwn, remove},
@@ -108,7 +110,7 @@ func ownAccounts() []attempt {
 		{scheduler, "a forged VolumeHold", byRBAC, hold},
 		{scheduler, "Secrets", byRBAC, secrets},
 		{agent, "what another node has of volumes", byWord, wordOf(func(s *Scene) string { return s.elsewhere })},
-		{agent, "a condition that its machine is fenced", byRBAC, patchNode(conditioned("fenced.moorage.dev/ipmi"))},
+		{agent, "a condition that its machine is fenced", byRBAC, patchNode(conditioned(fencedByIPMI))},
 		{agent, "deleting a pod", byRBAC, remove},
 		{agent, "Secrets", byRBAC, secrets},
 		{own(v1alpha1.WebhookName), "Secrets", byRBAC, secrets},

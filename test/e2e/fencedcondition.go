@@ -3,13 +3,14 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/test/sandbox"
@@ -57,23 +58,10 @@ func fencedCondition() sandbox.Scenario {
 // vouch sets the condition by which somebody says that a machine writes no more.
 func (s *story) vouch(node string) {
 	set := corev1.NodeCondition{Type: fencedByScript, Status: corev1.ConditionTrue, Reason: "Fenced", LastTransitionTime: metav1.Now()}
-	s.until("the condition is set", func() error {
-		n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if i := conditionOf(n, fencedByScript); i >= 0 {
-			n.Status.Conditions[i] = set
-		} else {
-			n.Status.Conditions = append(n.Status.Conditions, set)
-		}
-		_, err = s.Client.CoreV1().Nodes().UpdateStatus(s.ctx, n, metav1.UpdateOptions{})
-		if apierrors.IsConflict(err) {
-			return err
-		}
-		s.must(err)
-		return nil
-	})
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{set}}})
+	s.must(err)
+	_, err = s.Client.CoreV1().Nodes().Patch(s.ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	s.must(err)
 }
 
 // olderThanSigns waits until the node has renewed its Lease after the condition was set.
@@ -87,15 +75,10 @@ func (s *story) olderThanSigns(node string) {
 		if err != nil {
 			return err
 		}
-		i := conditionOf(n, fencedByScript)
+		i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == fencedByScript })
 		if i < 0 || lease.Spec.RenewTime == nil || !lease.Spec.RenewTime.After(n.Status.Conditions[i].LastTransitionTime.Add(time.Second)) {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-}
-
-// conditionOf is the index of a condition of a Node; -1: it has none.
-func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) int {
-	return slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
 }

@@ -182,7 +182,7 @@ func (s *Sim) furnish() {
 		name := ledger.NodeName(fmt.Sprintf("w%d", i+1))
 		m := s.w.AddMachine(string(name)+"#1", name)
 		if s.config.MaxUnreachable > 0 {
-			m.Zone = "ab"[i/2 : i/2+1] // two in the first
+			m.Zone = string(rune('a' + i/2)) // two in each
 		}
 		k := newKubelet(s, name, m)
 		s.kubelets = append(s.kubelets, k)

@@ -21,21 +21,19 @@ func checkFencing(e *Evidence) []Finding {
 // heldTimes finds zones in which so many nodes are unreachable that no time takes volumes from
 // them.
 func heldTimes(e *Evidence) []Finding {
-	s := e.World.Snapshot
 	var held []string
-	for z := range s.Zones() {
-		for p := range s.Policies() {
-			for _, b := range arbiter.Brakes(s, p.Driver, p.Class) {
-				text := fmt.Sprintf("%s (%d of %d)", b, z.Unreachable, z.Nodes)
-				if b.Zone == z.Zone && !slices.Contains(held, text) {
-					held = append(held, text)
-				}
+	for p := range e.World.Snapshot.Policies() {
+		for _, z := range arbiter.HeldZones(e.World.Snapshot, p.Driver, p.Class) {
+			text := fmt.Sprintf("%s (%d of %d)", z.Brake, z.Unreachable, z.Nodes)
+			if !slices.Contains(held, text) {
+				held = append(held, text)
 			}
 		}
 	}
 	if len(held) == 0 {
 		return nil
 	}
+	slices.Sort(held)
 	return []Finding{found(Warning, some(held),
 		"See whether the machines or the network between them and the API server have failed. If it is the machines, give their nodes the taint "+corev1.TaintNodeOutOfService+": docs/operate/dead-nodes.md.",
 		"so many nodes are unreachable at once that forceDetach.afterUnreachable takes nothing from them (maxUnreachable): evidence still does")}

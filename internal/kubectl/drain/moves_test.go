@@ -124,6 +124,16 @@ func (c *scene) agreed(m *moves, pods ...string) {
 	}
 }
 
+// evicting is a drain that has begun: the API server has agreed to the evictions of a and b.
+func evicting(t *testing.T) (c *scene, m *moves, said *[]string) {
+	t.Helper()
+	c = newScene(t)
+	m, said = c.begin(10)
+	c.expect(m, "a b", "at first")
+	c.agreed(m, "a", "b")
+	return c, m, said
+}
+
 func (c *scene) refused(m *moves, pod string, r refusal) {
 	m.answered(answer{of: m.pods[types.UID("pod-"+pod+"-uid")], refusal: r}, c.now)
 }
@@ -294,10 +304,7 @@ func TestComponentDown(t *testing.T) {
 // The node is empty when the pods are gone and nothing is in use there, whether this run has
 // evicted them or another one had.
 func TestEnd(t *testing.T) {
-	c := newScene(t)
-	m, said := c.begin(10)
-	c.expect(m, "a b", "at first")
-	c.agreed(m, "a", "b")
+	c, m, said := evicting(t)
 	c.expectOn(m, "though its pods are there")
 	c.remove("a", "b")
 	c.expectOn(m, "though its kubelet has volumes in use")
@@ -317,10 +324,7 @@ func TestEnd(t *testing.T) {
 
 // A claim that is gone with its pod does not hide that its volume is mounted.
 func TestEndWithoutClaims(t *testing.T) {
-	c := newScene(t)
-	m, _ := c.begin(10)
-	c.expect(m, "a b", "at first")
-	c.agreed(m, "a", "b")
+	c, m, _ := evicting(t)
 	c.remove("a", "b")
 	c.objects = slices.DeleteFunc(c.objects, func(o runtime.Object) bool {
 		_, claim := o.(*corev1.PersistentVolumeClaim)
@@ -351,10 +355,7 @@ func TestEndBesidePodsThatStay(t *testing.T) {
 
 // A pod that comes to the node after the first look is evicted, too.
 func TestPodsThatComeLater(t *testing.T) {
-	c := newScene(t)
-	m, _ := c.begin(10)
-	c.expect(m, "a b", "at first")
-	c.agreed(m, "a", "b")
+	c, m, _ := evicting(t)
 	c.remove("a", "b")
 	c.unmounted()
 	c.run("late", "data-b", "worker-1", corev1.PodRunning)
@@ -365,10 +366,7 @@ func TestPodsThatComeLater(t *testing.T) {
 // A pod that was made after the cordon and is at the node all the same would come again: it is
 // not evicted in a circle, and is told.
 func TestPodsThatComeBack(t *testing.T) {
-	c := newScene(t)
-	m, _ := c.begin(10)
-	c.expect(m, "a b", "at first")
-	c.agreed(m, "a", "b")
+	c, m, _ := evicting(t)
 	c.remove("a", "b")
 	c.unmounted()
 	c.now = c.now.Add(afterCordon + time.Second)
@@ -603,10 +601,7 @@ func TestRemaining(t *testing.T) {
 
 // Who does not run yet at the end is named, with what it waits for.
 func TestWhoDoesNotRunYet(t *testing.T) {
-	c := newScene(t)
-	m, _ := c.begin(10)
-	c.expect(m, "a b", "at first")
-	c.agreed(m, "a", "b")
+	c, m, _ := evicting(t)
 	c.remove("a", "b")
 	c.unmounted()
 	c.run("a2", "data-a", "", corev1.PodPending)
@@ -662,10 +657,7 @@ func TestStaticPods(t *testing.T) {
 
 // What was seen last may be old: a drain is over only when lists that are read anew say so.
 func TestEndIsReadAnew(t *testing.T) {
-	c := newScene(t)
-	m, said := c.begin(10)
-	c.expect(m, "a b", "at first")
-	c.agreed(m, "a", "b")
+	c, m, said := evicting(t)
 	now := c.world()
 	c.remove("a", "b")
 	c.unmounted()

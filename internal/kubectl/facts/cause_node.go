@@ -14,6 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // nodeCause says that the node to which a pod is bound is gone or not ready; nil
@@ -204,21 +205,19 @@ func (w *World) adviceOnDead(n *corev1.Node) string {
 // AttachPolicy names, and that counts for nothing since the kubelet was heard of after it was
 // set; empty where there is none.
 func (w *World) voidFence(n *corev1.Node) string {
-	var sign time.Time
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			sign = c.LastHeartbeatTime.Time
-		}
+	var renewed time.Time
+	if l := w.nodeLeases[n.Name]; l != nil {
+		renewed = renewedAt(l)
 	}
-	if l := w.nodeLeases[n.Name]; l != nil && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(sign) {
-		sign = l.Spec.RenewTime.Time
-	}
+	later := translate.Node(n).Fenced // than the kubelet's last status
 	for _, c := range n.Status.Conditions {
+		kind := string(c.Type)
 		named := slices.ContainsFunc(w.Policies, func(p *v1alpha1.AttachPolicy) bool {
-			return p.Spec.ForceDetach != nil && p.Spec.ForceDetach.FencedCondition != nil && *p.Spec.ForceDetach.FencedCondition == string(c.Type)
+			return p.Spec.ForceDetach != nil && p.Spec.ForceDetach.FencedCondition != nil && *p.Spec.ForceDetach.FencedCondition == kind
 		})
-		if named && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.After(sign) {
-			return string(c.Type)
+		counts := slices.ContainsFunc(later, func(f ledger.FencedCondition) bool { return f.Type == kind && time.Unix(f.Since, 0).After(renewed) })
+		if named && c.Status == corev1.ConditionTrue && !counts {
+			return kind
 		}
 	}
 	return ""
