@@ -47,6 +47,9 @@ type Config struct {
 	// NoForceOnTimeout detaches no volume by force because of time, unless its
 	// AttachPolicy says after which.
 	NoForceOnTimeout bool
+	// NetworkFences has the storage of drivers whose AttachPolicy says so cut off nodes that
+	// can't be reached, by NetworkFences of csi-addons. Standalone only.
+	NetworkFences bool
 	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
 	// none.
 	Listen string
@@ -124,6 +127,9 @@ func (c Config) Validate() error {
 	var errs []error
 	switch strings.ToLower(c.Mode) {
 	case ModeCooperative:
+		if c.NetworkFences {
+			errs = append(errs, errors.New("--network-fences is for --mode=standalone: beside it kube-controller-manager detaches, which knows nothing of NetworkFences"))
+		}
 	case ModeStandalone:
 		if c.HandOver {
 			errs = append(errs, errors.New("--hand-over is for --mode=cooperative: standalone keeps others from writing volumesAttached"))

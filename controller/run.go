@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/controller/attachment"
+	"github.com/moorage-dev/moorage/controller/networkfence"
 	"github.com/moorage-dev/moorage/controller/policy"
 	"github.com/moorage-dev/moorage/controller/ticket"
 	"github.com/moorage-dev/moorage/controller/trace"
@@ -71,6 +72,12 @@ func Run(ctx context.Context, config Config) error {
 	}
 	defer stopServing()
 
+	var fences *networkfence.Watcher
+	if config.NetworkFences {
+		if fences, err = networkfence.NewWatcher(clients.ReadAny); err != nil {
+			return err
+		}
+	}
 	binds, err := config.Bind.open(config.Namespace, clients)
 	if err != nil {
 		return err
@@ -83,6 +90,9 @@ func Run(ctx context.Context, config Config) error {
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
 	running.Go(func() { binds.serve(observing) })
+	if fences != nil {
+		running.Go(func() { fences.Run(observing) })
+	}
 
 	tracer, err := trace.Open(ctx, config.TracesTo, config.TracesFile, report.Version)
 	if err != nil {
@@ -99,7 +109,7 @@ func Run(ctx context.Context, config Config) error {
 		return guard.keep(ctx, func(ctx context.Context) error {
 			return serveTerm(ctx, termConfig{
 				Config: config, clients: clients, observer: observer, metrics: metrics,
-				events: report.NewEvents(ctx, clients.Write), tracer: tracer, binds: binds, term: t,
+				events: report.NewEvents(ctx, clients.Write), tracer: tracer, binds: binds, fences: fences, term: t,
 				leading: func() { klog.FromContext(ctx).Info("Leading", "epoch", t.Epoch) },
 			})
 		})
@@ -127,6 +137,7 @@ type termConfig struct {
 	events   *report.Events
 	tracer   *trace.Tracer // may be nil
 	binds    *binds
+	fences   *networkfence.Watcher // nil without NetworkFences
 	term     lead.Term
 	leading  func() // called when the first decision may be made
 }
@@ -195,6 +206,7 @@ type stages struct {
 	tickets      *ticket.Controller
 	volumeStatus *volumestatus.Controller
 	policies     *policy.Controller
+	fences       *networkfence.Controller // nil without NetworkFences
 	truth        *truth.Checker
 	wake         *wake
 }
@@ -231,7 +243,22 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stages{attachments, tickets, volumeStatus, policies, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
+	fences, err := newFences(c)
+	if err != nil {
+		return nil, err
+	}
+	return &stages{attachments, tickets, volumeStatus, policies, fences, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
+}
+
+// newFences makes what has the storage cut off machines; nil where nobody asks for that.
+func newFences(c termConfig) (*networkfence.Controller, error) {
+	if c.fences == nil {
+		return nil, nil
+	}
+	return networkfence.New(networkfence.Config{
+		Watcher: c.fences, Cache: c.observer, Kube: c.clients.Write, Moorage: c.clients.WriteMoorage, Dynamic: c.clients.WriteAny,
+		Turn: flowcontrol.NewTokenBucketRateLimiter(c.QPS/backgroundShare, 1).Wait, Timeout: c.WriteTimeout, Now: time.Now, Events: c.events,
+	})
 }
 
 // depths are how much is due, by the names that the metric has.
@@ -251,6 +278,9 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *execute.Execut
 	running.Go(func() { s.tickets.Run(ctx, c.Workers, min(c.Workers, maxBackgroundWrites)) })
 	running.Go(func() { s.volumeStatus.Run(ctx, min(c.Workers, maxBackgroundWrites)) })
 	running.Go(func() { s.policies.Run(ctx) })
+	if s.fences != nil {
+		running.Go(func() { s.fences.Run(ctx) })
+	}
 	running.Go(func() { s.truth.Run(ctx) })
 	running.Go(func() { s.wake.volumes.Run(ctx, wakers) })
 	running.Go(func() { s.wake.nodes.Run(ctx, wakers) })

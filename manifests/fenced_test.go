@@ -29,12 +29,17 @@ func fencedSince(name string, status corev1.ConditionStatus, seconds int64) core
 	return corev1.NodeCondition{Type: corev1.NodeConditionType(v1alpha1.FencedConditionPrefix + name), Status: status, LastTransitionTime: metav1.Unix(seconds, 0)}
 }
 
+func cutOff(driver string, seconds int64) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: corev1.NodeConditionType(v1alpha1.NetworkFencePrefix + driver), Status: "True", LastTransitionTime: metav1.Unix(seconds, 0)}
+}
+
 // Who may write the status of a Node vouches for no machine, unless he has the right to use
 // the condition; what kubelets and others write of a Node that has one passes.
 func TestFencedConditionsAreUsedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-fenced-conditions")
 	const denied = "may not set the condition fenced.moorage.dev/"
 	off, other := fencedSince("ipmi", "True", 7), fencedSince("array", "True", 7)
+	const deniedFence = "may not set the condition networkfence.moorage.dev/rbd"
 	pressure := corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: "True"}
 	for name, test := range map[string]struct {
 		now, before *corev1.Node
@@ -56,6 +61,10 @@ func TestFencedConditionsAreUsedByRight(t *testing.T) {
 		"left, by the kubelet":     {nodeWith("True", off), nodeWith("False", off), "", ""},
 		"left, in another order":   {nodeWith("True", other, off), nodeWith("False", off, other), "", ""},
 		"another condition beside": {nodeWith("Unknown", pressure, off), nodeWith("Unknown", off), "", ""},
+		"cut off":                  {nodeWith("Unknown", cutOff("rbd", 7)), nodeWith("Unknown"), deniedFence, deniedFence},
+		"cut off, with the Node":   {nodeWith("True", cutOff("rbd", 7)), nil, deniedFence, deniedFence},
+		"cut off, left":            {nodeWith("True", cutOff("rbd", 7)), nodeWith("False", cutOff("rbd", 7)), "", ""},
+		"let in":                   {nodeWith("True"), nodeWith("True", cutOff("rbd", 7)), "", ""},
 		"another condition":        {nodeWith("Unknown", pressure), nodeWith("Unknown"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

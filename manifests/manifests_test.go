@@ -105,6 +105,8 @@ func TestEverythingDecodes(t *testing.T) {
 		"bindatonce.yaml": {"Certificate", "ClusterRole", "ClusterRoleBinding", "Issuer", "Role", "RoleBinding", "Service"},
 		"node.yaml":       {"ClusterRole", "ClusterRoleBinding", "DaemonSet", "Service", "ServiceAccount"},
 		"noderepair.yaml": {"ClusterRole", "ClusterRoleBinding"},
+
+		"networkfences.yaml": {"ClusterRole", "ClusterRoleBinding"},
 	}
 	for file, got := range kinds {
 		if !slices.Equal(got, want[file]) {

@@ -101,6 +101,7 @@ const (
 // that a policy for one says nothing of them.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.slots) && !has(self.workers) && !has(self.missingDriver)",message="slots, workers and missingDriver are of the driver, whatever the class: set them in a policy without storageClassName"
+// +kubebuilder:validation:XValidation:rule="!has(self.storageClassName) || !has(self.forceDetach) || !has(self.forceDetach.networkFence)",message="a machine is cut off from a whole driver, whatever the class: set forceDetach.networkFence in a policy without storageClassName"
 type AttachPolicySpec struct {
 	// driver is the CSI driver's name, after translation of in-tree volumes; for
 	// iSCSI and FC the plugin's name, such as kubernetes.io/iscsi.
@@ -287,7 +288,40 @@ type ForceDetachPolicy struct {
 	// +kubebuilder:validation:MaxLength=82
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^fenced[.]moorage[.]dev/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="fencedCondition is a condition type that begins with fenced.moorage.dev/, such as fenced.moorage.dev/ipmi"
 	FencedCondition *string `json:"fencedCondition,omitempty"`
+
+	// networkFence has the driver's storage cut a node off that can't be reached, by a
+	// NetworkFence of csi-addons. Once the storage has confirmed that, the driver's volumes
+	// leave the node at once, as long as it is not Ready. Its pods are not removed. A machine
+	// is cut off from the whole driver, so that only a policy without a storageClassName may
+	// say this. The controller has to run with --network-fences.
+	// +optional
+	NetworkFence *NetworkFencePolicy `json:"networkFence,omitempty"`
 }
+
+// NetworkFencePolicy says how a driver's storage cuts off nodes that can't be reached.
+type NetworkFencePolicy struct {
+	// className is the NetworkFenceClass (csiaddons.openshift.io) of the driver: its
+	// provisioner is the policy's driver. What the driver's CSIAddonsNodes list for this
+	// class as a node's clients is what has to be cut off.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ClassName string `json:"className"`
+
+	// afterUnreachable is how long after a node became unreachable a NetworkFence is made
+	// for it: its pods can't write to the driver's volumes from then on, whether they run or
+	// not. No fence is made while more nodes are unreachable than maxUnreachable permits.
+	// Never, if absent: then only the NetworkFences count that others make.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="write a duration as numbers with the units ms, s, m and h, such as 90s or 1h30m"
+	AfterUnreachable *metav1.Duration `json:"afterUnreachable,omitempty"`
+}
+
+// NetworkFencePrefix is what the types of Nodes' conditions begin with by which the
+// controller says that the storage of a driver, whose name follows, has cut the machine off.
+const NetworkFencePrefix = "networkfence.moorage.dev/"
 
 // FencedConditionPrefix is what the types of Nodes' conditions begin with that
 // forceDetach.fencedCondition may name.

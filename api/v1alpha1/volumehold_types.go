@@ -252,7 +252,7 @@ type TicketReference struct {
 
 // ForceDetachRule is a rule by which a volume may be detached without the
 // kubelet's word that it is not in use.
-// +kubebuilder:validation:Enum=OutOfService;FencedCondition;NodeShutdown;UnpublishFences;AfterPodGone;AfterUnreachable
+// +kubebuilder:validation:Enum=OutOfService;FencedCondition;NetworkFence;NodeShutdown;UnpublishFences;AfterPodGone;AfterUnreachable
 type ForceDetachRule string
 
 // The rules for a forced detach. The node is not Ready in any of them.
@@ -262,6 +262,9 @@ const (
 	// ForceDetachFencedCondition: the node has the condition that AttachPolicy
 	// forceDetach.fencedCondition names.
 	ForceDetachFencedCondition ForceDetachRule = "FencedCondition"
+	// ForceDetachNetworkFence: the driver's storage has cut the machine off, by a
+	// NetworkFence that AttachPolicy forceDetach.networkFence asks for.
+	ForceDetachNetworkFence ForceDetachRule = "NetworkFence"
 	// ForceDetachNodeShutdown: the node has the taint
 	// node.cloudprovider.kubernetes.io/shutdown, and AttachPolicy unpublishFences.
 	ForceDetachNodeShutdown ForceDetachRule = "NodeShutdown"

@@ -64,14 +64,23 @@ func unreachable(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node, policy led
 	if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
 		return t.run(v, n, now)
 	}
+	if brake := t.braked(s, n, policy); !brake.IsZero() {
+		return forcing{Brake: brake}
+	}
+	return t.run(v, n, now)
+}
+
+// braked is what holds the time for a node now; zero: nothing does, and the time begins when
+// the last brake was lifted, if that was later.
+func (t *timing) braked(s ledger.Snapshot, n *ledger.Node, policy ledger.Policy) Brake {
 	most := maxUnreachable(policy)
 	if zone, on := s.Exceeded(n, most); on {
-		return forcing{Brake: Brake{zone, most}}
+		return Brake{zone, most}
 	}
 	if lifted := s.Lifted(n, most); !lifted.IsZero() && !lifted.Before(t.since) {
 		t.since, t.continues = lifted, false
 	}
-	return t.run(v, n, now)
+	return Brake{}
 }
 
 // Braked is what holds the time of AfterUnreachable for a volume at a node that is not Ready;

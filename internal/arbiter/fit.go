@@ -113,7 +113,7 @@ func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.T
 // judge says whether the request fits the node, of which it is known for which volumes it
 // is fenced.
 func (w view) judge(lost []Reason) Verdict {
-	return refuse(slices.Concat(lost, w.wherever(), w.room())).SeenFrom(w.request.Who.Namespace)
+	return refuse(slices.Concat(lost, w.cutOff(), w.wherever(), w.room())).SeenFrom(w.request.Who.Namespace)
 }
 
 // wherever says what keeps a request from the node that is not a matter of

@@ -9,7 +9,7 @@ import (
 )
 
 // The rules by which a volume may be detached without its kubelet's word. The
-// node is not Ready in any of them. The first four are proof that the machine does not
+// node is not Ready in any of them. The first five are proof that the machine does not
 // write to the volume when it is attached elsewhere; the others are a time that a policy
 // sets, and prove nothing.
 const (
@@ -18,6 +18,8 @@ const (
 	// FencedCondition: somebody who may do so has set the condition that the policy names,
 	// and so vouches for it that the machine does not write to the driver's volumes.
 	FencedCondition = "FencedCondition"
+	// NetworkFence: the driver's storage has cut the machine off.
+	NetworkFence = "NetworkFence"
 	// NodeShutdown: the cloud says that the machine is off, and unpublishing the volume
 	// takes its access away should it be on again.
 	NodeShutdown = "NodeShutdown"
@@ -31,7 +33,7 @@ const (
 // Proves says whether a rule is proof that the machine does not write to the volume when
 // it is attached elsewhere, and not only a time.
 func Proves(rule string) bool {
-	return rule == OutOfService || rule == FencedCondition || byUnpublish(rule)
+	return rule == OutOfService || rule == FencedCondition || rule == NetworkFence || byUnpublish(rule)
 }
 
 // The progress of a forced detach is told and kept in twelve steps, none
@@ -100,7 +102,7 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 		return forcing{Rule: f.Rule}
 	}
 	taint, policy := outOfService(n, now), policyOf(s, v)
-	taint = taint.sooner(fencedBy(v, policy.FencedCondition, n, now))
+	taint = taint.sooner(fencedBy(v, policy.FencedCondition, n, now)).sooner(networkFenced(v, policy, n))
 	rule := AfterUnreachable
 	if policy.UnpublishFences && unpublishCuts(s, v, v.NodeVolume(name), n) {
 		taint, rule = taint.sooner(shutdown(n, now)), UnpublishFences
@@ -175,6 +177,16 @@ func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time)
 		return forcing{}
 	}
 	return vouched(FencedCondition, n, f.At, now)
+}
+
+// networkFenced is the rule of a storage that has cut the machine off. A kubelet that goes on
+// writing to the API does not void it: what is cut is the machine's way to the storage. It says
+// nothing of another machine that had the node's name before (docs/decisions/0062).
+func networkFenced(v *ledger.Volume, policy ledger.Policy, n *ledger.Node) forcing {
+	if policy.NetworkFence.Class == "" || !n.IsCutOff(v.ID.Driver) || mayBeAtAnother(v, n) {
+		return forcing{}
+	}
+	return forcing{Rule: NetworkFence}
 }
 
 // mayBeAtAnother says whether a volume may be mounted at another machine than the one that a

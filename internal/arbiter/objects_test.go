@@ -71,6 +71,9 @@ func (s *script) node(a args) {
 	if v, ok := a.keys["fenced"]; ok {
 		s.fence(&n, v, a)
 	}
+	if v, ok := a.keys["cutOff"]; ok {
+		s.cutOff(&n, v)
+	}
 	set("managed", &n.Managed)
 	set("draining", &n.Draining)
 	set("reporting", &n.Reporting)
@@ -95,6 +98,20 @@ func (s *script) fence(n *ledger.NodeState, name string, a args) {
 		since = since.Add(*d)
 	}
 	n.Fenced = []ledger.FencedCondition{{Type: fencedPrefix + name, Since: since.Unix()}}
+}
+
+// cutOff has the storage of a driver cut the node's machines off, or let them in where there is
+// no driver.
+func (s *script) cutOff(n *ledger.NodeState, driver string) {
+	n.CutOff = nil
+	if driver != "" {
+		n.CutOff = []string{driver}
+	}
+	for _, m := range s.Machines {
+		if m.Node == n.Name {
+			m.Cut = driver != ""
+		}
+	}
 }
 
 // fencedPrefix begins the types of conditions by which somebody vouches for it that a machine
@@ -231,6 +248,7 @@ func (s *script) policy(a args) {
 	if name := a.get("fencedCondition", ""); name != "" {
 		p.FencedCondition = fencedPrefix + name
 	}
+	p.NetworkFence = ledger.NetworkFence{Class: a.get("networkFence", "")}
 	if d := a.duration("detachDelay"); d != nil {
 		p.DetachDelay = *d
 	}

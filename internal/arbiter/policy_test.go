@@ -76,6 +76,8 @@ func TestPolicyOfClassInherits(t *testing.T) {
 			func(p policy) any { return p.AllowNoDriver }, false, false},
 		"workers": {policy{Workers: 5}, policy{Workers: 1}, 0,
 			func(p policy) any { return p.Workers }, 5, 5},
+		"networkFence": {policy{NetworkFence: ledger.NetworkFence{Class: "all"}}, policy{NetworkFence: ledger.NetworkFence{Class: "one"}}, 0,
+			func(p policy) any { return p.NetworkFence.Class }, "all", "all"},
 	} {
 		for says, want := range map[ledger.PolicyFields]any{0: test.absent, test.says: test.set} {
 			l := ledger.New()
@@ -107,6 +109,8 @@ func TestPolicyOfClassInheritsEverything(t *testing.T) {
 			f.Set(reflect.New(f.Type().Elem()))
 		case reflect.Uint16:
 			f.SetUint(1<<16 - 1)
+		case reflect.Struct:
+			f.Set(reflect.ValueOf(ledger.NetworkFence{Class: "class", After: new(time.Minute)}))
 		default:
 			f.SetInt(7)
 		}

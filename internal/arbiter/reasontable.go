@@ -112,7 +112,10 @@ var reasonTable = [...]reasonRow{
 		return fmt.Sprintf("the policy of driver %s binds pods after their volumes are attached, and Moorage beside the attach/detach controller attaches after the bind: start moorage-controller with --attach-before-bind, or set bindAfter: Granted", r.Driver)
 	}},
 	{NodeFenced, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
-		return fmt.Sprintf("%s may be taken from %s, which is not ready and is out of service, or has been unreachable for too long", r.volume(), r.Node)
+		if r.Driver != "" {
+			return fmt.Sprintf("the storage of %s has cut node %s off, by a NetworkFence: %s can't be mounted there", r.Driver, r.Node, r.volume())
+		}
+		return fmt.Sprintf("%s may be taken from %s, which is not ready and is out of service, cut off from its storage, or unreachable for too long", r.volume(), r.Node)
 	}},
 	{TooManyVolumes, denies, lasts, noEviction, ofMore, CallNone, unfit, func(r Reason) string {
 		return fmt.Sprintf("%d volumes are asked for, and one pod or ticket can have %d at most", r.Needed, r.Limit)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -43,6 +44,8 @@ type Clients struct {
 	Read, Write, Lease kubernetes.Interface
 	// ReadMoorage and WriteMoorage are for Moorage's own types.
 	ReadMoorage, WriteMoorage client.Interface
+	// ReadAny and WriteAny are for the types of others.
+	ReadAny, WriteAny dynamic.Interface
 }
 
 // New makes the clients. It sends nothing yet.
@@ -79,6 +82,12 @@ func New(config Config) (*Clients, error) {
 	}
 	if c.WriteMoorage, err = client.NewForConfig(write); err != nil {
 		return nil, err
+	}
+	if c.ReadAny, err = dynamic.NewForConfig(read); err != nil {
+		return nil, fmt.Errorf("client for the API server: %w", err)
+	}
+	if c.WriteAny, err = dynamic.NewForConfig(write); err != nil {
+		return nil, fmt.Errorf("client for the API server: %w", err)
 	}
 	return &c, nil
 }

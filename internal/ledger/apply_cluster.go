@@ -44,14 +44,15 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.ShutdownAt = taintedAt(rec.ShutdownAt, s.Shutdown, known, now)
 	replaced := rec.seeMachine(&was, &s, now)
 	fencedChanged, fenceEnded := rec.seeFenced(&was, known, now)
-	if healthChanged || fencedChanged {
+	cutChanged := !slices.Equal(was.CutOff, s.CutOff)
+	if healthChanged || fencedChanged || cutChanged {
 		t.Volumes = append(t.Volumes, rec.At()...)
 		t.node(s.Name)
 	}
 	if labelsChanged { // volumes may be allowed here that were not
 		t.node(s.Name)
 	}
-	if ended || replaced || fenceEnded {
+	if ended || replaced || fenceEnded || cutChanged && len(s.CutOff) < len(was.CutOff) {
 		l.voidForced(now, t, rec)
 	}
 	l.recount(now, t, rec)

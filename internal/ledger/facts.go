@@ -258,7 +258,10 @@ type NodeState struct {
 	// Fenced are the conditions by which somebody vouches for it that the machine writes no
 	// more, of status True, sorted by type: those that were set since its kubelet last wrote
 	// the condition Ready, by the times that the conditions themselves name.
-	Fenced   []FencedCondition
+	Fenced []FencedCondition
+	// CutOff are the drivers whose storage has cut the machine off, sorted: what is mounted
+	// there reads and writes nothing, whoever lives.
+	CutOff   []string
 	Managed  bool // annotation volumes.kubernetes.io/controller-managed-attach-detach
 	Draining bool // spec.unschedulable, or being deleted
 	// Reporting says that this Node object's own kubelet has written a
@@ -443,10 +446,17 @@ type Policy struct {
 	LiveMigration     bool            // the driver may attach to two nodes
 	UnpublishFences   bool            // unpublish takes the machine's access away
 	FencedCondition   string          // the type of a Node's condition that is proof; empty: none
+	NetworkFence      NetworkFence    // zero: none
 	Workers           int
 	GrantTimeout      time.Duration
 	BindUngranted     bool         // onControllerDown
 	Says              PolicyFields // what it sets, be it to the value zero
+}
+
+// NetworkFence is how the storage of a policy's driver cuts nodes off.
+type NetworkFence struct {
+	Class string         // the NetworkFenceClass; empty: no fence counts
+	After *time.Duration // since the node became unreachable; nil and negative: none is made
 }
 
 // PodUID is the pod a ticket reserves for; empty for other tickets and for

@@ -59,3 +59,12 @@ func (n *Node) voidFenced() {
 		n.FencedAt[i].Void = true
 	}
 }
+
+// IsCutOff says whether the storage of a driver has cut the machine off that the Node names.
+func (n *Node) IsCutOff(driver string) bool {
+	if n == nil || !n.Exists {
+		return false
+	}
+	_, cut := slices.BinarySearch(n.CutOff, driver)
+	return cut
+}

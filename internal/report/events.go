@@ -30,6 +30,8 @@ const (
 	eventVolumesReady  = "VolumesReady"
 	eventResolved      = "Resolved"
 	eventFlexVolume    = "FlexVolumeNotAttached"
+	eventNetworkFence  = "NetworkFence"
+	eventFenceHeld     = "NetworkFenceHeld"
 )
 
 // Events writes events, and logs each with the same reason code. All methods
@@ -124,6 +126,23 @@ func (e *Events) ForcedDetach(node ledger.NodeName, v ledger.VolumeID, rule stri
 	}
 	e.warn(OfNode(node), eventForcedDetach,
 		fmt.Sprintf("volume %s was detached without the kubelet's report that it is unused, by rule %s: %s", v, rule, proves))
+}
+
+// NetworkFence tells a node what becomes of it at the storage of a driver.
+func (e *Events) NetworkFence(node ledger.NodeName, driver, text string) {
+	if e != nil {
+		e.log.Info("A NetworkFence goes on", "reason", eventNetworkFence, "node", node, "driver", driver, "what", text)
+		e.warn(OfNode(node), eventNetworkFence, fmt.Sprintf("driver %s: %s", driver, text))
+	}
+}
+
+// NetworkFenceHeld tells a node why it is not cut off from the storage of a driver that should
+// cut it off, or not let in again.
+func (e *Events) NetworkFenceHeld(node ledger.NodeName, driver, why string) {
+	if e != nil {
+		e.log.Info("A NetworkFence waits", "reason", eventFenceHeld, "node", node, "driver", driver, "why", why)
+		e.warn(OfNode(node), eventFenceHeld, fmt.Sprintf("driver %s: %s", driver, why))
+	}
 }
 
 // flexVolume is what is told of a FlexVolume where this controller does the whole job.

@@ -47,7 +47,7 @@ func Node(n *corev1.Node) ledger.NodeState {
 	if inherited(n) {
 		fact.BootID = ""
 	}
-	fact.Fenced = fencedConditions(n)
+	fact.Fenced, fact.CutOff = fencedConditions(n), cutOff(n)
 	_, fact.Managed = n.Annotations[annotationManaged]
 	for _, taint := range n.Spec.Taints {
 		fact.OutOfService = fact.OutOfService || taint.Key == corev1.TaintNodeOutOfService
@@ -95,6 +95,20 @@ func fencedConditions(n *corev1.Node) []ledger.FencedCondition {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Since, b.Since))
 	})
 	return slices.CompactFunc(list, func(a, b ledger.FencedCondition) bool { return a.Type == b.Type })
+}
+
+// cutOff lists the drivers whose storage has cut the machine off, as the controller says by
+// conditions of the Node.
+func cutOff(n *corev1.Node) []string {
+	var list []string
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if driver, found := strings.CutPrefix(string(c.Type), v1alpha1.NetworkFencePrefix); found && c.Status == corev1.ConditionTrue {
+			list = append(list, driver)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // maxIdentity is how long a systemUUID or bootID may be in a VolumeHold, in bytes. The API

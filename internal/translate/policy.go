@@ -50,6 +50,9 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 		if name := spec.ForceDetach.FencedCondition; name != nil && strings.HasPrefix(*name, v1alpha1.FencedConditionPrefix) {
 			fact.FencedCondition = *name
 		}
+		if fence := spec.ForceDetach.NetworkFence; fence != nil && spec.StorageClassName == "" {
+			fact.NetworkFence = ledger.NetworkFence{Class: fence.ClassName, After: optional(fence.AfterUnreachable)}
+		}
 	}
 	if spec.Workers != nil {
 		fact.Workers = int(*spec.Workers)

@@ -29,6 +29,8 @@ const (
 	noGround ground = iota
 	// byWord: somebody vouches for it that the machine is dead.
 	byWord
+	// byStorage: the storage has cut the machine off, whoever lives there.
+	byStorage
 	// byUnpublish: unpublishing the volume takes the machine's access away. The volume
 	// may leave a machine that lives, and be elsewhere only when it has.
 	byUnpublish
@@ -99,7 +101,7 @@ func (j *Judge) overtaken(at At, uid string, since int64) bool {
 // permits says whether a deletion that was sent on a read of the node, which was served
 // since, was sent on what was proved, and not by anybody's word that the machine is dead.
 func (p proof) permits(uid string, since int64) bool {
-	return p.ground >= byUnpublish && p.attachment == uid && since > p.made
+	return p.ground >= byStorage && p.attachment == uid && since > p.made
 }
 
 // Overtakes says whether a deletion in flight is no fault when it is carried out after
@@ -122,6 +124,8 @@ func (j *Judge) rule(w *World, at At) ground {
 		return j.former(w, at, n)
 	case exists && (n.OutOfService || w.fenced(n, policy.FencedCondition)):
 		return byWord
+	case exists && policy.NetworkFence.Class != "" && w.cutOff(at):
+		return byStorage
 	case exists && n.Shutdown && unpublish:
 		return byUnpublish
 	}
@@ -159,6 +163,58 @@ func (w *World) Fence(name ledger.NodeName, condition string) bool {
 	}
 	w.Put(n)
 	return true
+}
+
+// CutOff has the storage of a driver cut off all machines of a node, and then the Node say so.
+// It says whether there is such a Node.
+func (w *World) CutOff(name ledger.NodeName, driver string) bool {
+	n, exists := w.Node(name)
+	if !exists {
+		return false
+	}
+	for _, m := range w.machinesOf(name) {
+		m.Cut = true
+	}
+	n.CutOff = []string{driver}
+	w.Put(n)
+	return true
+}
+
+// LetIn has the Node say no more that its storage has cut it off, and then the storage let its
+// machines in again.
+func (w *World) LetIn(name ledger.NodeName) {
+	if n, exists := w.Node(name); exists {
+		n.CutOff = nil
+		w.Put(n)
+	}
+	for _, m := range w.machinesOf(name) {
+		m.Cut = false
+		w.Judge.letsIn(w, m)
+	}
+}
+
+// letsIn: no machine reaches a volume again that another one writes to by now.
+func (j *Judge) letsIn(w *World, m *Machine) {
+	for _, v := range m.Staged {
+		for _, other := range w.Machines {
+			if other != m && w.Exclusive(v) && w.writes(m, v) && w.writes(other, v) && !j.pair(w, v, m.Node, other.Node) {
+				j.fault("the storage lets %s in, which has %s mounted as %s has", m.Node, v, other.Node)
+			}
+		}
+	}
+}
+
+// cutOff says whether no machine of a node that has a volume reaches its storage.
+func (w *World) cutOff(at At) bool {
+	cut := false
+	for _, m := range w.machinesOf(at.Node) {
+		if m.Cut {
+			cut = true
+		} else if m.Uses(at.Volume) || slices.Contains(w.Disks.At[at.Volume], m.ID) {
+			return false
+		}
+	}
+	return cut
 }
 
 // fenced says whether a Node has a condition that was set after its kubelet renewed its

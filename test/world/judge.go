@@ -427,9 +427,9 @@ func (j *Judge) mounts(w *World, m *Machine, v ledger.VolumeID) bool {
 }
 
 // writes says whether a machine may write to a volume: a mount of what is attached
-// there no more fails at every access.
+// there no more fails at every access, but where a detach takes nothing away.
 func (w *World) writes(m *Machine, v ledger.VolumeID) bool {
-	return m.Uses(v) && !m.Cut && (v.NoAttach() || slices.Contains(w.Disks.At[v], m.ID))
+	return m.Uses(v) && !m.Cut && (v.NoAttach() || w.Mapped || slices.Contains(w.Disks.At[v], m.ID))
 }
 
 // migrates says whether a live migration is granted, or has ended, of which

@@ -120,12 +120,12 @@ func (m *Machine) Mounted() []ledger.VolumeID {
 }
 
 // Mount stages a volume, and publishes it for a pod. It fails, as NodeStage
-// does, when the volume has been taken away by force.
+// does, when the volume has been taken away by force, or the storage has cut the machine off.
 func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	if slices.Contains(m.Mounts[v], pod) {
 		return true
 	}
-	if !w.Judge.mounts(w, m, v) {
+	if m.Cut || !w.Judge.mounts(w, m, v) {
 		return false
 	}
 	m.Staged = include(m.Staged, v, ledger.VolumeID.Compare)

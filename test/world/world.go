@@ -21,6 +21,9 @@ type World struct {
 	// a pod, as real ones don't. No fact in the API shows it: with this, a volume
 	// may be at two machines, whatever a controller does.
 	Forgetful bool
+	// Mapped has what is mounted reach its disk though the volume is detached there, as with
+	// drivers whose unpublish takes nothing away: network storage, for one.
+	Mapped bool
 	// OlderHolds has the API server drop from VolumeHolds what an older definition of them
 	// does not have: the boot, and what is taken by force.
 	OlderHolds bool

@@ -36,6 +36,13 @@ func Bad() []World {
 		{"a dead node that is back, fenced by a condition", fences(1, func(c *Config) { c.Returns = true })},
 		{"a dead node that is back, fenced by a condition, two leaders", fences(2, func(c *Config) { c.Returns = true })},
 		{"a dead node that is back, fenced by a condition, and silent again", fences(1, func(c *Config) { c.Returns, c.Silences = true, 1 })},
+		{"a silence, cut off by the storage", cutsOff(1, func(*Config) {})},
+		{"a silence, cut off by the storage, two leaders", cutsOff(2, func(*Config) {})},
+		{"a silence, a stuck unmount, cut off by the storage", cutsOff(1, stuck)},
+		{"a silence, a restart, cut off by the storage", cutsOff(1, func(c *Config) { c.Restarts = 1 })},
+		{"a dead node, cut off by the storage", cutsOff(1, func(c *Config) { c.Silences, c.DeadNodes = 0, 1 })},
+		{"a dead node that is back, cut off by the storage", cutsOff(1, func(c *Config) { c.Silences, c.DeadNodes, c.Returns = 0, 1, true })},
+		{"a dead node that is back, cut off by the storage, two leaders", cutsOff(2, func(c *Config) { c.Silences, c.DeadNodes, c.Returns = 0, 1, true })},
 		{"a silence, forced by time", silence(1, func(*Config) {})},
 		{"a silence, forced by time, two leaders", silence(2, func(*Config) {})},
 		{"a silence, forced by time, Leases, two leaders", silence(2, leases)},
@@ -97,6 +104,14 @@ func silence(leaders int, change func(*Config)) Config {
 func fences(leaders int, change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Leaders, c.DeadNodes, c.Fences, c.Leases, c.Renewals = leaders, 1, true, true, 1
+		change(c)
+	})
+}
+
+// cutsOff is a kubelet that ends for a while, whose machine the storage cuts off.
+func cutsOff(leaders int, change func(*Config)) Config {
+	return bad(func(c *Config) {
+		c.Leaders, c.Silences, c.CutsOff = leaders, 1, true
 		change(c)
 	})
 }

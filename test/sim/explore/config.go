@@ -63,6 +63,9 @@ type Config struct {
 	// Fences has dead nodes get the condition that a policy names, in place of the taint, and
 	// keep it until their kubelets report.
 	Fences bool
+	// CutsOff has the storage cut off silent nodes by a policy, and let them in again as the
+	// rule for that says.
+	CutsOff bool
 	// Impatient has a policy that takes every node for dead that is not Ready.
 	Impatient bool
 	// Unpublishes has that policy say that unpublishing takes a machine's access away: no
@@ -268,6 +271,9 @@ func begin(c Config) *state {
 	}
 	if c.Fences {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, FencedCondition: fenced})
+	}
+	if w.Mapped = c.CutsOff; c.CutsOff {
+		w.Put(ledger.Policy{Name: driver, Driver: driver, NetworkFence: ledger.NetworkFence{Class: "fence"}})
 	}
 	if c.RequireWord {
 		w.Put(ledger.Policy{Name: driver, Driver: driver, RequireNodeWord: true, RepairStaged: c.Repairs})

@@ -92,6 +92,7 @@ func (e *encoder) node(n ledger.NodeState) {
 	e.byte(byte(n.Ready))
 	e.bool(n.OutOfService, n.Reporting, n.ReadySince == 0)
 	e.fenced(n.Name, n.Fenced)
+	e.byte(byte(len(n.CutOff)))
 	e.volumes(n.InUse)
 	e.volumes(n.Reported)
 	if n.Name != "" {
@@ -245,6 +246,10 @@ func (e *encoder) truth(s *state) {
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
 		e.byte(byte(m.Boots))
+		if e.bool(m.Cut); m.Cut {
+			e.text(s.cut[n].BootID)
+			e.uid(nodeObject(m.Node), s.cut[n].NodeUID)
+		}
 		e.agent(m)
 		if e.bool(m.Powered); m.Powered {
 			e.kubelet(s, m)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
@@ -204,11 +205,15 @@ func (s *state) nodeMoves(list []move, n int, may budget) []move {
 	if !k.Works() && now.UID != "" && now.Ready != ledger.ReadyUnknown {
 		list = append(list, move{name + " is found not to be ready", true, func(s *state) { s.mark(n, false) }})
 	}
+	list = s.cutMoves(list, n)
 	if m.Powered {
 		return list
 	}
 	if s.config.Fences {
 		return s.fenceMoves(list, n)
+	}
+	if s.config.CutsOff {
+		return list
 	}
 	if now.UID != "" && now.Ready == ledger.ReadyUnknown && !now.OutOfService {
 		list = append(list, move{name + " is declared out of service", true, func(s *state) { s.mark(n, true) }})
@@ -238,6 +243,45 @@ func (s *state) fenceMoves(list []move, n int) []move {
 	if len(now.Fenced) > 0 && s.config.Returns {
 		list = append(list, move{name + " is on again", false, func(s *state) {
 			s.renew(n) // the condition is left behind
+			s.kubelet(n).Start()
+			s.kubelet(n).Register()
+		}})
+	}
+	for _, p := range s.w.PodsAt(node(n)) {
+		switch {
+		case now.Ready != ledger.ReadyUnknown:
+		case p.Phase == ledger.PodLive:
+			list = append(list, move{p.UID + " is evicted", true, func(s *state) { s.w.DeletePod(p.UID) }})
+		case p.Phase == ledger.PodTerminating:
+			list = append(list, move{p.UID + " is removed by force", true, func(s *state) { s.w.Drop(world.Pods, p.UID) }})
+		}
+	}
+	return list
+}
+
+// cutMoves have the storage cut off a node that is silent, whether its machine lives or not,
+// and let it in again when the leader, as far as it knows, may ask for that.
+func (s *state) cutMoves(list []move, n int) []move {
+	now, exists := s.w.Node(node(n))
+	m, name := s.machine(n), string(node(n))
+	switch {
+	case !s.config.CutsOff || !exists:
+	case !m.Cut && now.Ready == ledger.ReadyUnknown:
+		list = append(list, move{name + " is cut off by the storage", true, func(s *state) {
+			s.cut[n] = arbiter.CutMachine{Driver: driver, Node: node(n), NodeUID: now.UID, SystemUUID: now.SystemUUID, BootID: now.BootID}
+			s.w.CutOff(node(n), driver)
+		}})
+	case m.Cut && s.leader != nil && arbiter.MayUnfenceMachine(s.leader.ledger.Snapshot(), s.cut[n], s.w.Now) == arbiter.MayUnfence:
+		list = append(list, move{name + " is let in by the storage", true, func(s *state) {
+			s.cut[n] = arbiter.CutMachine{}
+			s.w.LetIn(node(n))
+		}})
+	}
+	if m.Powered || !m.Cut {
+		return list
+	}
+	if s.config.Returns {
+		list = append(list, move{name + " is on again", false, func(s *state) {
 			s.kubelet(n).Start()
 			s.kubelet(n).Register()
 		}})

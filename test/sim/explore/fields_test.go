@@ -191,12 +191,13 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":  {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
-		"explore.leader": {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
-		"explore.queue":  {"volumes nodes tickets", nil},
-		"explore.wire":   {"request ops", nil},
-		"explore.op":     {"key task ghost late", nil},
-		"world.World":    {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "OlderHolds": never, "Refusals": never}},
+		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased cut", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
+		"explore.leader":     {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
+		"explore.queue":      {"volumes nodes tickets", nil},
+		"arbiter.CutMachine": {"NodeUID BootID", map[string]string{"Driver": same, "Node": position, "SystemUUID": same, "Look": never}},
+		"explore.wire":       {"request ops", nil},
+		"explore.op":         {"key task ghost late", nil},
+		"world.World":        {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},
 		"world.Objects": {"all stamped deleting vanished", map[string]string{
 			"shared": internal, "sorted": "it follows from all", "leads": resolved,
 			"made":    "times stand still, and no live migration is played",
@@ -204,7 +205,7 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
+		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never}},
 		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
@@ -261,7 +262,7 @@ func objectFields() map[string]fields {
 			"Created": noTime, "TTLSeconds": never, "Finalizers": never, "Volumes": "they are the pod's", "at": resolved, "strayed": never,
 			"Interruptions": never, "SatisfiedSince": never, "interrupted": never,
 		}},
-		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
+		"ledger.NodeState": {"UID Version Ready ReadySince OutOfService Reporting BootID InUse Reported Fenced CutOff", map[string]string{"Name": position, "Managed": same, "Draining": never, "Shutdown": never, "SystemUUID": same, "ProviderID": never, "Labels": never}},
 		"ledger.Attachment": {"UID Version PersistentVolume Attached Deleting Transitions NodeID Wanted AttachError DetachError", map[string]string{
 			"Name": position, "Driver": same, "Node": position, "Inline": never, "DeletedAt": never, "KeptBy": never, "Ours": "all are",
 			"Confirmed": "it matters only where it is not ours", "own": "it follows from the name",

@@ -5,6 +5,7 @@ package explore
 import (
 	"slices"
 
+	"github.com/moorage-dev/moorage/internal/arbiter"
 	"github.com/moorage-dev/moorage/internal/flow"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/test/world"
@@ -24,6 +25,7 @@ type state struct {
 	stuck, silences, unready, remade, vanished int
 	muted, anew, hung, erased                  int
 	renewals                                   int
+	cut                                        [nodes + 1]arbiter.CutMachine // what the storage has cut off
 	leased                                     int // how often any Lease has changed
 }
 

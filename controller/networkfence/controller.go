@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package networkfence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/moorage-dev/moorage/api/client"
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/networkfence"
+)
+
+// The pauses between two looks: the longest though nothing changes, the shortest though
+// something does, and those after a look of which a write failed.
+const (
+	longestPause  = 30 * time.Second
+	shortestPause = 100 * time.Millisecond
+	firstRetry    = time.Second
+	longestRetry  = 30 * time.Second
+)
+
+// Cache is what is known: package observe has it.
+type Cache interface {
+	Snapshot() ledger.Snapshot
+	Node(name ledger.NodeName) (*corev1.Node, bool)
+	Saw(object runtime.Object)
+	Subscribe(f func(ledger.Touched))
+}
+
+// Events tells people: package report has it.
+type Events interface {
+	NetworkFence(node ledger.NodeName, driver, text string)
+	NetworkFenceHeld(node ledger.NodeName, driver, why string)
+}
+
+// Config is what a Controller works with.
+type Config struct {
+	Watcher *Watcher
+	Cache   Cache
+	// The clients that write.
+	Kube    kubernetes.Interface
+	Moorage client.Interface
+	Dynamic dynamic.Interface
+	// Turn waits until one more request may be sent, Timeout bounds each.
+	Turn    func(context.Context) error
+	Timeout time.Duration
+	Now     func() time.Time
+	Events  Events
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	if c.Watcher == nil || c.Cache == nil || c.Kube == nil || c.Moorage == nil || c.Dynamic == nil || c.Turn == nil || c.Timeout <= 0 || c.Now == nil || c.Events == nil {
+		return errors.New("networkfence: Watcher, Cache, the clients, Turn, Timeout, Now and Events are needed")
+	}
+	return nil
+}
+
+// Controller makes and ends NetworkFences as long as it runs.
+type Controller struct {
+	config Config
+	due    chan struct{}
+	told   map[networkfence.Trouble]bool
+}
+
+// New returns a Controller that is ready to Run.
+func New(config Config) (*Controller, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Controller{config: config, due: make(chan struct{}, 1), told: map[networkfence.Trouble]bool{}}
+	config.Watcher.Subscribe(c.kick)
+	config.Cache.Subscribe(func(t ledger.Touched) {
+		if len(t.Nodes) > 0 || len(t.Policies) > 0 {
+			c.kick()
+		}
+	})
+	return c, nil
+}
+
+// kick has everything looked at soon.
+func (c *Controller) kick() {
+	select {
+	case c.due <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx is done, and returns when the last write is answered.
+func (c *Controller) Run(ctx context.Context) {
+	retry := time.Duration(0)
+	for {
+		pause, err := c.look(ctx)
+		if err != nil {
+			retry = min(max(2*retry, firstRetry), longestRetry)
+			pause = min(pause, retry)
+			klog.FromContext(ctx).Error(err, "A write for a NetworkFence failed; trying again", "after", pause)
+		} else {
+			retry = 0
+		}
+		if !c.wait(ctx, pause, retry) {
+			return
+		}
+	}
+}
+
+// wait waits for as long as a pause at most, and for the shortest one, or a retry's, at least.
+// It is false when ctx is done.
+func (c *Controller) wait(ctx context.Context, pause, retry time.Duration) bool {
+	timer := time.NewTimer(max(pause, shortestPause))
+	defer timer.Stop()
+	least := time.NewTimer(max(shortestPause, retry))
+	defer least.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-c.due:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-least.C:
+		return true
+	}
+}
+
+// look decides and writes once. It returns after how long to look again at the latest.
+func (c *Controller) look(ctx context.Context) (time.Duration, error) {
+	if !c.config.Watcher.synced() {
+		return firstRetry, nil
+	}
+	s := c.config.Cache.Snapshot()
+	state := c.config.Watcher.state(s, c.config.Now())
+	state.Addresses = c.addresses(s)
+	actions, troubles, again := state.Decide()
+	c.tell(troubles)
+	var errs []error
+	for _, a := range actions {
+		if ctx.Err() != nil {
+			return longestPause, nil
+		}
+		switch err := c.do(ctx, a); {
+		case err == nil:
+			klog.FromContext(ctx).V(1).Info("A step of a NetworkFence is written", "step", a.Do.String(), "node", a.Node, "driver", a.Driver, "networkFence", a.Name)
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+			// Decided on old facts: what has changed brings the next look.
+		default:
+			errs = append(errs, fmt.Errorf("%s for node %s and driver %s: %w", a.Do, a.Node, a.Driver, err))
+		}
+	}
+	if again == 0 || again > longestPause {
+		again = longestPause
+	}
+	return again, errors.Join(errs...)
+}
+
+// addresses are those that the Nodes name.
+func (c *Controller) addresses(s ledger.Snapshot) map[ledger.NodeName][]netip.Addr {
+	all := map[ledger.NodeName][]netip.Addr{}
+	for n := range s.Nodes() {
+		object, found := c.config.Cache.Node(n.Name)
+		if !found {
+			continue
+		}
+		for _, a := range object.Status.Addresses {
+			if ip, err := netip.ParseAddr(a.Address); err == nil {
+				all[n.Name] = append(all[n.Name], ip)
+			}
+		}
+	}
+	return all
+}
+
+// tell says what stands in the way, once as long as it does.
+func (c *Controller) tell(troubles []networkfence.Trouble) {
+	now := map[networkfence.Trouble]bool{}
+	for _, t := range troubles {
+		now[t] = true
+		if !c.told[t] {
+			c.config.Events.NetworkFenceHeld(t.Node, t.Driver, t.Message)
+		}
+	}
+	c.told = now
+}
+
+// do makes one write.
+func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
+	if err := c.config.Turn(ctx); err != nil {
+		return fmt.Errorf("waiting for a turn: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	fences := c.config.Dynamic.Resource(networkfence.GroupVersion.WithResource("networkfences"))
+	switch a.Do {
+	case networkfence.Make:
+		_, err := fences.Create(ctx, a.Object(), metav1.CreateOptions{})
+		if err == nil {
+			c.config.Events.NetworkFence(a.Node, a.Driver, "the storage is asked to cut the machine off (NetworkFence "+a.Name+"): it can't be reached")
+		}
+		return err
+	case networkfence.Delete:
+		return fences.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(a.UID)), ResourceVersion: ptr.To(a.Version)}})
+	case networkfence.Mark, networkfence.Unmark:
+		return c.mark(ctx, a)
+	case networkfence.AskLook:
+		return c.askLook(ctx, a)
+	case networkfence.Confirm, networkfence.NoteLook, networkfence.Unfence:
+		patch, err := json.Marshal(a.Patch())
+		if err != nil {
+			return fmt.Errorf("encode a patch of NetworkFence %s: %w", a.Name, err)
+		}
+		_, err = fences.Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err == nil && a.Do == networkfence.Unfence {
+			c.config.Events.NetworkFence(a.Node, a.Driver, "the storage is asked to let the machine in again (NetworkFence "+a.Name+")")
+		}
+		return err
+	}
+	return nil
+}
+
+// mark sets or takes away the condition of the Node, at exactly the version that is known.
+func (c *Controller) mark(ctx context.Context, a networkfence.Action) error {
+	object, found := c.config.Cache.Node(a.Node)
+	if !found {
+		return nil
+	}
+	condition := map[string]any{"type": a.ConditionType(), "$patch": "delete"}
+	if a.Do == networkfence.Mark {
+		condition = a.Condition(metav1.NewTime(c.config.Now()))
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": object.UID, "resourceVersion": object.ResourceVersion},
+		"status":   map[string]any{"conditions": []any{condition}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode a patch of Node %s: %w", a.Node, err)
+	}
+	node, err := c.config.Kube.CoreV1().Nodes().Patch(ctx, string(a.Node), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return err
+	}
+	if a.Do == networkfence.Mark {
+		c.config.Events.NetworkFence(a.Node, a.Driver, "the storage has cut the machine off (NetworkFence "+a.Name+"): its volumes may leave it")
+	}
+	c.config.Cache.Saw(node)
+	return nil
+}
+
+// askLook asks a node's moorage-node to look what is there.
+func (c *Controller) askLook(ctx context.Context, a networkfence.Action) error {
+	n := c.config.Cache.Snapshot().Node(a.Node)
+	if n == nil || n.Word == nil {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": n.Word.UID, "resourceVersion": n.Word.Version},
+		"spec":     map[string]any{"look": a.Look},
+	})
+	if err != nil {
+		return fmt.Errorf("encode a patch of NodeVolumes %s: %w", a.Node, err)
+	}
+	word, err := c.config.Moorage.NodeVolumes().Patch(ctx, string(a.Node), types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	c.config.Cache.Saw(word)
+	return nil
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package networkfence has the storage cut off machines that can't be reached, by
+// NetworkFences of csi-addons. What is decided is in internal/networkfence; here objects are
+// read and written.
+package networkfence
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+	"github.com/moorage-dev/moorage/internal/networkfence"
+)
+
+// Watcher keeps what csi-addons' objects say, from the start of the process on, so that
+// whoever leads later remembers a CSIAddonsNode that is gone. Its methods are safe for
+// parallel use.
+type Watcher struct {
+	factory                 dynamicinformer.DynamicSharedInformerFactory
+	fences, classes, addons informers.GenericInformer
+
+	mu   sync.Mutex
+	gone map[string]networkfence.Clients // by the key of the CSIAddonsNode that is deleted
+	kick func()
+}
+
+// NewWatcher returns a Watcher that is ready to Run.
+func NewWatcher(client dynamic.Interface) (*Watcher, error) {
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	of := func(resource string) informers.GenericInformer {
+		return factory.ForResource(networkfence.GroupVersion.WithResource(resource))
+	}
+	w := &Watcher{
+		factory: factory, fences: of("networkfences"), classes: of("networkfenceclasses"), addons: of("csiaddonsnodes"),
+		gone: map[string]networkfence.Clients{}, kick: func() {},
+	}
+	changed := func() { w.kicker()() }
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() }}
+	for _, informer := range []informers.GenericInformer{w.fences, w.classes} {
+		if _, err := informer.Informer().AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("informer of csi-addons: %w", err)
+		}
+	}
+	_, err := w.addons.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { w.is(object); changed() },
+		UpdateFunc: func(_, object any) { w.is(object); changed() },
+		DeleteFunc: func(object any) { w.was(object); changed() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("informer of CSIAddonsNodes: %w", err)
+	}
+	return w, nil
+}
+
+// is forgets what a CSIAddonsNode said that is there again.
+func (w *Watcher) is(object any) {
+	if key, err := cache.MetaNamespaceKeyFunc(object); err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.gone, key)
+	}
+}
+
+// was remembers what a CSIAddonsNode said last.
+func (w *Watcher) was(object any) {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	o, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone[o.GetNamespace()+"/"+o.GetName()] = networkfence.ClientsOf(o)
+}
+
+func (w *Watcher) kicker() func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kick
+}
+
+// Subscribe has f called whenever something has changed. It must return at once.
+func (w *Watcher) Subscribe(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kick = f
+}
+
+// Run watches until ctx is done.
+func (w *Watcher) Run(ctx context.Context) {
+	w.factory.Start(ctx.Done())
+	<-ctx.Done()
+	w.factory.Shutdown()
+}
+
+// synced says whether everything has been seen as a whole: not before csi-addons' definitions
+// are there.
+func (w *Watcher) synced() bool {
+	return w.fences.Informer().HasSynced() && w.classes.Informer().HasSynced() && w.addons.Informer().HasSynced()
+}
+
+// state is what there is to decide on. What was remembered of a node that is Ready again is
+// forgotten: its CSIAddonsNode says what there is.
+func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
+	state := networkfence.State{Snapshot: s, Now: now, Classes: map[string]string{}}
+	for _, o := range listed(w.fences) {
+		state.Fences = append(state.Fences, networkfence.FenceOf(o))
+	}
+	for _, o := range listed(w.classes) {
+		state.Classes[o.GetName()], _, _ = unstructured.NestedString(o.Object, "spec", "provisioner")
+	}
+	for _, o := range listed(w.addons) {
+		state.Clients = append(state.Clients, networkfence.ClientsOf(o))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, c := range w.gone {
+		if n := s.Node(state.NodeOf(c)); n == nil || !n.Exists || n.Ready == ledger.ReadyTrue {
+			delete(w.gone, key)
+			continue
+		}
+		state.Clients = append(state.Clients, c)
+	}
+	return state
+}
+
+// listed are the objects of an informer.
+func listed(informer informers.GenericInformer) []*unstructured.Unstructured {
+	var list []*unstructured.Unstructured
+	objects, _ := informer.Lister().List(labels.Everything()) // a cache has no errors
+	for _, object := range objects {
+		if o, ok := object.(*unstructured.Unstructured); ok && o.Object != nil {
+			list = append(list, o)
+		}
+	}
+	return list
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// FenceDue is a driver whose storage is to cut off a node that can't be reached.
+type FenceDue struct {
+	Driver string
+	Class  string        // the NetworkFenceClass that the policy names
+	Left   time.Duration // until the fence is to be made; 0: now
+	Brake  Brake         // holds that time; zero: nothing does
+}
+
+// NetworkFencesDue lists, by driver, which storages are to cut a node off, and when: the
+// driver's policy says after which time, and a volume of the driver is at the node, or may
+// be. A fence stops pods that may run, so that the time is held as that of AfterUnreachable
+// is while too many nodes are unreachable at once.
+func NetworkFencesDue(s ledger.Snapshot, n *ledger.Node, now time.Time) []FenceDue {
+	if n == nil || !n.Exists || ready(n) {
+		return nil
+	}
+	var list []FenceDue
+	for _, driver := range driversAt(n) {
+		policy := PolicyFor(s, driver, "")
+		after := policy.NetworkFence.After
+		if policy.NetworkFence.Class == "" || after == nil || *after < 0 || n.IsCutOff(driver) {
+			continue
+		}
+		due := FenceDue{Driver: driver, Class: policy.NetworkFence.Class}
+		t := timing{rule: NetworkFence, limit: *after, silence: silenceOf(n, now)}
+		if due.Brake = t.braked(s, n, policy); due.Brake.IsZero() {
+			due.Left = t.run(nil, n, now).Left
+		}
+		list = append(list, due)
+	}
+	return list
+}
+
+// driversAt lists the drivers of which volumes are at a node, or may be, sorted.
+func driversAt(n *ledger.Node) []string {
+	var list []string
+	for _, v := range n.At() {
+		if !slices.Contains(list, v.Driver) {
+			list = append(list, v.Driver)
+		}
+	}
+	slices.SortFunc(list, strings.Compare)
+	return list
+}
+
+// CutMachine is a machine that the storage of a driver has cut off, as it was then.
+type CutMachine struct {
+	Driver             string
+	Node               ledger.NodeName
+	NodeUID            string
+	SystemUUID, BootID string // empty where its kubelet had not said
+	// Look is the number by which its moorage-node was asked to look what is there, after
+	// the node was Ready again; 0: it was not asked.
+	Look int64
+}
+
+// Unfencing is what may be done about a machine that a storage has cut off.
+type Unfencing uint8
+
+const (
+	// StaysFenced: what was mounted there before may be there still.
+	StaysFenced Unfencing = iota
+	// AskBeforeUnfencing: its moorage-node is to be asked to look, by the next number.
+	AskBeforeUnfencing
+	// MayUnfence: nothing of what was mounted there is left.
+	MayUnfence
+)
+
+// MayUnfenceMachine says whether a machine that was cut off may reach the storage again. The
+// volumes that it had may be at other nodes by now, and a mount of before would write to them
+// once the storage lets it. So either the machine has booted since, as the same Node of the
+// same machine says that is Ready; or its moorage-node has looked since it was Ready again,
+// and has found nothing of the driver, nor does the kubelet say that anything is in use. A
+// Node that is gone or was made again says nothing: that is for people.
+func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing {
+	n := s.Node(m.Node)
+	switch {
+	case !ready(n) || n.UID != m.NodeUID || m.SystemUUID == "" || n.SystemUUID != m.SystemUUID:
+		return StaysFenced
+	case m.BootID == "" || n.BootID == "":
+		return StaysFenced
+	case n.BootID != m.BootID:
+		return MayUnfence
+	case unresponsive(n, now) || !n.Reporting:
+		return StaysFenced
+	case m.Look == 0:
+		return AskBeforeUnfencing
+	case n.Word.Looked < m.Look || !n.Word.Whole || len(n.Word.Unread) > 0 || usesAny(s, n, m.Driver):
+		return StaysFenced
+	}
+	return MayUnfence
+}
+
+// usesAny says whether the kubelet or moorage-node of a node says that anything of a driver is
+// in use there, or whether that is in doubt.
+func usesAny(s ledger.Snapshot, n *ledger.Node, driver string) bool {
+	ofDriver := func(v ledger.VolumeID) bool { return v.Driver == driver }
+	if slices.ContainsFunc(n.Word.Has, ofDriver) {
+		return true
+	}
+	return slices.ContainsFunc(n.At(), func(v ledger.VolumeID) bool {
+		p := s.Volume(v).NodeVolume(n.Name)
+		return ofDriver(v) && p != nil && (p.InUse || n.Doubts(v))
+	})
+}
+
+// cutOff says which volumes can't be mounted at a node that is Ready again, since the storage
+// of their driver has cut its machine off, and has not let it in yet.
+func (w view) cutOff() []Reason {
+	n := w.snapshot.Node(w.node)
+	if !ready(n) || len(n.CutOff) == 0 {
+		return nil
+	}
+	var reasons []Reason
+	for _, need := range w.request.Needs {
+		driver := need.Volume.Driver
+		if n.IsCutOff(driver) && PolicyFor(w.snapshot, driver, "").NetworkFence.Class != "" {
+			reasons = append(reasons, Reason{Code: NodeFenced, Volume: need.Volume, Claim: need.Name, Node: w.node, Driver: driver})
+		}
+	}
+	return reasons
+}

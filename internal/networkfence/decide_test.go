@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package networkfence
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+const driver = "rbd.example.com"
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// scene is a cluster of three nodes with a volume at the first, and what csi-addons says.
+type scene struct {
+	now     time.Time
+	ledger  *ledger.Ledger
+	version int
+	fences  []*unstructured.Unstructured
+	addons  []*unstructured.Unstructured
+	classes map[string]string
+	address map[ledger.NodeName][]netip.Addr
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{now: epoch, ledger: ledger.New(), classes: map[string]string{"rbd": driver}, address: map[ledger.NodeName][]netip.Addr{}}
+	s.apply(ledger.Driver{Name: driver, AttachRequired: true})
+	s.policy("rbd", 0)
+	for i, n := range []ledger.NodeName{"a", "b", "c", "d"} {
+		s.node(n, func(*ledger.NodeState) {})
+		s.apply(ledger.NodeDrivers{Node: n, Version: s.next(), Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "id-" + string(n), Limit: ledger.NoLimit}}})
+		s.address[n] = []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
+		s.addons = append(s.addons, addon("id-"+string(n), "rbd", fmt.Sprintf("10.0.0.%d/32", i+1)))
+	}
+	s.apply(ledger.PersistentVolume{Name: "pv", UID: "pv", Version: s.next(), Volume: disk, Access: ledger.AccessNode})
+	s.apply(ledger.Attachment{Name: ledger.AttachmentName(disk, "a"), UID: "va", Version: s.next(), Driver: driver, Node: "a", PersistentVolume: "pv", Attached: true, Ours: true})
+	return s
+}
+
+var disk = ledger.VolumeID{Driver: driver, Handle: "disk"}
+
+func (s *scene) next() string { s.version++; return fmt.Sprint(s.version) }
+
+func (s *scene) apply(e ledger.Event) { s.ledger.Apply(s.now, e) }
+
+func (s *scene) policy(class string, after time.Duration) {
+	s.apply(ledger.Policy{Name: "p", Version: s.next(), Driver: driver, NetworkFence: ledger.NetworkFence{Class: class, After: &after}})
+}
+
+func (s *scene) node(n ledger.NodeName, change func(*ledger.NodeState)) {
+	state := ledger.NodeState{
+		Name: n, UID: string(n) + "-uid", Version: s.next(), Ready: ledger.ReadyTrue, ReadySince: 1, Managed: true, Reporting: true,
+		SystemUUID: string(n) + "-machine", BootID: string(n) + "-boot-1",
+	}
+	if known := s.ledger.Snapshot().Node(n); known != nil {
+		state.CutOff = known.CutOff
+	}
+	change(&state)
+	s.apply(state)
+}
+
+func (s *scene) dies() {
+	s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince = ledger.ReadyUnknown, 2 })
+}
+
+// comesBack has the node be Ready again, in a boot.
+func (s *scene) comesBack(boot string) {
+	s.node("a", func(n *ledger.NodeState) { n.ReadySince, n.BootID = 3, boot })
+}
+
+func (s *scene) word(look, looked int64, has ...ledger.VolumeID) {
+	s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-1", Look: look, Looked: looked, Has: has, Whole: true})
+}
+
+func addon(nodeID, class string, cidrs ...string) *unstructured.Unstructured {
+	var list []any
+	for _, c := range cidrs {
+		list = append(list, c)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"spec":   map[string]any{"driver": map[string]any{"name": driver, "nodeID": nodeID}},
+		"status": map[string]any{"networkFenceClientStatus": []any{map[string]any{"networkFenceClassName": class, "ClientDetails": []any{map[string]any{"id": "client", "cidrs": list}}}}},
+	}}
+}
+
+// others is a NetworkFence that somebody else has made.
+func others(name, state string, cidrs ...string) *unstructured.Unstructured {
+	o := Action{Name: name, Class: "rbd", CIDRs: func() []netip.Prefix { p, _ := prefixes(cidrs); return p }()}.Object()
+	o.SetAnnotations(nil)
+	_ = unstructured.SetNestedField(o.Object, state, "spec", "fenceState")
+	o.SetUID("uid-of-" + "other")
+	o.SetGeneration(1)
+	return o
+}
+
+func answers(o *unstructured.Unstructured, result, message string) *unstructured.Unstructured {
+	o.Object["status"] = map[string]any{"result": result, "message": message}
+	return o
+}
+
+func (s *scene) state() State {
+	state := State{Snapshot: s.ledger.Snapshot(), Now: s.now, Classes: s.classes, Addresses: s.address}
+	for _, o := range s.fences {
+		state.Fences = append(state.Fences, FenceOf(o))
+	}
+	for _, o := range s.addons {
+		state.Clients = append(state.Clients, ClientsOf(o))
+	}
+	return state
+}
+
+// decide returns what is decided on, and why nothing is, in words.
+func (s *scene) decide() (did []string, troubles []string) {
+	actions, said, _ := s.state().Decide()
+	for _, a := range actions {
+		did = append(did, a.Do.String()+" "+string(a.Node))
+	}
+	for _, t := range said {
+		troubles = append(troubles, t.Message)
+	}
+	return did, troubles
+}
+
+func (s *scene) expect(t *testing.T, when string, want ...string) {
+	t.Helper()
+	if did, troubles := s.decide(); !slices.Equal(did, want) {
+		t.Errorf("%s: %q, want %q; said: %q", when, did, want, troubles)
+	}
+}
+
+// do carries out what is decided on, as the API server would, and returns it.
+func (s *scene) do(t *testing.T) []string {
+	t.Helper()
+	actions, _, _ := s.state().Decide()
+	var did []string
+	for _, a := range actions {
+		did = append(did, a.Do.String())
+		s.carryOut(t, a)
+	}
+	return did
+}
+
+func (s *scene) carryOut(t *testing.T, a Action) {
+	t.Helper()
+	i := slices.IndexFunc(s.fences, func(o *unstructured.Unstructured) bool { return o.GetName() == a.Name })
+	switch a.Do {
+	case Make:
+		o := a.Object()
+		o.SetUID("uid-of-ours")
+		o.SetResourceVersion(s.next())
+		o.SetGeneration(1)
+		s.fences = append(s.fences, o)
+	case Mark, Unmark:
+		s.apply(func() ledger.Event {
+			n := s.ledger.Snapshot().Node(a.Node).NodeState
+			n.Version, n.CutOff = s.next(), nil
+			if a.Do == Mark {
+				n.CutOff = []string{a.Driver}
+			}
+			return n
+		}())
+	case Confirm, NoteLook, Unfence:
+		patch := a.Patch()
+		o := s.fences[i]
+		if meta := patch["metadata"].(map[string]any); meta["uid"] != string(o.GetUID()) || meta["resourceVersion"] != o.GetResourceVersion() {
+			t.Errorf("%s is written at %v, and is %s at %s", a.Name, meta, o.GetUID(), o.GetResourceVersion())
+		} else if changed, found := meta["annotations"].(map[string]any); found {
+			all := o.GetAnnotations()
+			for key, value := range changed {
+				all[key] = value.(string)
+			}
+			o.SetAnnotations(all)
+		}
+		if _, found := patch["spec"]; found {
+			_ = unstructured.SetNestedField(o.Object, stateUnfenced, "spec", "fenceState")
+			o.SetGeneration(o.GetGeneration() + 1)
+		}
+		o.SetResourceVersion(s.next())
+	case AskLook:
+		w := *s.ledger.Snapshot().Node(a.Node).Word
+		w.Version, w.Look = s.next(), a.Look
+		s.apply(w)
+	case Delete:
+		s.fences = slices.Delete(s.fences, i, i+1)
+	}
+}
+
+// fenced is a node that was cut off and says so.
+func fenced(t *testing.T) *scene {
+	t.Helper()
+	s := newScene(t)
+	s.dies()
+	s.do(t)
+	answers(s.fences[0], succeeded, "fencing operation successful")
+	s.do(t)
+	s.do(t)
+	if !s.ledger.Snapshot().Node("a").IsCutOff(driver) {
+		t.Fatal("the node is not cut off")
+	}
+	return s
+}
+
+// From the time of the policy to the end: made, confirmed, marked; and after another boot
+// unmarked, unfenced, deleted. Each step follows from the one before.
+func TestWholeLife(t *testing.T) {
+	s := newScene(t)
+	s.policy("rbd", time.Minute)
+	s.expect(t, "all is well")
+	s.dies()
+	if actions, _, again := s.state().Decide(); len(actions) > 0 || again != time.Minute {
+		t.Errorf("at first: %v, again after %s", actions, again)
+	}
+	s.now = s.now.Add(time.Minute)
+	var steps []string
+	take := func() { steps = append(steps, s.do(t)...) }
+	take()
+	if o := s.fences[0]; o.GetAnnotations()[annotationBootID] != "a-boot-1" || FenceOf(o).CIDRs[0].String() != "10.0.0.1/32" || FenceOf(o).Class != "rbd" {
+		t.Errorf("it made %v", o)
+	}
+	take() // the storage has not answered
+	answers(s.fences[0], succeeded, "fencing operation successful")
+	take()
+	take()
+	take()
+	s.comesBack("a-boot-2")
+	take()
+	take()
+	take() // the storage has not answered; the result is still that of the fencing
+	answers(s.fences[0], succeeded, "unfencing operation successful")
+	take()
+	take()
+	if want := []string{"make", "confirm", "mark", "unmark", "unfence", "delete"}; !slices.Equal(steps, want) {
+		t.Errorf("the steps were %q, want %q", steps, want)
+	}
+}
+
+// Nothing but a fence that the storage has confirmed, that asks for the same ever since, and
+// that covers all clients of the node, says that its machine is cut off.
+func TestWhatCounts(t *testing.T) {
+	good := func() *unstructured.Unstructured {
+		return answers(others("x", stateFenced, "10.0.0.1/32"), succeeded, "fencing operation successful")
+	}
+	for name, test := range map[string]struct {
+		change func(*scene)
+		counts bool
+	}{
+		"confirmed": {func(s *scene) { s.fences = append(s.fences, good()) }, true},
+		"wider": {func(s *scene) {
+			s.fences = append(s.fences, answers(others("x", stateFenced, "10.0.0.0/24"), succeeded, ""))
+		}, true},
+		"of two": {func(s *scene) {
+			s.addons[0] = addon("id-a", "rbd", "10.0.0.1/32", "10.9.0.1/32")
+			s.fences = append(s.fences, good(), answers(others("y", stateFenced, "10.9.0.1/32"), succeeded, ""))
+		}, true},
+		"not all clients": {func(s *scene) {
+			s.addons[0] = addon("id-a", "rbd", "10.0.0.1/32", "10.9.0.1/32")
+			s.fences = append(s.fences, good())
+		}, false},
+		"another address": {func(s *scene) {
+			s.fences = append(s.fences, answers(others("x", stateFenced, "10.0.0.2/32"), succeeded, ""))
+		}, false},
+		"not answered": {func(s *scene) { s.fences = append(s.fences, others("x", stateFenced, "10.0.0.1/32")) }, false},
+		"failed": {func(s *scene) {
+			s.fences = append(s.fences, answers(others("x", stateFenced, "10.0.0.1/32"), "Failed", "no"))
+		}, false},
+		"asks to unfence": {func(s *scene) {
+			s.fences = append(s.fences, answers(others("x", stateUnfenced, "10.0.0.1/32"), succeeded, "unfencing operation successful"))
+		}, false},
+		"unfenced by another": {func(s *scene) { s.fences = append(s.fences, good(), others("y", stateUnfenced, "10.0.0.0/30")) }, false},
+		"changed since":       {func(s *scene) { o := good(); o.SetGeneration(2); s.fences = append(s.fences, o) }, false},
+		"answered before": {func(s *scene) {
+			s.fences = append(s.fences, answers(others("x", stateFenced, "10.0.0.1/32"), succeeded, "unfencing operation successful"))
+		}, false},
+		"being deleted": {func(s *scene) {
+			o := good()
+			o.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+			s.fences = append(s.fences, o)
+		}, false},
+		"of another driver":      {func(s *scene) { s.classes["rbd"] = "another.example.com"; s.fences = append(s.fences, good()) }, false},
+		"of a class that is not": {func(s *scene) { delete(s.classes, "rbd"); s.fences = append(s.fences, good()) }, false},
+		"clients not known":      {func(s *scene) { s.addons = nil; s.fences = append(s.fences, good()) }, false},
+		"clients of another class": {func(s *scene) {
+			s.addons[0] = addon("id-a", "cephfs", "10.0.0.1/32")
+			s.fences = append(s.fences, good())
+		}, false},
+		"clients unreadable": {func(s *scene) {
+			s.addons[0] = addon("id-a", "rbd", "10.0.0.1/32", "everything")
+			s.fences = append(s.fences, good())
+		}, false},
+		"client without address": {func(s *scene) { s.addons[0] = addon("id-a", "rbd"); s.fences = append(s.fences, good()) }, false},
+		"the fence unreadable": {func(s *scene) {
+			o := good()
+			_ = unstructured.SetNestedSlice(o.Object, []any{"10.0.0.1/32", "x"}, "spec", "cidrs")
+			s.fences = append(s.fences, o)
+		}, false},
+		"no policy": {func(s *scene) { s.policy("", 0); s.fences = append(s.fences, good()) }, false},
+		"IPv4 in IPv6": {func(s *scene) {
+			s.addons[0] = addon("id-a", "rbd", "::ffff:10.0.0.1/128")
+			s.fences = append(s.fences, good())
+		}, true},
+	} {
+		s := newScene(t)
+		test.change(s)
+		did, troubles := s.decide()
+		if got := slices.Contains(did, "mark a"); got != test.counts {
+			t.Errorf("%s: %q %q", name, did, troubles)
+		}
+		// A node that says so is believed by schedulers: what does not count is taken away.
+		s.node("a", func(n *ledger.NodeState) { n.CutOff = []string{driver} })
+		if did, _ := s.decide(); slices.Contains(did, "unmark a") == test.counts {
+			t.Errorf("%s, and the node says so: %q", name, did)
+		}
+	}
+}
+
+// When a fence is made, and what keeps it from being made.
+func TestMake(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*scene)
+		say    string // empty: it is made
+	}{
+		"it can't be reached": {func(*scene) {}, ""},
+		"its ID is its name":  {func(s *scene) { s.addons[0] = addon("a", "rbd", "10.0.0.1/32") }, ""},
+		"covers another node": {func(s *scene) { s.addons[0] = addon("id-a", "rbd", "10.0.0.0/24") }, "would cut b off, too"},
+		"covers another node's client": {func(s *scene) {
+			s.addons[0] = addon("id-a", "rbd", "10.9.0.0/24")
+			s.addons[2] = addon("id-c", "rbd", "10.9.0.7/32")
+		}, "would cut c off, too"},
+		"no such class":      {func(s *scene) { s.classes = nil }, "there is no NetworkFenceClass rbd"},
+		"a class of another": {func(s *scene) { s.classes["rbd"] = "x" }, "NetworkFenceClass rbd is for driver x"},
+		"no clients":         {func(s *scene) { s.addons = s.addons[1:] }, "GET_CLIENTS_TO_FENCE"},
+		"too many can't be reached": {func(s *scene) {
+			for _, n := range []ledger.NodeName{"b", "c"} {
+				s.node(n, func(n *ledger.NodeState) { n.Ready, n.ReadySince = ledger.ReadyUnknown, 2 })
+			}
+		}, "more than 55% of the nodes"},
+	} {
+		s := newScene(t)
+		s.dies()
+		test.change(s)
+		did, troubles := s.decide()
+		if made := slices.Contains(did, "make a"); made != (test.say == "") || test.say != "" && !strings.Contains(strings.Join(troubles, "\n"), test.say) {
+			t.Errorf("%s: %q %q", name, did, troubles)
+		}
+	}
+	for name, change := range map[string]func(*scene){
+		"it is Ready":      func(s *scene) { s.comesBack("a-boot-1") },
+		"it is gone":       func(s *scene) { s.apply(ledger.NodeGone{Name: "a"}) },
+		"nothing is there": func(s *scene) { s.apply(ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "a")}) },
+		"never by policy":  func(s *scene) { s.policy("rbd", -1) },
+		"it is there":      func(s *scene) { s.do(t) },
+		"another has it": func(s *scene) {
+			s.fences = append(s.fences, answers(others("x", stateFenced, "10.0.0.1/32"), succeeded, ""))
+		},
+		"one that goes": func(s *scene) {
+			s.do(t)
+			s.fences[0].Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+		},
+		"the Lease is read": func(s *scene) {
+			s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince = ledger.ReadyFalse, 4 })
+		},
+	} {
+		s := newScene(t)
+		s.dies()
+		change(s)
+		if did, _ := s.decide(); slices.Contains(did, "make a") {
+			t.Errorf("%s: %q", name, did)
+		}
+	}
+}
+
+// A machine that was cut off may reach the storage again only after another boot, or when its
+// moorage-node has looked since it was Ready again and has found nothing.
+func TestUnfencing(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*scene)
+		want   []string
+	}{
+		"silent":        {func(*scene) {}, nil},
+		"another boot":  {func(s *scene) { s.comesBack("a-boot-2") }, []string{"unmark a"}},
+		"the same boot": {func(s *scene) { s.comesBack("a-boot-1") }, nil},
+		"no boot":       {func(s *scene) { s.comesBack("") }, nil},
+		"another boot silent": {func(s *scene) {
+			s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince, n.BootID = ledger.ReadyUnknown, 2, "a-boot-2" })
+		}, nil},
+		"another Node": {func(s *scene) {
+			s.apply(ledger.NodeGone{Name: "a"})
+			s.node("a", func(n *ledger.NodeState) { n.UID, n.BootID, n.CutOff = "new", "a-boot-2", nil })
+		}, []string{"mark a"}},
+		"another machine": {func(s *scene) {
+			s.node("a", func(n *ledger.NodeState) { n.SystemUUID, n.BootID = "other", "a-boot-2" })
+		}, nil},
+		"it can be asked":     {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7) }, []string{"note look a"}},
+		"asked":               {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t) }, []string{"ask to look a"}},
+		"asked, and silent":   {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t); s.do(t) }, nil},
+		"looked, and found":   {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t); s.do(t); s.word(8, 8, disk) }, nil},
+		"looked, and nothing": {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t); s.do(t); s.word(8, 8) }, []string{"unmark a"}},
+		"looked, and in use": {func(s *scene) {
+			s.node("a", func(n *ledger.NodeState) { n.ReadySince, n.InUse = 3, []ledger.VolumeID{disk} })
+			s.word(7, 7)
+			s.do(t)
+			s.do(t)
+			s.word(8, 8)
+		}, nil},
+		"changed by a person": {func(s *scene) {
+			s.carryOut(t, Action{Do: Unfence, Name: s.fences[0].GetName(), UID: "uid-of-ours", Version: s.fences[0].GetResourceVersion()})
+		}, []string{"unmark a"}},
+		"failed since": {func(s *scene) { answers(s.fences[0], "Failed", "the sidecar is gone") }, nil},
+		"no policy":    {func(s *scene) { s.policy("", 0) }, []string{"unmark a"}},
+	} {
+		s := fenced(t)
+		test.change(s)
+		if did, troubles := s.decide(); !slices.Equal(did, test.want) {
+			t.Errorf("%s: %q, want %q; said %q", name, did, test.want, troubles)
+		}
+	}
+}
+
+// A fence of ours that another's overlaps is deleted and not undone: the other's stays in force.
+func TestUnfencingBesideAnother(t *testing.T) {
+	s := fenced(t)
+	s.fences = append(s.fences, answers(others("x", stateFenced, "10.0.0.0/31"), "Failed", "later"))
+	s.comesBack("a-boot-2")
+	s.do(t)
+	s.expect(t, "after the node has ceased to say so", "delete a")
+}
+
+// A node that is Ready again before the storage has confirmed anything is let in at once:
+// nothing has followed from that fence.
+func TestReadyBeforeConfirmed(t *testing.T) {
+	s := newScene(t)
+	s.dies()
+	s.do(t)
+	s.comesBack("a-boot-1")
+	s.expect(t, "Ready", "unfence a")
+	answers(s.fences[0], succeeded, "fencing operation successful")
+	s.expect(t, "Ready, and confirmed", "confirm a")
+}
+
+// What has another shape than csi-addons' API says is read as nothing, and nothing panics.
+func TestOddObjects(t *testing.T) {
+	for _, odd := range []any{nil, "x", int64(7), []any{"x", nil, int64(1)}, map[string]any{"x": nil}} {
+		for _, path := range [][]string{{"spec"}, {"status"}, {"spec", "cidrs"}, {"spec", "driver"}, {"spec", "driver", "name"}, {"status", "networkFenceClientStatus"}} {
+			for _, of := range []*unstructured.Unstructured{addon("id-a", "rbd", "10.0.0.1/32"), answers(others("x", stateFenced, "10.0.0.1/32"), succeeded, "")} {
+				o := of.DeepCopy()
+				if parent, ok := o.Object[path[0]].(map[string]any); ok && len(path) == 2 {
+					parent[path[1]] = odd
+				} else if len(path) == 1 {
+					o.Object[path[0]] = odd
+				}
+				f, c := FenceOf(o), ClientsOf(o)
+				if len(path) < 3 && f.counts() && len(f.CIDRs) == 0 {
+					t.Errorf("%v of %v: %v %v", odd, path, f, c)
+				}
+			}
+		}
+	}
+}
+
+// The condition's type is what schedulers read.
+func TestCondition(t *testing.T) {
+	if got := (Action{Driver: driver}).ConditionType(); got != v1alpha1.NetworkFencePrefix+driver {
+		t.Error(got)
+	}
+	if m := (arbiter.CutMachine{Driver: "d", NodeUID: "u", BootID: "1"}); fenceName(m) == fenceName(arbiter.CutMachine{Driver: "d", NodeUID: "u", BootID: "2"}) {
+		t.Error("two boots have one name")
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package networkfence decides on the NetworkFences of csi-addons by which a driver's storage
+// cuts off machines that can't be reached: when one is made, when it counts as confirmed, what
+// the Node says of it, and when the machine may reach the storage again. It is pure: package
+// controller/networkfence reads and writes the objects (docs/decisions/0062).
+package networkfence
+
+import (
+	"net/netip"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/moorage-dev/moorage/internal/arbiter"
+	"github.com/moorage-dev/moorage/internal/ledger"
+)
+
+// GroupVersion is the version of csi-addons' API that is read and written.
+var GroupVersion = schema.GroupVersion{Group: "csiaddons.openshift.io", Version: "v1alpha1"}
+
+// The words of that API (kubernetes-csi-addons, api/csiaddons/v1alpha1). The status says of no
+// generation that it is about: which operation has succeeded, only its message tells.
+const (
+	stateFenced   = "Fenced"
+	stateUnfenced = "Unfenced"
+	succeeded     = "Succeeded"
+	unfencedWords = "unfencing operation successful"
+)
+
+// What a NetworkFence that Moorage has made says of itself, in annotations.
+const (
+	annotationNode       = "moorage.dev/fenced-node"
+	annotationNodeUID    = "moorage.dev/fenced-node-uid"
+	annotationSystemUUID = "moorage.dev/fenced-system-uuid"
+	annotationBootID     = "moorage.dev/fenced-boot-id"
+	annotationDriver     = "moorage.dev/fenced-driver"
+	// annotationConfirmed is set once the storage has confirmed the fence, before anything
+	// follows from it.
+	annotationConfirmed = "moorage.dev/fence-confirmed"
+	// annotationLook is the number by which the node's moorage-node is asked to look.
+	annotationLook = "moorage.dev/fence-look"
+)
+
+// Fence is what matters of a NetworkFence.
+type Fence struct {
+	Name, UID, Version string
+	Class, Driver      string // the one that it names; a class names the driver
+	CIDRs              []netip.Prefix
+	Unreadable         bool // a CIDR of it is none
+	Fenced             bool // spec.fenceState; otherwise it asks to unfence
+	Changed            bool // spec was changed since it was made, so that the status may be of the one before
+	Succeeded          bool // status.result
+	Unfenced           bool // and it is the unfencing that has succeeded
+	Message            string
+	Deleting           bool
+
+	// Of a fence that Moorage has made.
+	Ours      bool
+	Machine   arbiter.CutMachine
+	Confirmed bool
+}
+
+// FenceOf reads a NetworkFence. What has another shape than the API says reads as empty.
+func FenceOf(o *unstructured.Unstructured) Fence {
+	text := func(path ...string) string {
+		s, _, _ := unstructured.NestedString(o.Object, path...)
+		return s
+	}
+	f := Fence{
+		Name: o.GetName(), UID: string(o.GetUID()), Version: o.GetResourceVersion(),
+		Class: text("spec", "networkFenceClassName"), Driver: text("spec", "driver"),
+		Fenced:    text("spec", "fenceState") == stateFenced,
+		Changed:   o.GetGeneration() != 1,
+		Succeeded: text("status", "result") == succeeded,
+		Message:   text("status", "message"),
+		Deleting:  o.GetDeletionTimestamp() != nil,
+	}
+	f.Unfenced = f.Succeeded && f.Message == unfencedWords
+	cidrs, _, err := unstructured.NestedStringSlice(o.Object, "spec", "cidrs")
+	f.CIDRs, f.Unreadable = prefixes(cidrs)
+	f.Unreadable = f.Unreadable || err != nil
+	a := o.GetAnnotations()
+	if f.Ours = a[annotationNode] != "" && a[annotationDriver] != ""; f.Ours {
+		f.Confirmed = a[annotationConfirmed] != ""
+		look, _ := strconv.ParseInt(a[annotationLook], 10, 64)
+		f.Machine = arbiter.CutMachine{
+			Driver: a[annotationDriver], Node: ledger.NodeName(a[annotationNode]), NodeUID: a[annotationNodeUID],
+			SystemUUID: a[annotationSystemUUID], BootID: a[annotationBootID], Look: max(0, look),
+		}
+	}
+	return f
+}
+
+// prefixes reads CIDRs, in their canonical form. An address without a length is that address.
+func prefixes(cidrs []string) (list []netip.Prefix, unreadable bool) {
+	for _, text := range cidrs {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				unreadable = true
+				continue
+			}
+			p = netip.PrefixFrom(address, address.BitLen())
+		}
+		list = append(list, canonical(p))
+	}
+	return list, unreadable
+}
+
+// canonical is a prefix without host bits, and of IPv4 where it is IPv4 within IPv6.
+func canonical(p netip.Prefix) netip.Prefix {
+	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+	}
+	return p.Masked()
+}
+
+// Clients is what a CSIAddonsNode says of a driver's clients at one node.
+type Clients struct {
+	Driver, NodeID string
+	// OfClass are the CIDRs by NetworkFenceClass; Unreadable are the classes of which one is
+	// none.
+	OfClass    map[string][]netip.Prefix
+	Unreadable map[string]bool
+}
+
+// ClientsOf reads a CSIAddonsNode.
+func ClientsOf(o *unstructured.Unstructured) Clients {
+	c := Clients{OfClass: map[string][]netip.Prefix{}, Unreadable: map[string]bool{}}
+	c.Driver, _, _ = unstructured.NestedString(o.Object, "spec", "driver", "name")
+	c.NodeID, _, _ = unstructured.NestedString(o.Object, "spec", "driver", "nodeID")
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "networkFenceClientStatus")
+	for _, item := range list {
+		of, _ := item.(map[string]any)
+		class, _, _ := unstructured.NestedString(of, "networkFenceClassName")
+		details, _, _ := unstructured.NestedSlice(of, "ClientDetails")
+		for _, item := range details {
+			detail, _ := item.(map[string]any)
+			cidrs, found, err := unstructured.NestedStringSlice(detail, "cidrs")
+			read, unreadable := prefixes(cidrs)
+			c.OfClass[class] = append(c.OfClass[class], read...)
+			if unreadable || err != nil || !found || len(cidrs) == 0 {
+				c.Unreadable[class] = true
+			}
+		}
+	}
+	return c
+}
+
+// Object is the NetworkFence that an action of Make makes.
+func (a Action) Object() *unstructured.Unstructured {
+	cidrs := make([]any, 0, len(a.CIDRs))
+	for _, p := range a.CIDRs {
+		cidrs = append(cidrs, p.String())
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"networkFenceClassName": a.Class, "fenceState": stateFenced, "cidrs": cidrs},
+	}}
+	o.SetGroupVersionKind(GroupVersion.WithKind("NetworkFence"))
+	o.SetName(a.Name)
+	o.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "moorage"})
+	m := a.Machine
+	o.SetAnnotations(map[string]string{
+		annotationNode: string(m.Node), annotationNodeUID: m.NodeUID, annotationSystemUUID: m.SystemUUID,
+		annotationBootID: m.BootID, annotationDriver: m.Driver,
+	})
+	return o
+}
+
+// Patch is the merge patch of an action that changes a NetworkFence, at exactly its UID and
+// version; nil for other actions.
+func (a Action) Patch() map[string]any {
+	meta := map[string]any{"uid": a.UID, "resourceVersion": a.Version}
+	switch a.Do {
+	case Confirm:
+		meta["annotations"] = map[string]any{annotationConfirmed: "true"}
+	case NoteLook:
+		meta["annotations"] = map[string]any{annotationLook: strconv.FormatInt(a.Look, 10)}
+	case Unfence:
+		return map[string]any{"metadata": meta, "spec": map[string]any{"fenceState": stateUnfenced}}
+	default:
+		return nil
+	}
+	return map[string]any{"metadata": meta}
+}
+
+// Condition is what the Node says of the driver's storage.
+func (a Action) Condition(now metav1.Time) map[string]any {
+	return map[string]any{
+		"type": a.ConditionType(), "status": "True", "reason": "NetworkFence", "lastTransitionTime": now.UTC().Format("2006-01-02T15:04:05Z"),
+		"message": "the storage of " + a.Driver + " has cut this machine off (NetworkFence " + a.Name + "): what is mounted here reads and writes nothing",
+	}
+}
