@@ -239,7 +239,7 @@ func newStages(c termConfig, executor *execute.Executor) (*stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	policies, err := policy.New(policy.Config{Cache: c.observer, Write: executor, Arbiter: rules, Now: time.Now})
+	policies, err := policy.New(policy.Config{Cache: c.observer, Write: executor, Arbiter: rules, NetworkFences: c.NetworkFences, Now: time.Now})
 	if err != nil {
 		return nil, err
 	}

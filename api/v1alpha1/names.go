@@ -105,8 +105,8 @@ const (
 	PolicyRefused = "Refused"
 
 	// PolicyInEffect is an AttachPolicy's condition, there only while it is False:
-	// another policy for the same driver and class counts, or there is no such driver
-	// or class.
+	// another policy for the same driver and class counts, there is no such driver or
+	// class, or the controller does not run with what one of its fields needs.
 	PolicyInEffect = "InEffect"
 
 	// ReasonShadowed is why a policy is not in effect: an older one is for the same
@@ -118,6 +118,9 @@ const (
 	// ReasonClassUnknown is why a policy is not in effect: its StorageClass does not
 	// exist.
 	ReasonClassUnknown = "ClassUnknown"
+	// ReasonNetworkFencesOff is why a policy's forceDetach.networkFence is not in effect: the
+	// controller does not run with --network-fences. The rest of the policy is.
+	ReasonNetworkFencesOff = "NetworkFencesOff"
 
 	// HoldAttached is a VolumeHold's condition, written only where the volume is
 	// not attached as it should be: False with the reason AttachFailed and the

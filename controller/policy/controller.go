@@ -35,7 +35,9 @@ type Config struct {
 	Cache   Cache
 	Write   Writer
 	Arbiter arbiter.Arbiter
-	Now     func() time.Time
+	// NetworkFences says that the controller makes and reads NetworkFences.
+	NetworkFences bool
+	Now           func() time.Time
 }
 
 // Validate says what is missing.
@@ -85,7 +87,7 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 	if !ok {
 		return 0, nil
 	}
-	next, changed := Judge(c.config.Arbiter, c.config.Cache.Snapshot(), object, c.config.Now())
+	next, changed := Judge(c.config.Arbiter, c.config.NetworkFences, c.config.Cache.Snapshot(), object, c.config.Now())
 	later := time.Duration(0)
 	if meta.FindStatusCondition(next.Status.Conditions, v1alpha1.PolicyInEffect) != nil {
 		later = again
@@ -101,8 +103,8 @@ func (c *Controller) look(ctx context.Context, name string) (time.Duration, erro
 }
 
 // Judge returns the policy with what is to be said of it, and whether that is new.
-// It is pure.
-func Judge(a arbiter.Arbiter, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
+// It is pure. fences says that the controller makes and reads NetworkFences.
+func Judge(a arbiter.Arbiter, fences bool, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.Time) (next *v1alpha1.AttachPolicy, changed bool) {
 	next = object.DeepCopy()
 	fact := translate.Policy(object)
 	say := func(kind string, is metav1.ConditionStatus, reason, message string) bool {
@@ -117,6 +119,9 @@ func Judge(a arbiter.Arbiter, s ledger.Snapshot, object *v1alpha1.AttachPolicy, 
 	refused := a.Accepts(fact).First()
 	changed = say(v1alpha1.PolicyRefused, metav1.ConditionTrue, string(refused.Code), refused.Message())
 	reason, message := idle(s, fact)
+	if reason == "" && fact.NetworkFence.Class != "" && !fences {
+		reason, message = v1alpha1.ReasonNetworkFencesOff, "forceDetach.networkFence has no effect, but the rest has: the controller runs without --network-fences. Install the chart with networkFences.enabled=true, in mode Standalone"
+	}
 	return next, say(v1alpha1.PolicyInEffect, metav1.ConditionFalse, reason, message) || changed
 }
 

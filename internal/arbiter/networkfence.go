@@ -82,8 +82,9 @@ const (
 // volumes that it had may be at other nodes by now, and a mount of before would write to them
 // once the storage lets it. So either the machine has booted since, as the same Node of the
 // same machine says that is Ready; or its moorage-node has looked since it was Ready again,
-// and has found nothing of the driver, nor does the kubelet say that anything is in use. A
-// Node that is gone or was made again says nothing: that is for people.
+// and has found nothing of the driver. What the kubelet has in use says nothing of that: it
+// names what pods there want, too. A Node that is gone or was made again says nothing: that is
+// for people.
 func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing {
 	n := s.Node(m.Node)
 	switch {
@@ -93,27 +94,16 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 		return StaysFenced
 	case n.BootID != m.BootID:
 		return MayUnfence
-	case unresponsive(n, now) || !n.Reporting:
+	case unresponsive(n, now):
 		return StaysFenced
 	case m.Look == 0:
 		return AskBeforeUnfencing
-	case n.Word.Looked < m.Look || !n.Word.Whole || len(n.Word.Unread) > 0 || usesAny(s, n, m.Driver):
+	case n.Word.Looked < m.Look || !n.Word.Whole || len(n.Word.Unread) > 0:
+		return StaysFenced
+	case slices.ContainsFunc(n.Word.Has, func(v ledger.VolumeID) bool { return v.Driver == m.Driver }):
 		return StaysFenced
 	}
 	return MayUnfence
-}
-
-// usesAny says whether the kubelet or moorage-node of a node says that anything of a driver is
-// in use there, or whether that is in doubt.
-func usesAny(s ledger.Snapshot, n *ledger.Node, driver string) bool {
-	ofDriver := func(v ledger.VolumeID) bool { return v.Driver == driver }
-	if slices.ContainsFunc(n.Word.Has, ofDriver) {
-		return true
-	}
-	return slices.ContainsFunc(n.At(), func(v ledger.VolumeID) bool {
-		p := s.Volume(v).NodeVolume(n.Name)
-		return ofDriver(v) && p != nil && (p.InUse || n.Doubts(v))
-	})
 }
 
 // cutOff says which volumes can't be mounted at a node that is Ready again, since the storage

@@ -406,13 +406,13 @@ func TestUnfencing(t *testing.T) {
 		"asked, and silent":   {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t); s.do(t) }, nil},
 		"looked, and found":   {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t); s.do(t); s.word(8, 8, disk) }, nil},
 		"looked, and nothing": {func(s *scene) { s.comesBack("a-boot-1"); s.word(7, 7); s.do(t); s.do(t); s.word(8, 8) }, []string{"unmark a"}},
-		"looked, and in use": {func(s *scene) {
+		"looked, and wanted": {func(s *scene) {
 			s.node("a", func(n *ledger.NodeState) { n.ReadySince, n.InUse = 3, []ledger.VolumeID{disk} })
 			s.word(7, 7)
 			s.do(t)
 			s.do(t)
 			s.word(8, 8)
-		}, nil},
+		}, []string{"unmark a"}},
 		"changed by a person": {func(s *scene) {
 			s.carryOut(t, Action{Do: Unfence, Name: s.fences[0].GetName(), UID: "uid-of-ours", Version: s.fences[0].GetResourceVersion()})
 		}, []string{"unmark a"}},

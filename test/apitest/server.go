@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -44,6 +45,7 @@ func (r Request) Writes() bool {
 type Server struct {
 	Kube    kubernetes.Interface
 	Moorage client.Interface
+	Any     dynamic.Interface
 	// URL is where the server listens, for programs that connect by themselves.
 	URL string
 
@@ -83,7 +85,7 @@ func Start(t *testing.T) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Moorage = own
+	s.Moorage, s.Any = own, dynamic.NewForConfigOrDie(config)
 	return s
 }
 

@@ -65,7 +65,7 @@ func prune(fields map[string]any) {
 // hasStatus names the kinds with a status subresource whose main resource
 // leaves status alone.
 func hasStatus(resource string) bool {
-	return resource == "volumetickets" || resource == "attachpolicies" || resource == "nodevolumes" || resource == "nodes" || resource == "pods" || resource == "volumeattachments"
+	return resource == "networkfences" || resource == "volumetickets" || resource == "attachpolicies" || resource == "nodevolumes" || resource == "nodes" || resource == "pods" || resource == "volumeattachments"
 }
 
 // Put creates or replaces an object as somebody else would, status included,
@@ -137,6 +137,9 @@ func (s *Server) store(key string, o object) object {
 			return old // a write that changes nothing does not raise the version
 		}
 	}
+	if resource == "networkfences" {
+		count(o, s.objects[key])
+	}
 	s.version++
 	if o.text("uid") == "" {
 		o.meta()["uid"] = fmt.Sprintf("uid-%d", s.version)
@@ -150,6 +153,16 @@ func (s *Server) store(key string, o object) object {
 	s.objects[key] = o
 	s.log(kind, key, o)
 	return o
+}
+
+// count gives an object its generation: one more with every change of its spec.
+func count(o, old object) {
+	was, _ := old["metadata"].(map[string]any)
+	generation, _ := was["generation"].(float64)
+	if old == nil || !reflect.DeepEqual(old["spec"], o.clone()["spec"]) {
+		generation++
+	}
+	o.meta()["generation"] = generation
 }
 
 func (s *Server) drop(key string) {

@@ -44,7 +44,7 @@ func heldTimes(e *Evidence) []Finding {
 func unguardedFences(e *Evidence) []Finding {
 	var names []string
 	for _, p := range e.World.Policies {
-		if f := p.Spec.ForceDetach; f != nil && f.FencedCondition != nil && *f.FencedCondition != "" {
+		if f := p.Spec.ForceDetach; f != nil && (f.FencedCondition != nil && *f.FencedCondition != "" || f.NetworkFence != nil) {
 			names = append(names, p.Name)
 		}
 	}
@@ -53,7 +53,7 @@ func unguardedFences(e *Evidence) []Finding {
 	}
 	slices.Sort(names)
 	return []Finding{found(Error, some(names), policyFix,
-		"AttachPolicies with a fencedCondition, while policy %s is missing or not bound: a kubelet can set the condition on its own node: %d", fencedGuard, len(names))}
+		"AttachPolicies with a fencedCondition or a networkFence, while policy %s is missing or not bound: a kubelet can set the condition on its own node: %d", fencedGuard, len(names))}
 }
 
 // couldFence says which evidence that a dead node writes no more could be switched on.
@@ -66,7 +66,8 @@ func couldFence(e *Evidence) []Finding {
 		}
 		known++
 		if !slices.ContainsFunc(e.World.Policies, func(p *v1alpha1.AttachPolicy) bool {
-			return p.Spec.Driver == d.Name && p.Spec.UnpublishFences != nil
+			fences := p.Spec.ForceDetach != nil && p.Spec.ForceDetach.NetworkFence != nil
+			return p.Spec.Driver == d.Name && (p.Spec.UnpublishFences != nil || fences)
 		}) {
 			silent = append(silent, d.Name)
 		}
@@ -79,6 +80,6 @@ func couldFence(e *Evidence) []Finding {
 	}
 	slices.Sort(silent)
 	return []Finding{found(Info, some(silent),
-		"Ask the vendor whether ControllerUnpublishVolume takes a running machine's access away, and set unpublishFences to true or false: docs/operate/dead-nodes.md.",
+		"Ask the vendor whether ControllerUnpublishVolume takes a running machine's access away, and set unpublishFences to true or false. If the driver has csi-addons' NETWORK_FENCE, set forceDetach.networkFence: docs/operate/dead-nodes.md.",
 		"drivers of which no AttachPolicy says whether their detach takes a dead node's access away: %d. With unpublishFences: true their volumes leave a dead node with proof, when the cloud says that it is off, or after forceDetach.afterUnreachable; without it they wait for a person, or for a time that proves nothing", len(silent))}
 }

@@ -167,7 +167,7 @@ func checkTaints(e *Evidence) []Finding {
 			mounted[n.Name] = true
 		}
 	}
-	var list []Finding
+	list := checkCutOff(e)
 	if len(left) > 0 {
 		list = append(list, found(Warning, some(sortedKeys(left)), "When the machine is in order again: kubectl taint node NODE "+corev1.TaintNodeOutOfService+"-",
 			"nodes that are ready and still have the taint %s, so that no pod goes there: %d", corev1.TaintNodeOutOfService, len(left)))
@@ -188,6 +188,24 @@ func checkTaints(e *Evidence) []Finding {
 		return []Finding{ok("no node that is ready has the taint %s, or mounts of before a forced detach", corev1.TaintNodeOutOfService)}
 	}
 	return list
+}
+
+// checkCutOff finds nodes that are Ready and that the storage of a driver has cut off.
+func checkCutOff(e *Evidence) []Finding {
+	cut := map[string]bool{}
+	for n := range e.World.Snapshot.Nodes() {
+		for _, driver := range n.CutOff {
+			if n.Ready == ledger.ReadyTrue {
+				cut[fmt.Sprintf("%s (%s)", n.Name, driver)] = true
+			}
+		}
+	}
+	if len(cut) == 0 {
+		return nil
+	}
+	return []Finding{found(Warning, some(sortedKeys(cut)),
+		"Reboot the machine, or delete its pods with volumes of the driver. kubectl get events --field-selector involvedObject.name=NODE says what keeps it out: docs/operate/dead-nodes.md.",
+		"nodes that are ready, and that the storage of a driver has cut off: their pods can't read or write its volumes: %d", len(cut))}
 }
 
 // isFenced says whether a condition of a Node says that its machine writes no more.

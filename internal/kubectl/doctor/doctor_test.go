@@ -386,6 +386,11 @@ func TestFindings(t *testing.T) {
 				o.Nodes[0].Status.Conditions = append(o.Nodes[0].Status.Conditions, corev1.NodeCondition{Type: "fenced.moorage.dev/ipmi", Status: corev1.ConditionTrue})
 			})
 		}},
+		{"a node that is cut off", "taints", Warning, "the storage of a driver has cut off: their pods can't read or write its volumes: 1", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Nodes[0].Status.Conditions = append(o.Nodes[0].Status.Conditions, corev1.NodeCondition{Type: "networkfence.moorage.dev/disk.example.com", Status: corev1.ConditionTrue})
+			})
+		}},
 		{"a condition that anybody can set", "fencing", Error, "a kubelet can set the condition on its own node: 1", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				o.Policies = []*v1alpha1.AttachPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com",

@@ -111,7 +111,7 @@ func fences(leaders int, change func(*Config)) Config {
 // cutsOff is a kubelet that ends for a while, whose machine the storage cuts off.
 func cutsOff(leaders int, change func(*Config)) Config {
 	return bad(func(c *Config) {
-		c.Leaders, c.Silences, c.CutsOff = leaders, 1, true
+		c.Leaders, c.Silences, c.CutsOff, c.Agents = leaders, 1, true, true
 		change(c)
 	})
 }

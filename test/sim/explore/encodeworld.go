@@ -248,6 +248,7 @@ func (e *encoder) truth(s *state) {
 		e.byte(byte(m.Boots))
 		if e.bool(m.Cut); m.Cut {
 			e.text(s.cut[n].BootID)
+			e.look(m.Node, s.cut[n].Look)
 			e.uid(nodeObject(m.Node), s.cut[n].NodeUID)
 		}
 		e.agent(m)

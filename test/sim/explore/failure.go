@@ -271,11 +271,8 @@ func (s *state) cutMoves(list []move, n int) []move {
 			s.cut[n] = arbiter.CutMachine{Driver: driver, Node: node(n), NodeUID: now.UID, SystemUUID: now.SystemUUID, BootID: now.BootID}
 			s.w.CutOff(node(n), driver)
 		}})
-	case m.Cut && s.leader != nil && arbiter.MayUnfenceMachine(s.leader.ledger.Snapshot(), s.cut[n], s.w.Now) == arbiter.MayUnfence:
-		list = append(list, move{name + " is let in by the storage", true, func(s *state) {
-			s.cut[n] = arbiter.CutMachine{}
-			s.w.LetIn(node(n))
-		}})
+	case m.Cut && s.leader != nil:
+		list = s.unfencingMoves(list, n)
 	}
 	if m.Powered || !m.Cut {
 		return list
@@ -294,6 +291,29 @@ func (s *state) cutMoves(list []move, n int) []move {
 		case p.Phase == ledger.PodTerminating:
 			list = append(list, move{p.UID + " is removed by force", true, func(s *state) { s.w.Drop(world.Pods, p.UID) }})
 		}
+	}
+	return list
+}
+
+// unfencingMoves are what the leader does about a node that is cut off: as the controller of
+// NetworkFences, but that each is one move.
+func (s *state) unfencingMoves(list []move, n int) []move {
+	known, name := s.leader.ledger.Snapshot(), string(node(n))
+	switch arbiter.MayUnfenceMachine(known, s.cut[n], s.w.Now) {
+	case arbiter.MayUnfence:
+		list = append(list, move{name + " is let in by the storage", true, func(s *state) {
+			s.cut[n] = arbiter.CutMachine{}
+			s.w.LetIn(node(n))
+		}})
+	case arbiter.AskBeforeUnfencing:
+		word, look := *known.Node(node(n)).Word, known.Node(node(n)).NextNumber()
+		if now, _ := s.w.Word(node(n)); now.UID == word.UID && now.Version == word.Version {
+			list = append(list, move{"leader asks " + name + " to look", true, func(s *state) {
+				s.cut[n].Look = look
+				s.w.Serve(world.Request{Do: world.AskNode, Key: name, Node: node(n), UID: word.UID, Version: word.Version, Look: look})
+			}})
+		}
+	case arbiter.StaysFenced:
 	}
 	return list
 }

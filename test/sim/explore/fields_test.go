@@ -194,7 +194,7 @@ func worldFields() map[string]fields {
 		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased cut", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader":     {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":      {"volumes nodes tickets", nil},
-		"arbiter.CutMachine": {"NodeUID BootID", map[string]string{"Driver": same, "Node": position, "SystemUUID": same, "Look": never}},
+		"arbiter.CutMachine": {"NodeUID BootID Look", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
 		"explore.wire":       {"request ops", nil},
 		"explore.op":         {"key task ghost late", nil},
 		"world.World":        {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},

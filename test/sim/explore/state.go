@@ -26,7 +26,7 @@ type state struct {
 	muted, anew, hung, erased                  int
 	renewals                                   int
 	cut                                        [nodes + 1]arbiter.CutMachine // what the storage has cut off
-	leased                                     int // how often any Lease has changed
+	leased                                     int                           // how often any Lease has changed
 }
 
 // leader is the controller that leads.
