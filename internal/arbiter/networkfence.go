@@ -21,9 +21,10 @@ type FenceDue struct {
 // NetworkFencesDue lists, by driver, which storages are to cut a node off, and when: the
 // driver's policy says after which time, and a volume of the driver is at the node, or may
 // be. A fence stops pods that may run, so that the time is held as that of AfterUnreachable
-// is while too many nodes are unreachable at once.
+// is while too many nodes are unreachable at once. None is due where the out-of-service taint
+// frees the volumes anyway.
 func NetworkFencesDue(s ledger.Snapshot, n *ledger.Node, now time.Time) []FenceDue {
-	if n == nil || !n.Exists || ready(n) {
+	if n == nil || !n.Exists || ready(n) || outOfService(n, now).over() {
 		return nil
 	}
 	var list []FenceDue

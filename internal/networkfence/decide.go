@@ -250,7 +250,11 @@ func (d *decider) ends(f Fence, act func(Action)) bool {
 	}
 	switch arbiter.MayUnfenceMachine(d.Snapshot, f.Machine, d.Now) {
 	case arbiter.MayUnfence:
-		return true
+		other := d.sharesStorage(f)
+		if other != "" {
+			d.say(place{f.Machine.Node, f.Machine.Driver}, "NetworkFence %s waits for %s, of another driver, which cuts the same client off: they may be of one storage", f.Name, other)
+		}
+		return other == ""
 	case arbiter.AskBeforeUnfencing:
 		act(Action{Do: NoteLook, Look: n.NextNumber()})
 	case arbiter.StaysFenced:
@@ -262,6 +266,21 @@ func (d *decider) ends(f Fence, act func(Action)) bool {
 		}
 	}
 	return false
+}
+
+// sharesStorage is the name of a fence of another driver that has the same client cut off, and
+// may not end yet; empty: there is none. Two drivers may have one storage, which lets the client
+// in for both.
+func (d *decider) sharesStorage(f Fence) string {
+	for _, other := range d.Fences {
+		if other.Name == f.Name || !other.Fenced || other.Deleting || d.driverOf(other) == f.Machine.Driver || !overlap(other.CIDRs, f.CIDRs) {
+			continue
+		}
+		if !other.Ours || arbiter.MayUnfenceMachine(d.Snapshot, other.Machine, d.Now) != arbiter.MayUnfence {
+			return other.Name
+		}
+	}
+	return ""
 }
 
 // fencedByOther says whether another NetworkFence has the storage cut off any of what one has:
@@ -306,17 +325,26 @@ func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string)
 		}
 	}
 	// What Moorage fenced was all that there was; of another's fence only the list tells.
-	if len(cidrs) == 0 || !known && !ours || !covers(cidrs, listed) || d.letIn(p.driver, cidrs) {
+	if len(cidrs) == 0 || !known && !ours || !covers(cidrs, listed) {
+		return Fence{}, false
+	}
+	if letIn := d.letIn(cidrs); letIn != "" {
+		d.say(p, "NetworkFence %s does not count, since %s asks to let the same client in", by.Name, letIn)
 		return Fence{}, false
 	}
 	return by, true
 }
 
-// letIn says whether somebody asks the storage to let any of these clients in.
-func (d *decider) letIn(driver string, cidrs []netip.Prefix) bool {
-	return slices.ContainsFunc(d.Fences, func(f Fence) bool {
-		return !f.Fenced && !f.Deleting && d.driverOf(f) == driver && overlap(f.CIDRs, cidrs)
-	})
+// letIn is the name of a NetworkFence that asks to let any of these clients in, whatever its
+// driver, since two may have one storage: csi-addons asks again whenever it starts. Empty:
+// there is none.
+func (d *decider) letIn(cidrs []netip.Prefix) string {
+	for _, f := range d.Fences {
+		if !f.Fenced && !f.Deleting && overlap(f.CIDRs, cidrs) {
+			return f.Name
+		}
+	}
+	return ""
 }
 
 // covers says whether each of a list lies within one of cidrs.

@@ -287,6 +287,12 @@ func TestWhatCounts(t *testing.T) {
 			o.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-03-01T12:00:00Z"
 			s.fences = append(s.fences, o)
 		}, false},
+		"unfenced by another driver": {func(s *scene) {
+			s.classes["fs"] = "fs.example.com"
+			o := others("y", stateUnfenced, "10.0.0.1/32")
+			_ = unstructured.SetNestedField(o.Object, "fs", "spec", "networkFenceClassName")
+			s.fences = append(s.fences, good(), o)
+		}, false},
 		"of another driver":      {func(s *scene) { s.classes["rbd"] = "another.example.com"; s.fences = append(s.fences, good()) }, false},
 		"of a class that is not": {func(s *scene) { delete(s.classes, "rbd"); s.fences = append(s.fences, good()) }, false},
 		"clients not known":      {func(s *scene) { s.addons = nil; s.fences = append(s.fences, good()) }, false},
@@ -355,7 +361,10 @@ func TestMake(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*scene){
-		"it is Ready":      func(s *scene) { s.comesBack("a-boot-1") },
+		"it is Ready": func(s *scene) { s.comesBack("a-boot-1") },
+		"it is out of service": func(s *scene) {
+			s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince, n.OutOfService = ledger.ReadyUnknown, 2, true })
+		},
 		"it is gone":       func(s *scene) { s.apply(ledger.NodeGone{Name: "a"}) },
 		"nothing is there": func(s *scene) { s.apply(ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "a")}) },
 		"never by policy":  func(s *scene) { s.policy("rbd", -1) },
@@ -434,6 +443,33 @@ func TestUnfencingBesideAnother(t *testing.T) {
 	s.comesBack("a-boot-2")
 	s.do(t)
 	s.expect(t, "after the node has ceased to say so", "delete a")
+}
+
+// Two drivers may have one storage: what one driver's fence cuts off is let in only when the
+// other's may be, too.
+func TestUnfencingOfOneStorage(t *testing.T) {
+	s := fenced(t)
+	s.classes["fs"] = "fs.example.com"
+	o := s.fences[0].DeepCopy()
+	o.SetName("of-fs")
+	a := o.GetAnnotations()
+	a[annotationDriver] = "fs.example.com"
+	o.SetAnnotations(a)
+	_ = unstructured.SetNestedField(o.Object, "fs", "spec", "networkFenceClassName")
+	s.fences = append(s.fences, o)
+	mounted := ledger.VolumeID{Driver: "fs.example.com", Handle: "share"}
+	s.comesBack("a-boot-1")
+	s.word(7, 7, mounted)
+	s.do(t)
+	s.do(t)
+	s.word(8, 8, mounted)
+	if did, troubles := s.decide(); slices.Contains(did, "unmark a") || !strings.Contains(strings.Join(troubles, "\n"), "waits for of-fs") {
+		t.Errorf("the other driver's volume is mounted: %q %q", did, troubles)
+	}
+	s.word(9, 9)
+	if did, troubles := s.decide(); !slices.Contains(did, "unmark a") {
+		t.Errorf("nothing is mounted: %q %q", did, troubles)
+	}
 }
 
 // A node that is Ready again before the storage has confirmed anything is let in at once:

@@ -40,6 +40,7 @@ type Config struct {
 	AfterUnreachable time.Duration // 0: never
 	MaxUnreachable   int32         // nodes of a zone that may be unreachable meanwhile; 0: the share by default
 	Fences           bool          // somebody sets a condition on nodes whose machines are dead
+	CutsOff          bool          // the storage cuts off silent nodes, and lets them in when they have booted or have nothing mounted
 	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud says which are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
@@ -146,6 +147,9 @@ func (c *Config) extend(often func() bool) {
 	if c.Fences = c.Seed%32 == 22 && !c.Cooperative; c.Fences {
 		c.NodeFaults = true
 	}
+	if c.CutsOff = c.Seed%32 == 6 && !c.Cooperative; c.CutsOff {
+		c.NodeFaults = true
+	}
 	if c.UnpublishFences = c.Seed%16 == 14 && !c.Cooperative; c.UnpublishFences {
 		c.NodeFaults = true
 		if often() {
@@ -167,6 +171,9 @@ func (s *Sim) furnish() {
 	policy := ledger.Policy{Name: "sim", Driver: driver, DetachDelay: s.config.DetachDelay, LiveMigration: s.config.Migration, RequireNodeWord: s.config.Spoken, RepairStaged: s.config.Repairs, UnpublishFences: s.config.UnpublishFences}
 	if s.config.Fences {
 		policy.FencedCondition = fencedCondition
+	}
+	if s.w.Mapped = s.config.CutsOff; s.config.CutsOff {
+		policy.NetworkFence.Class = "sim"
 	}
 	if s.config.AfterUnreachable > 0 {
 		policy.AfterUnreachable = &s.config.AfterUnreachable

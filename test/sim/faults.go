@@ -16,8 +16,9 @@ import (
 // faults kills, pauses, cuts and breaks, and starts things again.
 type faults struct {
 	s        *Sim
-	machines int      // how many were replaced
-	vanished []string // PersistentVolumes
+	machines int                     // how many were replaced
+	vanished []string                // PersistentVolumes
+	cutIn    map[ledger.NodeName]int // the boot in which a machine was cut off
 }
 
 // victim is a process that can be killed and started.
@@ -145,6 +146,14 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 			m.addTo(cure, 3, "fault", "fence", k.name)
 		}
 	}
+	if f.s.config.CutsOff && exists {
+		switch {
+		case !k.machine.Cut && n.Ready == ledger.ReadyUnknown:
+			m.addTo(cure, 3, "fault", "cut-off", k.name)
+		case k.machine.Cut && n.Ready == ledger.ReadyTrue && k.working() && f.mayBeLetIn(k):
+			m.addTo(cure, 3, "fault", "let-in", k.name)
+		}
+	}
 	if f.s.config.UnpublishFences && exists {
 		switch {
 		case n.Shutdown && k.working():
@@ -190,6 +199,12 @@ func (f *faults) act(what, arg string) bool {
 		return f.actNode(what, ledger.NodeName(name), rest)
 	}
 	return true
+}
+
+// mayBeLetIn says whether nothing is left of what a machine had mounted when its storage cut it
+// off: it has booted since, or nothing is mounted there.
+func (f *faults) mayBeLetIn(k *kubelet) bool {
+	return k.machine.Boots != f.cutIn[k.node] || len(k.machine.Staged) == 0
 }
 
 // loseRequest loses a scheduler's request to bind a pod, or the answer to it.
@@ -262,6 +277,11 @@ func (f *faults) actNode(what string, name ledger.NodeName, arg string) bool {
 		f.s.w.Fence(name, fencedCondition)
 	case what == "unfence":
 		f.s.w.Fence(name, "")
+	case what == "cut-off":
+		f.cutIn[name] = k.machine.Boots
+		f.s.w.CutOff(name, driver)
+	case what == "let-in" && f.mayBeLetIn(k):
+		f.s.w.LetIn(name)
 	case what == "cloud-off" && !k.machine.Powered, what == "cloud-on":
 		n.Shutdown = what == "cloud-off"
 		f.s.w.Put(n)
@@ -310,6 +330,12 @@ func (f *faults) heal() {
 func (f *faults) healNode(k *kubelet) {
 	if !k.process().Linked {
 		k.join()
+	}
+	if k.machine.Cut {
+		if !f.mayBeLetIn(k) {
+			k.crash()
+		}
+		f.s.w.LetIn(k.node)
 	}
 	n, exists := f.s.w.Node(k.node)
 	switch {

@@ -74,7 +74,7 @@ func New(config Config) *Sim {
 	s.w.Stamps, s.w.Judge.Cooperative = config.Stamps, config.Cooperative
 	s.w.Forgetful, s.w.Judge.Leases = config.Forgetful, config.Leases
 	s.net, s.disks = &network{s: s}, &diskService{s: s}
-	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s}
+	s.cluster, s.users, s.faults = newCluster(s), newUsers(s), &faults{s: s, cutIn: map[ledger.NodeName]int{}}
 	s.furnish()
 	if config.Spoken {
 		s.agents = &agents{s: s}
