@@ -105,7 +105,7 @@ func (p *planner) report(node *ledger.Node, place *ledger.NodeVolume, va *ledger
 	if node.MayBeUnstaged(p.volume.ID) { //mutant:no-order-fence
 		return // it could be unstaged under the pod that mounts it
 	}
-	if f, found := p.volume.Hold.Fence(place.Node); found && f.Rule != "" {
+	if p.saysRule(place) {
 		return // first the hold says that the rule has ended
 	}
 	if p.forgetsDoubt(place) {
@@ -148,8 +148,18 @@ func (p *planner) namesNode(h ledger.Hold) bool {
 // is written, the volume is nowhere else, and the driver is there to attach.
 func (p *planner) mayCreate(node *ledger.Node, place *ledger.NodeVolume) bool {
 	// A rule of force is of an earlier attachment there: first the hold says that it has ended.
+	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+}
+
+// saysRule says whether the hold names a rule of force of a node. One that somebody has deleted
+// names none in the API, and has nothing to be taken back where nothing is to be said.
+func (p *planner) saysRule(place *ledger.NodeVolume) bool {
 	f, _ := p.volume.Hold.Fence(place.Node)
-	return p.startable(place) && p.granted(place.Node) && f.Rule == "" && !p.namesFormer(node) && len(p.blockers(node, place)) == 0 //mutant:attach-beside-old
+	if f.Rule == "" || p.volume.Hold.Version != "" {
+		return f.Rule != ""
+	}
+	is, needed := p.fence(hold(p.volume), place)
+	return needed && is.Rule != ""
 }
 
 // namesFormer says whether the hold, as the API has it, and is to be written again, names

@@ -361,6 +361,27 @@ func TestPlanAwaitsTheFence(t *testing.T) {
 	}
 }
 
+// A VolumeHold that named a rule of force is deleted, by a request of an earlier leader that
+// arrives late, for one. Once the rule has ended there is nothing to be written before a volume
+// that many may share is attached there anew.
+func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
+	hold := ledger.Hold{Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: OutOfService}}}
+	for name, test := range map[string]struct {
+		facts []ledger.Event
+		want  Action
+	}{
+		"deleted":                             {[]ledger.Event{alive, ledger.HoldGone{Volume: disk}}, CreateAttachment},
+		"it is there":                         {[]ledger.Event{alive}, DeleteHold},
+		"deleted, and the rule has not ended": {[]ledger.Event{nodeAs("dead", outOfOrder), madeAt("dead"), ledger.HoldGone{Volume: disk}}, WriteHold},
+	} {
+		p := plannerOf(t, Arbiter{}, "", hold, append([]ledger.Event{sharedDisk, dataAt("q", "dead", ledger.PodLive)}, test.facts...)...)
+		steps := Arbiter{}.Plan(p.snapshot, disk, auditTime).Steps
+		if len(steps) != 1 || steps[0].Do != test.want {
+			t.Errorf("%s: %+v", name, steps)
+		}
+	}
+}
+
 // Of several times the earliest is when a volume is looked at again.
 func TestRecheckIsTheEarliest(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})

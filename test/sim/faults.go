@@ -150,7 +150,7 @@ func (f *faults) offerNode(m *menu, k *kubelet) {
 		switch {
 		case !k.machine.Cut && n.Ready == ledger.ReadyUnknown:
 			m.addTo(cure, 3, "fault", "cut-off", k.name)
-		case k.machine.Cut && n.Ready == ledger.ReadyTrue && k.working() && f.mayBeLetIn(k):
+		case k.machine.Cut && f.mayBeLetIn(k):
 			m.addTo(cure, 3, "fault", "let-in", k.name)
 		}
 	}
@@ -202,8 +202,13 @@ func (f *faults) act(what, arg string) bool {
 }
 
 // mayBeLetIn says whether nothing is left of what a machine had mounted when its storage cut it
-// off: it has booted since, or nothing is mounted there.
+// off: its Node is Ready, and it has booted since, or nothing is mounted there.
 func (f *faults) mayBeLetIn(k *kubelet) bool {
+	n, _ := f.s.w.Node(k.node)
+	return n.Ready == ledger.ReadyTrue && k.working() && f.nothingLeft(k)
+}
+
+func (f *faults) nothingLeft(k *kubelet) bool {
 	return k.machine.Boots != f.cutIn[k.node] || len(k.machine.Staged) == 0
 }
 
@@ -332,7 +337,7 @@ func (f *faults) healNode(k *kubelet) {
 		k.join()
 	}
 	if k.machine.Cut {
-		if !f.mayBeLetIn(k) {
+		if !f.nothingLeft(k) {
 			k.crash()
 		}
 		f.s.w.LetIn(k.node)
