@@ -138,6 +138,12 @@ func TestOwnAccountsArePinned(t *testing.T) {
 		"its own condition": {func(n *corev1.Node) {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "moorage.dev/X"})
 		}, ""},
+		"what a storage has cut off": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, cutOff("rbd", 7))
+		}, ""},
+		"what somebody else has fenced": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, fencedSince("ipmi", "True", 7))
+		}, "nothing else"},
 		"volumesInUse":  {func(n *corev1.Node) { n.Status.VolumesInUse = nil }, "nothing else"},
 		"addresses":     {func(n *corev1.Node) { n.Status.Addresses = []corev1.NodeAddress{{Address: "1.2.3.4"}} }, "nothing else"},
 		"nodeInfo":      {func(n *corev1.Node) { n.Status.NodeInfo.BootID = "x" }, "nothing else"},

@@ -74,6 +74,9 @@ func (s *script) node(a args) {
 	if v, ok := a.keys["cutOff"]; ok {
 		s.cutOff(&n, v)
 	}
+	if v, ok := a.keys["saysCutOff"]; ok { // and is not
+		n.CutOff = []string{v}
+	}
 	set("managed", &n.Managed)
 	set("draining", &n.Draining)
 	set("reporting", &n.Reporting)

@@ -18,7 +18,9 @@ const (
 	attached = `{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/disk.example.com^x","devicePath":""}]}}`
 	// fencedByIPMI is a condition that frees volumes where an AttachPolicy names it.
 	fencedByIPMI = v1alpha1.FencedConditionPrefix + "ipmi"
-	addresses    = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
+	// cutOff is the one by which the controller says that a storage has cut a machine off.
+	cutOff    = v1alpha1.NetworkFencePrefix + "disk.example.com"
+	addresses = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
 )
 
 // nodes have the credentials of a kubelet.
@@ -33,6 +35,7 @@ func nodes() []attempt {
 		{node(), "a fence on its pod", byMarks, patchPod(annotated(v1alpha1.AnnotationBindFence, "x"), "status")},
 		{node(), "the condition SafeToMount of its pod", byStatus, patchPod(conditioned(v1alpha1.PodSafeToMount), "status")},
 		{node(), "a condition that its own machine is fenced", byFenced, patchNode(conditioned(fencedByIPMI))},
+		{node(), "a condition that the storage has cut its own machine off", byFenced, patchNode(conditioned(cutOff))},
 		{node(), "a Node that is fenced from its beginning", "NodeRestriction or " + byFenced, fencedNode},
 		{node(), "what it has of volumes, in moorage-node's place", byRBAC, wordOf(func(s *Scene) string { return s.pod.Spec.NodeName })},
 		{node(), "a ticket", byRBAC, ticketOf(v1alpha1.TicketManual, nil)},
@@ -98,6 +101,7 @@ func ownAccounts() []attempt {
 		{controller, "a node's addresses", byOwn, patchNode(addresses)},
 		{controller, "a node's condition Ready", byOwn, patchNode(conditioned("Ready"))},
 		{controller, "a condition that a machine is fenced", byOwn + " or " + byFenced, patchNode(conditioned(fencedByIPMI))},
+		{controller, "a condition that a storage has cut a machine off, without networkFences.enabled", byFenced, patchNode(conditioned(cutOff))},
 		{controller, "a node's annotation", byOwn, patchNode(annotated("volumes.kubernetes.io/controller-managed-attach-detach", "false"))},
 		{controller, "a pod's phase", byOwn, patchPod(`{"status":{"phase":"Failed"}}`, "status")},
 		{controller, "deleting a running pod", byOwn, remove},
