@@ -45,6 +45,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	replaced := rec.seeMachine(&was, &s, now)
 	fencedChanged, fenceEnded := rec.seeFenced(&was, known, now)
 	cutChanged := !slices.Equal(was.CutOff, s.CutOff)
+	letIn := slices.ContainsFunc(was.CutOff, func(driver string) bool { return !slices.Contains(s.CutOff, driver) })
 	if healthChanged || fencedChanged || cutChanged {
 		t.Volumes = append(t.Volumes, rec.At()...)
 		t.node(s.Name)
@@ -52,7 +53,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	if labelsChanged { // volumes may be allowed here that were not
 		t.node(s.Name)
 	}
-	if ended || replaced || fenceEnded || cutChanged && len(s.CutOff) < len(was.CutOff) {
+	if ended || replaced || fenceEnded || letIn {
 		l.voidForced(now, t, rec)
 	}
 	l.recount(now, t, rec)

@@ -248,6 +248,9 @@ func (s *stream) node() Event {
 	if s.version%7 < 4 {
 		n.Fenced = []FencedCondition{{Type: "fenced.moorage.dev/a", Since: int64(s.version % 7 / 2)}}
 	}
+	if s.version%11 < 4 {
+		n.CutOff = []string{fmt.Sprint("d", s.version%11/2)}
+	}
 	n.SystemUUID, n.BootID = []string{"", "first at " + string(name), "second at " + string(name)}[s.below(3)], []string{"", "boot1", "boot2"}[s.below(3)]
 	if known && !s.chance(4) {
 		n.SystemUUID, n.BootID, n.ProviderID = old.SystemUUID, old.BootID, old.ProviderID

@@ -196,6 +196,29 @@ func TestEndOfFencedConditionVoidsForce(t *testing.T) {
 	}
 }
 
+// What was proved by force is void, too, when a storage lets a machine in that it had cut off.
+func TestLettingInVoidsForce(t *testing.T) {
+	for name, test := range map[string]struct {
+		was, is []string
+		void    bool
+	}{
+		"as it was":      {[]string{"d", "e"}, []string{"d", "e"}, false},
+		"one more":       {[]string{"d"}, []string{"d", "e"}, false},
+		"let in":         {[]string{"d"}, nil, true},
+		"one of two":     {[]string{"d", "e"}, []string{"e"}, true},
+		"another's turn": {[]string{"d"}, []string{"e"}, true},
+	} {
+		l, v := New(), VolumeID{"d", "h"}
+		l.Apply(time.Unix(1, 0), NodeState{Name: "n", UID: "u", Version: "1", CutOff: test.was, Reported: []VolumeID{v}, InUse: []VolumeID{v}})
+		l.Apply(time.Unix(2, 0), Unreported{Volume: v, Node: "n", Forced: true})
+		l.Apply(time.Unix(3, 0), NodeState{Name: "n", UID: "u", Version: "2", CutOff: test.is, InUse: []VolumeID{v}})
+		n := l.Snapshot().Node("n")
+		if p := l.Snapshot().Volume(v).NodeVolume("n"); p == nil || p.Proof.Forced == test.void || n.IsCutOff("d") != slices.Contains(test.is, "d") {
+			t.Errorf("%s: %+v %v", name, p, n.CutOff)
+		}
+	}
+}
+
 // That a kubelet has said that its node is not Ready is heard once: what others write of the
 // node afterwards is no word of the kubelet's.
 func TestNotReadyIsHeardOnce(t *testing.T) {

@@ -376,7 +376,8 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	} else if !same || n.shut.IsZero() {
 		n.shut = now
 	}
-	if w.fenced(now, n, e, same) {
+	letIn := slices.ContainsFunc(n.state.CutOff, func(driver string) bool { return !slices.Contains(e.CutOff, driver) })
+	if w.fenced(now, n, e, same) || letIn {
 		w.voidForced(e.Name)
 	}
 	if !same || e.Ready == ReadyTrue && n.state.Ready != ReadyTrue || n.state.OutOfService && !e.OutOfService || n.state.Shutdown && !e.Shutdown {
