@@ -60,11 +60,12 @@ func byHand() map[string]string {
 		`kubectl wait --for=condition=Satisfied volumeticket/nightly --namespace shop --timeout=5m`:       "a ticket for a claim of yours",
 		`kubectl moorage ticket make nightly --namespace shop --type Backup --node worker-1 --claim data`: "a claim of yours, and a node",
 		`kubectl patch volumeattachment NAME --type=merge -p '{"metadata":{"finalizers":null}}'`:          "a driver that is gone for good",
+		`kubectl get networkfences -l app.kubernetes.io/managed-by=moorage`:                               "csi-addons",
 	}
 }
 
 // mostByHand bounds byHand.
-const mostByHand = 10
+const mostByHand = 11
 
 // pageFiles are the pages whose commands are run.
 func pageFiles(repository string) ([]string, error) {
