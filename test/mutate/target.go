@@ -26,6 +26,7 @@ var targets = []target{
 	{"internal/ledger", nil, nil},
 	{"internal/arbiter", []string{"internal/ledger"}, nil},
 	{"internal/flow", []string{"internal/ledger", "internal/arbiter"}, nil},
+	{"internal/networkfence", []string{"internal/ledger", "internal/arbiter"}, nil},
 	{"controller/attacher/decide", []string{"internal/ledger"}, nil},
 	{"controller/attacher", nil, []string{"line.go"}},
 }

@@ -59,6 +59,7 @@ func stages(seeds int) []*stage {
 		{"internal/arbiter", "TestWaitingTicketsAreNotLookedThrough", ""},
 		{"internal/flow", ".", "TestRoundCosts"},
 		{"internal/flow", "TestRoundCosts", ""},
+		{"internal/networkfence", ".", ""},
 		{"controller/attacher/decide", ".", ""},
 		{"controller/ticket", ".", ""},
 		{"controller/attachment", ".", ""},
