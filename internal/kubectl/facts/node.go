@@ -19,6 +19,9 @@ type Slots struct {
 	// NotVisible: nodes may not be listed. Whether this one is ready is not known, and
 	// Ready is true.
 	NotVisible bool `json:"notVisible,omitempty"`
+	// Missing: there is no Node of that name, and volumes may be at its machine all the same.
+	// It is not ready, and its free slots are nobody's.
+	Missing bool `json:"missing,omitempty"`
 	// Cordoned and OutOfService say what keeps new pods away: spec.unschedulable, and
 	// the taint node.kubernetes.io/out-of-service.
 	Cordoned     bool   `json:"cordoned,omitempty"`
@@ -234,7 +237,7 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 		Node: string(n.Name), Driver: d.Name, Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
 	}
 	state := w.nodeState(n.Name)
-	out.Ready, out.NotVisible, out.Cordoned, out.OutOfService = state.Ready, state.NotVisible, state.Cordoned, state.OutOfService
+	out.Ready, out.NotVisible, out.Cordoned, out.OutOfService, out.Missing = state.Ready, state.NotVisible, state.Cordoned, state.OutOfService, state.Missing
 	for _, v := range volumes {
 		switch v.Slot {
 		case slotUsed:
