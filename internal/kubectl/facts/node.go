@@ -46,7 +46,8 @@ type Slots struct {
 	// Reserved are promised to tickets and bound pods, or asked for, and not
 	// attached yet.
 	Reserved int32 `json:"reserved"`
-	// Free is absent when there is no limit.
+	// Free is how many more volumes may come: 0 at a node that is not ready or gone, whatever
+	// its limit; otherwise absent when there is no limit.
 	Free    *int32       `json:"free,omitempty"`
 	Volumes []SlotVolume `json:"volumes,omitempty"`
 	// Leaked, PodsGone and NoAttachment are how many of the driver's volumes the node has
@@ -256,6 +257,9 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 	if limit := arbiter.Limit(d, arbiter.PolicyFor(w.Snapshot, d.Name, "")); limit != ledger.NoLimit {
 		free := max(0, limit-d.Taken())
 		out.Limit, out.Free = &limit, &free
+	}
+	if !out.Ready {
+		out.Free = new(int32)
 	}
 	return out
 }
