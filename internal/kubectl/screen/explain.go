@@ -119,6 +119,7 @@ func (p *page) podDetails(x facts.Pod) {
 	p.line(2, "pod", fmt.Sprintf("%s, %s, scheduler %s, age %s", x.Phase, where, x.Scheduler, ago(p.now, x.Created)))
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
+		p.line(2, "in all", x.Cause.More)
 	}
 	for _, v := range x.Volumes {
 		p.podVolume(v)

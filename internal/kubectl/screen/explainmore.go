@@ -38,6 +38,7 @@ func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time, 
 func (p *page) storageDetails(x facts.Storage) {
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
+		p.line(2, "in all", x.Cause.More)
 	}
 	if x.Volume != nil {
 		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+x.Volume.Handle), identity(*x.Volume))
