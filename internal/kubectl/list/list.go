@@ -101,6 +101,9 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 	if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.Unseen); err != nil {
 		return err
 	}
+	if err := screen.Down(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.ControllersDown(), w.Now); err != nil {
+		return err
+	}
 	if l.words && w.Served() {
 		if err := screen.Words(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.WordsUnseen); err != nil {
 			return err

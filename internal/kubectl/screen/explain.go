@@ -280,6 +280,17 @@ func Words(w io.Writer, s Style, unseen *facts.Unseen) error {
 	return p.err
 }
 
+// Down prints that components are down, as explain does of what waits for them.
+func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
+	p := &page{w: w, s: s, now: now}
+	for i := range list {
+		c := &list[i]
+		p.printf("%s\n", p.s.paint(yellow, p.s.Wrap(c.Message+" ("+c.Code+p.since(c.Since)+")", 0)))
+		p.do(2, c.Do)
+	}
+	return p.err
+}
+
 // Unseen says what could not be read, and which right is missing. It is for
 // the error stream where the output is a table.
 func Unseen(w io.Writer, s Style, list []facts.Unseen) error {
