@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/moorage-dev/moorage/internal/ledger"
@@ -22,6 +23,9 @@ type Violation struct {
 }
 
 func (v Violation) String() string {
+	if v.Node == "" {
+		return fmt.Sprintf("%s: %s: %s", v.Invariant, v.Volume, v.Message)
+	}
 	return fmt.Sprintf("%s: %s at %s: %s", v.Invariant, v.Volume, v.Node, v.Message)
 }
 
@@ -51,11 +55,11 @@ func (a Arbiter) AuditVolume(s ledger.Snapshot, id ledger.VolumeID, now time.Tim
 func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
 	var found []Violation
 	p := a.planner(s, v, now)
-	attached := 0
+	var attached []string
 	for i := range v.NodeVolumes {
 		place := &v.NodeVolumes[i]
 		if place.HasAttachments() && !fenced(s, v, place.Node, now) && !p.migratesTo(place) {
-			attached++
+			attached = append(attached, attachedWhere(place))
 		}
 		// What another controller reports may be seen before the attachment is.
 		if !p.Cooperative && reportedEarly(v, place) {
@@ -66,10 +70,22 @@ func (a Arbiter) auditVolume(s ledger.Snapshot, v *ledger.Volume, now time.Time)
 	if policyOf(s, v).LiveMigration {
 		most = 2 // a migration that is over leaves two, until one of them has gone
 	}
-	if p.exclusive && v.Access != ledger.AccessUnknown && attached > most {
-		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes", attached)})
+	if p.exclusive && v.Access != ledger.AccessUnknown && len(attached) > most {
+		found = append(found, Violation{Invariant: "I1", Volume: v.ID, Message: fmt.Sprintf("an exclusive volume has attachments at %d nodes: %s", len(attached), strings.Join(attached, ", "))})
 	}
 	return found
+}
+
+// attachedWhere names the node of a place, and says where the attachment there is being deleted.
+func attachedWhere(place *ledger.NodeVolume) string {
+	va := place.Canonical()
+	switch {
+	case va == nil || !va.Deleting:
+		return string(place.Node)
+	case va.DetachError.IsZero():
+		return string(place.Node) + " (being detached)"
+	}
+	return string(place.Node) + " (its detach fails)"
 }
 
 // reportedEarly says whether volumesAttached names a volume whose attachment

@@ -97,6 +97,38 @@ func TestConcern(t *testing.T) {
 	}
 }
 
+// A volume is next for a pod at whose node another controller has attached it already, while
+// the detach from the holder's node fails: that is what the pod waits for, and not itself.
+func TestNobodyWaitsForItself(t *testing.T) {
+	now := time.Unix(1000, 0)
+	id := ledger.VolumeID{Driver: "d", Handle: "h"}
+	at := func(n ledger.NodeName) ledger.Attachment {
+		return ledger.Attachment{Name: ledger.AttachmentName(id, n), UID: string(n), Version: "1", Driver: "d", Node: n, PersistentVolume: "pv", Attached: true}
+	}
+	promised := ledger.Hold{State: ledger.HoldUnknown, Reason: DetachFailed, Next: ledger.Promise{Node: "well", To: ledger.Requester{Namespace: "shop", Name: "db", UID: "p"}}}
+	s, v, _ := concerned(t, "well", "third", promised, func(l *ledger.Ledger) {
+		l.Apply(now, ledger.NodeState{Name: "dead", UID: "x", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		l.Apply(now, ledger.NodeState{Name: "third", UID: "y", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
+		failing := at("third")
+		failing.Deleting, failing.DetachError = true, ledger.CallError{Message: "busy"}
+		l.Apply(now, failing)
+		l.Apply(now, at("well"))
+	})
+	a := Arbiter{Cooperative: true}
+	if r, ok := a.Concern(s, v, now); !ok || r.Code != DetachFailed || r.Node != "third" {
+		t.Errorf("the hold says %+v (%t)", r, ok)
+	}
+	for _, step := range a.Plan(s, id, now).Steps {
+		if step.Do == WriteHold && (step.Hold.State != ledger.HoldUnknown || step.Hold.Reason != DetachFailed) {
+			t.Errorf("the hold is written as %s %s: %s", step.Hold.State, step.Hold.Reason, step.Hold.Message)
+		}
+	}
+	const want = "an exclusive volume has attachments at 2 nodes: third (its detach fails), well"
+	if found := a.AuditVolume(s, id, now); len(found) != 1 || found[0].Message != want || found[0].String() != "I1: d^h: "+want {
+		t.Errorf("found %v, want %s", found, want)
+	}
+}
+
 // A shared volume is granted to nobody: what a hold from before says of nodes keeps no
 // one waiting.
 func TestSharedVolumeIsAttaching(t *testing.T) {

@@ -46,10 +46,10 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 			return Reason{Code: NodeFenced, Volume: v.ID, Claim: claimOf(s, v), Node: n}, true
 		}
 	}
-	if others := p.elsewhere(p.hold.Node, p.hold.Node); len(others) > 0 {
-		return others[0], true
-	}
 	place := v.NodeVolume(p.hold.Node)
+	if reason, astray := p.astray(v.Hold, place); astray {
+		return reason, true
+	}
 	switch {
 	case place == nil:
 		return Reason{}, false

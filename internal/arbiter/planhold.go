@@ -384,8 +384,8 @@ func compareRequesters(a, b ledger.Requester) int {
 // describe says in the hold what keeps the volume where it should not be.
 func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVolume) {
 	h.State = ledger.HoldHeld
-	if others := p.elsewhere(h.Node, h.Node); len(others) > 0 {
-		h.State, h.Reason, h.Message = ledger.HoldUnknown, others[0].Code, others[0].Message()
+	if reason, astray := p.astray(h, place); astray {
+		h.State, h.Reason, h.Message = ledger.HoldUnknown, reason.Code, reason.Message()
 		return
 	}
 	if place == nil || p.living(place) && h.Next.Node == "" && !detaching(place) {
@@ -404,6 +404,25 @@ func (p *planner) describe(was ledger.Hold, h *ledger.Hold, place *ledger.NodeVo
 		h.State = ledger.HoldDetachPending
 	}
 	h.Reason, h.Message = stuck.Code, stuck.Message()
+}
+
+// astray is what a hold says of a volume that may be at other nodes than the holder's, too;
+// false where it is at none. The node that is to have it next is not in its own way: of that one
+// the hold says what keeps the volume at the holder's node.
+func (p *planner) astray(h *ledger.Hold, place *ledger.NodeVolume) (Reason, bool) {
+	others := p.elsewhere(h.Node, h.Node)
+	for _, reason := range others {
+		if reason.Node != h.Next.Node {
+			return reason, true
+		}
+	}
+	switch {
+	case len(others) == 0:
+		return Reason{}, false
+	case place == nil:
+		return others[0], true
+	}
+	return p.stuck(place), true
 }
 
 // revoke says in the hold that a ticket at a fenced node has to be told that it

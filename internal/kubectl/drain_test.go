@@ -3,6 +3,7 @@
 package kubectl_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -145,7 +146,7 @@ func TestDrainAsksFirst(t *testing.T) {
 	}
 	all := []string{"drain", "worker-1", "--force", "--ignore-daemonsets", "--delete-emptydir-data"}
 	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run")...)
-	if code != 0 || !strings.Contains(out, "it would evict 3 pods\n") || !strings.Contains(out, "left where they are: 1 pod of a DaemonSet") {
+	if code != 0 || !strings.Contains(out, "it would evict 3 pods, which nobody makes again\n") || !strings.Contains(out, "left where they are: 1 pod of a DaemonSet") {
 		t.Errorf("dry run of pods that nobody makes again: exit code %d: %s%s", code, out, stderr)
 	}
 	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run=client", "--pod-selector", "app=none")...)
@@ -155,7 +156,7 @@ func TestDrainAsksFirst(t *testing.T) {
 	remade(t, server, "a", "b")
 	server.Forget()
 	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run=server")...)
-	if code != 2 || !strings.Contains(out, "would wait") || !strings.Contains(out, "it would evict 3 pods, 2 of them only once") {
+	if code != 2 || !strings.Contains(out, "would wait") || !strings.Contains(strings.Join(strings.Fields(out), " "), "it would evict 3 pods, 1 of which nobody makes again, 2 of them only once") {
 		t.Errorf("dry run: exit code %d: %s%s", code, out, stderr)
 	}
 	for _, args := range [][]string{{"drain", "worker-9"}, {"drain", "worker-1", "--at-once", "0"}, {"drain", "worker-1", "--pod-selector", "=="},
@@ -173,5 +174,36 @@ func TestDrainAsksFirst(t *testing.T) {
 	}
 	if writes := server.Writes(); len(writes) > 0 {
 		t.Errorf("written: %v", writes)
+	}
+}
+
+// With --dry-run=server the API server is asked to evict each pod as a dry run, and who refuses
+// is told.
+func TestDryRunAsksTheBudgets(t *testing.T) {
+	server, now := load(t, "testdata/attach-refused")
+	remade(t, server, "db")
+	refuses := true
+	server.Intercept(func(r apitest.Request, serve func()) error {
+		if r.Verb != "create" || r.Resource != "pods/eviction" {
+			serve()
+			return nil
+		}
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(r.Body), nil, nil)
+		if asked, ok := object.(*policyv1.Eviction); !ok || !slices.Equal(asked.DeleteOptions.DryRun, []string{metav1.DryRunAll}) {
+			t.Errorf("this is no dry run: %v (%v)", object, err)
+		}
+		if refuses {
+			return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+		}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusSuccess, Code: 201}}
+	})
+	out, stderr, code := run(t.Context(), server, now, "drain", "worker-2", "--dry-run=server")
+	if code != 2 || !strings.Contains(strings.Join(strings.Fields(out), " "), "shop/db would not be evicted now: Cannot evict pod as it would violate the pod's disruption budget.") {
+		t.Errorf("a budget refuses: exit code %d: %s%s", code, out, stderr)
+	}
+	refuses = false
+	out, stderr, code = run(t.Context(), server, now, "drain", "worker-2", "--dry-run=server")
+	if code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "the API server would agree now") {
+		t.Errorf("nothing refuses: exit code %d: %s%s", code, out, stderr)
 	}
 }

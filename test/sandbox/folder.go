@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -100,6 +101,35 @@ func lockFile(path string) (*os.File, error) {
 			return f, nil
 		}
 		f.Close()
+	}
+}
+
+// lookAgain is how often it is looked whether a lock is free.
+const lookAgain = 50 * time.Millisecond
+
+// awaitFree waits until no process holds a lock, or its file is gone.
+func awaitFree(ctx context.Context, path string) error {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		f, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("lock of the cluster: %w", err)
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		f.Close()
+		if err == nil {
+			return nil
+		} else if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("lock of the cluster: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the cluster has not ended yet: %w", ctx.Err())
+		case <-again.C:
+		}
 	}
 }
 

@@ -3,6 +3,9 @@
 package sandbox
 
 import (
+	"context"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,4 +130,40 @@ func TestClustersThatStartAndStopTogetherShareNoFolder(t *testing.T) {
 		})
 	}
 	running.Wait()
+}
+
+// Who stops a cluster from outside comes back once its name is free, and not before.
+func TestStopWaitsForTheFolder(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		dir := base(t)
+		f := open(t, dir, "mine")
+		listener, err := net.Listen("unix", f.file(controlSocket))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := make(chan struct{})
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+			asked <- struct{}{}
+		}), ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(listener) }() // ends with Close
+		t.Cleanup(func() { server.Close() })
+		impatient, cancel := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() { stopped <- connectTo(f.path).Stop(impatient) }()
+		<-asked
+		cancel()
+		if err := <-stopped; err == nil {
+			t.Fatal("a cluster that runs counts as stopped")
+		}
+		go func() { stopped <- connectTo(f.path).Stop(t.Context()) }()
+		<-asked
+		if err := f.release(keep); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+		open(t, dir, "mine")
+	}
 }

@@ -100,10 +100,13 @@ func (r *Remote) Do(ctx context.Context, action FaultAction, target string) erro
 	return err
 }
 
-// Stop asks the process that runs the cluster to stop it.
+// Stop asks the process that runs the cluster to stop it, and waits until it has: until all
+// processes of the cluster have ended, and its name is free.
 func (r *Remote) Stop(ctx context.Context) error {
-	_, err := r.do(ctx, http.MethodPost, "/stop", nil)
-	return err
+	if _, err := r.do(ctx, http.MethodPost, "/stop", nil); err != nil {
+		return err
+	}
+	return awaitFree(ctx, r.dir+".lock")
 }
 
 func (r *Remote) do(ctx context.Context, method, path string, body any) ([]byte, error) {

@@ -338,6 +338,45 @@ func TestPhone(t *testing.T) {
 	b.accessible("a pod on a phone")
 }
 
+// lost lists the controls below an element that have no name, that lie beyond the page's width,
+// or that something else covers where one would touch them. The link that skips to the map is
+// seen while it has the focus only.
+const lost = `(scope => [...document.querySelectorAll(scope + ' :is(a[href]:not(.skip), button, input, select, summary)')].flatMap((e) => {
+  e.scrollIntoView({ block: 'center', inline: 'nearest' });
+  const box = e.getClientRects()[0];
+  if (!box || !e.checkVisibility({ visibilityProperty: true }) || box.width === 0) return [];
+  const name = e.getAttribute('aria-label') || [...(e.labels ?? [])].map((l) => l.textContent).join('') || e.textContent || e.title;
+  const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  const what = e.outerHTML.slice(0, 120);
+  if (!name.trim()) return ['no name: ' + what];
+  if (box.right > document.documentElement.clientWidth + 1) return ['too wide: ' + what];
+  return at && (e.contains(at) || at.contains(e) || [...(e.labels ?? [])].some((l) => l.contains(at))) ? [] : ['covered by ' + at?.outerHTML.slice(0, 80) + ': ' + what];
+}))`
+
+// On a phone that is 400 pixels wide, a dead node and the pods that wait for it are all there:
+// nothing covers a control, and each control has a name.
+func TestPhoneOfADeadNode(t *testing.T) {
+	for _, c := range []struct{ world, ref string }{{"dead-statefulset", "pod/shop/db-0"}, {"dead-node-some-wait", "pod/shop/moved"}, {"dead-node-some-wait", "node/worker-1"}} {
+		s := startAPIServer(t)
+		s.load(t, c.world)
+		b := open(t, written(t, "--server", s.URL), 400, 800, "light")
+		b.shows("#waits", "worker-1")
+		for _, fault := range eval[[]string](b, lost+`('body')`) {
+			t.Errorf("%s: %s", c.world, fault)
+		}
+		b.do(chromedp.Evaluate(`location.hash = new URLSearchParams({sel: `+quote(c.ref)+`})`, nil))
+		b.shows("#panel", "worker-1")
+		b.wait(`!document.getElementById('panel').hasAttribute('aria-busy')`)
+		for _, fault := range eval[[]string](b, lost+`('#panel')`) {
+			t.Errorf("%s of %s: %s", c.ref, c.world, fault)
+		}
+		if eval[int](b, `document.documentElement.scrollWidth`) > 400 {
+			t.Errorf("%s: the page is wider than the phone", c.world)
+		}
+		b.accessible(c.ref + " on a phone")
+	}
+}
+
 // Names that would be markup are shown as they are.
 func TestHostileNames(t *testing.T) {
 	const hostile = `<img src=x onerror=alert(1)></script><script>alert(2)</script>"'`

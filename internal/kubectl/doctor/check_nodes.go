@@ -221,6 +221,7 @@ func checkLimits(e *Evidence) []Finding {
 	for _, s := range e.World.ListSlots() {
 		drivers[s.Driver] = true
 		switch {
+		case s.Missing: // nothing is registered where there is no node
 		case !s.Registered:
 			missing[s.Driver] = append(missing[s.Driver], s.Node)
 		case s.Limit == nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
 // checkAttachments finds attachments that nobody will ever detach.
@@ -59,12 +60,20 @@ func checkInvariants(e *Evidence) []Finding {
 	var list []Finding
 	for _, v := range e.World.Arbiter.Audit(e.World.Snapshot, e.now()) {
 		list = append(list, found(Error, v.String(), "Stop the pods that use the volume, and report it: docs/internals/invariants.md says what it means.",
-			"invariant %s is broken: %s", v.Invariant, v.Message))
+			"%sinvariant %s is broken: %s", claimed(e.World, v.Volume), v.Invariant, v.Message))
 	}
 	if len(list) == 0 {
 		list = append(list, ok("no invariant is seen broken"))
 	}
 	return list
+}
+
+// claimed begins a finding about a volume with its claim; empty where it has none.
+func claimed(w *facts.World, id ledger.VolumeID) string {
+	if claim := w.Volume(id).Claim; claim != "" {
+		return claim + ": "
+	}
+	return ""
 }
 
 // components are the roles of the processes that every installation has.

@@ -472,12 +472,13 @@ func TestFindings(t *testing.T) {
 				o.Holds = []*v1alpha1.VolumeHold{hold}
 			})
 		}},
-		{"two nodes have it", "invariants", Error, "invariant I1 is broken", func(e *Evidence) {
+		{"two nodes have it", "invariants", Error, "shop/data: invariant I1 is broken: an exclusive volume has attachments at 2 nodes: worker-1, worker-2", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
 				other := o.Nodes[0].DeepCopy()
 				other.Name, other.UID = "worker-2", "n2"
 				o.Nodes = append(o.Nodes, other)
 				o.PersistentVolumes = []*corev1.PersistentVolume{volume("pv-a")}
+				o.PersistentVolumes[0].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data"}
 				o.Attachments = []*storagev1.VolumeAttachment{attachment("pv-a", "worker-1"), attachment("pv-a", "worker-2")}
 			})
 		}},

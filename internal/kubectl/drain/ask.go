@@ -88,6 +88,9 @@ func (d *drainer) evictPod(ctx context.Context, c *cluster.Cluster, p *corev1.Po
 	ctx, cancel := context.WithTimeout(ctx, evictionPatience)
 	defer cancel()
 	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
+	if d.dryRun == dryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
 	if d.grace >= 0 {
 		options.GracePeriodSeconds = &d.grace
 	}

@@ -119,6 +119,24 @@ func (t *task) remade(p *corev1.Pod) bool {
 	return metav1.GetControllerOf(p) != nil && !facts.DaemonSet(p)
 }
 
+// counted is how many pods are to be evicted, and how many of them nobody makes again: those
+// without a controller, and those that have finished.
+func (t *task) counted(pods []*corev1.Pod) string {
+	ending := 0
+	for _, p := range pods {
+		if !t.remade(p) || finished(p) {
+			ending++
+		}
+	}
+	switch {
+	case ending == 0:
+		return facts.Count(len(pods), "pod")
+	case ending == len(pods):
+		return facts.Count(ending, "pod") + ", which nobody makes again"
+	}
+	return fmt.Sprintf("%s, %d of which nobody makes again", facts.Count(len(pods), "pod"), ending)
+}
+
 // needsNoRoom says whether a pod goes without a look at where its volumes could go: nobody makes
 // it again, or no other node can ever use them.
 func (t *task) needsNoRoom(w *facts.World, p *corev1.Pod) bool {

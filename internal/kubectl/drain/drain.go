@@ -67,7 +67,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&d.atOnce, "at-once", 10, "How many pods with volumes may be between two nodes")
 	f.DurationVar(&d.timeout, "timeout", 0, "For how long to try; 0 is without end")
-	f.StringVar(&d.dryRun, "dry-run", dryRunNone, "client or server: say what would be done, and change nothing")
+	f.StringVar(&d.dryRun, "dry-run", dryRunNone, "client or server: say what would be done, and change nothing; server also asks disruption budgets")
 	f.Lookup("dry-run").NoOptDefVal = dryRunClient
 	f.BoolVar(&d.may.ignoreDaemonSets, "ignore-daemonsets", false, "Leave pods of DaemonSets where they are")
 	f.BoolVar(&d.may.deleteEmptyDirData, "delete-emptydir-data", false, "Evict pods with emptyDir volumes, too, whose data is lost")
@@ -122,7 +122,11 @@ func (d *drainer) run(ctx context.Context) error {
 	}
 	d.tellWhoIsLeft(&choice, len(choice.leave))
 	if plan.Dead || d.dryRun != dryRunNone {
-		return d.show(plan, w.Now, len(choice.leave))
+		err := d.show(plan, w.Now, t.counted(choice.leave))
+		if d.dryRun == dryRunServer && !plan.Dead && !d.tryEvictions(ctx, c, choice.leave) {
+			return &command.ExitError{Code: command.ExitFindings}
+		}
+		return err
 	}
 	if err := mayDo(ctx, c, d.node, choice.leave); err != nil {
 		return err
@@ -156,7 +160,7 @@ func (d *drainer) tellWhoIsLeft(c *choice, leave int) {
 }
 
 // show says what a drain would do; of a node that is not ready it would do nothing.
-func (d *drainer) show(plan facts.DrainPlan, now time.Time, pods int) error {
+func (d *drainer) show(plan facts.DrainPlan, now time.Time, pods string) error {
 	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now); err != nil {
 		return err
 	}
@@ -167,12 +171,32 @@ func (d *drainer) show(plan facts.DrainPlan, now time.Time, pods int) error {
 		if plan.Waits > 0 {
 			later = fmt.Sprintf(", %d of them only once other nodes have room for their volumes", plan.Waits)
 		}
-		d.say("dry run: it would evict %s%s", facts.Count(pods, "pod"), later)
+		d.say("dry run: it would evict %s%s", pods, later)
 	}
 	if !plan.Clear() {
 		return &command.ExitError{Code: command.ExitFindings}
 	}
 	return nil
+}
+
+// tryEvictions asks the API server to evict each pod as a dry run, and tells which evictions it
+// refuses: disruption budgets and admission are asked, and nothing is changed. It says whether
+// none is refused.
+func (d *drainer) tryEvictions(ctx context.Context, c *cluster.Cluster, pods []*corev1.Pod) bool {
+	refused := 0
+	for _, p := range pods {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		if answer := d.evictPod(ctx, c, p); answer.refusal.why != "" {
+			refused++
+			d.say("%s would not be evicted now: %s", nameOf(p), answer.refusal.why)
+		}
+	}
+	if refused == 0 {
+		d.say("the API server would agree now to each of these evictions, taken by itself")
+	}
+	return refused == 0
 }
 
 // say prints a line. That nobody reads it any more is no reason to leave a drain half done.

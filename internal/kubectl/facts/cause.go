@@ -23,13 +23,14 @@ type Cause struct {
 	Message string    `json:"message"`
 	Changes string    `json:"changes,omitempty"`
 	Do      string    `json:"do,omitempty"`
+	More    string    `json:"more,omitempty"`  // as of a Reason
 	Steps   []ByHand  `json:"steps,omitempty"` // as of a Reason
 	Since   time.Time `json:"since,omitzero"`
 }
 
 // asReason is a cause as a reason of a wait.
 func (c *Cause) asReason() Reason {
-	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do, Steps: c.Steps}
+	return Reason{Code: c.Code, Message: c.Message, Since: c.Since, Changes: c.Changes, Do: c.Do, More: c.More, Steps: c.Steps}
 }
 
 // What causes are about.

@@ -14,14 +14,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/translate"
 )
 
-// Fenced are volumes that are taken from a node without its kubelet's report, or were, by
-// one rule: see v1alpha1.FencedNode.
+// Fenced are volumes that are taken from a node without its kubelet's report by one rule, and
+// are still there as far as is known, or may still be mounted there: see v1alpha1.FencedNode.
 type Fenced struct {
 	// By is the rule; empty where it has ended, and the volumes may still be mounted there.
 	By string `json:"by,omitempty"`
 	// Proof: the rule proves that the machine writes to them no more.
 	Proof bool `json:"proof"`
-	// Since is when the first of them was listed so.
+	// Since is when the first of them that are still there was listed so.
 	Since   time.Time `json:"since,omitzero"`
 	Volumes int       `json:"volumes"`
 }
@@ -37,6 +37,9 @@ func (w *World) FencedAt(n *corev1.Node) []Fenced {
 				continue // of another machine that had the name
 			}
 			rule := string(f.Rule)
+			if rule != "" && !w.isAt(ledger.VolumeID{Driver: h.Spec.Driver, Handle: h.Spec.Handle}, ledger.NodeName(n.Name)) {
+				continue // it has left: that its hold still names the node says nothing of today
+			}
 			if byRule[rule] == nil {
 				byRule[rule] = &Fenced{By: rule, Proof: arbiter.Proves(rule)}
 			}
@@ -53,6 +56,17 @@ func (w *World) FencedAt(n *corev1.Node) []Fenced {
 	}
 	slices.SortFunc(list, func(a, b Fenced) int { return cmp.Compare(a.By, b.By) })
 	return list
+}
+
+// isAt says whether a volume is, or may be, at a node, beyond what somebody asks for there.
+func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
+	v := w.Snapshot.Volume(id)
+	p := v.NodeVolume(name)
+	if p == nil {
+		return false
+	}
+	state := w.nodeVolume(v, p).State
+	return state != stateReserved && state != stateAsked
 }
 
 // Words say what it is, and what it proves.

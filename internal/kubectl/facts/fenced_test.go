@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -14,15 +15,22 @@ import (
 )
 
 // What holds say of a node is told by rule, of that Node object only, with the earliest
-// time and with what the rule proves.
+// time and with what the rule proves. A volume that has left the node does not count, nor
+// does when it was taken.
 func TestFencedAt(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: noon().Add(time.Duration(minutes) * time.Minute)}
 	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "m"}}}
 	hold := func(fenced ...v1alpha1.FencedNode) *v1alpha1.VolumeHold {
-		return &v1alpha1.VolumeHold{Status: v1alpha1.VolumeHoldStatus{Fenced: fenced}}
+		handle := fmt.Sprintf("h%d", len(n.Status.VolumesInUse))
+		n.Status.VolumesInUse = append(n.Status.VolumesInUse, corev1.UniqueVolumeName("kubernetes.io/csi/d^"+handle))
+		return &v1alpha1.VolumeHold{Spec: v1alpha1.VolumeHoldSpec{Driver: "d", Handle: handle}, Status: v1alpha1.VolumeHoldStatus{Fenced: fenced}}
 	}
-	w := NewWorld(Objects{Holds: []*v1alpha1.VolumeHold{
+	left := hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", Rule: v1alpha1.ForceDetachNodeShutdown, Since: at(-60)})
+	left.Spec.Handle = "left"
+	w := NewWorld(Objects{Nodes: []*corev1.Node{n}, Holds: []*v1alpha1.VolumeHold{
+		left,
 		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", Rule: v1alpha1.ForceDetachNodeShutdown, Since: at(2)}),
 		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "u", Rule: v1alpha1.ForceDetachNodeShutdown, Since: at(1)}),
 		hold(v1alpha1.FencedNode{Node: "n", Rule: v1alpha1.ForceDetachAfterPodGone}, v1alpha1.FencedNode{Node: "other", NodeUID: "o", Rule: v1alpha1.ForceDetachOutOfService}),
@@ -31,7 +39,6 @@ func TestFencedAt(t *testing.T) {
 		hold(v1alpha1.FencedNode{Node: "n", NodeUID: "an earlier Node", Rule: v1alpha1.ForceDetachOutOfService}),
 		hold(),
 	}}, noon())
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "m"}}}
 	want := []Fenced{
 		{Volumes: 1},
 		{By: "AfterPodGone", Volumes: 1},

@@ -19,6 +19,9 @@ type Slots struct {
 	// NotVisible: nodes may not be listed. Whether this one is ready is not known, and
 	// Ready is true.
 	NotVisible bool `json:"notVisible,omitempty"`
+	// Missing: there is no Node of that name, and volumes may be at its machine all the same.
+	// It is not ready, and its free slots are nobody's.
+	Missing bool `json:"missing,omitempty"`
 	// Cordoned and OutOfService say what keeps new pods away: spec.unschedulable, and
 	// the taint node.kubernetes.io/out-of-service.
 	Cordoned     bool   `json:"cordoned,omitempty"`
@@ -43,7 +46,8 @@ type Slots struct {
 	// Reserved are promised to tickets and bound pods, or asked for, and not
 	// attached yet.
 	Reserved int32 `json:"reserved"`
-	// Free is absent when there is no limit.
+	// Free is how many more volumes may come: 0 at a node that is not ready or gone, whatever
+	// its limit; otherwise absent when there is no limit.
 	Free    *int32       `json:"free,omitempty"`
 	Volumes []SlotVolume `json:"volumes,omitempty"`
 	// Leaked, PodsGone and NoAttachment are how many of the driver's volumes the node has
@@ -234,7 +238,7 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 		Node: string(n.Name), Driver: d.Name, Registered: d.Registered, Exhausted: d.Exhausted, Volumes: volumes,
 	}
 	state := w.nodeState(n.Name)
-	out.Ready, out.NotVisible, out.Cordoned, out.OutOfService = state.Ready, state.NotVisible, state.Cordoned, state.OutOfService
+	out.Ready, out.NotVisible, out.Cordoned, out.OutOfService, out.Missing = state.Ready, state.NotVisible, state.Cordoned, state.OutOfService, state.Missing
 	for _, v := range volumes {
 		switch v.Slot {
 		case slotUsed:
@@ -253,6 +257,9 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 	if limit := arbiter.Limit(d, arbiter.PolicyFor(w.Snapshot, d.Name, "")); limit != ledger.NoLimit {
 		free := max(0, limit-d.Taken())
 		out.Limit, out.Free = &limit, &free
+	}
+	if !out.Ready {
+		out.Free = new(int32)
 	}
 	return out
 }

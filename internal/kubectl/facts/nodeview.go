@@ -40,8 +40,11 @@ type NodeView struct {
 	Blocking    int `json:"blocking,omitempty"`
 	// Held are pods there that have volumes, and are not being deleted yet: of a node that is
 	// not ready, their volumes go nowhere.
-	Held  int     `json:"podsWithVolumes,omitempty"`
-	Slots []Slots `json:"slots,omitempty"`
+	Held int `json:"podsWithVolumes,omitempty"`
+	// Staying is how many volumes can't leave, of a node that is not ready: those of Kept,
+	// and those of the pods there.
+	Staying int     `json:"volumesStaying,omitempty"`
+	Slots   []Slots `json:"slots,omitempty"`
 	// Fenced are volumes that are taken from it without its kubelet's report, or were.
 	Fenced []Fenced `json:"fenced,omitempty"`
 	// TimeHeld says for which nodes forceDetach.afterUnreachable takes nothing, of which this
@@ -71,6 +74,9 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 		}
 	}
 	out.Kept, out.Fenced, out.TimeHeld = w.keptAt(n.Name), w.FencedAt(n), w.timeHeld(name)
+	if !out.Ready {
+		out.Staying = w.staying(n.Name, out.Kept)
+	}
 	if w.Served() {
 		word := w.NodeWordOf(name)
 		out.Word = &word
@@ -111,6 +117,20 @@ func (w *World) keptAt(node string) []Volume {
 		}
 	}
 	return list
+}
+
+// staying counts the volumes of a node that can't leave it, and those that a pod there has.
+func (w *World) staying(node string, kept []Volume) int {
+	n := len(kept)
+	for _, v := range w.ListVolumes("") {
+		for _, at := range v.Places() {
+			isKept := slices.ContainsFunc(kept, func(k Volume) bool { return k.Key() == v.Key() })
+			if at.Node == node && !isKept && at.State != stateReserved && at.State != stateAsked && slices.ContainsFunc(at.Users, func(u User) bool { return u.State == "Bound" }) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // LeftBehind lists the volumes that are, or may be, at a node, whether there is a Node of that
@@ -231,8 +251,10 @@ func answerNotReady(x *NodeView) string {
 	} else if x.Terminating > 0 {
 		parts = append(parts, CountVerb(x.Terminating, "pod")+" Terminating there, and its kubelet ends such a pod")
 	}
-	if len(x.Kept) > 0 {
+	if len(x.Kept) > 0 && x.KubeletLives {
 		parts = append(parts, Count(len(x.Kept), "volume")+" can't leave it")
+	} else if len(x.Kept) > 0 {
+		parts = append(parts, Count(x.Staying, "volume")+" can't leave it")
 	} else if x.Held > 0 && !x.KubeletLives {
 		parts = append(parts, "the volumes of "+Count(x.Held, "pod")+" there can't leave it")
 	}

@@ -33,13 +33,16 @@ type Reason struct {
 	// of docs/reasons.md.
 	Changes string `json:"changes,omitempty"`
 	Do      string `json:"do,omitempty"`
+	// More is what docs/reasons.md says to do in all cases of the reason, where Do says only
+	// what comes first in this one.
+	More string `json:"more,omitempty"`
 	// Steps are what a person runs at the node to do it, one after the other.
 	Steps []ByHand `json:"steps,omitempty"`
 }
 
 // Cause is a reason as what keeps something from running.
 func (r *Reason) Cause() *Cause {
-	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, Steps: r.Steps, Since: r.Since}
+	return &Cause{Of: OfVolume, Code: r.Code, Message: r.Message, Changes: r.Changes, Do: r.Do, More: r.More, Steps: r.Steps, Since: r.Since}
 }
 
 // Requester is a pod or a VolumeTicket.
@@ -214,7 +217,7 @@ func (w *World) message(r arbiter.Reason) (message string, until time.Time) {
 	if words := w.wordsOfHold(r); words != "" {
 		return words, until
 	}
-	return r.Message(), until
+	return byPlan(r, r.Message()), until
 }
 
 // wordsOfHold is what the controller has written of a reason into the volume's hold; empty

@@ -4,6 +4,7 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +90,18 @@ func told(left time.Duration) time.Duration { return (left + tellStep - 1).Trunc
 // is: it is out of service, and whoever detaches runs and takes that for true.
 func (w *World) givesUp(n *corev1.Node) bool {
 	return outOfService(n) && (!w.moorageDetaches() || !w.kubeletLives(n)) && w.detacherDown() == nil
+}
+
+// ControllersDown are the components that are down, and without which nothing is granted,
+// attached or detached; none where they run, or nothing is known of them.
+func (w *World) ControllersDown() []Cause {
+	var list []Cause
+	for _, c := range []*Cause{w.nobodyGrants(), w.detacherDown()} {
+		if c != nil && !slices.ContainsFunc(list, func(o Cause) bool { return o.Message == c.Message }) {
+			list = append(list, *c)
+		}
+	}
+	return list
 }
 
 // detacherDown says that nobody detaches volumes, since the component that does is down;

@@ -226,7 +226,8 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 }
 
 // holders are those for whom the holder's node has a volume: whom the hold names, without
-// those that have left just now; where nobody keeps the hold up to date, who uses it there.
+// those that have left just now or are bound to another node, where they wait for it; where
+// nobody keeps the hold up to date, who uses it there.
 func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	var list []Requester
 	if !w.holdsKept {
@@ -240,7 +241,7 @@ func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 		return list
 	}
 	for _, r := range h.Requesters {
-		if !w.gone(r) {
+		if pod := w.pods[r.UID]; !w.gone(r) && (pod == nil || pod.Spec.NodeName == "" || pod.Spec.NodeName == string(h.Node)) {
 			list = append(list, requester(r))
 		}
 	}

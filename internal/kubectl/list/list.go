@@ -101,6 +101,9 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 	if err := screen.Unseen(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.Unseen); err != nil {
 		return err
 	}
+	if err := screen.Down(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.ControllersDown(), w.Now); err != nil {
+		return err
+	}
 	if l.words && w.Served() {
 		if err := screen.Words(streams.ErrOut, screen.StyleOf(streams.ErrOut), w.WordsUnseen); err != nil {
 			return err
@@ -128,10 +131,17 @@ func (l *lister) print(w *facts.World, namespace string, args []string) error {
 	return nil
 }
 
-// missing is the error for the first node named that is not there.
+// missing is the error for the first node named that is not there, and that no volume is
+// bound to.
 func (l *lister) missing(w *facts.World, args []string) error {
+	bound := map[string]bool{}
+	if len(args) > 0 {
+		for _, n := range w.ListNodes() {
+			bound[n.Node] = n.Missing
+		}
+	}
 	for _, name := range args {
-		if w.Node(name) == nil {
+		if w.Node(name) == nil && !bound[name] {
 			return command.Missing(w.Unseen, "nodes", "", name, command.ObjectNames(w.Nodes))
 		}
 	}

@@ -4,6 +4,7 @@ package screen
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ func nodesWord(nodes []string) string {
 	}
 	return "nodes"
 }
+
+// planOfNow says what the nodes are that a plan names.
+const planOfNow = "This is a plan made now: no room is reserved. Each pod is tried beside those above it, as if they had moved."
 
 // DrainPlan prints what a drain would do.
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
@@ -33,14 +37,14 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 		p.do(2, c.Do)
 	}
 	for _, pod := range x.Pods {
-		sign := s.paint(green, "→ "+pod.To)
+		sign := s.paint(green, "would go to "+pod.To)
 		switch {
 		case pod.NotVisible:
 			sign = s.paint(yellow, "? can't be told")
 		case pod.To == "":
 			sign = s.paint(red, "✗ would wait")
 		case len(x.NotVisible) > 0:
-			sign = s.paint(yellow, "→ "+pod.To+", by what can be seen")
+			sign = s.paint(yellow, "would go to "+pod.To+", by what can be seen")
 		}
 		p.printf("\n%s  %s\n", s.paint(bold, "pod "+pod.Namespace+"/"+pod.Name), sign)
 		p.line(2, "volumes", strings.Join(pod.Volumes, ", "))
@@ -54,6 +58,9 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 				p.line(2, "why", r.Code+": "+r.Message)
 			}
 		}
+	}
+	if slices.ContainsFunc(x.Pods, func(pod facts.DrainPod) bool { return pod.To != "" }) {
+		p.printf("\n%s\n", s.Wrap(planOfNow, 0))
 	}
 	for _, v := range x.Stuck {
 		p.printf("\n%s  %s\n", s.paint(bold, "volume "+v.PersistentVolume), v.State)

@@ -119,6 +119,7 @@ func (p *page) podDetails(x facts.Pod) {
 	p.line(2, "pod", fmt.Sprintf("%s, %s, scheduler %s, age %s", x.Phase, where, x.Scheduler, ago(p.now, x.Created)))
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
+		p.line(2, "in all", x.Cause.More)
 	}
 	for _, v := range x.Volumes {
 		p.podVolume(v)
@@ -275,6 +276,17 @@ func Words(w io.Writer, s Style, unseen *facts.Unseen) error {
 	p := &page{w: w, s: s}
 	if unseen != nil {
 		p.unseen([]facts.Unseen{*unseen})
+	}
+	return p.err
+}
+
+// Down prints that components are down, as explain does of what waits for them.
+func Down(w io.Writer, s Style, list []facts.Cause, now time.Time) error {
+	p := &page{w: w, s: s, now: now}
+	for i := range list {
+		c := &list[i]
+		p.printf("%s\n", p.s.paint(yellow, p.s.Wrap(c.Message+" ("+c.Code+p.since(c.Since)+")", 0)))
+		p.do(2, c.Do)
 	}
 	return p.err
 }

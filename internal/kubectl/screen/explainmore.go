@@ -38,6 +38,7 @@ func Storage(w io.Writer, s Style, kind string, x facts.Storage, now time.Time, 
 func (p *page) storageDetails(x facts.Storage) {
 	if x.Cause != nil {
 		p.line(2, "changes", x.Cause.Changes)
+		p.line(2, "in all", x.Cause.More)
 	}
 	if x.Volume != nil {
 		p.printf("\n%s  %s\n", p.s.paint(bold, "volume "+x.Volume.Handle), identity(*x.Volume))
@@ -102,7 +103,7 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 		p.line(2, "volume", text)
 	}
 	for _, f := range x.Fenced {
-		p.line(2, "fenced", f.Words()+p.since(f.Since))
+		p.line(2, "fenced", fencedSince(p, &f))
 	}
 	if x.TimeHeld != "" {
 		p.line(2, "held", "afterUnreachable takes nothing while "+x.TimeHeld+" can't be reached")
@@ -122,6 +123,13 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	}
 	p.unseen(x.Unseen)
 	return p.err
+}
+
+func fencedSince(p *page, f *facts.Fenced) string {
+	if f.Since.IsZero() {
+		return f.Words()
+	}
+	return f.Words() + "; the first of them " + ago(p.now, f.Since) + " ago"
 }
 
 // nodeWord prints what moorage-node says of a node. That it does not run there is worth a

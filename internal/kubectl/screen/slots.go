@@ -73,6 +73,8 @@ func notesOf(x facts.Slots) []string {
 		notes = append(notes, "node can't be seen")
 	}
 	switch {
+	case x.Missing:
+		return append(append(notes, "Node deleted"), notesOfWord(x)...) // which has no CSINode either
 	case !x.Ready && x.OutOfService:
 		notes = append(notes, "not ready, tainted")
 	case !x.Ready:

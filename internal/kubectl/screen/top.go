@@ -17,23 +17,21 @@ import (
 type Top struct {
 	Slots   []facts.Slots
 	Waits   []facts.PodWait
-	Volumes []facts.Volume // those that are on their way, or stuck
+	Volumes []facts.Volume // those that are on their way, stuck, or waited for
+	Down    []facts.Cause  // components without which nothing is granted, attached or detached
 	Now     time.Time
 }
 
 // TopOf takes what top shows out of a cluster: pods and volumes of a namespace, or of all where
 // that is empty.
 func TopOf(w *facts.World, namespace string, now time.Time) Top {
-	t := Top{Slots: w.ListSlots(), Waits: w.ListWaits(), Now: now}
+	t := Top{Slots: w.ListSlots(), Waits: w.ListWaits(), Down: w.ControllersDown(), Now: now}
 	if namespace != "" {
 		t.Waits = slices.DeleteFunc(t.Waits, func(wait facts.PodWait) bool { return wait.Who.Namespace != namespace })
 	}
 	for _, v := range w.ListVolumes(namespace) {
-		switch v.State {
-		case "Attached", "InUse", "Free", "Kept", "NotProvisioned":
-			if v.Next == nil && len(v.Waiting) == 0 {
-				continue
-			}
+		if atRest(&v) && v.Next == nil && len(v.Waiting) == 0 {
+			continue
 		}
 		t.Volumes = append(t.Volumes, v)
 	}
@@ -44,19 +42,7 @@ func TopOf(w *facts.World, namespace string, now time.Time) Top {
 // each part says how many rows it leaves out.
 func (t Top) Print(w io.Writer, s Style) error {
 	var b bytes.Buffer
-	var used, total int32
-	for _, x := range t.Slots {
-		if x.Limit != nil {
-			used += x.Taken()
-			total += *x.Limit
-		}
-	}
-	slots := fmt.Sprintf("%d of %d", used, total)
-	if total == 0 { // as before drivers have registered
-		slots = fmt.Sprintf("%d, no limit known", used)
-	}
-	fmt.Fprintf(&b, "%s  slots taken: %s   pods that wait: %d   volumes on their way: %d\n\n",
-		s.paint(bold, t.Now.UTC().Format("15:04:05")), slots, len(t.Waits), len(t.Volumes))
+	b.WriteString(strings.Join(t.head(s), "\n") + "\n\n")
 	room := t.room(s)
 	for _, part := range []*Table{Slots(t.Slots, s), waits(t.Waits, t.Now), Volumes(t.Volumes, t.Now)} {
 		if part.Len() == 0 {
@@ -75,9 +61,64 @@ func (t Top) Print(w io.Writer, s Style) error {
 	return err
 }
 
+// slotsTaken counts the slots of nodes that are ready, which others can have, and those that
+// are taken at the other nodes.
+func (t Top) slotsTaken() (text string, dead int32) {
+	var used, total int32
+	for _, x := range t.Slots {
+		switch {
+		case !x.Ready:
+			dead += x.Taken()
+		case x.Limit != nil:
+			used += x.Taken()
+			total += *x.Limit
+		}
+	}
+	if total == 0 { // as before drivers have registered
+		return fmt.Sprintf("%d, no limit known", used), dead
+	}
+	return fmt.Sprintf("%d of %d", used, total), dead
+}
+
+// onTheirWay counts the volumes that have not arrived: those that are at rest, and that
+// somebody else waits for, are not on their way.
+func (t Top) onTheirWay() int {
+	n := 0
+	for i := range t.Volumes {
+		if !atRest(&t.Volumes[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// atRest says whether a volume is where it is to be, or nowhere.
+func atRest(v *facts.Volume) bool {
+	switch v.State {
+	case "Attached", "InUse", "Free", "Kept", "NotProvisioned":
+		return v.Reason == nil
+	}
+	return false
+}
+
+// head is what stands above the tables.
+func (t Top) head(s Style) []string {
+	slots, dead := t.slotsTaken()
+	lines := []string{fmt.Sprintf("%s  slots taken: %s   pods that wait: %d   volumes on their way: %d",
+		s.paint(bold, t.Now.UTC().Format("15:04:05")), slots, len(t.Waits), t.onTheirWay())}
+	if dead > 0 {
+		lines = append(lines, fmt.Sprintf("          slots taken at nodes that are not ready: %d", dead))
+	}
+	var down bytes.Buffer
+	if Down(&down, s, t.Down, t.Now) == nil && down.Len() > 0 {
+		lines = append(lines, strings.Split(strings.TrimSuffix(down.String(), "\n"), "\n")...)
+	}
+	return lines
+}
+
 // room is how many rows each of the three tables may take.
 func (t Top) room(s Style) int {
-	const overhead = 2 + 3*3 // the head; of each table its header, what is left out, and a blank line
+	overhead := len(t.head(s)) + 1 + 3*3 // of each table its header, what is left out, and a blank line
 	if s.Height == 0 {
 		return 1 << 20
 	}

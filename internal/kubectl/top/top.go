@@ -38,7 +38,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it",
 		Long: "Watch slots, waiting pods and volumes on their way; Ctrl-C ends it.\n\n" +
-			"Pods are those that wait and have a volume that needs an attachment; of any other, explain says why it does not run. " +
+			"Pods are those that have a volume that needs an attachment, and that wait or are at a dead node; of any other, explain says why it does not run. " +
 			"With -n, pods and volumes are those of that namespace; slots are always those of the whole nodes.",
 		Example: "  # Watch the whole cluster\n  kubectl moorage top\n\n  # Watch the pods and volumes of one namespace\n  kubectl moorage top -n shop",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,

@@ -40,10 +40,15 @@ func (g *graph) because(from, to, how string, r *facts.Reason) {
 	g.link(Link{From: from, To: to, How: how, Code: r.Code, Message: r.Message, Since: r.Since, Until: r.Until, Do: r.Do})
 }
 
-// pod adds a pod that waits: for its volumes, else for nodes that could take them.
+// pod adds a pod that waits: for its own node, which is dead, for its volumes, or for nodes
+// that could take them.
 func (g *graph) pod(p *facts.PodWait) {
 	from := reference(p.Who)
 	g.view.Waits = append(g.view.Waits, Wait{Ref: from, Node: p.Node, State: p.State, Code: p.Code, Answer: p.Answer, Since: p.Since})
+	if p.State == facts.PodAtDeadNode {
+		g.link(Link{From: from, To: nodeRef(p.Node), How: WaitsFor, Code: p.Code, Message: p.Explained.Cause.Message, Since: p.Since, Do: p.Explained.Cause.Do})
+		return
+	}
 	named := false
 	for i := range p.Explained.Volumes {
 		v := &p.Explained.Volumes[i]

@@ -45,7 +45,7 @@ type Driver struct {
 	Name       string `json:"name"`
 	Registered bool   `json:"registered"`
 	Exhausted  bool   `json:"exhausted,omitempty"`
-	// Limit and Free are absent where there is no limit.
+	// Limit and Free are those of facts.Slots.
 	Limit *int32 `json:"limit,omitempty"`
 	Free  *int32 `json:"free,omitempty"`
 	// Slots are those that are taken.

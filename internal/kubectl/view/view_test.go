@@ -205,3 +205,20 @@ func text(t *testing.T, v any) string {
 	}
 	return string(raw)
 }
+
+// A pod that is Terminating or Running at a dead node waits for that node.
+func TestPodsAtDeadNodesWait(t *testing.T) {
+	all := worlds(t)
+	for _, c := range []struct{ world, pod, node, code string }{
+		{"dead-statefulset", "pod/shop/db-0", "node/worker-1", "TerminatingAtDeadNode"},
+		{"node-gone", "pod/shop/db", "node/worker-1", "NodeMissing"},
+	} {
+		v := Of(all[c.world])
+		if len(v.Waits) != 1 || v.Waits[0].Ref != c.pod || v.Waits[0].Code != c.code || v.Waits[0].State != facts.PodAtDeadNode {
+			t.Errorf("%s: who waits: %+v", c.world, v.Waits)
+		}
+		if !slices.ContainsFunc(v.Links, func(l Link) bool { return l.From == c.pod && l.To == c.node && l.How == WaitsFor && l.Do != "" }) {
+			t.Errorf("%s: nothing leads from %s to %s: %+v", c.world, c.pod, c.node, v.Links)
+		}
+	}
+}

@@ -89,7 +89,7 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 func (d *details) ask(x *Detail) {
 	if x.Cause != nil {
 		c := *x.Cause
-		c.Do, x.Cause = d.style.Asking(c.Do), &c
+		c.Do, c.More, x.Cause = d.style.Asking(c.Do), d.style.Asking(c.More), &c
 	}
 	if x.Volume != nil && x.Volume.Reason != nil {
 		v, r := *x.Volume, *x.Volume.Reason

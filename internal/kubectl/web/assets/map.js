@@ -186,7 +186,7 @@ export class SlotMap {
     });
     if (row.cells.length === 0) {
       c.fillStyle = this.colours.faint;
-      c.fillText(row.driver ? 'no volumes, no limit' : 'no driver that attaches', this.labelWidth, this.labelHeight + this.cell / 2);
+      c.fillText(!row.driver ? 'no driver that attaches' : row.node.ready ? 'no volumes, no limit' : 'no volumes', this.labelWidth, this.labelHeight + this.cell / 2);
     }
   }
 
@@ -200,7 +200,7 @@ export class SlotMap {
     c.textBaseline = 'middle';
     c.fillStyle = sign && sign !== '⊘ ' ? this.colours.alert : row.driver && !row.driver.registered ? this.colours.alert : this.colours.text;
     c.fillText(this.shorten(c, name, room), 0, middle);
-    c.fillStyle = row.driver?.exhausted || row.driver?.free === 0 ? this.colours.alert : this.colours.faint;
+    c.fillStyle = row.driver?.exhausted || (row.node.ready && row.driver?.free === 0) ? this.colours.alert : this.colours.faint;
     if (this.stacked) c.fillText(count, room + 4, middle);
     else {
       c.textAlign = 'right';
@@ -415,7 +415,8 @@ export function describeNode(row) {
   if (node.cordoned) lines.push('cordoned');
   if (node.outOfService) lines.push('taint out-of-service');
   if (!driver) return [...lines, 'no driver that attaches volumes'];
-  lines.push(`${driver.name}: ${driver.slots.length} taken${driver.limit === undefined ? ', no limit' : ` of ${driver.limit}, ${driver.free} free`}`);
+  const free = node.ready ? `, ${driver.free} free` : ', and nobody gets the others while the node is not ready';
+  lines.push(`${driver.name}: ${driver.slots.length} taken${driver.limit === undefined ? ', no limit' : ` of ${driver.limit}${free}`}`);
   if (!driver.registered) lines.push('driver not registered');
   if (driver.exhausted) lines.push('the driver says ResourceExhausted');
   return lines;

@@ -155,7 +155,7 @@ export class Model {
     this.counts.free += free;
     if (driver.limit !== undefined) {
       this.taken_ += driver.slots.length;
-      this.limit += driver.limit;
+      this.limit += node.ready ? driver.limit : driver.slots.length; // nobody gets the others
     }
     return { key, node, driver, cells };
   }
