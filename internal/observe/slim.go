@@ -42,13 +42,15 @@ func (o *Observer) slim(object any) (any, error) {
 }
 
 // slimVolumesOf leaves of what a node has which volumes these are, and whether they are
-// staged, mounted, published or forgotten.
+// staged, mounted, published or forgotten. Of one that could not be read whole the path and
+// the PersistentVolume's name may be all that says which volume it is.
 func slimVolumesOf(n *v1alpha1.NodeVolumes) {
 	for i := range n.Status.Volumes {
 		v := &n.Status.Volumes[i]
-		v.Path, v.PersistentVolume = "", ""
 		if v.Unknown != "" {
 			v.Unknown = "?" // that there is something matters
+		} else {
+			v.Path, v.PersistentVolume = "", ""
 		}
 		v.Published = slices.Clone(v.Published[:min(1, len(v.Published))])
 		share(&v.Driver)

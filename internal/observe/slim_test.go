@@ -143,3 +143,31 @@ func TestRefusedPodsAreTold(t *testing.T) {
 		t.Errorf("told are %v", told)
 	}
 }
+
+// What is kept of a NodeVolumes makes the same fact: also of records that could not be read, of
+// which the folder's name is all that says which volume they are of.
+func TestSlimNodeVolumes(t *testing.T) {
+	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
+	pods := []v1alpha1.PublishedPod{{PodUID: "p", PodFolder: true, Mounted: no}, {PodUID: "q", PodFolder: true, Mounted: no}}
+	whole := &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "w", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}}}
+	whole.Status.Volumes = []v1alpha1.NodeVolume{
+		{Path: "staged", Driver: "d", Handle: "a", PersistentVolume: "pv-a", Mode: "Filesystem", Staged: yes, Mounted: yes, Published: pods},
+		{Path: "forgotten", Driver: "d", Handle: "b", Mode: "Filesystem", Staged: yes, Mounted: yes, Forgotten: true},
+		{Path: "pods/p/volumes/kubernetes.io~csi/pv", PersistentVolume: "pv", Mode: "Filesystem", Staged: no, Mounted: no, Published: pods[:1], Unknown: "cut off"},
+	}
+	want := translate.NodeWord(whole)
+	if len(want.Unread) != 1 || len(want.Has) != 2 {
+		t.Fatalf("the whole object says %+v", want)
+	}
+	kept, err := new(Observer).slim(whole.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slimmed := kept.(*v1alpha1.NodeVolumes)
+	if got := translate.NodeWord(slimmed); !reflect.DeepEqual(got, want) {
+		t.Errorf("it says %+v, want %+v", got, want)
+	}
+	if v := slimmed.Status.Volumes[0]; slimmed.ManagedFields != nil || v.Path != "" || v.PersistentVolume != "" || len(v.Published) != 1 {
+		t.Errorf("too much is kept: %+v", slimmed)
+	}
+}
