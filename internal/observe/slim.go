@@ -91,13 +91,15 @@ func refused(p *corev1.Pod, c corev1.PodCondition) bool {
 	return p.Spec.NodeName == "" && c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 }
 
-// slimVolumes leaves out the kinds that are never attached.
+// slimVolumes leaves out the kinds that are never attached, but for the names of those of drivers.
 func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for _, v := range volumes {
 		switch {
-		case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.EmptyDir != nil, v.HostPath != nil, v.CSI != nil:
+		case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.EmptyDir != nil, v.HostPath != nil:
 			continue
+		case v.CSI != nil:
+			v.CSI = &corev1.CSIVolumeSource{} // its name matters
 		case v.Ephemeral != nil:
 			v.Ephemeral = &corev1.EphemeralVolumeSource{}
 		}

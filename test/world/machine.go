@@ -96,7 +96,7 @@ func (m *Machine) BootID() string {
 func (m *Machine) PowerOff() {
 	m.Powered = false
 	m.Process.Up = false
-	m.Agent = Agent{Runs: m.Agent.Runs, Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread}
+	m.Agent = Agent{Runs: m.Agent.Runs, Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
 	m.wipe()
 }
 

@@ -30,6 +30,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/served"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
@@ -536,6 +537,22 @@ func TestFindings(t *testing.T) {
 			world(e, func(o *facts.Objects) {
 				forgets(o)
 				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
+			})
+		}},
+		{"a mount without a record", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted, and its kubelet", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				forgets(o)
+				v := &o.NodeVolumes[0].Status.Volumes[0]
+				v.Path, v.Mode = "plugins/kubernetes.io/csi/disk.example.com/"+ledger.HandleDigest("vol-1")+"/globalmount", "Filesystem"
+				v.Handle, v.Unknown = "", "there is no vol_data.json"
+			})
+		}},
+		{"a block volume without a record", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted, and its kubelet", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				forgets(o)
+				v := &o.NodeVolumes[0].Status.Volumes[0]
+				v.Path, v.Mode, v.PersistentVolume = "plugins/kubernetes.io/csi/volumeDevices/staging/vol-1", "Block", "vol-1"
+				v.Driver, v.Handle, v.Unknown = "", "", "there is no vol_data.json"
 			})
 		}},
 		{"a mount without a pod", "node-volumes", Warning, "has volume vol-1 of driver disk.example.com mounted for a pod that is not there", func(e *Evidence) { world(e, outlives) }},

@@ -205,7 +205,7 @@ func worldFields() map[string]fields {
 			"Log": "between moves it is empty",
 		}},
 		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Cut": never, "Replaced": never, "Streak": never, "Before": never}},
-		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
+		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Torn": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -252,7 +252,7 @@ func flowFields() map[string]fields {
 
 func objectFields() map[string]fields {
 	return map[string]fields{
-		"ledger.Pod": {"Version Node Phase", map[string]string{
+		"ledger.Pod": {"Version Node Phase", map[string]string{"OwnCSI": never,
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
@@ -285,7 +285,7 @@ func objectFields() map[string]fields {
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
 			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
 		}},
-		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Whole": "they see all there is", "Unread": never, "unreadOf": never, "doubts": never}},
+		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Whole": "they see all there is", "Unread": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
 		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
 		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
 		"ledger.call":          {"volume number", map[string]string{"boot": "whether it counts is in the key"}},
@@ -303,7 +303,7 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
 			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
-			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many",
+			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
 		"ledger.Volume":     {"ID Access NodeVolumes Hold dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
