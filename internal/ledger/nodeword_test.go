@@ -156,6 +156,7 @@ func TestUnreadOwnVolume(t *testing.T) {
 		"its pod is not known":            {[]Event{word}, false, false},
 		"its pod is":                      {[]Event{pod, word}, true, true},
 		"its pod is seen later":           {[]Event{word, pod}, true, true},
+		"its pod has another volume":      {[]Event{Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", OwnCSI: []string{"other"}}, word}, false, false},
 		"its pod is gone since":           {[]Event{pod, word, PodGone{UID: "p"}, later}, true, true},
 		"it is in another pod's folder":   {[]Event{pod, elsewhere}, false, false},
 		"a PersistentVolume has the name": {[]Event{pod, pv, word}, true, false},

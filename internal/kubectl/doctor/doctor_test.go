@@ -575,7 +575,21 @@ func TestFindings(t *testing.T) {
 			})
 		}},
 		{"the word of another boot", "node-volumes", Warning, "the word of moorage-node at worker-1 is not of today", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Nodes[0].Status.NodeInfo.BootID, o.NodeVolumes[0].Status.BootID = "of today", "of yesterday"
+			})
+		}},
+		{"a kubelet that reports no bootID", "node-volumes", Warning, "the kubelets of 1 node report no bootID", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status.BootID = "of today" })
+		}},
+		{"a word without a bootID", "node-volumes", Warning, "moorage-node can't read which boot it is of at 1 node", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.Nodes[0].Status.NodeInfo.BootID = "of today" })
+		}},
+		{"a word that is required, of a kubelet that reports no bootID", "node-volumes", Error, "AttachPolicy words has requireNodeWord", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.NodeVolumes[0].Status.BootID = "of today"
+				o.Policies = append(o.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "words"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com", RequireNodeWord: new(true)}})
+			})
 		}},
 		{"a moorage-node that does not answer", "node-volumes", Warning, "moorage-node there does not answer", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Minute) }) }},
 		{"a moorage-node that was asked just now", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Second) }) }},

@@ -39,8 +39,11 @@ const (
 	WordSilent  = "Silent"      // it owes an answer
 	WordOfBoot  = "AnotherBoot" // it has not looked since the machine was booted
 	WordOfNode  = "AnotherNode" // it has not looked since the Node was made
-	WordAbsent  = "Absent"      // there is none
-	WordUnseen  = "NotVisible"  // it may not be read, or the cluster does not serve it
+	// The two between which nobody can tell whether a word is of this boot: it does not count.
+	WordNoKubeletBoot = "KubeletSaysNoBoot" // the kubelet reports no bootID
+	WordNoBoot        = "NoBoot"            // moorage-node can't read the boot's ID
+	WordAbsent        = "Absent"            // there is none
+	WordUnseen        = "NotVisible"        // it may not be read, or the cluster does not serve it
 )
 
 // NodeHas is a volume as a node itself has it.
@@ -109,6 +112,10 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 		return WordUnseen, "you may not list nodevolumes.moorage.dev, so that what it has staged or mounted is not known"
 	case object == nil || object.Status.Observed == nil:
 		return WordAbsent, "moorage-node has said nothing there: what it has staged or mounted is known from its kubelet only"
+	case node != nil && node.Status.NodeInfo.BootID == "" && object.Status.BootID != "":
+		return WordNoKubeletBoot, "its kubelet reports no bootID (status.nodeInfo of the Node), so that nobody can tell whether what moorage-node says is of this boot: it does not count, as if moorage-node did not run there"
+	case node != nil && node.Status.NodeInfo.BootID != "" && object.Status.BootID == "":
+		return WordNoBoot, "moorage-node there can't read /proc/sys/kernel/random/boot_id, so that nobody can tell whether what it says is of this boot: it does not count, as if moorage-node did not run there"
 	case node != nil && ofEarlierBoot(node, object):
 		return WordOfBoot, "what moorage-node has said there is of an earlier boot: those mounts are gone, and it has not looked since"
 	case node != nil && object.Status.NodeUID != node.UID:
