@@ -113,15 +113,26 @@ func (m *Machine) unread() []ledger.Unread {
 
 // told are the volumes that are staged, and of which it can read which they are.
 func (m *Machine) told() []ledger.VolumeID {
+	staged := m.recorded()
 	if len(m.Agent.Torn) == 0 {
-		return m.Staged
+		return staged
 	}
-	return slices.DeleteFunc(slices.Clone(m.Staged), func(v ledger.VolumeID) bool { return slices.Contains(m.Agent.Torn, v) })
+	return slices.DeleteFunc(slices.Clone(staged), func(v ledger.VolumeID) bool { return slices.Contains(m.Agent.Torn, v) })
 }
 
-// forgotten are the volumes that are staged, and that no pod's folder names.
+// recorded are the volumes that are staged, or of which a record of an earlier boot is left.
+func (m *Machine) recorded() []ledger.VolumeID {
+	list := m.Staged
+	for _, v := range m.Left {
+		list = include(list, v, ledger.VolumeID.Compare)
+	}
+	return list
+}
+
+// forgotten are the volumes that are staged, or were at an earlier boot, and that no pod's folder
+// names.
 func (m *Machine) forgotten() []ledger.VolumeID {
-	return slices.DeleteFunc(slices.Clone(m.Staged), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
+	return slices.DeleteFunc(slices.Clone(m.recorded()), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
 }
 
 // Write has the moorage-node of a machine write what it found. Where the object is not as

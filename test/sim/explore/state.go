@@ -22,7 +22,7 @@ type state struct {
 	// What has failed so far.
 	restarts, lost, failed, dead               int
 	stuck, silences, unready, remade, vanished int
-	muted, anew, hung, erased                  int
+	muted, anew, hung, erased, reboots         int
 	renewals                                   int
 	leased                                     int // how often any Lease has changed
 }
