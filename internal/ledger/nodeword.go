@@ -36,9 +36,9 @@ type NodeWord struct {
 	KubeletStarted int64
 	// Repairs says that moorage-node there can unstage volumes, and may.
 	Repairs bool
-	// Forgotten are those of Has that no pod's folder names, and that it could unstage;
-	// sorted.
-	Forgotten []VolumeID
+	// Forgotten are those of Has that no pod's folder names, and Repairable those of them that
+	// it could unstage; sorted.
+	Forgotten, Repairable []VolumeID
 	// Orders are those to unstage volumes that the object has, and Answers what
 	// moorage-node says came of them; both in the order of their volumes, each once.
 	Orders  []UnstageOrder
@@ -55,11 +55,14 @@ type Unread struct {
 	// Digest is the sha256 of the handle in hexadecimal digits; empty where PersistentVolume
 	// is not.
 	Driver, Digest string
-	// There says that something of the volume is there, whatever the record said.
-	There bool
+	// There says that something of the volume is there, whatever the record said, and Forgotten
+	// that no pod's folder names it.
+	There, Forgotten bool
 }
 
 type unreadKey struct{ persistentVolume, pod string }
+
+func (u *Unread) key() unreadKey { return unreadKey{u.PersistentVolume, u.Pod} }
 
 // is says whether a record is of a volume, by the digest of its handle.
 func (u *Unread) is(v VolumeID) bool {
@@ -73,14 +76,27 @@ func HandleDigest(handle string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Forgot says whether a word names a volume that moorage-node could unstage, since the
-// kubelet has forgotten it.
+// Forgot says whether a word names a volume that a kubelet which starts does not learn of.
 func (w *NodeWord) Forgot(v VolumeID) bool {
 	if w == nil {
 		return false
 	}
-	_, forgot := slices.BinarySearchFunc(w.Forgotten, v, VolumeID.Compare)
-	return forgot
+	if _, forgot := slices.BinarySearchFunc(w.Forgotten, v, VolumeID.Compare); forgot {
+		return true
+	}
+	return slices.ContainsFunc(w.Unread, func(u Unread) bool {
+		return u.There && u.Forgotten && (u.is(v) || u.Digest == "" && slices.Contains(w.unreadOf[u.key()], v))
+	})
+}
+
+// CanUnstage says whether a word names a volume that moorage-node could unstage, since the
+// kubelet has forgotten it.
+func (w *NodeWord) CanUnstage(v VolumeID) bool {
+	if w == nil {
+		return false
+	}
+	_, can := slices.BinarySearchFunc(w.Repairable, v, VolumeID.Compare)
+	return can
 }
 
 // has says whether the word names a volume.
@@ -142,7 +158,7 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	if was != nil && was.UID == w.UID && !Newer(w.Version, was.Version) {
 		return
 	}
-	w.Has, w.Forgotten = distinct(w.Has), distinct(w.Forgotten)
+	w.Has, w.Forgotten, w.Repairable = distinct(w.Has), distinct(w.Forgotten), distinct(w.Repairable)
 	w.allElse = w.Whole
 	l.resolveUnread(was, &w)
 	l.noteUnread(&w)
@@ -179,7 +195,7 @@ func (l *Ledger) resolveUnread(was, w *NodeWord) {
 		if u.Digest != "" {
 			continue
 		}
-		key := unreadKey{u.PersistentVolume, u.Pod}
+		key := u.key()
 		var of []VolumeID
 		known := false
 		if was != nil {

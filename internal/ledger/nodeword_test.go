@@ -113,6 +113,8 @@ func TestUnreadDigest(t *testing.T) {
 	}{
 		"nothing mounted":       {Unread{Driver: "d", Digest: digest}, false, false},
 		"something mounted":     {Unread{Driver: "d", Digest: digest, There: true}, true, true},
+		"forgotten":             {Unread{Driver: "d", Digest: digest, There: true, Forgotten: true}, true, true},
+		"a forgotten block":     {Unread{PersistentVolume: "pv", There: true, Forgotten: true}, true, true},
 		"another driver's":      {Unread{Driver: "e", Digest: digest, There: true}, true, false},
 		"another volume's":      {Unread{Driver: "d", Digest: HandleDigest("o"), There: true}, true, false},
 		"another's, unmounted":  {Unread{Driver: "d", Digest: HandleDigest("o")}, true, false},
@@ -124,6 +126,9 @@ func TestUnreadDigest(t *testing.T) {
 		n := l.Snapshot().Node("n")
 		if !n.Speaks() || n.SpeaksOf(v) != test.of || n.SaysHas(v) != test.has {
 			t.Errorf("%s: it speaks: %t, of the volume: %t, and has it: %t", name, n.Speaks(), n.SpeaksOf(v), n.SaysHas(v))
+		}
+		if got := n.Word.Forgot(v); got != test.unread.Forgotten || n.Word.CanUnstage(v) {
+			t.Errorf("%s: it is forgotten: %t", name, got)
 		}
 		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Named; got != test.has {
 			t.Errorf("%s: it is named: %t", name, got)

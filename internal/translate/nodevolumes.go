@@ -41,8 +41,11 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 			}
 		case v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0:
 			word.Has = append(word.Has, id)
-			if repairable(v) {
+			if v.Forgotten {
 				word.Forgotten = append(word.Forgotten, id)
+			}
+			if repairable(v) {
+				word.Repairable = append(word.Repairable, id)
 			}
 		}
 		if driver, digest := stagedFolder(v); v.Handle != "" && digest != "" && (driver != v.Driver || digest != ledger.HandleDigest(v.Handle)) {
@@ -62,7 +65,7 @@ func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
 	switch {
 	case v.Handle != "":
 	case digest != "" && v.Driver == driver:
-		return ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo}, true
+		return ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo, Forgotten: v.Forgotten}, true
 	case isUnread(v):
 		unread := ledger.Unread{PersistentVolume: v.PersistentVolume}
 		if len(v.Published) > 0 {
@@ -71,7 +74,7 @@ func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
 		return unread, true
 	case v.Mode == "Block" && v.Driver == "" && v.PersistentVolume != "":
 		there := v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0
-		return ledger.Unread{PersistentVolume: v.PersistentVolume, There: there}, true
+		return ledger.Unread{PersistentVolume: v.PersistentVolume, There: there, Forgotten: v.Forgotten}, true
 	}
 	return ledger.Unread{}, false
 }

@@ -105,6 +105,7 @@ func TestNodeWordFolders(t *testing.T) {
 	}{
 		"a record that is cut off":      {staged(func(*v1alpha1.NodeVolume) {}), of(false), true},
 		"a mount":                       {staged(func(v *v1alpha1.NodeVolume) { v.Mounted = yes }), of(true), true},
+		"a forgotten mount":             {staged(func(v *v1alpha1.NodeVolume) { v.Mounted, v.Forgotten = yes, true }), []ledger.Unread{{Driver: "d", Digest: digest, There: true, Forgotten: true}}, true},
 		"perhaps a mount":               {staged(func(v *v1alpha1.NodeVolume) { v.Mounted = v1alpha1.NodeUnknown }), of(true), true},
 		"its own record":                {staged(func(v *v1alpha1.NodeVolume) { v.Handle = "h" }), nil, true},
 		"another volume's record":       {staged(func(v *v1alpha1.NodeVolume) { v.Handle = "o" }), of(false), true},
@@ -127,25 +128,27 @@ func TestNodeWordFolders(t *testing.T) {
 	}
 }
 
-// What could be unstaged is forgotten, staged, of a file system, and nothing of it unread.
+// What could be unstaged is forgotten, staged, of a file system, and nothing of it unread; what is
+// forgotten need not be.
 func TestNodeWordForgotten(t *testing.T) {
 	forgotten := v1alpha1.NodeVolume{Path: "p", Driver: "d", Handle: "a", Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}
 	for name, test := range map[string]struct {
-		change func(*v1alpha1.NodeVolume)
-		want   bool
+		change      func(*v1alpha1.NodeVolume)
+		forgot, can bool
 	}{
-		"forgotten":        {func(*v1alpha1.NodeVolume) {}, true},
-		"not forgotten":    {func(v *v1alpha1.NodeVolume) { v.Forgotten = false }, false},
-		"a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, false},
-		"published":        {func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p"}} }, false},
-		"partly unread":    {func(v *v1alpha1.NodeVolume) { v.Unknown = "?" }, false},
-		"perhaps unstaged": {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeUnknown }, false},
+		"forgotten":        {func(*v1alpha1.NodeVolume) {}, true, true},
+		"not forgotten":    {func(v *v1alpha1.NodeVolume) { v.Forgotten = false }, false, false},
+		"a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, true, false},
+		"published":        {func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p"}} }, true, false},
+		"partly unread":    {func(v *v1alpha1.NodeVolume) { v.Unknown = "?" }, true, false},
+		"perhaps unstaged": {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeUnknown }, true, false},
 	} {
 		v := forgotten
 		test.change(&v)
 		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}})
-		if got := word.Forgot(ledger.VolumeID{Driver: "d", Handle: "a"}); got != test.want || len(word.Has) != 1 {
-			t.Errorf("%s: it is %t, and there are %v", name, got, word.Has)
+		id := ledger.VolumeID{Driver: "d", Handle: "a"}
+		if forgot, can := word.Forgot(id), word.CanUnstage(id); forgot != test.forgot || can != test.can || len(word.Has) != 1 {
+			t.Errorf("%s: it is forgotten: %t, can be unstaged: %t, and there are %v", name, forgot, can, word.Has)
 		}
 	}
 }

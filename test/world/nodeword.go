@@ -88,8 +88,9 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 		Node: m.Node, UID: old.UID, Version: old.Version, NodeUID: node.UID, BootID: m.BootID(),
 		Look: old.Look, Looked: old.Look, Has: m.told(), Whole: !m.Agent.Blind, Unread: m.unread(), Repairs: m.Agent.Repairs, Orders: old.Orders,
 	}
+	found.Forgotten = m.forgotten()
 	if m.Agent.Repairs { // nobody asks for it otherwise
-		found.KubeletStarted, found.Forgotten = int64(m.Starts), m.forgotten()
+		found.KubeletStarted, found.Repairable = int64(m.Starts), found.Forgotten
 	}
 	w.readOrders(m, old)
 	found.Answers = m.Agent.Answers
@@ -106,7 +107,7 @@ func (m *Machine) unread() []ledger.Unread {
 		list = append(list, ledger.Unread{PersistentVolume: name})
 	}
 	for _, v := range m.Agent.Torn {
-		list = append(list, ledger.Unread{Driver: v.Driver, Digest: ledger.HandleDigest(v.Handle), There: slices.Contains(m.Staged, v)})
+		list = append(list, ledger.Unread{Driver: v.Driver, Digest: ledger.HandleDigest(v.Handle), There: slices.Contains(m.Staged, v), Forgotten: slices.Contains(m.Staged, v) && len(m.Mounts[v]) == 0})
 	}
 	return list
 }
