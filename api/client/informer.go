@@ -40,9 +40,8 @@ func NewAllNodeVolumesInformer(c Interface) cache.SharedIndexInformer {
 	return newInformer(c.NodeVolumes(), &v1alpha1.NodeVolumes{}, cache.Indexers{})
 }
 
-// NewNodeVolumesInformer returns an informer on what one node has, the node's own; see
-// NewVolumeTicketInformer.
-func NewNodeVolumesInformer(c Interface, node string) cache.SharedIndexInformer {
+// NewNodeVolumesListWatch lists and watches what one node has, the node's own.
+func NewNodeVolumesListWatch(c Interface, node string) cache.ListerWatcher {
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 	own := c.NodeVolumes()
 	listWatch := &cache.ListWatch{
@@ -55,7 +54,7 @@ func NewNodeVolumesInformer(c Interface, node string) cache.SharedIndexInformer 
 			return own.Watch(ctx, opts)
 		},
 	}
-	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(listWatch, own), &v1alpha1.NodeVolumes{}, 0, cache.Indexers{})
+	return cache.ToListWatcherWithWatchListSemantics(listWatch, own)
 }
 
 // newInformer binds list and watch of one kind to a shared informer.

@@ -287,6 +287,18 @@ func (a *agent) gone(object *v1alpha1.NodeVolumes) {
 	}
 }
 
+// unlisted takes that the object is not there, or was not when the API server listed it. One that
+// is known is read again.
+func (a *agent) unlisted() {
+	a.mu.Lock()
+	known := a.last != nil
+	a.last = nil
+	a.mu.Unlock()
+	if known {
+		signal(a.asked)
+	}
+}
+
 // signal leaves one signal, however many there were.
 func signal(to chan struct{}) {
 	select {

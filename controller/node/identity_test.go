@@ -15,7 +15,6 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
-	"github.com/moorage-dev/moorage/test/apitest"
 )
 
 var kind = schema.GroupResource{Group: "moorage.dev", Resource: "nodevolumes"}
@@ -39,40 +38,67 @@ func (f *collected) Create(_ context.Context, object *v1alpha1.NodeVolumes, _ me
 	return object.DeepCopy(), nil
 }
 
+// removed is an API server whose object is gone after a while.
+type removed struct {
+	fake
+	gone bool
+}
+
+func (f *removed) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1alpha1.NodeVolumes, error) {
+	if f.gone {
+		return nil, apierrors.NewNotFound(kind, "n1")
+	}
+	return f.fake.Get(ctx, name, options)
+}
+
+// oneNode is all that an API server has of Nodes.
+type oneNode struct {
+	node corev1.Node
+	err  error
+}
+
+func (o *oneNode) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
+	return &o.node, o.err
+}
+
 // A process whose Node was made again ends, so that the next one writes for that: when it may
-// not make its object, and when its object is gone.
+// not make its object, and when its object is gone. Who that is say the token, or the Node where
+// the token is still the old one and this process may read Nodes.
 func TestNodeMadeAgain(t *testing.T) {
-	for name, now := range map[string]self{"another UID": {node: "n1", uid: "uid-2"}, "another name": {node: "n2", uid: "uid-n1"}} {
-		t.Run(name, func(t *testing.T) {
-			server, m := apitest.Start(t), newMachine(t)
-			a := m.agent(server)
-			a.identify = func(context.Context) (self, error) { return self{node: "n1", uid: "uid-n1"}, nil }
-			rounds(t, a, 1)
-			object := get(t, server)
-			server.Remove("nodevolumes", "", "n1")
-			a.gone(&object)
-			a.identify = func(context.Context) (self, error) { return now, nil }
-			if err := a.run(t.Context()); !errors.Is(err, errAnotherNode) {
-				t.Errorf("its object is gone: %v", err)
-			}
-			refused := newAgent(m.config, &collected{refuses: true}, "n1", "uid-n1", func() sight { return look(m.config, "") })
-			refused.identify = a.identify
-			if err := refused.run(t.Context()); !errors.Is(err, errAnotherNode) {
-				t.Errorf("it may not make its object: %v", err)
-			}
+	is := func(now self) func(*agent) {
+		return func(a *agent) { a.identify = func(context.Context) (self, error) { return now, nil } }
+	}
+	for name, learns := range map[string]func(*agent){
+		"another UID":  is(self{node: "n1", uid: "uid-2"}),
+		"another name": is(self{node: "n2", uid: "uid-n1"}),
+		"by the Node": func(a *agent) {
+			a.config.Repair, a.nodes = true, &oneNode{node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-2"}}}
+		},
+	} {
+		t.Run(name+", gone", func(t *testing.T) {
+			f := &removed{fake: fake{ends: errAnotherNode}}
+			running(t, f, func(a *agent) {
+				learns(a)
+				f.gone = true
+				a.gone(&v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+				time.Sleep(time.Minute)
+			})
+		})
+		t.Run(name+", refused", func(t *testing.T) {
+			f := &collected{refuses: true, fake: fake{ends: errAnotherNode}}
+			running(t, f, func(a *agent) {
+				learns(a)
+				time.Sleep(time.Minute)
+			})
 		})
 	}
 }
 
-// The same where the token is still the old one, and this process may read its Node.
-func TestNodeMadeAgainByItsUID(t *testing.T) {
+// A Node that is not there is no other one.
+func TestNodeIsNotThere(t *testing.T) {
 	b := newBench(t)
-	b.node.UID = "uid-2"
 	b.server.Remove("nodevolumes", "", "n1")
 	b.agent.forget()
-	if err := b.agent.run(t.Context()); !errors.Is(err, errAnotherNode) {
-		t.Errorf("it ends with %v", err)
-	}
 	b.nodeErr = apierrors.NewNotFound(corev1.Resource("nodes"), "n1")
 	if err := b.agent.round(t.Context()); !errors.Is(err, errCollected) {
 		t.Errorf("without a Node: %v", err)

@@ -39,7 +39,7 @@ type orders struct {
 	known  map[volumeKey]*answer
 }
 
-// firstRead is when an order was read first, and which pods' records the status that it came
+// firstRead is when an order was read first, and which records of pods and block volumes the status that it came
 // with says are unread. Nobody but this node writes the status, and the order was written at
 // the version that it was decided on: whoever gave it knew of them.
 type firstRead struct {
@@ -164,9 +164,10 @@ func (o *orders) refuses(order *v1alpha1.NodeUnstage, s sight) string {
 }
 
 // forbids says why a volume must not be unstaged, as a look shows; empty: it may be. One
-// that is not there any more may: the driver has nothing to do, and says so. A pod's record
-// that could not be read may be of any volume here, but for those that whoever gave the order
-// knew of, who knows which volume their PersistentVolumes are. A record that is younger than the
+// that is not there any more may: the driver has nothing to do, and says so. A record of a pod or
+// of a block volume that could not be read may be of any volume here, but for those that whoever
+// gave the order knew of, who knows which volume their PersistentVolumes are; one of a staging is
+// of the volume whose handle has the folder's digest. A record that is younger than the
 // kubelet's start is of a volume that this kubelet is staging, or has staged: it has not
 // forgotten it, and may call the driver, too.
 func forbids(s sight, driver, handle string, unread map[string]bool) string {
@@ -178,7 +179,9 @@ func forbids(s sight, driver, handle string, unread map[string]bool) string {
 		v := &f.Volumes[i]
 		switch {
 		case v.Handle == "" && v.PersistentVolume != "" && !unread[v.Path]:
-			return fmt.Sprintf("a pod's record could not be read: %s", v.Unknown)
+			return fmt.Sprintf("a record could not be read: %s", v.Unknown)
+		case v.Handle != handle && v.Path == nodevolumes.StagingPath(driver, handle):
+			return fmt.Sprintf("its record could not be read: %s", v.Unknown)
 		case v.Driver != driver || v.Handle != handle:
 		case v.Mode != nodevolumes.Filesystem:
 			return "it is a block volume, which is not unstaged by moorage-node"
@@ -197,7 +200,8 @@ func forbids(s sight, driver, handle string, unread map[string]bool) string {
 	return ""
 }
 
-// unreadRecords are the paths of the pods' records that a status says could not be read.
+// unreadRecords are the paths of the records that a status says could not be read, and whose
+// folders have the name of a PersistentVolume.
 func unreadRecords(object *v1alpha1.NodeVolumes) map[string]bool {
 	var paths map[string]bool
 	for i := range object.Status.Volumes {

@@ -197,6 +197,21 @@ func TestRepairBesideUnreadRecord(t *testing.T) {
 	b.said(v1alpha1.UnstageDone, 5, false, "")
 }
 
+// stagingRecord is where the kubelet has its record of a volume that is staged.
+func stagingRecord(handle string) string {
+	return filepath.Dir(nodevolumes.StagingPath(testDriver, handle)) + "/vol_data.json"
+}
+
+// A record of another volume's staging that can't be read keeps no volume: its folder says which
+// one it is of.
+func TestRepairBesideTornStaging(t *testing.T) {
+	b := newBench(t)
+	b.order(5, nil)
+	b.write(stagingRecord("vol-2"), "")
+	b.turn()
+	b.said(v1alpha1.UnstageDone, 5, false, "")
+}
+
 // An order is refused, and nothing is called, where it is not for this node as it is now.
 func TestRepairRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -209,7 +224,8 @@ func TestRepairRefuses(t *testing.T) {
 		"it may not":                {nil, func(b *bench) { b.agent.orders.repair = false }, "without --repair"},
 		"a pod's folder names it":   {nil, func(b *bench) { b.publish("vol-1") }, "a pod's folder names it"},
 		"a record of this start":    {nil, func(b *bench) { b.record("vol-1", time.Unix(1_699_000_001, 0)) }, "has not forgotten it"},
-		"a record that is unread":   {nil, func(b *bench) { b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{") }, "a pod's record could not be read"},
+		"a record that is unread":   {nil, func(b *bench) { b.write("pods/uid-b/volumes/kubernetes.io~csi/pv/vol_data.json", "{") }, "a record could not be read"},
+		"its record is unread":      {nil, func(b *bench) { b.write(stagingRecord("vol-1"), "{") }, "its record could not be read"},
 		"the Node names it":         {nil, func(b *bench) { b.attached("vol-1") }, "volumesAttached names it again"},
 		"the Node was made again":   {nil, func(b *bench) { b.node.UID = "uid-2" }, "made again"},
 		"the Node of another boot":  {nil, func(b *bench) { b.node.Status.NodeInfo.BootID = "other" }, "another boot"},

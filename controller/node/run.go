@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	core "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/moorage-dev/moorage/api/client"
@@ -62,12 +61,9 @@ func Run(ctx context.Context, c Config) error {
 
 // work runs the agent and what wakes it. All have ended when it returns.
 func (a *agent) work(ctx context.Context, cancel context.CancelFunc, clients client.Interface) error {
-	informer := client.NewNodeVolumesInformer(clients, a.node)
-	if _, err := informer.AddEventHandler(a.handler()); err != nil {
-		return fmt.Errorf("watch NodeVolumes %s: %w", a.node, err)
-	}
+	own := client.NewNodeVolumesListWatch(clients, a.node)
 	watched, looked, waited := make(chan struct{}), make(chan struct{}), make(chan error, 2)
-	go func() { defer close(watched); informer.RunWithContext(ctx) }()
+	go func() { defer close(watched); a.watch(ctx, own) }()
 	go func() {
 		defer close(looked)
 		if err := a.run(ctx); err != nil {
@@ -81,23 +77,4 @@ func (a *agent) work(ctx context.Context, cancel context.CancelFunc, clients cli
 	<-looked
 	a.calls.Wait()
 	return err
-}
-
-// handler takes what the watch of the own object says.
-func (a *agent) handler() cache.ResourceEventHandlerFuncs {
-	take := func(to func(*v1alpha1.NodeVolumes)) func(any) {
-		return func(object any) {
-			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = last.Obj
-			}
-			if own, ok := object.(*v1alpha1.NodeVolumes); ok {
-				to(own)
-			}
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    take(a.told),
-		UpdateFunc: func(_, object any) { take(a.told)(object) },
-		DeleteFunc: take(a.gone),
-	}
 }

@@ -513,7 +513,8 @@ func (s *script) forgets(m *world.Machine, v ledger.VolumeID) {
 // agent starts the moorage-node of a node, which "repairs"; "stopped" ends it. One that is
 // "remade" finds its NodeVolumes deleted by somebody, and makes another. "hangs" has its
 // driver not answer, and the agent give its call up; "takes" has those calls take effect.
-// "unread=" are the PersistentVolumes of which it finds a pod's record half written.
+// "unread=" are the PersistentVolumes of which it finds a pod's record half written, "torn=" the
+// volumes of whose staging it does.
 func (s *script) agent(a args) {
 	m := s.machine(ledger.NodeName(a.word(1)))
 	if a.flag("hangs") || a.flag("takes") {
@@ -522,7 +523,10 @@ func (s *script) agent(a args) {
 	}
 	m.StopAgent()
 	m.Agent.Runs, m.Agent.Repairs, m.Agent.Blind = !a.flag("stopped"), a.flag("repairs"), a.flag("blind")
-	m.Agent.Unread = a.list("unread")
+	m.Agent.Unread, m.Agent.Torn = a.list("unread"), nil
+	for _, name := range a.list("torn") {
+		m.Agent.Torn = append(m.Agent.Torn, s.volumeNamed(name))
+	}
 	if a.flag("remade") {
 		s.drop(world.NodeWords, a.word(1))
 		s.speak(m)

@@ -77,7 +77,7 @@ func (p *planner) orderable(node *ledger.Node, place *ledger.NodeVolume) bool {
 		len(node.Word.Standing()) >= MaxOrders {
 		return false
 	}
-	return node.Unanswered(p.volume.ID) || p.abandonedAt(node, place) && node.Word.Forgot(p.volume.ID)
+	return node.Unanswered(p.volume.ID) || p.abandonedAt(node, place) && node.Word.CanUnstage(p.volume.ID)
 }
 
 // orderLasts says whether an order that stands is as right as when it was given.

@@ -64,7 +64,7 @@ func TestUnreadIsNotGone(t *testing.T) {
 	for _, e := range []ledger.Event{
 		ledger.NodeState{Name: "n", UID: "u", Version: "1", BootID: "b"},
 		ledger.PersistentVolume{Name: "pv", UID: "p", Version: "1", Volume: v},
-		ledger.NodeWord{Node: "n", UID: "w", Version: "1", NodeUID: "u", BootID: "b", Look: 1, Looked: 1, Whole: true, Unread: []string{"pv"}},
+		ledger.NodeWord{Node: "n", UID: "w", Version: "1", NodeUID: "u", BootID: "b", Look: 1, Looked: 1, Whole: true, Unread: []ledger.Unread{{PersistentVolume: "pv"}}},
 	} {
 		l.Apply(time.Unix(1, 0), e)
 	}
@@ -87,9 +87,9 @@ func TestOrderLasts(t *testing.T) {
 		want     bool
 	}{
 		"all is read":                      {func(*ledger.NodeWord) {}, false, true},
-		"a pod's record is not":            {func(w *ledger.NodeWord) { w.Unread = []string{"pv"} }, false, false},
-		"that of another volume is not":    {func(w *ledger.NodeWord) { w.Unread = []string{"other"} }, false, true},
-		"that of an unknown volume is not": {func(w *ledger.NodeWord) { w.Unread = []string{"gone"} }, false, false},
+		"a pod's record is not":            {func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "pv"}} }, false, false},
+		"that of another volume is not":    {func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "other"}} }, false, true},
+		"that of an unknown volume is not": {func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "gone"}} }, false, false},
 		"nothing is sure to be read":       {func(w *ledger.NodeWord) { w.Whole = false }, false, false},
 		"the kubelet has started again":    {func(w *ledger.NodeWord) { w.KubeletStarted = 2 }, false, false},
 		"the volume is in volumesAttached": {func(*ledger.NodeWord) {}, true, false},

@@ -35,6 +35,9 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 		t.pod(p.UID) // they may lead nowhere
 	}
 	l.resolveTicketByPod(now, t, &p)
+	if old == nil && len(p.OwnCSI) > 0 {
+		l.resolveUnreadAgain(t, func(u *Unread) bool { return u.Pod == p.UID })
+	}
 }
 
 func (e PodGone) apply(l *Ledger, now time.Time, t *Touched) {

@@ -101,6 +101,9 @@ type Pod struct {
 	// scheduler: Cooperative mode leaves its volumes to others.
 	OptedOut bool
 	Volumes  []PodVolume
+	// OwnCSI are the names of the CSI volumes that are written into the pod: they are the pod's
+	// alone, are not staged, and never attached.
+	OwnCSI []string
 
 	at     []VolumeID          // where each of Volumes leads, zero where nowhere; then what else it may use
 	inline map[VolumeID]Access // of the volumes that it names inline, the most restrictive; nil: none

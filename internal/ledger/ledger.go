@@ -52,6 +52,8 @@ type facts struct {
 	policies    trie[string, Policy]
 	rules       trie[policyKey, Policy] // of the policies, those that count
 	zones       trie[Zone, ZoneNodes]
+
+	unread []NodeName // that have records which could not be read; replaced, never changed
 }
 
 // New returns an empty ledger.

@@ -3,6 +3,8 @@
 package ledger
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"time"
 )
@@ -20,35 +22,81 @@ type NodeWord struct {
 	// Has are the volumes that are staged, mounted or published, or may be; sorted.
 	Has []VolumeID
 	// Whole says that nothing could not be read but what Unread says: what is not in Has is
-	// not there. The ledger keeps false where it does not know what Unread names.
+	// not there. The ledger keeps false where it does not know of which volume that is.
 	Whole bool
-	// Unread are the PersistentVolumes of which a pod's record could not be read, with
-	// nothing mounted beside it: their volumes may be there.
-	Unread   []string
-	unreadOf map[string][]VolumeID // what each of them names, and has named before
-	doubts   []VolumeID            // all of that; sorted
+	// Unread are the records that could not be read, and whose folders say of which volumes
+	// they are: those are there, or may be.
+	Unread   []Unread
+	allElse  bool                     // Whole, as it was said
+	unreadOf map[unreadKey][]VolumeID // what each name names, and has named before; none: no volume that is attached
+	doubts   []VolumeID               // of names, what may be there; sorted
+	theres   []VolumeID               // of names, what is there; sorted
 	// KubeletStarted is the start of the kubelet for which it speaks, in seconds since 1970
 	// by the node's clock; 0: not known. It is compared for being the same only.
 	KubeletStarted int64
 	// Repairs says that moorage-node there can unstage volumes, and may.
 	Repairs bool
-	// Forgotten are those of Has that no pod's folder names, and that it could unstage;
-	// sorted.
-	Forgotten []VolumeID
+	// Forgotten are those of Has that no pod's folder names, and Repairable those of them that
+	// it could unstage; sorted.
+	Forgotten, Repairable []VolumeID
 	// Orders are those to unstage volumes that the object has, and Answers what
 	// moorage-node says came of them; both in the order of their volumes, each once.
 	Orders  []UnstageOrder
 	Answers []UnstageAnswer
 }
 
-// Forgot says whether a word names a volume that moorage-node could unstage, since the
-// kubelet has forgotten it.
+// Unread is a record of a node that could not be read, or is missing where something is
+// mounted. Its folder has the name of a PersistentVolume; or it is that of a driver, with the
+// digest of a handle, which is of exactly one volume.
+type Unread struct {
+	PersistentVolume string
+	// Pod is the UID of the pod in whose folder it is; empty: it is in none's.
+	Pod string
+	// Digest is the sha256 of the handle in hexadecimal digits; empty where PersistentVolume
+	// is not.
+	Driver, Digest string
+	// There says that something of the volume is there, whatever the record said, and Forgotten
+	// that no pod's folder names it.
+	There, Forgotten bool
+}
+
+type unreadKey struct{ persistentVolume, pod string }
+
+func (u *Unread) key() unreadKey { return unreadKey{u.PersistentVolume, u.Pod} }
+
+// is says whether a record is of a volume, by the digest of its handle.
+func (u *Unread) is(v VolumeID) bool {
+	return u.Digest != "" && u.Driver == v.Driver && u.Digest == HandleDigest(v.Handle)
+}
+
+// HandleDigest is what kubelets since 1.24 call the folder in which they stage a volume with a
+// file system (pkg/volume/csi/csi_attacher.go, makeDeviceMountPath): the sha256 of its handle.
+func HandleDigest(handle string) string {
+	sum := sha256.Sum256([]byte(handle))
+	return hex.EncodeToString(sum[:])
+}
+
+// Forgot says whether a word names a volume that a kubelet which starts does not learn of.
 func (w *NodeWord) Forgot(v VolumeID) bool {
 	if w == nil {
 		return false
 	}
-	_, forgot := slices.BinarySearchFunc(w.Forgotten, v, VolumeID.Compare)
-	return forgot
+	if _, forgot := slices.BinarySearchFunc(w.Forgotten, v, VolumeID.Compare); forgot {
+		return true
+	}
+	return slices.ContainsFunc(w.Unread, func(u Unread) bool {
+		return u.There && u.Forgotten && (u.is(v) || u.Digest == "" && slices.Contains(w.unreadOf[u.key()], v))
+	})
+}
+
+// CanUnstage says whether a word names a volume that moorage-node could unstage, since the
+// kubelet has forgotten it.
+func (w *NodeWord) CanUnstage(v VolumeID) bool {
+	if w == nil {
+		return false
+	}
+	_, can := slices.BinarySearchFunc(w.Repairable, v, VolumeID.Compare)
+	return can
 }
 
 // has says whether the word names a volume.
@@ -56,18 +104,24 @@ func (w *NodeWord) has(v VolumeID) bool {
 	if w == nil {
 		return false
 	}
-	_, has := slices.BinarySearchFunc(w.Has, v, VolumeID.Compare)
-	return has
+	for _, list := range [][]VolumeID{w.Has, w.theres} {
+		if _, has := slices.BinarySearchFunc(list, v, VolumeID.Compare); has {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.Unread, func(u Unread) bool { return u.There && u.is(v) })
 }
 
-// doubtsOf says whether the word can't say whether a volume is there, since a pod's record
-// that could not be read may be of it.
+// doubtsOf says whether the word can't say whether a volume is there, since a record that
+// could not be read may be of it.
 func (w *NodeWord) doubtsOf(v VolumeID) bool {
 	if w == nil {
 		return false
 	}
-	_, doubts := slices.BinarySearchFunc(w.doubts, v, VolumeID.Compare)
-	return doubts
+	if _, doubts := slices.BinarySearchFunc(w.doubts, v, VolumeID.Compare); doubts {
+		return true
+	}
+	return slices.ContainsFunc(w.Unread, func(u Unread) bool { return !u.There && u.is(v) })
 }
 
 // Answers says whether the node's word is about the Node and the boot that there are now:
@@ -76,8 +130,8 @@ func (n *Node) Answers() bool {
 	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.Word.BootID == n.BootID
 }
 
-// Speaks says whether the node answers and could read everything, but for pods' records of
-// volumes that are known by name: see SpeaksOf.
+// Speaks says whether the node answers and could read everything, but for records of which it
+// is known whose they are: see SpeaksOf.
 func (n *Node) Speaks() bool { return n.Answers() && n.Word.Whole }
 
 // SpeaksOf says whether the node answers and could read everything that may be about a
@@ -104,8 +158,10 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	if was != nil && was.UID == w.UID && !Newer(w.Version, was.Version) {
 		return
 	}
-	w.Has, w.Forgotten = distinct(w.Has), distinct(w.Forgotten)
+	w.Has, w.Forgotten, w.Repairable = distinct(w.Has), distinct(w.Forgotten), distinct(w.Repairable)
+	w.allElse = w.Whole
 	l.resolveUnread(was, &w)
+	l.noteUnread(&w)
 	answered, spoke, owed := old.Answers(), old.Speaks(), old != nil && !old.AskedAt.IsZero()
 	rec := l.node(w.Node)
 	rec.Word = &w
@@ -116,44 +172,85 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	case rec.AskedAt.IsZero() || was == nil || was.UID != w.UID || was.Looked != w.Looked:
 		rec.AskedAt = now
 	}
-	if was != nil && rec.Speaks() {
-		for _, v := range was.Has {
-			if !w.has(v) && !w.doubtsOf(v) {
-				l.unstaged(now, t, v, w.Node)
-			}
+	for _, v := range slices.Clone(rec.At()) {
+		switch {
+		case w.has(v):
+			l.named(now, t, v, w.Node)
+		case was.has(v) && rec.SpeaksOf(v):
+			l.unstaged(now, t, v, w.Node)
 		}
-	}
-	for _, v := range w.Has {
-		l.named(now, t, v, w.Node)
 	}
 	l.touchSpoken(t, rec, was, answered != rec.Answers() || spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
 
 // resolveUnread finds the volumes that a word's unread records may be of: what their
 // PersistentVolumes name, and what is still attached for one of that name; and what the word
-// before took them for, since a PersistentVolume may be deleted while its record stays. A record
-// of a PersistentVolume that was never known may be of any volume.
+// before took them for, since a PersistentVolume may be deleted while its record stays. A volume
+// that is written into a pod is never attached. A record of a name that was never known may be of
+// any volume.
 func (l *Ledger) resolveUnread(was, w *NodeWord) {
-	w.doubts, w.unreadOf = nil, nil
-	for _, name := range w.Unread {
+	w.Whole, w.unreadOf, w.doubts, w.theres = w.allElse, nil, nil, nil
+	for i := range w.Unread {
+		u := &w.Unread[i]
+		if u.Digest != "" {
+			continue
+		}
+		key := u.key()
 		var of []VolumeID
+		known := false
 		if was != nil {
-			of = slices.Clone(was.unreadOf[name])
+			of, known = was.unreadOf[key]
 		}
-		if pv := l.facts.pvs.get(name); pv != nil && pv.exists && !pv.Volume.IsZero() {
-			of = distinct(append(append(of, pv.Volume), pv.outlived...))
-		}
-		if len(of) == 0 {
+		switch pv := l.facts.pvs.get(u.PersistentVolume); {
+		case pv != nil && pv.exists && !pv.Volume.IsZero():
+			of = distinct(append(append(slices.Clone(of), pv.Volume), pv.outlived...))
+		case !known && (pv != nil || !l.isOwnVolume(u)):
 			w.Whole = false
 			continue
 		}
 		if w.unreadOf == nil {
-			w.unreadOf = map[string][]VolumeID{}
+			w.unreadOf = map[unreadKey][]VolumeID{}
 		}
-		w.unreadOf[name] = of
-		w.doubts = append(w.doubts, of...)
+		w.unreadOf[key] = of
+		if u.There {
+			w.theres = append(w.theres, of...)
+		} else {
+			w.doubts = append(w.doubts, of...)
+		}
 	}
-	w.doubts = distinct(w.doubts)
+	w.doubts, w.theres = distinct(w.doubts), distinct(w.theres)
+}
+
+// isOwnVolume says whether a record is of a CSI volume that is written into the pod in whose
+// folder it is.
+func (l *Ledger) isOwnVolume(u *Unread) bool {
+	pod := l.facts.pods.get(u.Pod)
+	return u.Pod != "" && pod != nil && slices.Contains(pod.OwnCSI, u.PersistentVolume)
+}
+
+// noteUnread keeps which nodes have records that could not be read.
+func (l *Ledger) noteUnread(w *NodeWord) {
+	if len(w.Unread) > 0 {
+		l.facts.unread = add(l.facts.unread, w.Node)
+	} else {
+		l.facts.unread = drop(l.facts.unread, w.Node)
+	}
+}
+
+// resolveUnreadAgain takes in that a PersistentVolume or a pod was seen by which it may be known
+// of which volumes records are that nodes could not read.
+func (l *Ledger) resolveUnreadAgain(t *Touched, about func(*Unread) bool) {
+	for _, name := range l.facts.unread {
+		was := l.facts.nodes.get(name).Word
+		if !slices.ContainsFunc(was.Unread, func(u Unread) bool { return about(&u) }) {
+			continue
+		}
+		rec, word := l.node(name), *was
+		spoke := rec.Speaks()
+		l.resolveUnread(was, &word)
+		rec.Word = &word
+		l.touchSpoken(t, rec, was, spoke != rec.Speaks())
+	}
 }
 
 // touchSpoken names the volumes that a new word of a node is about: all that are there
@@ -172,6 +269,7 @@ func (e NodeWordGone) apply(l *Ledger, _ time.Time, t *Touched) {
 		return
 	}
 	rec := l.node(e.Node)
+	l.facts.unread = drop(l.facts.unread, e.Node)
 	rec.Word, rec.AskedAt, rec.RefusedSince, rec.RefusedAt = nil, time.Time{}, time.Time{}, time.Time{}
 	t.Volumes = append(t.Volumes, rec.At()...)
 	l.sweepNode(rec)

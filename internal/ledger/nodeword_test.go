@@ -70,20 +70,26 @@ func TestUnreadRecord(t *testing.T) {
 		return PersistentVolume{Name: name, UID: name + version, Version: version, Volume: of}
 	}
 	word, later := wordOf("1", 0, 0), wordOf("2", 0, 0)
-	word.Unread, later.Unread = []string{"pv"}, []string{"pv"}
+	word.Unread, later.Unread = []Unread{{PersistentVolume: "pv"}}, []Unread{{PersistentVolume: "pv"}}
 	for name, test := range map[string]struct {
 		events              []Event
 		speaks, of, ofOther bool
 	}{
-		"its volume":                {[]Event{pv("pv", "1", v), word}, true, false, true},
-		"another volume":            {[]Event{pv("pv", "1", other), word}, true, true, false},
-		"no such PersistentVolume":  {[]Event{word}, false, false, false},
-		"one that is gone":          {[]Event{pv("pv", "1", v), PersistentVolumeGone{Name: "pv"}, word}, false, false, false},
-		"one that is never had":     {[]Event{pv("pv", "1", VolumeID{}), word}, false, false, false},
-		"gone after the word":       {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}}, true, false, true},
-		"gone, and said again":      {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}, later}, true, false, true},
-		"another one of its name":   {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}, pv("pv", "2", other), later}, true, false, false},
-		"one is not known, one is":  {[]Event{pv("pv", "1", v), func() Event { w := word; w.Unread = []string{"pv", "gone"}; return w }()}, false, false, false},
+		"its volume":               {[]Event{pv("pv", "1", v), word}, true, false, true},
+		"another volume":           {[]Event{pv("pv", "1", other), word}, true, true, false},
+		"no such PersistentVolume": {[]Event{word}, false, false, false},
+		"one that is gone":         {[]Event{pv("pv", "1", v), PersistentVolumeGone{Name: "pv"}, word}, false, false, false},
+		"one that is never had":    {[]Event{pv("pv", "1", VolumeID{}), word}, false, false, false},
+		"gone after the word":      {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}}, true, false, true},
+		"gone, and said again":     {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}, later}, true, false, true},
+		"another one of its name":  {[]Event{pv("pv", "1", v), word, PersistentVolumeGone{Name: "pv"}, pv("pv", "2", other), later}, true, false, false},
+		"one is not known, one is": {[]Event{pv("pv", "1", v), func() Event {
+			w := word
+			w.Unread = []Unread{{PersistentVolume: "pv"}, {PersistentVolume: "gone"}}
+			return w
+		}()}, false, false, false},
+		"seen after the word":       {[]Event{word, pv("pv", "1", v)}, true, false, true},
+		"another name is seen":      {[]Event{word, pv("other", "1", v)}, false, false, false},
 		"the record was taken away": {[]Event{pv("pv", "1", v), word, wordOf("2", 0, 0)}, true, true, true},
 	} {
 		n := spoken(v, test.events...).Snapshot().Node("n")
@@ -93,13 +99,92 @@ func TestUnreadRecord(t *testing.T) {
 	}
 }
 
+// The folder of a staging path has the digest of a handle: it leaves open that volume of that
+// driver, or shows that it is there, and says nothing of any other.
+func TestUnreadDigest(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	digest := HandleDigest("h")
+	if digest != "aaa9402664f1a41f40ebbc52c9993eb66aeb366602958fdfaa283b71e64db123" {
+		t.Fatalf("the digest is %s", digest)
+	}
+	for name, test := range map[string]struct {
+		unread  Unread
+		of, has bool
+	}{
+		"nothing mounted":       {Unread{Driver: "d", Digest: digest}, false, false},
+		"something mounted":     {Unread{Driver: "d", Digest: digest, There: true}, true, true},
+		"forgotten":             {Unread{Driver: "d", Digest: digest, There: true, Forgotten: true}, true, true},
+		"a forgotten block":     {Unread{PersistentVolume: "pv", There: true, Forgotten: true}, true, true},
+		"another driver's":      {Unread{Driver: "e", Digest: digest, There: true}, true, false},
+		"another volume's":      {Unread{Driver: "d", Digest: HandleDigest("o"), There: true}, true, false},
+		"another's, unmounted":  {Unread{Driver: "d", Digest: HandleDigest("o")}, true, false},
+		"a block volume's name": {Unread{PersistentVolume: "pv", There: true}, true, true},
+	} {
+		word := wordOf("1", 0, 0)
+		word.Unread = []Unread{test.unread}
+		l := spoken(v, PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: v}, word)
+		n := l.Snapshot().Node("n")
+		if !n.Speaks() || n.SpeaksOf(v) != test.of || n.SaysHas(v) != test.has {
+			t.Errorf("%s: it speaks: %t, of the volume: %t, and has it: %t", name, n.Speaks(), n.SpeaksOf(v), n.SaysHas(v))
+		}
+		if got := n.Word.Forgot(v); got != test.unread.Forgotten || n.Word.CanUnstage(v) {
+			t.Errorf("%s: it is forgotten: %t", name, got)
+		}
+		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Named; got != test.has {
+			t.Errorf("%s: it is named: %t", name, got)
+		}
+		gone := l.Apply(time.Unix(1000, 0), wordOf("2", 0, 0))
+		if test.has && !slices.Contains(gone.Volumes, v) {
+			t.Errorf("%s: nobody hears that it has gone", name)
+		}
+		if got := l.Snapshot().Volume(v).NodeVolume("n").Proof.Unstaged; got != test.has {
+			t.Errorf("%s: it has come and gone: %t", name, got)
+		}
+	}
+}
+
+// A volume that is written into a pod is never attached: a record of its name in that pod's folder
+// leaves nothing open, once the pod was seen, and after it has gone.
+func TestUnreadOwnVolume(t *testing.T) {
+	v := VolumeID{"d", "h"}
+	pod := Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", OwnCSI: []string{"secrets"}}
+	word, later := wordOf("1", 0, 0), wordOf("2", 0, 0)
+	word.Unread = []Unread{{PersistentVolume: "secrets", Pod: "p"}}
+	later.Unread = word.Unread
+	elsewhere := word
+	elsewhere.Unread = []Unread{{PersistentVolume: "secrets", Pod: "q"}}
+	pv := PersistentVolume{Name: "secrets", UID: "pv", Version: "1", Volume: v}
+	for name, test := range map[string]struct {
+		events     []Event
+		speaks, of bool
+	}{
+		"its pod is not known":            {[]Event{word}, false, false},
+		"its pod is":                      {[]Event{pod, word}, true, true},
+		"its pod is seen later":           {[]Event{word, pod}, true, true},
+		"its pod has another volume":      {[]Event{Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", OwnCSI: []string{"other"}}, word}, false, false},
+		"its pod is gone since":           {[]Event{pod, word, PodGone{UID: "p"}, later}, true, true},
+		"it is in another pod's folder":   {[]Event{pod, elsewhere}, false, false},
+		"a PersistentVolume has the name": {[]Event{pod, pv, word}, true, false},
+		"one has it later":                {[]Event{pod, word, pv}, true, false},
+	} {
+		n := spoken(v, test.events...).Snapshot().Node("n")
+		if n.Speaks() != test.speaks || n.SpeaksOf(v) != test.of {
+			t.Errorf("%s: it speaks: %t, of the volume: %t", name, n.Speaks(), n.SpeaksOf(v))
+		}
+	}
+	l := spoken(v, word)
+	if touched := l.Apply(time.Unix(1000, 0), pod); !slices.Contains(touched.Volumes, v) {
+		t.Error("nobody looks again at what the node speaks of now")
+	}
+}
+
 // Whoever waits for a volume hears that a record may be of it, and that it is not any more;
 // and a volume that may be there has not gone.
 func TestUnreadRecordIsHeard(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pv := PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: v}
 	unread := wordOf("2", 0, 0)
-	unread.Unread = []string{"pv"}
+	unread.Unread = []Unread{{PersistentVolume: "pv"}}
 	l := spoken(v, pv, wordOf("1", 0, 0, v), unread)
 	if l.Snapshot().Volume(v).NodeVolume("n").Proof.Unstaged {
 		t.Error("it counts as gone")

@@ -185,7 +185,7 @@ func TestTheLook(t *testing.T) {
 		"nothing there":     {func(*ledger.NodeWord) {}, true},
 		"not looked yet":    {func(w *ledger.NodeWord) { w.Looked = 7 }, false},
 		"not all was read":  {func(w *ledger.NodeWord) { w.Whole = false }, false},
-		"a record unread":   {func(w *ledger.NodeWord) { w.Unread = []string{"pv"} }, false},
+		"a record unread":   {func(w *ledger.NodeWord) { w.Unread = []ledger.Unread{{PersistentVolume: "pv"}} }, false},
 		"of another driver": {func(w *ledger.NodeWord) { w.Has = []ledger.VolumeID{{Driver: "other", Handle: "x"}} }, true},
 		"of this driver":    {func(w *ledger.NodeWord) { w.Has = []ledger.VolumeID{{Driver: driver, Handle: "x"}} }, false},
 		"of another boot":   {func(w *ledger.NodeWord) { w.BootID = "a-boot-0" }, false},

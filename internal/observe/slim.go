@@ -42,13 +42,15 @@ func (o *Observer) slim(object any) (any, error) {
 }
 
 // slimVolumesOf leaves of what a node has which volumes these are, and whether they are
-// staged, mounted, published or forgotten.
+// staged, mounted, published or forgotten. Of one that could not be read whole the path and
+// the PersistentVolume's name may be all that says which volume it is.
 func slimVolumesOf(n *v1alpha1.NodeVolumes) {
 	for i := range n.Status.Volumes {
 		v := &n.Status.Volumes[i]
-		v.Path, v.PersistentVolume = "", ""
 		if v.Unknown != "" {
 			v.Unknown = "?" // that there is something matters
+		} else {
+			v.Path, v.PersistentVolume = "", ""
 		}
 		v.Published = slices.Clone(v.Published[:min(1, len(v.Published))])
 		share(&v.Driver)
@@ -89,13 +91,15 @@ func refused(p *corev1.Pod, c corev1.PodCondition) bool {
 	return p.Spec.NodeName == "" && c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 }
 
-// slimVolumes leaves out the kinds that are never attached.
+// slimVolumes leaves out the kinds that are never attached, but for the names of those of drivers.
 func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for _, v := range volumes {
 		switch {
-		case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.EmptyDir != nil, v.HostPath != nil, v.CSI != nil:
+		case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.EmptyDir != nil, v.HostPath != nil:
 			continue
+		case v.CSI != nil:
+			v.CSI = &corev1.CSIVolumeSource{} // its name matters
 		case v.Ephemeral != nil:
 			v.Ephemeral = &corev1.EphemeralVolumeSource{}
 		}

@@ -44,6 +44,7 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 					{Name: "c", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-02399794d890f9375"}}},
 					{Name: "d", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "p", IQN: "i"}}},
 					{Name: "e", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+					{Name: "f", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets", VolumeAttributes: map[string]string{"a": "b"}}}},
 				}},
 				Status: status,
 			}
@@ -61,7 +62,7 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 				t.Errorf("%s: %+v (%v)\nwant %+v", name, got, err, want)
 			}
 			if len(slimmed.Annotations) != 2 || len(slimmed.Status.Conditions) != 1 || slimmed.Labels != nil || slimmed.ManagedFields != nil ||
-				len(slimmed.Spec.Volumes) != 4 || len(slimmed.Spec.Containers) > 0 {
+				len(slimmed.Spec.Volumes) != 5 || slimmed.Spec.Volumes[4].CSI.Driver != "" || len(slimmed.Spec.Containers) > 0 {
 				t.Errorf("%s: too much or too little is kept: %+v", name, slimmed)
 			}
 		}
@@ -141,5 +142,35 @@ func TestRefusedPodsAreTold(t *testing.T) {
 	}
 	if !slices.Equal(told, []string{"refused"}) {
 		t.Errorf("told are %v", told)
+	}
+}
+
+// What is kept of a NodeVolumes makes the same fact: also of records that could not be read, of
+// which the folder's name is all that says which volume they are of.
+func TestSlimNodeVolumes(t *testing.T) {
+	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
+	pods := []v1alpha1.PublishedPod{{PodUID: "p", PodFolder: true, Mounted: no}, {PodUID: "q", PodFolder: true, Mounted: no}}
+	whole := &v1alpha1.NodeVolumes{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "w", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}}}
+	whole.Status.Volumes = []v1alpha1.NodeVolume{
+		{Path: "staged", Driver: "d", Handle: "a", PersistentVolume: "pv-a", Mode: "Filesystem", Staged: yes, Mounted: yes, Published: pods},
+		{Path: "forgotten", Driver: "d", Handle: "b", Mode: "Filesystem", Staged: yes, Mounted: yes, Forgotten: true},
+		{Path: "pods/p/volumes/kubernetes.io~csi/pv", PersistentVolume: "pv", Mode: "Filesystem", Staged: no, Mounted: no, Published: pods[:1], Unknown: "cut off"},
+		{Path: "plugins/kubernetes.io/csi/volumeDevices/staging/pv-b", PersistentVolume: "pv-b", Mode: "Block", Staged: yes, Mounted: no, Unknown: "cut off"},
+		{Path: "plugins/kubernetes.io/csi/d/" + strings.Repeat("0a", 32) + "/globalmount", Driver: "d", Mode: "Filesystem", Staged: yes, Mounted: yes, Unknown: "no record"},
+	}
+	want := translate.NodeWord(whole)
+	if len(want.Unread) != 3 || len(want.Has) != 2 {
+		t.Fatalf("the whole object says %+v", want)
+	}
+	kept, err := new(Observer).slim(whole.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slimmed := kept.(*v1alpha1.NodeVolumes)
+	if got := translate.NodeWord(slimmed); !reflect.DeepEqual(got, want) {
+		t.Errorf("it says %+v, want %+v", got, want)
+	}
+	if v := slimmed.Status.Volumes[0]; slimmed.ManagedFields != nil || v.Path != "" || v.PersistentVolume != "" || len(v.Published) != 1 {
+		t.Errorf("too much is kept: %+v", slimmed)
 	}
 }

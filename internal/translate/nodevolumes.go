@@ -3,7 +3,10 @@
 package translate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +17,7 @@ import (
 
 // NodeWord makes a fact of a NodeVolumes. Whatever is not known to be absent is there; a
 // volume of which the driver or the handle could not be read leaves the word not whole, but
-// for one of which a pod's folder has the name and nothing is mounted.
+// where the folder says which one it is.
 func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 	status := &n.Status
 	word := ledger.NodeWord{
@@ -30,18 +33,63 @@ func NodeWord(n *v1alpha1.NodeVolumes) ledger.NodeWord {
 		v := &status.Volumes[i]
 		id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
 		switch {
-		case isUnread(v):
-			word.Unread = append(word.Unread, v.PersistentVolume)
 		case v.Driver == "" || v.Handle == "":
-			word.Whole = false
+			if unread, told := UnreadOf(v); told {
+				word.Unread = append(word.Unread, unread)
+			} else {
+				word.Whole = false
+			}
 		case v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0:
 			word.Has = append(word.Has, id)
-			if repairable(v) {
+			if v.Forgotten {
 				word.Forgotten = append(word.Forgotten, id)
 			}
+			if repairable(v) {
+				word.Repairable = append(word.Repairable, id)
+			}
+		}
+		if driver, digest := stagedFolder(v); v.Handle != "" && digest != "" && (driver != v.Driver || digest != ledger.HandleDigest(v.Handle)) {
+			// What is mounted there is of the volume whose folder it is.
+			word.Unread = append(word.Unread, ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo})
 		}
 	}
 	return word
+}
+
+// UnreadOf is what the folder of an entry without a driver or a handle says of it; false where it
+// does not say which volume it is. A record of a file system's staging that can't be read, with
+// nothing mounted beside it, leaves open whether the volume is there: the kubelet writes it before
+// each call of the driver, and drivers need not mount anything.
+func UnreadOf(v *v1alpha1.NodeVolume) (ledger.Unread, bool) {
+	driver, digest := stagedFolder(v)
+	switch {
+	case v.Handle != "":
+	case digest != "" && v.Driver == driver:
+		return ledger.Unread{Driver: driver, Digest: digest, There: v.Mounted != v1alpha1.NodeNo, Forgotten: v.Forgotten}, true
+	case isUnread(v):
+		unread := ledger.Unread{PersistentVolume: v.PersistentVolume}
+		if len(v.Published) > 0 {
+			unread.Pod = v.Published[0].PodUID
+		}
+		return unread, true
+	case v.Mode == "Block" && v.Driver == "" && v.PersistentVolume != "":
+		there := v.Staged != v1alpha1.NodeNo || v.Mounted != v1alpha1.NodeNo || len(v.Published) > 0
+		return ledger.Unread{PersistentVolume: v.PersistentVolume, There: there, Forgotten: v.Forgotten}, true
+	}
+	return ledger.Unread{}, false
+}
+
+// stagedFolder is the driver and the digest of a handle that the path of a volume with a file
+// system has; empty where it is not of that form.
+func stagedFolder(v *v1alpha1.NodeVolume) (driver, digest string) {
+	parts := strings.Split(v.Path, "/")
+	if v.Mode != "Filesystem" || len(parts) != 6 || parts[0] != "plugins" || parts[1] != "kubernetes.io" || parts[2] != "csi" || parts[5] != "globalmount" {
+		return "", ""
+	}
+	if sum, err := hex.DecodeString(parts[4]); err != nil || len(sum) != sha256.Size || parts[4] != hex.EncodeToString(sum) {
+		return "", ""
+	}
+	return parts[3], parts[4]
 }
 
 // isUnread says whether an entry is about a pod's record that could not be read, with nothing

@@ -5,6 +5,7 @@ package translate
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +68,6 @@ func TestNodeWordUnread(t *testing.T) {
 		"a pod's record":      {func(*v1alpha1.NodeVolume) {}, true},
 		"without a name":      {func(v *v1alpha1.NodeVolume) { v.PersistentVolume = "" }, false},
 		"of a driver":         {func(v *v1alpha1.NodeVolume) { v.Driver = "d" }, false},
-		"of a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, false},
 		"staged":              {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeYes }, false},
 		"perhaps mounted":     {func(v *v1alpha1.NodeVolume) { v.Mounted = v1alpha1.NodeUnknown }, false},
 		"mounted for the pod": {func(v *v1alpha1.NodeVolume) { v.Published[0].Mounted = v1alpha1.NodeUnknown }, false},
@@ -75,31 +75,80 @@ func TestNodeWordUnread(t *testing.T) {
 		v := *unread.DeepCopy()
 		test.change(&v)
 		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}})
-		if got := word.Whole && slices.Equal(word.Unread, []string{"pv"}); got != test.want || word.Whole != test.want || len(word.Has) != 0 {
+		if got := word.Whole && slices.Equal(word.Unread, []ledger.Unread{{PersistentVolume: "pv", Pod: "p"}}); got != test.want || word.Whole != test.want || len(word.Has) != 0 {
 			t.Errorf("%s: whole %t, unread %v, has %v", name, word.Whole, word.Unread, word.Has)
 		}
 	}
 }
 
-// What could be unstaged is forgotten, staged, of a file system, and nothing of it unread.
+// A folder says which volume it is of: the digest of its handle below its driver's, or the name of
+// a block volume's PersistentVolume. Of that one alone it is open whether it is there, unless
+// something shows that it is.
+func TestNodeWordFolders(t *testing.T) {
+	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
+	digest := ledger.HandleDigest("h")
+	of := func(there bool) []ledger.Unread { return []ledger.Unread{{Driver: "d", Digest: digest, There: there}} }
+	staged := func(change func(*v1alpha1.NodeVolume)) v1alpha1.NodeVolume {
+		v := v1alpha1.NodeVolume{Path: "plugins/kubernetes.io/csi/d/" + digest + "/globalmount", Driver: "d", Mode: "Filesystem", Staged: yes, Mounted: no, Unknown: "cut off"}
+		change(&v)
+		return v
+	}
+	block := func(change func(*v1alpha1.NodeVolume)) v1alpha1.NodeVolume {
+		v := v1alpha1.NodeVolume{Path: "plugins/kubernetes.io/csi/volumeDevices/staging/pv", PersistentVolume: "pv", Mode: "Block", Staged: no, Mounted: no, Unknown: "cut off"}
+		change(&v)
+		return v
+	}
+	for name, test := range map[string]struct {
+		volume v1alpha1.NodeVolume
+		want   []ledger.Unread
+		whole  bool
+	}{
+		"a record that is cut off":      {staged(func(*v1alpha1.NodeVolume) {}), of(false), true},
+		"a mount":                       {staged(func(v *v1alpha1.NodeVolume) { v.Mounted = yes }), of(true), true},
+		"a forgotten mount":             {staged(func(v *v1alpha1.NodeVolume) { v.Mounted, v.Forgotten = yes, true }), []ledger.Unread{{Driver: "d", Digest: digest, There: true, Forgotten: true}}, true},
+		"perhaps a mount":               {staged(func(v *v1alpha1.NodeVolume) { v.Mounted = v1alpha1.NodeUnknown }), of(true), true},
+		"its own record":                {staged(func(v *v1alpha1.NodeVolume) { v.Handle = "h" }), nil, true},
+		"another volume's record":       {staged(func(v *v1alpha1.NodeVolume) { v.Handle = "o" }), of(false), true},
+		"another driver's record":       {staged(func(v *v1alpha1.NodeVolume) { v.Driver, v.Handle = "e", "h" }), of(false), true},
+		"another driver without one":    {staged(func(v *v1alpha1.NodeVolume) { v.Driver = "e" }), nil, false},
+		"no driver":                     {staged(func(v *v1alpha1.NodeVolume) { v.Driver = "" }), nil, false},
+		"half a digest":                 {staged(func(v *v1alpha1.NodeVolume) { v.Path = "plugins/kubernetes.io/csi/d/" + digest[:32] + "/globalmount" }), nil, false},
+		"a digest in capital letters":   {staged(func(v *v1alpha1.NodeVolume) { v.Path = strings.ToUpper(v.Path) }), nil, false},
+		"another folder":                {staged(func(v *v1alpha1.NodeVolume) { v.Path = "x" + v.Path }), nil, false},
+		"staged before 1.24":            {staged(func(v *v1alpha1.NodeVolume) { v.Path, v.Driver = "plugins/kubernetes.io/csi/pv/pv-1/globalmount", "" }), nil, false},
+		"a block volume's record":       {block(func(*v1alpha1.NodeVolume) {}), []ledger.Unread{{PersistentVolume: "pv"}}, true},
+		"a block volume's folder":       {block(func(v *v1alpha1.NodeVolume) { v.Staged = yes }), []ledger.Unread{{PersistentVolume: "pv", There: true}}, true},
+		"a block volume at a pod":       {block(func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p", Mounted: no}} }), []ledger.Unread{{PersistentVolume: "pv", There: true}}, true},
+		"a block volume without a name": {block(func(v *v1alpha1.NodeVolume) { v.PersistentVolume = "" }), nil, false},
+	} {
+		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{test.volume}}})
+		if !slices.Equal(word.Unread, test.want) || word.Whole != test.whole {
+			t.Errorf("%s: whole %t, unread %+v", name, word.Whole, word.Unread)
+		}
+	}
+}
+
+// What could be unstaged is forgotten, staged, of a file system, and nothing of it unread; what is
+// forgotten need not be.
 func TestNodeWordForgotten(t *testing.T) {
 	forgotten := v1alpha1.NodeVolume{Path: "p", Driver: "d", Handle: "a", Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}
 	for name, test := range map[string]struct {
-		change func(*v1alpha1.NodeVolume)
-		want   bool
+		change      func(*v1alpha1.NodeVolume)
+		forgot, can bool
 	}{
-		"forgotten":        {func(*v1alpha1.NodeVolume) {}, true},
-		"not forgotten":    {func(v *v1alpha1.NodeVolume) { v.Forgotten = false }, false},
-		"a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, false},
-		"published":        {func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p"}} }, false},
-		"partly unread":    {func(v *v1alpha1.NodeVolume) { v.Unknown = "?" }, false},
-		"perhaps unstaged": {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeUnknown }, false},
+		"forgotten":        {func(*v1alpha1.NodeVolume) {}, true, true},
+		"not forgotten":    {func(v *v1alpha1.NodeVolume) { v.Forgotten = false }, false, false},
+		"a block volume":   {func(v *v1alpha1.NodeVolume) { v.Mode = "Block" }, true, false},
+		"published":        {func(v *v1alpha1.NodeVolume) { v.Published = []v1alpha1.PublishedPod{{PodUID: "p"}} }, true, false},
+		"partly unread":    {func(v *v1alpha1.NodeVolume) { v.Unknown = "?" }, true, false},
+		"perhaps unstaged": {func(v *v1alpha1.NodeVolume) { v.Staged = v1alpha1.NodeUnknown }, true, false},
 	} {
 		v := forgotten
 		test.change(&v)
 		word := NodeWord(&v1alpha1.NodeVolumes{Status: v1alpha1.NodeVolumesStatus{Volumes: []v1alpha1.NodeVolume{v}}})
-		if got := word.Forgot(ledger.VolumeID{Driver: "d", Handle: "a"}); got != test.want || len(word.Has) != 1 {
-			t.Errorf("%s: it is %t, and there are %v", name, got, word.Has)
+		id := ledger.VolumeID{Driver: "d", Handle: "a"}
+		if forgot, can := word.Forgot(id), word.CanUnstage(id); forgot != test.forgot || can != test.can || len(word.Has) != 1 {
+			t.Errorf("%s: it is forgotten: %t, can be unstaged: %t, and there are %v", name, forgot, can, word.Has)
 		}
 	}
 }

@@ -31,6 +31,10 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	var errs []error
 	broken := 0
 	for i := range p.Spec.Volumes {
+		if p.Spec.Volumes[i].CSI != nil {
+			fact.OwnCSI = append(fact.OwnCSI, p.Spec.Volumes[i].Name)
+			continue
+		}
 		v, ok, err := podVolume(p, &p.Spec.Volumes[i])
 		if err != nil {
 			broken++

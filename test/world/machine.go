@@ -39,6 +39,12 @@ type Machine struct {
 	// Staged are the volumes that are staged, sorted: all that are published, and
 	// those between their last NodeUnpublish and NodeUnstage.
 	Staged []ledger.VolumeID
+	// Recorded are the staged volumes whose records its kubelet has written since it began; sorted.
+	Recorded []ledger.VolumeID
+	// Left are the volumes of which a record is on its disk, of an earlier boot, and nothing
+	// staged; sorted. There are none where it does not LeaveRecords.
+	Left         []ledger.VolumeID
+	LeaveRecords bool
 	// Stuck are staged volumes that can't be unpublished or unstaged, until the
 	// power goes.
 	Stuck []ledger.VolumeID
@@ -67,7 +73,7 @@ func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
 
 func (m *Machine) wipe() {
 	m.Containers, m.Mounts, m.Staged, m.Stuck = map[string]bool{}, map[ledger.VolumeID][]string{}, nil, nil
-	m.Calls = nil
+	m.Calls, m.Recorded = nil, nil
 }
 
 func (m *Machine) clone() *Machine {
@@ -94,9 +100,14 @@ func (m *Machine) BootID() string {
 
 // PowerOff ends everything that runs.
 func (m *Machine) PowerOff() {
+	for _, v := range m.Staged {
+		if m.LeaveRecords {
+			m.Left = include(m.Left, v, ledger.VolumeID.Compare)
+		}
+	}
 	m.Powered = false
 	m.Process.Up = false
-	m.Agent = Agent{Runs: m.Agent.Runs, Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread}
+	m.Agent = Agent{Runs: m.Agent.Runs, Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
 	m.wipe()
 }
 
@@ -128,6 +139,9 @@ func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	if m.Cut || !w.Judge.mounts(w, m, v) {
 		return false
 	}
+	if len(m.Mounts[v]) == 0 { // the kubelet stages it, or stages it again
+		m.Recorded, m.Left = include(m.Recorded, v, ledger.VolumeID.Compare), exclude(m.Left, v)
+	}
 	m.Staged = include(m.Staged, v, ledger.VolumeID.Compare)
 	m.Mounts = withList(m.Mounts, v, include(m.Mounts[v], pod, cmp.Compare[string]))
 	return true
@@ -153,9 +167,17 @@ func (m *Machine) Unstage(v ledger.VolumeID) bool {
 	if slices.Contains(m.Stuck, v) || len(m.Mounts[v]) > 0 {
 		return false
 	}
-	m.Staged = exclude(m.Staged, v)
+	m.unstaged(v)
 	return true
 }
+
+// unstaged notes that nothing of a volume is staged any more, nor a record of it left.
+func (m *Machine) unstaged(v ledger.VolumeID) {
+	m.Staged, m.Recorded, m.Left = exclude(m.Staged, v), exclude(m.Recorded, v), exclude(m.Left, v)
+}
+
+// RemoveRecord has a person remove the record that an earlier boot has left of a volume.
+func (m *Machine) RemoveRecord(v ledger.VolumeID) { m.Left = exclude(m.Left, v) }
 
 // Stick has a staged volume stay: no unmount of it succeeds.
 func (m *Machine) Stick(v ledger.VolumeID) bool {

@@ -23,6 +23,10 @@ type Agent struct {
 	// Unread are the PersistentVolumes of pods' records that were half written, with nothing
 	// mounted beside them. It is replaced, never changed.
 	Unread []string
+	// Torn are the volumes whose staging folders have records that were half written: by the
+	// folder's name it says which volume that is, and where it is staged that something is mounted
+	// there. It is replaced, never changed.
+	Torn []ledger.VolumeID
 	// Repairs: it may unstage volumes.
 	Repairs bool
 	// Found is what it found, and has not written yet; nil: nothing. It is replaced, never
@@ -82,10 +86,11 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 	old, _ := w.Word(m.Node)
 	found := ledger.NodeWord{
 		Node: m.Node, UID: old.UID, Version: old.Version, NodeUID: node.UID, BootID: m.BootID(),
-		Look: old.Look, Looked: old.Look, Has: m.Staged, Whole: !m.Agent.Blind, Unread: m.Agent.Unread, Repairs: m.Agent.Repairs, Orders: old.Orders,
+		Look: old.Look, Looked: old.Look, Has: m.told(), Whole: !m.Agent.Blind, Unread: m.unread(), Repairs: m.Agent.Repairs, Orders: old.Orders,
 	}
+	found.Forgotten = m.forgotten()
 	if m.Agent.Repairs { // nobody asks for it otherwise
-		found.KubeletStarted, found.Forgotten = int64(m.Starts), m.forgotten()
+		found.KubeletStarted, found.Repairable = int64(m.Starts), found.Forgotten
 	}
 	w.readOrders(m, old)
 	found.Answers = m.Agent.Answers
@@ -95,9 +100,40 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 	return &found
 }
 
-// forgotten are the volumes that are staged, and that no pod's folder names.
+// unread are the records that it can't read, as it says so.
+func (m *Machine) unread() []ledger.Unread {
+	var list []ledger.Unread
+	for _, name := range m.Agent.Unread {
+		list = append(list, ledger.Unread{PersistentVolume: name})
+	}
+	for _, v := range m.Agent.Torn {
+		list = append(list, ledger.Unread{Driver: v.Driver, Digest: ledger.HandleDigest(v.Handle), There: slices.Contains(m.Staged, v), Forgotten: slices.Contains(m.Staged, v) && len(m.Mounts[v]) == 0})
+	}
+	return list
+}
+
+// told are the volumes that are staged, and of which it can read which they are.
+func (m *Machine) told() []ledger.VolumeID {
+	staged := m.recorded()
+	if len(m.Agent.Torn) == 0 {
+		return staged
+	}
+	return slices.DeleteFunc(slices.Clone(staged), func(v ledger.VolumeID) bool { return slices.Contains(m.Agent.Torn, v) })
+}
+
+// recorded are the volumes that are staged, or of which a record of an earlier boot is left.
+func (m *Machine) recorded() []ledger.VolumeID {
+	list := m.Staged
+	for _, v := range m.Left {
+		list = include(list, v, ledger.VolumeID.Compare)
+	}
+	return list
+}
+
+// forgotten are the volumes that are staged, or were at an earlier boot, and that no pod's folder
+// names.
 func (m *Machine) forgotten() []ledger.VolumeID {
-	return slices.DeleteFunc(slices.Clone(m.Staged), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
+	return slices.DeleteFunc(slices.Clone(m.recorded()), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
 }
 
 // Write has the moorage-node of a machine write what it found. Where the object is not as
@@ -137,7 +173,7 @@ func (w *World) Speak(m *Machine) bool {
 
 // StopAgent ends a machine's moorage-node: what it has written stays, and so do its calls.
 func (m *Machine) StopAgent() {
-	m.Agent = Agent{Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread}
+	m.Agent = Agent{Repairs: m.Agent.Repairs, Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
 }
 
 // askNode asks for a fresh look, or writes which volumes are to be unstaged.

@@ -85,6 +85,7 @@ func (k Kubelet) Kill() { k.Up = false }
 func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.m.PowerOn()
 	k.m.Starts++
+	k.m.Recorded = nil
 	old := *k.Process
 	*k.Process = Process{Up: true, Linked: old.Linked, Broken: old.Broken}
 	for _, v := range k.m.Staged {

@@ -66,6 +66,8 @@ func (w *World) refusesOrder(m *Machine, o ledger.UnstageOrder) string {
 		return "over"
 	case len(m.Mounts[o.Volume]) > 0:
 		return "a pod's"
+	case !lacks(m.Recorded, o.Volume):
+		return "recorded since the kubelet began"
 	}
 	return ""
 }
@@ -111,7 +113,7 @@ func (w *World) Unstages(m *Machine, v ledger.VolumeID) bool {
 	}
 	m.Calls = exclude(m.Calls, v)
 	w.Judge.unstages(m, v)
-	m.Staged = exclude(m.Staged, v)
+	m.unstaged(v)
 	if a := &m.Agent; a.Called && a.Doing.Volume == v {
 		a.answers(a.Doing, ledger.UnstageDone, "")
 		a.rest()

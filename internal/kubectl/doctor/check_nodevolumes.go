@@ -20,6 +20,8 @@ const (
 	forgottenFix  = "Unless a pod there uses it, unmount it at the node (umount, with the path below the kubelet's folder), or drain the node, reboot it, and remove the record: docs/operate/runbook.md#moorageforgottenstagingpath."
 	podlessFix    = "Look at the kubelet's log there, which says what it could not unmount, and unmount it at the node: docs/operate/runbook.md#mooragemountwithoutpod."
 	unattachedFix = "Unmount it at the node before anything else: docs/operate/runbook.md#mooragemountedwithoutattachment."
+	bootFix       = "Without it no word of moorage-node counts there: volumes leave by the kubelet's word, and none where an AttachPolicy has requireNodeWord. A kubelet reads /proc/sys/kernel/random/boot_id when it starts: see that it can, and restart it; kubectl get node NODE -o jsonpath='{.status.nodeInfo.bootID}' then has it. A kubelet that runs no machine has none: keep moorage-node off such nodes (node.nodeSelector or node.affinity)."
+	ownBootFix    = "Without it no word of moorage-node counts there: volumes leave by the kubelet's word, and none where an AttachPolicy has requireNodeWord. See that nothing masks /proc/sys/kernel/random/boot_id in its container."
 	wordFix       = "See that moorage-node runs there, and what its log says: kubectl get pods -A -o wide -l app.kubernetes.io/component=node. docs/operate/node.md has what depends on it."
 )
 
@@ -56,7 +58,7 @@ func requiredWords(e *Evidence) []Finding {
 		for _, n := range e.World.NodeDrivers {
 			registered := slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == p.Spec.Driver })
 			switch word := e.World.NodeWordOf(ledger.NodeName(n.Name)); word.State {
-			case facts.WordAbsent, facts.WordSilent, facts.WordOfBoot, facts.WordOfNode:
+			case facts.WordAbsent, facts.WordSilent, facts.WordOfBoot, facts.WordOfNode, facts.WordNoKubeletBoot, facts.WordNoBoot:
 				if registered {
 					silent = append(silent, n.Name)
 				}
@@ -120,14 +122,25 @@ func ofWords(e *Evidence) []Finding {
 		return nil
 	}
 	var list []Finding
-	var absent []string
+	var absent, noKubeletBoot, noBoot []string
 	for _, n := range e.World.Nodes {
 		word := e.World.NodeWordOf(ledger.NodeName(n.Name))
-		if word.State == facts.WordAbsent {
+		switch word.State {
+		case facts.WordAbsent:
 			absent = append(absent, n.Name)
 			continue
+		case facts.WordNoKubeletBoot:
+			noKubeletBoot = append(noKubeletBoot, n.Name)
+		case facts.WordNoBoot:
+			noBoot = append(noBoot, n.Name)
 		}
 		list = append(list, ofWord(n.Name, &word)...)
+	}
+	if len(noKubeletBoot) > 0 {
+		list = append(list, found(Warning, some(noKubeletBoot), bootFix, "the kubelets of %s report no bootID, so that nobody can tell of which boot the word of moorage-node is", facts.Count(len(noKubeletBoot), "node")))
+	}
+	if len(noBoot) > 0 {
+		list = append(list, found(Warning, some(noBoot), ownBootFix, "moorage-node can't read which boot it is of at %s", facts.Count(len(noBoot), "node")))
 	}
 	if len(list) == 0 {
 		list = append(list, ok("nodes that say what they have staged, of which their kubelets know: %d", len(e.World.Nodes)-len(absent)))

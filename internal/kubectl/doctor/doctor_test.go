@@ -30,6 +30,7 @@ import (
 
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
+	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/served"
 	"github.com/moorage-dev/moorage/internal/translate"
 )
@@ -544,6 +545,22 @@ func TestFindings(t *testing.T) {
 				o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example.com^vol-1"}
 			})
 		}},
+		{"a mount without a record", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted, and its kubelet", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				forgets(o)
+				v := &o.NodeVolumes[0].Status.Volumes[0]
+				v.Path, v.Mode = "plugins/kubernetes.io/csi/disk.example.com/"+ledger.HandleDigest("vol-1")+"/globalmount", "Filesystem"
+				v.Handle, v.Unknown = "", "there is no vol_data.json"
+			})
+		}},
+		{"a block volume without a record", "node-volumes", Warning, "node worker-1 has volume vol-1 of driver disk.example.com staged or mounted, and its kubelet", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				forgets(o)
+				v := &o.NodeVolumes[0].Status.Volumes[0]
+				v.Path, v.Mode, v.PersistentVolume = "plugins/kubernetes.io/csi/volumeDevices/staging/vol-1", "Block", "vol-1"
+				v.Driver, v.Handle, v.Unknown = "", "", "there is no vol_data.json"
+			})
+		}},
 		{"a mount without a pod", "node-volumes", Warning, "has volume vol-1 of driver disk.example.com mounted for a pod that is not there", func(e *Evidence) { world(e, outlives) }},
 		{"a mount without a pod that the kubelet is about to unmount", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) {
 			world(e, func(o *facts.Objects) {
@@ -564,7 +581,21 @@ func TestFindings(t *testing.T) {
 			})
 		}},
 		{"the word of another boot", "node-volumes", Warning, "the word of moorage-node at worker-1 is not of today", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.Nodes[0].Status.NodeInfo.BootID, o.NodeVolumes[0].Status.BootID = "of today", "of yesterday"
+			})
+		}},
+		{"a kubelet that reports no bootID", "node-volumes", Warning, "the kubelets of 1 node report no bootID", func(e *Evidence) {
+			world(e, func(o *facts.Objects) { o.NodeVolumes[0].Status.BootID = "of today" })
+		}},
+		{"a word without a bootID", "node-volumes", Warning, "moorage-node can't read which boot it is of at 1 node", func(e *Evidence) {
 			world(e, func(o *facts.Objects) { o.Nodes[0].Status.NodeInfo.BootID = "of today" })
+		}},
+		{"a word that is required, of a kubelet that reports no bootID", "node-volumes", Error, "AttachPolicy words has requireNodeWord", func(e *Evidence) {
+			world(e, func(o *facts.Objects) {
+				o.NodeVolumes[0].Status.BootID = "of today"
+				o.Policies = append(o.Policies, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "words"}, Spec: v1alpha1.AttachPolicySpec{Driver: "disk.example.com", RequireNodeWord: new(true)}})
+			})
 		}},
 		{"a moorage-node that does not answer", "node-volumes", Warning, "moorage-node there does not answer", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Minute) }) }},
 		{"a moorage-node that was asked just now", "node-volumes", OK, "nodes that say what they have staged", func(e *Evidence) { world(e, func(o *facts.Objects) { owes(o, time.Second) }) }},

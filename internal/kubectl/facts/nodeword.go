@@ -39,8 +39,11 @@ const (
 	WordSilent  = "Silent"      // it owes an answer
 	WordOfBoot  = "AnotherBoot" // it has not looked since the machine was booted
 	WordOfNode  = "AnotherNode" // it has not looked since the Node was made
-	WordAbsent  = "Absent"      // there is none
-	WordUnseen  = "NotVisible"  // it may not be read, or the cluster does not serve it
+	// The two between which nobody can tell whether a word is of this boot: it does not count.
+	WordNoKubeletBoot = "KubeletSaysNoBoot" // the kubelet reports no bootID
+	WordNoBoot        = "NoBoot"            // moorage-node can't read the boot's ID
+	WordAbsent        = "Absent"            // there is none
+	WordUnseen        = "NotVisible"        // it may not be read, or the cluster does not serve it
 )
 
 // NodeHas is a volume as a node itself has it.
@@ -109,6 +112,10 @@ func (w *World) wordState(name ledger.NodeName, object *v1alpha1.NodeVolumes) (s
 		return WordUnseen, "you may not list nodevolumes.moorage.dev, so that what it has staged or mounted is not known"
 	case object == nil || object.Status.Observed == nil:
 		return WordAbsent, "moorage-node has said nothing there: what it has staged or mounted is known from its kubelet only"
+	case node != nil && node.Status.NodeInfo.BootID == "" && object.Status.BootID != "":
+		return WordNoKubeletBoot, "its kubelet reports no bootID (status.nodeInfo of the Node), so that nobody can tell whether what moorage-node says is of this boot: it does not count, as if moorage-node did not run there"
+	case node != nil && node.Status.NodeInfo.BootID != "" && object.Status.BootID == "":
+		return WordNoBoot, "moorage-node there can't read /proc/sys/kernel/random/boot_id, so that nobody can tell whether what it says is of this boot: it does not count, as if moorage-node did not run there"
 	case node != nil && ofEarlierBoot(node, object):
 		return WordOfBoot, "what moorage-node has said there is of an earlier boot: those mounts are gone, and it has not looked since"
 	case node != nil && object.Status.NodeUID != node.UID:
@@ -180,17 +187,44 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.NodeVolume) (NodeHas, bool
 			out.PodsGone = append(out.PodsGone, p.PodUID)
 		}
 	}
-	if unnamed(*v) {
+	id, told := w.volumeOf(v)
+	if !told {
 		out.Leaked = v.Forgotten
 		return out, true
 	}
-	w.compare(&out, name, v)
+	out.Driver, out.handle = id.Driver, id.Handle
+	w.compare(&out, name, v, id)
 	return out, true
 }
 
+// volumeOf is the volume that a node has: by its record, or where that could not be read by its
+// folder, which has the digest of a handle or the name of a block volume's PersistentVolume.
+func (w *World) volumeOf(v *v1alpha1.NodeVolume) (ledger.VolumeID, bool) {
+	if !unnamed(*v) {
+		return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}, true
+	}
+	unread, told := translate.UnreadOf(v)
+	switch {
+	case !told:
+	case unread.Digest != "":
+		if w.digests == nil {
+			w.digests = map[string]ledger.VolumeID{}
+			for known := range w.Snapshot.Volumes() {
+				w.digests[known.ID.Driver+"/"+ledger.HandleDigest(known.ID.Handle)] = known.ID
+			}
+		}
+		id, known := w.digests[unread.Driver+"/"+unread.Digest]
+		return id, known
+	case unread.There:
+		if pv := w.Snapshot.PersistentVolume(unread.PersistentVolume); pv != nil && !pv.Volume.IsZero() {
+			return pv.Volume, true
+		}
+	}
+	return ledger.VolumeID{}, false
+}
+
 // compare says how a volume that a node has stands to the API's objects.
-func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolume) {
-	id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
+func (w *World) compare(out *NodeHas, name ledger.NodeName, v *v1alpha1.NodeVolume, id ledger.VolumeID) {
 	out.Volume = id.String()
 	var at *ledger.NodeVolume
 	if known := w.Snapshot.Volume(id); known != nil {
@@ -274,8 +308,8 @@ func (w *World) takeWords() {
 		name := ledger.NodeName(n.Name)
 		w.words[name] = n
 		for i := range n.Status.Volumes {
-			if v := &n.Status.Volumes[i]; !unnamed(*v) {
-				id := ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}
+			v := &n.Status.Volumes[i]
+			if id, told := w.volumeOf(v); told {
 				w.wordsOf[id] = append(w.wordsOf[id], wordRef{name, v})
 			}
 		}

@@ -42,6 +42,9 @@ type World struct {
 	words  map[ledger.NodeName]*v1alpha1.NodeVolumes
 	// wordsOf are what nodes say of each volume.
 	wordsOf map[ledger.VolumeID][]wordRef
+	// digests are the volumes that are known, by driver and digest of the handle; nil: nobody has
+	// asked yet.
+	digests map[string]ledger.VolumeID
 	// agents are the nodes at which a pod of moorage-node is ready.
 	agents map[ledger.NodeName]bool
 	advice map[ledger.Code]Advice
@@ -73,7 +76,6 @@ func NewWorld(o Objects, now time.Time) *World {
 	for i := range o.Leases.Nodes {
 		w.nodeLeases[o.Leases.Nodes[i].Name] = &w.Leases.Nodes[i]
 	}
-	w.takeWords()
 	l := ledger.New()
 	w.Arbiter.HearsNoNodes = true
 	w.Arbiter.Cooperative = strings.HasPrefix(w.Reporter().Manager, kubeControllerManager)
@@ -88,6 +90,7 @@ func NewWorld(o Objects, now time.Time) *World {
 		l.Apply(now, ledger.FencesInDoubt{})
 	}
 	w.Snapshot = l.Snapshot()
+	w.takeWords()
 	return w
 }
 

@@ -30,6 +30,11 @@ func (s *state) agentMoves(list []move) []move {
 			}})
 		}
 		list = s.repairMoves(list, n)
+		for _, v := range m.Left {
+			if len(m.Mounts[v]) == 0 && !s.config.Repairs {
+				list = append(list, move{"the record of " + v.Handle + " is removed by hand at " + name, true, func(s *state) { s.machine(n).RemoveRecord(v) }})
+			}
+		}
 		for _, v := range m.Staged {
 			if s.forgotten(n, v) && !s.config.Repairs {
 				list = append(list, move{v.Handle + " is unmounted by hand at " + name, true, func(s *state) { s.machine(n).Unstage(v) }})
@@ -81,6 +86,6 @@ func (s *state) forgotten(n int, v ledger.VolumeID) bool {
 	return k.Works() && k.Synced && len(k.Machine().Mounts[v]) == 0 && !slices.Contains(k.Attached, v) && !slices.Contains(k.Desired(), v)
 }
 
-// unheard says whether a moorage-node has ended whose word is required: what was at its
-// node stays there.
-func (s *state) unheard() bool { return s.muted > 0 && s.config.RequireWord }
+// unheard says whether a moorage-node has ended: what was at its node stays there where its word
+// is required, and otherwise until its silence is over, which it never is here: time stands still.
+func (s *state) unheard() bool { return s.muted > 0 }

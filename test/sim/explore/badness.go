@@ -29,6 +29,13 @@ func (s *state) badMoves(list []move, n int) []move {
 			list = append(list, move{p.UID + " is collected", true, func(s *state) { s.w.Drop(world.Pods, p.UID) }})
 		}
 	}
+	if m.Powered && s.reboots < s.config.Reboots {
+		list = append(list, move{name + " is rebooted", false, func(s *state) {
+			s.reboots++
+			s.machine(n).PowerOff()
+			s.startAnew(n)
+		}})
+	}
 	if k.Works() && s.silences < s.config.Silences {
 		list = append(list, move{name + "'s kubelet ends", false, func(s *state) {
 			s.silences++
@@ -110,11 +117,14 @@ func (s *state) stuckAt(v ledger.VolumeID) bool {
 // badness writes what may still become bad, and what is.
 func (e *encoder) badness(s *state) {
 	c := s.config
-	e.byte(byte(c.Mute-s.muted), byte(c.Anew-s.anew), byte(c.Hangs-s.hung), byte(c.Erased-s.erased))
+	e.byte(byte(c.Mute-s.muted), byte(c.Anew-s.anew), byte(c.Hangs-s.hung), byte(c.Erased-s.erased), byte(c.Reboots-s.reboots))
 	e.byte(byte(c.Stuck-s.stuck), byte(c.Silences-s.silences), byte(c.Broken-s.unready), byte(c.Remade-s.remade), byte(c.Vanished-s.vanished), byte(c.Renewals-s.renewals))
 	for n := 1; n <= nodes; n++ {
 		m := s.machine(n)
-		e.byte(volumeSet(m.Stuck))
+		e.byte(volumeSet(m.Stuck), volumeSet(m.Left))
+		if m.Agent.Repairs { // nobody else goes by it
+			e.byte(volumeSet(m.Recorded))
+		}
 		e.bool(m.Process.Broken, m.Process.Registered)
 		if c.Leases {
 			e.lease(m.Node, m.Renewed.UnixMicro())

@@ -14,6 +14,11 @@ func Bad() []World {
 		{"not ready, forced by time", bad(func(c *Config) { c.Broken, c.Impatient = 1, true })},
 		{"a forgotten mount, the node's word required, two leaders", spoken(func(c *Config) { c.Leaders = 2 })},
 		{"a forgotten mount, the node's word", spoken(func(c *Config) { c.RequireWord = false })},
+		{"a forgotten mount, the node's word, and no more heard", spoken(func(c *Config) { c.RequireWord, c.Mute = false, 1 })},
+		{"a reboot that leaves records, the node's word required", rebooted(func(*Config) {})},
+		{"a reboot that leaves records, the node's word", rebooted(func(c *Config) { c.RequireWord = false })},
+		{"a reboot that leaves records, two leaders", rebooted(func(c *Config) { c.Leaders = 2 })},
+		{"one node, a reboot that leaves records, repaired", rebooted(func(c *Config) { c.OneNode, c.Repairs = true, true })},
 		{"one node, a forgotten mount, repaired, moorage-node anew", repaired(func(c *Config) { c.OneNode, c.Anew = true, 1 })},
 		{"one node, a forgotten mount, repaired, two leaders", repaired(func(c *Config) { c.OneNode, c.Leaders = true, 2 })},
 		{"one node, a forgotten mount, repaired, a call given up", repaired(func(c *Config) { c.OneNode, c.Hangs = true, 1 })},
@@ -80,6 +85,15 @@ func bad(change func(*Config)) Config {
 func spoken(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Restarts, c.Forgetful, c.Agents, c.RequireWord = 1, true, true, true
+		change(c)
+	})
+}
+
+// rebooted is a handover in which a machine is rebooted, and its moorage-node finds the records of
+// what was staged before.
+func rebooted(change func(*Config)) Config {
+	return spoken(func(c *Config) {
+		c.Restarts, c.Reboots = 0, 1
 		change(c)
 	})
 }

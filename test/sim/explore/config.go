@@ -84,6 +84,10 @@ type Config struct {
 	// they may give up, and Erased how many NodeVolumes somebody deletes.
 	Repairs             bool
 	Anew, Hangs, Erased int
+	// Reboots is how many machines may be rebooted at any instant; what they had staged leaves
+	// records on their disks, which moorage-node takes for staged volumes, until somebody removes
+	// them.
+	Reboots int
 	// Strict names what the judge lists and calls no fault, which is one here: see
 	// Judge.ByTime, Judge.Overtaken and Judge.Forgotten.
 	Strict Listed
@@ -288,7 +292,7 @@ func begin(c Config) *state {
 	s := &state{config: &c, w: w}
 	for n := 1; n <= nodes; n++ {
 		id := machineID(node(n))
-		w.AddMachine(id, node(n))
+		w.AddMachine(id, node(n)).LeaveRecords = c.Reboots > 0
 		w.Kubelet(id).Register(ledger.DriverOnNode{Name: driver, NodeID: id, Limit: c.slots(n)})
 		now, _ := w.Node(node(n))
 		now.Ready, now.Reporting = ledger.ReadyTrue, true

@@ -191,7 +191,7 @@ func knownFields() map[string]fields {
 
 func worldFields() map[string]fields {
 	return map[string]fields{
-		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased cut", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
+		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased reboots cut", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader":     {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":      {"volumes nodes tickets", nil},
 		"arbiter.CutMachine": {"NodeUID BootID Look", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
@@ -205,8 +205,8 @@ func worldFields() map[string]fields {
 			"changed": "what the watches have yet to show is in the key", "uids": "UIDs are compared with each other only",
 			"Log": "between moves it is empty",
 		}},
-		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never}},
-		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
+		"world.Machine": {"Node Powered Boots Starts Containers Mounts Staged Recorded Left Stuck Calls Process Renewed Agent Cut", map[string]string{"ID": same, "Zone": never, "NoBoot": never, "NoUUID": never, "Replaced": never, "Streak": never, "Before": never, "LeaveRecords": same}},
+		"world.Agent":   {"Runs Found Object Before Answers Open Doing Written Called", map[string]string{"Repairs": same, "Blind": never, "Unread": never, "Torn": never, "Since": noTime, "Number": "it tells since when there is an order, and times stand still"}},
 		"world.Process": {"Up Linked Broken Registered Ended Synced Attached Uncounted Told Checked", map[string]string{
 			"Leaving": never, "Node": "after each move it is as the API server has it",
 			"Pods":     "after each move they are as the API server has them",
@@ -253,7 +253,7 @@ func flowFields() map[string]fields {
 
 func objectFields() map[string]fields {
 	return map[string]fields{
-		"ledger.Pod": {"Version Node Phase", map[string]string{
+		"ledger.Pod": {"Version Node Phase", map[string]string{"OwnCSI": never,
 			"UID": position, "Namespace": same, "Name": "it is the UID", "Created": never, "Mirror": never, "OptedOut": never,
 			"Volumes": "the same as long as the pod lives", "inline": "it follows from Volumes", "at": resolved,
 		}},
@@ -286,7 +286,7 @@ func objectFields() map[string]fields {
 			"ClaimUID": "the same as long as it exists", "Affinity": "the same as long as it exists",
 			"Strays": "the same as long as it exists", "Deleting": "the same as long as it exists",
 		}},
-		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Whole": "they see all there is", "Unread": never, "unreadOf": never, "doubts": never}},
+		"ledger.NodeWord":      {"UID Version NodeUID BootID KubeletStarted Look Looked Has Forgotten Repairs Orders Answers", map[string]string{"Node": position, "Repairable": "it follows from Forgotten", "Whole": "they see all there is", "Unread": never, "allElse": "they see all there is", "unreadOf": never, "doubts": never, "theres": never}},
 		"ledger.UnstageOrder":  {"Volume Number BootID KubeletStarted", map[string]string{"Seconds": noTime}},
 		"ledger.UnstageAnswer": {"Volume Number Result Unanswered Why", nil},
 		"ledger.call":          {"volume number", map[string]string{"boot": "whether it counts is in the key"}},
@@ -304,7 +304,7 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
 			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
-			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many",
+			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
 		"ledger.Volume":     {"ID Access NodeVolumes Hold dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},

@@ -23,7 +23,7 @@ type state struct {
 	// What has failed so far.
 	restarts, lost, failed, dead               int
 	stuck, silences, unready, remade, vanished int
-	muted, anew, hung, erased                  int
+	muted, anew, hung, erased, reboots         int
 	renewals                                   int
 	cut                                        [nodes + 1]arbiter.CutMachine // what the storage has cut off
 	leased                                     int                           // how often any Lease has changed

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+)
+
+// longestWatchPause is the longest time between two attempts to watch the own object, while the
+// API server is away; each is drawn from its second half. A shared informer would wait up to a
+// minute: longer than the controller waits for an answer (arbiter.LookPatience, 30 s).
+const longestWatchPause = 8 * time.Second
+
+// watchPauses begin at half a second and double. The jitter is added to each of them.
+func watchPauses() *wait.Backoff {
+	return &wait.Backoff{Duration: 500 * time.Millisecond, Cap: longestWatchPause / 2, Factor: 2, Jitter: 1, Steps: 16}
+}
+
+// watch takes in what the API server has of the own object, until ctx is done.
+func (a *agent) watch(ctx context.Context, own cache.ListerWatcher) {
+	cache.NewReflectorWithOptions(own, &v1alpha1.NodeVolumes{}, watched{a}, cache.ReflectorOptions{Backoff: watchPauses()}).RunWithContext(ctx)
+}
+
+// watched hands what a watch says to the agent, and keeps nothing.
+type watched struct{ agent *agent }
+
+func (w watched) Add(object any) error { return w.Update(object) }
+
+func (w watched) Update(object any) error {
+	if own, ok := object.(*v1alpha1.NodeVolumes); ok {
+		w.agent.told(own)
+	}
+	return nil
+}
+
+func (w watched) Delete(object any) error {
+	if own, ok := object.(*v1alpha1.NodeVolumes); ok {
+		w.agent.gone(own)
+	}
+	return nil
+}
+
+// Replace takes a list: of the own object, or empty.
+func (w watched) Replace(list []any, _ string) error {
+	if len(list) == 0 {
+		w.agent.unlisted()
+	}
+	for _, object := range list {
+		if err := w.Update(object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (watched) Resync() error { return nil }
