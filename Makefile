@@ -13,6 +13,9 @@ LDFLAGS     := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VE
 comma       := ,
 SANDBOX     := $(BIN)/moorage-sandbox
 ATTACHER    := $(BIN)/csi-attacher
+# csi-addons' definitions come from its module; nothing of it is compiled.
+CSIADDONS_VERSION := v0.14.0
+CSIADDONS   := $(BIN)/csi-addons/$(CSIADDONS_VERSION).yaml
 COMPONENTS  := moorage-attacher moorage-controller moorage-node moorage-scheduler moorage-webhook
 
 .DEFAULT_GOAL := help
@@ -22,7 +25,7 @@ help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: $(SANDBOX) $(ATTACHER) ## Build the sandbox: a real cluster and Moorage in one binary
+build: $(SANDBOX) $(ATTACHER) $(CSIADDONS) ## Build the sandbox: a real cluster and Moorage in one binary
 	@ls -sh $^
 
 .PHONY: binaries
@@ -39,6 +42,12 @@ $(SANDBOX): FORCE
 # too, with another specification: it can't be in the same binary.
 $(ATTACHER): FORCE
 	@$(GO) build -ldflags '-s -w' -o $@ github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher
+
+$(CSIADDONS):
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@dir="$$($(GO) mod download -json github.com/csi-addons/kubernetes-csi-addons@$(CSIADDONS_VERSION) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" && \
+	  cat "$$dir"/config/crd/bases/csiaddons.openshift.io_networkfences.yaml "$$dir"/config/crd/bases/csiaddons.openshift.io_networkfenceclasses.yaml \
+	  "$$dir"/config/crd/bases/csiaddons.openshift.io_csiaddonsnodes.yaml > $@.part && mv $@.part $@
 
 $(BIN)/moorage-%: FORCE
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/moorage-$*

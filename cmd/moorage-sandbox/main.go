@@ -21,6 +21,7 @@ import (
 	"github.com/moorage-dev/moorage/test/e2e"
 	"github.com/moorage-dev/moorage/test/sandbox"
 	"github.com/moorage-dev/moorage/test/sandbox/cli"
+	"github.com/moorage-dev/moorage/test/sandbox/csiaddons"
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
 	"github.com/moorage-dev/moorage/test/sandbox/upstream"
 	"github.com/moorage-dev/moorage/webhook"
@@ -84,6 +85,7 @@ func benchmarkPowerOff(s *cli.Session) *cobra.Command {
 func components() map[string]func() *cobra.Command {
 	all := upstream.Commands()
 	maps.Copy(all, map[string]func() *cobra.Command{
+		"csi-addons":         csiaddons.NewCommand,
 		"disk-service":       disk.NewServiceCommand,
 		"moorage-attacher":   attacher.NewCommand,
 		"moorage-controller": controller.NewCommand,

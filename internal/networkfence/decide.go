@@ -227,6 +227,8 @@ func (d *decider) leaving(p place, marked bool) (names []string) {
 			default:
 				act(Action{Do: Unfence})
 			}
+		case !f.Confirmed && f.Changed:
+			d.say(p, "the spec of NetworkFence %s was changed since it was made: nothing tells which spec its status is about, and it never counts", f.Name)
 		case !f.Confirmed:
 			d.say(p, "NetworkFence %s is not confirmed by the storage: %s", f.Name, orSilent(f.Message))
 		}
@@ -242,11 +244,12 @@ func orSilent(message string) string {
 }
 
 // ends says whether a fence of ours has done its work: the machine may reach the storage, or
-// the node was Ready again before the storage confirmed anything.
+// the node was Ready again before the storage confirmed anything, or what it confirmed can't be
+// told from what was asked before.
 func (d *decider) ends(f Fence, act func(Action)) bool {
 	n := d.Snapshot.Node(f.Machine.Node)
 	if !f.Confirmed {
-		return !f.Succeeded && n != nil && n.Exists && n.Ready == ledger.ReadyTrue
+		return (!f.Succeeded || f.Changed) && n != nil && n.Exists && n.Ready == ledger.ReadyTrue
 	}
 	switch arbiter.MayUnfenceMachine(d.Snapshot, f.Machine, d.Now) {
 	case arbiter.MayUnfence:

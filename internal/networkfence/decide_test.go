@@ -5,6 +5,7 @@ package networkfence
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -482,6 +483,8 @@ func TestReadyBeforeConfirmed(t *testing.T) {
 	s.expect(t, "Ready", "unfence a")
 	answers(s.fences[0], succeeded, "fencing operation successful")
 	s.expect(t, "Ready, and confirmed", "confirm a")
+	s.fences[0].SetGeneration(2)
+	s.expect(t, "Ready, and changed since, so that it never will be confirmed", "unfence a")
 }
 
 // What has another shape than csi-addons' API says is read as nothing, and nothing panics.
@@ -511,5 +514,16 @@ func TestCondition(t *testing.T) {
 	}
 	if m := (arbiter.CutMachine{Driver: "d", NodeUID: "u", BootID: "1"}); fenceName(m) == fenceName(arbiter.CutMachine{Driver: "d", NodeUID: "u", BootID: "2"}) {
 		t.Error("two boots have one name")
+	}
+}
+
+// csi-addons writes the whole object when it sets its finalizer, with each field of its Go type
+// that has no omitempty or is no pointer. What Moorage makes has them already: otherwise that
+// write would count as a change of the spec, and no fence of ours would ever count.
+func TestMadeAsCSIAddonsWritesIt(t *testing.T) {
+	spec := Action{Do: Make, Name: "x", Class: "rbd"}.Object().Object["spec"].(map[string]any)
+	want := map[string]any{"networkFenceClassName": "rbd", "driver": "", "fenceState": "Fenced", "cidrs": []any{}, "secret": map[string]any{}}
+	if !reflect.DeepEqual(spec, want) {
+		t.Errorf("the spec is %v, want %v", spec, want)
 	}
 }

@@ -151,14 +151,19 @@ func ClientsOf(o *unstructured.Unstructured) Clients {
 	return c
 }
 
-// Object is the NetworkFence that an action of Make makes.
+// Object is the NetworkFence that an action of Make makes. csi-addons writes the whole object
+// when it sets its finalizer, with the fields of its Go type that can't be left out though they
+// are empty: here they are, so that this write leaves the spec, and so the generation, as it is.
 func (a Action) Object() *unstructured.Unstructured {
 	cidrs := make([]any, 0, len(a.CIDRs))
 	for _, p := range a.CIDRs {
 		cidrs = append(cidrs, p.String())
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"spec": map[string]any{"networkFenceClassName": a.Class, "fenceState": stateFenced, "cidrs": cidrs},
+		"spec": map[string]any{
+			"networkFenceClassName": a.Class, "fenceState": stateFenced, "cidrs": cidrs,
+			"driver": "", "secret": map[string]any{},
+		},
 	}}
 	o.SetGroupVersionKind(GroupVersion.WithKind("NetworkFence"))
 	o.SetName(a.Name)

@@ -43,6 +43,9 @@ func lifts() []lift {
 	}
 	only := one(ledger.NodeDriversGone{Node: "n2"}, ledger.NodeDriversGone{Node: "n3"})
 	holder := boundTo(podWith("holder", "data"), "n9")
+	cut := func(node, version string, drivers ...string) ledger.Event {
+		return ledger.NodeState{Name: ledger.NodeName(node), UID: node, Version: version, Ready: ledger.ReadyTrue, Managed: true, Reporting: true, CutOff: drivers}
+	}
 	return []lift{
 		{arbiter.NoFreeSlot, all(disk("data", rwo), full), one(detached("b", "n2"))},
 		{arbiter.NodeExhausted, all(disk("data", rwo), disk("a", ledger.AccessMany), only, one(exhausted("n1"))), one(slotsAt("n1", 3))},
@@ -50,6 +53,8 @@ func lifts() []lift {
 		{arbiter.NodeExcluded, all(disk("data", rwo), one(readyNode("n1"), readyNode("n2"), readyNode("n3"), pv(func(v *ledger.PersistentVolume) {
 			v.Version, v.Affinity = "2", ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})
 		}))), one(ledger.NodeState{Name: "n2", UID: "n2", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true, Labels: map[string]string{"zone": "a"}})},
+		{arbiter.NodeFenced, all(disk("data", rwo), one(readyNode("n1"), readyNode("n2"), readyNode("n3"), cut("n1", "2", driver), cut("n2", "2", driver), cut("n3", "2", driver),
+			ledger.Policy{Name: "p", Version: "1", Driver: driver, NetworkFence: ledger.NetworkFence{Class: "c"}})), one(cut("n2", "3"))},
 		{arbiter.ClaimMissing, nil, disk("data", rwo)},
 		{arbiter.ClaimLost, one(claim(func(c *ledger.Claim) { c.Bound, c.Lost = false, true })), disk("data", rwo)},
 		{arbiter.ClaimDeleting, all(disk("data", rwo), one(claim(func(c *ledger.Claim) { c.Deleting = true }))), one(ledger.ClaimGone{Key: key}, claim(func(c *ledger.Claim) { c.UID = "new" }))},
@@ -68,7 +73,7 @@ func lifts() []lift {
 // answers are reasons that only the controller gives, on the ticket: the pod is
 // tried again when its ticket is withdrawn, and elsewhere.
 func answers() []ledger.Code {
-	return []ledger.Code{arbiter.Outranked, arbiter.NodeFenced, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods}
+	return []ledger.Code{arbiter.Outranked, arbiter.NodeMissing, arbiter.NodeUnmanaged, arbiter.TooManyTickets, arbiter.SlotsNotKept, arbiter.AttachedForPods}
 }
 
 // lasting are reasons that nothing lifts: a pod's volumes don't change.

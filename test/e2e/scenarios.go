@@ -53,6 +53,8 @@ func Scenarios() []sandbox.Scenario {
 		forcedDetach(),
 		forcedUnreachable(),
 		fencedCondition(),
+		networkFence(),
+		networkFenceFails(),
 		adoptAndLeave(),
 		adoptMany(),
 		adoptThousands(),

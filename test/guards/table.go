@@ -246,6 +246,30 @@ func failing() []guard {
 			Expect: []string{" runs: not within"},
 		},
 		{
+			Scenario: "network-fence",
+			Rule:     "I3: a machine that a storage has cut off is let in only when nothing is mounted there",
+			Edits: []edit{{
+				File: "internal/arbiter/networkfence.go",
+				Old:  "case m.Look == 0:\n\t\treturn AskBeforeUnfencing",
+				New:  "case m.Look == 0:\n\t\treturn MayUnfence",
+			}},
+			Expect: []string{"let-in-mounted", "the machine is still cut off", "is not placed"},
+		},
+		{
+			Scenario: "network-fence-fails",
+			Rule:     "I3: nothing follows from a NetworkFence that the storage has not confirmed",
+			Edits: []edit{{
+				File: "internal/networkfence/decide.go",
+				Old:  "return asked && f.Confirmed",
+				New:  "return asked",
+			}, {
+				File: "internal/networkfence/decide.go",
+				Old:  "!f.Confirmed && f.Succeeded && !f.Changed && !f.Unfenced",
+				New:  "!f.Confirmed && !f.Changed",
+			}},
+			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "its VolumeAttachment is there", "the Node does not say so yet"},
+		},
+		{
 			Scenario: "kubelet-restart",
 			Rule:     "I3: no detach while the kubelet reports the volume in use",
 			Edits: []edit{{

@@ -31,6 +31,9 @@ func moorageComponents(s *site) []component {
 			"--bind-schedulers="+MoorageScheduler,
 		)
 	}
+	if s.options.NetworkFences {
+		extra = append(extra, "--network-fences")
+	}
 	if s.options.Traces {
 		extra = append(extra, "--tracing-file="+filepath.Join(s.logs, "traces.jsonl"))
 	}

@@ -57,6 +57,10 @@ type Shape struct {
 	MoorageNode bool `json:"moorageNode,omitempty"`
 	// Repairs has it unstage what kubelets have forgotten, where a policy says so.
 	Repairs bool `json:"repairs,omitempty"`
+	// NetworkFences has csi-addons' definitions and what stands in for its controllers, and
+	// lets Moorage's controller make NetworkFences. A Node names its machine then, as it
+	// does elsewhere: a machine that has booted is let in by that.
+	NetworkFences bool `json:"networkFences,omitempty"`
 	// BindAtOnce has moorage-scheduler ask Moorage's controller to bind pods without
 	// VolumeTickets.
 	BindAtOnce bool `json:"bindAtOnce,omitempty"`
@@ -99,6 +103,9 @@ type Options struct {
 	// OwnAttacher is the path of a moorage-attacher binary; empty means the one
 	// that is part of Executable.
 	OwnAttacher string
+	// CSIAddons is the folder of csi-addons' definitions; empty means the one beside
+	// Executable.
+	CSIAddons string
 	// TuneAttacher raises external-attacher's request limits and workers in
 	// every mode, as UpstreamTuned does.
 	TuneAttacher bool
@@ -176,6 +183,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("moorage-node is the sandbox's own, and does not run in mode %s or where Moorage is brought by others: use standalone", o.Mode)
 	case o.Repairs && !o.MoorageNode:
 		return errors.New("it is moorage-node that repairs: let it run on each node")
+	case o.NetworkFences && (o.Mode != Standalone || o.Bring != nil):
+		return errors.New("NetworkFences are made in mode standalone, by the sandbox's own controller")
 	case o.AttachBeforeBind && o.Mode != Cooperative:
 		return errors.New("attaching before the bind is asked for in mode cooperative only: standalone always does")
 	case o.Kubernetes != "" && !slices.Contains(EmulatedReleases(), o.Kubernetes):
@@ -225,5 +234,8 @@ func (o Options) complete() (Options, error) {
 		return o, err
 	}
 	o.Attacher = path
+	if o.NetworkFences && o.CSIAddons == "" {
+		o.CSIAddons = filepath.Join(filepath.Dir(o.Executable), csiAddons)
+	}
 	return o, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -163,6 +164,9 @@ func (c *Cluster) manifests() ([]fs.FS, error) {
 	if own {
 		names = append(names, "manifests/moorage")
 	}
+	if c.options.NetworkFences {
+		names = append(names, "manifests/csiaddons")
+	}
 	var sources []fs.FS
 	for _, name := range names {
 		source, err := fs.Sub(ownManifests, name)
@@ -170,6 +174,9 @@ func (c *Cluster) manifests() ([]fs.FS, error) {
 			return nil, fmt.Errorf("manifests of the sandbox: %w", err)
 		}
 		sources = append(sources, source)
+	}
+	if c.options.NetworkFences {
+		sources = append(sources, os.DirFS(c.options.CSIAddons))
 	}
 	if own && c.options.Manifests != nil {
 		sources = append(sources, c.options.Manifests)

@@ -28,6 +28,9 @@ func upstreamComponents(s *site) []component {
 	if !s.options.Mode.Moorage() || s.options.Extender || s.options.Bring != nil {
 		list = append(list, schedulerComponent(s))
 	}
+	if s.options.NetworkFences {
+		list = append(list, csiAddonsComponent(s))
+	}
 	for i := range s.options.Nodes {
 		list = append(list, nodeComponent(s, NodeName(i+1)))
 	}
@@ -163,6 +166,9 @@ func nodeComponent(s *site, name string) component {
 		args = append(args, "--boot-id="+s.boot)
 	} else {
 		args = append(args, "--boot-id-file="+s.bootFile(name))
+	}
+	if s.options.NetworkFences {
+		args = append(args, "--system-uuid=machine-of-"+name)
 	}
 	if name == StaticPodNode() {
 		args = append(args, "--static-pods="+filepath.Join(s.nodes, name, "static-pods"))

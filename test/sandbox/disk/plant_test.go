@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/csi-addons/spec/lib/go/fence"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -104,6 +105,16 @@ func plants() map[diskapi.Rule][]planted {
 			w.must(w.api.Fence(w.ctx, a.id()))
 			w.must(a.unstage("vol-none"))
 		}}},
+		diskapi.LetInMounted: {{attempt: diskapi.Happened, plant: func(w *world, a, b *nodeUnderTest) {
+			vol, ctx := w.attach("v", a)
+			w.must(a.stage(vol, ctx))
+			w.must(w.cutOff(a))
+			w.must(w.unpublish(vol, a))
+			ctx, err := w.publish(vol, b)
+			w.must(err)
+			w.must(b.stage(vol, ctx))
+			w.must(w.letIn(a))
+		}}},
 		diskapi.Leftover: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
 			w.attach("v", a)
 			_, err := w.api.Finish(w.ctx)
@@ -161,4 +172,56 @@ func TestFencedNodeIsLetGo(t *testing.T) {
 	if len(violations) != 1 || violations[0].Rule != diskapi.PublishBeforeStage {
 		t.Errorf("violations %+v, want only the mount without a stage", violations)
 	}
+}
+
+// TestCutOffNode: the storage refuses what a node asks for that it has cut off, by the address
+// that the node's driver names, until that address is let in again; its volume may leave it,
+// with the mount in place.
+func TestCutOffNode(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
+	vol, ctx := w.attach("v", a)
+	w.must(a.stage(vol, ctx))
+	w.must(w.cutOff(a))
+	w.must(w.cutOff(a))
+	listed, err := w.fences.ListClusterFence(w.ctx, &fence.ListClusterFenceRequest{})
+	w.must(err)
+	if len(listed.GetCidrs()) != 1 || listed.GetCidrs()[0].GetCidr() != w.clients(a)[0].GetCidr() {
+		t.Errorf("it lists %v", listed.GetCidrs())
+	}
+	if _, err := w.publish(w.create("w"), a); err == nil {
+		t.Error("a volume is attached to a node that is cut off")
+	}
+	if err := a.mount(vol, ctx, writer()); err == nil {
+		t.Error("a node that is cut off mounts")
+	}
+	w.must(w.unpublish(vol, a))
+	elsewhere, err := w.publish(vol, b)
+	w.must(err)
+	w.must(b.stage(vol, elsewhere))
+	w.must(a.unstage(vol))
+	w.must(w.letIn(a))
+	_, err = w.publish(w.create("x"), a)
+	w.must(err)
+	if broken := w.rules(); len(broken) > 0 {
+		t.Errorf("the judge saw %v", broken)
+	}
+}
+
+// clients are the CIDRs that a node's driver names.
+func (w *world) clients(n *nodeUnderTest) []*fence.CIDR {
+	w.t.Helper()
+	node, err := w.api.Node(w.ctx, n.id())
+	w.must(err)
+	return []*fence.CIDR{{Cidr: node.Address + "/32"}}
+}
+
+func (w *world) cutOff(n *nodeUnderTest) error {
+	_, err := w.fences.FenceClusterNetwork(w.ctx, &fence.FenceClusterNetworkRequest{Cidrs: w.clients(n)})
+	return err
+}
+
+func (w *world) letIn(n *nodeUnderTest) error {
+	_, err := w.fences.UnfenceClusterNetwork(w.ctx, &fence.UnfenceClusterNetworkRequest{Cidrs: w.clients(n)})
+	return err
 }

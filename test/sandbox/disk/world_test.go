@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/csi-addons/spec/lib/go/fence"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
@@ -35,6 +36,7 @@ type world struct {
 	api        disk.Client
 	controller csi.ControllerClient
 	identity   csi.IdentityClient
+	fences     fence.FenceControllerClient
 	stop       func()
 }
 
@@ -91,6 +93,7 @@ func (w *world) connect(out io.Reader) {
 	w.api = disk.Client{BaseURL: admin}
 	conn := dial(w.t, socket)
 	w.controller, w.identity = csi.NewControllerClient(conn), csi.NewIdentityClient(conn)
+	w.fences = fence.NewFenceControllerClient(conn)
 	if _, err := w.identity.Probe(w.ctx, &csi.ProbeRequest{}); err != nil {
 		w.t.Fatalf("probe: %v", err)
 	}

@@ -9,12 +9,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// MachineInfo is the fake's, with a boot.
+// MachineInfo is the fake's, with a boot and what names the machine.
 func (m machine) MachineInfo(logger klog.Logger) (*cadvisorapi.MachineInfo, error) {
 	info, err := m.Fake.MachineInfo(logger)
 	if err != nil {
 		return nil, err
 	}
-	info.BootID = m.bootID
+	info.BootID, info.SystemUUID = m.bootID, m.systemUUID
 	return info, nil
 }

@@ -6,12 +6,12 @@ package upstream
 
 import cadvisorapi "github.com/google/cadvisor/info/v1"
 
-// MachineInfo is the fake's, with a boot.
+// MachineInfo is the fake's, with a boot and what names the machine.
 func (m machine) MachineInfo() (*cadvisorapi.MachineInfo, error) {
 	info, err := m.Fake.MachineInfo()
 	if err != nil {
 		return nil, err
 	}
-	info.BootID = m.bootID
+	info.BootID, info.SystemUUID = m.bootID, m.systemUUID
 	return info, nil
 }

@@ -55,6 +55,7 @@ type nodeOptions struct {
 	emulated       string
 	bootID         string
 	bootFile       string
+	systemUUID     string
 }
 
 // newNodeCommand runs one node: a kubelet without containers and the CSI node
@@ -80,6 +81,7 @@ func newNodeCommand() *cobra.Command {
 	flags.IntVar(&o.slots, "slots", 0, "MaxVolumesPerNode that the plugin reports; 0 leaves it to the disk service")
 	flags.StringVar(&o.emulated, "emulated-version", "", "minor release of Kubernetes whose features the kubelet has by default; its own if empty")
 	flags.StringVar(&o.bootID, "boot-id", "", "the machine's boot, as the Node's status has it; none if empty")
+	flags.StringVar(&o.systemUUID, "system-uuid", "", "what names the machine in the Node's status; nothing if empty")
 	flags.StringVar(&o.bootFile, "boot-id-file", "", "file that has it instead; it is made if there is none, by a boot of its own")
 	flags.StringVar(&o.diskURL, "disk-url", "", "admin API of the disk service")
 	return cmd
@@ -159,7 +161,7 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 		return nil, nil, fmt.Errorf("connect to the fake container runtime: %w", err)
 	}
 	kubelet := kubemark.NewHollowKubelet(flags, config, client, heartbeat,
-		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID}, fake.ImageService, runtime, cm.NewStubContainerManager())
+		machine{&cadvisortest.Fake{NodeName: o.name}, o.bootID, o.systemUUID}, fake.ImageService, runtime, cm.NewStubContainerManager())
 	kubelet.KubeletDeps.ProbeManager = prober{}
 	return kubelet, fake.Stop, nil
 }
@@ -184,7 +186,7 @@ func (o *nodeOptions) boot() error {
 // machine is what the kubelet is told of its machine.
 type machine struct {
 	*cadvisortest.Fake
-	bootID string
+	bootID, systemUUID string
 }
 
 // settings starts from kubemark's configuration and sets back to the real

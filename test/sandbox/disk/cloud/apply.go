@@ -34,7 +34,11 @@ func (s *State) applyCall(e diskapi.Entry) {
 	case diskapi.ControllerUnpublish:
 		s.detach(e.Volume, e.Node)
 	case diskapi.NodeGetInfo:
-		s.nodes[e.Node] = &diskapi.Node{ID: e.Node, Name: e.Name, Slots: e.Slots}
+		s.nodes[e.Node] = &diskapi.Node{ID: e.Node, Name: e.Name, Slots: e.Slots, Address: e.Address}
+	case diskapi.FenceNetwork:
+		s.cutOff(e.CIDRs)
+	case diskapi.UnfenceNetwork:
+		s.letIn(e.CIDRs)
 	}
 }
 

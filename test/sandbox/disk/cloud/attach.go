@@ -19,6 +19,9 @@ func (s *State) publish(id uint64, r diskapi.Request) Decision {
 	if !ok {
 		return refuse(codes.NotFound, "node %q does not exist", r.Node)
 	}
+	if s.isCut(r.Node) {
+		return refuse(codes.FailedPrecondition, "node %s is cut off from the storage", r.Node)
+	}
 	if p, busy := s.pending[key{volume: r.Volume}]; busy {
 		return refuse(codes.Aborted, "%s (call %d) is going on for volume %s", p.call, p.id, r.Volume)
 	}
@@ -100,6 +103,9 @@ func (s *State) use(r diskapi.Request) Decision {
 	if !ok {
 		return refuse(codes.NotFound, "volume %q does not exist", r.Volume)
 	}
+	if s.isCut(r.Node) {
+		return refuse(codes.Internal, "volume %s: the storage refuses node %s", r.Volume, r.Node)
+	}
 	if _, ok := d.at[r.Node]; !ok {
 		return refuse(codes.Internal, "volume %s: no such device at node %s", r.Volume, r.Node)
 	}
@@ -114,9 +120,10 @@ func (s *State) use(r diskapi.Request) Decision {
 func (s *State) register(r diskapi.Request) Decision {
 	e := effect(r)
 	if n, ok := s.nodes[r.Node]; ok {
-		e.Slots = n.Slots
+		e.Slots, e.Address = n.Slots, n.Address
 		return settled(e, "")
 	}
+	e.Address = s.freeAddress()
 	if e.Slots == 0 {
 		e.Slots = s.slots
 	}

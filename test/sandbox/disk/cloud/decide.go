@@ -4,6 +4,7 @@ package cloud
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -80,6 +81,8 @@ func (s *State) rule(id uint64, r diskapi.Request) Decision {
 		return s.register(r)
 	case diskapi.ValidateVolumeCapabilities, diskapi.ControllerGetVolume:
 		return s.lookup(r)
+	case diskapi.FenceNetwork, diskapi.UnfenceNetwork:
+		return s.changeAccess(r)
 	case diskapi.ListVolumes:
 		return settled(effect(r), "")
 	}
@@ -115,6 +118,8 @@ func keyOf(r diskapi.Request) key {
 		return key{name: r.Name}
 	case diskapi.NodeGetInfo:
 		return key{node: r.Node}
+	case diskapi.FenceNetwork, diskapi.UnfenceNetwork:
+		return key{name: "access:" + strings.Join(r.CIDRs, ",")}
 	case diskapi.NodeStage, diskapi.NodeUnstage, diskapi.NodePublish, diskapi.NodeUnpublish:
 		return key{volume: r.Volume, node: r.Node, name: "node:" + r.Path}
 	}

@@ -5,6 +5,7 @@ package cloud
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -23,6 +24,7 @@ type State struct {
 	nodes    map[string]*diskapi.Node
 	attached map[string]int // node -> attached and being attached
 	pending  map[key]pending
+	cut      []netip.Prefix // clients that are refused, in the order of the requests
 }
 
 type disk struct {
@@ -91,7 +93,8 @@ func (d *disk) view() diskapi.Disk {
 func (s *State) Nodes() []diskapi.Node {
 	out := make([]diskapi.Node, 0, len(s.nodes))
 	for _, id := range slices.Sorted(maps.Keys(s.nodes)) {
-		out = append(out, *s.nodes[id])
+		n, _ := s.Node(id)
+		out = append(out, n)
 	}
 	return out
 }
@@ -102,7 +105,9 @@ func (s *State) Node(id string) (diskapi.Node, bool) {
 	if !ok {
 		return diskapi.Node{}, false
 	}
-	return *n, true
+	view := *n
+	view.CutOff = s.isCut(id)
+	return view, true
 }
 
 // InFlight counts the operations that were started and not finished.

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/csi-addons/spec/lib/go/fence"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,6 +25,8 @@ type Backend interface {
 	Do(ctx context.Context, r diskapi.Request) diskapi.Answer
 	// Disks returns every disk, sorted by handle.
 	Disks() []diskapi.Disk
+	// CutOff lists the CIDRs of clients that the storage refuses.
+	CutOff() []string
 }
 
 // Config sets up a Driver.
@@ -37,10 +40,12 @@ type Config struct {
 	GetVolume bool
 }
 
-// Driver serves Identity and Controller. It is safe for parallel use.
+// Driver serves Identity, Controller, and what the controller part of a driver has of
+// csi-addons' FenceController. It is safe for parallel use.
 type Driver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
+	fence.UnimplementedFenceControllerServer
 	config  Config
 	backend Backend
 }
@@ -57,6 +62,7 @@ func New(c Config, b Backend) (*Driver, error) {
 func (d *Driver) Register(s *grpc.Server) {
 	csi.RegisterIdentityServer(s, d)
 	csi.RegisterControllerServer(s, d)
+	fence.RegisterFenceControllerServer(s, d)
 }
 
 // GetPluginInfo names the driver.

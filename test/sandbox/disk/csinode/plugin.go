@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/csi-addons/spec/lib/go/fence"
 	"google.golang.org/grpc"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
@@ -23,6 +24,7 @@ import (
 type Plugin struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
+	fence.UnimplementedFenceControllerServer
 	config  Config
 	service client.Client
 	staged  *staged
@@ -52,6 +54,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	plugin, registry := grpc.NewServer(), grpc.NewServer()
 	csi.RegisterIdentityServer(plugin, p)
 	csi.RegisterNodeServer(plugin, p)
+	fence.RegisterFenceControllerServer(plugin, p)
 	registerapi.RegisterRegistrationServer(registry, &registration{config: p.config})
 
 	failed := make(chan error, 2)

@@ -27,18 +27,23 @@ const (
 	NodePublish                Call = "NodePublishVolume"
 	NodeUnpublish              Call = "NodeUnpublishVolume"
 	NodeGetInfo                Call = "NodeGetInfo"
+	// FenceNetwork has the storage cut off the clients at some addresses, UnfenceNetwork
+	// has it let them in again: csi-addons' FenceController.
+	FenceNetwork   Call = "FenceClusterNetwork"
+	UnfenceNetwork Call = "UnfenceClusterNetwork"
 )
 
 // What is done to the service from outside the CSI; always in phase Noted.
 const (
 	ServiceStarted Call = "ServiceStarted"
 	SetSlots       Call = "SetSlots"
-	FenceNode      Call = "FenceNode"
-	UnfenceNode    Call = "UnfenceNode"
-	SetFault       Call = "SetFault"
-	ClearFault     Call = "ClearFault"
-	SetLatency     Call = "SetLatency"
-	Finish         Call = "Finish"
+	// FenceNode declares a node dead; it is not the storage that fences.
+	FenceNode   Call = "FenceNode"
+	UnfenceNode Call = "UnfenceNode"
+	SetFault    Call = "SetFault"
+	ClearFault  Call = "ClearFault"
+	SetLatency  Call = "SetLatency"
+	Finish      Call = "Finish"
 	// Held: a node has done what it was asked to, and a fault holds its answer.
 	Held Call = "Held"
 )
@@ -52,7 +57,7 @@ func CSICalls() []Call {
 	return []Call{
 		CreateVolume, DeleteVolume, ControllerPublish, ControllerUnpublish,
 		ValidateVolumeCapabilities, ListVolumes, ControllerGetVolume,
-		NodeStage, NodeUnstage, NodePublish, NodeUnpublish, NodeGetInfo,
+		NodeStage, NodeUnstage, NodePublish, NodeUnpublish, NodeGetInfo, FenceNetwork, UnfenceNetwork,
 	}
 }
 
@@ -139,6 +144,10 @@ type Args struct {
 	Path string `json:"path,omitempty"`
 	// Slots is the number of volumes that a node can attach.
 	Slots int `json:"slots,omitempty"`
+	// Address is where a node's client reaches the storage from.
+	Address string `json:"address,omitempty"`
+	// CIDRs are those that the storage is to cut off, or to let in.
+	CIDRs []string `json:"cidrs,omitempty"`
 	// Again marks a node call that found its work already done.
 	Again bool `json:"again,omitempty"`
 	// NotStaged marks a NodePublish of a volume that the node has not staged.

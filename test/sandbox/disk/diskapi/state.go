@@ -30,6 +30,10 @@ type Node struct {
 	Name string `json:"name,omitempty"`
 	// Slots is how many disks it can have attached.
 	Slots int `json:"slots"`
+	// Address is where its client reaches the storage from.
+	Address string `json:"address,omitempty"`
+	// CutOff says that the storage refuses its client.
+	CutOff bool `json:"cutOff,omitempty"`
 	// Fenced says that it was declared dead and has not come back.
 	Fenced bool `json:"fenced,omitempty"`
 	// Boot counts the times it was fenced: what it had mounted before the last

@@ -38,6 +38,9 @@ const (
 	DeleteWhileAttached Rule = "delete-while-attached"
 	// FencedNode: a call from a node that was declared dead.
 	FencedNode Rule = "fenced-node"
+	// LetInMounted: UnfenceClusterNetwork lets in a node that still has a volume staged or
+	// published which was detached from it, or which is at another node.
+	LetInMounted Rule = "let-in-mounted"
 	// Leftover: something attached, staged or published at the end of the run.
 	Leftover Rule = "leftover"
 )
@@ -75,6 +78,6 @@ type Violation struct {
 func Rules() []Rule {
 	return []Rule{
 		TwoNodes, OverLimit, UnpublishWhileStaged, StageBeforePublish, WrongNode, StagedAtTwo, PublishContext,
-		PublishBeforeStage, UnstageWhilePublished, TwoPods, DeleteWhileAttached, FencedNode, Leftover,
+		PublishBeforeStage, UnstageWhilePublished, TwoPods, DeleteWhileAttached, FencedNode, LetInMounted, Leftover,
 	}
 }

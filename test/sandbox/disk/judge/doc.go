@@ -43,6 +43,7 @@
 //	two-pods                node publish of a SINGLE_NODE_SINGLE_WRITER volume to a second target
 //	delete-while-attached   delete arrives; the volume is at some node
 //	fenced-node             a node call arrives from a node that was declared dead
+//	let-in-mounted          UnfenceClusterNetwork arrives; a node that it lets in has a volume staged or published that was detached from it, or is at another node
 //	leftover                at the end of the run, a volume is at a node, staged or published
 //
 // An attempt counts although the cloud refused it: a controller must not even
@@ -58,4 +59,11 @@
 // publishing elsewhere before the unpublish returned is two-nodes all the same,
 // for the cloud still has the disk there. Calls that were open at a node when it
 // died change nothing any more.
+//
+// # Cut off
+//
+// A node whose client the storage refuses (FenceClusterNetwork took effect for its address)
+// lives, and keeps what it has mounted. While it is refused that is harmless: the volume may
+// be detached from it, and staged elsewhere. What it asks for meanwhile is refused, and breaks
+// no rule, for its kubelet may not know. To let it in with such a mount is a fault.
 package judge

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -17,12 +18,15 @@ type Judge struct {
 	nodes      map[string]*node
 	places     map[string]map[string]*place // volume -> node -> place
 	violations []diskapi.Violation
+	cut        []netip.Prefix   // clients that the storage refuses
 	open       map[uint64][]int // call -> indexes of its violations, until it returns
 }
 
 type node struct {
 	slots  int // as last announced; 0 is not known
 	fenced bool
+	// address is that of its client; not valid where it is not known.
+	address netip.Addr
 	// fencedAt is the entry that last declared the node dead.
 	fencedAt uint64
 	// volumes are those that are at the node.

@@ -2,13 +2,25 @@
 
 package judge
 
-import "github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+import (
+	"net/netip"
+
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
 
 // applied notes that the state changed, whatever the caller will be told.
 func (j *Judge) applied(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.ControllerPublish:
 		j.place(e.Volume, e.Node).attachment.held = true
+	case diskapi.NodeGetInfo:
+		if a, err := netip.ParseAddr(e.Address); err == nil {
+			j.node(e.Node).address = a
+		}
+	case diskapi.FenceNetwork:
+		j.cut = append(j.cut, diskapi.Prefixes(e.CIDRs)...)
+	case diskapi.UnfenceNetwork:
+		j.cut = without(j.cut, e.CIDRs)
 	case diskapi.NodeStage:
 		if !j.stale(e) {
 			j.place(e.Volume, e.Node).staging.held = true

@@ -24,6 +24,8 @@ func (j *Judge) arrived(e diskapi.Entry) {
 		p.attachment.giveBack()
 	case diskapi.DeleteVolume:
 		j.checkDelete(e)
+	case diskapi.UnfenceNetwork:
+		j.checkLetIn(e)
 	case diskapi.NodeStage, diskapi.NodeUnstage, diskapi.NodePublish, diskapi.NodeUnpublish:
 		j.arrivedAtNode(e)
 	}
@@ -34,10 +36,13 @@ func (j *Judge) arrivedAtNode(e diskapi.Entry) {
 		j.report(e, diskapi.FencedNode, "node %s was declared dead and yet calls %s", e.Node, e.Call)
 	}
 	p := j.place(e.Volume, e.Node)
+	refused := j.isCut(e.Node)
 	switch e.Call {
 	case diskapi.NodeStage:
-		j.checkStage(e, p)
-		j.checkStagedElsewhere(e)
+		if !refused {
+			j.checkStage(e, p)
+			j.checkStagedElsewhere(e)
+		}
 		p.staging.open++
 	case diskapi.NodeUnstage:
 		if target := p.published(); target != "" {
@@ -45,7 +50,9 @@ func (j *Judge) arrivedAtNode(e diskapi.Entry) {
 		}
 		p.staging.giveBack()
 	case diskapi.NodePublish:
-		j.checkNodePublish(e, p)
+		if !refused {
+			j.checkNodePublish(e, p)
+		}
 		p.target(e.Path).open++
 	case diskapi.NodeUnpublish:
 		p.target(e.Path).giveBack()
@@ -66,6 +73,9 @@ func (j *Judge) checkPublish(e diskapi.Entry) {
 
 func (j *Judge) checkUnpublish(e diskapi.Entry) {
 	p := j.place(e.Volume, e.Node)
+	if j.isCut(e.Node) {
+		return // what is left mounted there reads and writes nothing
+	}
 	if target := p.published(); target != "" {
 		j.report(e, diskapi.UnpublishWhileStaged, "volume %s is unpublished from node %s while a pod there has it at %s", e.Volume, e.Node, target)
 	} else if p.staging.may() {
@@ -100,7 +110,7 @@ func (j *Judge) checkStagedElsewhere(e diskapi.Entry) {
 		return
 	}
 	for _, other := range j.Staged(e.Volume) {
-		if other != e.Node && !j.places[e.Volume][other].at() {
+		if other != e.Node && !j.places[e.Volume][other].at() && !j.isCut(other) {
 			j.report(e, diskapi.StagedAtTwo, "volume %s is staged at node %s while node %s, from which it was detached, has it staged, too", e.Volume, e.Node, other)
 		}
 	}

@@ -29,7 +29,8 @@ const verdict = "    -> "
 //	verb volume node abandoned   its caller gave up
 //	verb volume node lost        the service was killed
 //	verb! volume node            all of arrive, applied and ok
-//	fence node, unfence node, finish, info node slots=N
+//	fence node, unfence node, finish, info node slots=N, address node ADDRESS
+//	cut-off CIDR, let-in CIDR    the storage refuses clients, or lets them in
 //
 // with mode=, ctx= and path= where they matter; a publish answers the context
 // that its ctx= says, and stages carry what the last publish answered. After
@@ -113,6 +114,18 @@ func (s *script) step(line string) {
 		e.Call, e.Node = diskapi.UnfenceNode, words[1]
 	case "info":
 		e.Call, e.Node, e.Slots = diskapi.NodeGetInfo, words[1], options.number(s.t, "slots")
+		e.Phase, e.Outcome = diskapi.Returned, diskapi.OK
+	case "address":
+		e.Phase, e.Call, e.Node, e.Address = diskapi.Applied, diskapi.NodeGetInfo, words[1], words[2]
+	case "cut-off", "let-in":
+		e.Call, e.CIDRs = diskapi.FenceNetwork, words[1:]
+		if verb == "let-in" {
+			e.Call = diskapi.UnfenceNetwork
+		}
+		e.Phase = diskapi.Arrived
+		e.ID = s.observe(e)
+		e.Phase = diskapi.Applied
+		s.observe(e)
 		e.Phase, e.Outcome = diskapi.Returned, diskapi.OK
 	default:
 		s.call(verb, all, words[1:], options)

@@ -141,7 +141,7 @@ func (s *Service) answer(arrival diskapi.Entry, res result) diskapi.Answer {
 	a := diskapi.Answer{ID: e.ID, Code: e.Code, Message: res.message}
 	if res.outcome == diskapi.OK {
 		e.Volume, e.Detail = res.made.Volume, res.made.Detail
-		e.Slots, e.SizeBytes = res.made.Slots, res.made.SizeBytes
+		e.Slots, e.SizeBytes, e.CIDRs = res.made.Slots, res.made.SizeBytes, res.made.CIDRs
 		a.Volume, a.SizeBytes, a.Slots = e.Volume, e.SizeBytes, e.Slots
 		a.Hold = res.hold
 		if e.Call == diskapi.ControllerPublish {

@@ -140,6 +140,13 @@ func (s *Service) Disks() []diskapi.Disk {
 	return disks
 }
 
+// CutOff lists the CIDRs of clients that the storage refuses.
+func (s *Service) CutOff() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cloud.CutOff()
+}
+
 // Violations returns what the judge found from entry number since+1 on.
 func (s *Service) Violations(since uint64) []diskapi.Violation {
 	s.mu.Lock()

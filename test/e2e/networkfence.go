@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/moorage-dev/moorage/api/v1alpha1"
+	"github.com/moorage-dev/moorage/test/sandbox"
+	"github.com/moorage-dev/moorage/test/sandbox/csiaddons"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
+)
+
+// fencedDisk is the type of the condition by which a Node says that the sandbox's storage has
+// cut its machine off.
+const fencedDisk = v1alpha1.NetworkFencePrefix + sandbox.DriverName
+
+// fenceClass is the NetworkFenceClass of the sandbox's driver.
+const fenceClass = "disk"
+
+// networkFence guards a NetworkFence as proof: the storage has cut a machine off that lives,
+// its volume runs elsewhere, and the machine is let in only when it has nothing mounted.
+func networkFence() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "network-fence",
+		Doc: "A node is cut off from the API server; its machine and its pods live. csi-addons forgets its clients meanwhile. The storage is asked to cut the machine off, and its volume runs elsewhere. " +
+			"When the network is back the machine is not let in, and gets no pod with a volume, until its old pod is unmounted and moorage-node has found nothing.",
+		Modes:   []sandbox.Mode{sandbox.Standalone},
+		Shape:   func(shape *sandbox.Shape) { fencedNodes(shape); shape.MoorageNode = true },
+		Takes:   2 * time.Minute,
+		Timeout: 8 * time.Minute,
+		Run: tell(func(s *story) {
+			s.fencedBy(30 * time.Second)
+			old := s.evictable()
+			from, handle, boot := old.Spec.NodeName, s.handle("data"), s.bootOf(old.Spec.NodeName)
+			s.boundClaim("spare")
+			s.say("%s, where %s runs, is cut off from the API server", from, old.Name)
+			s.must(s.Cluster.Cut(from))
+			replacement := s.replaced(old)
+			s.forgetClients(from)
+			s.say("csi-addons has deleted the CSIAddonsNode of %s, which it can't reach", from)
+			s.runs(replacement.Name)
+			s.forcedBy(string(v1alpha1.ForceDetachNetworkFence), from)
+			s.expect(s.isCut(from) && slices.Contains(s.stagedAt(handle), diskapi.NodeID(from)), "the storage has cut the machine off, which has the volume mounted", "it is staged at %v", s.stagedAt(handle))
+			s.say("%s runs on %s: the storage has cut off the machine of %s, which lives", replacement.Name, replacement.Spec.NodeName, from)
+
+			mend := s.breakCalls(diskapi.Fault{Calls: []diskapi.Call{diskapi.NodeUnpublish}, Node: diskapi.NodeID(from), Action: diskapi.Hang})
+			s.must(s.Cluster.Restore(from))
+			s.nodeIs(from, true)
+			s.expect(s.bootOf(from) == boot, "it is the same boot", "it was %s and is %s", boot, s.bootOf(from))
+			s.claim("fresh")
+			s.podAt(from, "early", "spare")
+			s.podAt(from, "unmade", "fresh")
+			for _, name := range []string{"early", "unmade"} {
+				s.until("pod "+name+" is not placed", func() error { return unscheduled(s.View.Pod(s.Namespace, name), "has cut node "+from+" off") })
+			}
+			s.sayTold("early")
+			s.expect(s.isCut(from) && s.saysFenced(from), "the machine is still cut off, and its Node says so", "cut off: %t", s.isCut(from))
+			s.never(diskapi.ControllerPublish, s.handle("spare"), from)
+			s.say("%s is Ready in the same boot, and %s still has the volume mounted there: it gets no pod with a volume", from, old.Name)
+			mend()
+			s.gone(old.Name)
+			s.letIn(from)
+			s.allRun("the pods that waited run at "+from, "early", "unmade")
+			s.say("nothing is mounted there any more: the machine is let in, and the pods that waited run")
+			s.unfencedBy()
+		}),
+	}
+}
+
+// networkFenceFails guards that nothing follows from a NetworkFence before the storage has
+// confirmed it, and that any leader goes on where the one before was killed.
+func networkFenceFails() sandbox.Scenario {
+	return sandbox.Scenario{
+		Name: "network-fence-fails",
+		Doc: "As network-fence, but the storage fails, then does not answer, then cuts the machine off and does not say so: nothing is detached before it has confirmed. " +
+			"The leader is killed when the NetworkFence is made, when it is confirmed, and when the Node says so. The machine is let in after another boot.",
+		Modes:   []sandbox.Mode{sandbox.Standalone},
+		Shape:   fencedNodes,
+		Takes:   3 * time.Minute,
+		Timeout: 8 * time.Minute,
+		Run: tell(func(s *story) {
+			s.fencedBy(0)
+			old := s.evictable()
+			from, handle := old.Spec.NodeName, s.handle("data")
+			fencing := []diskapi.Call{diskapi.FenceNetwork}
+			s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.Fail, Code: "Unavailable", Message: "the storage is busy", Times: 3})
+			s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.Hang, Times: 1})
+			s.breakCalls(diskapi.Fault{Calls: fencing, Action: diskapi.HangAfter, Times: 1})
+			unmarked := s.denyFenced(from)
+			s.must(s.Cluster.Cut(from))
+			replacement := s.replaced(old)
+			s.asked(diskapi.FenceNetwork, diskapi.Returned, 3)
+			s.newLeader()
+			s.untouched(old, replacement)
+			s.say("the storage fails; the leader that made the NetworkFence is killed")
+			s.asked(diskapi.FenceNetwork, diskapi.Returned, 4)
+			s.untouched(old, replacement)
+			s.asked(diskapi.FenceNetwork, diskapi.Applied, 1)
+			s.untouched(old, replacement)
+			s.say("it did not answer, and then it has cut the machine off, and does not say so")
+			s.until("the NetworkFence is confirmed", func() error { return s.fences(1, "Fenced", "moorage.dev/fence-confirmed") })
+			s.newLeader()
+			s.untouched(old, replacement)
+			s.expect(!s.saysFenced(from), "the Node does not say so yet", "it does")
+			s.say("the leader that has seen it confirmed is killed")
+			mend := s.failDetach(handle)
+			unmarked()
+			s.until("the Node says that its machine is cut off", func() error { return s.fencedIs(from, true) })
+			s.detachBegins(handle, from)
+			s.newLeader()
+			mend()
+			s.runs(replacement.Name)
+			s.until("the hold says by which rule", func() error { return s.heldFence(from, v1alpha1.ForceDetachNetworkFence) })
+			s.say("the leader that made the Node say so is killed; %s runs on %s", replacement.Name, replacement.Spec.NodeName)
+			s.must(s.Cluster.PowerOff(s.ctx, from))
+			s.must(s.Cluster.Restore(from))
+			s.expect(s.isCut(from), "the machine is cut off while it is off", "it is let in")
+			s.must(s.Cluster.PowerOn(s.ctx, from))
+			s.nodeIs(from, true)
+			s.gone(old.Name)
+			s.letIn(from)
+			s.say("%s has booted: it is let in", from)
+			s.unfencedBy()
+		}),
+	}
+}
+
+// heldFence returns nil if the VolumeHold says by which rule a node's volume was taken. The
+// event may be lost with the leader that took it.
+func (s *story) heldFence(node string, rule v1alpha1.ForceDetachRule) error {
+	hold, err := s.hold("data")
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(hold.Status.Fenced, func(f v1alpha1.FencedNode) bool { return f.Node == node && f.Rule == rule }) {
+		return fmt.Errorf("it says %+v", hold.Status.Fenced)
+	}
+	return nil
+}
+
+// fencedNodes is the cluster of these scenarios.
+func fencedNodes(shape *sandbox.Shape) {
+	failingNodes(shape)
+	shape.NetworkFences = true
+}
+
+// fencedBy has NetworkFences made for nodes that are unreachable for a time, once csi-addons
+// lists the clients of every node.
+func (s *story) fencedBy(after time.Duration) {
+	class := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"provisioner": sandbox.DriverName}}}
+	class.SetGroupVersionKind(csiaddons.Resource("").GroupVersion().WithKind("NetworkFenceClass"))
+	class.SetName(fenceClass)
+	_, err := s.Dynamic.Resource(csiaddons.Resource("networkfenceclasses")).Create(s.ctx, class, metav1.CreateOptions{})
+	s.must(err)
+	s.policy("fenced", v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{NetworkFence: &v1alpha1.NetworkFencePolicy{
+		ClassName: fenceClass, AfterUnreachable: &metav1.Duration{Duration: after},
+	}}})
+	s.until("csi-addons lists the clients of each node", func() error {
+		list, err := s.clientsOf()
+		if err == nil && len(list) < 3 {
+			err = fmt.Errorf("of %v only", list)
+		}
+		return err
+	})
+}
+
+// unfencedBy takes both away again.
+func (s *story) unfencedBy() {
+	s.noPolicy("fenced")
+	s.must(s.Dynamic.Resource(csiaddons.Resource("networkfenceclasses")).Delete(s.ctx, fenceClass, metav1.DeleteOptions{}))
+}
+
+// clientsOf lists the nodes of which csi-addons lists clients.
+func (s *story) clientsOf() (nodes []string, err error) {
+	list, err := s.Dynamic.Resource(csiaddons.Resource("csiaddonsnodes")).Namespace(csiaddons.Namespace).List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range list.Items {
+		node, _, _ := unstructured.NestedString(o.Object, "spec", "driver", "nodeID")
+		if classes, _, _ := unstructured.NestedSlice(o.Object, "status", "networkFenceClientStatus"); len(classes) > 0 {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, nil
+}
+
+// forgetClients starts csi-addons anew, which then can't reach a node, and deletes its
+// CSIAddonsNode.
+func (s *story) forgetClients(node string) {
+	s.must(s.Cluster.Kill(s.ctx, sandbox.CSIAddons))
+	s.must(s.Cluster.StartAgain(sandbox.CSIAddons))
+	s.until("csi-addons lists no clients of "+node, func() error {
+		list, err := s.clientsOf()
+		if err == nil && slices.Contains(list, node) {
+			err = errors.New("it does")
+		}
+		return err
+	})
+}
+
+// boundClaim creates a claim whose volume is made at once.
+func (s *story) boundClaim(name string) {
+	claim := sandbox.Claim(name, corev1.ReadWriteOnce)
+	claim.Spec.StorageClassName = new("disk-immediate")
+	s.must(s.CreateClaim(s.ctx, claim))
+	s.until("claim "+name+" is bound", func() error {
+		_, err := s.Handle(name)
+		return err
+	})
+}
+
+// bootOf is the boot that a Node names.
+func (s *story) bootOf(node string) string { return s.View.Node(node).Status.NodeInfo.BootID }
+
+// isCut says whether the storage refuses a node.
+func (s *story) isCut(node string) bool {
+	n, err := s.Disk.Node(s.ctx, diskapi.NodeID(node))
+	s.must(err)
+	return n.CutOff
+}
+
+// stagedAt lists the nodes, by ID, that may have a volume staged.
+func (s *story) stagedAt(handle string) []string {
+	disks, err := s.Disk.Disks(s.ctx)
+	s.must(err)
+	i := slices.IndexFunc(disks, func(d diskapi.Disk) bool { return d.Volume == handle })
+	s.expect(i >= 0, "the disk is there", "it is not")
+	return disks[i].Staged
+}
+
+// saysFenced says whether a Node has the condition that its machine is cut off.
+func (s *story) saysFenced(node string) bool {
+	n := s.View.Node(node)
+	return n != nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == fencedDisk && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (s *story) fencedIs(node string, fenced bool) error {
+	if s.saysFenced(node) != fenced {
+		return fmt.Errorf("it says %t", !fenced)
+	}
+	return nil
+}
+
+// fences returns nil if there are so many NetworkFences, each asks for a state, and has an
+// annotation.
+func (s *story) fences(count int, state, annotation string) error {
+	list, err := s.Dynamic.Resource(csiaddons.Resource("networkfences")).List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var found []string
+	good := 0
+	for _, o := range list.Items {
+		is, _, _ := unstructured.NestedString(o.Object, "spec", "fenceState")
+		if is == state && o.GetAnnotations()[annotation] != "" {
+			good++
+		}
+		found = append(found, fmt.Sprintf("%s generation %d %v %v", o.GetName(), o.GetGeneration(), o.Object["spec"], o.Object["status"]))
+	}
+	if good != count || len(list.Items) != count {
+		return fmt.Errorf("there are %s", strings.Join(found, "; "))
+	}
+	return nil
+}
+
+// letIn waits until the storage lets a node in, its Node no longer says otherwise, and the
+// NetworkFence is gone.
+func (s *story) letIn(node string) {
+	s.must(s.EventuallyWithin(s.ctx, 7*time.Minute, node+" is let in", func() error {
+		if s.isCut(node) {
+			return errors.Join(errors.New("the storage refuses it"), s.fences(0, "", ""))
+		}
+		return errors.Join(s.fencedIs(node, false), s.fences(0, "", ""))
+	}))
+}
+
+// asked waits until a call of csi-addons has come so far so often.
+func (s *story) asked(call diskapi.Call, phase diskapi.Phase, times int) {
+	s.until(fmt.Sprintf("%s has %s %d times", call, phase, times), func() error {
+		if n := len(s.View.Calls(diskapi.Filter{Call: call, Phase: phase})); n < times {
+			return fmt.Errorf("%d times", n)
+		}
+		return nil
+	})
+}
+
+// newLeader kills the leader, and starts another.
+func (s *story) newLeader() {
+	s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))
+	s.must(s.Cluster.StartAgain(sandbox.MoorageController))
+}
+
+// denyFenced has the API server refuse that any Node says of its machine that it is cut off,
+// so that a scenario can look at what is before that. It returns how to end it.
+func (s *story) denyFenced(node string) (mend func()) {
+	const name = "test-unmarked"
+	policies, bindings := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	_, err := policies.Create(s.ctx, &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes/status"}},
+			}}}},
+			Validations: []admissionv1.Validation{{Expression: "!object.status.conditions.exists(c, c.type.startsWith('" + v1alpha1.NetworkFencePrefix + "'))"}},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	_, err = bindings.Create(s.ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	probe := []byte(`{"status":{"conditions":[{"type":"` + fencedDisk + `","status":"True","reason":"Probe"}]}}`)
+	s.until("the API server refuses the condition", func() error {
+		_, err := s.Client.CoreV1().Nodes().Patch(s.ctx, node, types.StrategicMergePatchType, probe, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
+		if err == nil || !apierrors.IsInvalid(err) {
+			return fmt.Errorf("it answers %v", err)
+		}
+		return nil
+	})
+	return func() {
+		s.must(bindings.Delete(s.ctx, name, metav1.DeleteOptions{}))
+		s.must(policies.Delete(s.ctx, name, metav1.DeleteOptions{}))
+	}
+}
