@@ -39,6 +39,8 @@ var laws = []law{
 	// In-tree volumes are translated by Kubernetes' own library, which takes
 	// a logger; neither talks to a server.
 	{"internal/translate", slices.Concat(core, []string{"api"}), append([]string{"k8s.io/csi-translation-lib", "k8s.io/klog/v2"}, apiTypes...)},
+	// Decides on csi-addons' objects, which it reads as they are, and talks to no server.
+	{"internal/networkfence", slices.Concat(core, []string{"api"}), apiTypes},
 	{"internal/report", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/observe", slices.Concat(core, []string{"api", "internal/translate"}), nil},
 	{"internal/execute", slices.Concat(core, []string{"api", "internal/translate", "internal/observe", "internal/report"}), nil},
@@ -71,6 +73,7 @@ var laws = []law{
 	{"controller/attacher/decide", []string{"internal/ledger"}, []string{"google.golang.org/grpc/codes"}},
 	// moorage-node says what it reads, and knows nothing of how volumes are decided on.
 	{"controller/node", []string{"api", "internal/connect", "internal/memory", "internal/nodevolumes", "internal/access", "internal/serving"}, nil},
+	{"controller/networkfence", slices.Concat(shells, []string{"internal/networkfence"}), nil},
 	{"controller", shells, nil},
 	// The judge of all tests knows only the calls it gets.
 	{"test/sandbox/disk", nil, nil},
