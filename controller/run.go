@@ -65,6 +65,7 @@ func Run(ctx context.Context, config Config) error {
 	if config.NoForceOnTimeout {
 		observer.Apply(ledger.NoForceOnTimeout{})
 	}
+	observer.Apply(ledger.CutOffBelieved{Believed: false}) // not before it is compared with the NetworkFences
 	health := &health{synced: observer.HasSynced}
 	_, stopServing, err := config.serve(ctx, health, metrics.Registry)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/moorage-dev/moorage/api/client"
 	"github.com/moorage-dev/moorage/internal/ledger"
 	"github.com/moorage-dev/moorage/internal/networkfence"
+	"github.com/moorage-dev/moorage/internal/translate"
 )
 
 // The pauses between two looks: the longest though nothing changes, the shortest though
@@ -39,6 +40,7 @@ type Cache interface {
 	Snapshot() ledger.Snapshot
 	Node(name ledger.NodeName) (*corev1.Node, bool)
 	Saw(object runtime.Object)
+	Apply(e ledger.Event)
 	Subscribe(f func(ledger.Touched))
 }
 
@@ -76,6 +78,10 @@ type Controller struct {
 	config Config
 	due    chan struct{}
 	told   map[networkfence.Trouble]bool
+	tried  map[key]attempts
+	// believed says that what the Nodes say was compared with the NetworkFences.
+	believed   bool
+	complained time.Time
 }
 
 // New returns a Controller that is ready to Run.
@@ -83,7 +89,7 @@ func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Controller{config: config, due: make(chan struct{}, 1), told: map[networkfence.Trouble]bool{}}
+	c := &Controller{config: config, due: make(chan struct{}, 1), told: map[networkfence.Trouble]bool{}, tried: map[key]attempts{}}
 	config.Watcher.Subscribe(c.kick)
 	config.Cache.Subscribe(func(t ledger.Touched) {
 		if len(t.Nodes) > 0 || len(t.Policies) > 0 {
@@ -103,33 +109,20 @@ func (c *Controller) kick() {
 
 // Run works until ctx is done, and returns when the last write is answered.
 func (c *Controller) Run(ctx context.Context) {
-	retry := time.Duration(0)
-	for {
-		pause, err := c.look(ctx)
-		if err != nil {
-			retry = min(max(2*retry, firstRetry), longestRetry)
-			pause = min(pause, retry)
-			klog.FromContext(ctx).Error(err, "A write for a NetworkFence failed; trying again", "after", pause)
-		} else {
-			retry = 0
-		}
-		if !c.wait(ctx, pause, retry) {
-			return
-		}
+	for c.wait(ctx, c.look(ctx)) {
 	}
 }
 
-// wait waits for as long as a pause at most, and for the shortest one, or a retry's, at least.
-// It is false when ctx is done.
-func (c *Controller) wait(ctx context.Context, pause, retry time.Duration) bool {
-	timer := time.NewTimer(max(pause, shortestPause))
-	defer timer.Stop()
-	least := time.NewTimer(max(shortestPause, retry))
+// wait waits for as long as a pause at most, and for the shortest one at least. It is false
+// when ctx is done.
+func (c *Controller) wait(ctx context.Context, pause time.Duration) bool {
+	longest, least := time.NewTimer(max(pause, shortestPause)), time.NewTimer(shortestPause)
+	defer longest.Stop()
 	defer least.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-longest.C:
 		return true
 	case <-c.due:
 	}
@@ -141,35 +134,93 @@ func (c *Controller) wait(ctx context.Context, pause, retry time.Duration) bool 
 	}
 }
 
+// key names what is tried again after a pause of its own.
+type key struct {
+	do     networkfence.Verb
+	node   ledger.NodeName
+	driver string
+}
+
+// attempts are how a write went: it is not made again before a time.
+type attempts struct {
+	pause  time.Duration
+	before time.Time
+}
+
 // look decides and writes once. It returns after how long to look again at the latest.
-func (c *Controller) look(ctx context.Context) (time.Duration, error) {
+func (c *Controller) look(ctx context.Context) time.Duration {
 	if !c.config.Watcher.synced() {
-		return firstRetry, nil
+		c.complain(ctx)
+		return firstRetry
 	}
-	s := c.config.Cache.Snapshot()
-	state := c.config.Watcher.state(s, c.config.Now())
+	s, now := c.config.Cache.Snapshot(), c.config.Now()
+	state := c.config.Watcher.state(s, now)
 	state.Addresses = c.addresses(s)
 	actions, troubles, again := state.Decide()
 	c.tell(troubles)
-	var errs []error
-	for _, a := range actions {
-		if ctx.Err() != nil {
-			return longestPause, nil
-		}
-		switch err := c.do(ctx, a); {
-		case err == nil:
-			klog.FromContext(ctx).V(1).Info("A step of a NetworkFence is written", "step", a.Do.String(), "node", a.Node, "driver", a.Driver, "networkFence", a.Name)
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
-			// Decided on old facts: what has changed brings the next look.
-		default:
-			errs = append(errs, fmt.Errorf("%s for node %s and driver %s: %w", a.Do, a.Node, a.Driver, err))
-		}
-	}
 	if again == 0 || again > longestPause {
 		again = longestPause
 	}
-	return again, errors.Join(errs...)
+	taken := true // all that is not so is said no more
+	due := map[key]bool{}
+	for _, a := range actions {
+		k := key{a.Do, a.Node, a.Driver}
+		due[k] = true
+		if ctx.Err() != nil {
+			return longestPause
+		}
+		if left := c.tried[k].before.Sub(now); left > 0 {
+			again, taken = min(again, left), taken && a.Do != networkfence.Unmark
+			continue
+		}
+		if err := c.try(ctx, k, a); err != nil {
+			again, taken = min(again, c.tried[k].pause), taken && a.Do != networkfence.Unmark
+		}
+	}
+	for k, t := range c.tried {
+		if !due[k] && !now.Before(t.before) {
+			delete(c.tried, k)
+		}
+	}
+	if taken && !c.believed {
+		c.believed = true
+		c.config.Cache.Apply(ledger.CutOffBelieved{Believed: true})
+	}
+	return again
 }
+
+// try makes a write, and notes when it may be made again: one that succeeded, too, since
+// somebody may undo it again and again.
+func (c *Controller) try(ctx context.Context, k key, a networkfence.Action) error {
+	err := c.do(ctx, a)
+	pause := firstRetry
+	switch logger := klog.FromContext(ctx); {
+	case err == nil:
+		logger.V(1).Info("A step of a NetworkFence is written", "step", a.Do.String(), "node", a.Node, "driver", a.Driver, "networkFence", a.Name)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+		pause = shortestPause // decided on old facts
+	default:
+		pause = min(max(2*c.tried[k].pause, firstRetry), longestRetry)
+		logger.Error(err, "A step of a NetworkFence failed; trying again", "step", a.Do.String(), "node", a.Node, "driver", a.Driver, "networkFence", a.Name, "after", pause)
+	}
+	c.tried[k] = attempts{pause, c.config.Now().Add(pause)}
+	return err
+}
+
+// complain says, now and then, that csi-addons' objects can't be read: nothing is decided then.
+func (c *Controller) complain(ctx context.Context) {
+	if now := c.config.Now(); now.Sub(c.complained) >= complainEvery {
+		if !c.complained.IsZero() {
+			klog.FromContext(ctx).Error(errUnread, "No NetworkFence is made, and none counts")
+		}
+		c.complained = now
+	}
+}
+
+// complainEvery is how often it is said that csi-addons' objects can't be read.
+const complainEvery = time.Minute
+
+var errUnread = errors.New("NetworkFences, NetworkFenceClasses and CSIAddonsNodes (csiaddons.openshift.io/v1alpha1) can't be read: are csi-addons' definitions installed, and is the chart's networkFences.enabled set?")
 
 // addresses are those that the Nodes name.
 func (c *Controller) addresses(s ledger.Snapshot) map[ledger.NodeName][]netip.Addr {
@@ -221,32 +272,42 @@ func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 		return c.mark(ctx, a)
 	case networkfence.AskLook:
 		return c.askLook(ctx, a)
-	case networkfence.Confirm, networkfence.NoteLook, networkfence.Unfence:
-		patch, err := json.Marshal(a.Patch())
-		if err != nil {
-			return fmt.Errorf("encode a patch of NetworkFence %s: %w", a.Name, err)
-		}
-		_, err = fences.Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err == nil && a.Do == networkfence.Unfence {
-			c.config.Events.NetworkFence(a.Node, a.Driver, "the storage is asked to let the machine in again (NetworkFence "+a.Name+")")
-		}
-		return err
+	case networkfence.Confirm, networkfence.End, networkfence.NoteLook, networkfence.Unfence:
+		return c.change(ctx, a)
 	}
 	return nil
 }
 
-// mark sets or takes away the condition of the Node, at exactly the version that is known.
-func (c *Controller) mark(ctx context.Context, a networkfence.Action) error {
-	object, found := c.config.Cache.Node(a.Node)
-	if !found {
-		return nil
+// change changes a NetworkFence.
+func (c *Controller) change(ctx context.Context, a networkfence.Action) error {
+	var boot string
+	if a.Do == networkfence.Confirm {
+		node, err := c.config.Kube.CoreV1().Nodes().Get(ctx, string(a.Node), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.config.Cache.Saw(node)
+		boot = translate.Node(node).BootID
 	}
+	patch, err := json.Marshal(a.Patch(boot))
+	if err != nil {
+		return fmt.Errorf("encode a patch of NetworkFence %s: %w", a.Name, err)
+	}
+	_, err = c.config.Dynamic.Resource(networkfence.GroupVersion.WithResource("networkfences")).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil && a.Do == networkfence.Unfence {
+		c.config.Events.NetworkFence(a.Node, a.Driver, "the storage is asked to let the machine in again (NetworkFence "+a.Name+")")
+	}
+	return err
+}
+
+// mark sets or takes away the condition of the Node, at exactly the version that was decided on.
+func (c *Controller) mark(ctx context.Context, a networkfence.Action) error {
 	condition := map[string]any{"type": a.ConditionType(), "$patch": "delete"}
 	if a.Do == networkfence.Mark {
 		condition = a.Condition(metav1.NewTime(c.config.Now()))
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": object.UID, "resourceVersion": object.ResourceVersion},
+		"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.Version},
 		"status":   map[string]any{"conditions": []any{condition}},
 	})
 	if err != nil {
@@ -265,13 +326,9 @@ func (c *Controller) mark(ctx context.Context, a networkfence.Action) error {
 
 // askLook asks a node's moorage-node to look what is there.
 func (c *Controller) askLook(ctx context.Context, a networkfence.Action) error {
-	n := c.config.Cache.Snapshot().Node(a.Node)
-	if n == nil || n.Word == nil {
-		return nil
-	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": n.Word.UID, "resourceVersion": n.Word.Version},
-		"spec":     map[string]any{"look": a.Look},
+		"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.Version},
+		"spec":     map[string]any{"look": a.Machine.Look},
 	})
 	if err != nil {
 		return fmt.Errorf("encode a patch of NodeVolumes %s: %w", a.Node, err)

@@ -111,8 +111,8 @@ func (w *Watcher) synced() bool {
 	return w.fences.Informer().HasSynced() && w.classes.Informer().HasSynced() && w.addons.Informer().HasSynced()
 }
 
-// state is what there is to decide on. What was remembered of a node that is Ready again is
-// forgotten: its CSIAddonsNode says what there is.
+// state is what there is to decide on. What is remembered is forgotten when another object says
+// something of the same node, or that node is gone.
 func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	state := networkfence.State{Snapshot: s, Now: now, Classes: map[string]string{}}
 	for _, o := range listed(w.fences) {
@@ -121,13 +121,26 @@ func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	for _, o := range listed(w.classes) {
 		state.Classes[o.GetName()], _, _ = unstructured.NestedString(o.Object, "spec", "provisioner")
 	}
+	said := map[[2]string]bool{}
 	for _, o := range listed(w.addons) {
-		state.Clients = append(state.Clients, networkfence.ClientsOf(o))
+		c := networkfence.ClientsOf(o)
+		said[[2]string{c.Driver, c.NodeID}] = len(c.OfClass) > 0
+		state.Clients = append(state.Clients, c)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.gone) == 0 {
+		return state
+	}
+	known := map[[2]string]bool{}
+	for n := range s.Nodes() {
+		for i := range n.Drivers {
+			known[[2]string{n.Drivers[i].Name, n.Drivers[i].NodeID}] = n.Exists
+			known[[2]string{n.Drivers[i].Name, string(n.Name)}] = n.Exists
+		}
+	}
 	for key, c := range w.gone {
-		if n := s.Node(state.NodeOf(c)); n == nil || !n.Exists || n.Ready == ledger.ReadyTrue {
+		if id := ([2]string{c.Driver, c.NodeID}); said[id] || !known[id] {
 			delete(w.gone, key)
 			continue
 		}

@@ -102,7 +102,7 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 		return forcing{Rule: f.Rule}
 	}
 	taint, policy := outOfService(n, now), policyOf(s, v)
-	taint = taint.sooner(fencedBy(v, policy.FencedCondition, n, now)).sooner(networkFenced(v, policy, n))
+	taint = taint.sooner(fencedBy(v, policy.FencedCondition, n, now)).sooner(networkFenced(s, v, policy, n))
 	rule := AfterUnreachable
 	if policy.UnpublishFences && unpublishCuts(s, v, v.NodeVolume(name), n) {
 		taint, rule = taint.sooner(shutdown(n, now)), UnpublishFences
@@ -182,8 +182,8 @@ func fencedBy(v *ledger.Volume, condition string, n *ledger.Node, now time.Time)
 // networkFenced is the rule of a storage that has cut the machine off. A kubelet that goes on
 // writing to the API does not void it: what is cut is the machine's way to the storage. It says
 // nothing of another machine that had the node's name before (docs/decisions/0062).
-func networkFenced(v *ledger.Volume, policy ledger.Policy, n *ledger.Node) forcing {
-	if policy.NetworkFence.Class == "" || !n.IsCutOff(v.ID.Driver) || mayBeAtAnother(v, n) {
+func networkFenced(s ledger.Snapshot, v *ledger.Volume, policy ledger.Policy, n *ledger.Node) forcing {
+	if policy.NetworkFence.Class == "" || !s.BelievesCutOff() || !n.IsCutOff(v.ID.Driver) || mayBeAtAnother(v, n) {
 		return forcing{}
 	}
 	return forcing{Rule: NetworkFence}

@@ -63,8 +63,11 @@ type CutMachine struct {
 	NodeUID            string
 	SystemUUID, BootID string // empty where its kubelet had not said
 	// Look is the number by which its moorage-node was asked to look what is there, after
-	// the node was Ready again; 0: it was not asked.
-	Look int64
+	// the node was Ready again; 0: it was not asked. LookSince is the node's ReadySince and
+	// LookWord the UID of the NodeVolumes then: after another outage, and of a NodeVolumes that
+	// was made again, the answer says nothing.
+	Look, LookSince int64
+	LookWord        string
 }
 
 // Unfencing is what may be done about a machine that a storage has cut off.
@@ -93,15 +96,15 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 		return StaysFenced
 	case m.BootID == "" || n.BootID == "":
 		return StaysFenced
+	case n.Answers() && slices.ContainsFunc(n.Word.Has, func(v ledger.VolumeID) bool { return v.Driver == m.Driver }):
+		return StaysFenced
 	case n.BootID != m.BootID:
 		return MayUnfence
 	case unresponsive(n, now):
 		return StaysFenced
-	case m.Look == 0:
+	case m.Look == 0, m.LookSince != n.ReadySince, m.LookWord != n.Word.UID:
 		return AskBeforeUnfencing
 	case n.Word.Looked < m.Look || !n.Word.Whole || len(n.Word.Unread) > 0:
-		return StaysFenced
-	case slices.ContainsFunc(n.Word.Has, func(v ledger.VolumeID) bool { return v.Driver == m.Driver }):
 		return StaysFenced
 	}
 	return MayUnfence

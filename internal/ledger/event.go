@@ -165,6 +165,11 @@ type Complete struct{}
 // --disable-force-detach-on-timeout, for volumes of all drivers.
 type NoForceOnTimeout struct{}
 
+// CutOffBelieved says whether what Nodes say of storages that have cut them off is proof for
+// this process. Whoever detaches believes it only once it has compared it with the NetworkFences;
+// others believe it from the beginning.
+type CutOffBelieved struct{ Believed bool }
+
 // RefusalsOver says that no driver's refusal for want of room counts any more that
 // was last heard at Until or before: what it was true of then may have changed
 // without a sign.

@@ -68,3 +68,19 @@ func (n *Node) IsCutOff(driver string) bool {
 	_, cut := slices.BinarySearch(n.CutOff, driver)
 	return cut
 }
+
+func (e CutOffBelieved) apply(l *Ledger, _ time.Time, t *Touched) {
+	if l.facts.doubtsCutOff != e.Believed {
+		return
+	}
+	l.facts.doubtsCutOff = !e.Believed
+	for n := range l.facts.nodes.all() {
+		if len(n.CutOff) > 0 {
+			t.Volumes = append(t.Volumes, n.At()...)
+			t.node(n.Name)
+		}
+	}
+}
+
+// BelievesCutOff says whether what Nodes say of storages that have cut them off is proof.
+func (s Snapshot) BelievesCutOff() bool { return !s.facts.doubtsCutOff }

@@ -34,6 +34,8 @@ type facts struct {
 	complete time.Time // see Complete; zero: not yet
 	// noForceOnTimeout: see NoForceOnTimeout.
 	noForceOnTimeout bool
+	// doubtsCutOff: see CutOffBelieved.
+	doubtsCutOff bool
 	// dropsHoldBoots: see HoldBoots.
 	dropsHoldBoots bool
 

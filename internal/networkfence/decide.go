@@ -3,6 +3,7 @@
 package networkfence
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -36,7 +37,7 @@ type Verb uint8
 const (
 	// Make creates a NetworkFence.
 	Make Verb = iota
-	// Confirm notes in it that the storage has confirmed it.
+	// Confirm notes in it that the storage has confirmed it, and in which boot the machine is.
 	Confirm
 	// Mark sets the condition of the Node that its machine is cut off.
 	Mark
@@ -46,6 +47,8 @@ const (
 	NoteLook
 	// AskLook asks it.
 	AskLook
+	// End notes in the NetworkFence that nothing follows from it any more.
+	End
 	// Unfence has the NetworkFence ask the storage to let the machine in again.
 	Unfence
 	// Delete deletes a NetworkFence that has nothing to do any more.
@@ -53,7 +56,7 @@ const (
 )
 
 func (v Verb) String() string {
-	return [...]string{"make", "confirm", "mark", "unmark", "note look", "ask to look", "unfence", "delete"}[v]
+	return [...]string{"make", "confirm", "mark", "unmark", "note look", "ask to look", "end", "unfence", "delete"}[v]
 }
 
 // Action is one write.
@@ -61,14 +64,15 @@ type Action struct {
 	Do     Verb
 	Node   ledger.NodeName
 	Driver string
-	// Of the NetworkFence: its name; and its UID and version, at which it is changed.
+	// Name is the NetworkFence's. UID and Version are of the object that is written, as it was
+	// when this was decided: of the NetworkFence; of the Node for Mark and Unmark; of the
+	// NodeVolumes for AskLook.
 	Name, UID, Version string
 	// Of Make.
-	Class   string
-	CIDRs   []netip.Prefix
+	Class string
+	CIDRs []netip.Prefix
+	// Of Make, and of NoteLook and AskLook with the look.
 	Machine arbiter.CutMachine
-	// Of NoteLook and AskLook.
-	Look int64
 }
 
 // ConditionType is the type of the condition by which the Node says that the driver's storage
@@ -86,6 +90,7 @@ type Trouble struct {
 // long to decide again though nothing changes; 0: not before.
 func (s State) Decide() (actions []Action, troubles []Trouble, again time.Duration) {
 	d := decider{State: s}
+	d.locate()
 	for _, p := range d.places() {
 		d.decide(p)
 	}
@@ -95,6 +100,8 @@ func (s State) Decide() (actions []Action, troubles []Trouble, again time.Durati
 // decider is a decision under way.
 type decider struct {
 	State
+	at       map[place][]Clients // of a node and a driver
+	nowhere  []Clients           // of which nobody can say at which node they are
 	actions  []Action
 	troubles []Trouble
 	again    time.Duration
@@ -106,19 +113,48 @@ type place struct {
 	driver string
 }
 
-// places lists where anything may be to be done: where a fence is due, or ours, or where the
-// Node or somebody's NetworkFence says that the machine is cut off; sorted.
+// nodeID is what a driver calls a node.
+type nodeID struct{ driver, id string }
+
+// locate finds the nodes of all clients: the one that the driver has registered by that ID, or
+// of that name. An ID of several nodes is nobody's.
+func (d *decider) locate() {
+	ids := map[nodeID][]ledger.NodeName{}
+	for n := range d.Snapshot.Nodes() {
+		for i := range n.Drivers {
+			if is := &n.Drivers[i]; is.Registered {
+				ids[nodeID{is.Name, is.NodeID}] = append(ids[nodeID{is.Name, is.NodeID}], n.Name)
+			}
+		}
+	}
+	d.at = map[place][]Clients{}
+	for _, c := range d.Clients {
+		names := ids[nodeID{c.Driver, c.NodeID}]
+		if n := ledger.NodeName(c.NodeID); d.Snapshot.Node(n) != nil && !slices.Contains(names, n) {
+			names = append(slices.Clip(names), n)
+		}
+		if len(names) != 1 {
+			d.nowhere = append(d.nowhere, c)
+			continue
+		}
+		p := place{names[0], c.Driver}
+		d.at[p] = append(d.at[p], c)
+	}
+}
+
+// places lists where anything may be to be done: where a fence is due, or ours, where the
+// Node says that the machine is cut off, or where a NetworkFence has a client of the node;
+// sorted.
 func (d *decider) places() []place {
 	set := map[place]bool{}
 	drivers := d.drivers()
 	for _, f := range d.Fences {
 		if f.Ours {
 			set[place{f.Machine.Node, f.Machine.Driver}] = true
-		} else if driver := d.driverOf(f); drivers[driver] {
-			for _, c := range d.Clients {
-				if n := d.NodeOf(c); c.Driver == driver && n != "" {
-					set[place{n, driver}] = true
-				}
+		}
+		for p, clients := range d.at {
+			if drivers[p.driver] && !set[p] && slices.ContainsFunc(clients, func(c Clients) bool { return c.overlaps(f.CIDRs) }) {
+				set[p] = true
 			}
 		}
 	}
@@ -137,9 +173,19 @@ func (d *decider) places() []place {
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b place) int {
-		return strings.Compare(string(a.node)+"/"+a.driver, string(b.node)+"/"+b.driver)
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.driver, b.driver))
 	})
 	return list
+}
+
+// overlaps says whether any of a driver's clients lies within CIDRs.
+func (c *Clients) overlaps(cidrs []netip.Prefix) bool {
+	for _, list := range c.OfClass {
+		if overlap(list, cidrs) {
+			return true
+		}
+	}
+	return false
 }
 
 // drivers are those whose policy has a NetworkFenceClass.
@@ -162,20 +208,6 @@ func (d *decider) driverOf(f Fence) string {
 	return f.Driver
 }
 
-// NodeOf is the node at which clients are: of its name, or the one that the driver has
-// registered by that ID; empty: none.
-func (s State) NodeOf(c Clients) ledger.NodeName {
-	if s.Snapshot.Node(ledger.NodeName(c.NodeID)) != nil {
-		return ledger.NodeName(c.NodeID)
-	}
-	for n := range s.Snapshot.Nodes() {
-		if is := n.Driver(c.Driver); is.Registered && is.NodeID == c.NodeID {
-			return n.Name
-		}
-	}
-	return ""
-}
-
 // decide decides on one place: one write at a time of each object.
 func (d *decider) decide(p place) {
 	n := d.Snapshot.Node(p.node)
@@ -183,11 +215,14 @@ func (d *decider) decide(p place) {
 	marked := n.IsCutOff(p.driver)
 	leaving := d.leaving(p, marked)
 	by, cut := d.cutBy(n, p, class, leaving)
+	mark := func(v Verb) {
+		d.add(p, Action{Do: v, Name: by.Name, UID: n.UID, Version: n.Version})
+	}
 	switch {
-	case cut && !marked && class != "":
-		d.add(p, Action{Do: Mark, Name: by.Name})
-	case marked && (!cut || class == ""):
-		d.add(p, Action{Do: Unmark})
+	case cut && !marked:
+		mark(Mark)
+	case marked && !cut:
+		mark(Unmark)
 	}
 	if n == nil || cut {
 		return
@@ -199,41 +234,59 @@ func (d *decider) decide(p place) {
 	}
 }
 
-// leaving decides on the fences of a place that Moorage has made, and lists those that are to
-// end.
+// leaving decides on the fences of a place that Moorage has made, and lists those from which
+// nothing follows any more.
 func (d *decider) leaving(p place, marked bool) (names []string) {
 	for _, f := range d.Fences {
-		if !f.Ours || f.Deleting || f.Machine.Node != p.node || f.Machine.Driver != p.driver {
+		if !f.Ours || f.Machine.Node != p.node || f.Machine.Driver != p.driver {
 			continue
 		}
 		act := func(a Action) {
-			a.Name, a.UID, a.Version = f.Name, f.UID, f.Version
+			a.Name = f.Name
+			if a.UID == "" {
+				a.UID, a.Version = f.UID, f.Version
+			}
 			d.add(p, a)
 		}
 		switch {
+		case f.Deleting:
+			d.say(p, "NetworkFence %s is being deleted: whoever deletes one does not have the storage let the machine in", f.Name)
 		case !f.Fenced && f.Unfenced:
 			act(Action{Do: Delete})
 		case !f.Fenced:
-			names = append(names, f.Name)
 			d.say(p, "NetworkFence %s waits for the storage to let the machine in again: %s", f.Name, orSilent(f.Message))
-		case !f.Confirmed && f.Succeeded && !f.Changed && !f.Unfenced:
-			act(Action{Do: Confirm})
-		case d.ends(f, act):
+		case f.Over || d.ends(f, act):
 			names = append(names, f.Name)
-			switch {
-			case marked:
-			case d.fencedByOther(f):
-				act(Action{Do: Delete}) // who deletes a NetworkFence does not unfence
-			default:
-				act(Action{Do: Unfence})
-			}
-		case !f.Confirmed && f.Changed:
+			d.end(p, f, marked, act)
+		case f.Confirmed:
+		case f.Changed:
 			d.say(p, "the spec of NetworkFence %s was changed since it was made: nothing tells which spec its status is about, and it never counts", f.Name)
-		case !f.Confirmed:
+		case f.Succeeded && !f.Unfenced:
+			act(Action{Do: Confirm})
+		default:
 			d.say(p, "NetworkFence %s is not confirmed by the storage: %s", f.Name, orSilent(f.Message))
 		}
 	}
 	return names
+}
+
+// end is the next step of a fence from which nothing is to follow any more: the Node ceases to
+// say that it is cut off, then that is noted for good, and then the storage is asked.
+func (d *decider) end(p place, f Fence, marked bool, act func(Action)) {
+	switch {
+	case marked && !f.Over:
+	case !f.Over:
+		act(Action{Do: End})
+	case d.keptOut(f):
+		act(Action{Do: Delete}) // who deletes a NetworkFence does not unfence
+	case marked: // by a fence of others that has some of the clients
+	default:
+		if other := d.sharesStorage(f); other != "" {
+			d.say(p, "NetworkFence %s waits for %s, which cuts the same client off: they may be of one storage", f.Name, other)
+			return
+		}
+		act(Action{Do: Unfence})
+	}
 }
 
 func orSilent(message string) string {
@@ -247,51 +300,58 @@ func orSilent(message string) string {
 // the node was Ready again before the storage confirmed anything, or what it confirmed can't be
 // told from what was asked before.
 func (d *decider) ends(f Fence, act func(Action)) bool {
-	n := d.Snapshot.Node(f.Machine.Node)
+	n, m := d.Snapshot.Node(f.Machine.Node), f.Machine
 	if !f.Confirmed {
 		return (!f.Succeeded || f.Changed) && n != nil && n.Exists && n.Ready == ledger.ReadyTrue
 	}
-	switch arbiter.MayUnfenceMachine(d.Snapshot, f.Machine, d.Now) {
+	switch arbiter.MayUnfenceMachine(d.Snapshot, m, d.Now) {
 	case arbiter.MayUnfence:
-		other := d.sharesStorage(f)
-		if other != "" {
-			d.say(place{f.Machine.Node, f.Machine.Driver}, "NetworkFence %s waits for %s, of another driver, which cuts the same client off: they may be of one storage", f.Name, other)
-		}
-		return other == ""
+		return true
 	case arbiter.AskBeforeUnfencing:
-		act(Action{Do: NoteLook, Look: n.NextNumber()})
+		m.Look, m.LookSince, m.LookWord = n.NextNumber(), n.ReadySince, n.Word.UID
+		act(Action{Do: NoteLook, Machine: m})
 	case arbiter.StaysFenced:
-		if n == nil || !n.Exists || n.UID != f.Machine.NodeUID {
-			d.say(place{f.Machine.Node, f.Machine.Driver}, "NetworkFence %s is of a machine whose Node is gone: once that machine is gone or has booted, set spec.fenceState to Unfenced", f.Name)
-		}
-		if n != nil && n.Answers() && f.Machine.Look > n.Word.Look && n.UID == f.Machine.NodeUID && n.BootID == f.Machine.BootID {
-			act(Action{Do: AskLook, Look: f.Machine.Look})
+		p := place{m.Node, m.Driver}
+		switch {
+		case n == nil || !n.Exists || n.UID != m.NodeUID:
+			d.say(p, "NetworkFence %s is of a machine whose Node is gone: once that machine is gone or has booted, set spec.fenceState to Unfenced", f.Name)
+		case n.Ready != ledger.ReadyTrue:
+		case n.Answers() && m.LookWord == n.Word.UID && m.LookSince == n.ReadySince && m.Look > n.Word.Look && n.BootID == m.BootID:
+			act(Action{Do: AskLook, Machine: m, UID: n.Word.UID, Version: n.Word.Version})
+		default:
+			d.say(p, "node %s is Ready, and NetworkFence %s goes on: reboot the machine, or delete its pods with volumes of the driver where moorage-node runs, which has to find nothing of them", m.Node, f.Name)
 		}
 	}
 	return false
 }
 
-// sharesStorage is the name of a fence of another driver that has the same client cut off, and
-// may not end yet; empty: there is none. Two drivers may have one storage, which lets the client
-// in for both.
+// sharesStorage is the name of a fence that has the same client cut off, be it of another driver,
+// and is not over; empty: there is none. Two drivers may have one storage, which lets the
+// client in for both.
 func (d *decider) sharesStorage(f Fence) string {
 	for _, other := range d.Fences {
-		if other.Name == f.Name || !other.Fenced || other.Deleting || d.driverOf(other) == f.Machine.Driver || !overlap(other.CIDRs, f.CIDRs) {
+		if other.Name == f.Name || !other.Fenced || other.Deleting || !overlap(other.CIDRs, f.CIDRs) {
 			continue
 		}
-		if !other.Ours || arbiter.MayUnfenceMachine(d.Snapshot, other.Machine, d.Now) != arbiter.MayUnfence {
+		marked := d.Snapshot.Node(other.Machine.Node).IsCutOff(other.Machine.Driver)
+		sameDriver := d.driverOf(other) == f.Machine.Driver
+		if other.Ours && (!other.Over || marked) || !other.Ours && (!sameDriver || other.counts()) {
 			return other.Name
 		}
 	}
 	return ""
 }
 
-// fencedByOther says whether another NetworkFence has the storage cut off any of what one has:
-// then that is not to be let in.
-func (d *decider) fencedByOther(f Fence) bool {
-	return slices.ContainsFunc(d.Fences, func(other Fence) bool {
-		return other.Name != f.Name && other.Fenced && !other.Deleting && d.driverOf(other) == f.Machine.Driver && overlap(other.CIDRs, f.CIDRs)
-	})
+// keptOut says whether NetworkFences of others, which the storage has confirmed, have all of a
+// fence's clients cut off: then they are not to be let in.
+func (d *decider) keptOut(f Fence) bool {
+	var cidrs []netip.Prefix
+	for _, other := range d.Fences {
+		if !other.Ours && other.counts() && d.driverOf(other) == f.Machine.Driver {
+			cidrs = append(cidrs, other.CIDRs...)
+		}
+	}
+	return len(f.CIDRs) > 0 && covers(cidrs, f.CIDRs)
 }
 
 func overlap(a, b []netip.Prefix) bool {
@@ -309,16 +369,20 @@ func (f Fence) counts() bool {
 }
 
 // cutBy says whether the storage of a driver has cut off all clients that a node has of it,
-// and by which fence.
+// and by which fence. A driver with several classes may have several storages, of which
+// nobody can say which volumes are whose: then none counts.
 func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string) (by Fence, cut bool) {
-	if n == nil || !n.Exists {
+	if n == nil || !n.Exists || class == "" || d.severalClasses(p) != "" {
+		return Fence{}, false
+	}
+	listed, read := d.listed(p, class)
+	if !read {
 		return Fence{}, false
 	}
 	var cidrs []netip.Prefix
 	var ours bool
-	listed, known := d.listed(p, class)
 	for _, f := range d.Fences {
-		if !f.counts() || slices.Contains(leaving, f.Name) || d.driverOf(f) != p.driver {
+		if !f.counts() || slices.Contains(leaving, f.Name) || f.Class != class || d.driverOf(f) != p.driver {
 			continue
 		}
 		mine := f.Ours && f.Machine.Node == p.node && f.Machine.NodeUID == n.UID
@@ -327,15 +391,40 @@ func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string)
 			by = f
 		}
 	}
-	// What Moorage fenced was all that there was; of another's fence only the list tells.
-	if len(cidrs) == 0 || !known && !ours || !covers(cidrs, listed) {
+	switch letIn := d.letIn(cidrs); {
+	case len(cidrs) == 0 || len(listed) == 0 && !ours: // what Moorage fenced was all that there was
 		return Fence{}, false
-	}
-	if letIn := d.letIn(cidrs); letIn != "" {
+	case !covers(cidrs, listed):
+		d.say(p, "NetworkFence %s does not count: the driver lists clients of the node now that it does not cut off", by.Name)
+		return Fence{}, false
+	case letIn != "":
 		d.say(p, "NetworkFence %s does not count, since %s asks to let the same client in", by.Name, letIn)
 		return Fence{}, false
 	}
 	return by, true
+}
+
+// severalClasses is another NetworkFenceClass of a driver beside the one that its policy names, or
+// one for which the node's clients are listed; empty: there is none.
+func (d *decider) severalClasses(p place) string {
+	class := arbiter.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
+	var others []string
+	for name, driver := range d.Classes {
+		if driver == p.driver && name != class {
+			others = append(others, name)
+		}
+	}
+	for _, c := range d.at[p] {
+		for name := range c.OfClass {
+			if name != class {
+				others = append(others, name)
+			}
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return slices.Min(others)
 }
 
 // letIn is the name of a NetworkFence that asks to let any of these clients in, whatever its
@@ -361,19 +450,16 @@ func covers(cidrs, list []netip.Prefix) bool {
 }
 
 // listed are the CIDRs of a driver's clients at a node, as its CSIAddonsNodes say for a class;
-// known says whether there is any, and each could be read.
-func (d *decider) listed(p place, class string) (list []netip.Prefix, known bool) {
-	for _, c := range d.Clients {
-		if c.Driver != p.driver || d.NodeOf(c) != p.node {
-			continue
-		}
+// false where one of them can't be read.
+func (d *decider) listed(p place, class string) (list []netip.Prefix, read bool) {
+	for _, c := range d.at[p] {
 		if c.Unreadable[class] {
 			return nil, false
 		}
 		list = append(list, c.OfClass[class]...)
 	}
 	slices.SortFunc(list, comparePrefixes)
-	return slices.Compact(list), len(list) > 0
+	return slices.Compact(list), true
 }
 
 func comparePrefixes(a, b netip.Prefix) int {
@@ -389,7 +475,7 @@ func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
 	if slices.ContainsFunc(d.Fences, func(f Fence) bool { return f.Ours && f.Machine.Node == p.node && f.Machine.Driver == p.driver }) {
 		return
 	}
-	listed, known := d.listed(p, due.Class)
+	listed, read := d.listed(p, due.Class)
 	switch driver, exists := d.Classes[due.Class]; {
 	case !due.Brake.IsZero():
 		d.say(p, "no NetworkFence is made while %s can't be reached", due.Brake)
@@ -397,7 +483,11 @@ func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
 		d.say(p, "there is no NetworkFenceClass %s, which the AttachPolicy names", due.Class)
 	case driver != p.driver:
 		d.say(p, "NetworkFenceClass %s is for driver %s", due.Class, driver)
-	case !known:
+	case d.severalClasses(p) != "":
+		d.say(p, "driver %s has another NetworkFenceClass, %s: it may have another storage, and nobody can say which volumes are whose", p.driver, d.severalClasses(p))
+	case !read:
+		d.say(p, "a CSIAddonsNode lists what is no CIDR, or more than %d, for node %s", maxCIDRs, p.node)
+	case len(listed) == 0:
 		d.say(p, "no CSIAddonsNode lists, for NetworkFenceClass %s, what %s is to be cut off by: does the driver have the capability GET_CLIENTS_TO_FENCE?", due.Class, p.node)
 	case d.overlapped(p, listed) != "":
 		d.say(p, "a fence of %v would cut %s off, too", listed, d.overlapped(p, listed))
@@ -409,9 +499,9 @@ func (d *decider) makeDue(n *ledger.Node, p place, due arbiter.FenceDue) {
 	}
 }
 
-// overlapped is another node whose address, or whose client of the driver, lies within what is
-// to be cut off; empty: none.
-func (d *decider) overlapped(p place, cidrs []netip.Prefix) ledger.NodeName {
+// overlapped is somebody else whose address, or whose client of any driver, lies within what is
+// to be cut off: another node, or the ID of one that nobody knows for certain; empty: nobody.
+func (d *decider) overlapped(p place, cidrs []netip.Prefix) string {
 	var found []string
 	for name, addresses := range d.Addresses {
 		if name != p.node && slices.ContainsFunc(addresses, func(a netip.Addr) bool {
@@ -420,21 +510,20 @@ func (d *decider) overlapped(p place, cidrs []netip.Prefix) ledger.NodeName {
 			found = append(found, string(name))
 		}
 	}
-	for _, c := range d.Clients {
-		n := d.NodeOf(c)
-		if c.Driver != p.driver || n == p.node || n == "" {
-			continue
+	for other, clients := range d.at {
+		if other.node != p.node && slices.ContainsFunc(clients, func(c Clients) bool { return c.overlaps(cidrs) }) {
+			found = append(found, string(other.node))
 		}
-		for _, list := range c.OfClass {
-			if overlap(list, cidrs) {
-				found = append(found, string(n))
-			}
+	}
+	for _, c := range d.nowhere {
+		if c.overlaps(cidrs) {
+			found = append(found, "node ID "+c.NodeID)
 		}
 	}
 	if len(found) == 0 {
 		return ""
 	}
-	return ledger.NodeName(slices.Min(found))
+	return slices.Min(found)
 }
 
 // fenceName is the name of a machine's NetworkFence: one for each boot.

@@ -56,8 +56,12 @@ func TestWhatGoesOnToCount(t *testing.T) {
 			s.addons[0] = addon("id-a", "rbd", "10.0.0.1/32", "10.9.0.1/32")
 			s.fences = append(s.fences, answers(others("x", stateFenced, "10.9.0.0/24"), succeeded, ""))
 		}, true},
-		"its list can't be read, and was fenced": {func(s *scene) { s.addons[0] = addon("id-a", "rbd", "everything") }, true},
-		"nothing of it was confirmed":            {func(s *scene) { s.fences[0] = s.marked("x", map[string]string{annotationConfirmed: ""}) }, false},
+		"its list can't be read":      {func(s *scene) { s.addons[0] = addon("id-a", "rbd", "everything") }, false},
+		"another class of the driver": {func(s *scene) { s.classes["rbd-b"] = driver }, false},
+		"clients of another class":    {func(s *scene) { s.addons = append(s.addons, addon("id-a", "rbd-b", "10.8.0.1/32")) }, false},
+		"made again from a file":      {func(s *scene) { s.fences[0].SetUID("another") }, false},
+		"over":                        {func(s *scene) { s.fences[0] = s.marked("x", map[string]string{annotationState: over + " uid-of-ours"}) }, false},
+		"nothing of it was confirmed": {func(s *scene) { s.fences[0] = s.marked("x", map[string]string{annotationState: ""}) }, false},
 		"it is of another node": {func(s *scene) {
 			s.addons = s.addons[1:]
 			s.fences[0] = s.marked("x", map[string]string{annotationNode: "b"})
@@ -85,32 +89,129 @@ func TestWhatGoesOnToCount(t *testing.T) {
 	}
 }
 
-// A fence is let go only after the node has ceased to say that it is cut off, and undone only
-// where no other fence needs it.
+// Once it is noted that nothing follows from a fence, the storage is asked, but where another
+// fence needs the client out.
 func TestHowItEnds(t *testing.T) {
-	const unfences, deletes, stays = "unfence a", "delete a", "mark a"
+	good := func(o *unstructured.Unstructured) { answers(o, succeeded, "") }
+	const unfences, deletes = "unfence a", "delete a"
 	for name, test := range map[string]struct {
 		other *unstructured.Unstructured
 		want  string
 	}{
 		"nothing else":                    {others("x", stateFenced, "10.0.0.2/32"), unfences},
-		"another's of the same address":   {others("x", stateFenced, "10.0.0.1/32"), deletes},
-		"another's that goes":             {with(others("x", stateFenced, "10.0.0.1/32"), deleting), unfences},
+		"another's of the same address":   {with(others("x", stateFenced, "10.0.0.1/32"), good), deletes},
+		"another's that failed":           {others("x", stateFenced, "10.0.0.1/32"), unfences},
+		"another's that goes":             {with(others("x", stateFenced, "10.0.0.1/32"), good, deleting), unfences},
 		"another's that lets in":          {others("x", stateUnfenced, "10.0.0.1/32"), unfences},
-		"another driver's":                {with(others("x", stateFenced, "10.0.0.1/32"), ofClass("fs")), stays},
+		"another driver's":                {with(others("x", stateFenced, "10.0.0.1/32"), ofClass("fs")), ""},
 		"another driver's, elsewhere":     {with(others("x", stateFenced, "10.0.0.2/32"), ofClass("fs")), unfences},
 		"another driver's that goes":      {with(others("x", stateFenced, "10.0.0.1/32"), ofClass("fs"), deleting), unfences},
 		"another driver's that lets in":   {with(others("x", stateUnfenced, "10.0.0.1/32"), ofClass("fs")), unfences},
-		"of a class that nobody knows of": {with(others("x", stateFenced, "10.0.0.1/32"), ofClass("?")), stays},
+		"of a class that nobody knows of": {with(others("x", stateFenced, "10.0.0.1/32"), ofClass("?")), ""},
 	} {
 		s := fenced(t)
 		s.classes["fs"] = "fs.example.com"
 		s.comesBack("a-boot-2")
 		s.do(t) // unmark
+		s.do(t) // end
 		s.fences = append(s.fences, test.other)
 		did, said := s.decide()
-		if got := strings.Join(did, ", "); got != test.want && !(test.want == deletes && strings.Contains(got, deletes)) {
+		did = slices.DeleteFunc(did, func(d string) bool { return d == "mark a" }) // by another's
+		if got := strings.Join(did, ", "); got != test.want {
 			t.Errorf("%s: %q, want %q; said %q", name, did, test.want, said)
+		}
+	}
+}
+
+// Two fences of ours with one client both let it in: neither is only deleted.
+func TestTwoEndAtOnce(t *testing.T) {
+	s := fenced(t)
+	s.fences = append(s.fences, s.marked("second", nil))
+	s.comesBack("a-boot-2")
+	var steps []string
+	for range 4 {
+		steps = append(steps, s.do(t)...)
+	}
+	if want := []string{"unmark", "end", "end", "unfence", "unfence"}; !slices.Equal(steps, want) {
+		t.Errorf("%q", steps)
+	}
+}
+
+// A fence that is over never counts again, whatever becomes of the node: a new one is made when
+// the storage has let the machine in.
+func TestOverIsForGood(t *testing.T) {
+	s := fenced(t)
+	s.comesBack("a-boot-2")
+	s.do(t)
+	s.do(t)
+	s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince, n.BootID = ledger.ReadyUnknown, 9, "a-boot-2" })
+	s.expect(t, "lost again", "unfence a")
+	s.do(t)
+	s.expect(t, "asked")
+	answers(s.fences[0], succeeded, unfencedWords)
+	s.expect(t, "let in", "delete a")
+	s.do(t)
+	s.expect(t, "and now", "make a")
+}
+
+// What a machine has mounted in a boot that began before the storage cut it off is not gone
+// with that boot: which boot it is in is noted when the storage has confirmed the fence.
+func TestBootBeforeTheFence(t *testing.T) {
+	s := newScene(t)
+	s.dies()
+	s.do(t)
+	s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince, n.BootID = ledger.ReadyUnknown, 5, "a-boot-2" })
+	answers(s.fences[0], succeeded, "fencing operation successful")
+	s.do(t)
+	s.do(t)
+	s.comesBack("a-boot-2")
+	if did, said := s.decide(); len(did) > 0 {
+		t.Errorf("it is in the boot in which it was cut off: %q %q", did, said)
+	}
+	s.comesBack("a-boot-3")
+	s.expect(t, "another boot", "unmark a")
+	s.apply(ledger.NodeWord{Node: "a", UID: "word", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-3", Whole: true, Has: []ledger.VolumeID{disk}})
+	s.expect(t, "and moorage-node says that the volume is there")
+}
+
+// An answer of before the last outage, or of a NodeVolumes that is gone, is no answer.
+func TestLookOfBefore(t *testing.T) {
+	for name, change := range map[string]func(*scene){
+		"another outage": func(s *scene) { s.node("a", func(n *ledger.NodeState) { n.ReadySince = 9 }) },
+		"made again": func(s *scene) {
+			s.apply(ledger.NodeWordGone{Node: "a"})
+			s.apply(ledger.NodeWord{Node: "a", UID: "second", Version: s.next(), NodeUID: "a-uid", BootID: "a-boot-1", Look: 8, Looked: 8, Whole: true})
+		},
+	} {
+		s := fenced(t)
+		s.comesBack("a-boot-1")
+		s.word(7, 7)
+		s.do(t)
+		s.do(t)
+		s.word(8, 8)
+		s.expect(t, "looked", "unmark a")
+		change(s)
+		s.expect(t, name, "note look a")
+	}
+}
+
+// An ID that may be of two nodes is nobody's, and what it lists is fenced for nobody.
+func TestAmbiguousIDs(t *testing.T) {
+	for name, change := range map[string]func(*scene){
+		"one ID at two nodes": func(s *scene) {
+			s.apply(ledger.NodeDrivers{Node: "b", Version: s.next(), Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "id-a", Limit: ledger.NoLimit}}})
+		},
+		"the name of another": func(s *scene) {
+			s.addons[0] = addon("b", "rbd", "10.0.0.1/32")
+			s.addons = append(s.addons, addon("id-a", "rbd", "10.0.0.1/32"))
+		},
+		"of nobody": func(s *scene) { s.addons = append(s.addons, addon("?", "rbd", "10.0.0.0/31")) },
+	} {
+		s := newScene(t)
+		s.dies()
+		change(s)
+		if did, said := s.decide(); slices.Contains(did, "make a") {
+			t.Errorf("%s: %q %q", name, did, said)
 		}
 	}
 }
@@ -123,10 +224,10 @@ func TestWhatIsSaid(t *testing.T) {
 	}{
 		"no answer": {func(s *scene) {
 			delete(s.fences[0].Object, "status")
-			s.fences[0] = s.marked("x", map[string]string{annotationConfirmed: ""})
+			s.fences[0] = s.marked("x", map[string]string{annotationState: ""})
 		}, "does the controller of csi-addons run"},
 		"an error": {func(s *scene) {
-			s.fences[0] = answers(s.marked("x", map[string]string{annotationConfirmed: ""}), "Failed", "no such cluster")
+			s.fences[0] = answers(s.marked("x", map[string]string{annotationState: ""}), "Failed", "no such cluster")
 		}, "no such cluster"},
 		"asked to let in": {func(s *scene) {
 			_ = unstructured.SetNestedField(s.fences[0].Object, stateUnfenced, "spec", "fenceState")
@@ -138,8 +239,10 @@ func TestWhatIsSaid(t *testing.T) {
 		}, "set spec.fenceState to Unfenced"},
 		"another's storage": {func(s *scene) {
 			s.comesBack("a-boot-2")
+			s.do(t)
+			s.do(t)
 			s.fences = append(s.fences, with(others("x", stateFenced, "10.0.0.1/32"), ofClass("fs")))
-		}, "waits for x, of another driver"},
+		}, "waits for x, which cuts the same client off"},
 	} {
 		s := fenced(t)
 		test.change(s)
@@ -162,7 +265,7 @@ func TestUnconfirmed(t *testing.T) {
 		"confirmed":            {func(s *scene) { answers(s.fences[0], succeeded, "") }, []string{"confirm a"}},
 		"confirmed, of before": {func(s *scene) { answers(s.fences[0], succeeded, unfencedWords) }, nil},
 		"confirmed, changed":   {func(s *scene) { answers(s.fences[0], succeeded, ""); s.fences[0].SetGeneration(3) }, nil},
-		"Ready":                {func(s *scene) { s.comesBack("a-boot-1") }, []string{"unfence a"}},
+		"Ready":                {func(s *scene) { s.comesBack("a-boot-1") }, []string{"end a"}},
 		"the Node is gone":     {func(s *scene) { s.apply(ledger.NodeGone{Name: "a"}) }, nil},
 		"it goes":              {func(s *scene) { s.comesBack("a-boot-1"); deleting(s.fences[0]) }, nil},
 	} {

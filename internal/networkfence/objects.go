@@ -7,8 +7,10 @@
 package networkfence
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,12 +39,26 @@ const (
 	annotationSystemUUID = "moorage.dev/fenced-system-uuid"
 	annotationBootID     = "moorage.dev/fenced-boot-id"
 	annotationDriver     = "moorage.dev/fenced-driver"
-	// annotationConfirmed is set once the storage has confirmed the fence, before anything
-	// follows from it.
-	annotationConfirmed = "moorage.dev/fence-confirmed"
-	// annotationLook is the number by which the node's moorage-node is asked to look.
+	// annotationState is a word and the NetworkFence's own UID: one that was made again from a
+	// file is another one.
+	annotationState = "moorage.dev/fence-state"
+	// annotationLook is the number by which the node's moorage-node is asked to look, with the
+	// outage after which, and the NodeVolumes in which.
 	annotationLook = "moorage.dev/fence-look"
 )
+
+// The words of annotationState. It goes from one to the next, and never back: what is written
+// late by a leader of before finds another version of the NetworkFence.
+const (
+	// confirmed: the storage has confirmed the fence. It is written before anything follows.
+	confirmed = "confirmed"
+	// over: nothing follows from the fence any more, whatever becomes of the node. It is
+	// written before the storage is asked to let the machine in.
+	over = "over"
+)
+
+// maxCIDRs bounds what one object may name: what names more is read as unreadable.
+const maxCIDRs = 256
 
 // Fence is what matters of a NetworkFence.
 type Fence struct {
@@ -60,7 +76,8 @@ type Fence struct {
 	// Of a fence that Moorage has made.
 	Ours      bool
 	Machine   arbiter.CutMachine
-	Confirmed bool
+	Confirmed bool // and not over
+	Over      bool
 }
 
 // FenceOf reads a NetworkFence. What has another shape than the API says reads as empty.
@@ -84,18 +101,35 @@ func FenceOf(o *unstructured.Unstructured) Fence {
 	f.Unreadable = f.Unreadable || err != nil
 	a := o.GetAnnotations()
 	if f.Ours = a[annotationNode] != "" && a[annotationDriver] != ""; f.Ours {
-		f.Confirmed = a[annotationConfirmed] != ""
-		look, _ := strconv.ParseInt(a[annotationLook], 10, 64)
+		f.Confirmed, f.Over = a[annotationState] == confirmed+" "+f.UID, a[annotationState] == over+" "+f.UID
 		f.Machine = arbiter.CutMachine{
 			Driver: a[annotationDriver], Node: ledger.NodeName(a[annotationNode]), NodeUID: a[annotationNodeUID],
-			SystemUUID: a[annotationSystemUUID], BootID: a[annotationBootID], Look: max(0, look),
+			SystemUUID: a[annotationSystemUUID], BootID: a[annotationBootID],
 		}
+		f.Machine.Look, f.Machine.LookSince, f.Machine.LookWord = lookOf(a[annotationLook])
 	}
 	return f
 }
 
+// lookOf reads what annotationLook has; 0: the node was not asked.
+func lookOf(text string) (number, since int64, word string) {
+	parts := strings.Fields(text)
+	if len(parts) != 3 {
+		return 0, 0, ""
+	}
+	number, err := strconv.ParseInt(parts[0], 10, 64)
+	since, errSince := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || errSince != nil || number < 0 {
+		return 0, 0, ""
+	}
+	return number, since, parts[2]
+}
+
 // prefixes reads CIDRs, in their canonical form. An address without a length is that address.
 func prefixes(cidrs []string) (list []netip.Prefix, unreadable bool) {
+	if len(cidrs) > maxCIDRs {
+		return nil, true
+	}
 	for _, text := range cidrs {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
@@ -177,14 +211,18 @@ func (a Action) Object() *unstructured.Unstructured {
 }
 
 // Patch is the merge patch of an action that changes a NetworkFence, at exactly its UID and
-// version; nil for other actions.
-func (a Action) Patch() map[string]any {
+// version; nil for other actions. boot is the bootID that the API server has of the Node when
+// the storage has confirmed the fence: what boots later has nothing mounted.
+func (a Action) Patch(boot string) map[string]any {
 	meta := map[string]any{"uid": a.UID, "resourceVersion": a.Version}
 	switch a.Do {
 	case Confirm:
-		meta["annotations"] = map[string]any{annotationConfirmed: "true"}
+		meta["annotations"] = map[string]any{annotationState: confirmed + " " + a.UID, annotationBootID: boot}
+	case End:
+		meta["annotations"] = map[string]any{annotationState: over + " " + a.UID}
 	case NoteLook:
-		meta["annotations"] = map[string]any{annotationLook: strconv.FormatInt(a.Look, 10)}
+		m := a.Machine
+		meta["annotations"] = map[string]any{annotationLook: fmt.Sprint(m.Look, " ", m.LookSince, " ", m.LookWord)}
 	case Unfence:
 		return map[string]any{"metadata": meta, "spec": map[string]any{"fenceState": stateUnfenced}}
 	default:

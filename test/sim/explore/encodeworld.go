@@ -248,7 +248,10 @@ func (e *encoder) truth(s *state) {
 		e.byte(byte(m.Boots))
 		if e.bool(m.Cut); m.Cut {
 			e.text(s.cut[n].BootID)
+			now, _ := s.w.Node(m.Node)
 			e.look(m.Node, s.cut[n].Look)
+			e.bool(s.cut[n].LookSince == now.ReadySince)
+			e.uid(theWord+object(n), s.cut[n].LookWord)
 			e.uid(nodeObject(m.Node), s.cut[n].NodeUID)
 		}
 		e.agent(m)

@@ -306,10 +306,10 @@ func (s *state) unfencingMoves(list []move, n int) []move {
 			s.w.LetIn(node(n))
 		}})
 	case arbiter.AskBeforeUnfencing:
-		word, look := *known.Node(node(n)).Word, known.Node(node(n)).NextNumber()
+		word, look, since := *known.Node(node(n)).Word, known.Node(node(n)).NextNumber(), known.Node(node(n)).ReadySince
 		if now, _ := s.w.Word(node(n)); now.UID == word.UID && now.Version == word.Version {
 			list = append(list, move{"leader asks " + name + " to look", true, func(s *state) {
-				s.cut[n].Look = look
+				s.cut[n].Look, s.cut[n].LookSince, s.cut[n].LookWord = look, since, word.UID
 				s.w.Serve(world.Request{Do: world.AskNode, Key: name, Node: node(n), UID: word.UID, Version: word.Version, Look: look})
 			}})
 		}

@@ -194,7 +194,7 @@ func worldFields() map[string]fields {
 		"explore.state":      {"w leader led orphans restarts lost failed dead stuck silences unready remade vanished renewals muted anew hung erased reboots cut", map[string]string{"config": same, "leased": "renewals are compared with each other only", "podsSeen": "after each move it is what the API server has"}},
 		"explore.leader":     {"ledger tickets nodes memory wires waiting queue retry upTo", map[string]string{"looked": "between moves it is zero", "code": "it is the key's own", "fault": "it follows from what is known"}},
 		"explore.queue":      {"volumes nodes tickets", nil},
-		"arbiter.CutMachine": {"NodeUID BootID Look", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
+		"arbiter.CutMachine": {"NodeUID BootID Look LookSince LookWord", map[string]string{"Driver": same, "Node": position, "SystemUUID": same}},
 		"explore.wire":       {"request ops", nil},
 		"explore.op":         {"key task ghost late", nil},
 		"world.World":        {"Objects Machines Disks Judge", map[string]string{"Now": noTime, "Stamps": same, "Forgetful": same, "Mapped": same, "OlderHolds": never, "Refusals": never}},
@@ -304,7 +304,7 @@ func ledgerFields() map[string]fields {
 		}},
 		"ledger.facts": {"volumes nodes pods claims pvs attachments tickets", map[string]string{
 			"epoch": noTime, "complete": "a leader that decides has all lists", "noForceOnTimeout": never, "classes": same,
-			"drivers": same, "csi": same, "dropsHoldBoots": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
+			"drivers": same, "csi": same, "dropsHoldBoots": never, "doubtsCutOff": never, "unmatched": "it follows from attachments and holds", "listed": "it follows from the holds", "policies": same, "rules": same, "zones": "they follow from the nodes, of which two are never too many", "unread": never,
 		}},
 		"ledger.Snapshot":   {"facts", map[string]string{"delta": "of dry runs"}},
 		"ledger.Volume":     {"ID Access NodeVolumes Hold dropped earlier left", map[string]string{"named": "no pod names a volume inline", "pvs": resolved, "gen": internal}},
