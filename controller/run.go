@@ -62,10 +62,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	if config.NoForceOnTimeout {
-		observer.Apply(ledger.NoForceOnTimeout{})
-	}
-	observer.Apply(ledger.CutOffBelieved{Believed: false}) // not before it is compared with the NetworkFences
+	config.restrain(observer)
 	health := &health{synced: observer.HasSynced}
 	_, stopServing, err := config.serve(ctx, health, metrics.Registry)
 	if err != nil {
@@ -73,11 +70,9 @@ func Run(ctx context.Context, config Config) error {
 	}
 	defer stopServing()
 
-	var fences *networkfence.Watcher
-	if config.NetworkFences {
-		if fences, err = networkfence.NewWatcher(clients.ReadAny); err != nil {
-			return err
-		}
+	fences, err := config.watchFences(clients)
+	if err != nil {
+		return err
 	}
 	binds, err := config.Bind.open(config.Namespace, clients)
 	if err != nil {
@@ -91,9 +86,7 @@ func Run(ctx context.Context, config Config) error {
 	defer stop()
 	running.Go(func() { observer.Run(observing) })
 	running.Go(func() { binds.serve(observing) })
-	if fences != nil {
-		running.Go(func() { fences.Run(observing) })
-	}
+	running.Go(func() { fences.Run(observing) })
 
 	tracer, err := trace.Open(ctx, config.TracesTo, config.TracesFile, report.Version)
 	if err != nil {
@@ -115,6 +108,23 @@ func Run(ctx context.Context, config Config) error {
 			})
 		})
 	})
+}
+
+// restrain tells the ledger what is no proof, or not yet: no time, where the flag says so; and
+// what Nodes say of storages that have cut them off, before it is compared with NetworkFences.
+func (c Config) restrain(observer *observe.Observer) {
+	if c.NoForceOnTimeout {
+		observer.Apply(ledger.NoForceOnTimeout{})
+	}
+	observer.Apply(ledger.CutOffBelieved{Believed: false})
+}
+
+// watchFences watches what csi-addons says; nil where nobody asks for that.
+func (c Config) watchFences(clients *connect.Clients) (*networkfence.Watcher, error) {
+	if !c.NetworkFences {
+		return nil, nil
+	}
+	return networkfence.NewWatcher(clients.ReadAny)
 }
 
 // tracesPatience is how long the last traces may take to be sent.

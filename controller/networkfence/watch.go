@@ -98,8 +98,11 @@ func (w *Watcher) Subscribe(f func()) {
 	w.kick = f
 }
 
-// Run watches until ctx is done.
+// Run watches until ctx is done. It does nothing on nil.
 func (w *Watcher) Run(ctx context.Context) {
+	if w == nil {
+		return
+	}
 	w.factory.Start(ctx.Done())
 	<-ctx.Done()
 	w.factory.Shutdown()
