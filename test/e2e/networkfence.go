@@ -110,7 +110,7 @@ func networkFenceFails() sandbox.Scenario {
 			s.asked(diskapi.FenceNetwork, diskapi.Applied, 1)
 			s.untouched(old, replacement)
 			s.say("it did not answer, and then it has cut the machine off, and does not say so")
-			s.until("the NetworkFence is confirmed", func() error { return s.fences(1, "Fenced", "moorage.dev/fence-confirmed") })
+			s.until("the NetworkFence is confirmed", func() error { return s.fences(1, "Fenced", "moorage.dev/fence-state") })
 			s.newLeader()
 			s.untouched(old, replacement)
 			s.expect(!s.saysFenced(from), "the Node does not say so yet", "it does")

@@ -250,8 +250,8 @@ func failing() []guard {
 			Rule:     "I3: a machine that a storage has cut off is let in only when nothing is mounted there",
 			Edits: []edit{{
 				File: "internal/arbiter/networkfence.go",
-				Old:  "case m.Look == 0:\n\t\treturn AskBeforeUnfencing",
-				New:  "case m.Look == 0:\n\t\treturn MayUnfence",
+				Old:  "case m.Look == 0, m.LookSince != n.ReadySince, m.LookWord != n.Word.UID:\n\t\treturn AskBeforeUnfencing",
+				New:  "case m.Look == 0, m.LookSince != n.ReadySince, m.LookWord != n.Word.UID:\n\t\treturn MayUnfence",
 			}},
 			Expect: []string{"let-in-mounted", "the machine is still cut off", "is not placed"},
 		},
@@ -264,8 +264,8 @@ func failing() []guard {
 				New:  "return asked",
 			}, {
 				File: "internal/networkfence/decide.go",
-				Old:  "!f.Confirmed && f.Succeeded && !f.Changed && !f.Unfenced",
-				New:  "!f.Confirmed && !f.Changed",
+				Old:  "case f.Succeeded && !f.Unfenced:\n\t\t\tact(Action{Do: Confirm})",
+				New:  "case true:\n\t\t\tact(Action{Do: Confirm})",
 			}},
 			Expect: []string{"unpublish-while-staged", "ControllerUnpublishVolume of the volume for", "its VolumeAttachment is there", "the Node does not say so yet"},
 		},
