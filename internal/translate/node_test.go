@@ -107,6 +107,14 @@ func TestReportingByFields(t *testing.T) {
 			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
 		{name: "registered, with managedFields", created: registered, fields: fieldsNoted(registered, fieldsRegistered), conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionFalse, registered, registered)}},
+		{name: "became Ready in the second in which it registered", want: true, created: registered, fields: fieldsNoted(registered, fieldsRegistered, fieldsReady), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, registered, registered),
+			condition(corev1.NodeReady, corev1.ConditionTrue, registered, registered)}},
+		{name: "the same, of a condition that the lifecycle controller added", created: registered, fields: fieldsNoted(registered, fieldsAdded, fieldsReady), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, registered, registered)}},
+		{name: "the status of one condition is Unknown, and another one's has never been written", created: registered, fields: fieldsNoted(later, fieldsRegistered, fieldsReady), conditions: []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, registered, registered),
+			condition(corev1.NodeReady, corev1.ConditionUnknown, registered, later)}},
 		{name: "heard of for the first time, after the lifecycle controller added the conditions", created: registered, conditions: back, fields: fieldsNoted(later, fieldsAdded, fieldsWritten)},
 		{name: "heard of again, with managedFields that are older than the Node", created: registered, conditions: back, fields: append(
 			fieldsNoted(metav1.NewTime(registered.Add(-time.Hour)), fieldsRegistered), fieldsNoted(later, fieldsWritten)...)},
@@ -130,6 +138,7 @@ const (
 	fieldsRegistered = `{"f:metadata":{"f:annotations":{".":{},"f:volumes.kubernetes.io/controller-managed-attach-detach":{}},"f:labels":{".":{},"f:kubernetes.io/hostname":{}}}}`
 	fieldsWritten    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
 	fieldsHeartbeats = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{}}}}}`
+	fieldsReady      = `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:message":{},"f:reason":{},"f:status":{}}}}}`
 	fieldsUnknown    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}},"k:{\"type\":\"Ready\"}":{"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
 	fieldsAdded      = `{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"MemoryPressure\"}":{".":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:type":{}}}}}`
 )

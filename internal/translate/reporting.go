@@ -46,13 +46,15 @@ func toldByTimes(n *corev1.Node) bool {
 // 30 s, and the time of the creation after the last one.
 const fieldsAhead = time.Minute
 
-// writtenSince returns a condition with which the Node was made, and whose heartbeat has been
+// writtenSince returns a condition with which the Node was made, and which a kubelet has
 // written since, as managedFields tell; none: they tell of none. The API server notes the
 // writers of fields of a status, and of each only those fields that it changed; of the status
 // with which a Node is made it notes none (pkg/registry/core/node, GetResetFields). So the
 // type of a condition that a kubelet registered with is nobody's, and its heartbeat becomes
 // the kubelet's with the first status that it writes. It remains so when the node lifecycle
-// controller writes Unknown, which moves no heartbeat. A condition that was added later is
+// controller writes Unknown, which moves no heartbeat. A first status that is written within
+// the second of the registration leaves the heartbeat as it is, and is told by the status of a
+// condition: it has been written since, and only kubelets write True and False. A condition that was added later is
 // somebody's, such as those that this controller adds to a Node without any, and tells nothing.
 //
 // Names of writers say nothing: kubelets of several distributions have others. A Node that
@@ -73,7 +75,9 @@ func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 			_, itself := owned["."]
 			_, typed := owned["f:type"]
 			_, heartbeat := owned["f:lastHeartbeatTime"]
-			added[c], written[c] = added[c] || itself || typed, written[c] || heartbeat
+			_, status := owned["f:status"]
+			added[c] = added[c] || itself || typed
+			written[c] = written[c] || heartbeat || status && known(n, name)
 		}
 	}
 	for c, name := range kubeletConditions {
@@ -142,6 +146,17 @@ func kubeletCondition(t corev1.NodeConditionType) bool {
 	for _, name := range kubeletConditions {
 		if t == name {
 			return true
+		}
+	}
+	return false
+}
+
+// known says whether a condition is True or False. The node lifecycle controller writes
+// Unknown alone (pkg/controller/nodelifecycle, tryUpdateNodeHealth).
+func known(n *corev1.Node, t corev1.NodeConditionType) bool {
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == t {
+			return c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse
 		}
 	}
 	return false
