@@ -75,7 +75,7 @@ func benchmarkDrain(s *cli.Session) *cobra.Command {
 func benchmarkPowerOff(s *cli.Session) *cobra.Command {
 	return chaos.NewCommand(s, chaos.Subject{
 		Command: "bench-power-off", Short: "Switch machines off, and measure how long until their pods run elsewhere",
-		Long:     "Runs the scenario power-off-times in one mode: some 20 minutes with Moorage, 5 in upstream's mode.",
+		Long:     "Runs the scenario power-off-times in one mode: some 25 minutes with Moorage, 5 in upstream's mode.",
 		Results:  "test/bench/results/power-off.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.PowerOffTimes() },
 	})

@@ -33,7 +33,7 @@ func PowerOffTimes() sandbox.Scenario {
 		Modes:   []sandbox.Mode{sandbox.Standalone, sandbox.Upstream},
 		Extra:   true,
 		Timeout: 30 * time.Minute,
-		Shape:   threeByFour,
+		Shape:   func(shape *sandbox.Shape) { threeByFour(shape); shape.NetworkFences = shape.Mode.Moorage() },
 		Run: tell(func(s *story) {
 			pod := s.evictable()
 			pod = s.powerOffs(s.tainting("taint out-of-service", outOfService()), pod)
@@ -46,6 +46,9 @@ func PowerOffTimes() sandbox.Scenario {
 			}), pod)
 			pod = s.powerOffsBy(v1alpha1.AttachPolicySpec{ForceDetach: &v1alpha1.ForceDetachPolicy{FencedCondition: new(fencedByScript)}},
 				evidence{"fencedCondition", s.vouch, func(string) {}}, pod)
+			s.fencedBy(0)
+			pod = s.powerOffs(evidence{"networkFence", func(string) {}, s.letIn}, pod)
+			s.unfencedBy()
 			unpublishes.ForceDetach = &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: unreachableFor}}
 			s.powerOffsBy(unpublishes, evidence{"afterUnreachable 1m, unpublishFences", func(string) {}, func(string) {}}, pod)
 			s.leaves()
