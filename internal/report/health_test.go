@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,23 @@ func TestNodesHeld(t *testing.T) {
 	wantMetrics(t, report.NewMetrics(l.Snapshot), `moorage_nodes_unreachable_held{region="*",zone="*"} 4
 moorage_nodes_unreachable_held{region="r",zone="a"} 4
 `, "moorage_nodes_unreachable_held")
+}
+
+// A machine that a storage has cut off is told of, whatever else is known of its node, for
+// each driver that a node registers.
+func TestNodesCutOff(t *testing.T) {
+	l, now := ledger.New(), time.Unix(1000, 0)
+	for i, drivers := range [][]string{nil, {"d", "nobody's"}, {"d", "e"}, nil} {
+		l.Apply(now, ledger.NodeState{Name: "n", UID: "u", Version: strconv.Itoa(i + 1), CutOff: drivers})
+		l.Apply(now, ledger.NodeDrivers{Node: "n", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "n"}, {Name: "e", NodeID: "n"}}})
+		want := ""
+		for _, d := range drivers {
+			if d != "nobody's" {
+				want += fmt.Sprintf("moorage_nodes_cut_off{driver=%q,node=\"n\"} 1\n", d)
+			}
+		}
+		wantMetrics(t, report.NewMetrics(l.Snapshot), want, "moorage_nodes_cut_off")
+	}
 }
 
 // A watch counts from its answer to its end, whoever ends it; a refused one counts as

@@ -26,6 +26,7 @@ type world struct {
 	states   *prometheus.Desc
 	fenced   *prometheus.Desc
 	braked   *prometheus.Desc
+	cutOff   *prometheus.Desc
 	total    *prometheus.Desc
 }
 
@@ -60,6 +61,8 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 			"Volumes that were taken, or are being taken, from a node by a rule of force, and that it may not have again before it is known to be in order. None where there are none.", []string{"node"}, nil),
 		braked: prometheus.NewDesc("moorage_nodes_unreachable_held",
 			"Nodes that are unreachable in a zone where an AttachPolicy's afterUnreachable takes nothing from them, since they are more than its maxUnreachable. None where none holds.", []string{"region", "zone"}, nil),
+		cutOff: prometheus.NewDesc("moorage_nodes_cut_off",
+			"1 while a Node says that the storage of a driver has cut its machine off by a NetworkFence: no pod with a volume of that driver is placed there. None where it does not say so.", []string{"node", "driver"}, nil),
 		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
 			"Number of volumes in A/D Controller", []string{"plugin_name", "state"}, nil),
 	}
@@ -67,7 +70,7 @@ func newWorld(snapshot func() ledger.Snapshot) *world {
 
 // Describe implements prometheus.Collector.
 func (w *world) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.total} {
+	for _, d := range []*prometheus.Desc{w.used, w.reserved, w.limit, w.tickets, w.oldest, w.doubted, w.dropped, w.listed, w.podless, w.loose, w.volumes, w.states, w.fenced, w.braked, w.cutOff, w.total} {
 		ch <- d
 	}
 }
@@ -99,6 +102,9 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 			at := slots{n.Name, d.Name}
 			gauge(w.used, float64(d.Taken()), string(at.node), at.driver)
 			gauge(w.reserved, float64(reserved[at]), string(at.node), at.driver)
+			if n.IsCutOff(d.Name) {
+				gauge(w.cutOff, 1, string(at.node), at.driver)
+			}
 			if limit := arbiter.Limit(d, arbiter.PolicyFor(s, d.Name, "")); d.Registered && limit != ledger.NoLimit {
 				gauge(w.limit, float64(limit), string(at.node), at.driver)
 			}
