@@ -156,8 +156,8 @@ func TestReadmeTellsTheResult(t *testing.T) {
 			ourKills.Broken[diskapi.UnpublishWhileStaged], moved(ourKills), stockKills.Broken[diskapi.UnpublishWhileStaged], moved(stockKills)),
 		fmt.Sprintf("| [machine off](docs/internals/power-off.md) until its pod runs elsewhere, median (worst), out-of-service taint | %s | %s |",
 			took(ourPower, "taint out-of-service"), took(stockPower, "taint out-of-service")),
-		fmt.Sprintf("| the same, a cloud's taint; a [condition of yours](docs/operate/dead-nodes.md#fencing-of-your-own); a minute without a sign | %s; %s; %s | never |",
-			took(ourPower, "taint of a cloud, unpublishFences"), took(ourPower, "fencedCondition"), took(ourPower, "afterUnreachable 1m, unpublishFences")),
+		fmt.Sprintf("| the same, a cloud's taint; a [NetworkFence](docs/operate/dead-nodes.md#fenced-by-the-storage); a [condition of yours](docs/operate/dead-nodes.md#fencing-of-your-own); a minute without a sign | %s; %s; %s; %s | never |",
+			took(ourPower, "taint of a cloud, unpublishFences"), took(ourPower, "networkFence"), took(ourPower, "fencedCondition"), took(ourPower, "afterUnreachable 1m, unpublishFences")),
 	} {
 		if !strings.Contains(string(readme), want) {
 			t.Errorf("README.md lacks\n%s", want)
