@@ -52,6 +52,7 @@ func Scenarios() []sandbox.Scenario {
 		nodeFailureWait(),
 		forcedDetach(),
 		forcedUnreachable(),
+		manyUnreachable(),
 		fencedCondition(),
 		networkFence(),
 		networkFenceFails(),

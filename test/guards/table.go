@@ -236,6 +236,16 @@ func failing() []guard {
 			Expect: []string{"rule AfterUnreachable has come to"},
 		},
 		{
+			Scenario: "many-unreachable",
+			Rule:     "I3: the time of afterUnreachable takes nothing while too many nodes are unreachable at once",
+			Edits: []edit{{
+				File: "internal/arbiter/brake.go",
+				Old:  "if brake := t.braked(s, n, policy); !brake.IsZero() {",
+				New:  "if brake := t.braked(s, n, policy); false {",
+			}},
+			Expect: []string{"the hold says why no time runs"},
+		},
+		{
 			Scenario: "fenced-condition",
 			Rule:     "I3: a condition of the Node that the policy names, set after the last sign of the node, frees what it has",
 			Edits: []edit{{
