@@ -53,6 +53,8 @@ func Scenarios() []sandbox.Scenario {
 		forcedDetach(),
 		forcedUnreachable(),
 		manyUnreachable(),
+		nodeDeleted(),
+		deadTogether(),
 		fencedCondition(),
 		networkFence(),
 		networkFenceFails(),

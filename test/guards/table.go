@@ -246,6 +246,26 @@ func failing() []guard {
 			Expect: []string{"the hold says why no time runs"},
 		},
 		{
+			Scenario: "node-deleted",
+			Rule:     "I3: a Node that is gone proves nothing of its machine",
+			Edits: []edit{{
+				File: "internal/arbiter/evidence.go",
+				Old:  "case n == nil || !n.Exists: //mutant:node-gone\n\t\te.usage = usageUnknown",
+				New:  "case n == nil || !n.Exists: //mutant:node-gone\n\t\te.usage = usageNone",
+			}},
+			Expect: []string{"unpublish-while-staged", "the waiting pod is told", "ControllerUnpublish"},
+		},
+		{
+			Scenario: "dead-together",
+			Rule:     "I8: the out-of-service taint counts that was set while nobody led",
+			Edits: []edit{{
+				File: "internal/arbiter/force.go",
+				Old:  "return vouched(OutOfService, n, n.OutOfServiceAt, now)",
+				New:  "return forcing{}",
+			}},
+			Expect: []string{"the detach from"},
+		},
+		{
 			Scenario: "fenced-condition",
 			Rule:     "I3: a condition of the Node that the policy names, set after the last sign of the node, frees what it has",
 			Edits: []edit{{
