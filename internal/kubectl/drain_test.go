@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,12 +95,24 @@ func remade(t *testing.T, server *apitest.Server, names ...string) {
 	}
 }
 
+// bare has no controller make pods again.
+func bare(t *testing.T, server *apitest.Server, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		var p corev1.Pod
+		if !server.Get("pods", "shop", name, &p) {
+			t.Fatalf("there is no pod %s", name)
+		}
+		p.OwnerReferences = nil
+		server.Put("pods", &p)
+	}
+}
+
 // drain evicts no pod before its volumes have room elsewhere beside those of pods that wait
 // already, and ends when all are gone and unmounted.
 func TestDrain(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Put("nodes", uncordoned(t, server, "worker-3")) // two slots, for which e and f wait
-	remade(t, server, "a", "b")
 	e := &evictions{t: t, server: server}
 	server.Intercept(e.intercept)
 	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "drain", "node/worker-1", "--at-once", "1")
@@ -129,6 +142,7 @@ func TestDrain(t *testing.T) {
 // What kubectl drain asks a permission for, drain does, and changes nothing before it has it.
 func TestDrainAsksFirst(t *testing.T) {
 	server, now := load(t, "testdata/limit")
+	bare(t, server, "a", "b")
 	daemon := runsAt("daemon", "none", "worker-1", now)
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
 	daemon.Spec.Volumes = nil
@@ -146,7 +160,7 @@ func TestDrainAsksFirst(t *testing.T) {
 	}
 	all := []string{"drain", "worker-1", "--force", "--ignore-daemonsets", "--delete-emptydir-data"}
 	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run")...)
-	if code != 0 || !strings.Contains(out, "it would evict 3 pods, which nobody makes again\n") || !strings.Contains(out, "left where they are: 1 pod of a DaemonSet") {
+	if code != 0 || !strings.Contains(out, "2 pods with volumes would end: no controller makes them again.") || !strings.Contains(out, "pod shop/b  would end\n") || !strings.Contains(out, "it would evict 3 pods, which nobody makes again\n") || !strings.Contains(out, "left where they are: 1 pod of a DaemonSet") {
 		t.Errorf("dry run of pods that nobody makes again: exit code %d: %s%s", code, out, stderr)
 	}
 	out, stderr, code = run(t.Context(), server, now, append(all, "--dry-run=client", "--pod-selector", "app=none")...)
@@ -175,6 +189,40 @@ func TestDrainAsksFirst(t *testing.T) {
 	if writes := server.Writes(); len(writes) > 0 {
 		t.Errorf("written: %v", writes)
 	}
+}
+
+// A plan counts a pod that no controller makes again neither among those whose volumes can go
+// elsewhere nor among those that would wait, and keeps no room for it.
+func TestDrainPlanOfBarePods(t *testing.T) {
+	server, now := load(t, "testdata/limit")
+	bare(t, server, "a")
+	for _, pod := range []string{"e", "f"} {
+		server.Remove("pods", "shop", pod)
+	}
+	expect := func(code int, texts ...string) {
+		t.Helper()
+		out, stderr, got := run(t.Context(), server, now, "drain-plan", "worker-1")
+		for _, text := range texts {
+			if got != code || !strings.Contains(strings.Join(strings.Fields(out), " "), text) {
+				t.Errorf("exit code %d, %q is not said: %s%s", got, text, out, stderr)
+			}
+		}
+	}
+	expect(2, "1 of 1 pod that is made again would wait: no other node can take its volumes. 1 pod with volumes would end: no controller makes it again.",
+		"pod shop/a would end", "pod shop/b ✗ would wait")
+	var one storagev1.CSINode
+	if !server.Get("csinodes", "", "worker-3", &one) {
+		t.Fatal("there is no CSINode worker-3")
+	}
+	one.Spec.Drivers[0].Allocatable.Count = new(int32(1))
+	server.Put("csinodes", &one)
+	server.Put("nodes", uncordoned(t, server, "worker-3"))
+	expect(0, "The volumes of the 1 pod that is made again can go elsewhere. 1 pod with volumes would end: no controller makes it again.",
+		"pod shop/a would end", "pod shop/b would go to worker-3")
+	silent := uncordoned(t, server, "worker-1")
+	silent.Status.Conditions[0].Status = corev1.ConditionUnknown
+	server.Put("nodes", silent)
+	expect(2, "a drain ends nothing there, and 1 of 1 pod that is made again would wait elsewhere", "pod shop/a is not made again elsewhere", "pod shop/b ✗ would wait")
 }
 
 // With --dry-run=server the API server is asked to evict each pod as a dry run, and who refuses

@@ -227,7 +227,8 @@ func (s *story) otherNode(node string) string {
 }
 
 // explainsFullNode fills a node, and expects one pod more to be told so; the
-// others are no choice for it. A drain would have it wait as well.
+// others are no choice for it. A drain would have a pod of this node wait, too, if a controller
+// makes it again.
 func (s *story) explainsFullNode(node string) {
 	const slots = 4
 	var pods []string
@@ -244,8 +245,10 @@ func (s *story) explainsFullNode(node string) {
 	if used := s.slots(node); used.Used != slots || *used.Free != 0 {
 		s.expect(false, "nodes shows the node as full", "it says %+v", used)
 	}
-	plan := s.reads("drain-plan", node)
-	s.expect(plan.code == 2 && strings.Contains(plan.out, "would wait"), "drain-plan says who would wait", "exit code %d: %s", plan.code, plan.out)
+	s.planned(node, 0, "4 pods with volumes would end: no controller makes them again.")
+	s.adopt(pods[0])
+	s.planned(node, 2, "1 of 1 pod that is made again would wait: no other node can take its volumes. 3 pods with volumes would end")
+	s.orphan(pods[0])
 	s.say("kubectl moorage explain pod %s says that %s is full", pods[slots], node)
 	for _, name := range pods {
 		s.remove(name)
@@ -253,6 +256,17 @@ func (s *story) explainsFullNode(node string) {
 	for _, name := range pods {
 		s.gone(name)
 	}
+}
+
+// planned waits until drain-plan ends with an exit code and says a text.
+func (s *story) planned(node string, code int, text string) {
+	s.until("drain-plan says: "+text, func() error {
+		plan := s.reads("drain-plan", node)
+		if plan.code != code || !strings.Contains(strings.Join(strings.Fields(plan.out), " "), text) {
+			return fmt.Errorf("exit code %d: %s", plan.code, plan.out)
+		}
+		return nil
+	})
 }
 
 // movesByHand attaches a volume that no pod uses to a node, and lets go of it

@@ -74,6 +74,27 @@ func (s *story) statefulSet(name string) {
 	}
 }
 
+// adopt makes a ReplicaSet that adopts a pod, and would make it again.
+func (s *story) adopt(name string) {
+	labels := map[string]string{sandbox.AppLabel: name}
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: new(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: sandbox.PodSpec(name)},
+		},
+	}
+	if _, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Create(s.ctx, set, metav1.CreateOptions{}); err != nil {
+		s.must(fmt.Errorf("create replicaset %s: %w", name, err))
+	}
+}
+
+// orphan deletes that ReplicaSet, and leaves its pod.
+func (s *story) orphan(name string) {
+	s.must(s.Client.AppsV1().ReplicaSets(s.Namespace).Delete(s.ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
+}
+
 // deployment creates a Deployment.
 func (s *story) deployment(d *appsv1.Deployment) { s.must(s.CreateDeployment(s.ctx, d)) }
 

@@ -72,7 +72,7 @@ func (t *task) choose(w *facts.World) choice {
 	cordoned := t.cordoned(w)
 	for _, pod := range w.Pods {
 		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		daemon, unmade := t.daemon(pod), !t.remade(pod)
+		daemon, unmade := t.daemon(pod), !facts.MadeAgain(pod)
 		switch {
 		case pod.Spec.NodeName != t.node:
 		case mirror:
@@ -114,17 +114,12 @@ func (t *task) daemon(p *corev1.Pod) bool {
 	return facts.DaemonSet(p) && !t.orphans[metav1.GetControllerOf(p).UID]
 }
 
-// remade says whether a controller makes a pod again elsewhere.
-func (t *task) remade(p *corev1.Pod) bool {
-	return metav1.GetControllerOf(p) != nil && !facts.DaemonSet(p)
-}
-
 // counted is how many pods are to be evicted, and how many of them nobody makes again: those
 // without a controller, and those that have finished.
 func (t *task) counted(pods []*corev1.Pod) string {
 	ending := 0
 	for _, p := range pods {
-		if !t.remade(p) || finished(p) {
+		if !facts.MadeAgain(p) || finished(p) {
 			ending++
 		}
 	}
@@ -140,7 +135,7 @@ func (t *task) counted(pods []*corev1.Pod) string {
 // needsNoRoom says whether a pod goes without a look at where its volumes could go: nobody makes
 // it again, or no other node can ever use them.
 func (t *task) needsNoRoom(w *facts.World, p *corev1.Pod) bool {
-	return !t.remade(p) || t.may.force && w.OnlyHere(p, t.node)
+	return !facts.MadeAgain(p) || t.may.force && w.OnlyHere(p, t.node)
 }
 
 func (c *choice) need(pods []*corev1.Pod, what, flag string) {

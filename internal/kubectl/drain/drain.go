@@ -111,7 +111,7 @@ func (d *drainer) run(ctx context.Context) error {
 	}
 	t := task{node: d.node, uid: n.UID, atOnce: d.atOnce, may: d.may, selector: selector, began: c.Clock(), orphans: orphans(ctx, c, w.Pods, d.node)}
 	plan := w.DrainPlanOf(d.node, func(p *corev1.Pod) bool {
-		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !t.needsNoRoom(w, p))
+		return selector.Matches(labels.Set(p.Labels)) && (!d.may.force || !facts.MadeAgain(p) || !w.OnlyHere(p, d.node))
 	})
 	if len(plan.NotVisible) > 0 {
 		return fmt.Errorf("where volumes have room can't be told without listing %s in all namespaces: kubectl auth can-i list %s -A", strings.Join(plan.NotVisible, ", "), plan.NotVisible[0])

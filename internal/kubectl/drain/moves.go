@@ -138,7 +138,7 @@ func (m *moves) ask(w *facts.World) facts.DrainAsk {
 		case d.gone.IsZero() && m.needsNoRoom(w, d.pod): // it is not looked at
 		case d.gone.IsZero():
 			ask.Leave[uid], ask.Last[uid] = true, d.refusal.why != ""
-		case !d.back && d.waits == notMade && m.remade(d.pod):
+		case !d.back && d.waits == notMade && facts.MadeAgain(d.pod):
 			ask.Gone = append(ask.Gone, d.pod)
 		}
 	}
@@ -225,7 +225,7 @@ func (m *moves) seeGone(d *departure, w *facts.World, now time.Time) {
 	}
 	next := w.NextOf(d.pod, since)
 	switch {
-	case next == nil && (!d.hasClaims() || !m.remade(d.pod) || now.Sub(d.gone) > nobodyAfter):
+	case next == nil && (!d.hasClaims() || !facts.MadeAgain(d.pod) || now.Sub(d.gone) > nobodyAfter):
 		d.back = true
 		m.say("%s %s is gone", m.count(), d.name())
 	case next == nil:
@@ -251,7 +251,7 @@ func (m *moves) underWay(now time.Time) int {
 	for _, d := range m.pods {
 		var moving bool
 		switch {
-		case d.back || !d.hasClaims() || !m.remade(d.pod):
+		case d.back || !d.hasClaims() || !facts.MadeAgain(d.pod):
 		case !d.gone.IsZero():
 			moving = now.Sub(d.gone) <= awayAtMost
 		case !d.leaving.IsZero():

@@ -57,6 +57,13 @@ func answerStarting(p *Pod) string {
 	if p.State == PodNoVolumes {
 		return fmt.Sprintf("starts at %s: it has no volume that needs an attachment, and %s.", p.Node, hears)
 	}
+	switch {
+	case p.mounted:
+		return fmt.Sprintf("starts at %s: its volumes are mounted, and the kubelet is starting its containers.", p.Node)
+	case !slices.ContainsFunc(p.Volumes, func(v PodVolume) bool { return !v.inUseAt(p.Node) }):
+		return fmt.Sprintf("starts at %s: every volume is attached there, and the kubelet reports them in use. It mounts them, and what else the pod names, "+
+			"such as ConfigMaps; then it starts the containers.", p.Node)
+	}
 	return fmt.Sprintf("starts at %s: every volume is attached there and may be mounted. The kubelet mounts after its next status report, "+
 		"every 10 s by default (nodeStatusUpdateFrequency).", p.Node)
 }

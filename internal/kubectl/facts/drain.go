@@ -54,8 +54,11 @@ type DrainPod struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	Volumes   []string `json:"volumes"`
-	// To is the node that would suit its volumes best; empty when it would wait.
+	// To is the node that would suit its volumes best; empty when it would wait, and when it
+	// would end.
 	To string `json:"to,omitempty"`
+	// Ends: no controller makes it again, so that its volumes need no room elsewhere.
+	Ends bool `json:"ends,omitempty"`
 	// NotVisible: whether it would wait can't be told.
 	NotVisible bool `json:"notVisible,omitempty"`
 	// Note says what else is worth knowing, such as that nobody makes it again.
@@ -89,21 +92,15 @@ func (w *World) DrainPlan(node string) DrainPlan {
 
 // DrainPlanOf is the plan of a drain of those pods only that leave.
 func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPlan {
-	after, moved := w.without(node, func(p *corev1.Pod) bool { return p.Spec.NodeName == node && !stays(p) && leaves(p) }, nil)
+	leaving := func(p *corev1.Pod) bool { return p.Spec.NodeName == node && !stays(p) && leaves(p) }
+	after, moved := w.without(node, leaving, nil)
 	out := DrainPlan{Node: node, Unseen: w.Unseen, NotVisible: w.mayNotList()}
 	var tried ledger.Delta
 	for _, pod := range moved {
 		snapshot := after.Snapshot.With(&tried)
 		request := arbiter.PodRequest(snapshot, after.PodFact(pod))
 		plan := DrainPod{Namespace: pod.Namespace, Name: pod.Name, Note: w.noteOf(w.pods[string(originalUID(pod))])}
-		for _, need := range request.Needs {
-			plan.Volumes = append(plan.Volumes, need.Name)
-		}
-		for _, claim := range w.tied(pod) {
-			if !slices.Contains(plan.Volumes, claim) {
-				plan.Volumes = append(plan.Volumes, claim)
-			}
-		}
+		plan.Volumes = w.roomFor(pod, request)
 		plan.Nodes = after.fits(snapshot, request, pod)
 		if why := w.doubted(pod, node); why != "" {
 			plan.Nodes, plan.Note = nil, strings.TrimPrefix(plan.Note+"; "+why, "; ")
@@ -116,6 +113,7 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 		}
 		out.Pods = append(out.Pods, plan)
 	}
+	out.Pods = append(out.Pods, w.ending(leaving)...)
 	out.Down = w.downFor(moved)
 	out.Stuck = w.keptAt(node)
 	if n := w.Snapshot.Node(ledger.NodeName(node)); n != nil && n.Exists && n.Ready != ledger.ReadyTrue {
@@ -123,6 +121,42 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	}
 	out.Answer = answerDrain(&out)
 	return out
+}
+
+// ending are the pods with volumes that leave and that no controller makes again, the older first.
+func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
+	var pods []*corev1.Pod
+	for _, p := range w.Pods {
+		if leaves(p) && !MadeAgain(p) && w.PodFact(p).Phase != ledger.PodFinished && w.needsRoom(p) {
+			pods = append(pods, p)
+		}
+	}
+	slices.SortStableFunc(pods, olderFirst)
+	var list []DrainPod
+	for _, p := range pods {
+		request := arbiter.PodRequest(w.Snapshot, w.PodFact(p))
+		list = append(list, DrainPod{Namespace: p.Namespace, Name: p.Name, Note: w.noteOf(p), Ends: true, Volumes: w.roomFor(p, request)})
+	}
+	return list
+}
+
+// roomFor lists the volumes of a pod, by the names of its claims, that have to be attached or
+// that some nodes only can use.
+func (w *World) roomFor(p *corev1.Pod, request arbiter.Request) []string {
+	var list []string
+	for _, need := range request.Needs {
+		list = append(list, need.Name)
+	}
+	for _, claim := range w.tied(p) {
+		if !slices.Contains(list, claim) {
+			list = append(list, claim)
+		}
+	}
+	return list
+}
+
+func olderFirst(a, b *corev1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // doubted says why a volume of a pod can't leave a node whatever becomes of the pod: the node may
@@ -220,7 +254,8 @@ func (w *World) holdsExclusive(pod *DrainPod, node string) bool {
 
 // without is the cluster after a drain: the node is cordoned, the pods that leave are pods
 // without a node, and what was theirs belongs to nobody. So are pods that are gone, and that
-// are made again. The pods that have volumes to find room for are returned, the older first.
+// are made again. The pods that are made again and have volumes to find room for are returned,
+// the older first.
 func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*corev1.Pod) (*World, []*corev1.Pod) {
 	objects := w.Objects
 	objects.Nodes = slices.Clone(w.Nodes)
@@ -231,13 +266,14 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 		}
 	}
 	objects.Pods = nil
-	var moved []*corev1.Pod
+	var moved, left []*corev1.Pod
 	for _, p := range w.Pods {
 		if !leaves(p) {
 			objects.Pods = append(objects.Pods, p)
 			continue
 		}
-		if fact := w.PodFact(p); fact.Phase != ledger.PodFinished && w.needsRoom(p) {
+		left = append(left, p)
+		if fact := w.PodFact(p); fact.Phase != ledger.PodFinished && MadeAgain(p) && w.needsRoom(p) {
 			moved = append(moved, successor(p))
 		}
 	}
@@ -246,11 +282,9 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 			moved = append(moved, successor(p))
 		}
 	}
-	slices.SortStableFunc(moved, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortStableFunc(moved, olderFirst)
 	objects.Pods = append(objects.Pods, moved...)
-	objects.Tickets = w.ticketsWithout(moved)
+	objects.Tickets = w.ticketsWithout(append(left, gone...))
 	after := NewWorld(objects, w.Now)
 	after.Unseen = w.Unseen
 	after.draining = node
@@ -261,11 +295,11 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 // some nodes only.
 func (w *World) needsRoom(p *corev1.Pod) bool { return w.NeedsAttachment(p) || len(w.tied(p)) > 0 }
 
-// ticketsWithout are the VolumeTickets without the reservations of pods that a drain has moved.
-func (w *World) ticketsWithout(moved []*corev1.Pod) []*v1alpha1.VolumeTicket {
+// ticketsWithout are the VolumeTickets without the reservations of pods that have left.
+func (w *World) ticketsWithout(left []*corev1.Pod) []*v1alpha1.VolumeTicket {
 	return slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
-		return t.Spec.Type == v1alpha1.TicketPod && slices.ContainsFunc(moved, func(p *corev1.Pod) bool {
-			return t.Namespace == p.Namespace && t.Name == v1alpha1.PodTicketName(originalUID(p))
+		return t.Spec.Type == v1alpha1.TicketPod && slices.ContainsFunc(left, func(p *corev1.Pod) bool {
+			return t.Namespace == p.Namespace && t.Name == v1alpha1.PodTicketName(p.UID)
 		})
 	})
 }
@@ -397,20 +431,23 @@ func answerDead(p *DrainPlan) string {
 	case p.Waits == 0:
 		return "It is not ready, so that a drain ends nothing there; no pod there has a volume that would be missed elsewhere."
 	}
-	return fmt.Sprintf("It is not ready: a drain ends nothing there, and %d of %s would wait elsewhere for volumes that it does not let go of.", p.Waits, Count(len(p.Pods), "pod"))
+	return fmt.Sprintf("It is not ready: a drain ends nothing there, and %d of %s would wait elsewhere for volumes that it does not let go of.", p.Waits, thatMove(p))
 }
 
 func answerDrain(p *DrainPlan) string {
 	if p.Dead {
 		return answerDead(p)
 	}
-	stuck := ""
+	rest := thatEnd(p)
 	if n := len(p.Stuck); n > 0 {
-		stuck = fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
+		rest += fmt.Sprintf(" %s there should have left already and can't.", Count(n, "volume"))
 	}
+	moving := len(p.Pods) - p.ending()
 	switch {
-	case len(p.Down) > 0 && !slices.ContainsFunc(p.Pods, func(pod DrainPod) bool { return pod.To == "" && !pod.waitsForComponents() }):
-		return "Its pods would wait: " + downMessages(p) + stuck
+	case len(p.Pods) == 0 && len(p.Down) == 0 && len(p.NotVisible) == 0:
+		return "None of its pods needs a volume that has to be attached, or that only some nodes can use: as for volumes, it may be drained." + rest
+	case len(p.Down) > 0 && !slices.ContainsFunc(p.Pods, func(pod DrainPod) bool { return !pod.Ends && pod.To == "" && !pod.waitsForComponents() }):
+		return "Its pods would wait: " + downMessages(p) + rest
 	case p.Waits > 0:
 		whose := "their"
 		if p.Waits == 1 {
@@ -420,17 +457,54 @@ func answerDrain(p *DrainPlan) string {
 		if len(p.Down) > 0 {
 			first = "Its pods would wait: " + downMessages(p) + " Besides, "
 		}
-		return first + fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, Count(len(p.Pods), "pod"), whose) + stuck
+		return first + fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, thatMove(p), whose) + rest
 	case len(p.NotVisible) > 0:
-		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + stuck
-	case len(p.Down) > 0:
-		return "Its pods would wait: " + downMessages(p) + stuck
-	case len(p.Pods) == 0:
-		return "None of its pods needs a volume that has to be attached, or that only some nodes can use: as for volumes, it may be drained." + stuck
+		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + rest
+	case moving == 0:
+		return strings.TrimSpace(rest)
 	case len(p.Pods) == 1:
-		return "The volumes of its one pod can go elsewhere." + stuck
+		return "The volumes of its one pod can go elsewhere." + rest
+	case moving == 1:
+		return "The volumes of the 1 pod that is made again can go elsewhere." + rest
+	case moving < len(p.Pods):
+		return fmt.Sprintf("The volumes of the %s can go elsewhere.", thatMove(p)) + rest
 	}
-	return fmt.Sprintf("The volumes of all %s can go elsewhere.", Count(len(p.Pods), "pod")) + stuck
+	return fmt.Sprintf("The volumes of all %s can go elsewhere.", thatMove(p)) + rest
+}
+
+// thatMove counts the pods of a plan that are made again, and says so where others are not.
+func thatMove(p *DrainPlan) string {
+	ending := p.ending()
+	pods := Count(len(p.Pods)-ending, "pod")
+	switch {
+	case ending == 0:
+		return pods
+	case len(p.Pods)-ending == 1:
+		return pods + " that is made again"
+	}
+	return pods + " that are made again"
+}
+
+// thatEnd counts the pods of a plan that no controller makes again, as a sentence after others.
+func thatEnd(p *DrainPlan) string {
+	switch n := p.ending(); n {
+	case 0:
+		return ""
+	case 1:
+		return " 1 pod with volumes would end: no controller makes it again."
+	default:
+		return fmt.Sprintf(" %d pods with volumes would end: no controller makes them again.", n)
+	}
+}
+
+func (p *DrainPlan) ending() int {
+	n := 0
+	for i := range p.Pods {
+		if p.Pods[i].Ends {
+			n++
+		}
+	}
+	return n
 }
 
 func downMessages(p *DrainPlan) string {

@@ -108,8 +108,9 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	return out
 }
 
-// alone says whether nobody makes a pod again.
-func alone(p *corev1.Pod) bool { return metav1.GetControllerOf(p) == nil }
+// MadeAgain says whether a controller makes another pod in a pod's place once it is evicted, at
+// whichever node has room. A DaemonSet does so at the same node only.
+func MadeAgain(p *corev1.Pod) bool { return metav1.GetControllerOf(p) != nil && !DaemonSet(p) }
 
 // comesBackWithin is for how long a pod that should have ended counts as one that is made again:
 // whatever keeps it then is no matter of moments.
@@ -118,7 +119,7 @@ const comesBackWithin = 2 * time.Minute
 // comesBack says whether a pod is ending, and is made again somewhere: by its controller, which
 // has not done so yet. Nobody ends one at a node that is not ready.
 func (w *World) comesBack(p *corev1.Pod) bool {
-	if p.DeletionTimestamp == nil || p.Spec.NodeName == "" || alone(p) || stays(p) || !w.isReady(ledger.NodeName(p.Spec.NodeName)) {
+	if p.DeletionTimestamp == nil || p.Spec.NodeName == "" || !MadeAgain(p) || stays(p) || !w.isReady(ledger.NodeName(p.Spec.NodeName)) {
 		return false
 	}
 	if w.Now.Sub(p.DeletionTimestamp.Time) > comesBackWithin {

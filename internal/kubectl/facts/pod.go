@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,8 @@ type Pod struct {
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
 	// Unseen is what could not be read: facts may be missing.
 	Unseen []Unseen `json:"unseen,omitempty"`
+	// mounted: the kubelet has mounted its volumes and made its sandbox.
+	mounted bool
 }
 
 // The states of a Pod.
@@ -117,7 +120,7 @@ func (w *World) ExplainPod(p *corev1.Pod) Pod {
 
 // conclude finds the cause, and says the whole in a sentence.
 func (w *World) conclude(out *Pod, p *corev1.Pod) {
-	out.Cause = w.cause(out, p)
+	out.Cause, out.mounted = w.cause(out, p), !w.imagesBegun(p).IsZero()
 	out.Answer = answer(out)
 }
 
@@ -150,6 +153,12 @@ func (w *World) podVolume(r arbiter.Request, need arbiter.Need, at ledger.NodeNa
 	}
 	out.Reasons = w.reasons(verdict, p)
 	return out
+}
+
+// inUseAt says whether a node's kubelet reports the volume in volumesInUse, while it is attached
+// there: it has mounted it, or need not wait to do so.
+func (v *PodVolume) inUseAt(node string) bool {
+	return slices.ContainsFunc(v.Nodes, func(at NodeVolume) bool { return at.Node == node && at.State == stateInUse })
 }
 
 // hasItAlone is another pod of the same node that has a ReadWriteOncePod volume, which a

@@ -39,6 +39,10 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time) error {
 	for _, pod := range x.Pods {
 		sign := s.paint(green, "would go to "+pod.To)
 		switch {
+		case pod.Ends && x.Dead:
+			sign = s.paint(yellow, "is not made again elsewhere")
+		case pod.Ends:
+			sign = s.paint(yellow, "would end")
 		case pod.NotVisible:
 			sign = s.paint(yellow, "? can't be told")
 		case pod.To == "":
