@@ -31,3 +31,24 @@ func TestRender(t *testing.T) {
 		}
 	}
 }
+
+// top is the repository's folder.
+const top = "../../../../"
+
+// The document shows the committed result, which is of the aims' size.
+func TestDocumentShowsTheResult(t *testing.T) {
+	r, err := Read(top + "test/bench/results/node.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Page().Shows(top+"docs/internals/node-at-rest.md", Render(r)); err != nil {
+		t.Error(err)
+	}
+	if len(r.Runs) != 2 || r.Runs[0].Volumes != 128 || r.Runs[0].Pods != 100 {
+		t.Fatalf("it is of %+v", r.Runs)
+	}
+	rest := r.Runs[0].Rest
+	if rest.Memory.AnonMiB >= 20 || rest.Millicores() >= 5 || rest.Requests.Writes > 0 {
+		t.Errorf("docs/internals/node-at-rest.md says that the aims are met: %+v", rest)
+	}
+}
