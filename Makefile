@@ -174,6 +174,10 @@ bench-attach: build $(BIN)/moorage-attacher ## Measure attachers alone: ours, st
 	$(SANDBOX) bench-attach --moorage-attacher $(BIN)/moorage-attacher $(if $(CUT),--cut) $(if $(ATTACHERS),--attachers $(ATTACHERS)) \
 	  $(if $(OUT),--out $(OUT) --render docs/internals/benchmarks-attach.md) $(if $(ADD),--add)
 
+.PHONY: bench-node
+bench-node: build $(BIN)/moorage-node ## Measure moorage-node at rest at a node with 128 volumes; needs root; OUT=FILE to keep it
+	$(SANDBOX) bench-node --moorage-node $(BIN)/moorage-node $(if $(OUT),--out $(OUT) --render docs/internals/node-at-rest.md)
+
 .PHONY: bench-core
 bench-core: ## Run the benchmarks of the pure core; OUT=FILE to keep the result
 	@$(GO) run ./test/bench/core $(if $(OUT),--out $(OUT))

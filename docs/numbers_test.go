@@ -22,11 +22,13 @@ type cell struct {
 const (
 	attachPage = "internals/benchmarks.md"
 	placePage  = "internals/benchmarks-scheduler.md"
+	nodePage   = "internals/node-at-rest.md"
 
 	oneByOne    = "### 40 pods, one every 1.1s over 10 nodes, attach 0s, status interval 1s"
 	burst       = "### 50 pods at once over 10 nodes, attach 0s, status interval 1s"
 	burstSlow   = "### 50 pods at once over 10 nodes, attach 0s, status interval 10s"
 	placed      = "<!-- results: begin; written by `make bench-scheduler`, not by hand -->"
+	nodeResults = "<!-- results: begin; written by `moorage-sandbox bench-node --render`, not by hand -->"
 	writes      = "API writes per pod, attach"
 	running     = "created → Running"
 	emptyNodes  = "SchedulingCSIPVsRWO 500Nodes"
@@ -48,6 +50,9 @@ var quotes = []struct {
 	{"../README.md", "volumes made before | %s (%s) | %s (%s) |", placing(madeBefore)},
 	{"../README.md", "30 volumes each | %s (%s) | %s (%s) |", placing(loadedNodes)},
 	{"faq.md", "%s instead of %s", []cell{{attachPage, burst, writes, 1}, {attachPage, burst, writes, 5}}},
+	{"operate/node.md", "it took %s, had %s of memory of its own", []cell{{nodePage, nodeResults, "– **that is**", 1}, {nodePage, nodeResults, "**memory of its own** (RssAnon)", 1}}},
+	{"operate/node.md", "and %s of its program in memory", []cell{{nodePage, nodeResults, "its program, as far as it is in memory (RssFile)", 1}}},
+	{"operate/node.md", "after %s in the median, and %s at most", []cell{{nodePage, nodeResults, "from a mount or unmount until a watch shows it, median", 1}, {nodePage, nodeResults, "– the longest", 1}}},
 	{"operate/sizing.md", "about %s MiB of the heap are live", []cell{{attachPage, "## The core", "observe Start", 5}}},
 }
 

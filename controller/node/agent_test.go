@@ -404,6 +404,7 @@ func TestWatchMounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-changed // what changed before it began is looked at
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +414,12 @@ func TestWatchMounts(t *testing.T) {
 		t.Error(err)
 	}
 	quiet, stop := context.WithCancel(t.Context())
-	go func() { ended <- watchMounts(quiet, "/proc/self/mountinfo", make(chan struct{}, 1)) }()
+	begun := make(chan struct{}, 1)
+	go func() { ended <- watchMounts(quiet, "/proc/self/mountinfo", begun) }()
+	<-begun
+	if shared := inNetpoller(t, "/mountinfo"); len(shared) > 0 {
+		t.Errorf("Go's netpoller waits for the mount table, too (descriptors %v), and takes changes away", shared)
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -421,6 +427,37 @@ func TestWatchMounts(t *testing.T) {
 	if err := watchMounts(t.Context(), filepath.Join(t.TempDir(), "none"), changed); err == nil {
 		t.Error("a table that is not there is waited for")
 	}
+}
+
+// inNetpoller are the descriptors of files with names that end so, which an epoll instance of
+// this process waits for.
+func inNetpoller(t *testing.T, suffix string) (shared []string) {
+	t.Helper()
+	descriptors, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named, waited []string
+	for _, d := range descriptors {
+		switch target, _ := os.Readlink("/proc/self/fd/" + d.Name()); {
+		case strings.HasSuffix(target, suffix):
+			named = append(named, d.Name())
+		case target == "anon_inode:[eventpoll]":
+			text, err := os.ReadFile("/proc/self/fdinfo/" + d.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "tfd:" {
+					waited = append(waited, fields[1])
+				}
+			}
+		}
+	}
+	if len(named) == 0 {
+		t.Fatalf("no file that ends in %s is open", suffix)
+	}
+	return slices.DeleteFunc(named, func(d string) bool { return !slices.Contains(waited, d) })
 }
 
 // The whole process: what it is asked through the API server is answered there.

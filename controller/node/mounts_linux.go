@@ -6,19 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// watchMounts signals whenever the mount table changes, until ctx is done. An open
-// mountinfo has POLLERR and POLLPRI then (proc(5)), and nothing is read for it.
+// watchMounts signals when it begins, and whenever the mount table changes from then on, until
+// ctx is done. An open mountinfo has POLLERR and POLLPRI then (proc(5)), and nothing is read for
+// it. The kernel says so once, to the first who asks: the file is not one of package os, by
+// which Go's netpoller would ask, too.
 func watchMounts(ctx context.Context, table string, changed chan struct{}) error {
-	file, err := os.Open(table)
+	file, err := unix.Open(table, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return fmt.Errorf("open %s: %w", table, err)
 	}
-	defer file.Close()
+	defer unix.Close(file)
+	signal(changed)
 	// What is written into the pipe ends the wait.
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
@@ -37,7 +39,7 @@ func watchMounts(ctx context.Context, table string, changed chan struct{}) error
 			<-ended
 		}
 	}()
-	waits := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLPRI}, {Fd: int32(pipe[0])}}
+	waits := []unix.PollFd{{Fd: int32(file), Events: unix.POLLPRI}, {Fd: int32(pipe[0])}}
 	for {
 		if _, err := unix.Poll(waits, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("wait for %s to change: %w", table, err)

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/moorage-dev/moorage/internal/nodevolumes"
+)
+
+const (
+	driver = "disk.example.com"
+	// recordName is what kubelets call their records.
+	recordName = "vol_data.json"
+)
+
+// kubelet is a folder as a kubelet leaves it, with what is mounted there.
+type kubelet struct {
+	root   string
+	mounts *mounts
+}
+
+// newKubelet makes the folder of a kubelet that has so many pods, and volumes in them, in
+// turn. Each pod has its service account's token mounted, too.
+func newKubelet(root string, m *mounts, pods, volumes int) (*kubelet, error) {
+	k := &kubelet{root: root, mounts: m}
+	if err := os.MkdirAll(filepath.Join(root, "pods"), 0o750); err != nil {
+		return nil, fmt.Errorf("the kubelet's folder: %w", err)
+	}
+	// By the time of this a kubelet's start is known.
+	socket := filepath.Join(root, "pod-resources", "kubelet.sock")
+	if err := errors.Join(m.share(root), os.MkdirAll(filepath.Dir(socket), 0o750), os.WriteFile(socket, nil, 0o600)); err != nil {
+		return nil, fmt.Errorf("the kubelet's folder: %w", err)
+	}
+	for i := range pods {
+		token := filepath.Join(k.pod(i), "volumes", "kubernetes.io~projected", fmt.Sprintf("kube-api-access-%05d", i))
+		if err := k.mounts.tmpfs(token); err != nil {
+			return nil, err
+		}
+	}
+	for i := range volumes {
+		if err := k.mount(i, i%pods); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// pod is the folder of a pod.
+func (k *kubelet) pod(i int) string {
+	return filepath.Join(k.root, "pods", fmt.Sprintf("6c1b6d8e-93c1-4b1f-8a55-%012d", i))
+}
+
+func handle(volume int) string { return fmt.Sprintf("vol-%017x", volume) }
+
+func persistentVolume(volume int) string {
+	return fmt.Sprintf("pvc-0a7bd1f2-55f8-4c0f-9d1e-%012d", volume)
+}
+
+// staged is where a volume is staged, and published where a pod has it.
+func (k *kubelet) staged(volume int) string {
+	return filepath.Join(k.root, nodevolumes.StagingPath(driver, handle(volume)))
+}
+
+func (k *kubelet) published(volume, pod int) string {
+	return filepath.Join(k.pod(pod), "volumes", "kubernetes.io~csi", persistentVolume(volume), "mount")
+}
+
+// mount stages a volume and publishes it to a pod.
+func (k *kubelet) mount(volume, pod int) error {
+	staged, published := k.staged(volume), k.published(volume, pod)
+	if err := k.record(filepath.Dir(staged), map[string]string{"driverName": driver, "volumeHandle": handle(volume)}); err != nil {
+		return err
+	}
+	if err := k.mounts.tmpfs(staged); err != nil {
+		return err
+	}
+	if err := k.record(filepath.Dir(published), map[string]string{
+		"attachmentID": "csi-" + handle(volume), "driverName": driver, "nodeName": "measured",
+		"specVolID": persistentVolume(volume), "volumeHandle": handle(volume), "volumeLifecycleMode": "Persistent",
+	}); err != nil {
+		return err
+	}
+	return k.mounts.bind(staged, published)
+}
+
+// unmount takes a volume from a pod, and unstages it.
+func (k *kubelet) unmount(volume, pod int) error {
+	for _, path := range []string{k.published(volume, pod), k.staged(volume)} {
+		if err := k.mounts.unmount(path); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("the kubelet's folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// record writes a record, as kubelets do before they call the driver.
+func (k *kubelet) record(folder string, fields map[string]string) error {
+	text, err := json.Marshal(fields)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o750)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, recordName), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("the kubelet's folder: %w", err)
+	}
+	return nil
+}

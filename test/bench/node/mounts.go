@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// mounts is a mount namespace, in which everything is mounted, and the process that is
+// measured is started. It is for serial use.
+type mounts struct {
+	do chan func()
+}
+
+// newMounts makes a namespace that has what the machine has, and tells nobody of what is
+// mounted in it. It is that of a thread: it goes when the thread and what was started by it
+// have ended.
+func newMounts() (*mounts, error) {
+	m := &mounts{do: make(chan func())}
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		err := unix.Unshare(unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		made <- err
+		for f := range m.do {
+			f()
+		}
+	}()
+	if err := <-made; err != nil {
+		m.close()
+		return nil, fmt.Errorf("a mount namespace of its own, which takes root: %w", err)
+	}
+	return m, nil
+}
+
+// close ends the thread.
+func (m *mounts) close() { close(m.do) }
+
+// in runs a function in the namespace.
+func (m *mounts) in(f func() error) error {
+	result := make(chan error)
+	m.do <- func() { result <- f() }
+	return <-result
+}
+
+// share makes a folder a mount that others' mounts appear in, as a container has the
+// kubelet's.
+func (m *mounts) share(folder string) error {
+	return m.in(func() error {
+		err := unix.Mount(folder, folder, "", unix.MS_BIND, "")
+		if err == nil {
+			err = unix.Mount("", folder, "", unix.MS_SHARED, "")
+		}
+		return mountError(folder, err)
+	})
+}
+
+// tmpfs mounts a file system of its own.
+func (m *mounts) tmpfs(path string) error {
+	return m.mountAt(path, func() error { return unix.Mount("disk", path, "tmpfs", 0, "size=64k") })
+}
+
+// bind mounts what is at one path at another one.
+func (m *mounts) bind(from, path string) error {
+	return m.mountAt(path, func() error { return unix.Mount(from, path, "", unix.MS_BIND, "") })
+}
+
+func (m *mounts) mountAt(path string, mount func() error) error {
+	return m.in(func() error {
+		err := os.MkdirAll(path, 0o750)
+		if err == nil {
+			err = mount()
+		}
+		return mountError(path, err)
+	})
+}
+
+func (m *mounts) unmount(path string) error {
+	return m.in(func() error { return mountError(path, unix.Unmount(path, 0)) })
+}
+
+func mountError(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("mount or unmount %s: %w", path, err)
+}
