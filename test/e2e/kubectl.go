@@ -247,7 +247,7 @@ func (s *story) explainsFullNode(node string) {
 	}
 	s.planned(node, 0, "4 pods with volumes would end: no controller makes them again.")
 	s.adopt(pods[0])
-	s.planned(node, 2, "1 of 1 pod that is made again would wait: no other node can take its volumes. 3 pods with volumes would end")
+	s.planned(node, 2, "1 of 1 pod that is made again would wait: no other node will do for it or has room for its volumes. 3 pods with volumes would end")
 	s.orphan(pods[0])
 	s.say("kubectl moorage explain pod %s says that %s is full", pods[slots], node)
 	for _, name := range pods {

@@ -449,15 +449,11 @@ func answerDrain(p *DrainPlan) string {
 	case len(p.Down) > 0 && !slices.ContainsFunc(p.Pods, func(pod DrainPod) bool { return !pod.Ends && pod.To == "" && !pod.waitsForComponents() }):
 		return "Its pods would wait: " + downMessages(p) + rest
 	case p.Waits > 0:
-		whose := "their"
-		if p.Waits == 1 {
-			whose = "its"
-		}
 		first := ""
 		if len(p.Down) > 0 {
 			first = "Its pods would wait: " + downMessages(p) + " Besides, "
 		}
-		return first + fmt.Sprintf("%d of %s would wait: no other node can take %s volumes.", p.Waits, thatMove(p), whose) + rest
+		return first + fmt.Sprintf("%d of %s would wait: %s.", p.Waits, thatMove(p), whyWait(p)) + rest
 	case len(p.NotVisible) > 0:
 		return "Whether its pods' volumes can go elsewhere " + cantBeTold(p) + rest
 	case moving == 0:
@@ -470,6 +466,22 @@ func answerDrain(p *DrainPlan) string {
 		return fmt.Sprintf("The volumes of the %s can go elsewhere.", thatMove(p)) + rest
 	}
 	return fmt.Sprintf("The volumes of all %s can go elsewhere.", thatMove(p)) + rest
+}
+
+// whyWait says whether volumes keep the pods that would wait from other nodes, or rules that no
+// room for a volume changes, such as a node selector.
+func whyWait(p *DrainPlan) string {
+	whose, them := "their", "them"
+	if p.Waits == 1 {
+		whose, them = "its", "it"
+	}
+	byRules := func(pod DrainPod) bool {
+		return len(pod.Nodes) > 0 && !slices.ContainsFunc(pod.Nodes, func(n NodesVerdict) bool { return n.Barred == "" })
+	}
+	if slices.ContainsFunc(p.Pods, byRules) {
+		return "no other node will do for " + them + " or has room for " + whose + " volumes"
+	}
+	return "no other node can take " + whose + " volumes"
 }
 
 // thatMove counts the pods of a plan that are made again, and says so where others are not.

@@ -110,7 +110,7 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	}
 	p.nodeWord(x.Word, wide)
 	if !wide {
-		p.more("its slots; drain-plan " + x.Node + " says where its pods could go")
+		p.more("its slots; drain-plan " + x.Node + " says what a drain would do")
 	}
 	for _, slots := range x.Slots {
 		limit := "no limit"
