@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package judge finds broken storage rules in the disk service's log. It knows
-// the calls that reached the service and nothing else: no Kubernetes object, no
-// controller, no intention. It is pure and deterministic; it only records, and
+// the calls and the writes that reached the service and nothing else: no
+// Kubernetes object, no controller, no intention. It is pure and deterministic; it only records, and
 // what a violation costs is for the scenario to say.
 //
 // # When a volume is at a node

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 
@@ -18,12 +19,13 @@ func (s *Service) Write(w diskapi.Writes) ([]diskapi.WriteAnswer, error) {
 	if err := s.failing(); err != nil {
 		return nil, err
 	}
+	old := ""
+	if n, ok := s.cloud.Node(w.Node); ok && n.Boot != w.Boot {
+		old = fmt.Sprintf("node %s was switched off since its boot %d", w.Node, w.Boot)
+	}
 	answers := make([]diskapi.WriteAnswer, 0, len(w.Volumes))
 	for _, v := range w.Volumes {
-		refusal := s.cloud.RefuseWrite(v.Volume, w.Node)
-		if n, ok := s.cloud.Node(w.Node); ok && refusal == "" && n.Boot != w.Boot {
-			refusal = fmt.Sprintf("node %s was switched off since its boot %d", w.Node, w.Boot)
-		}
+		refusal := cmp.Or(old, s.cloud.RefuseWrite(v.Volume, w.Node))
 		if note, noted := s.writes.Take(w.Node, v, refusal); noted {
 			s.note(note)
 		}

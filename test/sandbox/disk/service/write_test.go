@@ -199,3 +199,115 @@ func TestWritesOutliveTheService(t *testing.T) {
 		t.Errorf("the judge saw %+v", broken)
 	}
 }
+
+// TestOldWrites: a write that is made again, or by a writer that is not the one that there is,
+// changes nothing; its writer is told how far it has come.
+func TestOldWrites(t *testing.T) {
+	s := newService(t, Config{})
+	vol := diskAndNodes(t, s)
+	do(t, s, publish(vol, "i-a"))
+	a := pod{volume: vol, node: "i-a"}
+	for range 3 {
+		a.write(t, s)
+	}
+	for _, old := range []diskapi.WriteMark{
+		{},
+		{Session: a.mark.Session, Written: 1},
+		{Session: a.mark.Session + 1, Written: 8, Flushed: 8},
+	} {
+		answers, err := s.Write(diskapi.Writes{Node: "i-a", Volumes: []diskapi.Write{{Volume: vol, WriteMark: old}}})
+		if err != nil || answers[0].WriteMark != a.mark {
+			t.Errorf("after %+v the writer is at %+v, it was at %+v: %v", old, answers[0].WriteMark, a.mark, err)
+		}
+	}
+	if got := notes(s); len(got) != 1 {
+		t.Errorf("the log has %v", got)
+	}
+	// A call that ends another writer ends none.
+	stranger := a
+	stranger.mark.Session++
+	do(t, s, stranger.end())
+	if a.write(t, s); a.mark.Written != 4 {
+		t.Errorf("it goes on with %+v", a.mark)
+	}
+}
+
+// TestRefusedWriterStaysReadOnly: a writer of whom a write was refused writes no more when the
+// disk is back, and its unmount flushes nothing; the next one finds what was there.
+func TestRefusedWriterStaysReadOnly(t *testing.T) {
+	s := newService(t, Config{})
+	vol := diskAndNodes(t, s)
+	do(t, s, publish(vol, "i-a"))
+	a := pod{volume: vol, node: "i-a"}
+	a.write(t, s)
+	a.write(t, s)
+	do(t, s, diskapi.Request{Call: diskapi.ControllerUnpublish, Volume: vol, Node: "i-a"})
+	a.write(t, s)
+	do(t, s, publish(vol, "i-a"))
+	for range 2 {
+		if refused := a.write(t, s); refused != "a write was refused before: unmount the volume first" {
+			t.Errorf("the writer is told %q", refused)
+		}
+	}
+	do(t, s, a.end())
+	next := pod{volume: vol, node: "i-a"}
+	if refused := next.write(t, s); refused != "" || next.mark.Flushed != 1 {
+		t.Errorf("the next one finds %+v, flushed was 1; %s", next.mark, refused)
+	}
+}
+
+// TestFlushedOutlivesTheService: what the log says was flushed is on the disk of the service
+// that comes back, though its machine is off.
+func TestFlushedOutlivesTheService(t *testing.T) {
+	c := Config{StateDir: t.TempDir(), Slots: 4}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vol := diskAndNodes(t, s)
+	do(t, s, publish(vol, "i-a"))
+	a := pod{volume: vol, node: "i-a"}
+	for range 5 {
+		a.write(t, s)
+	}
+	if _, err := s.ChangeNode("i-a", diskapi.NodeChange{Fenced: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = newService(t, c)
+	do(t, s, diskapi.Request{Call: diskapi.ControllerUnpublish, Volume: vol, Node: "i-a"})
+	do(t, s, publish(vol, "i-b"))
+	b := pod{volume: vol, node: "i-b"}
+	if b.write(t, s); b.mark.Flushed != 4 {
+		t.Errorf("the next one finds %+v, flushed was 4", b.mark)
+	}
+	if broken := s.Violations(0); len(broken) > 0 {
+		t.Errorf("the judge saw %+v", broken)
+	}
+}
+
+// TestWritesAroundAFence: the log has how far a machine came before the storage refused it, and
+// its first write when it is let in.
+func TestWritesAroundAFence(t *testing.T) {
+	s := newService(t, Config{})
+	vol := diskAndNodes(t, s)
+	do(t, s, publish(vol, "i-a"))
+	a := pod{volume: vol, node: "i-a"}
+	n, err := s.Node("i-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.write(t, s)
+	a.write(t, s)
+	for _, call := range []diskapi.Call{diskapi.FenceNetwork, diskapi.UnfenceNetwork} {
+		do(t, s, diskapi.Request{Call: call, Args: diskapi.Args{CIDRs: []string{n.Address + "/32"}}})
+	}
+	a.write(t, s)
+	a.write(t, s)
+	want := []string{"WriteBegan i-a 1 0", "Wrote i-a 2 1", "Wrote i-a 3 2"}
+	if got := notes(s); !slices.Equal(got, want) {
+		t.Errorf("the log has %v, want %v", got, want)
+	}
+}

@@ -89,27 +89,34 @@ func (s *State) Before(e diskapi.Entry) []diskapi.Entry {
 }
 
 // concerned visits the writers of whom an entry may change who can write, or what is lost, in
-// a fixed order.
+// a fixed order: those of a volume, those of a machine, or all.
 func (s *State) concerned(e diskapi.Entry, visit func(volume, node string, w *writer)) {
-	var is func(volume, node string) bool
-	switch {
-	case e.Phase == diskapi.Applied && (e.Call == diskapi.ControllerPublish || e.Call == diskapi.ControllerUnpublish),
-		e.Phase == diskapi.Noted && e.Call == diskapi.WriteBegan:
-		is = func(volume, _ string) bool { return volume == e.Volume }
-	case e.Phase == diskapi.Noted && e.Call == diskapi.WriteRefused:
-		is = func(volume, node string) bool { return volume == e.Volume && node == e.Node }
-	case e.Phase == diskapi.Noted && e.Call == diskapi.FenceNode:
-		is = func(_, node string) bool { return node == e.Node }
-	case e.Phase == diskapi.Applied && (e.Call == diskapi.FenceNetwork || e.Call == diskapi.UnfenceNetwork):
-		is = func(_, _ string) bool { return true }
-	default:
-		return
+	switch e.Call {
+	case diskapi.ControllerPublish, diskapi.ControllerUnpublish:
+		if e.Phase == diskapi.Applied {
+			s.visit([]string{e.Volume}, "", visit)
+		}
+	case diskapi.WriteBegan, diskapi.WriteRefused:
+		s.visit([]string{e.Volume}, "", visit)
+	case diskapi.FenceNode:
+		s.visit(slices.Sorted(maps.Keys(s.disks)), e.Node, visit)
+	case diskapi.FenceNetwork, diskapi.UnfenceNetwork:
+		if e.Phase == diskapi.Applied {
+			s.visit(slices.Sorted(maps.Keys(s.disks)), "", visit)
+		}
 	}
-	for _, volume := range slices.Sorted(maps.Keys(s.disks)) {
-		writers := s.disks[volume].writers
-		for _, node := range slices.Sorted(maps.Keys(writers)) {
-			if is(volume, node) {
-				visit(volume, node, writers[node])
+}
+
+// visit visits the writers of volumes at a node, or at any if it is empty.
+func (s *State) visit(volumes []string, at string, visit func(volume, node string, w *writer)) {
+	for _, volume := range volumes {
+		d, ok := s.disks[volume]
+		if !ok {
+			continue
+		}
+		for _, node := range slices.Sorted(maps.Keys(d.writers)) {
+			if at == "" || at == node {
+				visit(volume, node, d.writers[node])
 			}
 		}
 	}
