@@ -40,7 +40,7 @@ func (s *story) goesOn(handle, from, to string) {
 			flushed = max(flushed, e.Write.Flushed)
 		}
 	}
-	s.expect(len(before) > 0, "the pod at "+from+" has written to the volume", "it has not")
+	s.expect(flushed > 0, "the pod at "+from+" has written to the volume, and flushed that", "it has not: %v", before)
 	s.expect(next.Write.Flushed == flushed, "the pod at "+to+" finds what was flushed", "that was write %d, it finds %d", flushed, next.Write.Flushed)
 }
 

@@ -20,7 +20,7 @@
 // # What pods write
 //
 // While a volume is published to a pod for writing, the plugin writes to it in the pod's
-// name, when it is published and then every second: a request to the service for all volumes
+// name, twice when it is published and then every second: a request to the service for all volumes
 // of the node, none where there are none. A write is told to the pod first and flushed by the
 // next one, by NodeUnpublish of the last pod that writes, and by NodeUnstage. One that is
 // refused is an I/O error, and the last one until the volume is unpublished. What the machine

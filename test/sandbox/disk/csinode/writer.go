@@ -59,7 +59,9 @@ func (w *writers) run(ctx context.Context, ticks <-chan time.Time) {
 		case <-ticks:
 		case <-w.wake:
 		}
-		w.write(ctx)
+		if w.write(ctx) {
+			w.write(ctx) // so that of every pod something is on the disk
+		}
 	}
 }
 
@@ -72,32 +74,35 @@ func (w *writers) soon() {
 }
 
 // write makes one write to each volume, all in one request. If the service does not answer,
-// it is open which of them were carried out, and they are made again.
-func (w *writers) write(ctx context.Context) {
+// it is open which of them were carried out, and they are made again. It returns whether a
+// write was the first one of its writer.
+func (w *writers) write(ctx context.Context) (began bool) {
 	if len(w.plugin.staged.writable()) == 0 {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := w.plugin.checkBoot(ctx); err != nil {
-		return // the next tick asks again
+		return false // the next tick asks again
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	writes := w.due()
 	if len(writes) == 0 {
-		return
+		return false
 	}
 	answers, err := w.plugin.service.Write(ctx, diskapi.Writes{
 		Node: w.plugin.config.nodeID(), Boot: w.plugin.staged.boot(), Volumes: writes,
 	})
 	if err != nil {
-		return
+		return false
 	}
 	for _, a := range answers {
 		v := w.writer(a.Volume)
+		began = began || v.Session != a.Session && a.Session != 0
 		v.WriteMark, v.refused = a.WriteMark, a.Refused != ""
 	}
+	return began
 }
 
 // due lists the writes to make next. The caller holds mu.
