@@ -102,11 +102,9 @@ func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 
 // writes says whether a pod is to write to the volume that is published to it.
 func writes(r *csi.NodePublishVolumeRequest) bool {
-	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
-	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
-		return false
-	}
-	return !r.GetReadonly()
+	mode := r.GetVolumeCapability().GetAccessMode().GetMode()
+	return !r.GetReadonly() &&
+		mode != csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY && mode != csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 }
 
 // NodeUnpublishVolume removes the target, once the service agrees.
