@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
@@ -17,6 +18,31 @@ func (s *story) calls(call diskapi.Call, phase diskapi.Phase, handle, node strin
 
 // last returns the newest of entries that are there.
 func last(entries []diskapi.Entry) diskapi.Entry { return entries[len(entries)-1] }
+
+// goesOn waits until the pod that has a volume at a node writes to it, and fails unless a pod
+// at another node has written to it before, and all that was flushed there is found.
+func (s *story) goesOn(handle, from, to string) {
+	var next diskapi.Entry
+	s.until("the pod at "+to+" writes to the volume", func() error {
+		began := s.calls(diskapi.WriteBegan, diskapi.Noted, handle, to)
+		if len(began) == 0 {
+			return errors.New("it does not")
+		}
+		next = last(began)
+		return nil
+	})
+	before := slices.Concat(
+		s.calls(diskapi.WriteBegan, diskapi.Noted, handle, from), s.calls(diskapi.Wrote, diskapi.Noted, handle, from),
+		s.calls(diskapi.NodeUnpublish, diskapi.Applied, handle, from))
+	flushed := uint64(0)
+	for _, e := range before {
+		if e.Write != nil {
+			flushed = max(flushed, e.Write.Flushed)
+		}
+	}
+	s.expect(flushed > 0, "the pod at "+from+" has written to the volume, and flushed that", "it has not: %v", before)
+	s.expect(next.Write.Flushed == flushed, "the pod at "+to+" finds what was flushed", "that was write %d, it finds %d", flushed, next.Write.Flushed)
+}
 
 // never fails unless a call for a volume and a node has never reached the disk
 // service.

@@ -46,6 +46,7 @@ func fencedCondition() sandbox.Scenario {
 			s.say("%s is switched off: a condition from before vouches for nothing", from)
 			s.vouch(from)
 			s.runs(replacement.Name)
+			s.goesOn(handle, from, replacement.Spec.NodeName)
 			s.forcedBy("FencedCondition", from)
 			s.say("%s runs on %s: the volume was detached by rule FencedCondition", replacement.Name, replacement.Spec.NodeName)
 			s.must(s.Cluster.PowerOn(s.ctx, from))

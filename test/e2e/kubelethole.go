@@ -43,6 +43,7 @@ func kubeletHole() sandbox.Scenario {
 			s.podAt(other, "successor", "data")
 			if !s.moorage() {
 				s.runs("successor")
+				s.goesOn(handle, node, other)
 				s.must(s.ExpectViolation(s.ctx, diskapi.UnpublishWhileStaged))
 				s.must(s.ExpectViolation(s.ctx, diskapi.StagedAtTwo))
 				s.say("the successor runs at %s, and the volume is staged at both", other)
@@ -64,6 +65,7 @@ func kubeletHole() sandbox.Scenario {
 			s.say("the controller was, too, and has asked again. Somebody unmounts %s", path)
 			s.must(s.Cluster.Unstage(s.ctx, node, handle, path))
 			s.runs("successor")
+			s.goesOn(handle, node, other)
 		}),
 	}
 }

@@ -46,6 +46,7 @@ func migration() sandbox.Scenario {
 			s.removeTicket("astray")
 			s.podAt(to, "vm-moved", "data")
 			s.runs("vm-moved")
+			s.must(s.ExpectBothWrite(s.ctx, handle, to))
 			s.must(s.Running("vm"))
 			s.say("vm runs on %s and vm-moved on %s; now vm goes", from, to)
 			s.remove("vm")

@@ -51,6 +51,13 @@ func networkFence() sandbox.Scenario {
 			s.forgetClients(from)
 			s.say("csi-addons has deleted the CSIAddonsNode of %s, which it can't reach", from)
 			s.runs(replacement.Name)
+			s.until("the storage refuses what "+old.Name+" writes", func() error {
+				if len(s.calls(diskapi.WriteRefused, diskapi.Noted, handle, from)) == 0 {
+					return errors.New("it does not")
+				}
+				return nil
+			})
+			s.goesOn(handle, from, replacement.Spec.NodeName)
 			s.forcedBy(string(v1alpha1.ForceDetachNetworkFence), from)
 			s.expect(s.isCut(from) && slices.Contains(s.stagedAt(handle), diskapi.NodeID(from)), "the storage has cut the machine off, which has the volume mounted", "it is staged at %v", s.stagedAt(handle))
 			s.say("%s runs on %s: the storage has cut off the machine of %s, which lives", replacement.Name, replacement.Spec.NodeName, from)
@@ -122,6 +129,7 @@ func networkFenceFails() sandbox.Scenario {
 			s.newLeader()
 			mend()
 			s.runs(replacement.Name)
+			s.goesOn(handle, from, replacement.Spec.NodeName)
 			s.until("the hold says by which rule", func() error { return s.heldFence(from, v1alpha1.ForceDetachNetworkFence) })
 			s.say("the leader that made the Node say so is killed; %s runs on %s", replacement.Name, replacement.Spec.NodeName)
 			s.must(s.Cluster.PowerOff(s.ctx, from))

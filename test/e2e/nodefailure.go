@@ -45,6 +45,7 @@ func nodeFailure() sandbox.Scenario {
 			s.taint(from, outOfService())
 			s.runs(replacement.Name)
 			to := replacement.Spec.NodeName
+			s.goesOn(handle, from, to)
 			s.say("%s runs on %s", replacement.Name, to)
 			if s.moorage() {
 				after := s.held("data", to)

@@ -53,7 +53,9 @@ func (e *Env) ExpectForgotten() error {
 	if e.Cluster.Shape().MoorageNode {
 		return errors.New("a volume that a kubelet has forgotten: moorage-node is judged by it")
 	}
-	for _, rule := range []diskapi.Rule{diskapi.UnpublishWhileStaged, diskapi.StagedAtTwo} {
+	for _, rule := range []diskapi.Rule{
+		diskapi.UnpublishWhileStaged, diskapi.StagedAtTwo, diskapi.WriteLost, diskapi.WrittenByTwo,
+	} {
 		e.excuse(rule)
 	}
 	return nil

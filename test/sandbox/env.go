@@ -64,7 +64,7 @@ type Env struct {
 	// excused are the rules that upstream was shown to break.
 	excused map[diskapi.Rule]bool
 	// migrations are the entries of the disk service's log that brought a volume
-	// to a second node for a live migration.
+	// to a second node for a live migration, and by which that node wrote to it.
 	migrations map[uint64]bool
 	// denials are of no account, see ExpectDenials.
 	denials bool
@@ -205,6 +205,32 @@ func (e *Env) ExpectMigration(ctx context.Context, volume, node string) error {
 	}
 	e.migrations = map[uint64]bool{violations[0].Seq: true}
 	return nil
+}
+
+// ExpectBothWrite waits until the judge has seen that a node writes to the volume of a
+// migration while the other one can, once since the scenario began, and has that once not fail
+// the scenario: the sandbox's pods know nothing of each other, where a virtual machine that is
+// the target of a migration would not write before its source has stopped. It comes after
+// ExpectMigration, and is serial.
+func (e *Env) ExpectBothWrite(ctx context.Context, volume, node string) error {
+	if e.migrations == nil {
+		return errors.New("two nodes write, and there is no live migration")
+	}
+	return e.Eventually(ctx, node+" writes to the volume while the other node of the migration can", func() error {
+		violations, err := e.Disk.Violations(ctx, e.mark)
+		if err != nil {
+			return fmt.Errorf("ask the judge: %w", err)
+		}
+		violations = slices.DeleteFunc(violations, func(v diskapi.Violation) bool { return v.Rule != diskapi.WrittenByTwo })
+		switch {
+		case len(violations) == 0:
+			return errors.New("the judge has seen none")
+		case len(violations) > 1 || violations[0].Volume != volume || violations[0].Node != diskapi.NodeID(node):
+			return Never("the judge saw %v", violations)
+		}
+		e.migrations[violations[0].Seq] = true
+		return nil
+	})
 }
 
 // createNamespace makes the scenario's namespace and waits for its default

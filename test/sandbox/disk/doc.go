@@ -9,6 +9,7 @@
 //
 //	diskapi      the vocabulary: calls, log entries, faults, violations
 //	cloud        pure: disks, nodes, attachments; what is done with a call
+//	writes       pure: what pods have written to the disks
 //	faults       pure: which call goes wrong
 //	judge        pure: which rule a history of calls breaks
 //	journal      the log on disk, from which everything else is replayed

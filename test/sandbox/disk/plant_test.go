@@ -115,6 +115,18 @@ func plants() map[diskapi.Rule][]planted {
 			w.must(b.stage(vol, ctx))
 			w.must(w.letIn(a))
 		}}},
+		diskapi.WrittenByTwo: {{attempt: diskapi.Happened, first: diskapi.TwoNodes, args: []string{"--lenient"}, plant: func(w *world, a, b *nodeUnderTest) {
+			vol := w.create("v")
+			w.use(vol, a)
+			w.use(vol, b)
+			a.tick()
+		}}},
+		diskapi.WriteLost: {{attempt: diskapi.Happened, first: diskapi.UnpublishWhileStaged, plant: func(w *world, a, _ *nodeUnderTest) {
+			vol := w.create("v")
+			w.use(vol, a)
+			w.must(w.unpublish(vol, a))
+			a.tick()
+		}}},
 		diskapi.Leftover: {{attempt: diskapi.Happened, plant: func(w *world, a, _ *nodeUnderTest) {
 			w.attach("v", a)
 			_, err := w.api.Finish(w.ctx)

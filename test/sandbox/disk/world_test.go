@@ -103,7 +103,7 @@ func (w *world) connect(out io.Reader) {
 // node starts a node plugin and announces the node.
 func (w *world) node(name string, slots int) *nodeUnderTest {
 	w.t.Helper()
-	n := &nodeUnderTest{w: w, name: name, slots: slots, root: filepath.Join(w.dir, name)}
+	n := &nodeUnderTest{w: w, name: name, slots: slots, root: filepath.Join(w.dir, name), ticks: make(chan time.Time)}
 	n.start()
 	w.t.Cleanup(func() { n.stop() })
 	return n
@@ -116,6 +116,8 @@ type nodeUnderTest struct {
 	slots int
 	block bool
 	root  string
+	// ticks has the pods of the node write; without, they do when a volume is mounted.
+	ticks chan time.Time
 	csi.NodeClient
 	stop func()
 }
@@ -127,7 +129,7 @@ func (n *nodeUnderTest) start() {
 	t.Helper()
 	p, err := disk.NewNodePlugin(disk.NodeConfig{
 		Driver: disk.DefaultDriver, NodeName: n.name, MaxVolumes: n.slots, KubeletRoot: n.root,
-		ServiceURL: n.w.api.BaseURL, Block: n.block,
+		ServiceURL: n.w.api.BaseURL, Block: n.block, WriteTicks: n.ticks,
 	})
 	if err != nil {
 		t.Fatal(err)

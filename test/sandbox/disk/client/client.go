@@ -130,6 +130,14 @@ func (c Client) Do(ctx context.Context, r diskapi.Request) (diskapi.Answer, erro
 	return a, err
 }
 
+// Write makes writes of a node and returns an answer for each; for node plugins. A refusal is
+// an answer, not an error: after an error it is open which of them were carried out.
+func (c Client) Write(ctx context.Context, w diskapi.Writes) ([]diskapi.WriteAnswer, error) {
+	var answers []diskapi.WriteAnswer
+	err := c.do(ctx, http.MethodPost, "/writes", w, &answers)
+	return answers, err
+}
+
 // Held tells the service that a node has done what it was asked to, and returns when
 // the fault that holds its answer is cleared; for node plugins.
 func (c Client) Held(ctx context.Context, faultID string, r diskapi.Request) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
@@ -37,6 +38,9 @@ type Config struct {
 	// Block lets block volumes be staged; see the package documentation for
 	// why they are refused otherwise.
 	Block bool
+	// WriteTicks says when pods write to their volumes, besides at once when one is
+	// published; every second if nil.
+	WriteTicks <-chan time.Time
 	// Logger takes what the kubelet can't be told; slog.Default() if nil.
 	Logger *slog.Logger
 }

@@ -5,6 +5,7 @@ package csinode
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -74,5 +75,45 @@ func TestStagedFile(t *testing.T) {
 	}
 	if _, err := openStaged(path, mounts); err == nil {
 		t.Error("a damaged file is accepted")
+	}
+}
+
+// TestWritable: a volume is written to while some pod has it for writing and it is staged, and
+// the last such target is known.
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openStaged(filepath.Join(dir, "staged.json"), filepath.Join(dir, MountTable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := func(after string, want bool, lasts ...string) {
+		t.Helper()
+		if _, got := s.writable()["v"]; got != want {
+			t.Errorf("after %s: written to %t", after, got)
+		}
+		for _, target := range []string{"/1", "/2", "/reader"} {
+			if _, last := s.lastWriter(target); last != slices.Contains(lasts, target) {
+				t.Errorf("after %s: %s is the last one: %t", after, target, last)
+			}
+		}
+	}
+	for _, step := range []struct {
+		name  string
+		do    func() error
+		want  bool
+		lasts []string
+	}{
+		{"a stage", func() error { return s.put("v", volume{StagingPath: "/v"}) }, false, nil},
+		{"a reader", func() error { return s.publish("/reader", "v", "") }, false, nil},
+		{"a writer", func() error { return s.publish("/1", "v", "mode") }, true, []string{"/1"}},
+		{"a second one", func() error { return s.publish("/2", "v", "mode") }, true, nil},
+		{"the end of one", func() error { return s.unpublish("/1") }, true, []string{"/2"}},
+		{"an unstage", func() error { return s.remove("v") }, false, nil},
+		{"a stage anew", func() error { return s.put("v", volume{StagingPath: "/v"}) }, false, nil},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		writes(step.name, step.want, step.lasts...)
 	}
 }

@@ -17,6 +17,16 @@
 // the target, a folder for a mounted volume and an empty file for a block one,
 // and NodeUnpublish removes it. What is done already succeeds again.
 //
+// # What pods write
+//
+// While a volume is published to a pod for writing, the plugin writes to it in the pod's
+// name, twice when it is published and then every second: a request to the service for all volumes
+// of the node, none where there are none. A write is told to the pod first and flushed by the
+// next one, by NodeUnpublish of the last pod that writes, and by NodeUnstage. One that is
+// refused is an I/O error, and the last one until the volume is unpublished. What the machine
+// has in memory, that is how far its pods have come, the service keeps for it: it outlives the
+// plugin, and ends with the machine's boot.
+//
 // # Where it can be stopped
 //
 // A fault of the service stops any call before its effect (hang), or after it and

@@ -58,10 +58,13 @@ func (p *Plugin) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolume
 		return nil, err
 	}
 	_, have := p.staged.get(r.GetVolumeId())
-	return &csi.NodeUnstageVolumeResponse{}, p.perform(ctx, diskapi.Request{
+	last, ended := p.writers.end(r.GetVolumeId())
+	err := p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodeUnstage, Volume: r.GetVolumeId(),
-		Args: diskapi.Args{Path: r.GetStagingTargetPath(), Again: !have},
+		Args: diskapi.Args{Path: r.GetStagingTargetPath(), Again: !have, Write: last},
 	}, func() error { return p.staged.remove(r.GetVolumeId()) })
+	ended(err)
+	return &csi.NodeUnstageVolumeResponse{}, err
 }
 
 // NodePublishVolume makes the target, once the service agrees.
@@ -88,8 +91,20 @@ func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		if err := makeTarget(r.GetTargetPath(), r.GetVolumeCapability().GetBlock() != nil); err != nil {
 			return fmt.Errorf("make the target: %w", err)
 		}
-		return p.staged.publish(r.GetTargetPath(), r.GetVolumeId())
+		mode := ""
+		if writes(r) {
+			mode = r.GetVolumeCapability().GetAccessMode().GetMode().String()
+			defer p.writers.soon()
+		}
+		return p.staged.publish(r.GetTargetPath(), r.GetVolumeId(), mode)
 	})
+}
+
+// writes says whether a pod is to write to the volume that is published to it.
+func writes(r *csi.NodePublishVolumeRequest) bool {
+	mode := r.GetVolumeCapability().GetAccessMode().GetMode()
+	return !r.GetReadonly() &&
+		mode != csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY && mode != csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 }
 
 // NodeUnpublishVolume removes the target, once the service agrees.
@@ -101,9 +116,14 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 		return nil, err
 	}
 	_, statErr := os.Lstat(r.GetTargetPath())
-	return &csi.NodeUnpublishVolumeResponse{}, p.perform(ctx, diskapi.Request{
+	var last *diskapi.WriteMark
+	ended := func(error) {}
+	if volume, ok := p.staged.lastWriter(r.GetTargetPath()); ok && volume == r.GetVolumeId() {
+		last, ended = p.writers.end(volume)
+	}
+	err := p.perform(ctx, diskapi.Request{
 		Call: diskapi.NodeUnpublish, Volume: r.GetVolumeId(),
-		Args: diskapi.Args{Path: r.GetTargetPath(), Again: errors.Is(statErr, fs.ErrNotExist)},
+		Args: diskapi.Args{Path: r.GetTargetPath(), Again: errors.Is(statErr, fs.ErrNotExist), Write: last},
 	}, func() error {
 		// Not RemoveAll: a folder that isn't empty holds something that isn't ours.
 		if err := os.Remove(r.GetTargetPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -111,6 +131,8 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 		}
 		return p.staged.unpublish(r.GetTargetPath())
 	})
+	ended(err)
+	return &csi.NodeUnpublishVolumeResponse{}, err
 }
 
 // makeTarget makes a folder, or an empty file where a block device would be.

@@ -28,6 +28,7 @@ type Plugin struct {
 	config  Config
 	service client.Client
 	staged  *staged
+	writers *writers
 
 	bootMu  sync.Mutex
 	bootSet bool // the service's boot count was compared
@@ -45,7 +46,9 @@ func New(c Config) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node plugin: %w", err)
 	}
-	return &Plugin{config: c, service: c.api(), staged: s}, nil
+	p := &Plugin{config: c, service: c.api(), staged: s}
+	p.writers = newWriters(p)
+	return p, nil
 }
 
 // Run serves until ctx ends, which is no error, or a socket fails. The kubelet
@@ -69,6 +72,9 @@ func (p *Plugin) Run(ctx context.Context) error {
 		}
 		go func() { failed <- s.server.Serve(l) }()
 	}
+	writing, stop := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); p.writers.run(writing, p.config.WriteTicks) }()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -76,6 +82,8 @@ func (p *Plugin) Run(ctx context.Context) error {
 	}
 	registry.Stop()
 	plugin.Stop()
+	stop()
+	<-stopped
 	if err != nil {
 		return fmt.Errorf("node plugin of %s: %w", p.config.NodeName, err)
 	}

@@ -41,6 +41,8 @@ type table struct {
 	Volumes map[string]volume `json:"volumes"`
 	// Targets are the paths at which volumes are published, with the volume of each.
 	Targets map[string]string `json:"targets"`
+	// Writers are those of the targets that pods write to, with the access mode.
+	Writers map[string]string `json:"writers,omitempty"`
 }
 
 func openStaged(path, mounts string) (*staged, error) {
@@ -60,6 +62,9 @@ func openStaged(path, mounts string) (*staged, error) {
 	if s.table.Targets == nil {
 		s.table.Targets = map[string]string{}
 	}
+	if s.table.Writers == nil {
+		s.table.Writers = map[string]string{}
+	}
 	return s, replace(mounts, s.table.mountinfo())
 }
 
@@ -71,7 +76,7 @@ func (s *staged) booted(boot int) error {
 	if boot == s.table.Boot {
 		return nil
 	}
-	return s.write(table{Boot: boot, Volumes: map[string]volume{}, Targets: map[string]string{}})
+	return s.write(table{Boot: boot, Volumes: map[string]volume{}, Targets: map[string]string{}, Writers: map[string]string{}})
 }
 
 func (s *staged) get(id string) (volume, bool) {
@@ -85,22 +90,74 @@ func (s *staged) put(id string, v volume) error {
 	return s.change(func(t *table) { t.Volumes[id] = v })
 }
 
+// remove forgets a volume; nobody can write to it any more.
 func (s *staged) remove(id string) error {
-	return s.change(func(t *table) { delete(t.Volumes, id) })
+	return s.change(func(t *table) {
+		delete(t.Volumes, id)
+		maps.DeleteFunc(t.Writers, func(target, _ string) bool { return t.Targets[target] == id })
+	})
 }
 
-func (s *staged) publish(target, id string) error {
-	return s.change(func(t *table) { t.Targets[target] = id })
+// publish notes a target. The mode is the access mode of a pod that writes; it is empty for
+// one that only reads.
+func (s *staged) publish(target, id, mode string) error {
+	return s.change(func(t *table) {
+		t.Targets[target] = id
+		delete(t.Writers, target)
+		if mode != "" {
+			t.Writers[target] = mode
+		}
+	})
 }
 
 func (s *staged) unpublish(target string) error {
-	return s.change(func(t *table) { delete(t.Targets, target) })
+	return s.change(func(t *table) {
+		delete(t.Targets, target)
+		delete(t.Writers, target)
+	})
+}
+
+// writable lists the volumes that pods write to, with their access modes.
+func (s *staged) writable() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]string{}
+	for target, mode := range s.table.Writers {
+		out[s.table.Targets[target]] = mode
+	}
+	return out
+}
+
+// lastWriter says whether a target is the only one at which a pod writes to its volume.
+func (s *staged) lastWriter(target string) (volume string, last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.table.Writers[target] == "" {
+		return "", false
+	}
+	volume = s.table.Targets[target]
+	for other := range s.table.Writers {
+		if other != target && s.table.Targets[other] == volume {
+			return volume, false
+		}
+	}
+	return volume, true
+}
+
+// boot is the boot in which this holds.
+func (s *staged) boot() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Boot
 }
 
 func (s *staged) change(f func(*table)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := table{Boot: s.table.Boot, Volumes: maps.Clone(s.table.Volumes), Targets: maps.Clone(s.table.Targets)}
+	next := table{
+		Boot: s.table.Boot, Volumes: maps.Clone(s.table.Volumes),
+		Targets: maps.Clone(s.table.Targets), Writers: maps.Clone(s.table.Writers),
+	}
 	f(&next)
 	return s.write(next)
 }

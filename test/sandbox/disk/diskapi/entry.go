@@ -157,6 +157,9 @@ type Args struct {
 	// LatencyMs is what SetLatency set for LatencyOf, in milliseconds.
 	LatencyMs int64 `json:"latencyMs,omitempty"`
 	LatencyOf Call  `json:"latencyOf,omitempty"`
+	// Write is how far a writer has come. A NodeUnpublish or NodeUnstage that has one ends
+	// the writer, and flushes.
+	Write *WriteMark `json:"write,omitempty"`
 }
 
 // Done reports whether the entry is the successful end of its call.

@@ -41,6 +41,12 @@ const (
 	// LetInMounted: UnfenceClusterNetwork lets in a node that still has a volume staged or
 	// published which was detached from it, or which is at another node.
 	LetInMounted Rule = "let-in-mounted"
+	// WrittenByTwo: a write to an exclusive volume that another node can write to as well, or
+	// has written to since the writer has mounted it.
+	WrittenByTwo Rule = "written-by-two"
+	// WriteLost: a write that its pod was told of is lost: the volume is detached from a
+	// machine that has it in its memory, or the next writer does not find it on the disk.
+	WriteLost Rule = "write-lost"
 	// Leftover: something attached, staged or published at the end of the run.
 	Leftover Rule = "leftover"
 )
@@ -78,6 +84,7 @@ type Violation struct {
 func Rules() []Rule {
 	return []Rule{
 		TwoNodes, OverLimit, UnpublishWhileStaged, StageBeforePublish, WrongNode, StagedAtTwo, PublishContext,
-		PublishBeforeStage, UnstageWhilePublished, TwoPods, DeleteWhileAttached, FencedNode, LetInMounted, Leftover,
+		PublishBeforeStage, UnstageWhilePublished, TwoPods, DeleteWhileAttached, FencedNode, LetInMounted,
+		WrittenByTwo, WriteLost, Leftover,
 	}
 }

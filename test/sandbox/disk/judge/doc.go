@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package judge finds broken storage rules in the disk service's log. It knows
-// the calls that reached the service and nothing else: no Kubernetes object, no
-// controller, no intention. It is pure and deterministic; it only records, and
+// the calls and the writes that reached the service and nothing else: no
+// Kubernetes object, no controller, no intention. It is pure and deterministic; it only records, and
 // what a violation costs is for the scenario to say.
 //
 // # When a volume is at a node
@@ -44,6 +44,8 @@
 //	delete-while-attached   delete arrives; the volume is at some node
 //	fenced-node             a node call arrives from a node that was declared dead
 //	let-in-mounted          UnfenceClusterNetwork arrives; a node that it lets in has a volume staged or published that was detached from it, or is at another node
+//	written-by-two          a write to an exclusive volume is carried out; another node can write to it, or has written to it since the writer's node has it mounted
+//	write-lost              a detach takes effect; the node has writes in memory only. Or: a writer's first write; one with a higher number was flushed before
 //	leftover                at the end of the run, a volume is at a node, staged or published
 //
 // An attempt counts although the cloud refused it: a controller must not even
@@ -66,4 +68,25 @@
 // lives, and keeps what it has mounted. While it is refused that is harmless: the volume may
 // be detached from it, and staged elsewhere. What it asks for meanwhile is refused, and breaks
 // no rule, for its kubelet may not know. To let it in with such a mount is a fault.
+//
+// # Writes
+//
+// Every node writes to every volume that is published to a pod there for reading and writing
+// (package csinode), and the log has of that what package writes notes. These two rules go by
+// what took effect, and not by what a caller can know. A node that has written to a volume can
+// write to it
+//
+//   - until a NodeUnpublish or NodeUnstage that ends its writer takes effect, or its machine
+//     is declared dead;
+//   - and not while the disk is detached from it, or the storage refuses it;
+//   - and not after a write of it was refused, which ends its writer.
+//
+// A node that can write again, after the disk came back or it was let in, may not, if another
+// one has written meanwhile: what its machine has read is old, and it writes over what is new.
+//
+// A write that its pod was told of is in the machine's memory first. It may be lost with the
+// machine, and with the storage's refusal. It may not be lost by a detach, or by somebody's
+// flush: whoever mounts the volume next finds all that was flushed. That a detach was forced
+// without proof is nothing that the log shows: then a scenario has to say that it expects a
+// loss.
 package judge

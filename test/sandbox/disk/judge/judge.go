@@ -17,6 +17,7 @@ import (
 type Judge struct {
 	nodes      map[string]*node
 	places     map[string]map[string]*place // volume -> node -> place
+	contents   map[string]*content          // volume -> what was written to it
 	violations []diskapi.Violation
 	cut        []netip.Prefix   // clients that the storage refuses
 	open       map[uint64][]int // call -> indexes of its violations, until it returns
@@ -36,9 +37,10 @@ type node struct {
 // New returns a judge that has seen nothing.
 func New() *Judge {
 	return &Judge{
-		nodes:  map[string]*node{},
-		places: map[string]map[string]*place{},
-		open:   map[uint64][]int{},
+		nodes:    map[string]*node{},
+		places:   map[string]map[string]*place{},
+		contents: map[string]*content{},
+		open:     map[uint64][]int{},
 	}
 }
 
@@ -74,6 +76,7 @@ func (j *Judge) Observe(e diskapi.Entry) {
 	case diskapi.Noted:
 		j.noted(e)
 	}
+	j.observeWrites(e)
 	if e.Volume != "" && e.Node != "" {
 		j.reindex(e.Volume, e.Node)
 	}

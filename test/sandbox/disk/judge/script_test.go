@@ -31,10 +31,14 @@ const verdict = "    -> "
 //	verb! volume node            all of arrive, applied and ok
 //	fence node, unfence node, finish, info node slots=N, address node ADDRESS
 //	cut-off CIDR, let-in CIDR    the storage refuses clients, or lets them in
+//	write volume node N F        write N is made, F was the last that is flushed; it is
+//	                             the first one of its writer if there is none
+//	refuse-write volume node     a write is refused
 //
-// with mode=, ctx= and path= where they matter; a publish answers the context
-// that its ctx= says, and stages carry what the last publish answered. After
-// each step come the violations that it added or changed.
+// with mode=, ctx=, path= and flush= where they matter; a publish answers the
+// context that its ctx= says, and stages carry what the last publish answered. A
+// call with flush= ends the writer; session=old names another one. After each
+// step come the violations that it added or changed.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -68,6 +72,7 @@ type script struct {
 	open     map[string][]uint64
 	latest   map[string]uint64
 	contexts map[string]string
+	writers  map[string]uint64
 }
 
 func play(t *testing.T, text string) string {
@@ -97,7 +102,7 @@ func play(t *testing.T, text string) string {
 }
 
 func newScript(t *testing.T) *script {
-	return &script{t: t, judge: New(), open: map[string][]uint64{}, latest: map[string]uint64{}, contexts: map[string]string{}}
+	return &script{t: t, judge: New(), open: map[string][]uint64{}, latest: map[string]uint64{}, contexts: map[string]string{}, writers: map[string]uint64{}}
 }
 
 func (s *script) step(line string) {
@@ -127,6 +132,9 @@ func (s *script) step(line string) {
 		e.Phase = diskapi.Applied
 		s.observe(e)
 		e.Phase, e.Outcome = diskapi.Returned, diskapi.OK
+	case "write", "refuse-write":
+		s.write(verb, words[1:], options)
+		return
 	default:
 		s.call(verb, all, words[1:], options)
 		return
@@ -135,6 +143,42 @@ func (s *script) step(line string) {
 		e.Phase = diskapi.Noted
 	}
 	s.observe(e)
+}
+
+func (s *script) write(verb string, words []string, o options) {
+	s.t.Helper()
+	e := diskapi.Entry{Phase: diskapi.Noted, Call: diskapi.WriteRefused, Volume: words[0], Node: words[1]}
+	if verb == "refuse-write" {
+		s.observe(e)
+		return
+	}
+	place := e.Volume + "@" + e.Node
+	session, going := s.writers[place]
+	e.Call, e.Write = diskapi.Wrote, &diskapi.WriteMark{Session: session}
+	if !going {
+		e.Call, e.AccessMode = diskapi.WriteBegan, modes[o["mode"]]
+	}
+	if _, err := fmt.Sscan(words[2]+" "+words[3], &e.Write.Written, &e.Write.Flushed); err != nil {
+		s.t.Fatalf("write %v: %v", words, err)
+	}
+	if id := s.observe(e); !going {
+		s.writers[place] = id
+	}
+}
+
+// last is the mark of a call that ends a writer.
+func (s *script) last(place string, o options) *diskapi.WriteMark {
+	if o["flush"] == "" {
+		return nil
+	}
+	n := uint64(o.number(s.t, "flush"))
+	mark := &diskapi.WriteMark{Session: s.writers[place], Written: n, Flushed: n}
+	if o["session"] == "old" {
+		mark.Session = 0
+	} else {
+		delete(s.writers, place)
+	}
+	return mark
 }
 
 func (s *script) observe(e diskapi.Entry) uint64 {
@@ -162,6 +206,7 @@ func (s *script) call(verb string, all bool, words []string, o options) {
 	}
 	key := verb + e.Volume + e.Node + e.Path
 	place := e.Volume + "@" + e.Node
+	e.Write = s.last(place, o)
 	switch {
 	case all:
 		s.end(s.arrive(e, key, place, o), e, "applied", place, o)

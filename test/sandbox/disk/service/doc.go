@@ -7,7 +7,8 @@
 //	reads    requests (from the CSI endpoint and, for node plugins, the admin
 //	         API) and, at start, the journal
 //	decides  package cloud what is done, package faults what goes wrong,
-//	         package judge what was wrong with it
+//	         package writes what the log has of pods' writes, package judge what
+//	         was wrong with it
 //	writes   the journal, one entry at a time; the answer
 //
 // An operation that was started belongs to the cloud, not to its caller: it goes
@@ -33,5 +34,6 @@
 //	                                answered when the fault is cleared
 //	PUT    /latency                 {"call": "ControllerPublishVolume", "latencyMs": n}
 //	POST   /calls                   a diskapi.Request, answered by a diskapi.Answer
+//	POST   /writes                  a diskapi.Writes, answered by a diskapi.WriteAnswer for each
 //	POST   /finish                  end of the run: the judge looks for leftovers
 package service

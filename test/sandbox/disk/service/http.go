@@ -40,6 +40,7 @@ func (s *Service) Handler() http.Handler {
 	r.HandleFunc("/faults/{id}/held", s.postHeld).Methods(http.MethodPost)
 	r.HandleFunc("/latency", s.putLatency).Methods(http.MethodPut)
 	r.HandleFunc("/calls", s.postCall).Methods(http.MethodPost)
+	r.HandleFunc("/writes", s.postWrites).Methods(http.MethodPost)
 	r.HandleFunc("/finish", s.postFinish).Methods(http.MethodPost)
 	return r
 }

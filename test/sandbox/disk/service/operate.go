@@ -90,7 +90,7 @@ func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.record(effect)
+		s.record(s.flush(effect))
 	}
 	if err != nil || s.appendErr != nil {
 		s.cloud.Cancel(r)

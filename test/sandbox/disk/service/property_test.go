@@ -18,7 +18,7 @@ import (
 func step(t *rapid.T, s *Service, volumes []string) {
 	volume := rapid.SampledFrom(volumes).Draw(t, "volume")
 	node := rapid.SampledFrom([]string{"i-a", "i-b"}).Draw(t, "node")
-	switch rapid.IntRange(0, 9).Draw(t, "step") {
+	switch rapid.IntRange(0, 11).Draw(t, "step") {
 	case 0:
 		_, err := s.SetFault(diskapi.Fault{
 			Calls:       []diskapi.Call{rapid.SampledFrom(diskapi.CSICalls()).Draw(t, "call")},
@@ -39,6 +39,19 @@ func step(t *rapid.T, s *Service, volumes []string) {
 		if _, err := s.ChangeNode(node, diskapi.NodeChange{Fenced: &fenced}); err != nil {
 			t.Fatal(err)
 		}
+	case 3, 4:
+		n, err := s.Node(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Most writers go on from what they were told.
+		w := diskapi.Write{Volume: volume, AccessMode: writer, WriteMark: s.marks(volume, node)}
+		if w.Session != 0 {
+			w.Written, w.Flushed = w.Written+1, w.Written
+		}
+		if _, err := s.Write(diskapi.Writes{Node: node, Boot: n.Boot, Volumes: []diskapi.Write{w}}); err != nil {
+			t.Fatal(err)
+		}
 	default:
 		s.Do(context.Background(), diskapi.Request{
 			Call:   rapid.SampledFrom(diskapi.CSICalls()).Draw(t, "call"),
@@ -46,10 +59,17 @@ func step(t *rapid.T, s *Service, volumes []string) {
 			Args: diskapi.Args{
 				AccessMode: rapid.SampledFrom([]string{writer, "MULTI_NODE_MULTI_WRITER"}).Draw(t, "mode"),
 				Name:       rapid.SampledFrom([]string{"pvc-1", "pvc-2", "pvc-3"}).Draw(t, "name"),
-				Path:       "/path", SizeBytes: 1 << 30,
+				Path:       "/path", SizeBytes: 1 << 30, Write: new(s.marks(volume, node)),
 			},
 		})
 	}
+}
+
+// marks is how far the writer of a volume at a node has come.
+func (s *Service) marks(volume, node string) diskapi.WriteMark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes.Answer(volume, node).WriteMark
 }
 
 // view is everything that a service shows of its state. Times are left out:

@@ -35,9 +35,17 @@ func (s *Service) replay(entries []diskapi.Entry) {
 }
 
 // record numbers and dates an entry, writes it to the journal, folds it and
-// wakes who waits for the log to grow. The caller holds mu. After a failed write
-// nothing more is recorded: state that is not in the journal would be lost.
+// wakes who waits for the log to grow. What is to be noted of writes before it
+// comes first. The caller holds mu. After a failed write nothing more is
+// recorded: state that is not in the journal would be lost.
 func (s *Service) record(e diskapi.Entry) diskapi.Entry {
+	for _, before := range s.writes.Before(e) {
+		s.recordOne(before)
+	}
+	return s.recordOne(e)
+}
+
+func (s *Service) recordOne(e diskapi.Entry) diskapi.Entry {
 	if s.appendErr != nil {
 		return e
 	}
@@ -66,6 +74,7 @@ func (s *Service) note(e diskapi.Entry) diskapi.Entry {
 // fold lets every part of the state take the entry.
 func (s *Service) fold(e diskapi.Entry) {
 	s.cloud.Apply(e)
+	s.writes.Apply(e)
 	s.judge.Observe(e)
 	switch e.Phase {
 	case diskapi.Arrived:

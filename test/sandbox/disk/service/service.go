@@ -14,6 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/faults"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/journal"
 	"github.com/moorage-dev/moorage/test/sandbox/disk/judge"
+	"github.com/moorage-dev/moorage/test/sandbox/disk/writes"
 )
 
 // Config sets up a Service.
@@ -64,13 +65,14 @@ type Service struct {
 
 	// mu guards everything below. Invariant: the state of cloud, book, judge,
 	// latency and stats is the fold of entries, and entries is what the
-	// journal holds.
+	// journal holds. writes is that fold, too, but for numbers that are newer.
 	mu        sync.Mutex
 	journal   *journal.Journal
 	entries   []diskapi.Entry
 	cloud     *cloud.State
 	book      faults.Book
 	judge     *judge.Judge
+	writes    writes.State
 	latency   map[diskapi.Call]time.Duration
 	stats     map[diskapi.Call]*diskapi.CallStats
 	unclosed  map[uint64]diskapi.Entry // calls that have not returned, by ID
