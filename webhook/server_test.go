@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -12,7 +13,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -160,40 +161,35 @@ func TestOldTLSIsRefused(t *testing.T) {
 func TestRequestsUnderWayEnd(t *testing.T) {
 	server := newServer(t)
 	address, stop := start(t, server)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // self-signed
-	defer client.CloseIdleConnections()
-	reader, writer := io.Pipe()
-	answered := make(chan *http.Response, 1)
-	failed := make(chan error, 1)
-	go func() {
-		response, err := client.Post("https://"+address+pathMutatePod, "application/json", reader)
-		if err != nil {
-			failed <- err
-			return
-		}
-		answered <- response
-	}()
-	body := review(t, rawPod, nil)
-	// The first byte is taken by the transport once the request is under way.
-	if _, err := writer.Write(body[:1]); err != nil {
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // self-signed
+	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return get(t, client, address, pathHealthz) == http.StatusOK })
+	defer func() { _ = conn.Close() }()
+	body := review(t, rawPod, nil)
+	// The server asks for the body once it reads it: then the request is under way.
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", pathMutatePod, address, len(body)); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(conn)
+	asked, err := http.ReadResponse(answers, nil)
+	if err != nil || asked.StatusCode != http.StatusContinue {
+		t.Fatalf("the server answered %v, %v, and does not ask for the body", asked, err)
+	}
+	defer func() { _ = asked.Body.Close() }()
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
 	waitFor(t, server.stopping.Load)
-	if _, err := writer.Write(body[1:]); err != nil {
+	if _, err := conn.Write(body); err != nil {
 		t.Fatal(err)
 	}
-	_ = writer.Close()
-	select {
-	case response := <-answered:
-		if response.StatusCode != http.StatusOK {
-			t.Errorf("answered %d", response.StatusCode)
-		}
-		_ = response.Body.Close()
-	case err := <-failed:
-		t.Errorf("the request was cut off: %v", err)
+	response, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatalf("the request was cut off: %v", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("answered %d", response.StatusCode)
 	}
 	if err := <-stopped; err != nil {
 		t.Errorf("the server ended with %v", err)

@@ -32,7 +32,7 @@ func manyUnreachable() sandbox.Scenario {
 				ForceDetach: &v1alpha1.ForceDetachPolicy{AfterUnreachable: &metav1.Duration{Duration: unreachableFor}},
 			})
 			old := s.evictable()
-			from := old.Spec.NodeName
+			from, handle := old.Spec.NodeName, s.handle("data")
 			s.must(s.Cluster.PowerOff(s.ctx, from))
 			others := s.cutTwoBeside(from)
 			// Kubernetes evicts nothing where so many nodes of a zone are not Ready.
@@ -62,8 +62,9 @@ func manyUnreachable() sandbox.Scenario {
 			s.must(s.Cluster.Restore(others[0]))
 			s.nodeIs(others[0], true)
 			s.forcing(v1alpha1.ForceDetachAfterUnreachable, 0)
-			s.never(diskapi.ControllerUnpublish, s.handle("data"), from)
+			s.never(diskapi.ControllerUnpublish, handle, from)
 			s.runs(replacement.Name)
+			s.goesOn(handle, from, replacement.Spec.NodeName)
 			s.forcedBy(string(v1alpha1.ForceDetachAfterUnreachable), from)
 			s.say("%s is back: two of five are few enough, and %s runs on %s", others[0], replacement.Name, replacement.Spec.NodeName)
 			s.must(s.Cluster.PowerOn(s.ctx, from))

@@ -23,7 +23,7 @@ import (
 // notYet matches metrics that are not there before what they count has happened,
 // or where a component is not installed. manifests has a test that somebody
 // measures each.
-var notYet = regexp.MustCompile(`^(csi_sidecar_.*|apiserver_admission_webhook_.*|leader_election_master_status)$|^moorage_(attacher_.*|extender_.*|node_.*|scheduler_.*|forced_detaches_total|invariant_violations_total|volumes_in_use_unexplained|fenced_volumes|nodes_unreachable_held|volumes_by_state|pods_waiting|pods_waiting_oldest_timestamp_seconds|tickets|tickets_oldest_pending_timestamp_seconds|truth_.*)$`)
+var notYet = regexp.MustCompile(`^(csi_sidecar_.*|apiserver_admission_webhook_.*|leader_election_master_status)$|^moorage_(attacher_.*|extender_.*|node_.*|scheduler_.*|forced_detaches_total|invariant_violations_total|volumes_in_use_unexplained|fenced_volumes|nodes_unreachable_held|nodes_cut_off|volumes_by_state|pods_waiting|pods_waiting_oldest_timestamp_seconds|tickets|tickets_oldest_pending_timestamp_seconds|truth_.*)$`)
 
 var sampleName = regexp.MustCompile(`(?m)^(moorage_[a-z_]+)`)
 

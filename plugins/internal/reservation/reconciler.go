@@ -109,8 +109,11 @@ func (k *reconciler) withdrawLeftover(ctx context.Context, t *ledger.Ticket) err
 	if err != nil || pod == nil || pod.Spec.NodeName != "" {
 		return err
 	}
-	if k.book.Of(t.ID.Name) != nil {
-		return nil // the pod has just been given a node; the ticket is replaced or taken over
+	if exists, err := k.book.writer.exists(ctx, t); err != nil || !exists {
+		return err // withdrawn meanwhile; the watch is behind
+	}
+	if k.book.Of(t.ID.Name) != nil || k.book.writer.busy(t.ID.Name) {
+		return nil // the pod has just been given a node, so that the ticket is replaced or taken over; or it is being withdrawn
 	}
 	klog.FromContext(ctx).Info("Withdrawing a reservation that nobody stands behind", "ticket", t.ID, "node", t.Node)
 	gone := k.book.writer.withdrawLeft(ctx, *t)

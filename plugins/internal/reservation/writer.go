@@ -217,6 +217,17 @@ func (w *writer) remove(ctx context.Context, id ledger.TicketID, known *v1alpha1
 	return err == nil
 }
 
+// exists asks whether just this ticket is there.
+func (w *writer) exists(ctx context.Context, t *ledger.Ticket) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, err := w.tickets.VolumeTickets(t.ID.Namespace).Get(ctx, t.ID.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && string(found.UID) == t.UID, err
+}
+
 // delete deletes just this ticket and says whether it is gone for certain.
 func (w *writer) delete(ctx context.Context, t *v1alpha1.VolumeTicket) (bool, error) {
 	err := w.tickets.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{
