@@ -425,12 +425,12 @@ func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 }
 
 func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
-	if _, ok := l.buried[e.ID]; ok {
+	if uid, ok := l.buried[e.ID]; ok && (e.UID == "" || e.UID == uid) {
 		delete(l.buried, e.ID)
 		return // this process knew; a new ticket of that name may be there
 	}
 	old := l.facts.tickets.get(e.ID)
-	if old == nil || old.Ghost {
+	if old == nil || old.Ghost || e.UID != "" && e.UID != old.UID {
 		return
 	}
 	pod := l.facts.pods.get(old.Pod)

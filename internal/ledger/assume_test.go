@@ -31,7 +31,7 @@ func TestAssume(t *testing.T) {
 		"it waits for another node":      {known(TicketPending), "n2", true, "n1"},
 		"it is granted at another node":  {known(TicketGranted), "n2", true, "n1"},
 		"it was refused at another node": {known(TicketRefused), "n2", false, "n2"},
-		"it has gone from another node":  {known(TicketPending, TicketGone{TicketID{"ns", "p"}}), "n2", false, "n2"},
+		"it has gone from another node":  {known(TicketPending, TicketGone{ID: TicketID{"ns", "p"}}), "n2", false, "n2"},
 		"it is known":                    {known(TicketGranted), "n1", false, "n1"},
 	} {
 		before := test.ledger.Snapshot().Ticket(TicketID{"ns", "p"}).Version
@@ -250,5 +250,38 @@ func TestLeaving(t *testing.T) {
 	}
 	if _, leaving := l.Snapshot().Leaving(nil); leaving {
 		t.Error("nothing is being deleted")
+	}
+}
+
+// A ticket that is being written is not the one of an earlier attempt of its pod, of which the
+// watch shows late that it is gone.
+func TestAssumedTicketOutlivesTheOneBefore(t *testing.T) {
+	id := TicketID{"ns", "p"}
+	asks := Ticket{ID: id, Type: TypePod, Pod: "p", Node: "n2", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}
+	made := asks
+	made.UID, made.Version = "second", "5"
+	for name, test := range map[string]struct {
+		events []Event
+		uid    string // of what is left
+		ghost  bool
+	}{
+		"it is being written":                 {nil, "", false},
+		"the first one is gone":               {[]Event{TicketGone{ID: id, UID: "first"}}, "", false},
+		"the same, and the second is made":    {[]Event{TicketGone{ID: id, UID: "first"}, made, TicketReleased{ID: id, UID: "first"}}, "second", false},
+		"the second is made before":           {[]Event{made, TicketGone{ID: id, UID: "first"}}, "second", false},
+		"the second is gone":                  {[]Event{made, TicketGone{ID: id, UID: "second"}}, "second", true},
+		"whatever has the name is gone":       {[]Event{made, TicketGone{ID: id}}, "second", true},
+		"the first was released, and is gone": {[]Event{TicketReleased{ID: id}, made, TicketGone{ID: id, UID: "first"}}, "second", false},
+	} {
+		l := New()
+		if err := l.Assume(start, asks); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range test.events {
+			l.Apply(start, e)
+		}
+		if got := l.Snapshot().Ticket(id); got == nil || got.UID != test.uid || got.Ghost != test.ghost {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

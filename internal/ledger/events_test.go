@@ -133,7 +133,7 @@ func (s *stream) ticket() Event {
 			if s.chance(3) {
 				return TicketReleased{ID: id, UID: []string{"", old.UID, "another"}[s.below(3)]} // more of it may be on its way
 			}
-			return s.gone(key, TicketGone{id})
+			return s.gone(key, TicketGone{ID: id})
 		}
 		t = old
 		t.Version, t.Phase = s.next(), TicketPhase(s.below(3))

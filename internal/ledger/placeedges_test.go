@@ -54,8 +54,8 @@ func TestSinceWhenIdle(t *testing.T) {
 		"it is granted":              {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted)}, -1, false},
 		"and interrupted":            {[]Event{uses("2"), ticket("1", TicketPending), ticket("2", TicketGranted), ticket("3", TicketPending)}, 3, true},
 		"a pod's ticket asks":        {[]Event{uses("2"), reserves}, 0, false},
-		"it is gone, its pod is not": {[]Event{uses("2"), reserves, TicketGone{TicketID{"ns", "t"}}}, -1, false},
-		"and gone":                   {[]Event{uses("2"), ticket("1", TicketGranted), TicketGone{TicketID{"ns", "t"}}}, 2, true},
+		"it is gone, its pod is not": {[]Event{uses("2"), reserves, TicketGone{ID: TicketID{"ns", "t"}}}, -1, false},
+		"and gone":                   {[]Event{uses("2"), ticket("1", TicketGranted), TicketGone{ID: TicketID{"ns", "t"}}}, 2, true},
 	} {
 		l := New()
 		l.Apply(start.Add(-time.Second), proofNode("n", "1"))
@@ -240,7 +240,7 @@ func TestOnlyAsked(t *testing.T) {
 		"it may be granted":          {[]Event{told("1", "t", held), TicketInDoubt{ID: TicketID{"ns", "t"}, UID: "t"}}, 0},
 		"a pod comes":                {[]Event{told("1", "t", held), Pod{UID: "p", Version: "1", Namespace: "ns", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}}, 0},
 		"it is in use":               {[]Event{told("1", "t", held), uses}, 0},
-		"it goes":                    {[]Event{told("1", "t", held), TicketGone{TicketID{"ns", "t"}}}, 0},
+		"it goes":                    {[]Event{told("1", "t", held), TicketGone{ID: TicketID{"ns", "t"}}}, 0},
 	} {
 		l := New()
 		for _, e := range append([]Event{proofNode("n", "1"), PersistentVolume{Name: "pv", Version: "1", Volume: v}}, test.events...) {

@@ -217,7 +217,7 @@ func TestWhereTicketsWait(t *testing.T) {
 		"at another one": {ticket("2", "m", TicketPending), []NodeName{"m"}},
 		"granted":        {ticket("2", "n", TicketGranted), nil},
 		"refused":        {ticket("2", "n", TicketRefused), nil},
-		"gone":           {TicketGone{id}, nil},
+		"gone":           {TicketGone{ID: id}, nil},
 		"an older one":   {ticket("1", "m", TicketPending), []NodeName{"n"}},
 	} {
 		l := New()
@@ -285,7 +285,7 @@ func TestForgottenNodes(t *testing.T) {
 		"with a volume":                {[]Event{proofAttachment(v, "n", "a", "1")}, true},
 		"with a volume gone":           {[]Event{proofAttachment(v, "n", "a", "1"), AttachmentGone{AttachmentName(v, "n")}}, false},
 		"with a ticket":                {[]Event{ticket}, true},
-		"with a ticket gone":           {[]Event{ticket, TicketGone{ticket.ID}}, false},
+		"with a ticket gone":           {[]Event{ticket, TicketGone{ID: ticket.ID}}, false},
 		"it was full, and is no more":  {[]Event{full, AttachmentGone{"full"}, RefusalsOver{start}}, false},
 		"with a hold that gives it it": {[]Event{HoldSeen{v, Hold{Version: "1", Node: "n"}}}, false},
 	} {
@@ -327,7 +327,7 @@ func TestForgottenNodesWithoutANode(t *testing.T) {
 	granted.Version, granted.Phase = "2", TicketGranted
 	for name, events := range map[string][2]Event{
 		"its CSINode":       {NodeDrivers{Node: "n", Version: "1", Drivers: []DriverOnNode{{Name: "disk", Limit: NoLimit}}}, NodeDriversGone{"n"}},
-		"a ticket":          {asks, TicketGone{id}},
+		"a ticket":          {asks, TicketGone{ID: id}},
 		"a ticket, granted": {asks, granted},
 		"an attachment":     {Attachment{Name: "a", UID: "a", Version: "1", Driver: "disk", Node: "n", Inline: VolumeID{"disk", "h"}}, AttachmentGone{"a"}},
 	} {
@@ -473,7 +473,7 @@ func TestReservationsFollowTheirPod(t *testing.T) {
 		return Pod{UID: "p", Version: version, Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
 	}
 	reserves := Ticket{ID: id, UID: "t", Version: "1", Type: TypePod, Pod: "p", Node: "n", Phase: TicketGranted, Volumes: []TicketVolume{{PodVolume: "v"}}}
-	gone, podGone := TicketGone{id}, PodGone{"p"}
+	gone, podGone := TicketGone{ID: id}, PodGone{"p"}
 	for name, test := range map[string]struct {
 		events  []Event // the last one touches the ticket
 		ticket  string  // what is known of it
@@ -603,7 +603,7 @@ func TestGhosts(t *testing.T) {
 		"of no pod":            {TypeManual, TicketGranted, pod(""), false},
 	} {
 		l := New()
-		for _, e := range []Event{proofNode("n", "1"), test.pod, Ticket{ID: id, UID: "t", Version: "1", Type: test.kind, Pod: "p", Node: "n", Phase: test.phase}, TicketGone{id}} {
+		for _, e := range []Event{proofNode("n", "1"), test.pod, Ticket{ID: id, UID: "t", Version: "1", Type: test.kind, Pod: "p", Node: "n", Phase: test.phase}, TicketGone{ID: id}} {
 			l.Apply(start, e)
 		}
 		s := l.Snapshot()
@@ -613,7 +613,7 @@ func TestGhosts(t *testing.T) {
 		if slices.Contains(s.Node("n").Tickets, id) {
 			t.Errorf("%s: it waits", name)
 		}
-		if got := l.Apply(start, TicketGone{id}); len(got.Tickets) > 0 {
+		if got := l.Apply(start, TicketGone{ID: id}); len(got.Tickets) > 0 {
 			t.Errorf("%s: it goes twice: %+v", name, got)
 		}
 	}

@@ -120,7 +120,7 @@ func TestWhatEventsTouch(t *testing.T) {
 		"a pod that is not bound":           {[]Event{pv("1", is), claim}, Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Volumes: pod.Volumes}, "%q"},
 		"a ticket":                          {[]Event{pv("1", is), claim}, asks, "#t @n h"},
 		"a ticket that is granted":          {[]Event{pv("1", is), claim, asks}, granted, "#t @n h"},
-		"a ticket that is gone":             {[]Event{pv("1", is), claim, asks}, TicketGone{asks.ID}, "#t @n h"},
+		"a ticket that is gone":             {[]Event{pv("1", is), claim, asks}, TicketGone{ID: asks.ID}, "#t @n h"},
 		"a ticket in doubt":                 {[]Event{pv("1", is), claim, asks}, TicketInDoubt{ID: asks.ID, UID: "t"}, "#t h"},
 		"a doubt that is told again":        {[]Event{pv("1", is), claim, asks, TicketInDoubt{ID: asks.ID, UID: "t"}}, TicketInDoubt{ID: asks.ID, UID: "t"}, ""},
 		"a ticket that is written":          {[]Event{pv("1", is), claim, asks}, written, "#t h"},

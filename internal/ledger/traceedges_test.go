@@ -232,10 +232,10 @@ func TestDeletedTickets(t *testing.T) {
 	deleted("", "it is there")
 	l.Forget(start, id)
 	deleted("u", "it is deleted")
-	l.Apply(start, TicketGone{id})
+	l.Apply(start, TicketGone{ID: id})
 	deleted("", "it is seen to be gone")
 	l.Apply(start, Ticket{ID: id, UID: "v", Version: "2", Type: TypePod, Pod: "p", Node: "n"})
-	l.Apply(start, TicketGone{id})
+	l.Apply(start, TicketGone{ID: id})
 	l.Apply(start, TicketReleased{ID: id, UID: "v"})
 	deleted("", "it was seen to be gone, and then its pod")
 }
@@ -284,7 +284,7 @@ func TestForgottenPersistentVolumes(t *testing.T) {
 	for name, events := range map[string][2]Event{
 		"a claim":                  {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, ClaimGone{key}},
 		"another claim":            {Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "pv", Bound: true}, Claim{Key: key, UID: "c", Version: "2", PersistentVolume: "other", Bound: true}},
-		"a ticket":                 {Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}, TicketGone{id}},
+		"a ticket":                 {Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}, TicketGone{ID: id}},
 		"a ticket for another now": {Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "pv"}}}, Ticket{ID: id, UID: "t", Version: "2", Type: TypeManual, Node: "n", Volumes: []TicketVolume{{PersistentVolume: "other"}}}},
 		"an attachment":            {Attachment{Name: "a", UID: "a", Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}, AttachmentGone{"a"}},
 		"itself":                   {PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"disk", "h"}}, PersistentVolumeGone{"pv"}},
@@ -313,7 +313,7 @@ func TestForgottenClaims(t *testing.T) {
 		"itself":                   {Claim{Key: key, UID: "c", Version: "1"}, ClaimGone{key}},
 		"a pod":                    {pod("1", "data"), PodGone{"p"}},
 		"a pod of another now":     {pod("1", "data"), pod("2", "other")},
-		"a ticket":                 {ticket("1", "data"), TicketGone{id}},
+		"a ticket":                 {ticket("1", "data"), TicketGone{ID: id}},
 		"a ticket for another now": {ticket("1", "data"), ticket("2", "other")},
 	} {
 		l := New()
@@ -338,7 +338,7 @@ func TestGhostsKeepTheirVolume(t *testing.T) {
 			l.Apply(start, e)
 		}
 		if ghost {
-			l.Apply(start, TicketGone{id})
+			l.Apply(start, TicketGone{ID: id})
 		}
 		l.Apply(start, ClaimGone{key})
 		users := 0

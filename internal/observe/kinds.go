@@ -172,5 +172,5 @@ func gone(k Kind, object runtime.Object, m metav1.Object) ledger.Event {
 		}
 	case Tickets:
 	}
-	return ledger.TicketGone{ID: ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()}}
+	return ledger.TicketGone{ID: ledger.TicketID{Namespace: m.GetNamespace(), Name: m.GetName()}, UID: string(m.GetUID())}
 }

@@ -79,11 +79,18 @@ func (b *Book) Open(r *Reservation) error {
 
 // assume has the ledger count a reservation's ticket; mu is held. A ticket of an
 // earlier attempt, which is being withdrawn, gives way, unless it counts for the
-// same node: the new attempt may take it over.
+// same node: the new attempt may take it over. The reservation's own ticket that was
+// refused is what it is; Seek hears of it.
 func (b *Book) assume(r *Reservation) error {
 	known := b.ledger.Snapshot().Ticket(r.Ticket.ID)
-	if known != nil && (known.Node != r.Ticket.Node || known.Phase == ledger.TicketRefused) {
+	refused := known != nil && known.Phase == ledger.TicketRefused
+	switch {
+	case refused && r.wrote(known.UID):
+		return nil
+	case refused, known != nil && known.Node != r.Ticket.Node:
 		b.ledger.Forget(b.now(), r.Ticket.ID)
+	case known != nil && !known.Ghost:
+		return nil // it counts; what comes of it meanwhile is not to be replaced
 	}
 	return b.ledger.Assume(b.now(), r.Ticket)
 }
@@ -177,10 +184,6 @@ func (b *Book) reassert(uid string) {
 	r := b.pods[uid]
 	if r == nil || r.allowed {
 		return
-	}
-	known := b.ledger.Snapshot().Ticket(r.Ticket.ID)
-	if known != nil && known.Phase == ledger.TicketRefused && r.wrote(known.UID) {
-		return // refused is what it is; Seek hears of it
 	}
 	// Assume fails only for a ticket that has not given way, and assume sees to
 	// that under the same lock.
