@@ -67,9 +67,7 @@ func (x *extender) bind(ctx context.Context, t *term, args extenderv1.ExtenderBi
 
 // giveUp withdraws a reservation, unless the pod has turned out to be bound.
 func (x *extender) giveUp(ctx context.Context, r *reservation.Reservation) {
-	if x.book.Close(r.Ticket.Pod) != nil {
-		x.book.Withdraw(context.WithoutCancel(ctx), r)
-	}
+	x.book.Withdraw(context.WithoutCancel(ctx), r.Ticket.Pod)
 }
 
 // unbound finds the pod to bind; nil when it is bound to the node already. A

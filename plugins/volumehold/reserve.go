@@ -43,7 +43,8 @@ func (p *VolumeHold) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 // asked for stops counting at once. One that may be written counts on until its
 // deletion is confirmed, as it does for the controller.
 func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	r, again := p.core.book.Close(string(pod.UID)), p.core.groups.leave(pod)
+	r, over := p.core.book.Withdraw(p.core.process, string(pod.UID))
+	again := p.core.groups.leave(pod)
 	p.core.requeuer.Reserved(pod.UID, false)
 	if r == nil {
 		if again {
@@ -51,7 +52,6 @@ func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.
 		}
 		return
 	}
-	over := p.core.book.Withdraw(p.core.process, r)
 	if !again && (!r.Written() || r.Allowed()) {
 		return
 	}

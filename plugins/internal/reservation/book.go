@@ -109,11 +109,9 @@ func (b *Book) Write(ctx context.Context, r *Reservation) (context.Context, bool
 	return ctx, written
 }
 
-// Close takes a pod's reservation off the book, if it has one, and ends what
-// goes on for it. The ledger still counts it.
-func (b *Book) Close(uid string) *Reservation {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// close takes a pod's reservation off the book, if it has one, and ends what
+// goes on for it; mu is held. The ledger still counts it.
+func (b *Book) close(uid string) *Reservation {
 	r := b.pods[uid]
 	if r != nil {
 		delete(b.pods, uid)
@@ -122,6 +120,13 @@ func (b *Book) Close(uid string) *Reservation {
 		}
 	}
 	return r
+}
+
+// leave takes the reservation of a pod off the book that counts by itself.
+func (b *Book) leave(uid string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.close(uid)
 }
 
 // End ends what goes on for a reservation in the background; it stays on the book.
@@ -133,31 +138,32 @@ func (b *Book) End(r *Reservation) {
 	})
 }
 
-// Withdraw ends a reservation that is off the book and has come to nothing. One
-// whose ticket was never asked for stops counting at once. One whose ticket may
-// be written counts on until its deletion is confirmed, as it does for the
+// Withdraw takes a pod's reservation off the book, which has come to nothing, and returns
+// it; nil if it has none. One whose ticket was never asked for stops counting at once. One
+// whose ticket may be written counts on until its deletion is confirmed, as it does for the
 // controller; that is tried until ctx is done, which ends with the process. Where a
 // bind may still have its effect, the pod is fenced before, and a pod that turns out
 // to be bound keeps its ticket. The channel is closed when that is over.
-func (b *Book) Withdraw(ctx context.Context, r *Reservation) <-chan struct{} {
-	over := make(chan struct{})
-	if r.attempt == nil && !r.binding {
+func (b *Book) Withdraw(ctx context.Context, uid string) (r *Reservation, over <-chan struct{}) {
+	b.mu.Lock()
+	r = b.close(uid)
+	switch {
+	case r == nil:
+		b.mu.Unlock()
+		return nil, nil
+	case r.attempt == nil && !r.binding:
+		b.mu.Unlock()
 		b.release(r.Ticket.ID)
-		close(over)
-		return over
+		none := make(chan struct{})
+		close(none)
+		return r, none
 	}
+	defer b.mu.Unlock()
 	made := r.attempt
 	if made == nil {
 		made = &attempt{}
 	}
-	gone := b.writer.withdraw(ctx, r.Ticket, made, r.binding)
-	go func() {
-		defer close(over)
-		if <-gone {
-			b.release(r.Ticket.ID)
-		}
-	}()
-	return over
+	return r, b.writer.withdraw(ctx, r.Ticket, made, r.binding, func() { b.release(r.Ticket.ID) })
 }
 
 // release ends the ledger's count for a reservation that is off the book,

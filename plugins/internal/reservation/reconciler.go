@@ -72,15 +72,18 @@ func (k *reconciler) run(ctx context.Context) { k.queue.Run(ctx, keeperWorkers) 
 // reconcile puts one ticket right. Its error is that of a read. ctx ends with the
 // process.
 func (k *reconciler) reconcile(ctx context.Context, id ledger.TicketID) error {
+	// A reservation leaves the book as its withdrawal begins, and the withdrawal ends after the
+	// ledger has forgotten the ticket. Asked in this order, one of the three always answers.
+	r, withdrawing := k.book.Of(id.Name), k.book.writer.busy(id.Name)
 	s := k.book.facts.Snapshot()
 	ticket, pod := s.Ticket(id), s.Pod(id.Name)
 	bound := pod != nil && pod.Node != ""
-	if r := k.book.Of(id.Name); r != nil {
+	if r != nil {
 		if !bound && (pod != nil || !k.book.boundAtOnce(r)) {
 			k.book.reassert(id.Name)
 			return nil
 		}
-		k.book.Close(id.Name)
+		k.book.leave(id.Name)
 		if ticket != nil && ticket.UID == "" {
 			// No object stands behind it, so no event will ever end it.
 			k.book.release(id)
@@ -95,7 +98,7 @@ func (k *reconciler) reconcile(ctx context.Context, id ledger.TicketID) error {
 		return nil
 	case bound:
 		return nil // the controller's to end
-	case ticket.UID == "", !k.leads(ticket.Scheduler), k.book.writer.busy(id.Name):
+	case ticket.UID == "", !k.leads(ticket.Scheduler), withdrawing:
 		return nil // not written, somebody else's, or being withdrawn
 	}
 	return k.withdrawLeftover(ctx, ticket)
@@ -109,18 +112,10 @@ func (k *reconciler) withdrawLeftover(ctx context.Context, t *ledger.Ticket) err
 	if err != nil || pod == nil || pod.Spec.NodeName != "" {
 		return err
 	}
-	if exists, err := k.book.writer.exists(ctx, t); err != nil || !exists {
-		return err // withdrawn meanwhile; the watch is behind
-	}
-	if k.book.Of(t.ID.Name) != nil || k.book.writer.busy(t.ID.Name) {
-		return nil // the pod has just been given a node, so that the ticket is replaced or taken over; or it is being withdrawn
+	if k.book.Of(t.ID.Name) != nil {
+		return nil // the pod has just been given a node; the ticket is replaced or taken over
 	}
 	klog.FromContext(ctx).Info("Withdrawing a reservation that nobody stands behind", "ticket", t.ID, "node", t.Node)
-	gone := k.book.writer.withdrawLeft(ctx, *t)
-	go func() {
-		if <-gone {
-			k.book.release(t.ID)
-		}
-	}()
+	k.book.writer.withdrawLeft(ctx, *t, func() { k.book.release(t.ID) })
 	return nil
 }

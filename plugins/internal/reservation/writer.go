@@ -158,25 +158,30 @@ func late(ctx context.Context, err error) bool {
 }
 
 // withdraw begins to delete what came of an attempt, and goes on until it is
-// known to be gone, or ctx is done; whether it is gone is sent then. Where a bind may
+// known to be gone, or ctx is done. Once it is gone, released is called, before the next
+// write for the pod; the channel is closed when all that is over. Where a bind may
 // have been sent by the ticket, here (bound) or by whoever wrote it, the pod is fenced
 // before; a pod that turns out to be bound or gone keeps its ticket.
-func (w *writer) withdraw(ctx context.Context, t ledger.Ticket, a *attempt, bound bool) <-chan bool {
-	gone := make(chan bool, 1)
+func (w *writer) withdraw(ctx context.Context, t ledger.Ticket, a *attempt, bound bool, released func()) <-chan struct{} {
+	over := make(chan struct{})
 	before, after := w.turn(t.ID.Name)
 	go func() {
+		defer close(over)
 		defer after()
 		<-before
+		gone := true // it never was
 		switch {
 		case a.ticket == nil && !a.sent && !bound:
-			gone <- true // it never was
 		case (bound || a.adopted || a.ticket == nil) && !w.fenced(ctx, &t):
-			gone <- false
+			gone = false
 		default:
-			gone <- w.remove(ctx, t.ID, a.ticket)
+			gone = w.remove(ctx, t.ID, a.ticket)
+		}
+		if gone {
+			released()
 		}
 	}()
-	return gone
+	return over
 }
 
 // fenced fences a ticket's pod, and returns whether it has no node; false when ctx is
@@ -217,17 +222,6 @@ func (w *writer) remove(ctx context.Context, id ledger.TicketID, known *v1alpha1
 	return err == nil
 }
 
-// exists asks whether just this ticket is there.
-func (w *writer) exists(ctx context.Context, t *ledger.Ticket) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	found, err := w.tickets.VolumeTickets(t.ID.Namespace).Get(ctx, t.ID.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil && string(found.UID) == t.UID, err
-}
-
 // delete deletes just this ticket and says whether it is gone for certain.
 func (w *writer) delete(ctx context.Context, t *v1alpha1.VolumeTicket) (bool, error) {
 	err := w.tickets.VolumeTickets(t.Namespace).Delete(ctx, t.Name, metav1.DeleteOptions{
@@ -265,9 +259,10 @@ func backoff() wait.DelayFunc {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}.DelayFunc()
 }
 
-// withdrawLeft begins to delete a ticket, of which no attempt of this process is known.
-func (w *writer) withdrawLeft(ctx context.Context, t ledger.Ticket) <-chan bool {
-	return w.withdraw(ctx, t, &attempt{adopted: true, ticket: &v1alpha1.VolumeTicket{
+// withdrawLeft begins to delete a ticket, of which no attempt of this process is known;
+// see withdraw.
+func (w *writer) withdrawLeft(ctx context.Context, t ledger.Ticket, released func()) {
+	w.withdraw(ctx, t, &attempt{adopted: true, ticket: &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.ID.Namespace, Name: t.ID.Name, UID: types.UID(t.UID)},
-	}}, false)
+	}}, false, released)
 }
